@@ -1,0 +1,161 @@
+use gargalo_units::{Bytes, Duration, Instant};
+
+/// A packet is about to leave.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// When.
+    pub now: Instant,
+    /// Its payload.
+    pub bytes: Bytes,
+    /// In flight before this packet.
+    pub in_flight: Bytes,
+    /// The sender has less to send than the window allows.
+    pub app_limited: bool,
+    /// It repeats data.
+    pub retransmission: bool,
+    /// Set when nothing was in flight: time since the last transmission (RFC 5681 §4.1).
+    pub idle: Option<Idle>,
+}
+
+/// The path was idle before this transmission.
+#[derive(Clone, Copy, Debug)]
+pub struct Idle {
+    /// Time since the last packet was sent.
+    pub duration: Duration,
+    /// The current retransmission timeout.
+    pub rto: Duration,
+    /// The restart window, min(initial window, cwnd), if the transport is configured to restart
+    /// after idle; `None` otherwise.
+    pub restart_window: Option<Bytes>,
+}
+
+/// One incoming acknowledgement that delivered something new (or carried an RTT sample).
+#[derive(Clone, Copy, Debug)]
+pub struct Acked {
+    /// When.
+    pub now: Instant,
+    /// Newly delivered: cumulatively and selectively acknowledged.
+    pub bytes: Bytes,
+    /// Of those, bytes known to have been marked Congestion Experienced.
+    pub ce_bytes: Bytes,
+    /// Round-trip sample of this acknowledgement.
+    pub rtt: Option<Duration>,
+    /// When the newest segment acknowledged here was sent.
+    pub sent_at: Option<Instant>,
+    /// In flight before this acknowledgement.
+    pub in_flight_before: Bytes,
+    /// In flight after this acknowledgement (and after loss marking).
+    pub in_flight: Bytes,
+    /// The window, not the application, limited sending during the last round trip.
+    pub cwnd_limited: bool,
+    /// The transport is in recovery (fast recovery, CWR); it runs PRR.
+    pub in_recovery: bool,
+    /// A round trip ended with this acknowledgement: data sent after the previous round's end was
+    /// acknowledged.
+    pub round_start: bool,
+    /// Delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation).
+    pub sample: Option<RateSample>,
+}
+
+/// A segment was marked lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Lost {
+    /// When.
+    pub now: Instant,
+    /// Its payload.
+    pub bytes: Bytes,
+    /// The sender's state when it was (last) sent.
+    pub state: SendState,
+    /// The first loss in the current round trip.
+    pub new_burst: bool,
+    /// In flight after the marking.
+    pub in_flight: Bytes,
+}
+
+/// Why the network is believed congested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Loss found by duplicate or selective acknowledgements, RACK or a tail loss probe.
+    Loss,
+    /// Congestion Experienced marks (RFC 3168).
+    Ecn,
+    /// Retransmission timeout; `consecutive` is 1 for the first.
+    Timeout {
+        /// Timeouts in a row without new data acknowledged.
+        consecutive: u32,
+    },
+}
+
+/// A congestion event.
+#[derive(Clone, Copy, Debug)]
+pub struct Congestion {
+    /// When.
+    pub now: Instant,
+    /// Why.
+    pub cause: Cause,
+    /// Marked lost so far in this event.
+    pub lost: Bytes,
+    /// In flight when it was detected, before loss marking (RFC 5681's FlightSize).
+    pub in_flight: Bytes,
+}
+
+/// The latest congestion event was spurious (Eifel, DSACK, F-RTO, late acknowledgement).
+#[derive(Clone, Copy, Debug)]
+pub struct Spurious {
+    /// When that became known.
+    pub now: Instant,
+    /// The cause that is withdrawn.
+    pub cause: Cause,
+}
+
+/// What the sampler remembers of the moment a segment was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SendState {
+    /// When this segment was sent.
+    pub sent_at: Instant,
+    /// When the first segment of its sampling interval was sent.
+    pub first_sent_at: Instant,
+    /// `delivered` total at sending.
+    pub delivered: Bytes,
+    /// Time of the latest delivery at sending.
+    pub delivered_at: Instant,
+    /// `lost` total at sending.
+    pub lost: Bytes,
+    /// In flight including this segment.
+    pub in_flight: Bytes,
+    /// The application limited the sender at that time.
+    pub app_limited: bool,
+}
+
+/// A delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation §3.3).
+#[derive(Clone, Copy, Debug)]
+pub struct RateSample {
+    /// Delivered over the interval.
+    pub delivered: Bytes,
+    /// Lost over the interval.
+    pub lost: Bytes,
+    /// max(send elapsed, ack elapsed).
+    pub interval: Duration,
+    /// Send phase of the interval.
+    pub send_elapsed: Duration,
+    /// Acknowledgement phase of the interval.
+    pub ack_elapsed: Duration,
+    /// `delivered` total when the newest acknowledged segment was sent: a round clock.
+    pub prior_delivered: Bytes,
+    /// `delivered` total now.
+    pub total_delivered: Bytes,
+    /// In flight when the newest acknowledged segment was sent.
+    pub tx_in_flight: Bytes,
+    /// The application limited the sender then.
+    pub app_limited: bool,
+    /// The newest acknowledged segment was a retransmission.
+    pub retransmission: bool,
+}
+
+impl RateSample {
+    /// delivered / interval; zero if the interval is.
+    #[inline]
+    pub fn delivery_rate(&self) -> gargalo_units::Rate {
+        self.delivered / self.interval
+    }
+}

@@ -1,0 +1,72 @@
+//! Congestion control for TCP, MPTCP and QUIC: one trait, one file per algorithm.
+//!
+//! Facts in, numbers out. A [`Controller`] is told what happened on a path (sent, acknowledged,
+//! lost, congested) and owns three numbers: congestion window, slow-start threshold and pacing
+//! rate. The transport owns everything else: round-trip times, bytes in flight, loss detection,
+//! recovery epochs, proportional rate reduction and the delivery-rate sampler ([`rate`]).
+//! Controllers never see a packet, a clock or a socket.
+#![forbid(unsafe_code)]
+
+mod event;
+mod path;
+
+pub use event::{Acked, Cause, Congestion, Idle, Lost, RateSample, SendState, Sent, Spurious};
+pub use path::{Path, Sibling};
+
+use std::fmt::Debug;
+
+use gargalo_units::{Bytes, Rate};
+
+/// A congestion control, one instance per path (a TCP connection, an MPTCP subflow, a QUIC path).
+///
+/// # Contract
+/// - Calls come in the order of time. Per incoming acknowledgement the transport first updates its
+///   scoreboard, then reports [`Lost`] for each newly lost segment, then [`Congestion`] if a new
+///   epoch begins, then [`Acked`].
+/// - [`Controller::on_congestion`] comes at most once per recovery epoch for losses and once per
+///   round trip for ECN marks; every retransmission timeout is reported.
+/// - While `Acked::in_recovery` is set the transport paces out the reduction itself (PRR, RFC 6937)
+///   towards [`Controller::cwnd`], unless [`Controller::governs_recovery`]; loss-based controllers do
+///   not grow then.
+/// - `cwnd()` never returns less than one segment.
+pub trait Controller: Debug + Send + Sync {
+    /// A packet left; idle restart is told by [`Sent::idle`].
+    fn on_send(&mut self, _sent: &Sent, _path: &Path<'_>) {}
+    /// Data was acknowledged (cumulatively or selectively).
+    fn on_ack(&mut self, ack: &Acked, path: &Path<'_>);
+    /// One segment was marked lost.
+    fn on_loss(&mut self, _lost: &Lost, _path: &Path<'_>) {}
+    /// A congestion event: the window should shrink.
+    fn on_congestion(&mut self, event: &Congestion, path: &Path<'_>);
+    /// The latest congestion event turned out to be spurious: restore what it changed.
+    fn on_spurious(&mut self, _event: &Spurious, _path: &Path<'_>) {}
+    /// Fast recovery or loss recovery after a timeout has ended.
+    fn on_recovered(&mut self, _now: gargalo_units::Instant, _path: &Path<'_>) {}
+    /// The maximum segment size changed (`path.mss` is the new one).
+    fn on_mss(&mut self, _path: &Path<'_>) {}
+    /// The congestion window, at least one segment.
+    fn cwnd(&self) -> Bytes;
+    /// The slow-start threshold; `None` when there is none or it is still infinite.
+    fn ssthresh(&self) -> Option<Bytes> {
+        None
+    }
+    /// The pacing rate the algorithm demands; `None` lets the transport choose (a factor of
+    /// cwnd/srtt, or no pacing, by its configuration).
+    fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+    /// Most data to release in one burst when pacing; `None` lets the transport choose.
+    fn send_quantum(&self) -> Option<Bytes> {
+        None
+    }
+    /// `true`: the transport obeys `cwnd()` during recovery as it is (BBR); `false`: it runs PRR.
+    fn governs_recovery(&self) -> bool {
+        false
+    }
+    /// One word for plots: `slow-start`, `congestion-avoidance`, `startup`, `probe-bw`, …
+    fn phase(&self) -> &'static str;
+    /// Internal quantities worth plotting, as (name with unit suffix, value).
+    fn gauges(&self, _out: &mut Vec<(&'static str, f64)>) {}
+    /// A copy with the same state (QUIC migration, forks in tests).
+    fn clone_box(&self) -> Box<dyn Controller>;
+}

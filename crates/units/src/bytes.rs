@@ -1,0 +1,131 @@
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+
+use crate::{Duration, Rate};
+
+/// An amount of data in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(u64);
+
+impl Bytes {
+    /// No data.
+    pub const ZERO: Self = Self(0);
+    /// The largest amount.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// `n` bytes.
+    #[inline]
+    pub const fn new(n: u64) -> Self {
+        Self(n)
+    }
+    /// The number of bytes.
+    #[inline]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+    /// The number of bits.
+    #[inline]
+    pub const fn bits(self) -> u64 {
+        self.0.saturating_mul(8)
+    }
+    /// Whether there is nothing.
+    #[inline]
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+    /// `self - other`, or zero.
+    #[inline]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+    /// Rounded to the nearest byte; negative and NaN become zero.
+    #[inline]
+    pub fn from_f64(n: f64) -> Self {
+        Self((n + 0.5) as u64)
+    }
+    /// The number of bytes as a float.
+    #[inline]
+    pub const fn as_f64(self) -> f64 {
+        self.0 as f64
+    }
+    /// `self` scaled by a factor, rounded to the nearest byte.
+    #[inline]
+    pub fn mul_f64(self, k: f64) -> Self {
+        Self::from_f64(self.0 as f64 * k)
+    }
+}
+
+impl Add for Bytes {
+    type Output = Self;
+    #[inline]
+    fn add(self, o: Self) -> Self {
+        Self(self.0.saturating_add(o.0))
+    }
+}
+impl AddAssign for Bytes {
+    #[inline]
+    fn add_assign(&mut self, o: Self) {
+        *self = *self + o;
+    }
+}
+impl Sub for Bytes {
+    type Output = Self;
+    /// Saturates at zero.
+    #[inline]
+    fn sub(self, o: Self) -> Self {
+        self.saturating_sub(o)
+    }
+}
+impl SubAssign for Bytes {
+    #[inline]
+    fn sub_assign(&mut self, o: Self) {
+        *self = *self - o;
+    }
+}
+impl Mul<u64> for Bytes {
+    type Output = Self;
+    #[inline]
+    fn mul(self, k: u64) -> Self {
+        Self(self.0.saturating_mul(k))
+    }
+}
+impl Div<u64> for Bytes {
+    type Output = Self;
+    #[inline]
+    fn div(self, k: u64) -> Self {
+        Self(self.0 / k)
+    }
+}
+impl Div<Duration> for Bytes {
+    type Output = Rate;
+    /// The average rate; zero if no time passed.
+    #[inline]
+    fn div(self, d: Duration) -> Rate {
+        Rate::from_transfer(self, d)
+    }
+}
+impl Div<Rate> for Bytes {
+    type Output = Duration;
+    /// Serialisation time, rounded up to a nanosecond; [`Duration::MAX`] at rate zero.
+    #[inline]
+    fn div(self, r: Rate) -> Duration {
+        r.transmission_time(self)
+    }
+}
+impl Sum for Bytes {
+    fn sum<I: Iterator<Item = Self>>(it: I) -> Self {
+        it.fold(Self::ZERO, |a, b| a + b)
+    }
+}
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let n = self.0;
+        for (unit, scale) in [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)] {
+            if n >= scale {
+                return write!(f, "{}{unit}", n as f64 / scale as f64);
+            }
+        }
+        write!(f, "{n}B")
+    }
+}

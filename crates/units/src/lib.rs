@@ -1,0 +1,20 @@
+//! Typed quantities of a network: instants, durations, bytes, rates and sequence numbers.
+//!
+//! Time is integer nanoseconds, rates are bits per second. Only operators that have a physical
+//! meaning exist: `Bytes / Duration = Rate`, `Rate * Duration = Bytes`, `Instant - Instant =
+//! Duration`. Text is parsed with its unit or refused ([`parse`]).
+#![forbid(unsafe_code)]
+
+mod bytes;
+mod ecn;
+pub mod parse;
+mod rate;
+mod seq;
+mod time;
+
+pub use bytes::Bytes;
+pub use ecn::Ecn;
+pub use parse::ParseError;
+pub use rate::Rate;
+pub use seq::{DataSeq, Seq};
+pub use time::{Duration, Instant};
