@@ -1,1 +1,73 @@
-//! placeholder
+//! The virtual-time world: hosts, links and flows moved by a deterministic event queue.
+//!
+//! [`World`] is built from a [`Topology`] and [`FlowSpec`]s and run to its end; protocol code
+//! ([`gargalo_tcp`]) and links ([`gargalo_link`]) are sans-IO values that the engine feeds with
+//! virtual time. The same specification and seed give the same results, byte for byte.
+#![forbid(unsafe_code)]
+
+mod capture;
+mod drive;
+pub mod event;
+mod flow;
+mod net;
+mod recorder;
+pub mod rng;
+mod slab;
+mod topology;
+mod workload;
+mod world;
+
+pub use capture::CaptureSpec;
+pub use flow::{ControllerFactory, FlowResult, FlowSpec, Registered, TcpSpec, TransportSpec};
+pub use net::{IPV4_HEADER, UDP_HEADER};
+pub use recorder::{FlowSample, LinkResult, LinkSample, ProtocolEvent, Recording, Samples};
+pub use slab::Slab;
+pub use topology::{DirectionId, LinkSpec, Node, NodeId, Topology};
+pub use workload::{Period, Request, Workload};
+pub use world::{Outcome, Progress, Settings, World};
+
+/// Why a world cannot be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// No route.
+    #[error("no path from {from} to {to}: add a link or correct the flow's hosts")]
+    Unreachable {
+        /// Source host.
+        from: String,
+        /// Destination host.
+        to: String,
+    },
+    /// A link's configuration is impossible.
+    #[error("link {link}: {reason}")]
+    Link {
+        /// Its name.
+        link: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A capture names no link.
+    #[error("no link is called {name}; links: {known}")]
+    UnknownLink {
+        /// As written.
+        name: String,
+        /// All links.
+        known: String,
+    },
+    /// A congestion control could not be built.
+    #[error("congestion control of flow {flow}: {reason}")]
+    Controller {
+        /// The flow's label.
+        flow: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A capture file could not be made.
+    #[error("capture {path}: {reason}")]
+    Capture {
+        /// The file.
+        path: String,
+        /// What the system says.
+        reason: String,
+    },
+}

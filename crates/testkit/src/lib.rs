@@ -1,1 +1,14 @@
-//! placeholder
+//! Harness for protocol tests: two endpoints, two links, one virtual clock.
+//!
+//! [`Pair`] drives a client and a server [`Endpoint`] over links of [`gargalo_link`] without any
+//! engine: what it does is small enough to be obviously right. [`Transfer`] moves patterned
+//! content through a pair and checks every byte. [`network`] draws random networks.
+#![forbid(unsafe_code)]
+
+pub mod network;
+mod pair;
+mod transfer;
+
+pub use gargalo_tcp::Endpoint;
+pub use pair::{Pair, Side};
+pub use transfer::{Transfer, TransferError, content};

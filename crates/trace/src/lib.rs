@@ -1,1 +1,20 @@
-//! placeholder
+//! What a run records: tables of results, Parquet, Arrow IPC and packet captures.
+//!
+//! The columns of every results table are defined once, in [`schema`]; row types, files and the
+//! reference page derive from there.
+#![forbid(unsafe_code)]
+
+mod error;
+mod parquet;
+pub mod pcapng;
+mod quantiles;
+mod run_dir;
+pub mod schema;
+pub mod stats;
+pub mod table;
+
+pub use error::Error;
+pub use quantiles::{QuantileSummary, Quantiles};
+pub use run_dir::{Existing, RunDir};
+pub use schema::{EventRow, FlowRow, FlowSample, LinkSample};
+pub use table::{Columns, Table, Tables};

@@ -1,0 +1,125 @@
+use gargalo_units::{Bytes, Duration, Instant};
+
+/// The path's round-trip time without queues (draft §4.1.2), and when to measure it anew.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MinRtt {
+    window: Duration,
+    value: Option<Duration>,
+    seen_at: Instant,
+}
+
+impl MinRtt {
+    pub(super) fn new(window: Duration, now: Instant) -> Self {
+        Self {
+            window,
+            value: None,
+            seen_at: now,
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(&self) -> Option<Duration> {
+        self.value
+    }
+
+    /// Takes a sample, if there is one; whether the previous minimum has expired.
+    #[inline]
+    pub(super) fn update(&mut self, now: Instant, rtt: Option<Duration>) -> bool {
+        let expired = now > self.seen_at + self.window;
+        if let Some(rtt) = rtt
+            && (expired || self.value.is_none_or(|v| rtt < v))
+        {
+            self.value = Some(rtt);
+            self.seen_at = now;
+        }
+        expired
+    }
+
+    /// PROBE_RTT has ended: the minimum counts as fresh.
+    pub(super) fn refresh(&mut self, now: Instant) {
+        self.seen_at = now;
+    }
+}
+
+/// PROBE_RTT (draft §4.3.5): holds a minimal window for a while and at least a round.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ProbeRtt {
+    /// When it may end, once few enough bytes are in flight.
+    done_at: Option<Instant>,
+    round_done: bool,
+    /// Segments sent while the `delivered` total was in this range were held back by PROBE_RTT:
+    /// their samples count as application-limited (draft §4.3.5.2).
+    held_back: Option<(Bytes, Bytes)>,
+}
+
+impl ProbeRtt {
+    pub(super) fn enter(&mut self, delivered: Bytes) {
+        *self = Self {
+            held_back: Some((delivered, delivered)),
+            ..Self::default()
+        };
+    }
+
+    /// Extends the range of segments held back: those sent until what is in flight is delivered.
+    pub(super) fn hold_back(&mut self, delivered: Bytes, in_flight: Bytes) {
+        if let Some((_, until)) = &mut self.held_back {
+            *until = delivered + in_flight;
+        }
+    }
+
+    /// Whether PROBE_RTT held back a segment sent when `prior` bytes were delivered.
+    #[inline]
+    pub(super) fn held_back(&self, prior: Bytes) -> bool {
+        self.held_back
+            .is_some_and(|(from, until)| from <= prior && prior <= until)
+    }
+
+    /// The window is drained: from now on it is held until `until`. Whether this is news.
+    pub(super) fn drained(&mut self, until: Instant) -> bool {
+        let news = self.done_at.is_none();
+        if news {
+            self.done_at = Some(until);
+            self.round_done = false;
+        }
+        news
+    }
+
+    pub(super) fn is_drained(&self) -> bool {
+        self.done_at.is_some()
+    }
+
+    pub(super) fn on_round(&mut self) {
+        self.round_done = true;
+    }
+
+    /// Whether the window has been held for a round and long enough.
+    pub(super) fn is_done(&self, now: Instant) -> bool {
+        self.round_done && self.has_waited(now)
+    }
+
+    /// Whether the window has been held long enough.
+    pub(super) fn has_waited(&self, now: Instant) -> bool {
+        self.done_at.is_some_and(|t| now > t)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn s(n: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(n)
+    }
+
+    #[test]
+    fn the_minimum_is_replaced_after_ten_seconds() {
+        let ms = |n| Some(Duration::from_millis(n));
+        let mut m = MinRtt::new(Duration::from_secs(10), s(0));
+        assert!(!m.update(s(1), ms(40)));
+        assert!(!m.update(s(11), ms(50)));
+        assert_eq!(m.get(), ms(40));
+        assert!(m.update(s(11) + Duration::from_nanos(1), ms(50)));
+        assert_eq!(m.get(), ms(50));
+        assert!(!m.update(s(12), None));
+    }
+}

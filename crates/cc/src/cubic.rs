@@ -1,0 +1,389 @@
+//! CUBIC (RFC 9438).
+//!
+//! # Differences from the RFC's text
+//! - §4.4, §4.5: an acknowledgement of n segments adds n times (target - cwnd)/cwnd, so delayed
+//!   acknowledgements do not slow CUBIC down.
+//! - §4.3: in the Reno-friendly region cwnd is never lowered to W_est: the larger of the two
+//!   increases applies.
+//! - §4.2: when cwnd at the start of an epoch is not below W_max (after an idle restart), K is 0 and
+//!   the curve starts from cwnd.
+//! - `connections` > 1 emulates that many flows as Google's QUIC does: beta and alpha become those
+//!   of the aggregate, and alpha is the number of connections once W_est >= cwnd_prior.
+
+use gargalo_units::{Bytes, Duration, Instant};
+
+use crate::Controller;
+use crate::event::{Acked, Cause, Congestion, Sent, Spurious};
+use crate::hystart::HyStartParams;
+use crate::params::{BuildError, Param, Params, Values};
+use crate::path::Path;
+use crate::registry::{Algorithm, Init};
+use crate::slow_start::SlowStartKind;
+use crate::window::{Window, WindowParams};
+
+#[cfg(test)]
+mod tests;
+
+/// Parameters of [`Cubic`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CubicParams {
+    /// C in segments per second cubed (§5.1).
+    pub c: f64,
+    /// β_cubic, the window kept after a loss (§4.6).
+    pub beta: f64,
+    /// The window kept after an ECN mark (§4.6: as for a loss).
+    pub beta_ecn: f64,
+    /// Fast convergence (§4.7).
+    pub fast_convergence: bool,
+    /// The Reno-friendly region (§4.3).
+    pub reno_friendly: bool,
+    /// Flows emulated.
+    pub connections: u32,
+    /// The shared part.
+    pub window: WindowParams,
+}
+
+impl CubicParams {
+    /// The values of RFC 9438, with HyStart++ (§4.10).
+    pub const DEFAULT: Self = Self {
+        c: 0.4,
+        beta: 0.7,
+        beta_ecn: 0.7,
+        fast_convergence: true,
+        reno_friendly: true,
+        connections: 1,
+        window: WindowParams {
+            slow_start: SlowStartKind::HyStartPlusPlus(HyStartParams::DEFAULT),
+            ..WindowParams::STANDARD
+        },
+    };
+
+    fn from_params(params: &Params) -> Result<Self, BuildError> {
+        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
+        Ok(Self {
+            c: v.number("c"),
+            beta: v.number("beta"),
+            beta_ecn: v.number("beta_ecn"),
+            fast_convergence: v.bool("fast_convergence"),
+            reno_friendly: v.bool("reno_friendly"),
+            connections: v.number("connections") as u32,
+            window: WindowParams::read(&v),
+        })
+    }
+
+    /// `beta` of one connection as the share kept by all when one of them reduces.
+    fn aggregate(&self, beta: f64) -> f64 {
+        let n = f64::from(self.connections.max(1));
+        (n - 1.0 + beta) / n
+    }
+
+    /// α_cubic (§4.3), times the square of the number of connections: each adds α per round trip
+    /// and each keeps only its share.
+    fn alpha(&self) -> f64 {
+        let n = f64::from(self.connections.max(1));
+        let beta = self.aggregate(self.beta);
+        3.0 * n * n * (1.0 - beta) / (1.0 + beta)
+    }
+}
+
+impl Default for CubicParams {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+const DEFAULT: CubicParams = CubicParams::DEFAULT;
+const WINDOW: [Param; 3] = DEFAULT.window.table();
+
+/// The table entry.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "cubic",
+    aliases: &[],
+    summary: "window grows with the cube of the time since the last loss; the common default",
+    source: "RFC 9438",
+    params: &[
+        Param::number(
+            "c",
+            "aggressiveness C, segments per second cubed",
+            DEFAULT.c,
+            1e-4,
+            1e4,
+        ),
+        Param::number(
+            "beta",
+            "window kept after a loss, as a fraction",
+            DEFAULT.beta,
+            0.01,
+            0.99,
+        ),
+        Param::number(
+            "beta_ecn",
+            "window kept after an ECN mark, as a fraction (RFC 8511: 0.85)",
+            DEFAULT.beta_ecn,
+            0.01,
+            0.99,
+        ),
+        Param::bool(
+            "fast_convergence",
+            "give up bandwidth faster when the saturation point falls",
+            DEFAULT.fast_convergence,
+        ),
+        Param::bool(
+            "reno_friendly",
+            "never grow slower than Reno would",
+            DEFAULT.reno_friendly,
+        ),
+        Param::integer(
+            "connections",
+            "flows emulated, as in Google's QUIC",
+            DEFAULT.connections as f64,
+            1.0,
+            1000.0,
+        ),
+        WINDOW[0],
+        WINDOW[1],
+        WINDOW[2],
+    ],
+    build: |params, init| {
+        Ok(Box::new(Cubic::new(
+            CubicParams::from_params(params)?,
+            &init,
+        )))
+    },
+};
+
+/// The window curve of one congestion-avoidance stage; windows in segments, times in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Curve {
+    /// t_epoch; `None` until the first acknowledgement of the stage.
+    epoch: Option<Instant>,
+    /// K.
+    k: f64,
+    /// Where the plateau is: W_max unless the stage starts above it.
+    plateau: f64,
+    /// W_max.
+    w_max: f64,
+    /// W_est.
+    w_est: f64,
+    /// cwnd_prior.
+    cwnd_prior: f64,
+    /// The next stage starts without a W_max: the first one, and the one after a timeout (§4.8,
+    /// §4.10).
+    fresh: bool,
+    /// Since when cwnd has not been updated because it was not the limit (§5.8).
+    frozen_since: Option<Instant>,
+}
+
+/// CUBIC.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    window: Window,
+    params: CubicParams,
+    alpha: f64,
+    inverse_mss: f64,
+    curve: Curve,
+    saved: Option<Curve>,
+}
+
+impl Cubic {
+    /// In slow start.
+    pub fn new(params: CubicParams, init: &Init) -> Self {
+        let window = Window::new(init, params.window);
+        Self {
+            alpha: params.alpha(),
+            inverse_mss: 1.0 / window.mss().as_f64(),
+            window,
+            params,
+            curve: Curve {
+                fresh: true,
+                ..Curve::default()
+            },
+            saved: None,
+        }
+    }
+
+    /// Starts a congestion-avoidance stage: the only place that takes a cube root.
+    fn begin_epoch(&mut self, now: Instant) {
+        let cwnd = self.window.segments();
+        let curve = &mut self.curve;
+        curve.epoch = Some(now);
+        curve.frozen_since = None;
+        curve.w_est = cwnd; // §4.3
+        if curve.fresh {
+            curve.fresh = false;
+            curve.w_max = cwnd; // §4.8, §4.10
+            if curve.cwnd_prior == 0.0 {
+                curve.cwnd_prior = cwnd; // §4.10
+            }
+        }
+        curve.plateau = curve.w_max.max(cwnd);
+        curve.k = k(curve.plateau, cwnd, self.params.c);
+    }
+
+    /// Congestion avoidance (§4.2 to §4.5).
+    fn avoid_congestion(&mut self, now: Instant, acked: Bytes, srtt: Duration) {
+        let epoch = match self.curve.epoch {
+            Some(epoch) => self.thaw(now, epoch),
+            None => {
+                self.begin_epoch(now);
+                now
+            }
+        };
+        let cwnd = float(self.window.cwnd().get()) * self.inverse_mss;
+        let curve = &mut self.curve;
+        // segments_acked / cwnd: the part of a window this acknowledgement stands for.
+        let share = (float(acked.get()) / float(self.window.cwnd().get())).min(1.0);
+        let t = seconds(now - epoch) - curve.k;
+        let target =
+            w_cubic(t + seconds(srtt), self.params.c, curve.plateau).clamp(cwnd, 1.5 * cwnd);
+        let mut growth = (target - cwnd) * share;
+        if self.params.reno_friendly {
+            let alpha = if curve.w_est < curve.cwnd_prior {
+                self.alpha
+            } else {
+                f64::from(self.params.connections)
+            };
+            curve.w_est += alpha * share;
+            if w_cubic(t, self.params.c, curve.plateau) < curve.w_est {
+                growth = growth.max(curve.w_est - cwnd);
+            }
+        }
+        self.window.grow_by(growth * self.window.mss().as_f64());
+    }
+
+    /// Moves the epoch past a period in which cwnd was not updated (§5.8); the new epoch.
+    #[inline]
+    fn thaw(&mut self, now: Instant, epoch: Instant) -> Instant {
+        match self.curve.frozen_since.take() {
+            None => epoch,
+            Some(since) => {
+                let epoch = (epoch + (now - since.max(epoch))).min(now);
+                self.curve.epoch = Some(epoch);
+                epoch
+            }
+        }
+    }
+
+    fn freeze(&mut self, since: Instant) {
+        if self.curve.epoch.is_some() {
+            self.curve.frozen_since.get_or_insert(since);
+        }
+    }
+}
+
+/// A count far below 2^63 as a float: the signed conversion is one instruction.
+#[inline]
+fn float(n: u64) -> f64 {
+    n as i64 as f64
+}
+
+/// A span far below 2^63 nanoseconds in seconds.
+#[inline]
+fn seconds(d: Duration) -> f64 {
+    float(d.as_nanos()) * 1e-9
+}
+
+/// W_cubic at `t` seconds after the plateau (equation 1 with t - K given).
+#[inline]
+fn w_cubic(t: f64, c: f64, plateau: f64) -> f64 {
+    c * t * t * t + plateau
+}
+
+/// K in seconds (equation 2).
+fn k(w_max: f64, cwnd_epoch: f64, c: f64) -> f64 {
+    libm::cbrt((w_max - cwnd_epoch) / c)
+}
+
+impl Controller for Cubic {
+    fn on_send(&mut self, sent: &Sent, _path: &Path<'_>) {
+        let Some(idle) = &sent.idle else { return };
+        if self.window.on_send(sent) {
+            self.curve.epoch = None; // a new stage begins after the slow start
+        } else if sent.app_limited || idle.duration > idle.rto {
+            self.freeze(sent.now - idle.duration);
+        }
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Acked, path: &Path<'_>) {
+        let left = self.window.slow_start(ack);
+        if !left.is_zero() {
+            self.avoid_congestion(ack.now, left, path.srtt.unwrap_or(Duration::ZERO));
+        } else if !ack.cwnd_limited {
+            self.freeze(ack.now);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, _path: &Path<'_>) {
+        let beta = match event.cause {
+            Cause::Ecn => self.params.beta_ecn,
+            Cause::Loss | Cause::Timeout { .. } => self.params.beta,
+        };
+        let beta = self.params.aggregate(beta);
+        let target = self.window.reduction_base(event).mul_f64(beta);
+        let again = matches!(event.cause, Cause::Timeout { consecutive } if consecutive > 1);
+        if !again {
+            self.saved = (event.cause != Cause::Ecn).then_some(self.curve);
+            let cwnd = self.window.segments();
+            let curve = &mut self.curve;
+            // §4.7
+            curve.w_max = if self.params.fast_convergence && cwnd < curve.w_max {
+                cwnd * (1.0 + beta) / 2.0
+            } else {
+                cwnd
+            };
+            curve.cwnd_prior = cwnd;
+        }
+        self.window.reduce(event, target);
+        self.curve.epoch = None;
+        self.curve.frozen_since = None;
+        self.curve.fresh = matches!(event.cause, Cause::Timeout { .. }); // §4.8
+    }
+
+    fn on_spurious(&mut self, event: &Spurious, _path: &Path<'_>) {
+        // §4.9.2; after a timeout likewise (RFC 4015).
+        if self.window.undo(event)
+            && let Some(curve) = self.saved.take()
+        {
+            self.curve = curve;
+        }
+    }
+
+    fn on_recovered(&mut self, _now: Instant, _path: &Path<'_>) {
+        self.window.on_recovered();
+    }
+
+    fn on_mss(&mut self, path: &Path<'_>) {
+        let before = self.window.mss().as_f64();
+        self.window.on_mss(path.mss);
+        let scale = before / self.window.mss().as_f64();
+        self.inverse_mss = 1.0 / self.window.mss().as_f64();
+        // The curve is in segments; a new stage starts from the same window in bytes.
+        self.curve.w_max *= scale;
+        self.curve.cwnd_prior *= scale;
+        self.curve.epoch = None;
+        self.saved = None;
+    }
+
+    fn cwnd(&self) -> Bytes {
+        self.window.cwnd()
+    }
+
+    fn ssthresh(&self) -> Option<Bytes> {
+        self.window.ssthresh()
+    }
+
+    fn phase(&self) -> &'static str {
+        self.window.phase()
+    }
+
+    fn gauges(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("w_max_segments", self.curve.w_max));
+        out.push(("w_est_segments", self.curve.w_est));
+        out.push(("k_s", self.curve.k));
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,165 @@
+//! All algorithms by name: the table behind the command line, the documentation and the scenarios.
+
+use gargalo_units::{Bytes, Instant};
+use rand_pcg::Pcg64;
+
+use crate::params::{BuildError, Param, Params, nearest};
+use crate::{Controller, bbr, cubic, reno};
+
+/// What a controller starts from.
+#[derive(Clone, Debug)]
+pub struct Init {
+    /// When the path is opened.
+    pub now: Instant,
+    /// Maximum segment size: payload bytes.
+    pub mss: Bytes,
+    /// The transport's initial window (RFC 6928).
+    pub initial_window: Bytes,
+    /// The controller's own random stream, named by flow and path.
+    pub rng: Pcg64,
+}
+
+/// Builds a controller from checked parameters.
+pub type Build = fn(&Params, Init) -> Result<Box<dyn Controller>, BuildError>;
+
+/// A congestion control as listed.
+#[derive(Clone, Copy, Debug)]
+pub struct Algorithm {
+    /// Name in scenarios.
+    pub name: &'static str,
+    /// Other names it answers to.
+    pub aliases: &'static [&'static str],
+    /// One line about it.
+    pub summary: &'static str,
+    /// Where it is specified.
+    pub source: &'static str,
+    /// Its parameters.
+    pub params: &'static [Param],
+    /// Builds a controller; see [`build`].
+    pub build: Build,
+}
+
+/// Every congestion control, sorted by name.
+pub const ALGORITHMS: &[Algorithm] = &[bbr::ALGORITHM, cubic::ALGORITHM, reno::ALGORITHM];
+
+/// The algorithm of this name or alias.
+///
+/// # Errors
+/// When there is none; the error names the nearest.
+pub fn find(name: &str) -> Result<&'static Algorithm, BuildError> {
+    ALGORITHMS
+        .iter()
+        .find(|a| a.name == name || a.aliases.contains(&name))
+        .ok_or_else(|| {
+            let names = ALGORITHMS
+                .iter()
+                .flat_map(|a| std::iter::once(a.name).chain(a.aliases.iter().copied()));
+            BuildError::UnknownAlgorithm {
+                name: name.to_owned(),
+                nearest: nearest(name, names),
+            }
+        })
+}
+
+/// Builds the controller of this name.
+///
+/// # Errors
+/// When the name or a parameter is unknown, or a value invalid.
+pub fn build(name: &str, params: &Params, init: Init) -> Result<Box<dyn Controller>, BuildError> {
+    (find(name)?.build)(params, init)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::{ParamKind, ParamValue};
+    use crate::testing::init;
+
+    #[test]
+    fn sorted_and_without_duplicates() {
+        let mut names: Vec<_> = ALGORITHMS.iter().map(|a| a.name).collect();
+        assert!(names.is_sorted());
+        names.extend(ALGORITHMS.iter().flat_map(|a| a.aliases));
+        names.sort_unstable();
+        let before = names.len();
+        names.dedup();
+        assert_eq!(names.len(), before);
+    }
+
+    #[test]
+    fn every_entry_builds_with_defaults_and_round_trips() {
+        for a in ALGORITHMS {
+            let default = build(a.name, &Params::new(), init()).unwrap();
+            let mut explicit = Params::new();
+            for p in a.params {
+                explicit.push(p.name, p.default_value());
+            }
+            let same = build(a.name, &explicit, init()).unwrap();
+            assert_eq!(format!("{default:?}"), format!("{same:?}"), "{}", a.name);
+            for alias in a.aliases {
+                assert_eq!(find(alias).unwrap().name, a.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_bound_of_every_parameter_builds_and_beyond_does_not() {
+        for a in ALGORITHMS {
+            for p in a.params {
+                let ok = |v: ParamValue| {
+                    let mut params = Params::new();
+                    params.push(p.name, v);
+                    build(a.name, &params, init()).is_ok()
+                };
+                match p.kind {
+                    ParamKind::Number { min, max, .. } => {
+                        assert!(ok(min.into()) && ok(max.into()), "{} {}", a.name, p.name);
+                        assert!(!ok((min - 1.0).into()) && !ok((max * 2.0 + 1.0).into()));
+                        assert!(!ok(f64::NAN.into()) && !ok("much".into()));
+                    }
+                    ParamKind::Bool { .. } => {
+                        assert!(ok(true.into()) && ok(false.into()) && !ok(1.0.into()));
+                    }
+                    ParamKind::Choice { choices, .. } => {
+                        assert!(choices.iter().all(|c| ok((*c).into())) && !ok("none".into()));
+                    }
+                    ParamKind::Duration { min, max, .. } => {
+                        assert!(ok(min.to_string().as_str().into()));
+                        assert!(ok(max.to_string().as_str().into()));
+                        assert!(!ok(5.0.into()), "a bare number has no unit");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn errors_help() {
+        let e = |name: &str, params: Params| {
+            build(name, &params, init())
+                .err()
+                .map(|e| e.to_string())
+                .unwrap_or_default()
+        };
+        assert_eq!(
+            e("cubik", Params::new()),
+            "there is no congestion control \"cubik\" (did you mean \"cubic\"?)"
+        );
+        assert!(e("cubic", Params::new().with("Beta", 0.7)).contains("did you mean \"beta\"?"));
+        assert_eq!(
+            e("reno", Params::new().with("beta", 7.0)),
+            "reno: beta = 7 is not valid: it must be a number from 0.01 to 0.99"
+        );
+        assert!(
+            e("cubic", Params::new().with("slow_start", "hystart"))
+                .contains("did you mean \"hystart++\"?")
+        );
+        assert!(
+            e("bbr", Params::new().with("probe_rtt_duration", 200.0))
+                .contains("did you mean \"200ms\"?")
+        );
+        assert!(
+            e("reno", Params::new().with("beta", 0.5).with("beta", 0.5)).contains("given twice")
+        );
+    }
+}

@@ -1,0 +1,509 @@
+//! What loss-based algorithms share: cwnd, ssthresh, slow start, reductions, undo, idle restart.
+//!
+//! An algorithm holds a [`Window`], asks it on each acknowledgement how many bytes are left for
+//! congestion avoidance ([`Window::slow_start`]), and decides alone how cwnd grows from them and how
+//! far it falls.
+
+use gargalo_units::Bytes;
+
+use crate::event::{Acked, Cause, Congestion, Sent, Spurious};
+use crate::hystart::Growth;
+use crate::params::{Param, Values};
+use crate::registry::Init;
+use crate::slow_start::{self, SlowStart, SlowStartKind};
+
+/// No window grows beyond this (1 TiB), so that arithmetic on windows cannot overflow.
+pub const MAX_WINDOW: Bytes = Bytes::new(1 << 40);
+
+/// What a reduction is a fraction of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReduceFrom {
+    /// The bytes in flight, but no more than cwnd (RFC 5681 equation 4).
+    FlightSize,
+    /// cwnd, as many stacks do; sound because cwnd only grows while it limits the sender.
+    Cwnd,
+}
+
+impl ReduceFrom {
+    const CHOICES: &'static [&'static str] = &["flight-size", "cwnd"];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::FlightSize => "flight-size",
+            Self::Cwnd => "cwnd",
+        }
+    }
+}
+
+/// Parameters of the shared part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WindowParams {
+    /// Slow start.
+    pub slow_start: SlowStartKind,
+    /// Limit L of appropriate byte counting in slow start, in segments per acknowledgement
+    /// (RFC 3465 §2.2); zero takes the value the slow start's RFC recommends. After a timeout it is
+    /// 1 (RFC 3465 §2.3).
+    pub abc_limit: u64,
+    /// What a reduction is a fraction of.
+    pub reduce_from: ReduceFrom,
+}
+
+impl WindowParams {
+    /// RFC 5681 and RFC 3465.
+    pub const STANDARD: Self = Self {
+        slow_start: SlowStartKind::Standard,
+        abc_limit: 0,
+        reduce_from: ReduceFrom::FlightSize,
+    };
+
+    /// The table entries of these parameters, with `self` as the defaults.
+    pub const fn table(self) -> [Param; 3] {
+        [
+            Param::choice(
+                "slow_start",
+                "how the connection starts: RFC 5681, or RFC 9406 (HyStart++)",
+                self.slow_start.name(),
+                slow_start::CHOICES,
+            ),
+            Param::integer(
+                "abc_limit",
+                "slow start: most segments of growth per acknowledgement (RFC 3465's L); 0: 2 for \
+                 standard, 8 for hystart++",
+                self.abc_limit as f64,
+                0.0,
+                1e6,
+            ),
+            Param::choice(
+                "reduce_from",
+                "what a reduction is a fraction of (RFC 5681: flight-size; many stacks: cwnd)",
+                self.reduce_from.name(),
+                ReduceFrom::CHOICES,
+            ),
+        ]
+    }
+
+    /// From checked values whose table includes [`WindowParams::table`].
+    pub fn read(values: &Values<'_>) -> Self {
+        Self {
+            slow_start: SlowStartKind::from_name(values.text("slow_start"))
+                .unwrap_or(SlowStartKind::Standard),
+            abc_limit: values.number("abc_limit") as u64,
+            reduce_from: if values.text("reduce_from") == ReduceFrom::Cwnd.name() {
+                ReduceFrom::Cwnd
+            } else {
+                ReduceFrom::FlightSize
+            },
+        }
+    }
+}
+
+/// What an undo restores.
+#[derive(Clone, Copy, Debug)]
+struct Saved {
+    cwnd: Bytes,
+    ssthresh: Bytes,
+    timeout: bool,
+}
+
+/// The congestion window of a loss-based algorithm.
+#[derive(Clone, Debug)]
+pub struct Window {
+    cwnd: Bytes,
+    /// [`Bytes::MAX`] while infinite.
+    ssthresh: Bytes,
+    mss: Bytes,
+    /// Bytes acknowledged towards the next increase (RFC 3465's bytes_acked).
+    acked: Bytes,
+    /// A fraction of a byte not yet added to cwnd.
+    fraction: f64,
+    params: WindowParams,
+    slow_start: SlowStart,
+    after_timeout: bool,
+    recovering: bool,
+    saved: Option<Saved>,
+}
+
+impl Window {
+    /// The initial window, in slow start.
+    pub fn new(init: &Init, params: WindowParams) -> Self {
+        let mss = init.mss.max(Bytes::new(1)).min(MAX_WINDOW);
+        Self {
+            cwnd: init.initial_window.max(mss).min(MAX_WINDOW),
+            ssthresh: Bytes::MAX,
+            mss,
+            acked: Bytes::ZERO,
+            fraction: 0.0,
+            params,
+            slow_start: SlowStart::new(params.slow_start),
+            after_timeout: false,
+            recovering: false,
+            saved: None,
+        }
+    }
+
+    /// The congestion window.
+    #[inline]
+    pub fn cwnd(&self) -> Bytes {
+        self.cwnd
+    }
+
+    /// The slow-start threshold; `None` while infinite.
+    #[inline]
+    pub fn ssthresh(&self) -> Option<Bytes> {
+        (self.ssthresh != Bytes::MAX).then_some(self.ssthresh)
+    }
+
+    /// The maximum segment size.
+    #[inline]
+    pub fn mss(&self) -> Bytes {
+        self.mss
+    }
+
+    /// The congestion window in segments.
+    #[inline]
+    pub fn segments(&self) -> f64 {
+        self.cwnd.as_f64() / self.mss.as_f64()
+    }
+
+    /// Whether slow start is in force (RFC 5681 §3.1: cwnd < ssthresh).
+    #[inline]
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// Whether fast recovery is under way, between a congestion event and
+    /// [`Window::on_recovered`]; recovery after a timeout is slow start and does not count.
+    #[inline]
+    pub fn is_recovering(&self) -> bool {
+        self.recovering
+    }
+
+    /// One word for plots.
+    pub fn phase(&self) -> &'static str {
+        if self.recovering {
+            "recovery"
+        } else if !self.in_slow_start() {
+            "congestion-avoidance"
+        } else if self.slow_start.is_conservative() {
+            "conservative-slow-start"
+        } else {
+            "slow-start"
+        }
+    }
+
+    /// Grows the window in slow start and returns the acknowledged bytes that are left for
+    /// congestion avoidance: none in recovery, or when cwnd did not limit the sender.
+    #[inline]
+    pub fn slow_start(&mut self, ack: &Acked) -> Bytes {
+        if ack.in_recovery {
+            return Bytes::ZERO;
+        }
+        if self.in_slow_start() {
+            return self.slow_start_ack(ack);
+        }
+        if ack.cwnd_limited {
+            ack.bytes
+        } else {
+            Bytes::ZERO
+        }
+    }
+
+    fn slow_start_ack(&mut self, ack: &Acked) -> Bytes {
+        let divisor = match self.slow_start.on_ack(ack) {
+            Growth::Divided(d) => d.max(1),
+            Growth::Exit => {
+                self.exit_slow_start();
+                return Bytes::ZERO;
+            }
+        };
+        if !ack.cwnd_limited {
+            return Bytes::ZERO;
+        }
+        let limit = match (self.after_timeout, self.params.abc_limit) {
+            (true, _) => 1, // RFC 3465 §2.3
+            (false, 0) => self.params.slow_start.default_abc_limit(),
+            (false, l) => l,
+        };
+        // RFC 5681 equation 2 with RFC 3465's L for the 1.
+        let growth = ack.bytes.min(self.mss * limit) / divisor;
+        let room = self.ssthresh - self.cwnd;
+        if growth < room {
+            self.set_cwnd(self.cwnd + growth);
+            return Bytes::ZERO;
+        }
+        // ssthresh is reached: what is left counts for congestion avoidance.
+        self.set_cwnd(self.ssthresh);
+        self.after_timeout = false;
+        growth - room
+    }
+
+    /// Leaves slow start without a congestion event: ssthresh = cwnd.
+    pub fn exit_slow_start(&mut self) {
+        self.ssthresh = self.cwnd;
+        self.slow_start.end_initial();
+        self.after_timeout = false;
+        self.acked = Bytes::ZERO;
+    }
+
+    /// Congestion avoidance with appropriate byte counting (RFC 5681 §3.1, RFC 3465 §2.1): one
+    /// segment more for each window of acknowledged bytes.
+    #[inline]
+    pub fn additive_increase(&mut self, acked: Bytes) {
+        self.acked += acked;
+        if self.acked >= self.cwnd {
+            self.acked = (self.acked - self.cwnd).min(self.cwnd);
+            self.set_cwnd(self.cwnd + self.mss);
+        }
+    }
+
+    /// Grows the window by a fractional number of bytes; negative and NaN change nothing.
+    #[inline]
+    pub fn grow_by(&mut self, bytes: f64) {
+        // f64::max ignores NaN, and the bound keeps both conversions in the fast signed range.
+        let sum = self.fraction + bytes.max(0.0).min(MAX_WINDOW.as_f64());
+        let whole = sum as i64;
+        self.fraction = sum - whole as f64;
+        self.set_cwnd(self.cwnd + Bytes::new(whole as u64));
+    }
+
+    /// Sets the window, between one segment and [`MAX_WINDOW`].
+    #[inline]
+    pub fn set_cwnd(&mut self, cwnd: Bytes) {
+        self.cwnd = cwnd.min(MAX_WINDOW).max(self.mss);
+    }
+
+    /// What this event's reduction is a fraction of. FlightSize never counts more than cwnd, since
+    /// limited transmit sends beyond it (RFC 5681 §3.2 step 1).
+    pub fn reduction_base(&self, event: &Congestion) -> Bytes {
+        match self.params.reduce_from {
+            ReduceFrom::FlightSize => event.in_flight.min(self.cwnd),
+            ReduceFrom::Cwnd => self.cwnd,
+        }
+    }
+
+    /// Reduces the window because of `event`, `target` being the new threshold.
+    ///
+    /// Loss: ssthresh = cwnd = target, at least two segments (RFC 5681 equation 4). ECN: cwnd may
+    /// fall to one segment (RFC 3168 §6.1.2). Timeout: cwnd is one segment; ssthresh is held when
+    /// the timer expires again for the same segment (RFC 5681 §3.1). Never grows the window.
+    pub fn reduce(&mut self, event: &Congestion, target: Bytes) {
+        let two = self.mss * 2;
+        let target = target.min(MAX_WINDOW);
+        match event.cause {
+            Cause::Loss => {
+                self.save(false);
+                self.ssthresh = target.max(two);
+                self.set_cwnd(self.ssthresh.min(self.cwnd));
+                self.recovering = true;
+            }
+            Cause::Ecn => {
+                self.saved = None; // a mark cannot be spurious
+                self.ssthresh = target.max(two);
+                self.set_cwnd(target.min(self.cwnd));
+                self.recovering = true;
+            }
+            Cause::Timeout { consecutive } => {
+                if consecutive <= 1 {
+                    self.save(true);
+                    self.ssthresh = target.max(two);
+                }
+                self.set_cwnd(self.mss);
+                self.after_timeout = true;
+                self.recovering = false;
+            }
+        }
+        self.acked = Bytes::ZERO;
+        self.fraction = 0.0;
+        self.slow_start.end_initial();
+    }
+
+    fn save(&mut self, timeout: bool) {
+        self.saved = Some(Saved {
+            cwnd: self.cwnd,
+            ssthresh: self.ssthresh,
+            timeout,
+        });
+    }
+
+    /// Restores what the latest congestion event changed, if `event` withdraws that one. Returns
+    /// whether it did; a window that has meanwhile grown beyond the saved one is kept.
+    pub fn undo(&mut self, event: &Spurious) -> bool {
+        let Some(saved) = self.saved else {
+            return false;
+        };
+        if saved.timeout != matches!(event.cause, Cause::Timeout { .. })
+            || event.cause == Cause::Ecn
+        {
+            return false;
+        }
+        self.saved = None;
+        self.recovering = false;
+        self.after_timeout = false;
+        if self.cwnd >= saved.cwnd {
+            return false;
+        }
+        self.set_cwnd(saved.cwnd);
+        self.ssthresh = saved.ssthresh;
+        true
+    }
+
+    /// Recovery has ended.
+    pub fn on_recovered(&mut self) {
+        self.recovering = false;
+    }
+
+    /// Restarts from the restart window after an idle period longer than the retransmission
+    /// timeout (RFC 5681 §4.1), if the transport is configured to. Returns whether cwnd changed.
+    #[inline]
+    pub fn on_send(&mut self, sent: &Sent) -> bool {
+        let Some(idle) = &sent.idle else {
+            return false;
+        };
+        match idle.restart_window {
+            Some(restart) if idle.duration > idle.rto && restart < self.cwnd => {
+                self.set_cwnd(restart);
+                self.acked = Bytes::ZERO;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The segment size changed: the window keeps its bytes, but holds at least one segment.
+    pub fn on_mss(&mut self, mss: Bytes) {
+        self.mss = mss.max(Bytes::new(1)).min(MAX_WINDOW);
+        self.set_cwnd(self.cwnd);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Idle;
+    use crate::testing::{MSS, ack, congestion, init, sent};
+    use gargalo_units::{Duration, Instant};
+
+    fn window() -> Window {
+        Window::new(&init(), WindowParams::STANDARD)
+    }
+
+    fn spurious(cause: Cause) -> Spurious {
+        Spurious {
+            now: Instant::ZERO,
+            cause,
+        }
+    }
+
+    #[test]
+    fn slow_start_counts_bytes_up_to_two_segments_an_ack() {
+        let mut w = window();
+        let start = w.cwnd();
+        assert_eq!(w.slow_start(&ack(700)), Bytes::ZERO);
+        assert_eq!(w.cwnd(), start + Bytes::new(700));
+        w.slow_start(&ack(5 * MSS.get()));
+        assert_eq!(w.cwnd(), start + Bytes::new(700) + MSS * 2);
+    }
+
+    #[test]
+    fn slow_start_after_a_timeout_counts_one_segment_an_ack() {
+        let mut w = window();
+        let e = congestion(Cause::Timeout { consecutive: 1 }, w.cwnd());
+        w.reduce(&e, MSS * 5);
+        assert_eq!(w.cwnd(), MSS);
+        w.slow_start(&ack(2 * MSS.get()));
+        assert_eq!(w.cwnd(), MSS * 2);
+    }
+
+    #[test]
+    fn growth_stops_at_ssthresh_and_the_rest_is_left() {
+        let mut w = window();
+        w.reduce(
+            &congestion(Cause::Timeout { consecutive: 1 }, w.cwnd()),
+            MSS * 5,
+        );
+        w.set_cwnd(MSS * 5 - Bytes::new(300));
+        let left = w.slow_start(&ack(MSS.get()));
+        assert_eq!(w.cwnd(), MSS * 5);
+        assert_eq!(left, MSS - Bytes::new(300));
+    }
+
+    #[test]
+    fn no_growth_in_recovery_or_when_the_application_is_the_limit() {
+        let mut w = window();
+        let before = w.cwnd();
+        let recovery = Acked {
+            in_recovery: true,
+            ..ack(1000)
+        };
+        let limited = Acked {
+            cwnd_limited: false,
+            ..ack(1000)
+        };
+        assert!(w.slow_start(&recovery).is_zero());
+        assert!(w.slow_start(&limited).is_zero());
+        w.exit_slow_start();
+        assert!(w.slow_start(&limited).is_zero());
+        assert_eq!(w.cwnd(), before);
+    }
+
+    #[test]
+    fn repeated_timeouts_hold_ssthresh_and_undo_restores_the_first() {
+        let mut w = window();
+        let first = w.cwnd();
+        w.reduce(
+            &congestion(Cause::Timeout { consecutive: 1 }, first),
+            first / 2,
+        );
+        let held = w.ssthresh();
+        w.reduce(&congestion(Cause::Timeout { consecutive: 2 }, MSS), MSS);
+        assert_eq!(w.ssthresh(), held);
+        assert!(!w.undo(&spurious(Cause::Loss)), "another cause");
+        assert!(w.undo(&spurious(Cause::Timeout { consecutive: 2 })));
+        assert_eq!((w.cwnd(), w.ssthresh()), (first, None));
+        assert!(
+            !w.undo(&spurious(Cause::Timeout { consecutive: 2 })),
+            "once"
+        );
+    }
+
+    #[test]
+    fn ecn_may_reach_one_segment_and_cannot_be_undone() {
+        let mut w = window();
+        w.reduce(&congestion(Cause::Ecn, MSS), Bytes::new(10));
+        assert_eq!((w.cwnd(), w.ssthresh()), (MSS, Some(MSS * 2)));
+        assert!(!w.undo(&spurious(Cause::Ecn)));
+    }
+
+    #[test]
+    fn idle_longer_than_rto_restarts_from_the_restart_window() {
+        let mut w = window();
+        w.set_cwnd(MSS * 100);
+        let idle = |ms| Sent {
+            idle: Some(Idle {
+                duration: Duration::from_millis(ms),
+                rto: Duration::from_millis(300),
+                restart_window: Some(MSS * 10),
+            }),
+            ..sent(MSS, Bytes::ZERO)
+        };
+        assert!(!w.on_send(&idle(300)));
+        assert!(w.on_send(&idle(301)));
+        assert_eq!(w.cwnd(), MSS * 10);
+        assert!(!w.on_send(&idle(301)), "never grows");
+    }
+
+    #[test]
+    fn fractions_accumulate() {
+        let mut w = window();
+        let start = w.cwnd();
+        for _ in 0..1000 {
+            w.grow_by(0.25);
+        }
+        assert_eq!(w.cwnd(), start + Bytes::new(250));
+        w.grow_by(f64::NAN);
+        w.grow_by(-5.0);
+        assert_eq!(w.cwnd(), start + Bytes::new(250));
+        w.grow_by(f64::INFINITY);
+        assert_eq!(w.cwnd(), MAX_WINDOW);
+    }
+}

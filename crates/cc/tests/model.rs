@@ -1,0 +1,332 @@
+//! Random sequences of events for every registered algorithm: whatever a transport reports, within
+//! the contract or at its edge, a controller stays within its invariants.
+
+use gargalo_cc::{
+    ALGORITHMS, Acked, Cause, Congestion, Controller, Idle, Init, Lost, Params, Path, RateSampler,
+    SendState, Sent, Spurious, build,
+};
+use gargalo_units::{Bytes, Duration, Instant};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rand_pcg::Pcg64;
+
+/// What may happen next.
+#[derive(Clone, Debug)]
+enum Operation {
+    /// Time passes.
+    Wait(u64),
+    /// Send as the window allows, at most this many segments.
+    Send { segments: u64, app_limited: bool },
+    /// Some segments are acknowledged, the oldest first.
+    Ack {
+        segments: usize,
+        ce: bool,
+        limited: bool,
+        rtt_us: u64,
+    },
+    /// Some segments are lost, without an acknowledgement.
+    Lose(usize),
+    /// A recovery epoch begins.
+    Congestion { ecn: bool },
+    /// The retransmission timer expires: all is lost.
+    Timeout(u32),
+    /// The latest congestion event is withdrawn.
+    Spurious,
+    /// Recovery ends.
+    Recovered,
+    /// The segment size changes.
+    Mss(u64),
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    use Operation::*;
+    prop_oneof![
+        4 => prop_oneof![0..1_000_000u64, 0..20_000_000_000u64].prop_map(Wait),
+        6 => (1..200u64, any::<bool>())
+            .prop_map(|(segments, app_limited)| Send { segments, app_limited }),
+        8 => (1..50usize, any::<bool>(), any::<bool>(), prop_oneof![0..10u64, 1..1_000_000u64])
+            .prop_map(|(segments, ce, limited, rtt_us)| Ack { segments, ce, limited, rtt_us }),
+        2 => (1..20usize).prop_map(Lose),
+        2 => any::<bool>().prop_map(|ecn| Congestion { ecn }),
+        1 => (1..5u32).prop_map(Timeout),
+        1 => Just(Spurious),
+        2 => Just(Recovered),
+        1 => prop_oneof![1..100u64, 500..9000u64, 1_000_000..2_000_000_000u64].prop_map(Mss),
+    ]
+}
+
+/// A transport without a network around one controller.
+struct Model {
+    controller: Box<dyn Controller>,
+    sampler: RateSampler,
+    now: Instant,
+    mss: Bytes,
+    flight: Vec<(Bytes, SendState)>,
+    last_sent: Instant,
+    srtt: Option<Duration>,
+    min_rtt: Option<Duration>,
+    in_recovery: bool,
+    latest: Option<Cause>,
+    round_end: Bytes,
+    trace: Vec<(Bytes, Option<Bytes>, &'static str)>,
+}
+
+impl Model {
+    fn new(name: &str, window: u64) -> Self {
+        let init = Init {
+            now: Instant::ZERO,
+            mss: Bytes::new(1448),
+            initial_window: Bytes::new(1448) * window,
+            rng: Pcg64::new(3, 5),
+        };
+        Self {
+            controller: build(name, &Params::new(), init).expect("registered"),
+            sampler: RateSampler::new(),
+            now: Instant::ZERO,
+            mss: Bytes::new(1448),
+            flight: Vec::new(),
+            last_sent: Instant::ZERO,
+            srtt: None,
+            min_rtt: None,
+            in_recovery: false,
+            latest: None,
+            round_end: Bytes::ZERO,
+            trace: Vec::new(),
+        }
+    }
+
+    fn in_flight(&self) -> Bytes {
+        self.flight.iter().map(|f| f.0).sum()
+    }
+
+    fn path(&self) -> Path<'static> {
+        Path {
+            mss: self.mss,
+            srtt: self.srtt,
+            latest_rtt: self.srtt,
+            min_rtt: self.min_rtt,
+            in_flight: self.in_flight(),
+            siblings: &[],
+            index: 0,
+        }
+    }
+
+    fn apply(&mut self, operation: &Operation) {
+        let before = self.controller.cwnd();
+        match *operation {
+            Operation::Wait(ns) => self.now += Duration::from_nanos(ns),
+            Operation::Send {
+                segments,
+                app_limited,
+            } => self.send(segments, app_limited),
+            Operation::Ack {
+                segments,
+                ce,
+                limited,
+                rtt_us,
+            } => self.acknowledge(segments, ce, limited, Duration::from_micros(rtt_us)),
+            Operation::Lose(segments) => self.lose(segments),
+            Operation::Congestion { ecn } => {
+                if !self.in_recovery {
+                    self.congestion(if ecn { Cause::Ecn } else { Cause::Loss });
+                    assert!(self.controller.cwnd() <= before, "grew on congestion");
+                    self.in_recovery = true;
+                }
+            }
+            Operation::Timeout(consecutive) => {
+                self.lose(usize::MAX);
+                self.congestion(Cause::Timeout { consecutive });
+                assert!(self.controller.cwnd() <= before, "grew on timeout");
+                self.in_recovery = false;
+            }
+            Operation::Spurious => {
+                if let Some(cause) = self.latest.take() {
+                    let event = Spurious {
+                        now: self.now,
+                        cause,
+                    };
+                    self.controller.on_spurious(&event, &self.path());
+                    self.in_recovery = false;
+                }
+            }
+            Operation::Recovered => {
+                self.in_recovery = false;
+                self.controller.on_recovered(self.now, &self.path());
+            }
+            Operation::Mss(mss) => {
+                self.mss = Bytes::new(mss);
+                self.controller.on_mss(&self.path());
+            }
+        }
+        self.invariants();
+    }
+
+    fn send(&mut self, segments: u64, app_limited: bool) {
+        for _ in 0..segments {
+            let in_flight = self.in_flight();
+            if in_flight + self.mss > self.controller.cwnd() {
+                break;
+            }
+            let idle = in_flight.is_zero().then(|| Idle {
+                duration: self.now - self.last_sent,
+                rto: Duration::from_millis(200),
+                restart_window: Some(self.mss * 10),
+            });
+            let sent = Sent {
+                now: self.now,
+                bytes: self.mss,
+                in_flight,
+                app_limited,
+                retransmission: false,
+                idle,
+            };
+            self.controller.on_send(&sent, &self.path());
+            let state = self.sampler.on_send(self.now, self.mss, in_flight);
+            self.flight.push((self.mss, state));
+            self.last_sent = self.now;
+        }
+        if app_limited {
+            self.sampler.set_app_limited(self.in_flight());
+        }
+    }
+
+    fn acknowledge(&mut self, segments: usize, ce: bool, limited: bool, rtt: Duration) {
+        let in_flight_before = self.in_flight();
+        let n = segments.min(self.flight.len());
+        let mut bytes = Bytes::ZERO;
+        let mut sent_at = None;
+        let mut prior = None;
+        for (size, state) in self.flight.drain(..n) {
+            self.sampler.on_delivered(self.now, &state, size, false);
+            bytes += size;
+            sent_at = Some(state.sent_at);
+            prior = Some(state.delivered);
+        }
+        self.srtt = Some(rtt);
+        self.min_rtt = Some(self.min_rtt.map_or(rtt, |m| m.min(rtt)));
+        let round_start = prior.is_some_and(|p| p >= self.round_end);
+        if round_start {
+            self.round_end = self.sampler.delivered();
+        }
+        let ack = Acked {
+            now: self.now,
+            bytes,
+            ce_bytes: if ce { bytes } else { Bytes::ZERO },
+            rtt: Some(rtt),
+            sent_at,
+            in_flight_before,
+            in_flight: self.in_flight(),
+            cwnd_limited: limited,
+            in_recovery: self.in_recovery,
+            round_start,
+            sample: self.sampler.finish(self.min_rtt),
+        };
+        let before = self.controller.cwnd();
+        self.controller.on_ack(&ack, &self.path());
+        if self.in_recovery && !self.controller.governs_recovery() {
+            assert!(self.controller.cwnd() <= before, "grew in recovery");
+        }
+    }
+
+    fn lose(&mut self, segments: usize) {
+        let n = segments.min(self.flight.len());
+        let lost: Vec<_> = self.flight.drain(..n).collect();
+        for (i, (bytes, state)) in lost.into_iter().enumerate() {
+            self.sampler.on_lost(bytes);
+            let lost = Lost {
+                now: self.now,
+                bytes,
+                state,
+                new_burst: i == 0,
+                in_flight: self.in_flight(),
+            };
+            self.controller.on_loss(&lost, &self.path());
+        }
+    }
+
+    fn congestion(&mut self, cause: Cause) {
+        let event = Congestion {
+            now: self.now,
+            cause,
+            lost: self.mss,
+            in_flight: self.in_flight(),
+        };
+        self.controller.on_congestion(&event, &self.path());
+        self.latest = Some(cause);
+    }
+
+    fn invariants(&mut self) {
+        let c = &self.controller;
+        assert!(c.cwnd() >= self.mss, "cwnd {} below one segment", c.cwnd());
+        assert!(
+            c.cwnd() < Bytes::new(1 << 50),
+            "cwnd {} runs away",
+            c.cwnd()
+        );
+        if let Some(ssthresh) = c.ssthresh() {
+            assert!(ssthresh > Bytes::ZERO);
+        }
+        if let Some(quantum) = c.send_quantum() {
+            assert!(!quantum.is_zero());
+        }
+        if let Some(rate) = c.pacing_rate() {
+            assert!(!rate.is_zero(), "pacing stops");
+        }
+        let mut gauges = Vec::new();
+        c.gauges(&mut gauges);
+        for (name, value) in gauges {
+            // NaN says "not known yet"; infinity is an overflow.
+            assert!(!value.is_infinite(), "{name} is {value}");
+        }
+        self.trace.push((c.cwnd(), c.ssthresh(), c.phase()));
+    }
+}
+
+fn run(name: &str, window: u64, operations: &[Operation]) -> Model {
+    let mut model = Model::new(name, window);
+    for operation in operations {
+        model.apply(operation);
+    }
+    model
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 192,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn invariants_hold(window in 1..100u64, operations in vec(operation(), 1..300)) {
+        for a in ALGORITHMS {
+            run(a.name, window, &operations);
+        }
+    }
+
+    #[test]
+    fn equal_inputs_give_equal_runs(operations in vec(operation(), 1..100)) {
+        for a in ALGORITHMS {
+            let (x, y) = (run(a.name, 10, &operations), run(a.name, 10, &operations));
+            prop_assert_eq!(x.trace, y.trace, "{}", a.name);
+            prop_assert_eq!(format!("{:?}", x.controller), format!("{:?}", y.controller));
+        }
+    }
+
+    #[test]
+    fn a_clone_behaves_the_same(
+        first in vec(operation(), 1..100),
+        second in vec(operation(), 1..100),
+    ) {
+        for a in ALGORITHMS {
+            let mut original = run(a.name, 10, &first);
+            let mut copy = run(a.name, 10, &first);
+            copy.controller = original.controller.clone_box();
+            for operation in &second {
+                original.apply(operation);
+                copy.apply(operation);
+            }
+            prop_assert_eq!(&original.trace, &copy.trace, "{}", a.name);
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Propagation: delay, route changes, jitter, and the order of arrival.
+
+use gargalo_units::{Duration, Instant};
+use rand_pcg::Pcg64;
+
+use crate::chance::{normal, split, uniform, uniform_positive};
+use crate::config::ConfigError;
+use crate::reorder::{Reorder, Reorderer};
+
+/// How long a packet travels after its last byte has left.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DelayModel {
+    /// The delay without jitter.
+    pub base: BaseDelay,
+    /// Random variation around it.
+    pub jitter: Option<Jitter>,
+}
+
+/// The delay without jitter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BaseDelay {
+    /// Always the same.
+    Constant(Duration),
+    /// From each instant on the delay beside it (a route change); the first instant is zero, the
+    /// others increase. The departure of a packet decides. Packets keep their order unless the link
+    /// reorders.
+    Steps(Vec<(Instant, Duration)>),
+}
+
+impl Default for BaseDelay {
+    fn default() -> Self {
+        Self::Constant(Duration::ZERO)
+    }
+}
+
+/// Random variation of the delay, drawn for each packet independently.
+///
+/// The total delay is never negative. A packet that would overtake an earlier one arrives with it
+/// instead, unless the link reorders ([`Reorder`]), so at high packet rates the mean delay grows
+/// towards the upper end of the distribution.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Jitter {
+    /// Shape of the variation.
+    pub distribution: JitterDistribution,
+    /// Size of the variation: half the width for uniform, the standard deviation for the others.
+    pub scale: Duration,
+}
+
+/// Shape of the jitter; all have mean zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JitterDistribution {
+    /// Uniform between minus and plus the scale.
+    #[default]
+    Uniform,
+    /// Normal with the scale as standard deviation.
+    Normal,
+    /// Pareto with shape 3, shifted to mean zero and scaled to standard deviation 1: few packets
+    /// arrive far too late (a heavy right tail), most somewhat early (at most 0.58 scales).
+    Pareto,
+}
+
+impl DelayModel {
+    /// The same delay for every packet.
+    pub const fn constant(delay: Duration) -> Self {
+        Self {
+            base: BaseDelay::Constant(delay),
+            jitter: None,
+        }
+    }
+
+    /// The smallest base delay at any time.
+    pub fn minimum(&self) -> Duration {
+        match &self.base {
+            BaseDelay::Constant(d) => *d,
+            BaseDelay::Steps(steps) => steps.iter().map(|s| s.1).min().unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        match &self.base {
+            BaseDelay::Constant(_) => Ok(()),
+            BaseDelay::Steps(steps) => check_steps("delay.steps", steps.iter().map(|s| s.0)),
+        }
+    }
+}
+
+impl From<Duration> for DelayModel {
+    fn from(delay: Duration) -> Self {
+        Self::constant(delay)
+    }
+}
+
+/// Steps begin at zero and go forward.
+pub(crate) fn check_steps(
+    field: &'static str,
+    mut times: impl Iterator<Item = Instant>,
+) -> Result<(), ConfigError> {
+    let Some(first) = times.next() else {
+        return Err(ConfigError::new(field, "no steps; give at least one at 0s"));
+    };
+    if first != Instant::ZERO {
+        let problem = format!("the first step is at {first}; it must be at 0s");
+        return Err(ConfigError::new(field, problem));
+    }
+    let mut last = first;
+    for t in times {
+        if t <= last {
+            let problem = format!("the step at {t} does not come after {last}; sort the steps");
+            return Err(ConfigError::new(field, problem));
+        }
+        last = t;
+    }
+    Ok(())
+}
+
+/// A [`DelayModel`] and a [`Reorder`] at work.
+#[derive(Clone, Debug)]
+pub(crate) struct Propagation {
+    /// The base delay at the last departure.
+    current: Duration,
+    /// What is neither constant nor in order, if anything: kept away from the common case.
+    varying: Option<Box<Varying>>,
+}
+
+#[derive(Clone, Debug)]
+struct Varying {
+    steps: Vec<(Instant, Duration)>,
+    next_step: usize,
+    jitter: Option<(Jitter, Pcg64)>,
+    reorder: Option<Reorderer>,
+    latest: Instant,
+}
+
+impl Propagation {
+    pub(crate) fn new(model: &DelayModel, reorder: Option<&Reorder>, mut rng: Pcg64) -> Self {
+        let (jitter_rng, reorder_rng) = (split(&mut rng), split(&mut rng));
+        let (current, steps) = match &model.base {
+            BaseDelay::Constant(d) => (*d, Vec::new()),
+            BaseDelay::Steps(s) => (s.first().map_or(Duration::ZERO, |s| s.1), s.clone()),
+        };
+        let constant = steps.len() <= 1 && model.jitter.is_none() && reorder.is_none();
+        let varying = (!constant).then(|| {
+            Box::new(Varying {
+                steps,
+                next_step: 1,
+                jitter: model.jitter.map(|j| (j, jitter_rng)),
+                reorder: reorder.map(|r| Reorderer::new(r, reorder_rng)),
+                latest: Instant::ZERO,
+            })
+        });
+        Self { current, varying }
+    }
+
+    /// Whether a later departure never means an earlier arrival.
+    pub(crate) fn keeps_order(&self) -> bool {
+        self.varying.as_ref().is_none_or(|v| v.reorder.is_none())
+    }
+
+    /// When a packet arrives that left at `departure`; departures do not decrease.
+    #[inline]
+    pub(crate) fn arrival(&mut self, departure: Instant) -> Instant {
+        match &mut self.varying {
+            None => departure + self.current,
+            Some(v) => v.arrival(departure, &mut self.current),
+        }
+    }
+}
+
+impl Varying {
+    fn arrival(&mut self, departure: Instant, current: &mut Duration) -> Instant {
+        while let Some((_, delay)) = self
+            .steps
+            .get(self.next_step)
+            .filter(|(from, _)| *from <= departure)
+        {
+            *current = *delay;
+            self.next_step += 1;
+        }
+        let mut delay = *current;
+        if let Some((jitter, rng)) = &mut self.jitter {
+            delay = jitter.apply(delay, rng);
+        }
+        let arrival = departure + delay;
+        match &mut self.reorder {
+            Some(r) => r.displace(departure, arrival),
+            None => {
+                self.latest = self.latest.max(arrival);
+                self.latest
+            }
+        }
+    }
+}
+
+impl Jitter {
+    fn apply(&self, delay: Duration, rng: &mut Pcg64) -> Duration {
+        let x = match self.distribution {
+            JitterDistribution::Uniform => 2.0 * uniform(rng) - 1.0,
+            JitterDistribution::Normal => normal(rng),
+            // Shape 3: mean 3/2, variance 3/4.
+            JitterDistribution::Pareto => {
+                (1.0 / libm::cbrt(uniform_positive(rng)) - 1.5) / libm::sqrt(0.75)
+            }
+        };
+        let offset = Duration::from_secs_f64(x.abs() * self.scale.as_secs_f64());
+        if x < 0.0 {
+            delay - offset
+        } else {
+            delay + offset
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reorder::Displacement;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn ms(n: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(n)
+    }
+
+    #[test]
+    fn a_shorter_route_does_not_reorder() {
+        let model = DelayModel {
+            base: BaseDelay::Steps(vec![
+                (ms(0), Duration::from_millis(50)),
+                (ms(10), Duration::from_millis(20)),
+            ]),
+            jitter: None,
+        };
+        model.validate().unwrap();
+        let mut p = Propagation::new(&model, None, Pcg64::new(1, 1));
+        assert_eq!(p.arrival(ms(9)), ms(59));
+        assert_eq!(p.arrival(ms(10)), ms(59));
+        assert_eq!(p.arrival(ms(50)), ms(70));
+        let reorder = Reorder {
+            displacement: Displacement::Late(MS),
+            ..Reorder::default()
+        };
+        let mut p = Propagation::new(&model, Some(&reorder), Pcg64::new(1, 1));
+        assert!(!p.keeps_order());
+        assert_eq!(p.arrival(ms(9)), ms(59));
+        assert_eq!(p.arrival(ms(10)), ms(30));
+    }
+
+    #[test]
+    fn jitter_has_mean_zero_and_its_scale() {
+        for (distribution, deviation) in [
+            (JitterDistribution::Uniform, 1.0 / 3f64.sqrt()),
+            (JitterDistribution::Normal, 1.0),
+            (JitterDistribution::Pareto, 1.0),
+        ] {
+            let jitter = Jitter {
+                distribution,
+                scale: MS,
+            };
+            let mut rng = Pcg64::new(9, 9);
+            let n = 400_000;
+            let (mut sum, mut squares) = (0.0, 0.0);
+            for _ in 0..n {
+                let d = jitter.apply(Duration::from_secs(1), &mut rng);
+                let x = (d.as_secs_f64() - 1.0) * 1e3;
+                sum += x;
+                squares += x * x;
+            }
+            let n = f64::from(n);
+            assert!((sum / n).abs() < 0.01, "{distribution:?} {}", sum / n);
+            // The fourth moment of Pareto(3) is infinite: its sample deviation converges slowly.
+            let got = (squares / n).sqrt();
+            assert!(
+                (got / deviation - 1.0).abs() < 0.15,
+                "{distribution:?} {got}"
+            );
+        }
+    }
+
+    #[test]
+    fn jitter_keeps_order_and_never_goes_back_in_time() {
+        let model = DelayModel {
+            base: BaseDelay::Constant(MS),
+            jitter: Some(Jitter {
+                distribution: JitterDistribution::Normal,
+                scale: Duration::from_millis(5),
+            }),
+        };
+        let mut p = Propagation::new(&model, None, Pcg64::new(1, 1));
+        let mut last = Instant::ZERO;
+        for i in 0..10_000 {
+            let departure = Instant::from_nanos(i * 10_000);
+            let arrival = p.arrival(departure);
+            assert!(arrival >= last && arrival >= departure);
+            last = arrival;
+        }
+    }
+
+    #[test]
+    fn steps_are_checked() {
+        let steps = |s: &[u64]| {
+            DelayModel {
+                base: BaseDelay::Steps(s.iter().map(|t| (ms(*t), MS)).collect()),
+                jitter: None,
+            }
+            .validate()
+        };
+        assert!(steps(&[0, 5, 9]).is_ok());
+        assert!(steps(&[]).is_err());
+        assert!(steps(&[1, 5]).is_err());
+        assert!(steps(&[0, 5, 5]).is_err());
+    }
+}

@@ -1,0 +1,173 @@
+//! Accounts of the packets inside a link: counters, drops, and copies that share one payload.
+
+use std::collections::VecDeque;
+
+use gargalo_units::Ecn;
+
+use crate::packet::Packet;
+use crate::stats::LinkStats;
+
+/// Why a packet did not come through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum DropReason {
+    /// The queue had no room.
+    QueueFull,
+    /// Active queue management dropped it to signal congestion.
+    Aqm,
+    /// The loss model took it.
+    Loss,
+    /// It is larger than the MTU.
+    TooBig,
+}
+
+impl DropReason {
+    pub(crate) const COUNT: usize = 4;
+
+    /// Lower-case name for tables and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue-full",
+            Self::Aqm => "aqm",
+            Self::Loss => "loss",
+            Self::TooBig => "too-big",
+        }
+    }
+}
+
+/// A packet inside the link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Item<P> {
+    pub(crate) packet: Packet<P>,
+    /// Slot of the copies that share this payload, plus one; 0 if there are none.
+    twin: u32,
+}
+
+impl<P> Item<P> {
+    #[inline]
+    pub(crate) fn new(packet: Packet<P>) -> Self {
+        Self { packet, twin: 0 }
+    }
+    /// Size in bytes.
+    #[inline]
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::from(self.packet.bytes)
+    }
+}
+
+/// Copies inside the link, by slot.
+#[derive(Clone, Debug, Default)]
+struct Twins {
+    inside: Vec<u8>,
+    free: Vec<u32>,
+}
+
+impl Twins {
+    fn pair(&mut self) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.inside[slot as usize] = 2;
+                slot + 1
+            }
+            None => {
+                self.inside.push(2);
+                self.inside.len() as u32
+            }
+        }
+    }
+
+    /// One of the copies leaves; whether it was the last.
+    fn leave(&mut self, twin: u32) -> bool {
+        let slot = twin - 1;
+        let n = &mut self.inside[slot as usize];
+        *n -= 1;
+        let last = *n == 0;
+        if last {
+            self.free.push(slot);
+        }
+        last
+    }
+}
+
+/// Every packet that comes in or goes out passes here.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger<P> {
+    pub(crate) stats: LinkStats,
+    /// Packets and bytes handed to the rate server.
+    pub(crate) committed_packets: u64,
+    pub(crate) committed_bytes: u64,
+    twins: Twins,
+    dropped: VecDeque<(Packet<P>, DropReason)>,
+}
+
+impl<P: Copy> Ledger<P> {
+    pub(crate) fn new() -> Self {
+        Self {
+            stats: LinkStats::default(),
+            committed_packets: 0,
+            committed_bytes: 0,
+            twins: Twins::default(),
+            dropped: VecDeque::new(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn offer(&mut self, packet: Packet<P>) -> Item<P> {
+        self.stats.offered_packets += 1;
+        self.stats.offered_bytes += u64::from(packet.bytes);
+        Item::new(packet)
+    }
+
+    /// Makes a copy; both share the payload from now on.
+    pub(crate) fn duplicate(&mut self, item: &mut Item<P>) -> Item<P> {
+        self.stats.duplicated_packets += 1;
+        self.stats.duplicated_bytes += item.bytes();
+        item.twin = self.twins.pair();
+        *item
+    }
+
+    #[inline]
+    pub(crate) fn commit(&mut self, bytes: u32) {
+        self.committed_packets += 1;
+        self.committed_bytes += u64::from(bytes);
+    }
+
+    /// Sets CE; whether the packet allows it.
+    pub(crate) fn mark(&mut self, item: &mut Item<P>) -> bool {
+        if !item.packet.ecn.is_capable() {
+            return false;
+        }
+        if item.packet.ecn != Ecn::Ce {
+            item.packet.ecn = Ecn::Ce;
+            self.stats.marked_packets += 1;
+        }
+        true
+    }
+
+    /// The packet is gone. Its owner hears of it unless a copy with the same payload is still inside.
+    pub(crate) fn drop(&mut self, item: Item<P>, reason: DropReason) {
+        self.stats.dropped[reason as usize] += 1;
+        self.stats.dropped_bytes += item.bytes();
+        if self.leave(&item) {
+            self.dropped.push_back((item.packet, reason));
+        }
+    }
+
+    /// The packet is through; whether no copy is left inside.
+    #[inline]
+    pub(crate) fn deliver(&mut self, item: &Item<P>) -> bool {
+        self.stats.delivered_packets += 1;
+        self.stats.delivered_bytes += item.bytes();
+        self.leave(item)
+    }
+
+    #[inline]
+    fn leave(&mut self, item: &Item<P>) -> bool {
+        item.twin == 0 || self.twins.leave(item.twin)
+    }
+
+    #[inline]
+    pub(crate) fn poll_dropped(&mut self) -> Option<(Packet<P>, DropReason)> {
+        self.dropped.pop_front()
+    }
+}

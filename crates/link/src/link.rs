@@ -1,0 +1,361 @@
+//! One direction of a link.
+
+use std::collections::VecDeque;
+
+use gargalo_units::{Bytes, Instant};
+use rand_pcg::Pcg64;
+
+use crate::chance::{Coin, split};
+use crate::config::{ConfigError, LinkConfig};
+use crate::delay::Propagation;
+use crate::ledger::{DropReason, Item, Ledger};
+use crate::loss::Loss;
+use crate::packet::Packet;
+use crate::queue::{Discipline, DropTail, QueueConfig, QueueDiscipline, Queued, Surroundings};
+use crate::server::Server;
+use crate::stats::{LinkSample, LinkStats};
+
+/// A packet that has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery<P> {
+    /// The packet, perhaps with CE set.
+    pub packet: Packet<P>,
+    /// `false` if a duplicate with the same payload is still inside, so that the owner must copy
+    /// what the payload stands for instead of taking it.
+    pub last: bool,
+}
+
+/// One direction of a link. See the [crate] for what a packet meets and in which order.
+///
+/// Drive it with [`send`](Self::send) when a packet comes and [`poll`](Self::poll) until `None` when
+/// [`next_event`](Self::next_event) is reached; after either, drain [`poll_dropped`](Self::poll_dropped)
+/// and ask `next_event` again. Time must not go back between calls.
+///
+/// With a tail-drop queue the departure of a packet is known when it comes, whatever the rate model, so
+/// there is no event but the arrival. Every other queue is served packet by packet.
+#[derive(Debug)]
+pub struct Link<P> {
+    /// What [`Self::next_event`] answers.
+    next: Instant,
+    mtu: u32,
+    loss: Loss,
+    duplicate: Option<Coin>,
+    queue: Queue<P>,
+    server: Server,
+    propagation: Propagation,
+    keeps_order: bool,
+    /// Packets on their way, by arrival; with tail drop those that wait too.
+    line: VecDeque<Flying<P>>,
+    ledger: Ledger<P>,
+    #[cfg(debug_assertions)]
+    clock: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flying<P> {
+    arrival: Instant,
+    item: Item<P>,
+}
+
+#[derive(Debug)]
+enum Queue<P> {
+    /// Tail drop: departures are computed on arrival.
+    Fast(DropTail),
+    /// Anything else: `service` is when the next packet is taken from the queue.
+    Managed {
+        discipline: Box<Discipline<P>>,
+        service: Instant,
+    },
+}
+
+impl<P: Copy> Link<P> {
+    /// A link without packets. `rng` should be a stream of its own; each random effect draws from a
+    /// stream split off it, so that switching one on does not change another's luck.
+    ///
+    /// # Errors
+    /// When a value of `config` makes no sense ([`LinkConfig::validate`]).
+    pub fn new(config: LinkConfig, rng: Pcg64) -> Result<Self, ConfigError> {
+        let fast = match &config.queue {
+            QueueConfig::DropTail { limit } => Some(DropTail::new(*limit)),
+            _ => None,
+        };
+        Self::with_queue(config, rng, |c, rng| match fast {
+            Some(tail) => Queue::Fast(tail),
+            None => Self::managed(c, rng),
+        })
+    }
+
+    /// A link that serves even a tail-drop queue packet by packet.
+    #[cfg(test)]
+    pub(crate) fn new_general(config: LinkConfig, rng: Pcg64) -> Result<Self, ConfigError> {
+        Self::with_queue(config, rng, Self::managed)
+    }
+
+    fn managed(config: &LinkConfig, rng: Pcg64) -> Queue<P> {
+        let surroundings = Surroundings {
+            mtu: config.mtu,
+            packet_time: config.rate.packet_time(config.mtu),
+        };
+        Queue::Managed {
+            discipline: Box::new(Discipline::new(&config.queue, surroundings, rng)),
+            service: Instant::MAX,
+        }
+    }
+
+    fn with_queue(
+        config: LinkConfig,
+        mut rng: Pcg64,
+        queue: impl FnOnce(&LinkConfig, Pcg64) -> Queue<P>,
+    ) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let loss = Loss::new(&config.loss, split(&mut rng));
+        let duplicate = Coin::new(config.duplicate, split(&mut rng));
+        let reorder = config.reorder.as_ref();
+        let propagation = Propagation::new(&config.delay, reorder, split(&mut rng));
+        Ok(Self {
+            next: Instant::MAX,
+            mtu: config.mtu,
+            loss,
+            duplicate,
+            queue: queue(&config, split(&mut rng)),
+            server: Server::new(&config.rate),
+            keeps_order: propagation.keeps_order(),
+            propagation,
+            line: VecDeque::new(),
+            ledger: Ledger::new(),
+            #[cfg(debug_assertions)]
+            clock: Instant::ZERO,
+        })
+    }
+
+    /// A packet comes to the link at `now`.
+    #[inline]
+    pub fn send(&mut self, now: Instant, packet: Packet<P>) {
+        self.check_clock(now);
+        let mut item = self.ledger.offer(packet);
+        if packet.bytes > self.mtu {
+            return self.ledger.drop(item, DropReason::TooBig);
+        }
+        if self.loss.next() {
+            return self.ledger.drop(item, DropReason::Loss);
+        }
+        if let Some(coin) = &mut self.duplicate
+            && coin.throw()
+        {
+            let copy = self.ledger.duplicate(&mut item);
+            self.admit(now, item);
+            return self.admit(now, copy);
+        }
+        self.admit(now, item);
+    }
+
+    /// The next dropped packet and why; drain after [`Self::send`] and [`Self::poll`].
+    ///
+    /// A packet whose duplicate is still inside is not reported: each payload leaves the link once,
+    /// here or as a [`Delivery`] with `last` set.
+    #[inline]
+    pub fn poll_dropped(&mut self) -> Option<(Packet<P>, DropReason)> {
+        self.ledger.poll_dropped()
+    }
+
+    /// When to call [`Self::poll`] next; [`Instant::MAX`] if nothing is inside.
+    #[inline]
+    pub fn next_event(&self) -> Instant {
+        self.next
+    }
+
+    /// The next packet that has arrived by `now`, in order of arrival. Also serves the queue.
+    #[inline]
+    pub fn poll(&mut self, now: Instant) -> Option<Delivery<P>> {
+        self.check_clock(now);
+        if self.next > now {
+            return None;
+        }
+        self.serve(now);
+        let Some(item) = self.arrived(now) else {
+            self.schedule();
+            return None;
+        };
+        self.schedule();
+        let last = self.ledger.deliver(&item);
+        Some(Delivery {
+            packet: item.packet,
+            last,
+        })
+    }
+
+    /// The queue at `now` and the counters so far.
+    pub fn sample(&mut self, now: Instant) -> LinkSample {
+        self.check_clock(now);
+        self.serve(now);
+        self.schedule();
+        let (packets, bytes, delay) = match &mut self.queue {
+            Queue::Fast(tail) => {
+                tail.advance(now);
+                // Everything that waits is already in the server's schedule.
+                let delay = self.server.drain_time(now, 0, 0);
+                (tail.packets(), tail.bytes(), delay)
+            }
+            Queue::Managed { discipline, .. } => {
+                let (packets, bytes) = (discipline.packets(), discipline.bytes());
+                let delay = self.server.drain_time(now, bytes, packets);
+                (packets, bytes, delay)
+            }
+        };
+        // With tail drop, what waits is committed but has not begun.
+        let waiting = match self.queue {
+            Queue::Fast(_) => (packets, bytes),
+            Queue::Managed { .. } => (0, 0),
+        };
+        let stats = &self.ledger.stats;
+        LinkSample {
+            queue_packets: packets,
+            queue_bytes: bytes,
+            queue_delay: delay,
+            sent_packets: self.ledger.committed_packets - waiting.0,
+            sent_bytes: self.ledger.committed_bytes - waiting.1,
+            delivered_packets: stats.delivered_packets,
+            delivered_bytes: stats.delivered_bytes,
+            dropped_packets: stats.dropped_packets(),
+            dropped_bytes: stats.dropped_bytes,
+            marked_packets: stats.marked_packets,
+        }
+    }
+
+    /// Counters since the start.
+    pub fn stats(&self) -> &LinkStats {
+        &self.ledger.stats
+    }
+
+    /// How many bytes the rate model could have carried between two instants (the denominator of
+    /// utilisation); `None` if unlimited.
+    pub fn capacity(&self, from: Instant, to: Instant) -> Option<Bytes> {
+        self.server.capacity(from, to).map(Bytes::new)
+    }
+
+    #[inline]
+    fn arrived(&mut self, now: Instant) -> Option<Item<P>> {
+        let front = self.line.front()?;
+        let item = front.item;
+        if front.arrival > now {
+            return None;
+        }
+        self.line.pop_front();
+        Some(item)
+    }
+
+    #[inline]
+    fn admit(&mut self, now: Instant, item: Item<P>) {
+        let bytes = item.packet.bytes;
+        match &mut self.queue {
+            Queue::Fast(tail) => {
+                tail.advance(now);
+                let start = self.server.start(now);
+                if start > now && !tail.push(start, start - now, bytes) {
+                    return self.ledger.drop(item, DropReason::QueueFull);
+                }
+                let departure = self.server.transmit(bytes);
+                self.ledger.commit(bytes);
+                if start < Instant::MAX {
+                    self.ledger.stats.queue_delay.record(start - now);
+                }
+                let arrival = self.propagation.arrival(departure);
+                self.fly(arrival, item);
+            }
+            Queue::Managed { .. } => self.enqueue(now, item),
+        }
+        self.schedule();
+    }
+
+    fn enqueue(&mut self, now: Instant, item: Item<P>) {
+        // Service up to and including this instant comes before the arrival.
+        self.serve(now);
+        let Queue::Managed {
+            discipline,
+            service,
+        } = &mut self.queue
+        else {
+            return;
+        };
+        let queued = Queued {
+            item,
+            enqueued: now,
+        };
+        discipline.enqueue(now, queued, &mut self.ledger);
+        if *service == Instant::MAX && discipline.packets() > 0 {
+            *service = self.server.start(now);
+            self.serve(now);
+        }
+    }
+
+    /// Takes packets from the queue as long as the server is free by `now`.
+    #[inline]
+    fn serve(&mut self, now: Instant) {
+        if let Queue::Managed { service, .. } = &self.queue
+            && *service <= now
+        {
+            self.serve_due(now);
+        }
+    }
+
+    fn serve_due(&mut self, now: Instant) {
+        loop {
+            let Queue::Managed {
+                discipline,
+                service,
+            } = &mut self.queue
+            else {
+                return;
+            };
+            let at = *service;
+            if at > now || at == Instant::MAX {
+                return;
+            }
+            let Some(queued) = discipline.dequeue(at, &mut self.ledger) else {
+                *service = Instant::MAX;
+                return;
+            };
+            let bytes = queued.item.packet.bytes;
+            let departure = self.server.transmit(bytes);
+            *service = match discipline.packets() {
+                0 => Instant::MAX,
+                _ => self.server.resume(),
+            };
+            self.ledger.commit(bytes);
+            self.ledger.stats.queue_delay.record(at - queued.enqueued);
+            let arrival = self.propagation.arrival(departure);
+            self.fly(arrival, queued.item);
+        }
+    }
+
+    #[inline]
+    fn fly(&mut self, arrival: Instant, item: Item<P>) {
+        let flying = Flying { arrival, item };
+        if self.keeps_order {
+            self.line.push_back(flying);
+            return;
+        }
+        // A displaced packet moves a few places: look from the back.
+        let later = |f: &&Flying<P>| f.arrival > arrival;
+        let overtaken = self.line.iter().rev().take_while(later).count();
+        self.line.insert(self.line.len() - overtaken, flying);
+    }
+
+    #[inline]
+    fn schedule(&mut self) {
+        let front = self.line.front().map_or(Instant::MAX, |f| f.arrival);
+        self.next = match &self.queue {
+            Queue::Fast(_) => front,
+            Queue::Managed { service, .. } => front.min(*service),
+        };
+    }
+
+    #[inline]
+    fn check_clock(&mut self, _now: Instant) {
+        #[cfg(debug_assertions)]
+        {
+            debug_assert!(_now >= self.clock, "time goes back on a link");
+            self.clock = _now;
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The disciplines by name, for listings and documentation.
+
+/// A queueing discipline as listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueInfo {
+    /// Name in scenarios.
+    pub name: &'static str,
+    /// One line about it.
+    pub summary: &'static str,
+    /// Where it is specified.
+    pub source: &'static str,
+    /// Its parameters.
+    pub params: &'static [QueueParam],
+}
+
+/// A parameter as listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueParam {
+    /// Name in scenarios.
+    pub name: &'static str,
+    /// Default, as written in a scenario.
+    pub default: &'static str,
+    /// What it does.
+    pub summary: &'static str,
+}
+
+const fn param(name: &'static str, default: &'static str, summary: &'static str) -> QueueParam {
+    QueueParam {
+        name,
+        default,
+        summary,
+    }
+}
+
+const ECN: &str = "mark ECN-capable packets instead of dropping them";
+const LIMIT: &str = "packets that may wait";
+const CE: &str = "mark ECN-capable packets that waited longer than this";
+
+/// Every queueing discipline.
+pub const QUEUES: &[QueueInfo] = &[
+    QueueInfo {
+        name: "droptail",
+        summary: "first in, first out; what does not fit is dropped",
+        source: "RFC 7567 §2.1",
+        params: &[param(
+            "limit",
+            "1000 packets",
+            "what may wait, in packets, bytes, time or bandwidth-delay products",
+        )],
+    },
+    QueueInfo {
+        name: "red",
+        summary: "drops at random by the average queue length",
+        source: "Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993; gentle: Floyd 2000",
+        params: &[
+            param("limit", "1000 packets", LIMIT),
+            param(
+                "min_threshold",
+                "5",
+                "average queue (packets) without drops",
+            ),
+            param(
+                "max_threshold",
+                "15",
+                "average queue (packets) with max_probability",
+            ),
+            param(
+                "max_probability",
+                "0.1",
+                "drop probability at max_threshold",
+            ),
+            param("weight", "0.002", "weight of a new sample in the average"),
+            param(
+                "gentle",
+                "true",
+                "grow to 1 between once and twice max_threshold",
+            ),
+            param("ecn", "false", ECN),
+        ],
+    },
+    QueueInfo {
+        name: "codel",
+        summary: "drops at growing pace while packets wait too long",
+        source: "RFC 8289",
+        params: &[
+            param("target", "5ms", "acceptable standing delay"),
+            param("interval", "100ms", "worst usual round-trip time"),
+            param("limit", "1000 packets", LIMIT),
+            param("ecn", "false", ECN),
+            param("ce_threshold", "none", CE),
+        ],
+    },
+    QueueInfo {
+        name: "fq-codel",
+        summary: "a queue per flow, sparse flows first, CoDel on each",
+        source: "RFC 8290",
+        params: &[
+            param("flows", "1024", "queues that flows are hashed to"),
+            param("quantum", "1514B", "bytes a flow may send in its turn"),
+            param("limit", "10240 packets", LIMIT),
+            param("memory_limit", "32MiB", "bytes that may wait"),
+            param(
+                "drop_batch",
+                "64 packets",
+                "most packets dropped at once from the fattest queue",
+            ),
+            param("target", "5ms", "acceptable standing delay"),
+            param("interval", "100ms", "worst usual round-trip time"),
+            param("ecn", "true", ECN),
+            param("ce_threshold", "none", CE),
+        ],
+    },
+    QueueInfo {
+        name: "pie",
+        summary: "steers the drop probability so that the delay meets a target",
+        source: "RFC 8033",
+        params: &[
+            param("target", "15ms", "reference delay"),
+            param("update", "15ms", "time between updates of the probability"),
+            param("alpha", "0.125", "weight of the deviation, per second"),
+            param("beta", "1.25", "weight of the trend, per second"),
+            param("max_burst", "150ms", "time a burst passes without drops"),
+            param("limit", "1000 packets", LIMIT),
+            param("ecn", "false", ECN),
+            param(
+                "mark_threshold",
+                "0.1",
+                "drop even ECN-capable packets from this probability on",
+            ),
+            param(
+                "estimator",
+                "timestamp",
+                "how the delay is known: timestamp or departure-rate",
+            ),
+            param("derandomize", "true", "spread drops evenly"),
+        ],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::{CoDelConfig, FqCoDelConfig, PieConfig, QueueConfig, RedConfig};
+
+    #[test]
+    fn every_discipline_is_listed_once() {
+        let configs = [
+            QueueConfig::default(),
+            QueueConfig::Red(RedConfig::default()),
+            QueueConfig::CoDel(CoDelConfig::default()),
+            QueueConfig::FqCoDel(FqCoDelConfig::default()),
+            QueueConfig::Pie(PieConfig::default()),
+        ];
+        let names: Vec<_> = configs.iter().map(QueueConfig::name).collect();
+        let listed: Vec<_> = QUEUES.iter().map(|q| q.name).collect();
+        assert_eq!(names, listed);
+        assert!(configs.iter().all(|c| c.validate().is_ok()));
+    }
+}

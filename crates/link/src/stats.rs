@@ -1,0 +1,84 @@
+//! What a link counts.
+
+use gargalo_units::Duration;
+
+use crate::histogram::DelayHistogram;
+use crate::ledger::DropReason;
+
+/// Counters of one direction of a link since its start.
+///
+/// Conserved at every instant: `offered + duplicated = delivered + dropped + inside`, in packets and in
+/// bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkStats {
+    /// Packets given to [`crate::Link::send`].
+    pub offered_packets: u64,
+    /// Their bytes.
+    pub offered_bytes: u64,
+    /// Copies the link made of them.
+    pub duplicated_packets: u64,
+    /// Their bytes.
+    pub duplicated_bytes: u64,
+    /// Packets that came out of [`crate::Link::poll`], copies included.
+    pub delivered_packets: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
+    /// Packets dropped, copies included, by [`DropReason`] (see [`Self::dropped`]).
+    pub(crate) dropped: [u64; DropReason::COUNT],
+    /// Bytes of all dropped packets.
+    pub dropped_bytes: u64,
+    /// Packets whose ECN field the queue changed to CE.
+    pub marked_packets: u64,
+    /// Time from entering the queue until serialisation began (or, on a trace, until the opportunity
+    /// that took the first byte), for every packet that got so far; zero where there was no wait. A tail-drop
+    /// queue knows and counts it on arrival, the others when the packet leaves the queue.
+    pub queue_delay: DelayHistogram,
+}
+
+impl LinkStats {
+    /// Packets dropped for one reason.
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.dropped[reason as usize]
+    }
+    /// Packets dropped for any reason.
+    pub fn dropped_packets(&self) -> u64 {
+        self.dropped.iter().sum()
+    }
+    /// Packets that are in the queue, in transmission or on their way.
+    pub fn inside_packets(&self) -> u64 {
+        // The counters only grow and a packet is counted in before it is counted out.
+        self.offered_packets + self.duplicated_packets
+            - self.delivered_packets
+            - self.dropped_packets()
+    }
+    /// Bytes that are in the queue, in transmission or on their way.
+    pub fn inside_bytes(&self) -> u64 {
+        self.offered_bytes + self.duplicated_bytes - self.delivered_bytes - self.dropped_bytes
+    }
+}
+
+/// A link at one instant: the current queue and counters since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkSample {
+    /// Packets waiting; the one in transmission is not counted.
+    pub queue_packets: u64,
+    /// Their bytes.
+    pub queue_bytes: u64,
+    /// How long the link needs to send all that waits and the rest of the packet in transmission: the
+    /// wait of a packet that came now to a first-in first-out queue.
+    pub queue_delay: Duration,
+    /// Packets whose serialisation has begun.
+    pub sent_packets: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Packets delivered, copies included.
+    pub delivered_packets: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
+    /// Packets dropped for any reason.
+    pub dropped_packets: u64,
+    /// Their bytes.
+    pub dropped_bytes: u64,
+    /// Packets set to CE.
+    pub marked_packets: u64,
+}

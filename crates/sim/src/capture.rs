@@ -1,0 +1,175 @@
+//! Packet captures: what passes the two ends of a link, as a real network would show it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufWriter;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use gargalo_trace::pcapng;
+use gargalo_units::{Ecn, Instant};
+use gargalo_wire as wire;
+
+use crate::BuildError;
+use crate::net::{Body, Content};
+use crate::topology::{DirectionId, NodeId, Topology};
+
+/// Which links to capture, and where to.
+#[derive(Clone, Debug)]
+pub struct CaptureSpec {
+    /// The pcapng file.
+    pub path: PathBuf,
+    /// Names of links; each has an interface at both ends.
+    pub links: Vec<String>,
+    /// Written into the file's section header.
+    pub comment: String,
+}
+
+/// An open capture file.
+#[derive(Debug)]
+pub struct Capture {
+    path: PathBuf,
+    writer: pcapng::Writer<BufWriter<File>>,
+    /// Per direction: the interface at the sending end and the one at the receiving end.
+    interfaces: Vec<Option<(u32, u32)>>,
+    /// Hosts at the ends of each route.
+    ends: BTreeMap<u32, (NodeId, NodeId)>,
+    buffer: Vec<u8>,
+    /// The first failure; later packets are not tried.
+    failed: Option<String>,
+    identification: u16,
+}
+
+/// The address of a host in captures: 10.0.0.1 for the first node.
+pub fn address(node: NodeId) -> Ipv4Addr {
+    Ipv4Addr::from(0x0a00_0001u32.wrapping_add(node & 0x00ff_ffff))
+}
+
+impl Capture {
+    pub(crate) fn open(spec: &CaptureSpec, topology: &Topology) -> Result<Self, BuildError> {
+        let failed = |reason: String| BuildError::Capture {
+            path: spec.path.display().to_string(),
+            reason,
+        };
+        let mut writer =
+            pcapng::Writer::create(&spec.path, &spec.comment).map_err(|e| failed(e.to_string()))?;
+        let mut interfaces = vec![None; 2 * topology.links.len()];
+        for name in &spec.links {
+            let Some(i) = topology.links.iter().position(|l| l.name == *name) else {
+                let known: Vec<_> = topology.links.iter().map(|l| l.name.as_str()).collect();
+                return Err(BuildError::UnknownLink {
+                    name: name.clone(),
+                    known: known.join(", "),
+                });
+            };
+            let link = &topology.links[i];
+            let mut end = |node: NodeId| {
+                let node = &topology.nodes[node as usize].name;
+                writer
+                    .add_interface(&pcapng::Interface {
+                        name: format!("{name} {node}"),
+                        description: format!("{node}'s end of link {name}"),
+                        snap_len: 0,
+                    })
+                    .map_err(|e| failed(e.to_string()))
+            };
+            let (a, b) = (end(link.a)?, end(link.b)?);
+            interfaces[2 * i] = Some((a, b));
+            interfaces[2 * i + 1] = Some((b, a));
+        }
+        Ok(Self {
+            path: spec.path.clone(),
+            writer,
+            interfaces,
+            ends: BTreeMap::new(),
+            buffer: Vec::with_capacity(2048),
+            failed: None,
+            identification: 0,
+        })
+    }
+
+    /// Tells whose packets take a route.
+    pub(crate) fn add_route(&mut self, route: u32, from: NodeId, to: NodeId) {
+        self.ends.insert(route, (from, to));
+    }
+
+    /// A packet enters (`arrived` false) or leaves one direction of a link.
+    pub(crate) fn packet(
+        &mut self,
+        now: Instant,
+        direction: DirectionId,
+        arrived: bool,
+        ecn: Ecn,
+        body: &Body,
+    ) {
+        let Some((near, far)) = self.interfaces.get(direction as usize).copied().flatten() else {
+            return;
+        };
+        let Some(&(from, to)) = self.ends.get(&body.route) else {
+            return;
+        };
+        if self.failed.is_some() {
+            return;
+        }
+        self.buffer.clear();
+        self.identification = self.identification.wrapping_add(1);
+        let built = encode(
+            &mut self.buffer,
+            self.identification,
+            (address(from), address(to)),
+            ecn,
+            body,
+        );
+        let interface = if arrived { far } else { near };
+        let written = built.and_then(|()| {
+            self.writer
+                .write(now, interface, &self.buffer)
+                .map_err(|e| e.to_string())
+        });
+        if let Err(reason) = written {
+            self.failed = Some(reason);
+        }
+    }
+
+    /// Writes what is buffered.
+    pub(crate) fn close(self) -> Result<(), BuildError> {
+        let reason = match (self.failed, self.writer.finish()) {
+            (Some(reason), _) => reason,
+            (None, Err(e)) => e.to_string(),
+            (None, Ok(_)) => return Ok(()),
+        };
+        Err(BuildError::Capture {
+            path: self.path.display().to_string(),
+            reason,
+        })
+    }
+}
+
+/// Builds the IPv4 datagram as it would be on the wire; content without bytes reads as zeros.
+fn encode(
+    out: &mut Vec<u8>,
+    ident: u16,
+    (src, dst): (Ipv4Addr, Ipv4Addr),
+    ecn: Ecn,
+    body: &Body,
+) -> Result<(), String> {
+    let addresses = wire::ip::Addresses::V4 { src, dst };
+    let header = wire::ip::Header { ecn, ident, ..wire::ip::Header::new(addresses) };
+    match &body.content {
+        Content::Tcp(segment) => header.emit_tcp(segment, out),
+        Content::Udp(datagram) => {
+            let (src_port, dst_port) = datagram.ports;
+            let payload = wire::tcp::Payload::synthetic(datagram.bytes);
+            header.emit_udp(
+                &wire::udp::Datagram {
+                    src_port,
+                    dst_port,
+                    payload,
+                },
+                out,
+            )
+        }
+    }
+    .map(|_| ())
+    .map_err(|e| e.to_string())
+}

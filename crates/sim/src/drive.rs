@@ -1,0 +1,437 @@
+//! How the engine drives flows: deliveries and timers in, segments and datagrams out.
+
+use std::sync::Arc;
+
+use bytes::Bytes as Content;
+use gargalo_tcp::{self as tcp, Chunk, Endpoint, Event, State};
+use gargalo_trace::Quantiles;
+use gargalo_units::{Bytes, Ecn, Instant, Seq};
+use rand::Rng;
+
+use crate::event::{MAX_TARGETS, Target};
+use crate::flow::{Flow, FlowResult, FlowSpec, LazyTimer, Side, TransportSpec, pattern};
+use crate::net::{Body, Content as PacketContent, Datagram};
+use crate::workload::{Action, App};
+use crate::world::World;
+use crate::{BuildError, rng};
+
+/// Event targets of a flow: the timers of its two ends and of its application.
+const PER_FLOW: u32 = 3;
+const APP: u32 = 2;
+/// The well-known end of every connection.
+const SERVER_PORT: u16 = 5001;
+
+impl World {
+    #[inline]
+    pub(crate) fn on_link(&mut self, direction: u32, first_flow: Target) {
+        while let Some((body, ecn)) = self.net.poll(self.now, direction) {
+            self.deliver(body, ecn, first_flow);
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, body: Body, ecn: Ecn, first_flow: Target) {
+        let Some(flow) = self.flows.get_mut(body.flow) else {
+            return;
+        };
+        if flow.generation != body.generation {
+            return; // for a flow that is gone
+        }
+        let side = usize::from(body.side);
+        match body.content {
+            PacketContent::Tcp(segment) => {
+                if ecn == Ecn::Ce {
+                    flow.ce_marks += 1;
+                }
+                let Some(endpoint) = &mut flow.sides[side].endpoint else {
+                    return;
+                };
+                endpoint.handle(self.now, segment, ecn);
+                self.after(body.flow, side, first_flow);
+            }
+            PacketContent::Udp(datagram) => {
+                flow.ce_marks += u64::from(ecn == Ecn::Ce);
+                flow.udp_received += 1;
+                flow.delivered += u64::from(datagram.bytes);
+                flow.first_byte.get_or_insert(self.now);
+                flow.rtt.record(self.now - datagram.sent_at);
+            }
+        }
+    }
+
+    pub(crate) fn start_flow(
+        &mut self,
+        spec: Arc<FlowSpec>,
+        id: u64,
+        first_flow: Target,
+    ) -> Result<(), BuildError> {
+        let mut rng = rng::stream(self.settings.seed, &format!("flow/{id}"));
+        let mut sides = [
+            Side::new(self.routes[&(spec.from, spec.to)]),
+            Side::new(self.routes[&(spec.to, spec.from)]),
+        ];
+        if let TransportSpec::Tcp(tcp) = &spec.transport {
+            let mut init = |local_port, remote_port| tcp::Init {
+                local_port,
+                remote_port,
+                isn: Seq::new(rng.next_u32()),
+                ts_offset: rng.next_u32(),
+                ..tcp::Init::default()
+            };
+            let near = init(client_port(id), SERVER_PORT);
+            let far = init(SERVER_PORT, client_port(id));
+            let client = self.controller(&spec, tcp, &mut rng)?;
+            let server = self.controller(&spec, tcp, &mut rng)?;
+            let config = &tcp.config;
+            let (client, server) = (
+                Endpoint::connect(config.clone(), client, near, self.now),
+                Endpoint::listen(config.clone(), server, far, self.now),
+            );
+            sides[0].endpoint = Some(Box::new(client));
+            sides[1].endpoint = Some(Box::new(server));
+        }
+        self.generation = self.generation.wrapping_add(1);
+        let app = App::new(&spec.workload);
+        let is_udp = matches!(spec.transport, TransportSpec::Udp);
+        let stop = spec.stop.filter(|_| spec.arrivals.is_none());
+        let slot = self.flows.insert(Flow {
+            spec,
+            id,
+            generation: self.generation,
+            sides,
+            app,
+            app_timer: LazyTimer::new(),
+            app_due: Instant::MAX,
+            stop: stop.unwrap_or(Instant::MAX),
+            rng,
+            start: self.now,
+            first_byte: None,
+            completed: None,
+            delivered: 0,
+            rtt: Quantiles::default(),
+            udp_sent: 0,
+            udp_received: 0,
+            ce_marks: 0,
+            corrupted: false,
+            failure: None,
+        });
+        self.peak_flows = self.peak_flows.max(self.flows.len());
+        assert!(
+            first_flow + slot * PER_FLOW + APP < MAX_TARGETS,
+            "five million flows at once"
+        );
+        if let Some(stop) = stop {
+            self.arm_app(slot, stop, first_flow);
+        }
+        if is_udp {
+            let now = self.now;
+            if let Some(flow) = self.flows.get_mut(slot) {
+                let action = flow.app.on_start(now, &mut flow.rng);
+                self.act(slot, action, first_flow);
+            }
+        } else {
+            self.after(slot, 0, first_flow);
+        }
+        Ok(())
+    }
+
+    /// Does what an application on the client's side asked for, outside of [`Self::after`].
+    fn act(&mut self, slot: u32, action: Action, first_flow: Target) {
+        let Some(flow) = self.flows.get_mut(slot) else {
+            return;
+        };
+        flow.app_due = action.timer.unwrap_or(Instant::MAX);
+        let due = flow.app_due.min(flow.stop);
+        if matches!(flow.spec.transport, TransportSpec::Tcp(_)) {
+            flow.sides[0].want(action);
+        } else if action.write > 0 {
+            flow.udp_sent += 1;
+            let datagram = Datagram {
+                bytes: action.write.min(65_507) as u32,
+                sent_at: self.now,
+                ports: (client_port(flow.id), SERVER_PORT),
+            };
+            let body = Body {
+                flow: slot,
+                generation: flow.generation,
+                side: 1,
+                route: flow.sides[0].route,
+                content: PacketContent::Udp(datagram),
+            };
+            let hash = flow.hash(0);
+            self.net.transmit(self.now, Ecn::NotEct, hash, body);
+        }
+        self.arm_app(slot, due, first_flow);
+    }
+
+    fn arm_app(&mut self, slot: u32, at: Instant, first_flow: Target) {
+        if let Some(flow) = self.flows.get_mut(slot)
+            && flow.app_timer.arm(at)
+        {
+            self.net.queue.push(at, first_flow + slot * PER_FLOW + APP);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn on_timer(&mut self, index: u32, first_flow: Target) {
+        let (slot, which) = (index / PER_FLOW, index % PER_FLOW);
+        if which == APP {
+            self.on_app_timer(slot, first_flow);
+            return;
+        }
+        let Some(flow) = self.flows.get_mut(slot) else {
+            return;
+        };
+        let side = &mut flow.sides[which as usize];
+        if !side.timer.fire(self.now) {
+            return;
+        }
+        let Some(endpoint) = &mut side.endpoint else {
+            return;
+        };
+        match endpoint.poll_timeout() {
+            Some(due) if due <= self.now => {
+                endpoint.handle_timeout(self.now);
+                self.after(slot, which as usize, first_flow);
+            }
+            Some(due) if side.timer.arm(due) => {
+                self.net
+                    .queue
+                    .push(due, first_flow + slot * PER_FLOW + which);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_app_timer(&mut self, slot: u32, first_flow: Target) {
+        let Some(flow) = self.flows.get_mut(slot) else {
+            return;
+        };
+        if !flow.app_timer.fire(self.now) {
+            return;
+        }
+        if flow.stop <= self.now {
+            self.retire(slot);
+            return;
+        }
+        if flow.app_due <= self.now {
+            let action = flow.app.on_timer(self.now, &mut flow.rng);
+            self.act(slot, action, first_flow);
+            self.after(slot, 0, first_flow);
+        } else {
+            let due = flow.app_due.min(flow.stop);
+            self.arm_app(slot, due, first_flow);
+        }
+    }
+
+    /// Lets one end act after something happened to it: events, reading, writing, sending,
+    /// re-arming its timer.
+    #[inline]
+    fn after(&mut self, slot: u32, index: usize, first_flow: Target) {
+        let now = self.now;
+        let Some(flow) = self.flows.get_mut(slot) else {
+            return;
+        };
+        let Some(mut endpoint) = flow.sides[index].endpoint.take() else {
+            return;
+        };
+        let mut over = false;
+        let mut action = Action::default();
+        while let Some(event) = endpoint.poll_event() {
+            match event {
+                Event::Connected if index == 0 => action = flow.app.on_start(now, &mut flow.rng),
+                // The peer will not write again: neither shall we, once what is owed is written.
+                Event::PeerClosed if flow.app.closes_after_peer() => {
+                    flow.sides[index].close = true;
+                }
+                Event::Closed => over = true,
+                Event::Reset => {
+                    flow.failure = Some("reset");
+                    over = true;
+                }
+                Event::TimedOut => {
+                    flow.failure = Some("timed out");
+                    over = true;
+                }
+                _ => {}
+            }
+        }
+        let got = read_all(flow, index, &mut endpoint);
+        if got > 0 {
+            if index != flow.app.sender() {
+                flow.delivered += got;
+                flow.first_byte.get_or_insert(now);
+                if flow.completed.is_none() && flow.app.total().is_some_and(|t| t <= flow.delivered)
+                {
+                    flow.completed = Some(now);
+                }
+            }
+            action = action.and(flow.app.on_delivered(now, index, got));
+        } else if flow.app.total() == Some(0) && flow.completed.is_none() && over {
+            flow.completed = Some(now);
+        }
+        flow.sides[index].want(action);
+        let side = &mut flow.sides[index];
+        if side.backlog > 0 {
+            if self.settings.verify {
+                write_pattern(flow.id, index, side, &mut endpoint);
+            } else {
+                let taken = endpoint.write_synthetic(side.backlog);
+                side.written += taken;
+                if side.backlog != u64::MAX {
+                    side.backlog -= taken;
+                }
+            }
+        }
+        if side.close && side.backlog == 0 {
+            side.close = false;
+            endpoint.close(now);
+        }
+        let (route, hash) = (flow.sides[index].route, flow.hash(index));
+        while let Some(out) = endpoint.poll_transmit(now) {
+            let body = Body {
+                flow: slot,
+                generation: flow.generation,
+                side: 1 - index as u8,
+                route,
+                content: PacketContent::Tcp(out.segment),
+            };
+            self.net.transmit(now, out.ecn, hash, body);
+        }
+        if index == flow.app.sender() {
+            while let Some(rtt) = endpoint.take_rtt_sample() {
+                flow.rtt.record(rtt);
+            }
+        }
+        if self.recorder.wants_events() {
+            while let Some(notice) = endpoint.poll_notice() {
+                self.recorder.event(now, flow.id, &notice);
+            }
+        }
+        if let Some(due) = endpoint.poll_timeout()
+            && flow.sides[index].timer.arm(due)
+        {
+            self.net
+                .queue
+                .push(due.max(now), first_flow + slot * PER_FLOW + index as u32);
+        }
+        over |= endpoint.state() == State::TimeWait;
+        flow.sides[index].endpoint = Some(endpoint);
+        if let Some(at) = action.timer {
+            flow.app_due = at;
+            self.arm_app(slot, at, first_flow);
+        }
+        if over {
+            self.retire_if_over(slot);
+        }
+    }
+
+    /// Retires a flow none of whose ends has anything left to do.
+    fn retire_if_over(&mut self, slot: u32) {
+        let Some(flow) = self.flows.get(slot) else {
+            return;
+        };
+        let failed = flow.failure.is_some();
+        let over = flow.sides.iter().all(|s| {
+            s.endpoint.as_ref().is_none_or(|e| match e.state() {
+                State::Closed | State::TimeWait => true,
+                State::Listen => failed,
+                _ => false,
+            })
+        });
+        if over {
+            self.retire(slot);
+        }
+    }
+
+    /// Removes a flow and keeps what became of it.
+    pub(crate) fn retire(&mut self, slot: u32) {
+        if let Some(flow) = self.flows.remove(slot) {
+            self.results.push(result(flow, self.now));
+        }
+    }
+}
+
+/// The ephemeral port of a flow (RFC 6335 §6).
+fn client_port(id: u64) -> u16 {
+    49_152 + (id % 16_384) as u16
+}
+
+/// Moves everything in order out of the endpoint; returns how many bytes.
+#[inline]
+fn read_all(flow: &mut Flow, index: usize, endpoint: &mut Endpoint) -> u64 {
+    let mut got = 0;
+    while let Some(chunk) = endpoint.read(u64::MAX) {
+        let side = &mut flow.sides[index];
+        let n = match &chunk {
+            Chunk::Synthetic(n) => *n,
+            Chunk::Real(bytes) => {
+                let (id, sender) = (flow.id, 1 - index);
+                let differs = |(byte, at): (&u8, u64)| *byte != pattern(id, sender, at);
+                flow.corrupted |= bytes.iter().zip(side.read..).any(differs);
+                bytes.len() as u64
+            }
+        };
+        side.read += n;
+        got += n;
+    }
+    got
+}
+
+/// Writes real content as far as the send buffer takes it.
+fn write_pattern(id: u64, index: usize, side: &mut Side, endpoint: &mut Endpoint) {
+    const CHUNK: u64 = 64 * 1024;
+    while side.backlog > 0 {
+        let n = side.backlog.min(CHUNK);
+        let data: Vec<u8> = (side.written..side.written + n)
+            .map(|at| pattern(id, index, at))
+            .collect();
+        let taken = endpoint.write(Content::from(data)) as u64;
+        side.written += taken;
+        if side.backlog != u64::MAX {
+            side.backlog -= taken;
+        }
+        if taken < n {
+            break;
+        }
+    }
+}
+
+fn result(flow: Flow, now: Instant) -> FlowResult {
+    let sender = flow.sides[flow.app.sender()].endpoint.as_ref();
+    let stats = sender.map(|e| e.stats()).unwrap_or_default();
+    let (transport, congestion) = match &flow.spec.transport {
+        TransportSpec::Tcp(t) => ("tcp", t.congestion.name().to_owned()),
+        TransportSpec::Udp => ("udp", String::new()),
+    };
+    let is_udp = transport == "udp";
+    FlowResult {
+        id: flow.id,
+        label: flow.spec.label.clone(),
+        transport,
+        congestion,
+        start: flow.start,
+        end: flow.completed.unwrap_or(now),
+        first_byte: flow.first_byte,
+        completion: flow.completed.map(|t| t - flow.start),
+        delivered: Bytes::new(flow.delivered),
+        sent_packets: if is_udp {
+            flow.udp_sent
+        } else {
+            stats.sent_packets
+        },
+        sent: Bytes::new(stats.sent_bytes),
+        retransmitted_packets: stats.retransmitted_packets,
+        lost_packets: if is_udp {
+            flow.udp_sent.saturating_sub(flow.udp_received)
+        } else {
+            stats.lost_packets
+        },
+        timeouts: stats.timeouts,
+        spurious_losses: stats.spurious,
+        ce_marks: flow.ce_marks,
+        rtt: flow.rtt,
+        corrupted: flow.corrupted,
+        failure: flow.failure,
+    }
+}

@@ -1,0 +1,290 @@
+//! Flows: a transport connection (or datagram stream) between two hosts and the application on it.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use gargalo_cc as cc;
+use gargalo_tcp as tcp;
+use gargalo_trace::Quantiles;
+use gargalo_units::{Bytes, Duration, Instant};
+use rand_pcg::Pcg64;
+
+use crate::topology::NodeId;
+use crate::workload::{Action, App, Workload};
+
+/// Makes a flow's congestion control.
+pub trait ControllerFactory: Debug + Send + Sync {
+    /// Its name in results.
+    fn name(&self) -> &str;
+    /// A fresh instance.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with the parameters.
+    fn build(&self, init: cc::Init) -> Result<Box<dyn cc::Controller>, String>;
+}
+
+/// A congestion control by its name in the registry, with parameters.
+#[derive(Clone, Debug)]
+pub struct Registered {
+    algorithm: &'static cc::Algorithm,
+    params: cc::Params,
+}
+
+impl Registered {
+    /// Looks the name up.
+    ///
+    /// # Errors
+    /// When nothing is registered under it; the message has the nearest name.
+    pub fn new(name: &str, params: cc::Params) -> Result<Self, String> {
+        let algorithm = cc::find(name).map_err(|e| e.to_string())?;
+        Ok(Self { algorithm, params })
+    }
+}
+
+impl ControllerFactory for Registered {
+    fn name(&self) -> &str {
+        self.algorithm.name
+    }
+    fn build(&self, init: cc::Init) -> Result<Box<dyn cc::Controller>, String> {
+        (self.algorithm.build)(&self.params, init).map_err(|e| e.to_string())
+    }
+}
+
+/// A flow as configured; one template makes many flows when `arrivals` is set.
+#[derive(Clone, Debug)]
+pub struct FlowSpec {
+    /// Identifies the flow in results; flows made by arrivals count on from it.
+    pub id: u64,
+    /// Shown in results and pictures.
+    pub label: Arc<str>,
+    /// Opens the connection.
+    pub from: NodeId,
+    /// The other host.
+    pub to: NodeId,
+    /// When it starts (or arrivals begin).
+    pub start: Instant,
+    /// When its application stops; `None`: at the end of the run.
+    pub stop: Option<Instant>,
+    /// How data is carried.
+    pub transport: TransportSpec,
+    /// What is carried.
+    pub workload: Workload,
+    /// Mean time between the starts of flows made from this template (a Poisson process);
+    /// `None`: one flow.
+    pub arrivals: Option<Duration>,
+}
+
+/// How data is carried.
+#[derive(Clone, Debug)]
+pub enum TransportSpec {
+    /// TCP.
+    Tcp(TcpSpec),
+    /// UDP.
+    Udp,
+}
+
+/// A TCP transport.
+#[derive(Clone, Debug)]
+pub struct TcpSpec {
+    /// Configuration of both ends.
+    pub config: tcp::Config,
+    /// Congestion control of both ends.
+    pub congestion: Arc<dyn ControllerFactory>,
+}
+
+/// What became of a flow.
+#[derive(Clone, Debug)]
+pub struct FlowResult {
+    /// Identifier.
+    pub id: u64,
+    /// Label.
+    pub label: Arc<str>,
+    /// "tcp" or "udp".
+    pub transport: &'static str,
+    /// Name of the congestion control; empty for UDP.
+    pub congestion: String,
+    /// When it started.
+    pub start: Instant,
+    /// When it completed, was stopped, or the run ended.
+    pub end: Instant,
+    /// When the receiver's application got its first byte.
+    pub first_byte: Option<Instant>,
+    /// From start to the receiver's last byte, if the whole transfer arrived.
+    pub completion: Option<Duration>,
+    /// Bytes the receiver's application got.
+    pub delivered: Bytes,
+    /// Data packets sent by the sending side, repetitions included.
+    pub sent_packets: u64,
+    /// Payload bytes sent by the sending side, repetitions included.
+    pub sent: Bytes,
+    /// Of those packets, retransmissions.
+    pub retransmitted_packets: u64,
+    /// Marked lost by the sender (UDP: sent and not received).
+    pub lost_packets: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Loss events withdrawn as spurious.
+    pub spurious_losses: u64,
+    /// Congestion-experienced marks seen by the receiver.
+    pub ce_marks: u64,
+    /// Round-trip samples of the sender (UDP: one-way delays).
+    pub rtt: Quantiles,
+    /// Delivered content differed from what was sent (only checked when asked).
+    pub corrupted: bool,
+    /// Why the connection ended early, if it did.
+    pub failure: Option<&'static str>,
+}
+
+/// Times of the queue's entries for one timer, latest first; lazily kept.
+///
+/// Re-arming later costs nothing: the old entry fires, finds nothing due and is replaced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LazyTimer {
+    pending: [Instant; Self::DEPTH],
+    len: u8,
+}
+
+impl LazyTimer {
+    /// RTO, TLP, delayed acknowledgement, pacing: at most so many spans nest in practice.
+    const DEPTH: usize = 4;
+
+    pub(crate) const fn new() -> Self {
+        Self {
+            pending: [Instant::MAX; Self::DEPTH],
+            len: 0,
+        }
+    }
+
+    /// Wants to be woken at `at`: whether an entry has to be pushed.
+    #[inline]
+    pub(crate) fn arm(&mut self, at: Instant) -> bool {
+        if at == Instant::MAX {
+            return false;
+        }
+        let n = usize::from(self.len);
+        if n > 0 && self.pending[n - 1] <= at {
+            return false;
+        }
+        if n == Self::DEPTH {
+            // The forgotten entry will fire and be ignored.
+            self.pending[n - 1] = at;
+        } else {
+            self.pending[n] = at;
+            self.len += 1;
+        }
+        true
+    }
+
+    /// An entry fired at `now`: whether it is one of ours.
+    #[inline]
+    pub(crate) fn fire(&mut self, now: Instant) -> bool {
+        let n = usize::from(self.len);
+        if n > 0 && self.pending[n - 1] == now {
+            self.len -= 1;
+            true
+        } else {
+            false
+        }
+    }
+}
+
+/// One end of a flow.
+#[derive(Debug)]
+pub(crate) struct Side {
+    /// The connection; `None` for UDP and after a side has finished.
+    pub endpoint: Option<Box<tcp::Endpoint>>,
+    pub timer: LazyTimer,
+    /// First hop of the route to the other side.
+    pub route: u32,
+    /// Bytes the application has asked to write and the transport has not taken yet.
+    pub backlog: u64,
+    /// Close once the backlog is written.
+    pub close: bool,
+    /// Stream position of the next byte to write and to read, for content checks.
+    pub written: u64,
+    pub read: u64,
+}
+
+impl Side {
+    pub(crate) fn new(route: u32) -> Self {
+        Self {
+            endpoint: None,
+            timer: LazyTimer::new(),
+            route,
+            backlog: 0,
+            close: false,
+            written: 0,
+            read: 0,
+        }
+    }
+
+    /// Takes note of what the application wants written and closed.
+    #[inline]
+    pub(crate) fn want(&mut self, action: Action) {
+        self.backlog = self.backlog.saturating_add(action.write);
+        self.close |= action.close;
+    }
+}
+
+/// A flow as it runs.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub spec: Arc<FlowSpec>,
+    pub id: u64,
+    pub generation: u32,
+    pub sides: [Side; 2],
+    pub app: App,
+    pub app_timer: LazyTimer,
+    /// When the application wants its timer.
+    pub app_due: Instant,
+    pub rng: Pcg64,
+    pub start: Instant,
+    pub first_byte: Option<Instant>,
+    pub completed: Option<Instant>,
+    /// Bytes delivered in the direction of the workload.
+    pub delivered: u64,
+    pub rtt: Quantiles,
+    pub udp_sent: u64,
+    pub udp_received: u64,
+    pub ce_marks: u64,
+    pub corrupted: bool,
+    pub failure: Option<&'static str>,
+    /// When the application is stopped.
+    pub stop: Instant,
+}
+
+impl Flow {
+    /// What fair queueing sees of the five-tuple of one direction.
+    #[inline]
+    pub(crate) fn hash(&self, side: usize) -> u32 {
+        let x = (self.id * 2 + side as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (x >> 32) as u32
+    }
+}
+
+/// Content of byte `offset` of a verified stream: a function of flow, direction and position whose
+/// period is not a power of two, so that shifted or swapped segments are noticed.
+#[inline]
+pub(crate) fn pattern(flow: u64, side: usize, offset: u64) -> u8 {
+    let x = (offset ^ (flow << 17) ^ ((side as u64) << 61)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (x >> 56) as u8 ^ (offset / 251) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lazy_timers_push_only_when_earlier() {
+        let at = Instant::from_nanos;
+        let mut t = LazyTimer::new();
+        assert!(t.arm(at(100)));
+        assert!(!t.arm(at(200)), "the entry at 100 will look again");
+        assert!(t.arm(at(50)));
+        assert!(t.fire(at(50)));
+        assert!(!t.arm(at(150)), "the entry at 100 is still there");
+        assert!(t.fire(at(100)));
+        assert!(t.arm(at(150)));
+        assert!(!t.fire(at(149)));
+    }
+}

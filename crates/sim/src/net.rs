@@ -1,0 +1,226 @@
+//! Packets on their way: links, routes and the event queue.
+
+use gargalo_link::{DropReason, Ecn, Link, Packet};
+use gargalo_units::Instant;
+use gargalo_wire::tcp::Segment;
+
+use crate::capture::Capture;
+use crate::event::EventQueue;
+use crate::slab::Slab;
+use crate::topology::DirectionId;
+
+/// Marks the end of a route in [`Net::hops`].
+const HOST: u32 = u32::MAX;
+
+/// What a link carries for us: where the packet's content lies and how far it has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handle {
+    id: u32,
+    hop: u32,
+}
+
+/// The content of a packet and whom it is for.
+#[derive(Clone, Debug)]
+pub struct Body {
+    /// Slot of the flow.
+    pub flow: u32,
+    /// Distinguishes flows that used the same slot one after another.
+    pub generation: u32,
+    /// The receiving side: 0 is the flow's `from`.
+    pub side: u8,
+    /// The route it takes, by its first hop.
+    pub route: u32,
+    /// What it carries.
+    pub content: Content,
+}
+
+/// What a packet carries.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// A TCP segment.
+    Tcp(Segment),
+    /// A UDP datagram.
+    Udp(Datagram),
+}
+
+/// A UDP datagram of a traffic generator.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram {
+    /// Payload bytes.
+    pub bytes: u32,
+    /// When the application sent it.
+    pub sent_at: Instant,
+    /// Source and destination port.
+    pub ports: (u16, u16),
+}
+
+/// Header bytes of IPv4 without options.
+pub const IPV4_HEADER: u32 = 20;
+/// Header bytes of UDP.
+pub const UDP_HEADER: u32 = 8;
+
+impl Content {
+    /// Size of the IPv4 datagram in bytes.
+    #[inline]
+    pub fn ip_len(&self) -> u32 {
+        IPV4_HEADER
+            + match self {
+                Self::Tcp(s) => s.wire_len(),
+                Self::Udp(d) => UDP_HEADER + d.bytes,
+            }
+    }
+}
+
+#[derive(Debug)]
+struct LinkSlot {
+    link: Link<Handle>,
+    /// Time of the earliest event in the queue for this link.
+    armed: Instant,
+}
+
+/// The network of a world.
+#[derive(Debug, Default)]
+pub struct Net {
+    /// What happens next.
+    pub queue: EventQueue,
+    links: Vec<LinkSlot>,
+    packets: Slab<Body>,
+    /// All routes one after another, each ended by [`HOST`].
+    hops: Vec<DirectionId>,
+    /// Where packets are captured, if asked for.
+    pub capture: Option<Capture>,
+    transmitted: u64,
+}
+
+impl Net {
+    /// Adds one direction of a link; its index is its event target.
+    pub fn add_link(&mut self, link: Link<Handle>) {
+        self.links.push(LinkSlot {
+            link,
+            armed: Instant::MAX,
+        });
+    }
+
+    /// Stores a route and returns its handle.
+    pub fn add_route(&mut self, directions: &[DirectionId]) -> u32 {
+        let start = self.hops.len() as u32;
+        self.hops.extend_from_slice(directions);
+        self.hops.push(HOST);
+        start
+    }
+
+    /// How many link directions there are.
+    pub fn directions(&self) -> u32 {
+        self.links.len() as u32
+    }
+
+    /// One direction of a link.
+    pub fn link_mut(&mut self, direction: DirectionId) -> &mut Link<Handle> {
+        &mut self.links[direction as usize].link
+    }
+
+    /// Packets handed to the network by hosts so far.
+    pub fn transmitted(&self) -> u64 {
+        self.transmitted
+    }
+
+    /// Packets inside the network now.
+    pub fn in_network(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// A host sends a packet along a route.
+    #[inline]
+    pub fn transmit(&mut self, now: Instant, ecn: Ecn, hash: u32, body: Body) {
+        self.transmitted += 1;
+        let bytes = body.content.ip_len();
+        let route = body.route;
+        let id = self.packets.insert(body);
+        let payload = Handle { id, hop: route };
+        self.forward(
+            now,
+            Packet {
+                bytes,
+                flow: hash,
+                ecn,
+                payload,
+            },
+        );
+    }
+
+    #[inline]
+    fn forward(&mut self, now: Instant, packet: Packet<Handle>) {
+        let direction = self.hops[packet.payload.hop as usize];
+        if self.capture.is_some() {
+            self.record(now, direction, &packet, false);
+        }
+        let slot = &mut self.links[direction as usize];
+        slot.link.send(now, packet);
+        while let Some((dropped, reason)) = slot.link.poll_dropped() {
+            release(&mut self.packets, dropped, reason);
+        }
+        let next = slot.link.next_event();
+        if next < slot.armed {
+            slot.armed = next;
+            self.queue.push(next, direction);
+        }
+    }
+
+    /// Goes on after an event of a link: forwards what has arrived at routers and returns the next
+    /// packet that has arrived at a host; call until `None`.
+    #[inline]
+    pub fn poll(&mut self, now: Instant, direction: DirectionId) -> Option<(Body, Ecn)> {
+        loop {
+            let slot = &mut self.links[direction as usize];
+            let Some(delivery) = slot.link.poll(now) else {
+                while let Some((dropped, reason)) = slot.link.poll_dropped() {
+                    release(&mut self.packets, dropped, reason);
+                }
+                let next = slot.link.next_event();
+                // An event that fired is gone from the queue; a later one may still be in it.
+                if slot.armed <= now || next < slot.armed {
+                    slot.armed = next;
+                    if next != Instant::MAX {
+                        self.queue.push(next, direction);
+                    }
+                }
+                return None;
+            };
+            let mut packet = delivery.packet;
+            if self.capture.is_some() {
+                self.record(now, direction, &packet, true);
+            }
+            packet.payload.hop += 1;
+            let at_host = self.hops[packet.payload.hop as usize] == HOST;
+            if delivery.last && at_host {
+                if let Some(body) = self.packets.remove(packet.payload.id) {
+                    return Some((body, packet.ecn));
+                }
+                continue;
+            }
+            if !delivery.last {
+                // A duplicate shares its content with a packet still inside the link.
+                let Some(body) = self.packets.get(packet.payload.id).cloned() else {
+                    continue;
+                };
+                if at_host {
+                    return Some((body, packet.ecn));
+                }
+                packet.payload.id = self.packets.insert(body);
+            }
+            self.forward(now, packet);
+        }
+    }
+
+    fn record(&mut self, now: Instant, direction: u32, packet: &Packet<Handle>, arrived: bool) {
+        if let (Some(capture), Some(body)) =
+            (&mut self.capture, self.packets.get(packet.payload.id))
+        {
+            capture.packet(now, direction, arrived, packet.ecn, body);
+        }
+    }
+}
+
+fn release(packets: &mut Slab<Body>, dropped: Packet<Handle>, _reason: DropReason) {
+    packets.remove(dropped.payload.id);
+}

@@ -1,0 +1,268 @@
+//! What a run remembers: samples of flows and links at a fixed interval, and protocol events.
+
+use std::sync::Arc;
+
+use gargalo_link::{DelayHistogram, DropReason};
+use gargalo_tcp::{Endpoint, Notice};
+use gargalo_units::{Bytes, Duration, Instant, Rate};
+
+use crate::net::Net;
+use crate::topology::Topology;
+
+/// What is sampled, and how often.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// Time between samples; `None` samples nothing.
+    pub interval: Option<Duration>,
+    /// Sample flows.
+    pub flows: bool,
+    /// Sample links.
+    pub links: bool,
+    /// Keep protocol events.
+    pub events: bool,
+}
+
+/// A flow at an instant.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowSample {
+    /// When.
+    pub time: Instant,
+    /// Which flow.
+    pub flow: u64,
+    /// Congestion window of the sending side.
+    pub cwnd: Bytes,
+    /// Slow-start threshold; `None` while infinite.
+    pub ssthresh: Option<Bytes>,
+    /// Sent and neither acknowledged nor lost.
+    pub in_flight: Bytes,
+    /// Smoothed round-trip time; `None` before the first sample.
+    pub srtt: Option<Duration>,
+    /// Pacing rate; `None` if unpaced.
+    pub pacing_rate: Option<Rate>,
+    /// Latest delivery-rate sample.
+    pub delivery_rate: Option<Rate>,
+    /// Bytes the receiver's application has got.
+    pub delivered: Bytes,
+    /// State of the congestion control in one word.
+    pub phase: &'static str,
+}
+
+/// A link direction at an instant.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkSample {
+    /// When.
+    pub time: Instant,
+    /// Which direction: twice the link, plus one for down.
+    pub direction: u32,
+    /// Packets waiting.
+    pub queue_packets: u64,
+    /// Bytes waiting.
+    pub queue_bytes: u64,
+    /// Waiting time of a packet that came now.
+    pub queue_delay: Duration,
+    /// Counters since the start.
+    pub sent_bytes: u64,
+    /// Packets dropped since the start, for whatever reason.
+    pub dropped_packets: u64,
+    /// Packets marked since the start.
+    pub marked_packets: u64,
+    /// Share of the capacity used since the previous sample; `None` if the rate is unlimited.
+    pub utilization: Option<f64>,
+}
+
+/// Something a protocol did.
+#[derive(Clone, Debug)]
+pub struct ProtocolEvent {
+    /// When.
+    pub time: Instant,
+    /// Which flow.
+    pub flow: u64,
+    /// One word.
+    pub kind: &'static str,
+    /// What else there is to say.
+    pub detail: String,
+}
+
+/// All samples of a run.
+#[derive(Debug, Default)]
+pub struct Samples {
+    /// In the order of time, then of flows.
+    pub flows: Vec<FlowSample>,
+    /// In the order of time, then of directions.
+    pub links: Vec<LinkSample>,
+    /// In the order of time.
+    pub events: Vec<ProtocolEvent>,
+}
+
+/// What one direction of a link carried.
+#[derive(Clone, Debug)]
+pub struct LinkResult {
+    /// The link's name.
+    pub name: Arc<str>,
+    /// "up" or "down".
+    pub direction: &'static str,
+    /// Packets that came to the link.
+    pub offered_packets: u64,
+    /// Packets transmitted.
+    pub sent_packets: u64,
+    /// Their bytes, IP headers included.
+    pub sent_bytes: u64,
+    /// Dropped because the queue was full.
+    pub dropped_queue_full: u64,
+    /// Dropped by the queueing discipline.
+    pub dropped_aqm: u64,
+    /// Lost as the link's loss model wanted.
+    pub lost: u64,
+    /// Larger than the MTU.
+    pub too_big: u64,
+    /// Marked congestion experienced.
+    pub marked_packets: u64,
+    /// Average share of the capacity used; `None` if the rate is unlimited.
+    pub utilization: Option<f64>,
+    /// What the capacity was over the run; `None` if unlimited.
+    pub capacity: Option<Rate>,
+    /// Queueing delay of every packet sent.
+    pub queue_delay: DelayHistogram,
+}
+
+#[derive(Debug)]
+struct Direction {
+    name: Arc<str>,
+    direction: &'static str,
+    sent_before: u64,
+    at: Instant,
+}
+
+/// Collects samples while a world runs.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    recording: Recording,
+    directions: Vec<Direction>,
+    samples: Samples,
+}
+
+impl Recorder {
+    pub(crate) fn new(recording: Recording, topology: &Topology) -> Self {
+        let directions = topology
+            .links
+            .iter()
+            .flat_map(|l| {
+                let name: Arc<str> = l.name.as_str().into();
+                ["up", "down"].map(|direction| Direction {
+                    name: Arc::clone(&name),
+                    direction,
+                    sent_before: 0,
+                    at: Instant::ZERO,
+                })
+            })
+            .collect();
+        Self {
+            recording,
+            directions,
+            samples: Samples::default(),
+        }
+    }
+
+    /// Time between samples, if anything is to be sampled.
+    pub(crate) fn interval(&self) -> Option<Duration> {
+        let r = &self.recording;
+        r.interval.filter(|i| !i.is_zero() && (r.flows || r.links))
+    }
+
+    pub(crate) fn wants_flows(&self) -> bool {
+        self.recording.flows
+    }
+
+    #[inline]
+    pub(crate) fn wants_events(&self) -> bool {
+        self.recording.events
+    }
+
+    pub(crate) fn flow(&mut self, now: Instant, flow: u64, delivered: u64, endpoint: &Endpoint) {
+        let s = endpoint.snapshot(now);
+        self.samples.flows.push(FlowSample {
+            time: now,
+            flow,
+            cwnd: s.cwnd,
+            ssthresh: s.ssthresh,
+            in_flight: s.in_flight,
+            srtt: s.srtt,
+            pacing_rate: s.pacing_rate,
+            delivery_rate: s.delivery_rate,
+            delivered: Bytes::new(delivered),
+            phase: s.phase,
+        });
+    }
+
+    pub(crate) fn sample_links(&mut self, now: Instant, net: &mut Net) {
+        if !self.recording.links {
+            return;
+        }
+        for (i, d) in self.directions.iter_mut().enumerate() {
+            let link = net.link_mut(i as u32);
+            let s = link.sample(now);
+            let sent = Bytes::new(s.sent_bytes - d.sent_before);
+            let utilization = link.capacity(d.at, now).map(|c| ratio(sent, c));
+            d.sent_before = s.sent_bytes;
+            d.at = now;
+            self.samples.links.push(LinkSample {
+                time: now,
+                direction: i as u32,
+                queue_packets: s.queue_packets,
+                queue_bytes: s.queue_bytes,
+                queue_delay: s.queue_delay,
+                sent_bytes: s.sent_bytes,
+                dropped_packets: s.dropped_packets,
+                marked_packets: s.marked_packets,
+                utilization,
+            });
+        }
+    }
+
+    pub(crate) fn event(&mut self, time: Instant, flow: u64, notice: &Notice) {
+        self.samples.events.push(ProtocolEvent {
+            time,
+            flow,
+            kind: notice.kind(),
+            detail: notice.detail(),
+        });
+    }
+
+    pub(crate) fn links(&self, now: Instant, net: &mut Net) -> Vec<LinkResult> {
+        let mut out = Vec::with_capacity(self.directions.len());
+        for (i, d) in self.directions.iter().enumerate() {
+            let link = net.link_mut(i as u32);
+            let sample = link.sample(now);
+            let capacity = link.capacity(Instant::ZERO, now);
+            let stats = link.stats();
+            out.push(LinkResult {
+                name: Arc::clone(&d.name),
+                direction: d.direction,
+                offered_packets: stats.offered_packets,
+                sent_packets: sample.sent_packets,
+                sent_bytes: sample.sent_bytes,
+                dropped_queue_full: stats.dropped(DropReason::QueueFull),
+                dropped_aqm: stats.dropped(DropReason::Aqm),
+                lost: stats.dropped(DropReason::Loss),
+                too_big: stats.dropped(DropReason::TooBig),
+                marked_packets: sample.marked_packets,
+                utilization: capacity.map(|c| ratio(Bytes::new(sample.sent_bytes), c)),
+                capacity: capacity.map(|c| c / now.saturating_since(Instant::ZERO)),
+                queue_delay: stats.queue_delay.clone(),
+            });
+        }
+        out
+    }
+
+    pub(crate) fn into_samples(self) -> Samples {
+        self.samples
+    }
+}
+
+fn ratio(part: Bytes, whole: Bytes) -> f64 {
+    if whole.is_zero() {
+        0.0
+    } else {
+        part.as_f64() / whole.as_f64()
+    }
+}

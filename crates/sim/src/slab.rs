@@ -1,0 +1,97 @@
+//! A slab: values at stable small indices, freed places reused, no allocation once warm.
+
+/// Values at stable indices.
+#[derive(Debug)]
+pub struct Slab<T> {
+    slots: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+impl<T> Slab<T> {
+    /// Stores a value and returns its index.
+    #[inline]
+    pub fn insert(&mut self, value: T) -> u32 {
+        match self.free.pop() {
+            Some(i) => {
+                self.slots[i as usize] = Some(value);
+                i
+            }
+            None => {
+                let i = u32::try_from(self.slots.len()).expect("four billion values fit no memory");
+                self.slots.push(Some(value));
+                i
+            }
+        }
+    }
+
+    /// Takes the value at `i` out.
+    #[inline]
+    pub fn remove(&mut self, i: u32) -> Option<T> {
+        let value = self.slots.get_mut(i as usize)?.take();
+        if value.is_some() {
+            self.free.push(i);
+        }
+        value
+    }
+
+    /// The value at `i`.
+    #[inline]
+    pub fn get(&self, i: u32) -> Option<&T> {
+        self.slots.get(i as usize)?.as_ref()
+    }
+
+    /// The value at `i`.
+    #[inline]
+    pub fn get_mut(&mut self, i: u32) -> Option<&mut T> {
+        self.slots.get_mut(i as usize)?.as_mut()
+    }
+
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Places ever used: the high-water mark.
+    pub fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Values in the order of their indices.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
+        self.slots
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(i, v)| Some((i as u32, v.as_mut()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_reused() {
+        let mut s = Slab::default();
+        let a = s.insert("a");
+        let b = s.insert("b");
+        assert_eq!(s.remove(a), Some("a"));
+        assert_eq!(s.remove(a), None);
+        assert_eq!(s.insert("c"), a);
+        assert_eq!(s.get(b), Some(&"b"));
+        assert_eq!((s.len(), s.capacity()), (2, 2));
+    }
+}

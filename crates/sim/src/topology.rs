@@ -1,0 +1,149 @@
+//! Nodes, links and routes of a world.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use gargalo_link::LinkConfig;
+
+use crate::BuildError;
+
+/// Index of a node.
+pub type NodeId = u32;
+/// Index of one direction of a link: twice the link's index, plus one for down (b to a).
+pub type DirectionId = u32;
+
+/// A host or a router.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Routers forward, hosts do not.
+    pub is_host: bool,
+}
+
+/// A link between two nodes.
+#[derive(Clone, Debug)]
+pub struct LinkSpec {
+    /// Its name in the scenario.
+    pub name: String,
+    /// One end.
+    pub a: NodeId,
+    /// The other end.
+    pub b: NodeId,
+    /// What happens from `a` to `b`.
+    pub up: LinkConfig,
+    /// What happens from `b` to `a`.
+    pub down: LinkConfig,
+}
+
+/// The network: a graph whose routes are shortest paths by hop count, then by order of the links.
+#[derive(Clone, Debug, Default)]
+pub struct Topology {
+    /// All nodes.
+    pub nodes: Vec<Node>,
+    /// All links.
+    pub links: Vec<LinkSpec>,
+}
+
+impl Topology {
+    /// The directions a packet takes from `from` to `to`.
+    ///
+    /// # Errors
+    /// When no path exists.
+    pub fn route(&self, from: NodeId, to: NodeId) -> Result<Vec<DirectionId>, BuildError> {
+        const FAR: u32 = u32::MAX;
+        let n = self.nodes.len();
+        let mut distance = vec![FAR; n];
+        let mut via: Vec<Option<(NodeId, DirectionId)>> = vec![None; n];
+        let mut heap = BinaryHeap::new();
+        let neighbours = self.neighbours();
+        distance[from as usize] = 0;
+        heap.push(Reverse((0, from)));
+        while let Some(Reverse((d, node))) = heap.pop() {
+            if d > distance[node as usize] || node == to {
+                continue;
+            }
+            if node != from && self.nodes[node as usize].is_host {
+                continue; // hosts do not forward
+            }
+            for &(next, direction) in &neighbours[node as usize] {
+                if d + 1 < distance[next as usize] {
+                    distance[next as usize] = d + 1;
+                    via[next as usize] = Some((node, direction));
+                    heap.push(Reverse((d + 1, next)));
+                }
+            }
+        }
+        let mut route = Vec::new();
+        let mut at = to;
+        while at != from {
+            let Some((previous, direction)) = via[at as usize] else {
+                return Err(BuildError::Unreachable {
+                    from: self.nodes[from as usize].name.clone(),
+                    to: self.nodes[to as usize].name.clone(),
+                });
+            };
+            route.push(direction);
+            at = previous;
+        }
+        route.reverse();
+        Ok(route)
+    }
+
+    fn neighbours(&self) -> Vec<Vec<(NodeId, DirectionId)>> {
+        let mut out = vec![Vec::new(); self.nodes.len()];
+        for (i, l) in self.links.iter().enumerate() {
+            let i = 2 * i as u32;
+            out[l.a as usize].push((l.b, i));
+            out[l.b as usize].push((l.a, i + 1));
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph(hosts: &[bool], links: &[(u32, u32)]) -> Topology {
+        Topology {
+            nodes: hosts
+                .iter()
+                .enumerate()
+                .map(|(i, h)| Node {
+                    name: format!("n{i}"),
+                    is_host: *h,
+                })
+                .collect(),
+            links: links
+                .iter()
+                .enumerate()
+                .map(|(i, (a, b))| LinkSpec {
+                    name: format!("l{i}"),
+                    a: *a,
+                    b: *b,
+                    up: LinkConfig::default(),
+                    down: LinkConfig::default(),
+                })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn routes_are_shortest_and_avoid_hosts() {
+        // 0 (host) - 1 - 2 - 3 (host), and a shortcut through host 4 that must not forward.
+        let t = graph(
+            &[true, false, false, true, true],
+            &[(0, 1), (1, 2), (3, 2), (0, 4), (4, 3)],
+        );
+        assert_eq!(t.route(0, 3).unwrap(), [0, 2, 5]);
+        assert_eq!(t.route(3, 0).unwrap(), [4, 3, 1]);
+        assert_eq!(t.route(0, 4).unwrap(), [6]);
+    }
+
+    #[test]
+    fn no_path_is_an_error() {
+        let t = graph(&[true, true], &[]);
+        assert!(matches!(t.route(0, 1), Err(BuildError::Unreachable { .. })));
+    }
+}

@@ -1,0 +1,360 @@
+//! The engine: takes the next event, lets protocol code act, and sends what it wants sent.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use gargalo_cc as cc;
+use gargalo_link::Link;
+use gargalo_units::{Bytes, Duration, Instant};
+use rand::Rng;
+
+use crate::capture::{Capture, CaptureSpec};
+use crate::event::Target;
+use crate::flow::{Flow, FlowResult, FlowSpec, TransportSpec};
+use crate::net::Net;
+use crate::recorder::{Recorder, Recording};
+use crate::slab::Slab;
+use crate::topology::{NodeId, Topology};
+use crate::workload::exponential;
+use crate::{BuildError, rng};
+
+/// What a run needs besides topology and flows.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// Virtual end of the run.
+    pub end: Instant,
+    /// Stop as soon as no flow is left (all finite transfers done).
+    pub stop_when_idle: bool,
+    /// What is sampled, and how often.
+    pub recording: Recording,
+    /// Carry real bytes and compare them at the receiver.
+    pub verify: bool,
+    /// Packet captures.
+    pub captures: Option<CaptureSpec>,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Virtual time.
+    pub now: Instant,
+    /// Virtual end.
+    pub end: Instant,
+    /// Packets sent by hosts.
+    pub packets: u64,
+    /// Events handled.
+    pub events: u64,
+}
+
+/// What a run produced.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Every flow in the order of identifiers.
+    pub flows: Vec<FlowResult>,
+    /// Every link direction: `up` then `down`, in the order of the links.
+    pub links: Vec<crate::LinkResult>,
+    /// Sampled tables.
+    pub samples: crate::recorder::Samples,
+    /// Virtual time reached.
+    pub end: Instant,
+    /// Packets sent by hosts.
+    pub packets: u64,
+    /// Events handled.
+    pub events: u64,
+    /// Most flows alive at once.
+    pub peak_flows: usize,
+    /// The caller stopped the run before its end.
+    pub interrupted: bool,
+}
+
+/// A template that makes flows as a Poisson process.
+#[derive(Debug)]
+pub(crate) struct Arrivals {
+    spec: Arc<FlowSpec>,
+    mean: Duration,
+    rng: rand_pcg::Pcg64,
+    first: bool,
+}
+
+/// How many events pass between two looks at the caller's wishes.
+const PROGRESS_EVERY: u64 = 1 << 15;
+
+/// A network with flows on it, in virtual time.
+#[derive(Debug)]
+pub struct World {
+    pub(crate) topology: Topology,
+    pub(crate) settings: Settings,
+    pub(crate) now: Instant,
+    pub(crate) net: Net,
+    pub(crate) flows: Slab<Flow>,
+    pub(crate) generation: u32,
+    pub(crate) arrivals: Vec<Arrivals>,
+    pub(crate) waiting: Vec<Option<Arc<FlowSpec>>>,
+    pub(crate) routes: std::collections::BTreeMap<(NodeId, NodeId), u32>,
+    pub(crate) recorder: Recorder,
+    pub(crate) results: Vec<FlowResult>,
+    pub(crate) peak_flows: usize,
+    pub(crate) events: u64,
+    pub(crate) next_generated: u64,
+}
+
+impl World {
+    /// Builds the network.
+    ///
+    /// # Errors
+    /// When a link's configuration is impossible or a capture cannot be opened.
+    pub fn new(topology: Topology, settings: Settings) -> Result<Self, BuildError> {
+        let mut net = Net::default();
+        for l in &topology.links {
+            for (direction, config) in [("up", &l.up), ("down", &l.down)] {
+                let rng = rng::stream(settings.seed, &format!("link/{}/{direction}", l.name));
+                let link = Link::new(config.clone(), rng).map_err(|e| BuildError::Link {
+                    link: format!("{} ({direction})", l.name),
+                    reason: e.to_string(),
+                })?;
+                net.add_link(link);
+            }
+        }
+        if let Some(spec) = &settings.captures {
+            net.capture = Some(Capture::open(spec, &topology)?);
+        }
+        let recorder = Recorder::new(settings.recording.clone(), &topology);
+        Ok(Self {
+            topology,
+            settings,
+            now: Instant::ZERO,
+            net,
+            flows: Slab::default(),
+            generation: 0,
+            arrivals: Vec::new(),
+            waiting: Vec::new(),
+            routes: std::collections::BTreeMap::new(),
+            recorder,
+            results: Vec::new(),
+            peak_flows: 0,
+            events: 0,
+            next_generated: 0,
+        })
+    }
+
+    /// Adds a flow, or a template with Poisson arrivals.
+    ///
+    /// # Errors
+    /// When the hosts are not connected or the congestion control cannot be built.
+    pub fn add_flow(&mut self, spec: FlowSpec) -> Result<(), BuildError> {
+        for (a, b) in [(spec.from, spec.to), (spec.to, spec.from)] {
+            if !self.routes.contains_key(&(a, b)) {
+                let route = self.topology.route(a, b)?;
+                let handle = self.net.add_route(&route);
+                self.routes.insert((a, b), handle);
+                if let Some(capture) = &mut self.net.capture {
+                    capture.add_route(handle, a, b);
+                }
+            }
+        }
+        // Built once here so that bad parameters are an error now, not in the middle of the run.
+        if let TransportSpec::Tcp(t) = &spec.transport {
+            self.controller(&spec, t, &mut rng::stream(self.settings.seed, "check"))?;
+        }
+        self.next_generated = self.next_generated.max(spec.id + 1);
+        let spec = Arc::new(spec);
+        match spec.arrivals {
+            Some(mean) => {
+                let rng = rng::stream(self.settings.seed, &format!("arrivals/{}", spec.id));
+                self.arrivals.push(Arrivals {
+                    spec,
+                    mean,
+                    rng,
+                    first: true,
+                });
+            }
+            None => self.waiting.push(Some(spec)),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn controller(
+        &self,
+        spec: &FlowSpec,
+        tcp: &crate::TcpSpec,
+        rng: &mut rand_pcg::Pcg64,
+    ) -> Result<Box<dyn cc::Controller>, BuildError> {
+        let mss = Bytes::new(u64::from(tcp.config.mss));
+        let init = cc::Init {
+            now: self.now,
+            mss,
+            initial_window: mss * u64::from(tcp.config.initial_window),
+            rng: rand_pcg::Pcg64::new(
+                (u128::from(rng.next_u64()) << 64) | u128::from(rng.next_u64()),
+                u128::from(rng.next_u64()),
+            ),
+        };
+        tcp.congestion
+            .build(init)
+            .map_err(|reason| BuildError::Controller {
+                flow: spec.label.to_string(),
+                reason,
+            })
+    }
+
+    // Targets: link directions, then the sampler, then starts and arrivals, then flows.
+    fn sampler(&self) -> Target {
+        self.net.directions()
+    }
+    fn first_start(&self) -> Target {
+        self.sampler() + 1
+    }
+    fn first_arrival(&self) -> Target {
+        self.first_start() + self.waiting.len() as u32
+    }
+    pub(crate) fn first_flow(&self) -> Target {
+        self.first_arrival() + self.arrivals.len() as u32
+    }
+
+    /// Runs to the end. `progress` is called now and then; breaking stops the run and keeps what
+    /// was recorded.
+    ///
+    /// # Errors
+    /// When a capture cannot be written.
+    pub fn run(
+        mut self,
+        progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<Outcome, BuildError> {
+        let (sampler, first_start) = (self.sampler(), self.first_start());
+        let (first_arrival, first_flow) = (self.first_arrival(), self.first_flow());
+        let end = self.settings.end;
+        if let Some(interval) = self.recorder.interval() {
+            self.net.queue.push(Instant::ZERO + interval, sampler);
+        }
+        for (i, spec) in self.waiting.iter().enumerate() {
+            if let Some(spec) = spec {
+                self.net.queue.push(spec.start, first_start + i as u32);
+            }
+        }
+        let mut pending_starts = self.waiting.len();
+        for (i, a) in self.arrivals.iter_mut().enumerate() {
+            let first = a.spec.start + exponential(a.mean, &mut a.rng);
+            self.net.queue.push(first, first_arrival + i as u32);
+        }
+        let mut interrupted = false;
+        while let Some(entry) = self.net.queue.pop() {
+            if entry.time() > end {
+                break;
+            }
+            debug_assert!(entry.time() >= self.now, "time never runs backwards");
+            self.now = entry.time();
+            self.events += 1;
+            let target = entry.target();
+            if target < sampler {
+                self.on_link(target, first_flow);
+            } else if target >= first_flow {
+                self.on_timer(target - first_flow, first_flow);
+            } else if target == sampler {
+                self.sample();
+                // Nothing left that could act: the sampler alone must not keep the world alive.
+                let idle = self.net.queue.is_empty() && self.flows.is_empty();
+                if let Some(interval) = self.recorder.interval()
+                    && !idle
+                {
+                    self.net.queue.push(self.now + interval, sampler);
+                }
+            } else if target >= first_arrival {
+                self.on_arrival((target - first_arrival) as usize, target, first_flow)?;
+            } else {
+                let spec = self.waiting[(target - first_start) as usize].take();
+                pending_starts -= 1;
+                if let Some(spec) = spec {
+                    let id = spec.id;
+                    self.start_flow(spec, id, first_flow)?;
+                }
+            }
+            if self.settings.stop_when_idle
+                && pending_starts == 0
+                && self.arrivals.is_empty()
+                && self.flows.is_empty()
+            {
+                break;
+            }
+            if self.events.is_multiple_of(PROGRESS_EVERY) && progress(&self.progress()).is_break() {
+                interrupted = true;
+                break;
+            }
+        }
+        let reached = if interrupted || (self.settings.stop_when_idle && self.flows.is_empty()) {
+            self.now
+        } else {
+            end
+        };
+        self.now = reached;
+        let _ = progress(&self.progress());
+        self.finish(interrupted)
+    }
+
+    fn progress(&self) -> Progress {
+        Progress {
+            now: self.now,
+            end: self.settings.end,
+            packets: self.net.transmitted(),
+            events: self.events,
+        }
+    }
+
+    fn finish(mut self, interrupted: bool) -> Result<Outcome, BuildError> {
+        let alive: Vec<u32> = self.flows.iter_mut().map(|(slot, _)| slot).collect();
+        for slot in alive {
+            self.retire(slot);
+        }
+        if let Some(capture) = self.net.capture.take() {
+            capture.close()?;
+        }
+        self.results.sort_by_key(|f| f.id);
+        let links = self.recorder.links(self.now, &mut self.net);
+        Ok(Outcome {
+            flows: self.results,
+            links,
+            samples: self.recorder.into_samples(),
+            end: self.now,
+            packets: self.net.transmitted(),
+            events: self.events,
+            peak_flows: self.peak_flows,
+            interrupted,
+        })
+    }
+
+    fn sample(&mut self) {
+        if self.recorder.wants_flows() {
+            for (_, flow) in self.flows.iter_mut() {
+                if let Some(endpoint) = &flow.sides[flow.app.sender()].endpoint {
+                    self.recorder
+                        .flow(self.now, flow.id, flow.delivered, endpoint);
+                }
+            }
+        }
+        self.recorder.sample_links(self.now, &mut self.net);
+    }
+
+    fn on_arrival(
+        &mut self,
+        i: usize,
+        target: Target,
+        first_flow: Target,
+    ) -> Result<(), BuildError> {
+        let arrivals = &mut self.arrivals[i];
+        let spec = Arc::clone(&arrivals.spec);
+        let next = self.now + exponential(arrivals.mean, &mut arrivals.rng);
+        let id = if arrivals.first {
+            spec.id
+        } else {
+            self.next_generated
+        };
+        if !std::mem::take(&mut arrivals.first) {
+            self.next_generated += 1;
+        }
+        if spec.stop.is_none_or(|stop| next < stop) {
+            self.net.queue.push(next, target);
+        }
+        self.start_flow(spec, id, first_flow)
+    }
+}

@@ -1,0 +1,130 @@
+//! The engine: determinism, conservation, flows that come and go.
+
+mod support;
+
+use gargalo_link::{LossModel, Reorder};
+use gargalo_sim::{FlowSpec, Outcome, Recording, TransportSpec, Workload};
+use gargalo_tcp::Config;
+use gargalo_units::{Bytes, Duration, Rate};
+use support::*;
+
+fn fingerprint(out: &Outcome) -> String {
+    format!(
+        "{:?} {:?} {:?} {} {}",
+        out.flows, out.links, out.samples, out.packets, out.events
+    )
+}
+
+fn race(seed: u64, flows: u32) -> Outcome {
+    let mut bottleneck = pipe(Rate::from_mbps(50), Duration::from_millis(10), 100);
+    bottleneck.loss = LossModel::Independent(0.001);
+    let topology = dumbbell(
+        3,
+        pipe(Rate::from_mbps(1000), Duration::from_millis(1), 1000),
+        bottleneck,
+    );
+    let mut settings = settings(seed, 5.0);
+    settings.recording = Recording {
+        interval: Some(Duration::from_millis(100)),
+        flows: true,
+        links: true,
+        events: true,
+    };
+    let flows = (0..flows)
+        .map(|i| {
+            let name = ["reno", "cubic", "bbr"][i as usize];
+            flow(u64::from(i), i, 3 + i, tcp(name, Config::modern()), ENDLESS)
+        })
+        .collect();
+    run(topology, settings, flows)
+}
+
+#[test]
+fn same_seed_same_bytes_other_seed_other_bytes() {
+    let first = fingerprint(&race(1, 3));
+    assert_eq!(first, fingerprint(&race(1, 3)));
+    assert_ne!(first, fingerprint(&race(2, 3)));
+}
+
+#[test]
+fn a_bottleneck_is_filled_and_never_overfilled() {
+    let out = race(1, 3);
+    let up = &out.links[0];
+    let utilization = up.utilization.unwrap();
+    assert!(utilization > 0.9 && utilization <= 1.0, "{utilization}");
+    let goodput: u64 = out.flows.iter().map(|f| f.delivered.get()).sum();
+    assert!(goodput as f64 * 8.0 / 5.0 <= 50e6);
+}
+
+#[test]
+fn every_byte_is_what_was_sent() {
+    let mut up = pipe(Rate::from_mbps(20), Duration::from_millis(15), 50);
+    up.loss = LossModel::Independent(0.02);
+    up.duplicate = 0.01;
+    up.reorder = Some(Reorder {
+        probability: 0.05,
+        ..Reorder::default()
+    });
+    let mut settings = settings(3, 120.0);
+    settings.verify = true;
+    let flows = ["reno", "cubic", "bbr"]
+        .iter()
+        .zip(0..)
+        .map(|(name, id)| flow(id, 0, 1, tcp(name, Config::modern()), bulk(2_000_000)))
+        .collect();
+    let out = run(simple(up.clone(), up), settings, flows);
+    for f in &out.flows {
+        assert_eq!(f.delivered.get(), 2_000_000, "{f:?}");
+        assert!(!f.corrupted && f.completion.is_some() && f.failure.is_none());
+    }
+}
+
+#[test]
+fn flows_come_and_go_without_leaking() {
+    let link = pipe(Rate::from_mbps(1000), Duration::from_millis(5), 1000);
+    let template = FlowSpec {
+        arrivals: Some(Duration::from_micros(500)),
+        stop: Some(secs(5.0)),
+        ..flow(0, 0, 1, tcp("cubic", Config::modern()), bulk(20_000))
+    };
+    let out = run(simple(link.clone(), link), settings(1, 8.0), vec![template]);
+    // 2,000 a second for 5 s: a Poisson count within four standard deviations.
+    let n = out.flows.len() as f64;
+    assert!((n - 10_000.0).abs() < 400.0, "{n} flows");
+    assert!(out.flows.iter().all(|f| f.completion.is_some()));
+    // 2,000/s alive for some 50 ms each.
+    assert!(out.peak_flows < 400, "{} flows at once", out.peak_flows);
+}
+
+#[test]
+fn requests_are_answered_in_order() {
+    let link = pipe(Rate::from_mbps(100), Duration::from_millis(10), 1000);
+    let workload = Workload::Request(gargalo_sim::Request {
+        request_size: Bytes::new(200),
+        objects: [Bytes::new(5_000), Bytes::new(50_000)].into(),
+        think_time: Duration::ZERO,
+        pipelined: false,
+    });
+    let flows = vec![flow(0, 0, 1, tcp("cubic", Config::modern()), workload)];
+    let out = run(simple(link.clone(), link), settings(1, 10.0), flows);
+    let f = &out.flows[0];
+    assert_eq!(f.delivered.get(), 55_000);
+    // Handshake, two round trips for the small object and the first window of the large one, two
+    // more for its rest: five round trips of 20 ms and 5 ms of serialisation.
+    let t = f.completion.unwrap().as_secs_f64();
+    assert!((0.08..0.14).contains(&t), "{t}");
+}
+
+#[test]
+fn constant_bit_rate_arrives_at_its_rate() {
+    let link = pipe(Rate::from_mbps(10), Duration::from_millis(10), 100);
+    let workload = Workload::Cbr {
+        rate: Rate::from_mbps(4),
+        packet_size: Bytes::new(1000),
+    };
+    let flows = vec![flow(0, 0, 1, TransportSpec::Udp, workload)];
+    let out = run(simple(link.clone(), link), settings(1, 10.0), flows);
+    let rate = out.flows[0].delivered.get() as f64 * 8.0 / 10.0;
+    assert!((rate / 4e6 - 1.0).abs() < 0.005, "{rate}");
+    assert_eq!(out.flows[0].lost_packets, 0);
+}

@@ -1,0 +1,422 @@
+//! The connection as a value: state, the application's calls and what it tells.
+
+mod incoming;
+mod opening;
+mod outgoing;
+mod timers;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gargalo_cc::Controller;
+use gargalo_units::{Duration, Ecn, Instant, Seq};
+use gargalo_wire::tcp::Segment;
+
+use crate::challenge::ChallengeLimit;
+use crate::ecn::EcnReceiver;
+use crate::event::Events;
+use crate::handshake::Handshake;
+use crate::peer_window::PeerWindow;
+use crate::receiver::{Receiver, ReceiverConfig};
+use crate::send_buffer::SendBuffer;
+use crate::sender::Sender;
+use crate::timestamps::Timestamps;
+use crate::{Chunk, Config, Error, Event, Notice, Snapshot, State, Stats};
+use timers::Timers;
+
+/// What distinguishes a connection from others of the same configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Init {
+    /// Our port.
+    pub local_port: u16,
+    /// The peer's port; 0 for a listening endpoint takes the port of the first SYN.
+    pub remote_port: u16,
+    /// Initial sequence number; the caller draws it (RFC 9293 §3.4.1).
+    pub isn: Seq,
+    /// Offset of the timestamp clock; the caller draws it (RFC 7323 §7.1).
+    pub ts_offset: u32,
+    /// Fast Open (RFC 7413). Connecting: the cookie that the server granted earlier, or an empty
+    /// one to ask for it. Listening: the cookie that this client must show, which is also the one
+    /// granted on request. `None`: no Fast Open.
+    pub fast_open_cookie: Option<Bytes>,
+}
+
+/// A segment to send, with the ECN field of its packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The segment.
+    pub segment: Segment,
+    /// ECT(0) on new data when ECN was negotiated (RFC 3168 §6.1).
+    pub ecn: Ecn,
+}
+
+/// One end of a TCP connection.
+///
+/// A driver calls [`handle`](Self::handle) for each segment that arrives and
+/// [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) has passed;
+/// after either, and after the application read, wrote or closed, it calls
+/// [`poll_transmit`](Self::poll_transmit) until nothing comes, so that each segment that must be
+/// answered is answered by a segment of its own. [`poll_event`](Self::poll_event) tells the
+/// application where to look. Time never goes back between calls.
+///
+/// Stream positions are 64-bit offsets inside: 0 is the first byte after SYN, and the FIN occupies
+/// one offset after the last byte.
+#[derive(Debug)]
+pub struct Endpoint {
+    state: State,
+    local_port: u16,
+    remote_port: u16,
+    /// Sequence number of offset 0 of our stream as the sender counts.
+    send_base: Seq,
+    /// Sequence number of offset 0 of the peer's stream.
+    receive_base: Seq,
+    /// SND.UNA as an offset.
+    una: u64,
+    /// Highest offset ever sent, FIN included (SND.MAX).
+    sent: u64,
+    timestamps: Timestamps,
+    peer: PeerWindow,
+    ecn: EcnReceiver,
+    /// We may send ECN-capable packets.
+    ecn_capable: bool,
+    /// We sent the first SYN.
+    is_active: bool,
+    /// The application closed; the FIN waits for the handshake.
+    close_wanted: bool,
+    /// A write was cut short: tell when there is room.
+    write_blocked: bool,
+    /// Fast Open opened the connection before the handshake was complete.
+    early: bool,
+    events: Events,
+    error: Option<Error>,
+    timers: Timers,
+    challenge: ChallengeLimit,
+    /// A segment to be sent before all others.
+    urgent: Option<Urgent>,
+    rtt_sample: Option<Duration>,
+    receiver: Receiver,
+    buffer: SendBuffer,
+    /// Since the connection is open.
+    sender: Option<Box<Sender>>,
+    /// Until the connection is open.
+    handshake: Option<Box<Handshake>>,
+    /// A cookie that the server granted.
+    granted: Option<Bytes>,
+    config: Arc<Config>,
+    counts: Counts,
+}
+
+/// What must leave before anything else.
+#[derive(Clone, Copy, Debug)]
+enum Urgent {
+    /// A reset at this sequence number, acknowledging that one.
+    Reset(Seq, Option<Seq>),
+    /// An acknowledgement of what arrived before the mark changed, with this ECE (RFC 8257 §3.2).
+    Acknowledge { next: u64, ece: bool },
+}
+
+/// What the endpoint itself counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    segments_sent: u64,
+    segments_received: u64,
+    challenges: u32,
+    duplicates: u64,
+}
+
+impl Endpoint {
+    /// Opens actively: the SYN comes out of [`poll_transmit`](Self::poll_transmit).
+    pub fn connect(
+        config: impl Into<Arc<Config>>,
+        controller: Box<dyn Controller>,
+        init: Init,
+        now: Instant,
+    ) -> Self {
+        let mut endpoint = Self::new(config.into(), controller, init, now);
+        endpoint.become_state(State::SynSent);
+        endpoint.is_active = true;
+        if let Some(h) = &mut endpoint.handshake {
+            h.due = true;
+        }
+        endpoint
+    }
+
+    /// Opens passively: waits for one SYN. (A listener that serves many makes an endpoint for each.)
+    pub fn listen(
+        config: impl Into<Arc<Config>>,
+        controller: Box<dyn Controller>,
+        init: Init,
+        now: Instant,
+    ) -> Self {
+        let mut endpoint = Self::new(config.into(), controller, init, now);
+        endpoint.become_state(State::Listen);
+        endpoint
+    }
+
+    fn new(config: Arc<Config>, controller: Box<dyn Controller>, init: Init, now: Instant) -> Self {
+        let receiver = Receiver::new(&ReceiverConfig {
+            buffer: config.receive_buffer.get(),
+            mss: u64::from(config.mss),
+            ack_every: config.ack_every,
+            ack_timeout: config.ack_timeout,
+            quick_acks: config.quick_acks,
+        });
+        Self {
+            state: State::Closed,
+            local_port: init.local_port,
+            remote_port: init.remote_port,
+            send_base: init.isn + 1,
+            receive_base: Seq::new(0),
+            una: 0,
+            sent: 0,
+            timestamps: Timestamps::new(init.ts_offset),
+            peer: PeerWindow::new(0),
+            ecn: EcnReceiver::default(),
+            ecn_capable: false,
+            is_active: false,
+            close_wanted: false,
+            write_blocked: false,
+            early: false,
+            events: Events::default(),
+            error: None,
+            timers: Timers::new(now),
+            challenge: ChallengeLimit::default(),
+            urgent: None,
+            rtt_sample: None,
+            receiver,
+            buffer: SendBuffer::default(),
+            sender: None,
+            handshake: Some(Box::new(Handshake::new(
+                Some(controller),
+                init.fast_open_cookie,
+            ))),
+            granted: None,
+            config,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Writes content; returns how much the send buffer took (0 after [`close`](Self::close)).
+    pub fn write(&mut self, data: Bytes) -> usize {
+        if !self.may_write() {
+            return 0;
+        }
+        let offered = data.len();
+        let taken = self.buffer.write(data, self.config.send_buffer.get());
+        self.write_blocked |= taken < offered;
+        self.append(taken as u64);
+        taken
+    }
+
+    /// Writes `n` bytes without content; returns how many were taken: all, since they occupy no
+    /// memory, up to a stream of 2^63 bytes.
+    pub fn write_synthetic(&mut self, n: u64) -> u64 {
+        if !self.may_write() {
+            return 0;
+        }
+        let taken = self.buffer.write_synthetic(n);
+        self.append(taken);
+        taken
+    }
+
+    fn may_write(&self) -> bool {
+        let open = self.state.may_send() || self.state == State::Listen;
+        open && !self.close_wanted
+    }
+
+    fn append(&mut self, n: u64) {
+        if let Some(sender) = &mut self.sender
+            && n > 0
+        {
+            sender.append(n);
+        }
+    }
+
+    /// Reads at most `max` bytes, in order and each once; `None` when nothing is ready. Reading
+    /// opens the receive window.
+    #[inline]
+    pub fn read(&mut self, max: u64) -> Option<Chunk> {
+        self.receiver.read(max)
+    }
+
+    /// Bytes ready to be read.
+    #[inline]
+    pub fn readable(&self) -> u64 {
+        self.receiver.unread()
+    }
+
+    /// Bytes written and not acknowledged yet.
+    #[inline]
+    pub fn unacknowledged(&self) -> u64 {
+        self.buffer.len()
+    }
+
+    /// Closes our direction: a FIN follows what was written. The peer's direction stays open
+    /// (half-close). Before the connection is open: with nothing written it is over, else it opens,
+    /// delivers and closes (RFC 9293 §3.10.4 would return an error for what was written).
+    pub fn close(&mut self, _now: Instant) {
+        match self.state {
+            State::Listen => self.end(None),
+            State::SynSent if self.buffer.len() == 0 => self.end(None),
+            // RFC 9293 §3.10.4 allows to wait for ESTABLISHED.
+            State::SynSent | State::SynReceived => self.close_wanted = true,
+            State::Established | State::CloseWait if !self.close_wanted => {
+                self.close_wanted = true;
+                self.finish();
+            }
+            _ => {}
+        }
+    }
+
+    /// Queues the FIN and changes state (RFC 9293 §3.10.4).
+    fn finish(&mut self) {
+        let next = match self.state {
+            State::CloseWait => State::LastAck,
+            State::Established => State::FinWait1,
+            _ => return,
+        };
+        if let Some(sender) = &mut self.sender {
+            sender.finish();
+            self.become_state(next);
+        }
+    }
+
+    /// Ends the connection at once; the peer gets a reset (RFC 9293 §3.10.5).
+    pub fn abort(&mut self, _now: Instant) {
+        match self.state {
+            State::Closed => {}
+            State::Listen | State::SynSent | State::TimeWait | State::Closing | State::LastAck => {
+                self.end(Some(Error::Aborted));
+            }
+            _ => {
+                let (seq, ack) = (self.next_seq(), self.ack_seq());
+                self.end(Some(Error::Aborted));
+                self.urgent = Some(Urgent::Reset(seq, Some(ack)));
+            }
+        }
+    }
+
+    /// The next thing that the application should know.
+    #[inline]
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop()
+    }
+
+    /// The next notice of the sender, for a table of protocol events; needs
+    /// [`Config::notices`](crate::Config).
+    #[inline]
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.sender.as_mut()?.poll_notice()
+    }
+
+    /// The round-trip sample of the latest acknowledgement, once.
+    #[inline]
+    pub fn take_rtt_sample(&mut self) -> Option<Duration> {
+        self.rtt_sample.take()
+    }
+
+    /// Counts since the connection was made.
+    pub fn stats(&self) -> Stats {
+        let mut stats = self
+            .sender
+            .as_ref()
+            .map_or_else(Stats::default, |s| s.stats());
+        stats.sent_segments = self.counts.segments_sent;
+        stats.received_segments = self.counts.segments_received;
+        stats.duplicate_segments = self.counts.duplicates;
+        stats.ce_marks = self.ecn.marks();
+        stats.challenges = u64::from(self.counts.challenges);
+        stats
+    }
+
+    /// The sender's quantities at `now`; zero and unknown before the connection is open.
+    pub fn snapshot(&self, now: Instant) -> Snapshot {
+        match &self.sender {
+            Some(s) => s.snapshot(now),
+            None => Snapshot::default(),
+        }
+    }
+
+    /// The state (RFC 9293 §3.3.2).
+    #[inline]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Why the connection ended, if it did not end in order.
+    #[inline]
+    pub fn error(&self) -> Option<Error> {
+        self.error
+    }
+
+    /// Our port.
+    #[inline]
+    pub fn local_port(&self) -> u16 {
+        self.local_port
+    }
+
+    /// The peer's port.
+    #[inline]
+    pub fn remote_port(&self) -> u16 {
+        self.remote_port
+    }
+
+    /// A Fast Open cookie that the server granted with this connection (RFC 7413 §4.1.2): to be
+    /// passed in [`Init`] next time.
+    pub fn granted_cookie(&self) -> Option<&Bytes> {
+        self.granted.as_ref()
+    }
+
+    /// ECN was negotiated (RFC 3168 §6.1.1).
+    pub fn is_ecn_capable(&self) -> bool {
+        self.ecn_capable
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// SND.NXT on the wire.
+    #[inline]
+    fn next_seq(&self) -> Seq {
+        self.send_base + self.sent as u32
+    }
+
+    /// RCV.NXT on the wire.
+    #[inline]
+    fn ack_seq(&self) -> Seq {
+        self.receive_base + self.receiver.next() as u32
+    }
+
+    #[inline]
+    fn become_state(&mut self, next: State) {
+        debug_assert!(self.state.may_become(next), "{} -> {next}", self.state);
+        self.state = next;
+    }
+
+    /// The connection is over, in order (`None`) or not.
+    fn end(&mut self, error: Option<Error>) {
+        if self.state == State::Closed {
+            return;
+        }
+        let lingered = self.state == State::TimeWait;
+        self.become_state(State::Closed);
+        self.timers.clear();
+        self.handshake = None;
+        self.error = error;
+        match error {
+            None if lingered => {}
+            None | Some(Error::Aborted) => self.events.push(Event::Closed),
+            Some(Error::Reset | Error::Refused) => self.events.push(Event::Reset),
+            Some(Error::TimedOut) => self.events.push(Event::TimedOut),
+        }
+    }
+
+    /// Both FINs are acknowledged, ours last (RFC 9293 §3.6).
+    fn linger(&mut self, now: Instant) {
+        self.become_state(State::TimeWait);
+        self.events.push(Event::Closed);
+        self.timers.linger(now + self.config.time_wait);
+    }
+}

@@ -1,0 +1,381 @@
+//! Segments that arrive (RFC 9293 §3.10.7.4).
+
+use gargalo_units::{Ecn, Instant};
+use gargalo_wire::tcp::{Flags, Payload, Segment};
+
+use super::{Endpoint, Urgent};
+use crate::ecn::Changed;
+use crate::receiver::Piece;
+use crate::sender::AckFacts;
+use crate::{Error, Event, State};
+
+/// What an acknowledgement field says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ack {
+    /// Between SND.UNA and SND.NXT.
+    Current(u64),
+    /// Older than SND.UNA.
+    Old,
+    /// Of something never sent, or too old to be true.
+    Absurd,
+}
+
+impl Endpoint {
+    /// A segment arrived, in a packet with this ECN field.
+    pub fn handle(&mut self, now: Instant, segment: Segment, ecn: Ecn) {
+        self.counts.segments_received += 1;
+        match self.state {
+            State::Closed => self.refuse(&segment),
+            State::Listen => self.on_listen(now, segment),
+            State::SynSent => self.on_syn_sent(now, segment, ecn),
+            _ => self.on_synchronised(now, segment, ecn),
+        }
+    }
+
+    #[inline]
+    fn on_synchronised(&mut self, now: Instant, segment: Segment, ecn: Ecn) {
+        let flags = segment.flags;
+        let offset = self.receiver.next() as i64 + i64::from(segment.seq.distance(self.ack_seq()));
+        if self.timestamps.is_enabled() && !self.is_timely(now, &segment, offset) {
+            return;
+        }
+        if !self.receiver.accepts(offset, segment.sequence_len()) {
+            self.on_unacceptable(now, segment, offset);
+            return;
+        }
+        if flags.intersects(Flags::RST | Flags::SYN) {
+            if flags.contains(Flags::RST) {
+                self.on_reset(now, offset);
+            } else {
+                self.on_late_syn(now, &segment, offset);
+            }
+            return;
+        }
+        // RFC 9293 §3.10.7.4, fifth: without ACK a segment says nothing.
+        if !flags.contains(Flags::ACK) {
+            return;
+        }
+        if let Some(t) = segment.options.timestamps {
+            self.timestamps.on_segment(now, t.value, offset);
+        }
+        if self.state == State::SynReceived && !self.on_handshake_ack(now, &segment) {
+            return;
+        }
+        if !self.on_ack(now, &segment, offset) {
+            return;
+        }
+        self.timers.heard = now;
+        if !segment.payload.is_empty() || flags.contains(Flags::FIN) {
+            self.on_text(now, offset, segment.payload, flags, ecn);
+        }
+    }
+
+    /// Protection against wrapped sequence numbers (RFC 7323 §5). A reset passes: it is judged by
+    /// its sequence number.
+    #[inline]
+    fn is_timely(&mut self, now: Instant, segment: &Segment, offset: i64) -> bool {
+        match segment.options.timestamps {
+            Some(t) if self.timestamps.is_old(now, t.value) => {
+                if segment.flags.contains(Flags::RST) {
+                    return true;
+                }
+                // A copy that the network delayed is answered like any other duplicate.
+                let len = segment.payload.len();
+                if len > 0 && offset + i64::from(len) <= self.receiver.next() as i64 {
+                    let payload = Payload::synthetic(len);
+                    self.on_duplicate(now, offset, payload);
+                } else {
+                    self.challenge(now);
+                }
+                false
+            }
+            Some(_) => true,
+            // RFC 7323 §3.2: once agreed on, what has no timestamp is not of this connection.
+            None => segment.flags.contains(Flags::RST),
+        }
+    }
+
+    /// A segment outside the window: an acknowledgement tells the peer where we are.
+    fn on_unacceptable(&mut self, now: Instant, segment: Segment, offset: i64) {
+        let flags = segment.flags;
+        if flags.contains(Flags::RST) {
+            return;
+        }
+        if flags.contains(Flags::SYN) {
+            self.on_late_syn(now, &segment, offset);
+            return;
+        }
+        self.timers.heard = now;
+        if self.state == State::TimeWait && flags.contains(Flags::FIN) {
+            // The peer did not get our last acknowledgement (RFC 9293 §3.10.7.4, eighth).
+            self.timers.linger(now + self.config.time_wait);
+        }
+        if segment.payload.is_empty() && !flags.contains(Flags::FIN) {
+            self.challenge(now);
+            return;
+        }
+        let next = self.receiver.next() as i64;
+        if offset == next && flags.contains(Flags::ACK) {
+            // A probe of our closed window: its acknowledgement counts (RFC 9293 §3.10.7.4, first).
+            if self.state == State::SynReceived && !self.on_handshake_ack(now, &segment) {
+                return;
+            }
+            self.on_ack(now, &segment, offset);
+        }
+        if offset < next && !segment.payload.is_empty() {
+            self.on_duplicate(now, offset, segment.payload);
+        }
+        self.receiver.demand_ack();
+    }
+
+    /// Nothing but what was received before: the acknowledgement reports it (RFC 2883).
+    fn on_duplicate(&mut self, now: Instant, offset: i64, payload: Payload) {
+        self.counts.duplicates += 1;
+        let piece = Piece {
+            offset,
+            payload,
+            fin: false,
+        };
+        self.receiver.on_segment(now, piece);
+    }
+
+    /// A SYN for a connection that has seen one. In the window or not, it is only ever challenged
+    /// (RFC 5961 §4), unless the handshake is not complete: then the peer did not get our SYN-ACK or,
+    /// in a simultaneous open, acknowledges our SYN with its own.
+    fn on_late_syn(&mut self, now: Instant, segment: &Segment, offset: i64) {
+        if self.state != State::SynReceived || offset != -1 {
+            self.timers.heard = now;
+            self.challenge(now);
+        } else if segment.flags.contains(Flags::ACK) {
+            if self.on_handshake_ack(now, segment) {
+                self.receiver.demand_ack();
+            }
+        } else if let Some(h) = &mut self.handshake {
+            h.due = true;
+        }
+    }
+
+    /// An acceptable reset (RFC 5961 §3.2).
+    fn on_reset(&mut self, now: Instant, offset: i64) {
+        if offset != self.receiver.next() as i64 {
+            self.challenge(now);
+            return;
+        }
+        match self.state {
+            State::SynReceived if !self.is_active && self.sender.is_none() => self.listen_again(),
+            State::SynReceived if self.is_active => self.end(Some(Error::Refused)),
+            // RFC 9293 §3.10.7.4, second: all is acknowledged or nobody waits for it.
+            State::TimeWait => self.end(None),
+            _ => self.end(Some(Error::Reset)),
+        }
+    }
+
+    /// SYN-RECEIVED: is our SYN acknowledged? Else the segment belongs to another connection (RFC
+    /// 9293 §3.10.7.4, fifth).
+    fn on_handshake_ack(&mut self, now: Instant, segment: &Segment) -> bool {
+        let acked = segment.ack.distance(self.send_base);
+        if acked < 0 || acked.unsigned_abs() as u64 > self.sent {
+            self.refuse(segment);
+            return false;
+        }
+        self.become_state(State::Established);
+        self.establish(now);
+        true
+    }
+
+    /// Processes the acknowledgement; `false`: the segment is to be dropped.
+    #[inline]
+    fn on_ack(&mut self, now: Instant, segment: &Segment, offset: i64) -> bool {
+        let distance = segment.ack.distance(self.send_base + self.una as u32);
+        let ack = match self.judge(distance) {
+            Ack::Current(ack) => ack,
+            Ack::Old => return true,
+            Ack::Absurd => {
+                // RFC 5961 §5.2.
+                self.challenge(now);
+                return false;
+            }
+        };
+        let changed = self.peer.update(segment.window, offset, ack);
+        let ece = self.ecn_capable && segment.flags.contains(Flags::ECE);
+        if ack == self.sent && ack == self.una && !changed && self.buffer.len() == 0 {
+            // We have nothing to be told about: the receiving side of a transfer.
+            return true;
+        }
+        let pure = segment.payload.is_empty() && !segment.flags.contains(Flags::FIN) && !changed;
+        self.tell_sender(now, segment, Told { ack, ece, pure });
+        true
+    }
+
+    #[inline]
+    fn judge(&self, distance: i32) -> Ack {
+        if distance >= 0 {
+            let ack = self.una + u64::from(distance.unsigned_abs());
+            return if ack <= self.sent {
+                Ack::Current(ack)
+            } else {
+                Ack::Absurd
+            };
+        }
+        if u64::from(distance.unsigned_abs()) > self.peer.largest() {
+            Ack::Absurd
+        } else {
+            Ack::Old
+        }
+    }
+
+    fn tell_sender(&mut self, now: Instant, segment: &Segment, told: Told) {
+        let Told { ack, ece, pure } = told;
+        let mut blocks = [(0, 0); 4];
+        let (sacks, dsack) = if segment.options.sack.is_empty() {
+            (0, None)
+        } else {
+            self.sort_blocks(segment, ack, &mut blocks)
+        };
+        let acked = ack - self.una;
+        let echo = segment
+            .options
+            .timestamps
+            .filter(|_| self.timestamps.is_enabled())
+            .map(|t| t.echo);
+        let facts = AckFacts {
+            now,
+            ack,
+            sacks: &blocks[..sacks],
+            dsack,
+            window: self.peer.bytes(),
+            echo_rtt: echo.and_then(|e| self.timestamps.rtt(now, e)),
+            tsecr: echo.map(|e| self.timestamps.ticks_of(e)),
+            ece,
+            ce_bytes: if ece { acked } else { 0 },
+            pure,
+        };
+        let Some(sender) = &mut self.sender else {
+            return;
+        };
+        let outcome = sender.on_ack(&facts);
+        if outcome.rtt.is_some() {
+            self.rtt_sample = outcome.rtt;
+        }
+        if acked > 0 {
+            self.una = ack;
+            self.buffer.release(ack);
+            if self.write_blocked {
+                self.write_blocked = false;
+                self.events.push(Event::Writable);
+            }
+        }
+        if outcome.fin_acked {
+            self.on_fin_acked(now);
+        }
+    }
+
+    /// Sorts the SACK option into a duplicate report (RFC 2883 §4: the first block, when it lies
+    /// below the acknowledgement or inside the second block) and the rest, as offsets. What cannot
+    /// be true is left out.
+    fn sort_blocks(
+        &self,
+        segment: &Segment,
+        ack: u64,
+        out: &mut [(u64, u64); 4],
+    ) -> (usize, Option<(u64, u64)>) {
+        let at = |seq: gargalo_units::Seq| seq.unwrap_near(self.send_base, ack);
+        let wire = segment.options.sack.as_slice();
+        let mut n = 0;
+        let mut dsack = None;
+        for (i, (left, right)) in wire.iter().enumerate() {
+            let (Some(left), Some(right)) = (at(*left), at(*right)) else {
+                continue;
+            };
+            if left >= right || right > self.sent {
+                continue;
+            }
+            let second = wire.get(1).and_then(|(l, r)| at(*l).zip(at(*r)));
+            let inside = second.is_some_and(|(l, r)| l <= left && right <= r);
+            if i == 0 && (right <= ack || inside) {
+                dsack = Some((left, right));
+            } else if left >= ack {
+                out[n] = (left, right);
+                n += 1;
+            }
+        }
+        (n, dsack)
+    }
+
+    fn on_fin_acked(&mut self, now: Instant) {
+        match self.state {
+            State::FinWait1 => self.become_state(State::FinWait2),
+            State::Closing => self.linger(now),
+            State::LastAck => self.end(None),
+            _ => {}
+        }
+    }
+
+    /// Text and FIN of an acceptable segment.
+    #[inline]
+    pub(super) fn on_text(
+        &mut self,
+        now: Instant,
+        offset: i64,
+        payload: Payload,
+        flags: Flags,
+        ecn: Ecn,
+    ) {
+        if !self.state.may_receive() {
+            // Nothing can follow the peer's FIN (RFC 9293 §3.10.7.4, seventh): it repeats itself.
+            self.receiver.demand_ack();
+            return;
+        }
+        if !payload.is_empty()
+            && let Changed::From(former) = self.ecn.on_data(ecn, flags.contains(Flags::CWR))
+        {
+            self.receiver.demand_ack();
+            if self.receiver.ack().is_waiting() {
+                let next = self.receiver.next();
+                self.urgent = Some(Urgent::Acknowledge { next, ece: former });
+            }
+        }
+        let fin = flags.contains(Flags::FIN);
+        let received = self.receiver.on_segment(
+            now,
+            Piece {
+                offset,
+                payload,
+                fin,
+            },
+        );
+        if received.readable {
+            self.events.push(Event::Readable);
+        }
+        if received.fin {
+            self.on_fin(now);
+        }
+    }
+
+    /// The peer's FIN is in order (RFC 9293 §3.10.7.4, eighth).
+    fn on_fin(&mut self, now: Instant) {
+        self.events.push(Event::PeerClosed);
+        match self.state {
+            State::Established => self.become_state(State::CloseWait),
+            State::FinWait1 => self.become_state(State::Closing),
+            State::FinWait2 => self.linger(now),
+            _ => {}
+        }
+    }
+
+    /// Answers a segment that should not have come by an acknowledgement, if not too many were.
+    fn challenge(&mut self, now: Instant) {
+        if self.challenge.admit(now) {
+            self.counts.challenges += 1;
+            self.receiver.demand_ack();
+        }
+    }
+}
+
+/// What remains of an acknowledgement once it was judged.
+#[derive(Clone, Copy)]
+struct Told {
+    ack: u64,
+    ece: bool,
+    pure: bool,
+}

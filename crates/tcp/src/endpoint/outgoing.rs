@@ -1,0 +1,231 @@
+//! Segments that leave.
+
+use gargalo_units::{Ecn, Instant, Seq};
+use gargalo_wire::tcp::{Flags, Options, Payload, SackBlocks, Segment};
+
+use super::{Endpoint, Transmit, Urgent};
+use crate::State;
+use crate::handshake;
+use crate::sender::SendOrder;
+
+impl Endpoint {
+    /// The next segment to send now, if there is one: call until there is none.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        if let Some(urgent) = self.urgent.take() {
+            return Some(self.send_urgent(now, urgent));
+        }
+        if self.state == State::Closed {
+            return None;
+        }
+        if self.handshake.is_some()
+            && let Some(t) = self.send_handshake(now)
+        {
+            return Some(t);
+        }
+        let ack_due = self.receiver.ack().is_due();
+        // Duplicate acknowledgements and SACK blocks go alone: a sender counts none that carries
+        // data (RFC 5681 §2), and a full segment has no room for blocks.
+        if ack_due && self.receiver.stands_alone() {
+            return self.send_ack(now);
+        }
+        if let Some(sender) = &mut self.sender
+            && let Some(order) = sender.poll(now)
+        {
+            if order.probe {
+                return Some(self.send_probe(now));
+            }
+            return Some(self.send_data(now, order));
+        }
+        if ack_due {
+            return self.send_ack(now);
+        }
+        if self.timers.probe_due {
+            return Some(self.send_probe(now));
+        }
+        None
+    }
+
+    #[inline]
+    fn send_data(&mut self, now: Instant, order: SendOrder) -> Transmit {
+        let mut flags = Flags::ACK;
+        if order.fin {
+            flags = flags | Flags::FIN;
+        }
+        if order.psh && order.len > 0 {
+            flags = flags | Flags::PSH;
+        }
+        if order.cwr && self.ecn_capable {
+            flags = flags | Flags::CWR;
+        }
+        let end = order.offset + u64::from(order.len) + u64::from(order.fin);
+        self.sent = self.sent.max(end);
+        let mut t = self.segment(now, order.offset, flags);
+        t.segment.payload = self.buffer.payload(order.offset, order.len);
+        // RFC 3168 §6.1.4 and §6.1.5: neither pure acknowledgements nor retransmissions.
+        if self.ecn_capable && order.len > 0 && !order.retransmission {
+            t.ecn = self.config.ecn.codepoint();
+        }
+        t
+    }
+
+    /// An acknowledgement without data.
+    fn send_ack(&mut self, now: Instant) -> Option<Transmit> {
+        if !self.state.is_synchronised() && !self.early {
+            // The SYN-ACK says it all.
+            return None;
+        }
+        let mut sack = SackBlocks::EMPTY;
+        if self.receiver.has_blocks() {
+            // Four blocks fit into the 40 bytes of options, three beside timestamps (RFC 2018 §3).
+            let room = if self.timestamps.is_enabled() { 3 } else { 4 };
+            let base = self.receive_base;
+            self.receiver.sack_blocks(room, |left, right| {
+                sack.push(base + left as u32, base + right as u32);
+            });
+        }
+        let mut t = self.segment(now, self.sent, Flags::ACK);
+        t.segment.options.sack = sack;
+        Some(t)
+    }
+
+    /// A segment at `offset` that acknowledges what was received.
+    #[inline]
+    fn segment(&mut self, now: Instant, offset: u64, mut flags: Flags) -> Transmit {
+        self.counts.segments_sent += 1;
+        if self.ecn.ece() {
+            flags = flags | Flags::ECE;
+        }
+        self.timestamps.on_ack_sent(self.receiver.next());
+        Transmit {
+            segment: Segment {
+                src_port: self.local_port,
+                dst_port: self.remote_port,
+                seq: self.send_base + offset as u32,
+                ack: self.ack_seq(),
+                flags,
+                window: self.receiver.acknowledge(),
+                urgent: 0,
+                options: Options {
+                    timestamps: self.timestamps.option(now),
+                    ..Options::default()
+                },
+                payload: Payload::EMPTY,
+            },
+            ecn: Ecn::NotEct,
+        }
+    }
+
+    /// A keep-alive probe: nothing, just before what the peer expects, so that it must answer (RFC
+    /// 9293 §3.8.4).
+    fn send_probe(&mut self, now: Instant) -> Transmit {
+        self.timers.probe_due = false;
+        let mut t = self.segment(now, self.sent, Flags::ACK);
+        t.segment.seq = t.segment.seq + u32::MAX;
+        t
+    }
+
+    fn send_urgent(&mut self, now: Instant, urgent: Urgent) -> Transmit {
+        match urgent {
+            Urgent::Reset(seq, ack) => {
+                self.counts.segments_sent += 1;
+                Transmit {
+                    segment: Segment {
+                        src_port: self.local_port,
+                        dst_port: self.remote_port,
+                        seq,
+                        ack: ack.unwrap_or(Seq::new(0)),
+                        flags: ack.map_or(Flags::RST, |_| Flags::RST | Flags::ACK),
+                        // RFC 7323 §3.2 recommends the option on resets of its connection.
+                        options: Options {
+                            timestamps: self.timestamps.option(now),
+                            ..Options::default()
+                        },
+                        ..Segment::default()
+                    },
+                    ecn: Ecn::NotEct,
+                }
+            }
+            Urgent::Acknowledge { next, ece } => {
+                let due = self.receiver.ack().is_due();
+                let mut t = self.segment(now, self.sent, Flags::ACK);
+                if due {
+                    self.receiver.demand_ack();
+                }
+                t.segment.ack = self.receive_base + next as u32;
+                t.segment.flags = if ece {
+                    Flags::ACK | Flags::ECE
+                } else {
+                    Flags::ACK
+                };
+                t
+            }
+        }
+    }
+
+    /// SYN or SYN-ACK, when due.
+    fn send_handshake(&mut self, now: Instant) -> Option<Transmit> {
+        let config = &*self.config;
+        let h = self.handshake.as_mut().filter(|h| h.due)?;
+        let answers = self.state == State::SynReceived;
+        let again = h.transmissions() > 0;
+        let cookie = match (answers, again) {
+            (true, _) => h.grant.clone(),
+            // RFC 7413 §4.1.3: what got no answer is tried without.
+            (false, true) => None,
+            (false, false) => h.cookie.clone(),
+        };
+        let early = !answers && !again && cookie.as_ref().is_some_and(|c| !c.is_empty());
+        let mut timestamps = gargalo_wire::tcp::Timestamps {
+            value: self.timestamps.value(now),
+            echo: 0,
+        };
+        if let Some(t) = self.timestamps.option(now) {
+            timestamps = t;
+        }
+        let agreed = h.agreed.as_ref().filter(|_| answers);
+        let options = handshake::options(config, agreed, timestamps, cookie);
+        let mut flags = Flags::SYN;
+        if answers {
+            flags = flags | Flags::ACK;
+            if self.ecn_capable {
+                flags = flags | Flags::ECE;
+            }
+        } else if config.ecn.is_enabled() {
+            flags = flags | Flags::ECE | Flags::CWR;
+        }
+        let mut payload = Payload::EMPTY;
+        if early {
+            // The options of a SYN exceed the 12 bytes that the MSS allows for.
+            let room =
+                u32::from(config.mss).saturating_sub(options.padded_len().saturating_sub(12));
+            payload = self.buffer.payload(0, room);
+            h.early_data = payload.len();
+        }
+        h.on_sent(now, config.syn_timeout);
+        let ack = if answers {
+            self.timestamps.on_ack_sent(self.receiver.next());
+            self.receive_base + self.receiver.next() as u32
+        } else {
+            Seq::new(0)
+        };
+        if answers && self.early {
+            self.receiver.acknowledge();
+        }
+        self.counts.segments_sent += 1;
+        Some(Transmit {
+            segment: Segment {
+                src_port: self.local_port,
+                dst_port: self.remote_port,
+                seq: self.send_base + u32::MAX,
+                ack,
+                flags,
+                window: self.receiver.initial_window(),
+                urgent: 0,
+                options,
+                payload,
+            },
+            ecn: Ecn::NotEct,
+        })
+    }
+}

@@ -1,0 +1,235 @@
+use bytes::Bytes;
+use gargalo_cc::Controller;
+use gargalo_units::{Duration, Instant};
+use gargalo_wire::tcp::{Extra, Flags, Options, Segment, Timestamps};
+
+use crate::Config;
+use crate::receiver::shift_for;
+
+/// Length of the timestamps option with its padding (RFC 7323 appendix A).
+const TIMESTAMPS_LEN: u16 = 12;
+/// What a peer accepts that does not say (RFC 9293 §3.7.1).
+const DEFAULT_MSS: u16 = 536;
+/// The least MSS that we honour: options alone take up to 40 bytes, so that less cannot work.
+const LEAST_MSS: u16 = 48;
+/// The longest wait for an answer to a SYN (RFC 6298 §2.5 asks for at least 60 s).
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// The state of a connection that is being opened; dropped once it is.
+#[derive(Debug)]
+pub(crate) struct Handshake {
+    /// Waits for the sender that will own it.
+    pub(crate) controller: Option<Box<dyn Controller>>,
+    /// Known once the peer's SYN is.
+    pub(crate) agreed: Option<Agreed>,
+    /// The Fast Open cookie we have: of the server if we connect, for the client if we listen.
+    pub(crate) cookie: Option<Bytes>,
+    /// Stream bytes that left with the SYN (RFC 7413).
+    pub(crate) early_data: u32,
+    /// The SYN, or SYN-ACK, has to be sent.
+    pub(crate) due: bool,
+    /// Cookie to grant with the SYN-ACK.
+    pub(crate) grant: Option<Bytes>,
+    first_sent: Instant,
+    transmissions: u32,
+    ambiguous: bool,
+    /// When to send it again; [`Instant::MAX`]: not sent yet.
+    pub(crate) deadline: Instant,
+}
+
+impl Handshake {
+    pub(crate) fn new(controller: Option<Box<dyn Controller>>, cookie: Option<Bytes>) -> Self {
+        Self {
+            controller,
+            agreed: None,
+            cookie,
+            early_data: 0,
+            due: false,
+            grant: None,
+            first_sent: Instant::MAX,
+            transmissions: 0,
+            ambiguous: false,
+            deadline: Instant::MAX,
+        }
+    }
+
+    /// The SYN or SYN-ACK leaves; `timeout` is the wait after the first one.
+    pub(crate) fn on_sent(&mut self, now: Instant, timeout: Duration) {
+        self.due = false;
+        self.transmissions += 1;
+        if self.transmissions == 1 {
+            self.first_sent = now;
+        }
+        let wait = timeout.saturating_mul(1 << (self.transmissions - 1).min(20));
+        self.deadline = now + wait.min(LONGEST_WAIT.max(timeout));
+    }
+
+    /// How often it has left.
+    pub(crate) fn transmissions(&self) -> u32 {
+        self.transmissions
+    }
+
+    /// The SYN gives way to a SYN-ACK (simultaneous open). Which of them an answer is for cannot be
+    /// told, so there is no round trip to measure.
+    pub(crate) fn restart(&mut self) {
+        self.due = true;
+        self.ambiguous = true;
+        self.transmissions = 0;
+        self.deadline = Instant::MAX;
+    }
+
+    /// Back to waiting for a SYN.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::new(self.controller.take(), self.cookie.take());
+    }
+
+    /// Round trip of the handshake, if nothing was sent twice (RFC 6298 §3).
+    pub(crate) fn rtt(&self, now: Instant) -> Option<Duration> {
+        (self.transmissions == 1 && !self.ambiguous).then(|| now - self.first_sent)
+    }
+}
+
+/// What a segment with SYN says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PeerSyn {
+    pub(crate) mss: u16,
+    pub(crate) shift: Option<u8>,
+    pub(crate) sack: bool,
+    pub(crate) timestamps: Option<Timestamps>,
+    pub(crate) ecn: bool,
+    pub(crate) window: u16,
+    pub(crate) cookie: Option<Bytes>,
+}
+
+impl PeerSyn {
+    pub(crate) fn of(segment: &Segment) -> Self {
+        let extra = segment.options.extra.as_deref();
+        let both = Flags::ECE | Flags::CWR;
+        // RFC 3168 §6.1.1: ECE and CWR ask, ECE alone agrees.
+        let ecn = if segment.flags.contains(Flags::ACK) {
+            segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::CWR)
+        } else {
+            segment.flags.contains(both)
+        };
+        Self {
+            mss: extra.and_then(|x| x.mss).unwrap_or(DEFAULT_MSS),
+            shift: extra.and_then(|x| x.window_scale).map(|s| s.min(14)),
+            sack: extra.is_some_and(|x| x.sack_permitted),
+            timestamps: segment.options.timestamps,
+            ecn,
+            window: segment.window,
+            cookie: extra.and_then(|x| x.fast_open.clone()),
+        }
+    }
+}
+
+/// What both sides agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Agreed {
+    /// Payload bytes in a segment that we send.
+    pub(crate) mss: u16,
+    /// Shift of the windows we send and of those we get (RFC 7323 §2).
+    pub(crate) scaling: Option<(u8, u8)>,
+    pub(crate) sack: bool,
+    pub(crate) timestamps: bool,
+    pub(crate) ecn: bool,
+}
+
+impl Agreed {
+    pub(crate) fn new(config: &Config, peer: &PeerSyn) -> Self {
+        let timestamps = config.timestamps && peer.timestamps.is_some();
+        let theirs = if timestamps {
+            peer.mss.saturating_sub(TIMESTAMPS_LEN)
+        } else {
+            peer.mss
+        };
+        let scaling = peer.shift.filter(|_| config.window_scaling);
+        Self {
+            mss: config.mss.min(theirs.max(LEAST_MSS)),
+            scaling: scaling.map(|theirs| (own_shift(config), theirs)),
+            sack: config.sack && peer.sack,
+            timestamps,
+            ecn: config.ecn.is_enabled() && peer.ecn,
+        }
+    }
+}
+
+fn own_shift(config: &Config) -> u8 {
+    shift_for(config.receive_buffer.get())
+}
+
+/// The options of our SYN, or, in answer to `peer`, of our SYN-ACK.
+pub(crate) fn options(
+    config: &Config,
+    peer: Option<&Agreed>,
+    timestamps: Timestamps,
+    cookie: Option<Bytes>,
+) -> Options {
+    let agreed = |wanted: bool, by_peer: fn(&Agreed) -> bool| wanted && peer.is_none_or(by_peer);
+    let use_timestamps = agreed(config.timestamps, |a| a.timestamps);
+    let mss = if config.timestamps {
+        config.mss.saturating_add(TIMESTAMPS_LEN)
+    } else {
+        config.mss
+    };
+    let scale = agreed(config.window_scaling, |a| a.scaling.is_some());
+    Options {
+        timestamps: use_timestamps.then_some(timestamps),
+        extra: Some(Box::new(Extra {
+            mss: Some(mss),
+            window_scale: scale.then(|| own_shift(config)),
+            sack_permitted: agreed(config.sack, |a| a.sack),
+            fast_open: cookie,
+            other: Vec::new(),
+        })),
+        ..Options::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_a_minute() {
+        let mut h = Handshake::new(None, None);
+        let mut now = Instant::ZERO;
+        let mut waits = Vec::new();
+        for _ in 0..8 {
+            h.on_sent(now, Duration::from_secs(1));
+            waits.push((h.deadline - now).as_millis() / 1000);
+            now = h.deadline;
+        }
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(h.rtt(now), None);
+    }
+
+    #[test]
+    fn only_an_unambiguous_answer_is_a_round_trip() {
+        let mut h = Handshake::new(None, None);
+        let t = Instant::from_nanos(5);
+        h.on_sent(t, Duration::from_secs(1));
+        assert_eq!(
+            h.rtt(t + Duration::from_millis(3)),
+            Some(Duration::from_millis(3))
+        );
+        h.restart();
+        h.on_sent(t, Duration::from_secs(1));
+        assert_eq!(h.rtt(t + Duration::from_millis(3)), None);
+        assert_eq!(h.transmissions(), 1);
+    }
+
+    #[test]
+    fn a_peer_that_says_nothing_gets_the_least() {
+        let config = Config::default();
+        let plain = PeerSyn::of(&Segment::default());
+        let agreed = Agreed::new(&config, &plain);
+        assert_eq!(agreed.mss, config.mss.min(536));
+        assert_eq!(
+            (agreed.scaling, agreed.sack, agreed.timestamps),
+            (None, false, false)
+        );
+        let tiny = PeerSyn { mss: 1, ..plain };
+        assert_eq!(Agreed::new(&config, &tiny).mss, LEAST_MSS);
+    }
+}

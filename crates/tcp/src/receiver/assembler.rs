@@ -1,0 +1,375 @@
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use gargalo_wire::tcp::Payload;
+
+use crate::event::Chunk;
+
+/// How many ranges are remembered by recency; a header has room for at most four blocks.
+const RECENT: usize = 4;
+
+/// Data that arrived ahead of a hole.
+///
+/// Ranges are disjoint and never touch; real bytes are kept beside them, so a range without
+/// content costs one map entry however long it is. Insertion is logarithmic in the number of
+/// holes.
+#[derive(Debug, Default)]
+pub(crate) struct Assembler {
+    /// start -> end.
+    ranges: BTreeMap<u64, u64>,
+    /// Real bytes by offset: disjoint, each inside a range.
+    real: BTreeMap<u64, Bytes>,
+    /// Ranges in the order of their latest change, newest first (RFC 2018 §4).
+    recent: [(u64, u64); RECENT],
+    recent_len: u8,
+}
+
+impl Assembler {
+    /// Whether nothing waits.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Stores `payload` at `offset`; the first copy of a byte wins. Returns the range it is part
+    /// of now and, if some of it was there already, the first part that was (RFC 2883 §4).
+    pub(crate) fn insert(&mut self, offset: u64, payload: &Payload) -> Inserted {
+        let (from, to) = (offset, offset + u64::from(payload.len()));
+        if let Some(range) = self.extend(from, to) {
+            self.keep_real(payload, offset, from, to);
+            return Inserted {
+                range,
+                duplicate: None,
+            };
+        }
+        // All ranges that overlap or touch: the last one that begins at or before `to`, and those
+        // before it that reach `from`.
+        let (mut start, mut end) = (from, to);
+        let mut duplicate = None;
+        let mut covered = from;
+        while let Some((s, e)) = self.touching(from, to, covered) {
+            self.keep_real(payload, offset, covered, s.min(to));
+            let overlap = (s.max(from), e.min(to));
+            if overlap.0 < overlap.1 && duplicate.is_none() {
+                duplicate = Some(overlap);
+            }
+            covered = covered.max(e);
+            start = start.min(s);
+            end = end.max(e);
+            self.ranges.remove(&s);
+            if covered > to {
+                break;
+            }
+        }
+        self.keep_real(payload, offset, covered, to);
+        self.ranges.insert(start, end);
+        self.remember(start, end);
+        Inserted {
+            range: (start, end),
+            duplicate,
+        }
+    }
+
+    /// The common case: the data continues a range and reaches no other.
+    #[inline]
+    fn extend(&mut self, from: u64, to: u64) -> Option<(u64, u64)> {
+        // Everything that begins before `to`, so the last of them is the only one it can meet.
+        let (s, e) = self.ranges.range_mut(..=to).next_back()?;
+        if *e != from {
+            return None;
+        }
+        *e = to;
+        let start = *s;
+        self.remember(start, to);
+        Some((start, to))
+    }
+
+    /// The first remaining range that overlaps or touches `from..to` and ends at or after `covered`.
+    fn touching(&self, from: u64, to: u64, covered: u64) -> Option<(u64, u64)> {
+        let before = self.ranges.range(..=from).next_back();
+        if let Some((s, e)) = before
+            && *e >= from
+        {
+            return Some((*s, *e));
+        }
+        let after = self.ranges.range(covered.max(from)..=to).next();
+        after.map(|(s, e)| (*s, *e))
+    }
+
+    /// Keeps the content of `from..to` if it is real.
+    fn keep_real(&mut self, payload: &Payload, offset: u64, from: u64, to: u64) {
+        if from >= to {
+            return;
+        }
+        if let Some(bytes) = payload.bytes() {
+            let piece = bytes.slice((from - offset) as usize..(to - offset) as usize);
+            self.real.insert(from, piece);
+        }
+    }
+
+    /// Puts a range first in the order of recency; those it swallowed go.
+    #[inline]
+    fn remember(&mut self, start: u64, end: u64) {
+        if self.recent_len > 0 && self.recent[0].0 == start {
+            self.recent[0].1 = end;
+            if self.recent_len == 1 {
+                return;
+            }
+        }
+        let mut kept = [(start, end); RECENT];
+        let mut n = 1;
+        for &(s, e) in &self.recent[..usize::from(self.recent_len)] {
+            if (s < start || e > end) && n < RECENT {
+                kept[n] = (s, e);
+                n += 1;
+            }
+        }
+        self.recent = kept;
+        self.recent_len = n as u8;
+    }
+
+    /// Removes what has become contiguous with `next`: hands the chunks to `out` in order and
+    /// returns the new next offset.
+    pub(crate) fn drain(&mut self, next: u64, mut out: impl FnMut(Chunk)) -> u64 {
+        let mut at = next;
+        while let Some(entry) = self.ranges.first_entry() {
+            if *entry.key() > at {
+                break;
+            }
+            let end = entry.remove();
+            while let Some(piece) = self.real.first_entry() {
+                let s = *piece.key();
+                if s >= end {
+                    break;
+                }
+                let mut bytes = piece.remove();
+                if s < at {
+                    // The in-order segment brought part of it already.
+                    let skip = usize::try_from(at - s).unwrap_or(usize::MAX);
+                    if skip >= bytes.len() {
+                        continue;
+                    }
+                    bytes = bytes.slice(skip..);
+                } else if s > at {
+                    out(Chunk::Synthetic(s - at));
+                    at = s;
+                }
+                at += bytes.len() as u64;
+                out(Chunk::Real(bytes));
+            }
+            if end > at {
+                out(Chunk::Synthetic(end - at));
+                at = end;
+            }
+        }
+        if self.ranges.is_empty() {
+            self.recent_len = 0;
+        } else {
+            self.forget_before(at);
+        }
+        at
+    }
+
+    fn forget_before(&mut self, next: u64) {
+        let mut n = 0;
+        for i in 0..usize::from(self.recent_len) {
+            if self.recent[i].0 > next {
+                self.recent[n] = self.recent[i];
+                n += 1;
+            }
+        }
+        self.recent_len = n as u8;
+    }
+
+    /// Up to `max` ranges to report: those changed most recently first, then the lowest others
+    /// ("as many distinct SACK blocks as possible", RFC 2018 §4).
+    pub(crate) fn blocks(&self, max: usize, mut report: impl FnMut(u64, u64)) {
+        let recent = &self.recent[..usize::from(self.recent_len)];
+        let mut n = 0;
+        for &(s, e) in recent.iter().take(max) {
+            report(s, e);
+            n += 1;
+        }
+        if n == max || self.ranges.len() == n {
+            return;
+        }
+        for (&s, &e) in &self.ranges {
+            if n == max {
+                break;
+            }
+            if !recent.iter().any(|r| r.0 == s) {
+                report(s, e);
+                n += 1;
+            }
+        }
+    }
+
+    /// The first part of `..to` that waits already.
+    pub(crate) fn first_before(&self, to: u64) -> Option<(u64, u64)> {
+        let (s, e) = self.ranges.first_key_value()?;
+        (*s < to).then(|| (*s, (*e).min(to)))
+    }
+
+    /// Offset after the last byte that waits; 0 if none does.
+    pub(crate) fn end(&self) -> u64 {
+        self.ranges.last_key_value().map_or(0, |(_, e)| *e)
+    }
+
+    #[cfg(test)]
+    fn all(&self) -> Vec<(u64, u64)> {
+        self.ranges.iter().map(|(s, e)| (*s, *e)).collect()
+    }
+}
+
+/// What an insertion did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Inserted {
+    /// The range the new data belongs to.
+    pub(crate) range: (u64, u64),
+    /// The first part of it that had arrived before.
+    pub(crate) duplicate: Option<(u64, u64)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(a: &mut Assembler, from: u64, to: u64) -> Inserted {
+        a.insert(from, &Payload::synthetic((to - from) as u32))
+    }
+    fn reported(a: &Assembler, max: usize) -> Vec<(u64, u64)> {
+        let mut out = Vec::new();
+        a.blocks(max, |s, e| out.push((s, e)));
+        out
+    }
+
+    #[test]
+    fn ranges_merge_when_they_touch_or_overlap() {
+        let mut a = Assembler::default();
+        put(&mut a, 10, 20);
+        put(&mut a, 30, 40);
+        put(&mut a, 50, 60);
+        assert_eq!(a.all(), [(10, 20), (30, 40), (50, 60)]);
+        let i = put(&mut a, 20, 30);
+        assert_eq!(
+            i,
+            Inserted {
+                range: (10, 40),
+                duplicate: None
+            }
+        );
+        let i = put(&mut a, 5, 55);
+        assert_eq!(
+            i,
+            Inserted {
+                range: (5, 60),
+                duplicate: Some((10, 40))
+            }
+        );
+        let i = put(&mut a, 7, 9);
+        assert_eq!(
+            i,
+            Inserted {
+                range: (5, 60),
+                duplicate: Some((7, 9))
+            }
+        );
+    }
+
+    #[test]
+    fn the_newest_range_is_reported_first_and_the_rest_by_recency() {
+        let mut a = Assembler::default();
+        put(&mut a, 10, 20);
+        put(&mut a, 50, 60);
+        put(&mut a, 30, 40);
+        assert_eq!(reported(&a, 3), [(30, 40), (50, 60), (10, 20)]);
+        put(&mut a, 20, 25);
+        assert_eq!(reported(&a, 3), [(10, 25), (30, 40), (50, 60)]);
+        // A merge leaves room: older ranges fill it.
+        for i in 10..20 {
+            put(&mut a, i * 10, i * 10 + 5);
+        }
+        put(&mut a, 10, 190);
+        assert_eq!(reported(&a, 4), [(10, 195)]);
+    }
+
+    #[test]
+    fn the_first_copy_of_a_byte_wins_and_gaps_between_real_bytes_are_synthetic() {
+        let mut a = Assembler::default();
+        a.insert(2, &Payload::real(Bytes::from_static(b"cd")));
+        put(&mut a, 4, 6);
+        a.insert(1, &Payload::real(Bytes::from_static(b"BCDEFGH")));
+        let mut out = Vec::new();
+        let next = a.drain(1, |c| out.push(c));
+        assert_eq!(next, 8);
+        assert_eq!(
+            out,
+            [
+                Chunk::Real(Bytes::from_static(b"B")),
+                Chunk::Real(Bytes::from_static(b"cd")),
+                Chunk::Synthetic(2),
+                Chunk::Real(Bytes::from_static(b"GH")),
+            ]
+        );
+        assert!(a.is_empty());
+    }
+
+    #[test]
+    fn what_came_in_order_meanwhile_is_not_handed_out_again() {
+        let mut a = Assembler::default();
+        a.insert(5, &Payload::real(Bytes::from_static(b"fgh")));
+        a.insert(20, &Payload::real(Bytes::from_static(b"u")));
+        let mut out = Vec::new();
+        assert_eq!(a.drain(7, |c| out.push(c)), 8);
+        assert_eq!(out, [Chunk::Real(Bytes::from_static(b"h"))]);
+        assert_eq!(a.drain(9, |_| panic!("nothing is contiguous")), 9);
+        assert_eq!(reported(&a, 4), [(20, 21)]);
+        // Swallowed whole.
+        assert_eq!(a.drain(30, |_| panic!("already read")), 30);
+        assert!(a.is_empty());
+    }
+
+    proptest::proptest! {
+        /// Against a plain array of bytes.
+        #[test]
+        fn it_agrees_with_an_array(ops in proptest::collection::vec((1u64..200, 1u64..40, proptest::bool::ANY), 1..60)) {
+            let mut a = Assembler::default();
+            let mut model = [None::<u8>; 256];
+            for (i, (from, len, real)) in ops.iter().copied().enumerate() {
+                let fill = i as u8 + 1;
+                let payload = if real {
+                    Payload::real(Bytes::from(vec![fill; len as usize]))
+                } else {
+                    Payload::synthetic(len as u32)
+                };
+                let before = (from..from + len).find(|p| model[*p as usize].is_some());
+                let inserted = a.insert(from, &payload);
+                proptest::prop_assert_eq!(inserted.duplicate.map(|d| d.0), before);
+                for p in from..from + len {
+                    model[p as usize].get_or_insert(if real { fill } else { 0 });
+                }
+                let r = inserted.range;
+                proptest::prop_assert!((r.0..r.1).all(|p| model[p as usize].is_some()));
+                proptest::prop_assert!(model[r.0 as usize - 1].is_none() && model[r.1 as usize].is_none());
+                let mut blocks = Vec::new();
+                a.blocks(4, |s, e| blocks.push((s, e)));
+                proptest::prop_assert_eq!(blocks[0], r);
+                let all = a.all();
+                proptest::prop_assert_eq!(blocks.len(), all.len().min(4));
+                proptest::prop_assert!(blocks.iter().all(|b| all.contains(b)));
+            }
+            // Fill holes one by one, as retransmissions do, and compare everything that comes out.
+            let mut at = 0u64;
+            while !a.is_empty() {
+                let mut got = Vec::new();
+                let next = a.drain(at, |c| match c {
+                    Chunk::Real(b) => got.extend_from_slice(&b),
+                    Chunk::Synthetic(n) => got.resize(got.len() + n as usize, 0),
+                });
+                let expected: Vec<u8> = (at..next).map(|p| model[p as usize].unwrap()).collect();
+                proptest::prop_assert_eq!(got, expected);
+                at = next + 1;
+            }
+        }
+    }
+}

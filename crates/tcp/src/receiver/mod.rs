@@ -1,0 +1,316 @@
+//! The receiving half: reassembly, acknowledgement policy, SACK blocks, window.
+
+mod ack;
+mod assembler;
+mod window;
+
+use std::collections::VecDeque;
+
+use gargalo_units::{Duration, Instant};
+use gargalo_wire::tcp::Payload;
+
+use crate::event::Chunk;
+use ack::AckPolicy;
+use assembler::Assembler;
+use window::Window;
+
+pub(crate) use window::shift_for;
+
+/// The receiver of one connection.
+///
+/// Offsets count bytes of the peer's stream: 0 is the first one after its SYN; the FIN occupies one
+/// offset after the last byte.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    /// RCV.NXT as an offset.
+    next: u64,
+    /// Offset up to which the application has read.
+    read: u64,
+    /// Offset of the peer's FIN; `u64::MAX`: not seen.
+    fin: u64,
+    ready: VecDeque<Chunk>,
+    assembler: Assembler,
+    window: Window,
+    ack: AckPolicy,
+    /// Duplicate data to report in the next acknowledgement (RFC 2883).
+    duplicate: Option<(u64, u64)>,
+    use_sack: bool,
+    use_dsack: bool,
+}
+
+/// What a receiver is made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReceiverConfig {
+    /// Receive buffer in bytes.
+    pub(crate) buffer: u64,
+    /// MSS in bytes.
+    pub(crate) mss: u64,
+    /// Acknowledge at least every so many segments.
+    pub(crate) ack_every: u32,
+    /// Or after this time.
+    pub(crate) ack_timeout: Duration,
+    /// The first so many at once.
+    pub(crate) quick_acks: u32,
+}
+
+/// A segment's place in the peer's stream.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    /// Offset of the first byte; negative before the stream's first.
+    pub(crate) offset: i64,
+    pub(crate) payload: Payload,
+    pub(crate) fin: bool,
+}
+
+/// What a segment brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Received {
+    /// There is something new to read.
+    pub(crate) readable: bool,
+    /// The peer's FIN is now in order.
+    pub(crate) fin: bool,
+}
+
+impl Receiver {
+    pub(crate) fn new(config: &ReceiverConfig) -> Self {
+        Self {
+            next: 0,
+            read: 0,
+            fin: u64::MAX,
+            ready: VecDeque::new(),
+            assembler: Assembler::default(),
+            window: Window::new(config.buffer, config.mss),
+            ack: AckPolicy::new(config.ack_every, config.ack_timeout, config.quick_acks),
+            duplicate: None,
+            use_sack: false,
+            use_dsack: false,
+        }
+    }
+
+    /// What the handshake agreed on.
+    pub(crate) fn negotiate(&mut self, shift: u8, sack: bool, dsack: bool) {
+        self.window.scale(shift);
+        self.use_sack = sack;
+        self.use_dsack = sack && dsack;
+    }
+
+    /// RCV.NXT as an offset.
+    #[inline]
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Bytes ready to be read.
+    #[inline]
+    pub(crate) fn unread(&self) -> u64 {
+        // The FIN, once taken, is the last offset and not a byte.
+        self.next - self.read - u64::from(self.is_finished())
+    }
+
+    /// The FIN has arrived in order.
+    #[inline]
+    pub(crate) fn is_finished(&self) -> bool {
+        self.fin < self.next
+    }
+
+    /// Whether a segment of `len` sequence numbers at `offset` is acceptable (RFC 9293 §3.10.7.4,
+    /// table 6).
+    #[inline]
+    pub(crate) fn accepts(&self, offset: i64, len: u32) -> bool {
+        // Offsets stay far below i64::MAX: 63 bits of bytes take longer than any run.
+        let (next, edge) = (self.next as i64, self.window.edge().max(self.next) as i64);
+        if len == 0 {
+            return offset == next || (offset > next && offset < edge);
+        }
+        offset < edge && offset + i64::from(len) > next
+    }
+
+    /// Takes an acceptable segment's text. In order and with no hole, the common case, it costs a
+    /// few additions.
+    #[inline]
+    pub(crate) fn on_segment(&mut self, now: Instant, mut piece: Piece) -> Received {
+        let len = piece.payload.len();
+        let in_order = piece.offset == self.next as i64
+            && self.assembler.is_empty()
+            && piece.offset + i64::from(len) <= self.window.edge() as i64
+            && self.fin == u64::MAX;
+        if in_order && !piece.fin {
+            self.next += u64::from(len);
+            self.ack.on_in_order(now);
+            self.keep(piece.payload);
+            return Received {
+                readable: true,
+                fin: false,
+            };
+        }
+        let duplicate = self.trim(&mut piece);
+        self.on_other(now, piece, duplicate)
+    }
+
+    /// Cuts off what exceeds the window and what was received before; returns the latter (RFC 9293
+    /// §3.10.7.4).
+    fn trim(&self, piece: &mut Piece) -> Option<(u64, u64)> {
+        let (next, len) = (self.next as i64, piece.payload.len());
+        let end = piece.offset + i64::from(len);
+        let mut duplicate = None;
+        if piece.offset < next {
+            let (from, to) = (piece.offset.max(0), end.min(next));
+            duplicate = (from < to).then_some((from as u64, to as u64));
+            let cut = (next - piece.offset).min(i64::from(len)) as u32;
+            piece.payload = piece.payload.slice(cut, len);
+            // A FIN behind the bytes that were cut keeps its place.
+            piece.offset += i64::from(cut);
+            if piece.offset < next {
+                piece.fin = false;
+            }
+        }
+        // Nothing follows a FIN; what claims to is refused like what exceeds the window.
+        let edge = self.window.edge().max(self.next).min(self.fin) as i64;
+        let end = piece.offset + i64::from(piece.payload.len());
+        if end > edge {
+            let keep = (edge - piece.offset).max(0) as u32;
+            piece.payload = piece.payload.slice(0, keep);
+            piece.fin = false;
+        }
+        duplicate
+    }
+
+    fn on_other(&mut self, now: Instant, piece: Piece, below: Option<(u64, u64)>) -> Received {
+        let (offset, len) = (piece.offset as u64, u64::from(piece.payload.len()));
+        let mut received = Received::default();
+        let mut duplicate = below;
+        // A FIN before data that has arrived already is a lie.
+        if piece.fin && self.fin == u64::MAX && self.assembler.end() <= offset + len {
+            self.fin = offset + len;
+        }
+        let had_hole = !self.assembler.is_empty();
+        if len > 0 && offset == self.next {
+            self.next += len;
+            if had_hole && duplicate.is_none() {
+                duplicate = self.assembler.first_before(self.next);
+            }
+            self.keep(piece.payload);
+            if had_hole {
+                let ready = &mut self.ready;
+                self.next = self.assembler.drain(self.next, |c| push(ready, c));
+            }
+            received.readable = true;
+        } else if len > 0 {
+            let inserted = self.assembler.insert(offset, &piece.payload);
+            duplicate = duplicate.or(inserted.duplicate);
+        }
+        if self.next == self.fin {
+            self.next += 1;
+            received.fin = true;
+        }
+        // RFC 5681 §4.2: at once when out of order, when a hole is filled in part, and (so that the
+        // peer can go on) for a FIN or anything seen before.
+        if had_hole || !received.readable || piece.fin || received.fin || duplicate.is_some() {
+            self.ack.demand();
+            if self.use_dsack && duplicate.is_some() {
+                self.duplicate = duplicate;
+            }
+        } else {
+            self.ack.on_in_order(now);
+        }
+        received
+    }
+
+    #[inline]
+    fn keep(&mut self, payload: Payload) {
+        match payload.bytes() {
+            None => push(&mut self.ready, Chunk::Synthetic(u64::from(payload.len()))),
+            Some(bytes) => self.ready.push_back(Chunk::Real(bytes.clone())),
+        }
+    }
+
+    /// Hands out at most `max` bytes in order.
+    #[inline]
+    pub(crate) fn read(&mut self, max: u64) -> Option<Chunk> {
+        if max == 0 {
+            return None;
+        }
+        let chunk = match self.ready.front_mut()? {
+            Chunk::Synthetic(n) if *n > max => {
+                *n -= max;
+                Chunk::Synthetic(max)
+            }
+            Chunk::Real(bytes) if bytes.len() as u64 > max => {
+                Chunk::Real(bytes.split_to(max as usize))
+            }
+            _ => self.ready.pop_front()?,
+        };
+        self.read += chunk.len();
+        if !self.is_finished() && self.window.wants_update(self.read, self.next) {
+            self.ack.demand();
+        }
+        Some(chunk)
+    }
+
+    /// The window field for a segment that leaves now; notes that the acknowledgement leaves.
+    #[inline]
+    pub(crate) fn acknowledge(&mut self) -> u16 {
+        self.ack.on_sent();
+        self.window.advertise(self.read, self.next)
+    }
+
+    /// The window field of a segment with SYN.
+    pub(crate) fn initial_window(&self) -> u16 {
+        self.window.initial()
+    }
+
+    /// Blocks for the SACK option, at most `max`: a duplicate first (RFC 2883 §4), then the range
+    /// that changed last, then others (RFC 2018 §4).
+    #[inline]
+    pub(crate) fn sack_blocks(&mut self, max: usize, mut report: impl FnMut(u64, u64)) {
+        let mut room = max;
+        if let Some((s, e)) = self.duplicate.take()
+            && room > 0
+        {
+            report(s, e);
+            room -= 1;
+        }
+        if self.use_sack && !self.assembler.is_empty() {
+            self.assembler.blocks(room, report);
+        }
+    }
+
+    /// Data came out of order or twice: the next acknowledgement is to be one without data.
+    #[inline]
+    pub(crate) fn stands_alone(&self) -> bool {
+        self.duplicate.is_some() || !self.assembler.is_empty()
+    }
+
+    /// Whether the next acknowledgement has blocks to carry.
+    #[inline]
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.duplicate.is_some() || (self.use_sack && !self.assembler.is_empty())
+    }
+
+    /// When received data must be acknowledged.
+    #[inline]
+    pub(crate) fn ack(&self) -> &AckPolicy {
+        &self.ack
+    }
+
+    /// Demands an acknowledgement now.
+    #[inline]
+    pub(crate) fn demand_ack(&mut self) {
+        self.ack.demand();
+    }
+
+    /// The timer of the delayed acknowledgement may have fired.
+    pub(crate) fn on_timeout(&mut self, now: Instant) {
+        self.ack.on_timeout(now);
+    }
+}
+
+/// Appends a chunk, joining synthetic ones.
+#[inline]
+fn push(ready: &mut VecDeque<Chunk>, chunk: Chunk) {
+    if let (Some(Chunk::Synthetic(last)), Chunk::Synthetic(n)) = (ready.back_mut(), &chunk) {
+        *last += n;
+    } else {
+        ready.push_back(chunk);
+    }
+}

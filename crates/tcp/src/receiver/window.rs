@@ -1,0 +1,130 @@
+/// The receive window: what is advertised, and when it is worth telling.
+///
+/// Offsets count from the first byte after the peer's SYN. The right edge never moves back (RFC
+/// 9293 §3.8.6.2.1); on the wire it can by less than one unit of the scale, which RFC 7323 §2.4
+/// provides for: data up to the furthest edge ever promised is accepted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    /// Capacity of the receive buffer in bytes.
+    buffer: u64,
+    /// Offset after the last byte the peer may send.
+    edge: u64,
+    /// Growth of the edge that is worth announcing: min(buffer / 2, MSS).
+    step: u64,
+    /// Window scale shift (RFC 7323 §2).
+    shift: u8,
+}
+
+/// The largest shift allowed (RFC 7323 §2.3).
+pub(crate) const MAX_SHIFT: u8 = 14;
+
+/// The least shift that lets `buffer` bytes be advertised.
+pub(crate) fn shift_for(buffer: u64) -> u8 {
+    (0..MAX_SHIFT)
+        .find(|s| buffer >> s <= u64::from(u16::MAX))
+        .unwrap_or(MAX_SHIFT)
+}
+
+impl Window {
+    /// For a buffer of `buffer` bytes and segments of `mss` bytes; unscaled until [`Self::scale`].
+    pub(crate) fn new(buffer: u64, mss: u64) -> Self {
+        Self {
+            buffer,
+            edge: buffer.min(u64::from(u16::MAX)),
+            step: (buffer / 2).min(mss).max(1),
+            shift: 0,
+        }
+    }
+
+    /// Both sides agreed on scaling (RFC 7323 §2.2).
+    pub(crate) fn scale(&mut self, shift: u8) {
+        self.shift = shift;
+    }
+
+    /// Offset after the last byte the peer may send.
+    #[inline]
+    pub(crate) fn edge(&self) -> u64 {
+        self.edge
+    }
+
+    /// Moves the edge as far as the buffer allows and returns the window field to send. `read` is
+    /// the offset up to which the application has read, `next` the next one expected.
+    #[inline]
+    pub(crate) fn advertise(&mut self, read: u64, next: u64) -> u16 {
+        // RFC 9293 §3.8.6.2.2: no small steps.
+        let limit = read + self.buffer.min(u64::from(u16::MAX) << self.shift);
+        if limit >= self.edge + self.step {
+            self.edge = limit;
+        }
+        let window = self.edge.saturating_sub(next) >> self.shift;
+        u16::try_from(window).unwrap_or(u16::MAX)
+    }
+
+    /// The window field of a segment with SYN: never scaled (RFC 7323 §2.2).
+    pub(crate) fn initial(&self) -> u16 {
+        u16::try_from(self.buffer).unwrap_or(u16::MAX)
+    }
+
+    /// Whether reading has made the window grow so much that the peer should know at once: by a
+    /// step at least, and to twice what it believes. While data flows, acknowledgements tell it
+    /// soon enough.
+    #[inline]
+    pub(crate) fn wants_update(&self, read: u64, next: u64) -> bool {
+        let known = self.edge.saturating_sub(next);
+        let limit = read + self.buffer.min(u64::from(u16::MAX) << self.shift);
+        let possible = limit.saturating_sub(next);
+        // What the scale cannot express does not exist for the peer.
+        let visible = (known >> self.shift) << self.shift;
+        limit >= self.edge + self.step && possible >= 2 * visible
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shift_is_the_least_that_expresses_the_buffer() {
+        assert_eq!(shift_for(65_535), 0);
+        assert_eq!(shift_for(65_536), 1);
+        assert_eq!(shift_for(6 << 20), 7);
+        assert_eq!(shift_for(u64::MAX), MAX_SHIFT);
+    }
+
+    #[test]
+    fn the_edge_never_moves_back_and_only_by_worthwhile_steps() {
+        let mut w = Window::new(10_000, 1_000);
+        assert_eq!(w.advertise(0, 0), 10_000);
+        assert_eq!(w.advertise(0, 4_000), 6_000);
+        assert_eq!(w.advertise(999, 4_000), 6_000);
+        assert_eq!(w.advertise(1_000, 4_000), 7_000);
+        assert_eq!(w.edge(), 11_000);
+        assert_eq!(w.advertise(1_000, 11_000), 0);
+        assert!(!w.wants_update(1_999, 11_000));
+        assert!(w.wants_update(2_000, 11_000));
+    }
+
+    #[test]
+    fn a_tiny_buffer_opens_by_halves() {
+        let mut w = Window::new(1_000, 1_448);
+        assert_eq!(w.advertise(0, 1_000), 0);
+        assert!(!w.wants_update(499, 1_000));
+        assert!(w.wants_update(500, 1_000));
+        assert_eq!(w.advertise(500, 1_000), 500);
+    }
+
+    #[test]
+    fn a_reader_that_keeps_up_needs_no_updates() {
+        let w = Window::new(100_000, 1_000);
+        assert!(!w.wants_update(2_000, 2_000));
+    }
+
+    #[test]
+    fn scaled_windows_round_down() {
+        let mut w = Window::new(1 << 20, 1_448);
+        w.scale(5);
+        assert_eq!(u64::from(w.advertise(1_448, 1_448)) << 5, 1 << 20);
+        assert_eq!(w.advertise(1_448, 1_449), (1 << 15) - 1);
+        assert_eq!(w.edge(), (1 << 20) + 1_448);
+    }
+}

@@ -1,0 +1,184 @@
+//! Round-trip time estimation and the retransmission timeout (RFC 6298).
+
+use gargalo_units::{Duration, Instant};
+
+use crate::config::Config;
+
+/// Clock granularity G of RFC 6298.
+const GRANULARITY: Duration = Duration::from_millis(1);
+/// Timeout when data transmission begins after a SYN was repeated (RFC 6298 §5.7).
+const AFTER_SYN_LOSS: Duration = Duration::from_secs(3);
+/// Backing off further changes nothing: the bound is reached before.
+const MAX_BACKOFF: u32 = 16;
+
+/// SRTT, RTTVAR, RTO and the minimum of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct RttEstimator {
+    srtt: Option<Duration>,
+    rttvar: Duration,
+    latest: Option<Duration>,
+    min: Option<Duration>,
+    base: Duration,
+    backoff: u32,
+    least: Duration,
+    above_srtt: bool,
+    most: Duration,
+}
+
+impl RttEstimator {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            srtt: None,
+            rttvar: Duration::ZERO,
+            latest: None,
+            min: None,
+            base: config.syn_timeout,
+            backoff: 0,
+            least: config.min_rto,
+            above_srtt: config.min_rto_above_srtt,
+            most: config.max_rto,
+        }
+    }
+
+    /// The handshake lost a SYN and gave no sample.
+    pub(crate) fn on_syn_lost(&mut self) {
+        self.base = self.base.max(AFTER_SYN_LOSS);
+    }
+
+    /// A sample of an unambiguous segment (RFC 6298 §2.2 and §2.3).
+    #[inline]
+    pub(crate) fn on_sample(&mut self, rtt: Duration) {
+        let r = rtt.as_nanos();
+        let srtt = match self.srtt {
+            None => {
+                self.rttvar = Duration::from_nanos(r / 2);
+                r
+            }
+            Some(s) => {
+                let s = s.as_nanos();
+                let v = self.rttvar.as_nanos();
+                // beta = 1/4, alpha = 1/8; the sums cannot overflow for spans below centuries.
+                self.rttvar = Duration::from_nanos(v - v / 4 + r.abs_diff(s) / 4);
+                s - s / 8 + r / 8
+            }
+        };
+        let srtt = Duration::from_nanos(srtt);
+        self.srtt = Some(srtt);
+        self.latest = Some(rtt);
+        self.min = Some(self.min.map_or(rtt, |m| m.min(rtt)));
+        let spread = (self.rttvar * 4).max(GRANULARITY);
+        self.base = if self.above_srtt {
+            srtt + spread.max(self.least)
+        } else {
+            (srtt + spread).max(self.least)
+        };
+        self.backoff = 0;
+    }
+
+    /// The timer expired (RFC 6298 §5.5).
+    pub(crate) fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
+    }
+
+    /// New data was acknowledged: the network lives, even if the sample is ambiguous.
+    #[inline]
+    pub(crate) fn reset_backoff(&mut self) {
+        self.backoff = 0;
+    }
+
+    /// The timeout with its backoff.
+    #[inline]
+    pub(crate) fn rto(&self) -> Duration {
+        self.base.saturating_mul(1 << self.backoff).min(self.most)
+    }
+
+    #[inline]
+    pub(crate) fn srtt(&self) -> Option<Duration> {
+        self.srtt
+    }
+    pub(crate) fn rttvar(&self) -> Option<Duration> {
+        self.srtt.map(|_| self.rttvar)
+    }
+    #[inline]
+    pub(crate) fn latest(&self) -> Option<Duration> {
+        self.latest
+    }
+    #[inline]
+    pub(crate) fn min(&self) -> Option<Duration> {
+        self.min
+    }
+
+    /// Probe timeout (RFC 8985 §7.2): two round trips, and the peer's longest acknowledgement delay
+    /// if only one segment is outstanding.
+    #[inline]
+    pub(crate) fn probe_at(&self, now: Instant, single: bool, ack_delay: Duration) -> Instant {
+        let pto = match self.srtt {
+            Some(s) => s * 2,
+            None => Duration::from_secs(1),
+        };
+        now + if single {
+            pto + ack_delay
+        } else {
+            pto + Duration::from_millis(2)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    #[test]
+    fn first_sample_sets_three_times_itself() {
+        // RFC 6298 §2.2: SRTT = R, RTTVAR = R/2, RTO = SRTT + 4 RTTVAR = 3R.
+        let mut e = RttEstimator::new(&Config::rfc5681());
+        assert_eq!(e.rto(), ms(1000));
+        e.on_sample(ms(500));
+        assert_eq!(
+            (e.srtt(), e.rttvar(), e.rto()),
+            (Some(ms(500)), Some(ms(250)), ms(1500))
+        );
+    }
+
+    #[test]
+    fn later_samples_are_smoothed() {
+        let mut e = RttEstimator::new(&Config::rfc5681());
+        e.on_sample(ms(800));
+        e.on_sample(ms(400));
+        // RTTVAR = 3/4 400 + 1/4 400, SRTT = 7/8 800 + 1/8 400.
+        assert_eq!((e.rttvar(), e.srtt()), (Some(ms(400)), Some(ms(750))));
+        assert_eq!(e.rto(), ms(2350));
+        assert_eq!(e.min(), Some(ms(400)));
+    }
+
+    #[test]
+    fn the_two_lower_bounds() {
+        let mut total = RttEstimator::new(&Config::rfc5681());
+        let mut linux = RttEstimator::new(&Config::modern());
+        for _ in 0..100 {
+            total.on_sample(ms(100));
+            linux.on_sample(ms(100));
+        }
+        assert_eq!(total.rto(), ms(1000));
+        assert_eq!(linux.rto(), ms(300));
+    }
+
+    #[test]
+    fn backs_off_exponentially_to_the_bound() {
+        let mut e = RttEstimator::new(&Config::rfc5681());
+        e.on_sample(ms(1000));
+        let first = e.rto();
+        e.back_off();
+        assert_eq!(e.rto(), first * 2);
+        for _ in 0..100 {
+            e.back_off();
+        }
+        assert_eq!(e.rto(), Duration::from_secs(60));
+        e.reset_backoff();
+        assert_eq!(e.rto(), first);
+    }
+}

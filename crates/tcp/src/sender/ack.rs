@@ -1,0 +1,293 @@
+//! What an acknowledgement does to the sender.
+
+use gargalo_cc::{Acked, Cause, Lost};
+use gargalo_units::{Bytes, Duration, Instant};
+
+use super::scoreboard::{DUP_THRESH, Sent};
+use super::{AckFacts, AckOutcome, Frto, Notice, Phase, Recovery, Sender};
+
+/// What one acknowledgement delivered.
+#[derive(Default)]
+struct Delivery {
+    bytes: u64,
+    newest_sent: Option<Instant>,
+    /// Of the newest segment that was sent only once.
+    rtt: Option<Duration>,
+    /// A segment sent once, before the timeout, was delivered.
+    original: bool,
+}
+
+impl Sender {
+    /// An acknowledgement arrived.
+    pub(crate) fn on_ack(&mut self, facts: &AckFacts<'_>) -> AckOutcome {
+        let now = facts.now;
+        let flight_before = self.pipe();
+        let lost_before = self.counts.lost_packets;
+        let advanced = facts.ack > self.una;
+        let outstanding = !self.board.is_empty();
+        self.unanswered = 0;
+        let delivery = self.deliver(facts);
+        self.una = facts.ack.max(self.una);
+        self.on_window(facts.window);
+        let mut outcome = AckOutcome {
+            fin_acked: self.finished && self.una > self.end,
+            rtt: delivery.rtt,
+        };
+        if let Some(rtt) = delivery.rtt {
+            self.rtt.on_sample(rtt);
+        } else if advanced {
+            if let Some(rtt) = facts.echo_rtt.filter(|_| self.rtt.srtt().is_none()) {
+                self.rtt.on_sample(rtt.max(Duration::from_millis(1)));
+                outcome.rtt = Some(rtt);
+            }
+            self.rtt.reset_backoff();
+        }
+        if advanced {
+            self.counts_since_timeout = 0;
+            self.duplicate_acks = 0;
+        }
+        let mut unneeded = false;
+        if let Some((left, right)) = facts.dsack {
+            self.rack.on_dsack(self.una, self.nxt);
+            unneeded = self.undo.on_dsack();
+            if self
+                .tlp
+                .is_some_and(|p| p.retransmission && left < p.end && right >= p.end)
+            {
+                self.tlp = None; // the probe was a duplicate: nothing was lost (RFC 8985 §7.4)
+            }
+        }
+        self.count_duplicates(facts, advanced, outstanding);
+        let spurious = self.phase != Phase::Open
+            && self.phase != Phase::Reducing
+            && (unneeded
+                || (advanced && self.undo.is_eifel(facts.tsecr))
+                || self.frto_says_spurious(&delivery));
+        if spurious {
+            self.undo(now);
+        }
+        self.end_episode(now, facts.ece);
+        if !spurious {
+            self.detect(now, flight_before, advanced);
+        }
+        self.on_probe_acked(now, facts, flight_before);
+        if facts.ece && self.phase == Phase::Open && outstanding {
+            self.phase = Phase::Reducing;
+            self.congestion(now, Cause::Ecn, flight_before, 0);
+            self.cwr = true;
+        }
+        self.step_frto(advanced, &delivery);
+        self.report(facts, &delivery, flight_before);
+        if let Some(prr) = &mut self.prr {
+            let (delivered, pipe) = (
+                delivery.bytes,
+                self.board.pipe().saturating_sub(self.duplicates),
+            );
+            let safe = advanced && self.counts.lost_packets == lost_before;
+            self.prr_window = prr.on_ack(delivered, pipe, u64::from(self.mss), safe);
+        }
+        self.rearm(now, advanced, delivery.bytes > 0);
+        outcome
+    }
+
+    /// Tells the scoreboard; collects what is new.
+    fn deliver(&mut self, facts: &AckFacts<'_>) -> Delivery {
+        let now = facts.now;
+        let mut d = Delivery::default();
+        let min_rtt = self.rtt.min();
+        let (sampler, rack, board) = (&mut self.sampler, &mut self.rack, &mut self.board);
+        let recovery_point = self.recovery_point;
+        let mut note = |s: &Sent| {
+            let bytes = u64::from(s.len);
+            d.bytes += bytes;
+            sampler.on_delivered(now, &s.state, Bytes::new(bytes), s.retransmitted);
+            rack.on_delivered(now, s, min_rtt);
+            if !s.retransmitted {
+                d.rtt = Some(now - s.state.sent_at);
+                d.original |= s.end() <= recovery_point;
+            }
+            d.newest_sent = d.newest_sent.max(Some(s.state.sent_at));
+        };
+        if facts.ack > self.una {
+            board.acknowledge(facts.ack, &mut note);
+        }
+        if self.settings.recovery != Recovery::NewReno {
+            for (left, right) in facts.sacks {
+                board.sack(*left, *right, &mut note);
+            }
+        }
+        d
+    }
+
+    /// Duplicate acknowledgements without SACK stand for segments that left the network.
+    fn count_duplicates(&mut self, facts: &AckFacts<'_>, advanced: bool, outstanding: bool) {
+        if self.settings.recovery != Recovery::NewReno {
+            return;
+        }
+        if advanced {
+            // A partial acknowledgement deflates by what it covers (RFC 6582 §3.2 step 3).
+            self.duplicates = 0;
+        } else if facts.pure && outstanding && facts.ack == self.una {
+            self.duplicate_acks += 1;
+            let most = self.board.pipe().saturating_sub(u64::from(self.mss));
+            self.duplicates = (self.duplicates + u64::from(self.mss)).min(most);
+        }
+    }
+
+    fn frto_says_spurious(&self, delivery: &Delivery) -> bool {
+        // Something sent once, before the timeout, arrives now although all was believed lost.
+        self.frto != Frto::Off && self.phase == Phase::Loss && delivery.original
+    }
+
+    fn step_frto(&mut self, advanced: bool, delivery: &Delivery) {
+        self.frto = match (self.frto, self.phase) {
+            (Frto::Off, _) | (_, Phase::Open | Phase::Reducing | Phase::Recovery) => Frto::Off,
+            (Frto::First, _) if advanced && self.end > self.nxt => Frto::SendNew,
+            (Frto::First, _) if !advanced && delivery.bytes == 0 => Frto::First,
+            _ => Frto::Off,
+        };
+    }
+
+    fn end_episode(&mut self, now: Instant, ece: bool) {
+        let over = match self.phase {
+            Phase::Open => false,
+            // CWR travels with the first segment above the point: until something above it is
+            // acknowledged, an echo is of the mark that was answered (RFC 3168 §6.1.2).
+            Phase::Reducing => {
+                self.una > self.recovery_point
+                    || (self.una == self.recovery_point && self.board.is_empty() && !ece)
+            }
+            _ => self.una >= self.recovery_point,
+        };
+        if over {
+            self.recovered(now);
+        }
+    }
+
+    /// Marks losses and begins recovery if there are any.
+    pub(super) fn detect(&mut self, now: Instant, flight_before: u64, advanced: bool) {
+        let before = self.counts.lost_packets;
+        let lost_bytes = self.mark(now, advanced);
+        if self.counts.lost_packets == before {
+            return;
+        }
+        let segments = (self.counts.lost_packets - before) as u32;
+        self.notice(Notice::Lost { segments });
+        if matches!(self.phase, Phase::Open | Phase::Reducing) {
+            let reduced = self.phase == Phase::Reducing;
+            self.phase = Phase::Recovery;
+            self.undo.begin();
+            if reduced {
+                self.recovery_point = self.nxt; // the window has been reduced already
+            } else {
+                self.congestion(now, Cause::Loss, flight_before, lost_bytes);
+            }
+        }
+    }
+
+    fn mark(&mut self, now: Instant, advanced: bool) -> u64 {
+        let mut marked: Vec<Sent> = Vec::new();
+        match self.settings.recovery {
+            Recovery::NewReno => {
+                let first = self.phase != Phase::Loss && self.duplicate_acks == DUP_THRESH;
+                let partial = self.phase == Phase::Recovery && advanced;
+                if (first && self.phase != Phase::Recovery) || partial {
+                    marked.extend(self.board.mark_first_lost());
+                }
+            }
+            Recovery::Sack => self.board.detect_by_count(|s| marked.push(*s)),
+            Recovery::RackTlp => {
+                self.board.detect_by_count(|s| marked.push(*s));
+                let window = self.rack.window(
+                    matches!(self.phase, Phase::Recovery | Phase::Loss),
+                    self.board.sacked(),
+                    self.rtt.min(),
+                    self.rtt.srtt(),
+                );
+                let rack = &self.rack;
+                self.timers.reorder =
+                    self.board
+                        .detect_by_time(now, |s| rack.due(s, window), |s| marked.push(*s));
+            }
+        }
+        self.tell_lost(now, &marked)
+    }
+
+    pub(super) fn tell_lost(&mut self, now: Instant, marked: &[Sent]) -> u64 {
+        let mut bytes = 0;
+        for (i, s) in marked.iter().enumerate() {
+            let len = Bytes::new(u64::from(s.len));
+            bytes += u64::from(s.len);
+            self.counts.lost_packets += 1;
+            self.sampler.on_lost(len);
+            let (controller, path) = self.parts();
+            let lost = Lost {
+                now,
+                bytes: len,
+                state: s.state,
+                new_burst: i == 0,
+                in_flight: path.in_flight,
+            };
+            controller.on_loss(&lost, &path);
+        }
+        bytes
+    }
+
+    /// The end of a tail loss probe's episode (RFC 8985 §7.4).
+    fn on_probe_acked(&mut self, now: Instant, facts: &AckFacts<'_>, flight_before: u64) {
+        let Some(probe) = self.tlp else { return };
+        if facts.ack < probe.end {
+            return;
+        }
+        self.tlp = None;
+        // The original and the probe would both have been acknowledged, the second one as a
+        // duplicate: without it, the probe repaired a loss.
+        if probe.retransmission && self.phase == Phase::Open && facts.dsack.is_none() {
+            self.tlp_repaired(now, flight_before);
+        }
+    }
+
+    fn tlp_repaired(&mut self, now: Instant, flight_before: u64) {
+        self.congestion(now, Cause::Loss, flight_before, 0);
+        self.phase = Phase::Reducing;
+    }
+
+    /// Tells the controller.
+    fn report(&mut self, facts: &AckFacts<'_>, delivery: &Delivery, flight_before: u64) {
+        let sample = self.sampler.finish(self.rtt.min());
+        if let Some(s) = &sample
+            && !s.app_limited
+        {
+            self.delivery_rate = Some(s.delivery_rate());
+        }
+        if delivery.bytes == 0 {
+            return;
+        }
+        let round_start = self.una >= self.round_end;
+        if round_start {
+            self.round_end = self.nxt;
+        }
+        let starting = {
+            let cwnd = self.controller.cwnd();
+            self.controller.ssthresh().is_none_or(|s| cwnd < s)
+        };
+        let cwnd_limited = self.limited.now
+            || (starting && self.controller.cwnd().get() < 2 * self.limited.most_in_flight);
+        let in_recovery = matches!(self.phase, Phase::Recovery | Phase::Reducing);
+        let acked = Acked {
+            now: facts.now,
+            bytes: Bytes::new(delivery.bytes),
+            ce_bytes: Bytes::new(facts.ce_bytes),
+            rtt: delivery.rtt,
+            sent_at: delivery.newest_sent,
+            in_flight_before: Bytes::new(flight_before),
+            in_flight: Bytes::new(self.pipe()),
+            cwnd_limited,
+            in_recovery,
+            round_start,
+            sample,
+        };
+        let (controller, path) = self.parts();
+        controller.on_ack(&acked, &path);
+    }
+}

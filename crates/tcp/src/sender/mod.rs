@@ -1,0 +1,527 @@
+//! The sending half: what may be sent when, what was lost, what the network is told.
+//!
+//! Per acknowledgement, in the order of the [`Controller`](gargalo_cc::Controller)'s contract: the
+//! scoreboard learns what was delivered, losses are marked, an epoch may begin or end, the delivery
+//! rate is sampled, the controller is told, and [`Sender::poll`] sends what the windows allow.
+
+mod ack;
+mod notice;
+mod prr;
+mod rack;
+mod scoreboard;
+mod timeout;
+mod transmit;
+mod undo;
+
+pub use notice::Notice;
+
+use std::collections::VecDeque;
+
+use gargalo_cc::pacer::{Pacer, rate_of_window};
+use gargalo_cc::rate::RateSampler;
+use gargalo_cc::{Cause, Congestion, Controller, Path, Sibling, Spurious};
+use gargalo_units::{Bytes, Duration, Instant, Rate};
+
+use crate::config::{Config, Pacing, Recovery};
+use crate::rtt::RttEstimator;
+use crate::stats::{Snapshot, Stats};
+use prr::Prr;
+use rack::Rack;
+use scoreboard::Scoreboard;
+use undo::Undo;
+
+/// What an acknowledgement says, in stream offsets (0 is the first byte after SYN).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckFacts<'a> {
+    pub now: Instant,
+    /// Everything before this has arrived.
+    pub ack: u64,
+    /// What else has arrived, above `ack`.
+    pub sacks: &'a [(u64, u64)],
+    /// A duplicate that the peer reports (RFC 2883).
+    pub dsack: Option<(u64, u64)>,
+    /// The peer's window in bytes from `ack` on.
+    pub window: u64,
+    /// Round trip told by the echoed timestamp, to a millisecond.
+    pub echo_rtt: Option<Duration>,
+    /// The echoed timestamp in our milliseconds.
+    pub tsecr: Option<u32>,
+    /// ECN echo.
+    pub ece: bool,
+    /// Bytes known to have been marked.
+    pub ce_bytes: u64,
+    /// Neither data, FIN nor a new window: may be a duplicate acknowledgement (RFC 5681 §2).
+    pub pure: bool,
+}
+
+/// What an acknowledgement changed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AckOutcome {
+    /// The FIN has arrived.
+    pub fin_acked: bool,
+    /// A round-trip sample.
+    pub rtt: Option<Duration>,
+}
+
+/// A segment to send.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SendOrder {
+    pub offset: u64,
+    pub len: u32,
+    pub fin: bool,
+    pub psh: bool,
+    pub retransmission: bool,
+    pub cwr: bool,
+    /// A zero-window probe: no data, one before the left edge, so that the peer must answer.
+    pub probe: bool,
+}
+
+/// Where the sender stands (RFC 5681, 6675, 3168).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// All is well.
+    Open,
+    /// Reducing because of an ECN echo.
+    Reducing,
+    /// Fast recovery.
+    Recovery,
+    /// After a timeout.
+    Loss,
+}
+
+/// The sending half of a connection.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    controller: Box<dyn Controller>,
+    sampler: RateSampler,
+    pacer: Pacer,
+    board: Scoreboard,
+    rtt: RttEstimator,
+    rack: Rack,
+    undo: Undo,
+    prr: Option<Prr>,
+    /// The window that PRR allows at present.
+    prr_window: u64,
+    phase: Phase,
+    /// The episode ends when this is acknowledged.
+    recovery_point: u64,
+    una: u64,
+    nxt: u64,
+    /// End of what the application has written.
+    end: u64,
+    finished: bool,
+    /// Right edge of the peer's window.
+    window_end: u64,
+    /// Largest window ever offered (for the silly-window rule).
+    largest_window: u64,
+    mss: u32,
+    /// Without SACK: bytes that duplicate acknowledgements say have left the network.
+    duplicates: u64,
+    duplicate_acks: u32,
+    /// Echo of ECN to be answered with CWR on the next new segment.
+    cwr: bool,
+    /// F-RTO: the timeout may have been spurious; prefer new data once (RFC 5682 §3).
+    frto: Frto,
+    round_end: u64,
+    last_sent: Instant,
+    limited: Limited,
+    timers: Timers,
+    tlp: Option<Probe>,
+    probe_due: bool,
+    window_probe_due: bool,
+    unanswered: u32,
+    /// Probes of the closed window so far, answered or not (RFC 9293 §3.8.6.1: ever rarer).
+    window_probes: u32,
+    /// Timeouts in a row.
+    counts_since_timeout: u32,
+    given_up: bool,
+    delivery_rate: Option<Rate>,
+    settings: Settings,
+    counts: Counts,
+    notices: VecDeque<Notice>,
+    siblings: Vec<Sibling>,
+    index: usize,
+}
+
+/// A tail loss probe in flight (RFC 8985 §7.1).
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    end: u64,
+    retransmission: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Frto {
+    Off,
+    /// The first segment was sent again; waiting for what is acknowledged.
+    First,
+    /// It advanced: new data goes out instead of retransmissions.
+    SendNew,
+    /// New data is out; the next acknowledgement decides.
+    Second,
+}
+
+/// Whether the window limits the sender (RFC 7661 in spirit; Linux's rule).
+#[derive(Clone, Copy, Debug, Default)]
+struct Limited {
+    now: bool,
+    most_in_flight: u64,
+    until: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Timers {
+    rto: Instant,
+    probe: Instant,
+    reorder: Instant,
+    persist: Instant,
+    pacing: Instant,
+}
+
+/// The part of [`Config`] that the sender needs.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    recovery: Recovery,
+    pacing: Pacing,
+    prr: bool,
+    probe: bool,
+    frto: bool,
+    limited_transmit: bool,
+    nagle: bool,
+    restart_after_idle: bool,
+    notices: bool,
+    initial_window: u64,
+    mss_agreed_down: bool,
+    peer_ack_delay: Duration,
+    retries: u32,
+    max_rto: Duration,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    sent_packets: u64,
+    sent_bytes: u64,
+    retransmitted_packets: u64,
+    lost_packets: u64,
+    timeouts: u64,
+    spurious: u64,
+}
+
+impl Sender {
+    pub(crate) fn new(
+        config: &Config,
+        controller: Box<dyn Controller>,
+        mss: u16,
+        now: Instant,
+    ) -> Self {
+        let mss = u32::from(mss.max(1));
+        let quantum = Bytes::new(2 * u64::from(mss));
+        Self {
+            controller,
+            sampler: RateSampler::new(),
+            pacer: Pacer::new(quantum),
+            board: Scoreboard::default(),
+            rtt: RttEstimator::new(config),
+            rack: Rack::default(),
+            undo: Undo::default(),
+            prr: None,
+            prr_window: 0,
+            phase: Phase::Open,
+            recovery_point: 0,
+            una: 0,
+            nxt: 0,
+            end: 0,
+            finished: false,
+            window_end: 0,
+            largest_window: 0,
+            mss,
+            duplicates: 0,
+            duplicate_acks: 0,
+            cwr: false,
+            frto: Frto::Off,
+            round_end: 0,
+            last_sent: now,
+            limited: Limited::default(),
+            timers: Timers::NONE,
+            tlp: None,
+            probe_due: false,
+            window_probe_due: false,
+            unanswered: 0,
+            window_probes: 0,
+            counts_since_timeout: 0,
+            given_up: false,
+            delivery_rate: None,
+            settings: Settings {
+                recovery: if config.sack {
+                    config.recovery
+                } else {
+                    Recovery::NewReno
+                },
+                pacing: config.pacing,
+                prr: config.prr,
+                probe: config.tail_loss_probe && config.sack,
+                frto: config.frto,
+                limited_transmit: config.limited_transmit,
+                nagle: config.nagle,
+                restart_after_idle: config.slow_start_after_idle,
+                notices: config.notices,
+                initial_window: u64::from(config.initial_window) * u64::from(mss),
+                mss_agreed_down: mss != u32::from(config.mss),
+                // The peer's delay is unknown: RFC 8985 §7.2 takes 200 ms; ours bounds it below.
+                peer_ack_delay: config.ack_timeout.max(Duration::from_millis(200)),
+                retries: config.data_retries,
+                max_rto: config.max_rto,
+            },
+            counts: Counts::default(),
+            notices: VecDeque::new(),
+            siblings: Vec::new(),
+            index: 0,
+        }
+    }
+
+    /// The peer does not acknowledge selectively.
+    pub(crate) fn without_sack(&mut self) {
+        self.settings.recovery = Recovery::NewReno;
+        self.settings.probe = false;
+    }
+
+    /// The handshake is complete.
+    pub(crate) fn on_established(
+        &mut self,
+        now: Instant,
+        rtt: Option<Duration>,
+        syn_resent: bool,
+        window: u64,
+    ) {
+        match rtt {
+            Some(rtt) => self.rtt.on_sample(rtt),
+            None if syn_resent => self.rtt.on_syn_lost(),
+            None => {}
+        }
+        self.last_sent = now;
+        self.on_window(window);
+        if self.settings.mss_agreed_down {
+            self.tell_mss(); // the controller was built with the configured size
+        }
+    }
+
+    fn tell_mss(&mut self) {
+        let (controller, path) = self.parts();
+        controller.on_mss(&path);
+    }
+
+    /// The application wrote so many bytes more.
+    pub(crate) fn append(&mut self, bytes: u64) {
+        self.end += bytes;
+    }
+
+    /// Nothing more will be written: the FIN follows the last byte.
+    pub(crate) fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    /// When [`Sender::on_timeout`] or [`Sender::poll`] has something to do.
+    #[inline]
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        let t = &self.timers;
+        let least = t
+            .rto
+            .min(t.probe)
+            .min(t.reorder)
+            .min(t.persist)
+            .min(t.pacing);
+        (least < Instant::MAX).then_some(least)
+    }
+
+    /// Too many timeouts in a row.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.given_up
+    }
+
+    /// Subflows of a coupled connection and which of them this is.
+    #[allow(dead_code, reason = "multipath connections set it")]
+    pub(crate) fn set_siblings(&mut self, siblings: &[Sibling], index: usize) {
+        self.siblings.clear();
+        self.siblings.extend_from_slice(siblings);
+        self.index = index;
+    }
+
+    /// The path has become narrower or wider: segments of at most `mss` bytes.
+    #[allow(dead_code, reason = "path MTU discovery sets it")]
+    pub(crate) fn set_mss(&mut self, mss: u16) {
+        let mss = u32::from(mss.max(1));
+        if mss < self.mss {
+            self.board.split(mss);
+        }
+        self.mss = mss;
+        self.tell_mss();
+    }
+
+    pub(crate) fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let c = &self.counts;
+        Stats {
+            sent_packets: c.sent_packets,
+            sent_bytes: c.sent_bytes,
+            retransmitted_packets: c.retransmitted_packets,
+            lost_packets: c.lost_packets,
+            timeouts: c.timeouts,
+            spurious: c.spurious,
+            ..Stats::default()
+        }
+    }
+
+    pub(crate) fn snapshot(&self, _now: Instant) -> Snapshot {
+        Snapshot {
+            cwnd: self.controller.cwnd(),
+            ssthresh: self.controller.ssthresh(),
+            in_flight: Bytes::new(self.pipe()),
+            srtt: self.rtt.srtt(),
+            rttvar: self.rtt.rttvar(),
+            min_rtt: self.rtt.min(),
+            latest_rtt: self.rtt.latest(),
+            rto: self.rtt.rto(),
+            pacing_rate: self.pacing_rate(),
+            delivery_rate: self.delivery_rate,
+            delivered: self.sampler.delivered(),
+            phase: match self.phase {
+                Phase::Recovery if !self.controller.governs_recovery() => "recovery",
+                Phase::Loss if !self.controller.governs_recovery() => "loss",
+                _ => self.controller.phase(),
+            },
+        }
+    }
+
+    // ---- shared by the parts ----
+
+    /// Bytes believed to be in the network.
+    #[inline]
+    fn pipe(&self) -> u64 {
+        self.board.pipe().saturating_sub(self.duplicates)
+    }
+
+    /// The window in force: PRR's in recovery, else the controller's.
+    #[inline]
+    fn window(&self) -> u64 {
+        match &self.prr {
+            Some(_) => self.prr_window,
+            None => self.controller.cwnd().get(),
+        }
+    }
+
+    #[inline]
+    fn parts(&mut self) -> (&mut Box<dyn Controller>, Path<'_>) {
+        let path = Path {
+            mss: Bytes::new(u64::from(self.mss)),
+            srtt: self.rtt.srtt(),
+            latest_rtt: self.rtt.latest(),
+            min_rtt: self.rtt.min(),
+            in_flight: Bytes::new(self.board.pipe().saturating_sub(self.duplicates)),
+            siblings: &self.siblings,
+            index: self.index,
+        };
+        (&mut self.controller, path)
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        if self.settings.pacing == Pacing::Off {
+            return None;
+        }
+        if let Some(rate) = self.controller.pacing_rate() {
+            return Some(rate);
+        }
+        let Pacing::Window {
+            slow_start,
+            avoidance,
+        } = self.settings.pacing
+        else {
+            return None;
+        };
+        let cwnd = self.controller.cwnd();
+        let starting = self.controller.ssthresh().is_none_or(|s| cwnd < s);
+        let gain = if starting { slow_start } else { avoidance };
+        rate_of_window(cwnd, self.rtt.srtt()?, gain)
+    }
+
+    fn on_window(&mut self, window: u64) {
+        self.window_end = self.una + window;
+        self.largest_window = self.largest_window.max(window);
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        if self.settings.notices {
+            self.notices.push_back(notice);
+        }
+    }
+
+    /// A congestion event: reduces and, if the controller lets us, starts PRR.
+    fn congestion(&mut self, now: Instant, cause: Cause, flight: u64, lost: u64) {
+        let event = Congestion {
+            now,
+            cause,
+            lost: Bytes::new(lost),
+            in_flight: Bytes::new(flight),
+        };
+        let (controller, path) = self.parts();
+        controller.on_congestion(&event, &path);
+        let target = self.controller.cwnd().get();
+        self.recovery_point = self.nxt;
+        self.prr = None;
+        if self.settings.prr
+            && !matches!(cause, Cause::Timeout { .. })
+            && !self.controller.governs_recovery()
+        {
+            self.prr = Some(Prr::new(target, flight));
+            self.prr_window = self.pipe();
+        }
+        self.notice(Notice::Congestion {
+            cause,
+            cwnd: target,
+        });
+    }
+
+    /// The episode is over.
+    fn recovered(&mut self, now: Instant) {
+        self.phase = Phase::Open;
+        self.prr = None;
+        self.frto = Frto::Off;
+        self.duplicates = 0;
+        self.duplicate_acks = 0;
+        self.undo.end();
+        self.rack.on_recovered();
+        let (controller, path) = self.parts();
+        controller.on_recovered(now, &path);
+        self.notice(Notice::Recovered);
+    }
+
+    /// The latest event was spurious: takes everything back.
+    fn undo(&mut self, now: Instant) {
+        let cause = match self.phase {
+            Phase::Loss => Cause::Timeout { consecutive: 1 },
+            _ => Cause::Loss,
+        };
+        self.board.unmark_lost();
+        self.counts.spurious += 1;
+        let (controller, path) = self.parts();
+        controller.on_spurious(&Spurious { now, cause }, &path);
+        self.phase = Phase::Open;
+        self.prr = None;
+        self.frto = Frto::Off;
+        self.duplicates = 0;
+        self.undo.end();
+        self.notice(Notice::Undone);
+    }
+}
+
+impl Timers {
+    const NONE: Self = Self {
+        rto: Instant::MAX,
+        probe: Instant::MAX,
+        reorder: Instant::MAX,
+        persist: Instant::MAX,
+        pacing: Instant::MAX,
+    };
+}

@@ -1,0 +1,421 @@
+//! What was sent and has not been acknowledged: one entry per segment, in the order of the stream.
+//!
+//! Every operation is amortised constant per segment. Selective acknowledgements repeat and grow:
+//! runs of acknowledged entries are jumped over. The two loss detectors move cursors that only go
+//! forward: one over the entries (three or more segments acknowledged above, RFC 6675), one over the
+//! order of transmission (RACK, RFC 8985), which for originals is the order of the entries and for
+//! retransmissions a queue of their own.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use gargalo_cc::SendState;
+use gargalo_units::Instant;
+
+/// Segments that must be acknowledged above a hole before it counts as lost (RFC 6675 §2).
+pub(crate) const DUP_THRESH: u32 = 3;
+
+/// A sent segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    /// First offset.
+    pub start: u64,
+    /// Offsets it covers: payload plus one for a FIN.
+    pub len: u32,
+    /// Entries from here on known to be selectively acknowledged, to jump over.
+    run: u32,
+    pub fin: bool,
+    sacked: bool,
+    /// Believed lost and not yet sent again.
+    lost: bool,
+    /// Sent more than once.
+    pub retransmitted: bool,
+    pub state: SendState,
+}
+
+impl Sent {
+    #[inline]
+    pub(crate) fn end(&self) -> u64 {
+        self.start + u64::from(self.len)
+    }
+    #[inline]
+    fn in_pipe(&self) -> bool {
+        !self.sacked && !self.lost
+    }
+}
+
+/// The segments in flight.
+#[derive(Debug, Default)]
+pub(crate) struct Scoreboard {
+    entries: VecDeque<Sent>,
+    /// Absolute index of the first entry.
+    base: u64,
+    /// Offsets sent, not acknowledged, not lost (RFC 6675's pipe).
+    pipe: u64,
+    sacked: u32,
+    lost: u32,
+    /// Lost entries, lowest first; may hold stale ones.
+    to_send: BinaryHeap<Reverse<u64>>,
+    /// Entries before this one have been judged by the count above them.
+    count_cursor: u64,
+    /// Entries from `count_cursor` on that are selectively acknowledged.
+    sacked_above: u32,
+    /// Originals before this one have been judged by time.
+    time_cursor: u64,
+    /// Retransmissions in the order of sending.
+    repeated: VecDeque<(u64, Instant)>,
+}
+
+impl Scoreboard {
+    #[inline]
+    pub(crate) fn pipe(&self) -> u64 {
+        self.pipe
+    }
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+    #[inline]
+    pub(crate) fn sacked(&self) -> u32 {
+        self.sacked
+    }
+    #[inline]
+    pub(crate) fn has_lost(&self) -> bool {
+        self.lost > 0
+    }
+
+    /// A new segment was sent.
+    #[inline]
+    pub(crate) fn push(&mut self, start: u64, len: u32, fin: bool, state: SendState) {
+        self.pipe += u64::from(len);
+        self.entries.push_back(Sent {
+            start,
+            len,
+            run: 0,
+            fin,
+            sacked: false,
+            lost: false,
+            retransmitted: false,
+            state,
+        });
+    }
+
+    /// Everything before `ack` has arrived; `delivered` is told what was not known before.
+    #[inline]
+    pub(crate) fn acknowledge(&mut self, ack: u64, mut delivered: impl FnMut(&Sent)) {
+        while let Some(front) = self.entries.front_mut() {
+            if front.end() > ack {
+                if front.start < ack {
+                    // Part of a segment: it goes on with the rest.
+                    let part = (ack - front.start) as u32;
+                    if front.in_pipe() {
+                        self.pipe -= u64::from(part);
+                    }
+                    if !front.sacked {
+                        delivered(&Sent {
+                            len: part,
+                            ..*front
+                        });
+                    }
+                    front.start = ack;
+                    front.len -= part;
+                }
+                break;
+            }
+            let entry = *front;
+            self.entries.pop_front();
+            if entry.sacked {
+                self.sacked -= 1;
+                if self.base >= self.count_cursor {
+                    self.sacked_above -= 1;
+                }
+            } else {
+                if entry.lost {
+                    self.lost -= 1;
+                } else {
+                    self.pipe -= u64::from(entry.len);
+                }
+                delivered(&entry);
+            }
+            self.base += 1;
+        }
+        self.count_cursor = self.count_cursor.max(self.base);
+        self.time_cursor = self.time_cursor.max(self.base);
+        if self.entries.is_empty() {
+            self.to_send.clear();
+            self.repeated.clear();
+        }
+    }
+
+    /// The index of the first entry that starts at or after `offset`.
+    #[inline]
+    fn find(&self, offset: u64) -> usize {
+        // Segments are mostly of one size: a guess from the first one usually hits.
+        if let Some(first) = self.entries.front()
+            && first.len > 0
+            && offset >= first.start
+        {
+            let guess = ((offset - first.start) / u64::from(first.len)) as usize;
+            if self.entries.get(guess).is_some_and(|e| e.start == offset) {
+                return guess;
+            }
+        }
+        self.entries.partition_point(|e| e.start < offset)
+    }
+
+    /// Offsets `left..right` have arrived; `delivered` is told what was not known before.
+    #[inline]
+    pub(crate) fn sack(&mut self, left: u64, right: u64, mut delivered: impl FnMut(&Sent)) {
+        let first = self.find(left);
+        let mut i = first;
+        while let Some(e) = self.entries.get_mut(i) {
+            if e.end() > right {
+                break;
+            }
+            if e.sacked {
+                i += e.run.max(1) as usize;
+                continue;
+            }
+            if e.lost {
+                e.lost = false;
+                self.lost -= 1;
+            } else {
+                self.pipe -= u64::from(e.len);
+            }
+            e.sacked = true;
+            e.run = 1;
+            self.sacked += 1;
+            if self.base + i as u64 >= self.count_cursor {
+                self.sacked_above += 1;
+            }
+            delivered(e);
+            i += 1;
+        }
+        if i > first
+            && let Some(e) = self.entries.get_mut(first)
+        {
+            e.run = (i - first) as u32;
+        }
+    }
+
+    #[inline]
+    fn mark_lost(&mut self, i: usize) -> Option<Sent> {
+        let e = &mut self.entries[i];
+        if !e.in_pipe() {
+            return None;
+        }
+        e.lost = true;
+        self.lost += 1;
+        self.pipe -= u64::from(e.len);
+        self.to_send.push(Reverse(self.base + i as u64));
+        Some(*e)
+    }
+
+    /// Marks what has [`DUP_THRESH`] acknowledged segments above it (RFC 6675 §4, IsLost).
+    #[inline]
+    pub(crate) fn detect_by_count(&mut self, mut lost: impl FnMut(&Sent)) {
+        while self.sacked_above >= DUP_THRESH {
+            let i = (self.count_cursor - self.base) as usize;
+            let Some(e) = self.entries.get(i) else { break };
+            if e.sacked {
+                self.sacked_above -= 1;
+            } else if !e.retransmitted
+                && let Some(e) = self.mark_lost(i)
+            {
+                lost(&e);
+            }
+            self.count_cursor += 1;
+        }
+    }
+
+    /// Marks every segment sent so long ago that `due(sent)` is not later than `now`; stops at the
+    /// first that `due` calls unripe (`None`: newer than what was delivered). Returns when the next
+    /// one is due.
+    pub(crate) fn detect_by_time(
+        &mut self,
+        now: Instant,
+        due: impl Fn(&Sent) -> Option<Instant>,
+        mut lost: impl FnMut(&Sent),
+    ) -> Instant {
+        let mut next = Instant::MAX;
+        loop {
+            let i = (self.time_cursor - self.base) as usize;
+            let Some(e) = self.entries.get(i) else { break };
+            if e.in_pipe() && !e.retransmitted {
+                match due(e) {
+                    Some(t) if t <= now => {
+                        if let Some(e) = self.mark_lost(i) {
+                            lost(&e);
+                        }
+                    }
+                    Some(t) => {
+                        next = t;
+                        break;
+                    }
+                    None => break,
+                }
+            }
+            self.time_cursor += 1;
+        }
+        while let Some(&(index, sent_at)) = self.repeated.front() {
+            let i = index.checked_sub(self.base).map(|i| i as usize);
+            let current = i.and_then(|i| self.entries.get(i)).filter(|e| {
+                // An entry sent again since then has a place further back.
+                e.in_pipe() && e.state.sent_at == sent_at
+            });
+            if let (Some(e), Some(i)) = (current, i) {
+                match due(e) {
+                    Some(t) if t <= now => {
+                        if let Some(e) = self.mark_lost(i) {
+                            lost(&e);
+                        }
+                    }
+                    Some(t) => {
+                        next = next.min(t);
+                        break;
+                    }
+                    None => break,
+                }
+            }
+            self.repeated.pop_front();
+        }
+        next
+    }
+
+    /// Marks the first segment lost (RFC 6582: three duplicate or a partial acknowledgement).
+    pub(crate) fn mark_first_lost(&mut self) -> Option<Sent> {
+        if self.entries.is_empty() {
+            None
+        } else {
+            self.mark_lost(0)
+        }
+    }
+
+    /// Marks everything lost that is not selectively acknowledged (after a timeout). If the peer
+    /// has dropped what it had acknowledged selectively (the first entry is marked so), forgets all
+    /// such marks (RFC 2018 §8).
+    pub(crate) fn mark_all_lost(&mut self, mut lost: impl FnMut(&Sent)) {
+        let reneged = self.entries.front().is_some_and(|e| e.sacked);
+        for i in 0..self.entries.len() {
+            if reneged {
+                let e = &mut self.entries[i];
+                e.run = 0;
+                if e.sacked {
+                    e.sacked = false;
+                    self.pipe += u64::from(e.len);
+                }
+            }
+            if let Some(e) = self.mark_lost(i) {
+                lost(&e);
+            }
+        }
+        if reneged {
+            self.sacked = 0;
+            self.sacked_above = 0;
+        }
+        let end = self.base + self.entries.len() as u64;
+        self.time_cursor = end;
+        self.repeated.clear();
+    }
+
+    /// Takes back every loss mark (the event was spurious).
+    pub(crate) fn unmark_lost(&mut self) {
+        for e in &mut self.entries {
+            if e.lost {
+                e.lost = false;
+                self.pipe += u64::from(e.len);
+            }
+        }
+        self.lost = 0;
+        self.to_send.clear();
+        self.time_cursor = self.base;
+    }
+
+    /// The lowest lost segment.
+    #[inline]
+    pub(crate) fn next_lost(&mut self) -> Option<(u64, Sent)> {
+        while let Some(Reverse(index)) = self.to_send.peek() {
+            let index = *index;
+            if let Some(i) = index.checked_sub(self.base)
+                && let Some(e) = self.entries.get(i as usize)
+                && e.lost
+            {
+                return Some((index, *e));
+            }
+            self.to_send.pop();
+        }
+        None
+    }
+
+    /// The last segment that is not selectively acknowledged.
+    pub(crate) fn last_unsacked(&self) -> Option<(u64, Sent)> {
+        let i = self.entries.iter().rposition(|e| !e.sacked)?;
+        Some((self.base + i as u64, self.entries[i]))
+    }
+
+    /// Segment `index` was sent again.
+    #[inline]
+    pub(crate) fn resent(&mut self, index: u64, state: SendState) {
+        let Some(i) = index.checked_sub(self.base) else {
+            return;
+        };
+        let Some(e) = self.entries.get_mut(i as usize) else {
+            return;
+        };
+        if e.lost {
+            e.lost = false;
+            self.lost -= 1;
+            self.pipe += u64::from(e.len);
+        }
+        e.retransmitted = true;
+        e.state = state;
+        self.repeated.push_back((index, state.sent_at));
+    }
+
+    /// Splits segments that have become larger than `mss`.
+    pub(crate) fn split(&mut self, mss: u32) {
+        let old = std::mem::take(&mut self.entries);
+        for e in old {
+            let mut start = e.start;
+            let payload_end = e.end() - u64::from(e.fin);
+            loop {
+                let mut len = (payload_end.saturating_sub(start)).min(u64::from(mss)) as u32;
+                let last = start + u64::from(len) >= payload_end;
+                let fin = last && e.fin;
+                len += u32::from(fin);
+                self.entries.push_back(Sent {
+                    start,
+                    len,
+                    fin,
+                    run: 0,
+                    ..e
+                });
+                start += u64::from(len);
+                if last {
+                    break;
+                }
+            }
+        }
+        // Indices have moved: rebuild what refers to them.
+        self.to_send.clear();
+        self.repeated.clear();
+        (self.count_cursor, self.time_cursor) = (self.base, self.base);
+        (self.sacked, self.lost) = (0, 0);
+        for (i, e) in self.entries.iter().enumerate() {
+            self.sacked += u32::from(e.sacked);
+            if e.lost {
+                self.lost += 1;
+                self.to_send.push(Reverse(self.base + i as u64));
+            } else if e.retransmitted && !e.sacked {
+                self.repeated
+                    .push_back((self.base + i as u64, e.state.sent_at));
+            }
+        }
+        self.sacked_above = self.sacked;
+        self.repeated.make_contiguous().sort_by_key(|r| r.1);
+    }
+}

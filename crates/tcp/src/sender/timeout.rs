@@ -1,0 +1,147 @@
+//! The sender's timers: retransmission timeout, tail loss probe, reordering, persist.
+
+use gargalo_cc::Cause;
+use gargalo_units::Instant;
+
+use super::{Frto, Notice, Phase, Sender};
+
+impl Sender {
+    /// After an acknowledgement: what is the next thing to wait for?
+    pub(super) fn rearm(&mut self, now: Instant, advanced: bool, delivered: bool) {
+        if self.board.is_empty() {
+            self.timers.rto = Instant::MAX;
+            self.timers.probe = Instant::MAX;
+            self.timers.reorder = Instant::MAX;
+        } else {
+            if advanced || self.timers.rto == Instant::MAX {
+                // RFC 6298 §5.3.
+                self.timers.rto = now + self.rtt.rto();
+            }
+            if delivered {
+                self.arm_probe(now);
+            }
+        }
+        self.arm_persist(now);
+    }
+
+    /// Something was sent.
+    pub(super) fn arm_after_send(&mut self, now: Instant, new: bool) {
+        if self.timers.rto == Instant::MAX {
+            self.timers.rto = now + self.rtt.rto(); // RFC 6298 §5.1
+        }
+        self.timers.persist = Instant::MAX;
+        if new {
+            self.arm_probe(now);
+        }
+    }
+
+    /// RFC 8985 §7.2.
+    fn arm_probe(&mut self, now: Instant) {
+        let eligible = self.settings.probe
+            && self.phase == Phase::Open
+            && self.tlp.is_none()
+            && self.board.sacked() == 0;
+        self.timers.probe = if eligible {
+            let single = self.board.len() == 1;
+            self.rtt
+                .probe_at(now, single, self.settings.peer_ack_delay)
+                .min(self.timers.rto)
+        } else {
+            Instant::MAX
+        };
+    }
+
+    /// Data waits for a window and nothing is in flight: only a probe can tell us of an opening
+    /// (RFC 9293 §3.8.6.1).
+    pub(super) fn arm_persist(&mut self, now: Instant) {
+        let waiting = self.board.is_empty() && self.has_unsent();
+        if !waiting {
+            self.timers.persist = Instant::MAX;
+            self.window_probes = 0;
+        } else if self.timers.persist == Instant::MAX {
+            let backed_off = self.rtt.rto().saturating_mul(1 << self.window_probes.min(16));
+            self.timers.persist = now + backed_off.min(self.settings.max_rto);
+        }
+    }
+
+    /// Time has come to `now`.
+    pub(crate) fn on_timeout(&mut self, now: Instant) {
+        if self.timers.pacing <= now {
+            self.timers.pacing = Instant::MAX;
+        }
+        if self.timers.reorder <= now {
+            self.timers.reorder = Instant::MAX;
+            let flight = self.pipe();
+            self.detect(now, flight, false);
+        }
+        if self.timers.rto <= now {
+            self.on_rto(now);
+        } else if self.timers.probe <= now {
+            self.timers.probe = Instant::MAX;
+            if self.phase == Phase::Open && !self.board.is_empty() {
+                self.probe_due = true;
+            }
+        }
+        if self.timers.persist <= now {
+            self.timers.persist = Instant::MAX;
+            self.unanswered += 1;
+            self.window_probes = self.window_probes.saturating_add(1);
+            if self.unanswered > self.settings.retries {
+                self.given_up = true;
+                return;
+            }
+            self.window_probe_due = true;
+            self.arm_persist(now);
+        }
+    }
+
+    /// RFC 6298 §5.4 to §5.7, RFC 5681 §3.1.
+    fn on_rto(&mut self, now: Instant) {
+        if self.board.is_empty() {
+            self.timers.rto = Instant::MAX;
+            return;
+        }
+        self.counts.timeouts += 1;
+        self.counts_since_timeout += 1;
+        if self.counts_since_timeout > self.settings.retries {
+            self.given_up = true;
+            return;
+        }
+        let flight = self.pipe();
+        let mut marked = Vec::new();
+        self.board.mark_all_lost(|s| marked.push(*s));
+        self.duplicates = 0;
+        self.duplicate_acks = 0;
+        self.tlp = None;
+        self.probe_due = false;
+        let lost = self.tell_lost(now, &marked);
+        let first = self.counts_since_timeout == 1;
+        if first {
+            self.undo.begin();
+        }
+        let may_be_spurious = self.settings.frto && (first || self.phase != Phase::Loss);
+        self.phase = Phase::Loss;
+        self.frto = if may_be_spurious {
+            Frto::First
+        } else {
+            Frto::Off
+        };
+        let consecutive = self.counts_since_timeout;
+        self.congestion(now, Cause::Timeout { consecutive }, flight, lost);
+        self.rtt.back_off();
+        self.timers.rto = now + self.rtt.rto();
+        self.timers.probe = Instant::MAX;
+        self.timers.reorder = Instant::MAX;
+        if !marked.is_empty() {
+            self.notice(Notice::Lost {
+                segments: marked.len() as u32,
+            });
+        }
+    }
+
+    /// Whether data or a FIN waits to be sent for the first time.
+    #[inline]
+    pub(super) fn has_unsent(&self) -> bool {
+        self.nxt < self.end + u64::from(self.finished)
+    }
+}

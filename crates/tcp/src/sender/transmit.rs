@@ -1,0 +1,244 @@
+//! What may be sent now.
+
+use gargalo_cc::{Idle, SendState, Sent};
+use gargalo_units::{Bytes, Instant};
+
+use super::{Frto, Notice, Phase, SendOrder, Sender};
+
+impl Sender {
+    /// The next segment that congestion window, peer's window and pacing allow; call until `None`.
+    #[inline]
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<SendOrder> {
+        self.timers.pacing = Instant::MAX;
+        if self.window_probe_due {
+            self.window_probe_due = false;
+            if let Some(order) = self.window_probe(now) {
+                return Some(order);
+            }
+        }
+        if self.probe_due {
+            self.probe_due = false;
+            if let Some(order) = self.tail_probe(now) {
+                return Some(order);
+            }
+        }
+        let pipe = self.pipe();
+        let window = self.window();
+        let has_lost = self.board.has_lost();
+        if !has_lost && !self.has_unsent() {
+            if pipe < window && !self.board.is_empty() {
+                self.sampler.set_app_limited(Bytes::new(pipe));
+            }
+            self.note_limit(false, pipe);
+            return None;
+        }
+        // A full segment must fit; with nothing in flight the window never blocks.
+        let mss = u64::from(self.mss);
+        if pipe + mss > window && pipe > 0 {
+            self.note_limit(true, pipe);
+            return None;
+        }
+        if !self.pacer.can_send(now) {
+            self.timers.pacing = self.pacer.next_release(now);
+            self.note_limit(false, pipe);
+            return None;
+        }
+        if has_lost
+            && self.frto != Frto::SendNew
+            && let Some(order) = self.retransmit(now)
+        {
+            return Some(order);
+        }
+        let order = self.send_new(now, pipe);
+        if self.frto == Frto::SendNew {
+            if order.is_some() {
+                // At most two segments, as the window after the first acknowledgement allows.
+                if pipe + mss > window {
+                    self.frto = Frto::Second;
+                }
+                return order;
+            }
+            self.frto = Frto::Off;
+            return self.retransmit(now);
+        }
+        if order.is_none() {
+            self.note_limit(false, pipe);
+            self.arm_persist(now);
+        }
+        order
+    }
+
+    /// Remembers whether the congestion window was the limit, for a round trip.
+    #[inline]
+    fn note_limit(&mut self, limited: bool, pipe: u64) {
+        let l = &mut self.limited;
+        if self.una >= l.until || limited || pipe > l.most_in_flight {
+            l.until = self.nxt;
+            l.now = limited;
+            l.most_in_flight = pipe;
+        }
+    }
+
+    /// How much of the stream may be sent beyond `nxt` as one segment: payload and FIN.
+    #[inline]
+    fn next_piece(&self) -> Option<(u32, bool)> {
+        if !self.has_unsent() {
+            return None;
+        }
+        let unsent = self.end.saturating_sub(self.nxt);
+        let usable = self.window_end.saturating_sub(self.nxt);
+        let len = unsent.min(usable).min(u64::from(self.mss));
+        let fin = self.finished && self.nxt + len == self.end && usable > len;
+        if len == 0 {
+            return fin.then_some((0, true));
+        }
+        let full = len == u64::from(self.mss);
+        let last = len == unsent;
+        // RFC 9293 §3.8.6.2.1: a full segment, all there is, or half of the largest window.
+        let worthwhile = full || last || 2 * len >= self.largest_window;
+        let nagle = self.settings.nagle && !full && !fin && !self.board.is_empty();
+        (worthwhile && !nagle).then_some((len as u32, fin))
+    }
+
+    fn send_new(&mut self, now: Instant, pipe: u64) -> Option<SendOrder> {
+        if !self.settings.limited_transmit
+            && self.phase == Phase::Open
+            && (self.duplicates > 0 || self.board.sacked() > 0)
+        {
+            return None;
+        }
+        let (len, fin) = self.next_piece()?;
+        let offset = self.nxt;
+        let span = len + u32::from(fin);
+        if pipe + u64::from(len) < self.window() && self.nxt + u64::from(len) == self.end {
+            // The application has no more: what follows is not limited by the network.
+            self.sampler.set_app_limited(Bytes::new(pipe));
+        }
+        let state = self.on_send(now, span, pipe, false);
+        self.board.push(offset, span, fin, state);
+        self.nxt += u64::from(span);
+        self.arm_after_send(now, true);
+        let psh = self.nxt >= self.end;
+        let cwr = std::mem::take(&mut self.cwr);
+        Some(SendOrder {
+            offset,
+            len,
+            fin,
+            psh,
+            cwr,
+            ..SendOrder::default()
+        })
+    }
+
+    fn retransmit(&mut self, now: Instant) -> Option<SendOrder> {
+        let (index, sent) = self.board.next_lost()?;
+        Some(self.resend(now, index, sent))
+    }
+
+    fn resend(&mut self, now: Instant, index: u64, sent: super::scoreboard::Sent) -> SendOrder {
+        let pipe = self.pipe();
+        let state = self.on_send(now, sent.len, pipe, true);
+        self.board.resent(index, state);
+        self.undo.on_resent(now);
+        self.counts.retransmitted_packets += 1;
+        self.arm_after_send(now, false);
+        SendOrder {
+            offset: sent.start,
+            len: sent.len - u32::from(sent.fin),
+            fin: sent.fin,
+            psh: sent.end() >= self.end,
+            retransmission: true,
+            ..SendOrder::default()
+        }
+    }
+
+    /// Everything that is counted when `len` offsets leave.
+    fn on_send(&mut self, now: Instant, len: u32, pipe: u64, retransmission: bool) -> SendState {
+        let bytes = Bytes::new(u64::from(len));
+        let in_flight = Bytes::new(pipe);
+        let idle = (pipe == 0 && self.board.is_empty()).then(|| Idle {
+            duration: now - self.last_sent,
+            rto: self.rtt.rto(),
+            restart_window: self
+                .settings
+                .restart_after_idle
+                .then(|| Bytes::new(self.settings.initial_window).min(self.controller.cwnd())),
+        });
+        let state = self.sampler.on_send(now, bytes, in_flight);
+        let event = Sent {
+            now,
+            bytes,
+            in_flight,
+            app_limited: self.sampler.is_app_limited(),
+            retransmission,
+            idle,
+        };
+        let (controller, path) = self.parts();
+        controller.on_send(&event, &path);
+        if let Some(prr) = &mut self.prr {
+            prr.on_send(u64::from(len));
+        }
+        let rate = self.pacing_rate();
+        if rate.is_some() {
+            let two = Bytes::new(2 * u64::from(self.mss));
+            self.pacer
+                .set_quantum(self.controller.send_quantum().unwrap_or(two));
+        }
+        self.pacer.on_send(now, bytes, rate);
+        self.last_sent = now;
+        self.counts.sent_packets += 1;
+        self.counts.sent_bytes += u64::from(len);
+        state
+    }
+
+    /// A tail loss probe: new data if the peer's window allows, else the last segment again (RFC
+    /// 8985 §7.3).
+    fn tail_probe(&mut self, now: Instant) -> Option<SendOrder> {
+        let pipe = self.pipe();
+        let (order, retransmission) = match self.next_piece() {
+            Some(_) => (self.send_new(now, pipe)?, false),
+            None => {
+                let (index, sent) = self.board.last_unsacked()?;
+                (self.resend(now, index, sent), true)
+            }
+        };
+        self.tlp = Some(super::Probe {
+            end: self.nxt,
+            retransmission,
+        });
+        self.timers.probe = Instant::MAX;
+        self.timers.rto = now + self.rtt.rto();
+        self.notice(Notice::Probe);
+        Some(order)
+    }
+
+    /// A probe of the peer's window: what little fits into it, or nothing at all.
+    fn window_probe(&mut self, now: Instant) -> Option<SendOrder> {
+        if !self.board.is_empty() || !self.has_unsent() {
+            return None;
+        }
+        self.notice(Notice::WindowProbe);
+        let usable = self
+            .window_end
+            .saturating_sub(self.nxt)
+            .min(u64::from(self.mss));
+        let len = usable.min(self.end.saturating_sub(self.nxt)) as u32;
+        if len > 0 {
+            let offset = self.nxt;
+            let state = self.on_send(now, len, 0, false);
+            self.board.push(offset, len, false, state);
+            self.nxt += u64::from(len);
+            self.arm_after_send(now, true);
+            return Some(SendOrder {
+                offset,
+                len,
+                ..SendOrder::default()
+            });
+        }
+        Some(SendOrder {
+            offset: self.una,
+            probe: true,
+            ..SendOrder::default()
+        })
+    }
+}

@@ -1,0 +1,57 @@
+use gargalo_units::{Bytes, Duration, Rate};
+
+/// What happened on a connection so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Data packets sent, retransmissions included.
+    pub sent_packets: u64,
+    /// Payload bytes sent, retransmissions included.
+    pub sent_bytes: u64,
+    /// Data packets that repeated something.
+    pub retransmitted_packets: u64,
+    /// Packets marked lost.
+    pub lost_packets: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Congestion events withdrawn as spurious.
+    pub spurious: u64,
+    /// Segments of any kind sent.
+    pub sent_segments: u64,
+    /// Segments of any kind received.
+    pub received_segments: u64,
+    /// Data segments received that were duplicates as a whole.
+    pub duplicate_segments: u64,
+    /// Congestion Experienced marks on received data.
+    pub ce_marks: u64,
+    /// Challenge acknowledgements sent (RFC 5961).
+    pub challenges: u64,
+}
+
+/// The state of a connection's sender at one instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// Congestion window.
+    pub cwnd: Bytes,
+    /// Slow-start threshold; `None`: infinite or none.
+    pub ssthresh: Option<Bytes>,
+    /// Bytes in flight.
+    pub in_flight: Bytes,
+    /// Smoothed round-trip time.
+    pub srtt: Option<Duration>,
+    /// Its mean deviation.
+    pub rttvar: Option<Duration>,
+    /// Least round-trip time.
+    pub min_rtt: Option<Duration>,
+    /// Latest round-trip sample.
+    pub latest_rtt: Option<Duration>,
+    /// Retransmission timeout.
+    pub rto: Duration,
+    /// Pacing rate; `None`: not paced.
+    pub pacing_rate: Option<Rate>,
+    /// Latest delivery-rate sample.
+    pub delivery_rate: Option<Rate>,
+    /// Bytes delivered so far.
+    pub delivered: Bytes,
+    /// One word for the controller's phase.
+    pub phase: &'static str,
+}

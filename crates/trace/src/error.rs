@@ -1,0 +1,69 @@
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error as ThisError;
+
+/// Why results could not be written.
+#[derive(Debug, ThisError)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file system refused.
+    #[error("cannot {action} {path}: {source}{}", remedy(.source))]
+    Io {
+        /// "create", "write", "rename", …
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The results directory is there already.
+    #[error("{path} exists already; choose another directory or ask to replace it")]
+    Exists {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The target has no name that a directory could have (such as "/" or "..").
+    #[error("{path} cannot be a results directory; give a path that ends in a name")]
+    NoName {
+        /// What was given.
+        path: PathBuf,
+    },
+    /// A name inside the results directory that is not a plain file name.
+    #[error("\"{name}\" is not a file name; give one without directories")]
+    BadFileName {
+        /// What was given.
+        name: String,
+    },
+    /// A table could not be encoded.
+    #[error("cannot encode table {table}: {message}")]
+    Encode {
+        /// The table's name.
+        table: &'static str,
+        /// What the encoder said.
+        message: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+fn remedy(e: &io::Error) -> &'static str {
+    match e.kind() {
+        io::ErrorKind::NotFound => "; create the parent directory first",
+        io::ErrorKind::PermissionDenied => "; choose a directory you may write to",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; free some space or record less"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => "; choose a directory on a writable file system",
+        io::ErrorKind::NotADirectory => "; a parent of the path is a file",
+        _ => "",
+    }
+}

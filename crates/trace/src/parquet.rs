@@ -1,0 +1,103 @@
+//! Tables as Parquet files and Arrow IPC streams. Both carry unit and meaning of each column as field
+//! metadata (`unit`, `doc`) and of the table as schema metadata (`table`, `doc`).
+//!
+//! The same table gives the same bytes: no time stamp, a fixed `created_by`, and metadata that the
+//! arrow crates keep sorted.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{DataType, Field, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+
+use crate::Error;
+use crate::schema::{Column, Schema, Type};
+use crate::table::{Buffer, Columns};
+
+const CREATED_BY: &str = concat!("gargalo-trace ", env!("CARGO_PKG_VERSION"));
+
+impl Schema {
+    /// The schema as Arrow and Parquet know it.
+    pub fn to_arrow(&self) -> SchemaRef {
+        let fields: Vec<_> = self.columns.iter().map(field).collect();
+        let metadata = [("table", self.name), ("doc", self.doc())];
+        let metadata = metadata.map(|(k, v)| (k.to_owned(), v.to_owned()));
+        Arc::new(arrow_schema::Schema::new_with_metadata(
+            fields,
+            std::collections::HashMap::from(metadata),
+        ))
+    }
+}
+
+fn field(c: &Column) -> Field {
+    let ty = match c.ty {
+        Type::U64 => DataType::UInt64,
+        Type::U32 => DataType::UInt32,
+        Type::F64 => DataType::Float64,
+        Type::Bool => DataType::Boolean,
+        Type::String => DataType::LargeUtf8,
+    };
+    let mut metadata = std::collections::HashMap::from([("doc".to_owned(), c.doc().to_owned())]);
+    if !c.unit.is_empty() {
+        metadata.insert("unit".to_owned(), c.unit.to_owned());
+    }
+    Field::new(c.name, ty, c.nullable).with_metadata(metadata)
+}
+
+impl Columns {
+    /// A copy as an Arrow record batch.
+    ///
+    /// # Errors
+    /// When the columns do not fit the schema, which [`Table`](crate::Table) excludes.
+    pub fn to_batch(&self) -> Result<RecordBatch, Error> {
+        let arrays = self.buffers().iter().map(Buffer::to_array).collect();
+        RecordBatch::try_new(self.schema().to_arrow(), arrays).map_err(|e| self.failed(&e))
+    }
+
+    /// Writes the table as a Parquet file (snappy).
+    ///
+    /// # Errors
+    /// When `out` cannot be written.
+    pub fn write_parquet<W: Write + Send>(&self, out: W) -> Result<W, Error> {
+        let properties = WriterProperties::builder()
+            .set_created_by(CREATED_BY.to_owned())
+            .set_compression(Compression::SNAPPY)
+            .build();
+        let batch = self.to_batch()?;
+        let mut writer = ArrowWriter::try_new(out, batch.schema(), Some(properties))
+            .map_err(|e| self.failed(&e))?;
+        writer.write(&batch).map_err(|e| self.failed(&e))?;
+        writer.into_inner().map_err(|e| self.failed(&e))
+    }
+
+    /// The table as the bytes of a Parquet file.
+    ///
+    /// # Errors
+    /// Like [`Columns::write_parquet`].
+    pub fn to_parquet(&self) -> Result<Vec<u8>, Error> {
+        self.write_parquet(Vec::new())
+    }
+
+    /// The table as an Arrow IPC stream: pyarrow and polars take it without conversion.
+    ///
+    /// # Errors
+    /// When the encoder fails.
+    pub fn to_ipc(&self) -> Result<Vec<u8>, Error> {
+        let batch = self.to_batch()?;
+        let mut writer =
+            StreamWriter::try_new(Vec::new(), &batch.schema()).map_err(|e| self.failed(&e))?;
+        writer.write(&batch).map_err(|e| self.failed(&e))?;
+        writer.into_inner().map_err(|e| self.failed(&e))
+    }
+
+    fn failed(&self, e: &dyn std::error::Error) -> Error {
+        Error::Encode {
+            table: self.schema().name,
+            message: e.to_string(),
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! The columns of every results table, defined once.
+//!
+//! The macro below makes from each definition a row type, the [`Schema`] that files carry and the
+//! reference page prints, and the code that appends a row. Columns are SI, the unit is in the name.
+
+use gargalo_units::{Bytes, Duration, Instant, Rate};
+
+use crate::table::{Buffer, Cell, Kind};
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// Unsigned 64-bit integer.
+    U64,
+    /// Unsigned 32-bit integer.
+    U32,
+    /// 64-bit float.
+    F64,
+    /// True or false.
+    Bool,
+    /// UTF-8 text.
+    String,
+}
+
+impl Type {
+    /// The name in the reference: `u64`, `f64`, `string`, …
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::U64 => "u64",
+            Self::U32 => "u32",
+            Self::F64 => "f64",
+            Self::Bool => "bool",
+            Self::String => "string",
+        }
+    }
+}
+
+/// A column of a results table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Name in files, with the unit as suffix where there is one.
+    pub name: &'static str,
+    /// Type of the values.
+    pub ty: Type,
+    /// Whether values may be missing.
+    pub nullable: bool,
+    /// Unit: "s", "byte", "bit/s", "packet"; "1" for ratios and counts; empty where there is none.
+    pub unit: &'static str,
+    doc: &'static str,
+}
+
+impl Column {
+    /// What the column means, in a sentence or two.
+    pub fn doc(&self) -> &'static str {
+        self.doc.trim()
+    }
+}
+
+/// A results table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schema {
+    /// Name; the file is `<name>.parquet`.
+    pub name: &'static str,
+    /// The columns in order.
+    pub columns: &'static [Column],
+    doc: &'static str,
+}
+
+impl Schema {
+    /// What a row is.
+    pub fn doc(&self) -> &'static str {
+        self.doc.trim()
+    }
+
+    /// The table's section of the reference page, in Markdown.
+    pub fn to_markdown(&self) -> String {
+        let mut page = format!("## `{}`\n\n{}\n\n", self.name, self.doc());
+        page.push_str("| column | type | unit | meaning |\n| --- | --- | --- | --- |\n");
+        for c in self.columns {
+            let missing = if c.nullable { ", may be missing" } else { "" };
+            let (name, ty, unit, doc) = (c.name, c.ty.name(), c.unit, c.doc());
+            page.push_str(&format!("| `{name}` | {ty}{missing} | {unit} | {doc} |\n"));
+        }
+        page
+    }
+}
+
+macro_rules! tables {
+    ($(
+        $(#[doc = $doc:literal])+
+        $kind:ident($name:literal): $row:ident<$text:lifetime> {
+            $( $(#[doc = $column_doc:literal])+ $field:ident: $ty:ty => $column:literal [$unit:literal], )+
+        }
+    )+) => {
+        $(
+            $(#[doc = $doc])+
+            #[derive(Clone, Copy, Debug, Default, PartialEq)]
+            pub struct $row<$text> {
+                $( $(#[doc = $column_doc])+ pub $field: $ty, )+
+            }
+
+            impl<$text> $row<$text> {
+                const COLUMNS: &'static [Column] = &[$( Column {
+                    name: $column,
+                    ty: <$ty as Cell>::TYPE,
+                    nullable: <$ty as Cell>::NULLABLE,
+                    unit: $unit,
+                    doc: concat!($($column_doc),+),
+                } ),+];
+            }
+
+            #[doc = concat!("The table `", $name, "`, for [`Table`](crate::Table).")]
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            pub enum $kind {}
+
+            impl Kind for $kind {
+                type Row<$text> = $row<$text>;
+                const SCHEMA: &'static Schema = &Schema {
+                    name: $name,
+                    doc: concat!($($doc),+),
+                    columns: $row::COLUMNS,
+                };
+                #[inline]
+                fn push(row: &Self::Row<'_>, columns: &mut [Buffer]) {
+                    let mut columns = columns.iter_mut();
+                    $( if let Some(c) = columns.next() { row.$field.push(c); } )+
+                }
+            }
+        )+
+
+        /// All results tables.
+        pub const TABLES: &[&Schema] = &[$( <$kind as Kind>::SCHEMA ),+];
+    };
+}
+
+tables! {
+    /// A flow: what it moved, when, and what that cost.
+    Flows("flows"): FlowRow<'a> {
+        /// Number of the flow in the scenario, from 0.
+        id: u64 => "id" [""],
+        /// Name given in the scenario, or made from its type and number.
+        label: &'a str => "label" [""],
+        /// Host the data comes from.
+        from: &'a str => "from" [""],
+        /// Host the data goes to.
+        to: &'a str => "to" [""],
+        /// Transport protocol: tcp, mptcp, quic, udp.
+        transport: &'a str => "transport" [""],
+        /// Congestion control; empty if the transport has none.
+        congestion: &'a str => "congestion" [""],
+        /// Kind of workload: bulk, request, cbr, …
+        workload: &'a str => "workload" [""],
+        /// When the flow started.
+        start: Instant => "start_s" ["s"],
+        /// When it ended: completed, failed or the end of the run.
+        end: Instant => "end_s" ["s"],
+        /// From the start to the first byte delivered to the receiving application.
+        first_byte: Option<Duration> => "first_byte_s" ["s"],
+        /// From the start to the last byte delivered; missing if the flow did not complete.
+        completion: Option<Duration> => "completion_s" ["s"],
+        /// Data delivered in order to the receiving application, each byte once.
+        delivered: Bytes => "delivered_bytes" ["byte"],
+        /// Delivered data over the flow's active time (start to end).
+        goodput: Rate => "goodput_bps" ["bit/s"],
+        /// Sent data including headers and repetitions over the active time.
+        throughput: Rate => "throughput_bps" ["bit/s"],
+        /// Packets sent in the direction of the data.
+        sent_packets: u64 => "sent_packets" ["packet"],
+        /// Of those, repetitions.
+        retransmitted_packets: u64 => "retransmitted_packets" ["packet"],
+        /// Packets the sender took for lost.
+        lost_packets: u64 => "lost_packets" ["packet"],
+        /// Retransmission timeouts.
+        timeouts: u64 => "timeouts" ["1"],
+        /// Congestion events that turned out to be spurious.
+        spurious_losses: u64 => "spurious_losses" ["1"],
+        /// Congestion Experienced marks received.
+        ce_marks: u64 => "ce_marks" ["packet"],
+        /// Smallest round-trip time measured by the sender.
+        rtt_min: Option<Duration> => "rtt_min_s" ["s"],
+        /// Mean of the round-trip samples.
+        rtt_mean: Option<Duration> => "rtt_mean_s" ["s"],
+        /// Median of the round-trip samples.
+        rtt_p50: Option<Duration> => "rtt_p50_s" ["s"],
+        /// 95th percentile of the round-trip samples.
+        rtt_p95: Option<Duration> => "rtt_p95_s" ["s"],
+        /// 99th percentile of the round-trip samples.
+        rtt_p99: Option<Duration> => "rtt_p99_s" ["s"],
+        /// Largest round-trip sample.
+        rtt_max: Option<Duration> => "rtt_max_s" ["s"],
+        /// Why the flow failed; missing if it did not.
+        failure: Option<&'a str> => "failure" [""],
+    }
+
+    /// A flow at an instant.
+    FlowSamples("flow_samples"): FlowSample<'a> {
+        /// When.
+        time: Instant => "time_s" ["s"],
+        /// Number of the flow.
+        flow: u64 => "flow" [""],
+        /// Congestion window of the sender.
+        congestion_window: Bytes => "congestion_window_bytes" ["byte"],
+        /// Slow-start threshold; missing while infinite.
+        slow_start_threshold: Option<Bytes> => "slow_start_threshold_bytes" ["byte"],
+        /// Sent and neither acknowledged nor taken for lost.
+        bytes_in_flight: Bytes => "bytes_in_flight" ["byte"],
+        /// Smoothed round-trip time; missing before the first measurement.
+        srtt: Option<Duration> => "srtt_s" ["s"],
+        /// Pacing rate; missing if the sender does not pace.
+        pacing_rate: Option<Rate> => "pacing_rate_bps" ["bit/s"],
+        /// Latest delivery-rate sample.
+        delivery_rate: Option<Rate> => "delivery_rate_bps" ["bit/s"],
+        /// Delivered to the receiving application since the start.
+        delivered: Bytes => "delivered_bytes" ["byte"],
+        /// Phase of the congestion control: slow-start, congestion-avoidance, probe-bw, …
+        phase: &'a str => "phase" [""],
+    }
+
+    /// One direction of a link at an instant.
+    LinkSamples("link_samples"): LinkSample<'a> {
+        /// When.
+        time: Instant => "time_s" ["s"],
+        /// Name of the link.
+        link: &'a str => "link" [""],
+        /// "up" or "down".
+        direction: &'a str => "direction" [""],
+        /// Packets waiting.
+        queue_packets: u64 => "queue_packets" ["packet"],
+        /// Bytes waiting.
+        queue: Bytes => "queue_bytes" ["byte"],
+        /// Time a packet that arrived now would wait.
+        queue_delay: Duration => "queue_delay_s" ["s"],
+        /// Sent since the start, with IP headers.
+        sent: Bytes => "sent_bytes" ["byte"],
+        /// Dropped since the start, for whatever reason.
+        dropped_packets: u64 => "dropped_packets" ["packet"],
+        /// Marked Congestion Experienced since the start.
+        marked_packets: u64 => "marked_packets" ["packet"],
+        /// Share of the capacity used since the previous sample; missing where the rate is unlimited.
+        utilization: Option<f64> => "utilization" ["1"],
+    }
+
+    /// Something a protocol did.
+    Events("events"): EventRow<'a> {
+        /// When.
+        time: Instant => "time_s" ["s"],
+        /// Number of the flow; missing for events of the network.
+        flow: Option<u64> => "flow" [""],
+        /// One word: loss, timeout, recovery, path-added, …
+        kind: &'a str => "kind" [""],
+        /// What else there is to say; may be empty.
+        detail: &'a str => "detail" [""],
+    }
+}
+
+impl FlowRow<'_> {
+    /// Fills the round-trip columns.
+    pub fn set_rtt(&mut self, rtt: &crate::Quantiles) {
+        let summary = rtt.summary();
+        self.rtt_min = summary.map(|s| s.min);
+        self.rtt_mean = summary.map(|s| s.mean);
+        self.rtt_p50 = summary.map(|s| s.p50);
+        self.rtt_p95 = summary.map(|s| s.p95);
+        self.rtt_p99 = summary.map(|s| s.p99);
+        self.rtt_max = summary.map(|s| s.max);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_carry_the_unit() {
+        for table in TABLES {
+            assert!(!table.doc().is_empty());
+            for (i, c) in table.columns.iter().enumerate() {
+                assert!(!c.doc().is_empty(), "{}", c.name);
+                assert!(table.columns[..i].iter().all(|d| d.name != c.name));
+                let suffix = match c.unit {
+                    "s" => "_s",
+                    "bit/s" => "_bps",
+                    "byte" if c.name == "bytes_in_flight" => "",
+                    "byte" => "_bytes",
+                    _ => "",
+                };
+                assert!(c.name.ends_with(suffix), "{}", c.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_reference_has_a_line_per_column() {
+        let page = <FlowSamples as Kind>::SCHEMA.to_markdown();
+        let srtt = "| `srtt_s` | f64, may be missing | s | Smoothed round-trip time; missing before the first measurement. |";
+        assert!(page.lines().any(|l| l == srtt), "{page}");
+        // A pipe in a text would break the table.
+        for table in TABLES {
+            let page = table.to_markdown();
+            let rows = page.lines().filter(|l| l.starts_with("| `"));
+            assert_eq!(rows.clone().count(), table.columns.len());
+            assert!(rows.into_iter().all(|l| l.matches('|').count() == 5));
+        }
+    }
+
+    #[test]
+    fn types_and_nullability_come_from_the_row() {
+        let column = |name| {
+            let all = <FlowSamples as Kind>::SCHEMA.columns;
+            *all.iter().find(|c| c.name == name).unwrap()
+        };
+        assert_eq!(column("time_s").ty, Type::F64);
+        assert!(!column("time_s").nullable);
+        assert_eq!(column("slow_start_threshold_bytes").ty, Type::U64);
+        assert!(column("slow_start_threshold_bytes").nullable);
+        assert_eq!(column("phase").ty, Type::String);
+        assert_eq!(
+            column("phase").doc(),
+            "Phase of the congestion control: slow-start, congestion-avoidance, probe-bw, …"
+        );
+    }
+}

@@ -1,0 +1,258 @@
+//! Typed columns that grow by rows.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use arrow_array::builder::{
+    BooleanBuilder, Float64Builder, LargeStringBuilder, UInt32Builder, UInt64Builder,
+};
+use gargalo_units::{Bytes, Duration, Instant, Rate};
+
+use crate::schema::{Events, FlowSamples, Flows, LinkSamples, Schema, Type};
+use crate::{Error, RunDir};
+
+/// The values of one column.
+#[derive(Debug)]
+pub enum Buffer {
+    /// Unsigned 64-bit integers.
+    U64(UInt64Builder),
+    /// Unsigned 32-bit integers.
+    U32(UInt32Builder),
+    /// 64-bit floats.
+    F64(Float64Builder),
+    /// Booleans.
+    Bool(BooleanBuilder),
+    /// Texts, one after the other in one buffer.
+    String(LargeStringBuilder),
+}
+
+impl Buffer {
+    fn new(ty: Type, rows: usize) -> Self {
+        match ty {
+            Type::U64 => Self::U64(UInt64Builder::with_capacity(rows)),
+            Type::U32 => Self::U32(UInt32Builder::with_capacity(rows)),
+            Type::F64 => Self::F64(Float64Builder::with_capacity(rows)),
+            Type::Bool => Self::Bool(BooleanBuilder::with_capacity(rows)),
+            Type::String => Self::String(LargeStringBuilder::with_capacity(rows, rows * 8)),
+        }
+    }
+
+    pub(crate) fn to_array(&self) -> arrow_array::ArrayRef {
+        match self {
+            Self::U64(b) => std::sync::Arc::new(b.finish_cloned()),
+            Self::U32(b) => std::sync::Arc::new(b.finish_cloned()),
+            Self::F64(b) => std::sync::Arc::new(b.finish_cloned()),
+            Self::Bool(b) => std::sync::Arc::new(b.finish_cloned()),
+            Self::String(b) => std::sync::Arc::new(b.finish_cloned()),
+        }
+    }
+
+    fn push_null(&mut self) {
+        match self {
+            Self::U64(b) => b.append_null(),
+            Self::U32(b) => b.append_null(),
+            Self::F64(b) => b.append_null(),
+            Self::Bool(b) => b.append_null(),
+            Self::String(b) => b.append_null(),
+        }
+    }
+}
+
+/// A type that a row field may have; fixes type and unit of the column.
+pub trait Cell {
+    /// Type of the column.
+    const TYPE: Type;
+    /// Whether values may be missing.
+    const NULLABLE: bool = false;
+    /// Appends the value to a buffer of [`Cell::TYPE`].
+    fn push(self, column: &mut Buffer);
+}
+
+macro_rules! cells {
+    ($($ty:ty => $variant:ident, |$x:ident| $value:expr;)+) => { $(
+        impl Cell for $ty {
+            const TYPE: Type = Type::$variant;
+            #[inline]
+            fn push(self, column: &mut Buffer) {
+                // Buffers are made from the schema, whose types are those of the cells.
+                if let Buffer::$variant(b) = column {
+                    let $x = self;
+                    b.append_value($value);
+                }
+            }
+        }
+    )+ };
+}
+
+/// Division, not multiplication by 1e-9: 50 ms is then the float that prints as 0.05.
+#[inline]
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}
+
+cells! {
+    u64 => U64, |x| x;
+    u32 => U32, |x| x;
+    f64 => F64, |x| x;
+    bool => Bool, |x| x;
+    &str => String, |x| x;
+    Instant => F64, |x| seconds(x.as_nanos());
+    Duration => F64, |x| seconds(x.as_nanos());
+    Bytes => U64, |x| x.get();
+    Rate => F64, |x| x.as_bps() as f64;
+}
+
+impl<T: Cell> Cell for Option<T> {
+    const TYPE: Type = T::TYPE;
+    const NULLABLE: bool = true;
+    #[inline]
+    fn push(self, column: &mut Buffer) {
+        match self {
+            Some(x) => x.push(column),
+            None => column.push_null(),
+        }
+    }
+}
+
+/// Which results table: its schema and row type. The kinds are in [`schema`](crate::schema).
+pub trait Kind {
+    /// A row; texts are borrowed.
+    type Row<'a>;
+    /// The columns.
+    const SCHEMA: &'static Schema;
+    /// Appends a row to buffers made from [`Kind::SCHEMA`].
+    fn push(row: &Self::Row<'_>, columns: &mut [Buffer]);
+}
+
+/// The columns of a table, whatever its kind.
+#[derive(Debug)]
+pub struct Columns {
+    schema: &'static Schema,
+    buffers: Vec<Buffer>,
+    rows: usize,
+}
+
+impl Columns {
+    /// Names, types, units.
+    pub const fn schema(&self) -> &'static Schema {
+        self.schema
+    }
+    /// Number of rows.
+    pub const fn len(&self) -> usize {
+        self.rows
+    }
+    /// Whether there is no row.
+    pub const fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+    /// The values of a float column; missing ones are zero.
+    pub fn f64s(&self, column: &str) -> Option<&[f64]> {
+        match self.buffer(column)? {
+            Buffer::F64(b) => Some(b.values_slice()),
+            _ => None,
+        }
+    }
+    /// The values of an integer column; missing ones are zero.
+    pub fn u64s(&self, column: &str) -> Option<&[u64]> {
+        match self.buffer(column)? {
+            Buffer::U64(b) => Some(b.values_slice()),
+            _ => None,
+        }
+    }
+    pub(crate) fn buffers(&self) -> &[Buffer] {
+        &self.buffers
+    }
+    fn buffer(&self, column: &str) -> Option<&Buffer> {
+        let i = self.schema.columns.iter().position(|c| c.name == column)?;
+        self.buffers.get(i)
+    }
+}
+
+/// A table of results of one kind, filled row by row.
+///
+/// A row costs some nanoseconds per column and allocates only when a column doubles. Everything that
+/// can be done with any table is a method of [`Columns`], to which it dereferences.
+pub struct Table<K> {
+    columns: Columns,
+    kind: PhantomData<fn(K)>,
+}
+
+impl<K: Kind> Table<K> {
+    /// An empty table.
+    pub fn new() -> Self {
+        Self::with_capacity(0)
+    }
+    /// An empty table with room for `rows` rows.
+    pub fn with_capacity(rows: usize) -> Self {
+        let of = |c: &crate::schema::Column| Buffer::new(c.ty, rows);
+        Self {
+            columns: Columns {
+                schema: K::SCHEMA,
+                buffers: K::SCHEMA.columns.iter().map(of).collect(),
+                rows: 0,
+            },
+            kind: PhantomData,
+        }
+    }
+    /// Appends a row.
+    #[inline]
+    pub fn push(&mut self, row: &K::Row<'_>) {
+        K::push(row, &mut self.columns.buffers);
+        self.columns.rows += 1;
+    }
+}
+impl<K: Kind> Default for Table<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+impl<K> Deref for Table<K> {
+    type Target = Columns;
+    fn deref(&self) -> &Columns {
+        &self.columns
+    }
+}
+impl<K> fmt::Debug for Table<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Table({}, {} rows)", self.schema.name, self.rows)
+    }
+}
+
+/// The results tables of a run.
+#[derive(Debug, Default)]
+pub struct Tables {
+    /// A row per flow.
+    pub flows: Table<Flows>,
+    /// A row per flow and sampling instant.
+    pub flow_samples: Table<FlowSamples>,
+    /// A row per link direction and sampling instant.
+    pub link_samples: Table<LinkSamples>,
+    /// A row per protocol event.
+    pub events: Table<Events>,
+}
+
+impl Tables {
+    /// All four, in the order of the reference.
+    pub fn all(&self) -> [&Columns; 4] {
+        [
+            &self.flows,
+            &self.flow_samples,
+            &self.link_samples,
+            &self.events,
+        ]
+    }
+
+    /// Writes each as `<name>.parquet`: `flows` always, the others if they have rows.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn write_to(&self, dir: &RunDir) -> Result<(), Error> {
+        for table in self.all() {
+            if !table.is_empty() || table.schema().name == self.flows.schema().name {
+                dir.write_table(table)?;
+            }
+        }
+        Ok(())
+    }
+}
