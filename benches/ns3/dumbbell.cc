@@ -37,8 +37,10 @@ struct Options
     double accessDelayMs = 1.0;
     double rttMs = 200.0;
     uint32_t queuePackets = 2500;
+    uint32_t initialWindow = 10;
     uint32_t mss = 1448;
     uint32_t bufferBytes = 64'000'000;
+    double staggerMs = 0.0;
     double seconds = 10.0;
 };
 
@@ -54,8 +56,10 @@ Parse(int argc, char** argv)
     cmd.AddValue("accessDelayMs", "access link one-way delay", o.accessDelayMs);
     cmd.AddValue("rttMs", "round-trip propagation delay, end to end", o.rttMs);
     cmd.AddValue("queuePackets", "bottleneck droptail limit", o.queuePackets);
+    cmd.AddValue("initialWindow", "initial window in segments", o.initialWindow);
     cmd.AddValue("mss", "payload bytes per full segment", o.mss);
     cmd.AddValue("bufferBytes", "socket send and receive buffer", o.bufferBytes);
+    cmd.AddValue("staggerMs", "time between one flow's start and the next", o.staggerMs);
     cmd.AddValue("seconds", "virtual time", o.seconds);
     cmd.Parse(argc, argv);
     return o;
@@ -93,7 +97,7 @@ main(int argc, char** argv)
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(o.mss));
     Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(o.bufferBytes));
     Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(o.bufferBytes));
-    Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
+    Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(o.initialWindow));
     Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(2));
     Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(true));
 
@@ -141,7 +145,7 @@ main(int argc, char** argv)
                               InetSocketAddress(AddressOf(right.Get(i)), port));
         source.SetAttribute("MaxBytes", UintegerValue(0));
         source.SetAttribute("SendSize", UintegerValue(o.mss));
-        source.Install(left.Get(i)).Start(Seconds(0));
+        source.Install(left.Get(i)).Start(Seconds(i * o.staggerMs / 1e3));
     }
 
     // A full device queue stops the layer above it, which then drops: droptail still, but

@@ -1,1 +1,44 @@
-//! placeholder
+//! The Python module `gargalo._core`: thin glue between the interpreter and the crates.
+#![forbid(unsafe_code)]
+
+mod controller;
+mod records;
+mod run;
+mod tools;
+
+use pyo3::prelude::*;
+
+/// The JSON Schema of scenarios.
+#[pyfunction]
+fn schema() -> String {
+    gargalo_scenario::schema().to_string()
+}
+
+#[pymodule]
+fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add("ScenarioError", m.py().get_type::<run::ScenarioError>())?;
+    m.add("RunError", m.py().get_type::<run::RunError>())?;
+    m.add_class::<run::RunResult>()?;
+    m.add_class::<records::Init>()?;
+    m.add_class::<records::Sent>()?;
+    m.add_class::<records::Acked>()?;
+    m.add_class::<records::RateSample>()?;
+    m.add_class::<records::Lost>()?;
+    m.add_class::<records::Congestion>()?;
+    m.add_class::<records::Spurious>()?;
+    m.add_class::<records::Path>()?;
+    m.add_class::<records::Sibling>()?;
+    m.add_function(wrap_pyfunction!(schema, m)?)?;
+    m.add_function(wrap_pyfunction!(run::run, m)?)?;
+    m.add_function(wrap_pyfunction!(run::resolve, m)?)?;
+    m.add_function(wrap_pyfunction!(tools::trace_generate, m)?)?;
+    m.add_function(wrap_pyfunction!(tools::trace_info, m)?)?;
+    m.add_function(wrap_pyfunction!(tools::trace_from_rates, m)?)?;
+    m.add_function(wrap_pyfunction!(tools::trace_rates, m)?)?;
+    m.add_function(wrap_pyfunction!(tools::congestion, m)?)?;
+    m.add_function(wrap_pyfunction!(tools::queues, m)?)?;
+    m.add_function(wrap_pyfunction!(tools::profiles, m)?)?;
+    m.add_function(wrap_pyfunction!(tools::tables, m)?)?;
+    Ok(())
+}

@@ -1,1 +1,147 @@
-//! placeholder
+//! The scenario model, defined once: TOML in, precise diagnostics or a resolved scenario out.
+//!
+//! [`model`] is the scenario as written; its JSON Schema ([`schema`]) and reference page
+//! ([`reference`]) are derived from it, and every text is checked against that schema, so that slips
+//! are told several at once, each with file, line and likely fix. [`Scenario`] is the scenario as
+//! resolved: one graph of nodes and links, one list of flows, every default filled in.
+//!
+//! ```
+//! use gargalo_scenario::{Origin, parse};
+//!
+//! let text = r#"
+//! duration = "10s"
+//! [topology.simple]
+//! link = { rate = "10Mbit/s", delay = "50ms", queue = { droptail = "1BDP" } }
+//! [[flows]]
+//! from = "client"
+//! to = "server"
+//! transport.tcp = { congestion = "bbr" }
+//! "#;
+//! let scenario = parse(text, &Origin::default(), &[])?;
+//! assert_eq!(scenario.nodes.len(), 2);
+//!
+//! let slip = text.replace("\"50ms\"", "50");
+//! let errors = parse(&slip, &Origin::default(), &[]).unwrap_err();
+//! let first = errors.iter().next().unwrap();
+//! assert_eq!(first.line, 4);
+//! assert!(first.help.as_ref().unwrap().contains("\"50ms\""));
+//! # Ok::<(), gargalo_scenario::Diagnostics>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod build;
+mod canonical;
+mod check;
+mod diagnostic;
+pub mod model;
+pub mod quantity;
+mod reference;
+mod resolve;
+pub mod resolved;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod summary;
+mod tree;
+
+pub use diagnostic::{Diagnostic, Diagnostics, Origin};
+pub use reference::reference;
+pub use resolved::Scenario;
+pub use schema::schema;
+
+use check::Checker;
+use tree::{Node, Value};
+
+/// Parses, checks and resolves a scenario.
+///
+/// `overrides` are pairs of a dotted key and a value, like `("flows.0.start", "5s")`; the value is
+/// TOML if it parses as such and text otherwise, `*` in a key stands for every item of a list.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn parse(
+    text: &str,
+    origin: &Origin,
+    overrides: &[(String, String)],
+) -> Result<Scenario, Diagnostics> {
+    parse_with(text, origin, overrides, &[])
+}
+
+/// Like [`parse`], with names of congestion controls that the registry does not know but the caller
+/// does. Their parameters are not checked.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn parse_with(
+    text: &str,
+    origin: &Origin,
+    overrides: &[(String, String)],
+    congestion: &[String],
+) -> Result<Scenario, Diagnostics> {
+    let mut errors = Diagnostics::new(origin, text, overrides);
+    match Node::from_toml(text, &mut errors) {
+        Some(tree) => finish(tree, origin, overrides, congestion, errors),
+        None => Err(errors),
+    }
+}
+
+/// Like [`parse_with`], from JSON of the same structure (as the schema describes it).
+///
+/// # Errors
+/// Everything that is wrong with it; the diagnostics have no lines.
+pub fn parse_json(
+    json: &serde_json::Value,
+    origin: &Origin,
+    overrides: &[(String, String)],
+    congestion: &[String],
+) -> Result<Scenario, Diagnostics> {
+    let errors = Diagnostics::new(origin, "", overrides);
+    let empty = || Node {
+        value: Value::Table(Vec::new()),
+        place: diagnostic::Place::Nowhere,
+    };
+    let tree = Node::from_json(json).unwrap_or_else(empty);
+    finish(tree, origin, overrides, congestion, errors)
+}
+
+fn finish(
+    mut tree: Node,
+    origin: &Origin,
+    overrides: &[(String, String)],
+    congestion: &[String],
+    mut errors: Diagnostics,
+) -> Result<Scenario, Diagnostics> {
+    for (i, (key, value)) in overrides.iter().enumerate() {
+        let value = Node::from_override(value, i);
+        let path: Vec<&str> = key.trim().split('.').collect();
+        if let Err(why) = tree.set(&path, &value) {
+            let help = "a key is a path like flows.0.transport.tcp.congestion".to_owned();
+            let place = diagnostic::Place::Override(i);
+            errors.add(place, "no such place", format!("cannot set \"{key}\": {why}"), Some(help));
+        }
+    }
+    Checker::new(schema::internal(), congestion, &mut errors).check(&tree);
+    if !errors.is_empty() {
+        errors.sort();
+        return Err(errors);
+    }
+    let raw: model::Scenario = match serde_json::from_value(tree.to_json()) {
+        Ok(raw) => raw,
+        Err(e) => {
+            errors.add(tree.place.clone(), "", format!("the scenario is not valid: {e}"), None);
+            return Err(errors);
+        }
+    };
+    let mut context = resolve::Context {
+        tree: &tree,
+        errors: &mut errors,
+        origin,
+        traces: Default::default(),
+    };
+    let scenario = resolve::resolve(&raw, &mut context);
+    if errors.is_empty() {
+        return Ok(scenario);
+    }
+    errors.sort();
+    Err(errors)
+}

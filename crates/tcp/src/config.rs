@@ -38,7 +38,9 @@ pub struct Config {
     pub syn_ack_retries: u32,
     /// First retransmission timeout, of the SYN and before an RTT is known (RFC 6298 §2.1: 1 s).
     pub syn_timeout: Duration,
-    /// Length of TIME-WAIT.
+    /// Length of TIME-WAIT, 2 MSL (RFC 9293 §3.6.1). It must outlast the peer's repeated FINs, or they
+    /// are answered by resets; 60 s as in Linux. A world that knows the peer to be closed may drop an
+    /// endpoint earlier.
     pub time_wait: Duration,
     /// Keep-alive probes (RFC 9293 §3.8.4); `None`: never.
     pub keep_alive: Option<KeepAlive>,
@@ -52,6 +54,9 @@ pub struct Config {
     pub tail_loss_probe: bool,
     /// Detect spurious timeouts (RFC 5682).
     pub frto: bool,
+    /// Detect spurious retransmissions by timestamps (Eifel, RFC 3522) and by reports of duplicates
+    /// (RFC 3708), and take their effect back.
+    pub undo: bool,
     /// Send new data on the first duplicate acknowledgements (RFC 3042).
     pub limited_transmit: bool,
     /// Least retransmission timeout.
@@ -164,13 +169,14 @@ impl Config {
             syn_retries: 6,
             syn_ack_retries: 5,
             syn_timeout: Duration::from_secs(1),
-            time_wait: Duration::from_secs(1),
+            time_wait: Duration::from_secs(60),
             keep_alive: None,
             pacing: Pacing::Controller,
             recovery: Recovery::RackTlp,
             prr: true,
             tail_loss_probe: true,
             frto: true,
+            undo: true,
             limited_transmit: true,
             min_rto: Duration::from_millis(200),
             min_rto_above_srtt: true,
@@ -183,13 +189,15 @@ impl Config {
     }
 
     /// The defaults of ns-3.27, under which many comparisons were published: segments of 536 bytes,
-    /// an initial window of one, 128 KiB buffers, delayed acknowledgements of 200 ms, NewReno
-    /// recovery without SACK, no pacing.
+    /// an initial window of one, 128 KiB buffers, delayed acknowledgements of 200 ms, SACK with RFC
+    /// 6675 recovery (its attribute `Sack` came with that release), no pacing.
+    ///
+    /// Its NewReno grows by one segment per acknowledgement in slow start, however much
+    /// that covers: to compare, set the parameter `abc_limit` of `reno` to 1.
     pub fn ns3_3_27() -> Self {
         Self {
             mss: 536,
             initial_window: 1,
-            sack: false,
             dsack: false,
             receive_buffer: Bytes::new(131_072),
             send_buffer: Bytes::new(131_072),
@@ -197,10 +205,11 @@ impl Config {
             quick_acks: 0,
             syn_timeout: Duration::from_secs(3),
             pacing: Pacing::Off,
-            recovery: Recovery::NewReno,
+            recovery: Recovery::Sack,
             prr: false,
             tail_loss_probe: false,
             frto: false,
+            undo: false,
             min_rto: Duration::from_secs(1),
             min_rto_above_srtt: false,
             max_rto: Duration::from_secs(60),
@@ -225,6 +234,7 @@ impl Config {
             prr: false,
             tail_loss_probe: false,
             frto: false,
+            undo: false,
             min_rto: Duration::from_secs(1),
             min_rto_above_srtt: false,
             max_rto: Duration::from_secs(60),
@@ -256,7 +266,7 @@ pub const PROFILES: &[Profile] = &[
     },
     Profile {
         name: "ns3-3.27",
-        summary: "defaults of ns-3.27: MSS 536, initial window 1, 128 KiB buffers, NewReno",
+        summary: "defaults of ns-3.27: MSS 536, initial window 1, 128 KiB buffers, RFC 6675",
         source: "ns-3.27 attribute defaults",
         config: Config::ns3_3_27,
     },

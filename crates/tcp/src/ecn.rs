@@ -29,8 +29,8 @@ impl EcnReceiver {
         }
     }
 
-    /// A segment with data arrived. `true`: what waits to be acknowledged must be so now, with the
-    /// former ECE, since the mark has changed (RFC 8257 §3.2).
+    /// A segment with data arrived. If a mirror's mark has changed, what waits to be acknowledged
+    /// must be so now, with the former ECE (RFC 8257 §3.2).
     #[inline]
     pub(crate) fn on_data(&mut self, ecn: Ecn, cwr: bool) -> Changed {
         let marked = ecn == Ecn::Ce;

@@ -3,7 +3,8 @@ use bytes::Bytes;
 /// What an application learns from its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// The handshake is complete.
+    /// The connection is open: the handshake is complete or, at a server, a Fast Open cookie was
+    /// accepted.
     Connected,
     /// New data is ready for [`Endpoint::read`](crate::Endpoint::read).
     Readable,

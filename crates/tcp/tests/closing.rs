@@ -206,6 +206,22 @@ fn what_was_received_can_be_read_after_a_reset() {
 }
 
 #[test]
+fn a_reset_after_both_closed_is_no_error_unless_data_is_missing() {
+    use gargalo_wire::tcp::Flags;
+    for (written, error) in [(0, None), (10, Some(Error::Reset))] {
+        let mut lone = Lone::new(config());
+        lone.give(lone.segment(Flags::ACK | Flags::FIN, 0, 0));
+        lone.end.write_synthetic(written);
+        lone.end.close(lone.now);
+        lone.sent();
+        assert_eq!(lone.end.state(), State::LastAck);
+        lone.give(lone.segment(Flags::RST, 1, 0));
+        assert_eq!(lone.end.state(), State::Closed);
+        assert_eq!(lone.end.error(), error);
+    }
+}
+
+#[test]
 fn closing_before_anything_happened_is_silent() {
     use gargalo_tcp::Endpoint;
     let mut end = Endpoint::connect(config(), fixed(), init(0), at(0));

@@ -164,8 +164,11 @@ impl Endpoint {
         match self.state {
             State::SynReceived if !self.is_active && self.sender.is_none() => self.listen_again(),
             State::SynReceived if self.is_active => self.end(Some(Error::Refused)),
-            // RFC 9293 §3.10.7.4, second: all is acknowledged or nobody waits for it.
-            State::TimeWait => self.end(None),
+            // RFC 9293 §3.10.7.4, second: both have closed, and a peer that has forgotten us already
+            // answers the repeated FIN so. It is an error only if data was still to arrive.
+            State::Closing | State::LastAck | State::TimeWait if self.buffer.len() == 0 => {
+                self.end(None);
+            }
             _ => self.end(Some(Error::Reset)),
         }
     }

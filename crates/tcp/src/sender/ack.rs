@@ -4,7 +4,10 @@ use gargalo_cc::{Acked, Cause, Lost};
 use gargalo_units::{Bytes, Duration, Instant};
 
 use super::scoreboard::{DUP_THRESH, Sent};
-use super::{AckFacts, AckOutcome, Frto, Notice, Phase, Recovery, Sender};
+use super::{AckFacts, AckOutcome, Flight, Frto, Notice, Phase, Recovery, Sender};
+
+/// Round trips from which a timestamp tick of 1 ms is fine enough to measure them.
+const COARSE: Duration = Duration::from_millis(10);
 
 /// What one acknowledgement delivered.
 #[derive(Default)]
@@ -13,6 +16,8 @@ struct Delivery {
     newest_sent: Option<Instant>,
     /// Of the newest segment that was sent only once.
     rtt: Option<Duration>,
+    /// When the cumulatively acknowledged segments that were sent again were so for the last time.
+    resent_at: Option<Instant>,
     /// A segment sent once, before the timeout, was delivered.
     original: bool,
 }
@@ -21,11 +26,18 @@ impl Sender {
     /// An acknowledgement arrived.
     pub(crate) fn on_ack(&mut self, facts: &AckFacts<'_>) -> AckOutcome {
         let now = facts.now;
-        let flight_before = self.pipe();
+        let flight = self.flight();
+        let flight_before = flight.pipe;
+        let duplicates_before = self.duplicates;
         let lost_before = self.counts.lost_packets;
-        let advanced = facts.ack > self.una;
+        let before = self.una;
+        let advanced = facts.ack > before;
         let outstanding = !self.board.is_empty();
         self.unanswered = 0;
+        if facts.window == 0 {
+            // RFC 9293 §3.8.6.1: a peer that answers with a closed window is alive.
+            self.counts_since_timeout = 0;
+        }
         let delivery = self.deliver(facts);
         self.una = facts.ack.max(self.una);
         self.on_window(facts.window);
@@ -36,8 +48,12 @@ impl Sender {
         if let Some(rtt) = delivery.rtt {
             self.rtt.on_sample(rtt);
         } else if advanced {
-            if let Some(rtt) = facts.echo_rtt.filter(|_| self.rtt.srtt().is_none()) {
-                self.rtt.on_sample(rtt.max(Duration::from_millis(1)));
+            // Echoed timestamps are as good as the clock behind them (RFC 7323 §4): they count when
+            // there is nothing better or a tick matters little.
+            let needed = self.rtt.srtt().is_none();
+            if let Some(rtt) = facts.echo_rtt.filter(|r| needed || *r >= COARSE) {
+                let rtt = rtt.max(Duration::from_millis(1));
+                self.rtt.on_sample(rtt);
                 outcome.rtt = Some(rtt);
             }
             self.rtt.reset_backoff();
@@ -49,7 +65,7 @@ impl Sender {
         let mut unneeded = false;
         if let Some((left, right)) = facts.dsack {
             self.rack.on_dsack(self.una, self.nxt);
-            unneeded = self.undo.on_dsack();
+            unneeded = self.undo.on_dsack(right);
             if self
                 .tlp
                 .is_some_and(|p| p.retransmission && left < p.end && right >= p.end)
@@ -57,34 +73,38 @@ impl Sender {
                 self.tlp = None; // the probe was a duplicate: nothing was lost (RFC 8985 §7.4)
             }
         }
-        self.count_duplicates(facts, advanced, outstanding);
+        let acked = facts.ack.saturating_sub(before);
+        self.count_duplicates(facts, acked, outstanding);
         let spurious = self.phase != Phase::Open
             && self.phase != Phase::Reducing
-            && (unneeded
-                || (advanced && self.undo.is_eifel(facts.tsecr))
+            && (self.settings.undo
+                && (unneeded || self.undo.is_eifel(facts.tsecr, delivery.resent_at))
                 || self.frto_says_spurious(&delivery));
         if spurious {
             self.undo(now);
         }
-        self.end_episode(now, facts.ece);
+        self.end_episode(now);
         if !spurious {
-            self.detect(now, flight_before, advanced);
+            self.detect(now, flight, advanced);
         }
-        self.on_probe_acked(now, facts, flight_before);
-        if facts.ece && self.phase == Phase::Open && outstanding {
+        self.on_probe_acked(facts, flight, advanced);
+        // An echo is of marks that were answered until CWR has arrived (RFC 3168 §6.1.2).
+        let answered = self.cwr || self.una < self.cwr_end;
+        if facts.ece && self.phase == Phase::Open && outstanding && !answered {
             self.phase = Phase::Reducing;
-            self.congestion(now, Cause::Ecn, flight_before, 0);
-            self.cwr = true;
+            self.congestion(now, Cause::Ecn, flight, 0);
         }
         self.step_frto(advanced, &delivery);
         self.report(facts, &delivery, flight_before);
         if let Some(prr) = &mut self.prr {
-            let (delivered, pipe) = (
-                delivery.bytes,
-                self.board.pipe().saturating_sub(self.duplicates),
-            );
+            // RFC 9937 §6: without SACK a duplicate acknowledgement stands for a segment, which must
+            // not count again when it is acknowledged.
+            let delivered = (delivery.bytes + self.duplicates).saturating_sub(duplicates_before);
+            let pipe = self.board.pipe().saturating_sub(self.duplicates);
             let safe = advanced && self.counts.lost_packets == lost_before;
-            self.prr_window = prr.on_ack(delivered, pipe, u64::from(self.mss), safe);
+            if delivered > 0 {
+                self.prr_window = prr.on_ack(delivered, pipe, u64::from(self.mss), safe);
+            }
         }
         self.rearm(now, advanced, delivery.bytes > 0);
         outcome
@@ -97,35 +117,57 @@ impl Sender {
         let min_rtt = self.rtt.min();
         let (sampler, rack, board) = (&mut self.sampler, &mut self.rack, &mut self.board);
         let recovery_point = self.recovery_point;
-        let mut note = |s: &Sent| {
+        let mut note = |d: &mut Delivery, s: &Sent| {
             let bytes = u64::from(s.len);
             d.bytes += bytes;
             sampler.on_delivered(now, &s.state, Bytes::new(bytes), s.retransmitted);
             rack.on_delivered(now, s, min_rtt);
-            if !s.retransmitted {
-                d.rtt = Some(now - s.state.sent_at);
+            let rtt = now - s.state.sent_at;
+            if s.retransmitted {
+                d.resent_at = d.resent_at.max(Some(s.state.sent_at));
+            } else {
+                d.rtt = Some(d.rtt.map_or(rtt, |r| r.min(rtt)));
                 d.original |= s.end() <= recovery_point;
             }
             d.newest_sent = d.newest_sent.max(Some(s.state.sent_at));
         };
         if facts.ack > self.una {
-            board.acknowledge(facts.ack, &mut note);
-        }
-        if self.settings.recovery != Recovery::NewReno {
-            for (left, right) in facts.sacks {
-                board.sack(*left, *right, &mut note);
+            board.acknowledge(facts.ack, |s| note(&mut d, s));
+            if d.resent_at.is_some() {
+                // What follows a filled hole may have arrived long ago (Karn; RFC 6298 §3).
+                d.rtt = None;
             }
         }
+        let resent_at = d.resent_at;
+        if self.settings.recovery != Recovery::NewReno {
+            // From the lowest block on: the option lists the latest first, which is no reordering.
+            let mut done = facts.ack;
+            while let Some((left, right)) = facts
+                .sacks
+                .iter()
+                .filter(|b| b.1 > done)
+                .min_by_key(|b| b.0)
+            {
+                board.sack(*left, *right, |s| note(&mut d, s));
+                done = *right;
+            }
+        }
+        d.resent_at = resent_at;
         d
     }
 
     /// Duplicate acknowledgements without SACK stand for segments that left the network.
-    fn count_duplicates(&mut self, facts: &AckFacts<'_>, advanced: bool, outstanding: bool) {
+    fn count_duplicates(&mut self, facts: &AckFacts<'_>, acked: u64, outstanding: bool) {
         if self.settings.recovery != Recovery::NewReno {
             return;
         }
-        if advanced {
-            // A partial acknowledgement deflates by what it covers (RFC 6582 §3.2 step 3).
+        if acked > 0 && self.phase == Phase::Recovery {
+            // A partial acknowledgement deflates by what it covers but for one segment, the hole
+            // itself (RFC 6582 §3.2 step 3).
+            let known = acked.saturating_sub(u64::from(self.mss));
+            let most = self.board.pipe().saturating_sub(u64::from(self.mss));
+            self.duplicates = self.duplicates.saturating_sub(known).min(most);
+        } else if acked > 0 {
             self.duplicates = 0;
         } else if facts.pure && outstanding && facts.ack == self.una {
             self.duplicate_acks += 1;
@@ -135,8 +177,16 @@ impl Sender {
     }
 
     fn frto_says_spurious(&self, delivery: &Delivery) -> bool {
-        // Something sent once, before the timeout, arrives now although all was believed lost.
-        self.frto != Frto::Off && self.phase == Phase::Loss && delivery.original
+        if self.phase != Phase::Loss {
+            return false;
+        }
+        if self.settings.recovery == Recovery::NewReno {
+            // RFC 5682 §2.1 step 3: the second acknowledgement advances too, though nothing else
+            // was sent again.
+            return matches!(self.frto, Frto::SendNew | Frto::Second) && delivery.original;
+        }
+        // §3.1: something sent once, before the timeout, arrives although all was believed lost.
+        self.frto != Frto::Off && delivery.original
     }
 
     fn step_frto(&mut self, advanced: bool, delivery: &Delivery) {
@@ -148,16 +198,15 @@ impl Sender {
         };
     }
 
-    fn end_episode(&mut self, now: Instant, ece: bool) {
+    fn end_episode(&mut self, now: Instant) {
         let over = match self.phase {
             Phase::Open => false,
-            // CWR travels with the first segment above the point: until something above it is
-            // acknowledged, an echo is of the mark that was answered (RFC 3168 §6.1.2).
+            // Until something above the point arrives, no segment with CWR has.
             Phase::Reducing => {
                 self.una > self.recovery_point
-                    || (self.una == self.recovery_point && self.board.is_empty() && !ece)
+                    || (self.una == self.recovery_point && self.board.is_empty())
             }
-            _ => self.una >= self.recovery_point,
+            Phase::Recovery | Phase::Loss => self.una >= self.recovery_point,
         };
         if over {
             self.recovered(now);
@@ -165,7 +214,7 @@ impl Sender {
     }
 
     /// Marks losses and begins recovery if there are any.
-    pub(super) fn detect(&mut self, now: Instant, flight_before: u64, advanced: bool) {
+    pub(super) fn detect(&mut self, now: Instant, flight: Flight, advanced: bool) {
         let before = self.counts.lost_packets;
         let lost_bytes = self.mark(now, advanced);
         if self.counts.lost_packets == before {
@@ -176,11 +225,12 @@ impl Sender {
         if matches!(self.phase, Phase::Open | Phase::Reducing) {
             let reduced = self.phase == Phase::Reducing;
             self.phase = Phase::Recovery;
-            self.undo.begin();
+            self.resend_due = true;
+            self.undo.begin(self.una);
             if reduced {
                 self.recovery_point = self.nxt; // the window has been reduced already
             } else {
-                self.congestion(now, Cause::Loss, flight_before, lost_bytes);
+                self.congestion(now, Cause::Loss, flight, lost_bytes);
             }
         }
     }
@@ -193,11 +243,11 @@ impl Sender {
                 let partial = self.phase == Phase::Recovery && advanced;
                 if (first && self.phase != Phase::Recovery) || partial {
                     marked.extend(self.board.mark_first_lost());
+                    self.resend_due = true;
                 }
             }
             Recovery::Sack => self.board.detect_by_count(|s| marked.push(*s)),
             Recovery::RackTlp => {
-                self.board.detect_by_count(|s| marked.push(*s));
                 let window = self.rack.window(
                     matches!(self.phase, Phase::Recovery | Phase::Loss),
                     self.board.sacked(),
@@ -234,22 +284,26 @@ impl Sender {
     }
 
     /// The end of a tail loss probe's episode (RFC 8985 §7.4).
-    fn on_probe_acked(&mut self, now: Instant, facts: &AckFacts<'_>, flight_before: u64) {
+    fn on_probe_acked(&mut self, facts: &AckFacts<'_>, flight: Flight, advanced: bool) {
         let Some(probe) = self.tlp else { return };
+        let duplicate = !advanced && facts.pure && facts.sacks.is_empty();
         if facts.ack < probe.end {
             return;
         }
-        self.tlp = None;
-        // The original and the probe would both have been acknowledged, the second one as a
-        // duplicate: without it, the probe repaired a loss.
-        if probe.retransmission && self.phase == Phase::Open && facts.dsack.is_none() {
-            self.tlp_repaired(now, flight_before);
+        if !probe.retransmission {
+            self.tlp = None;
+        } else if facts.ack > probe.end {
+            // Neither a duplicate report nor a duplicate acknowledgement came before later data was
+            // acknowledged: the probe repaired a loss (RFC 8985 §7.4.2).
+            self.tlp = None;
+            if self.phase == Phase::Open {
+                self.phase = Phase::Reducing;
+                self.congestion(facts.now, Cause::Loss, flight, 0);
+            }
+        } else if duplicate {
+            // Original and probe have both arrived.
+            self.tlp = None;
         }
-    }
-
-    fn tlp_repaired(&mut self, now: Instant, flight_before: u64) {
-        self.congestion(now, Cause::Loss, flight_before, 0);
-        self.phase = Phase::Reducing;
     }
 
     /// Tells the controller.

@@ -118,8 +118,13 @@ pub(crate) struct Sender {
     /// Without SACK: bytes that duplicate acknowledgements say have left the network.
     duplicates: u64,
     duplicate_acks: u32,
-    /// Echo of ECN to be answered with CWR on the next new segment.
+    /// The next new segment carries CWR: the window was reduced (RFC 3168 §6.1.2).
     cwr: bool,
+    /// End of the latest segment that carried it: echoes before its arrival are answered already.
+    cwr_end: u64,
+    /// The first lost segment leaves whatever the window says (RFC 5681 §3.2 step 2, RFC 6675 §5
+    /// step 4.3).
+    resend_due: bool,
     /// F-RTO: the timeout may have been spurious; prefer new data once (RFC 5682 §3).
     frto: Frto,
     round_end: u64,
@@ -141,6 +146,15 @@ pub(crate) struct Sender {
     notices: VecDeque<Notice>,
     siblings: Vec<Sibling>,
     index: usize,
+}
+
+/// How much was on its way when something was detected.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    /// Sent and not cumulatively acknowledged (RFC 5681's FlightSize).
+    size: u64,
+    /// Of that, neither selectively acknowledged nor lost (RFC 6675's pipe).
+    pipe: u64,
 }
 
 /// A tail loss probe in flight (RFC 8985 §7.1).
@@ -186,6 +200,7 @@ struct Settings {
     prr: bool,
     probe: bool,
     frto: bool,
+    undo: bool,
     limited_transmit: bool,
     nagle: bool,
     restart_after_idle: bool,
@@ -238,6 +253,8 @@ impl Sender {
             duplicates: 0,
             duplicate_acks: 0,
             cwr: false,
+            cwr_end: 0,
+            resend_due: false,
             frto: Frto::Off,
             round_end: 0,
             last_sent: now,
@@ -259,8 +276,11 @@ impl Sender {
                 },
                 pacing: config.pacing,
                 prr: config.prr,
-                probe: config.tail_loss_probe && config.sack,
+                probe: config.tail_loss_probe
+                    && config.sack
+                    && config.recovery == Recovery::RackTlp,
                 frto: config.frto,
+                undo: config.undo,
                 limited_transmit: config.limited_transmit,
                 nagle: config.nagle,
                 restart_after_idle: config.slow_start_after_idle,
@@ -397,6 +417,14 @@ impl Sender {
 
     // ---- shared by the parts ----
 
+    #[inline]
+    fn flight(&self) -> Flight {
+        Flight {
+            size: self.nxt.saturating_sub(self.una),
+            pipe: self.pipe(),
+        }
+    }
+
     /// Bytes believed to be in the network.
     #[inline]
     fn pipe(&self) -> u64 {
@@ -458,23 +486,24 @@ impl Sender {
     }
 
     /// A congestion event: reduces and, if the controller lets us, starts PRR.
-    fn congestion(&mut self, now: Instant, cause: Cause, flight: u64, lost: u64) {
+    fn congestion(&mut self, now: Instant, cause: Cause, flight: Flight, lost: u64) {
         let event = Congestion {
             now,
             cause,
             lost: Bytes::new(lost),
-            in_flight: Bytes::new(flight),
+            in_flight: Bytes::new(flight.size),
         };
         let (controller, path) = self.parts();
         controller.on_congestion(&event, &path);
         let target = self.controller.cwnd().get();
         self.recovery_point = self.nxt;
+        self.cwr = true;
         self.prr = None;
         if self.settings.prr
             && !matches!(cause, Cause::Timeout { .. })
             && !self.controller.governs_recovery()
         {
-            self.prr = Some(Prr::new(target, flight));
+            self.prr = Some(Prr::new(target, flight.pipe));
             self.prr_window = self.pipe();
         }
         self.notice(Notice::Congestion {
@@ -485,13 +514,16 @@ impl Sender {
 
     /// The episode is over.
     fn recovered(&mut self, now: Instant) {
+        if matches!(self.phase, Phase::Recovery | Phase::Loss) {
+            self.rack.on_recovered();
+        }
         self.phase = Phase::Open;
         self.prr = None;
         self.frto = Frto::Off;
+        self.resend_due = false;
         self.duplicates = 0;
         self.duplicate_acks = 0;
         self.undo.end();
-        self.rack.on_recovered();
         let (controller, path) = self.parts();
         controller.on_recovered(now, &path);
         self.notice(Notice::Recovered);
@@ -510,6 +542,7 @@ impl Sender {
         self.phase = Phase::Open;
         self.prr = None;
         self.frto = Frto::Off;
+        self.resend_due = false;
         self.duplicates = 0;
         self.undo.end();
         self.notice(Notice::Undone);
@@ -525,3 +558,6 @@ impl Timers {
         pacing: Instant::MAX,
     };
 }
+
+#[cfg(test)]
+mod tests;

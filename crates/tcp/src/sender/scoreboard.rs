@@ -333,6 +333,19 @@ impl Scoreboard {
         self.lost = 0;
         self.to_send.clear();
         self.time_cursor = self.base;
+        self.list_repeated();
+    }
+
+    /// Rebuilds the queue of retransmissions in flight.
+    fn list_repeated(&mut self) {
+        self.repeated.clear();
+        for (i, e) in self.entries.iter().enumerate() {
+            if e.retransmitted && e.in_pipe() {
+                self.repeated
+                    .push_back((self.base + i as u64, e.state.sent_at));
+            }
+        }
+        self.repeated.make_contiguous().sort_by_key(|r| r.1);
     }
 
     /// The lowest lost segment.
@@ -402,7 +415,6 @@ impl Scoreboard {
         }
         // Indices have moved: rebuild what refers to them.
         self.to_send.clear();
-        self.repeated.clear();
         (self.count_cursor, self.time_cursor) = (self.base, self.base);
         (self.sacked, self.lost) = (0, 0);
         for (i, e) in self.entries.iter().enumerate() {
@@ -410,12 +422,12 @@ impl Scoreboard {
             if e.lost {
                 self.lost += 1;
                 self.to_send.push(Reverse(self.base + i as u64));
-            } else if e.retransmitted && !e.sacked {
-                self.repeated
-                    .push_back((self.base + i as u64, e.state.sent_at));
             }
         }
         self.sacked_above = self.sacked;
-        self.repeated.make_contiguous().sort_by_key(|r| r.1);
+        self.list_repeated();
     }
 }
+
+#[cfg(test)]
+mod tests;

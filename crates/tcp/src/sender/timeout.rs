@@ -59,7 +59,10 @@ impl Sender {
             self.timers.persist = Instant::MAX;
             self.window_probes = 0;
         } else if self.timers.persist == Instant::MAX {
-            let backed_off = self.rtt.rto().saturating_mul(1 << self.window_probes.min(16));
+            let backed_off = self
+                .rtt
+                .rto()
+                .saturating_mul(1 << self.window_probes.min(16));
             self.timers.persist = now + backed_off.min(self.settings.max_rto);
         }
     }
@@ -71,16 +74,18 @@ impl Sender {
         }
         if self.timers.reorder <= now {
             self.timers.reorder = Instant::MAX;
-            let flight = self.pipe();
+            let flight = self.flight();
             self.detect(now, flight, false);
         }
-        if self.timers.rto <= now {
+        if self.timers.probe <= now && self.phase == Phase::Open && !self.board.is_empty() {
+            // A probe goes before a timeout that is due as well (RFC 8985 §7.2).
+            self.probe_due = true;
+            self.timers.rto = now + self.rtt.rto();
+        } else if self.timers.rto <= now {
             self.on_rto(now);
-        } else if self.timers.probe <= now {
+        }
+        if self.timers.probe <= now {
             self.timers.probe = Instant::MAX;
-            if self.phase == Phase::Open && !self.board.is_empty() {
-                self.probe_due = true;
-            }
         }
         if self.timers.persist <= now {
             self.timers.persist = Instant::MAX;
@@ -107,7 +112,7 @@ impl Sender {
             self.given_up = true;
             return;
         }
-        let flight = self.pipe();
+        let flight = self.flight();
         let mut marked = Vec::new();
         self.board.mark_all_lost(|s| marked.push(*s));
         self.duplicates = 0;
@@ -117,10 +122,11 @@ impl Sender {
         let lost = self.tell_lost(now, &marked);
         let first = self.counts_since_timeout == 1;
         if first {
-            self.undo.begin();
+            self.undo.begin(self.una);
         }
         let may_be_spurious = self.settings.frto && (first || self.phase != Phase::Loss);
         self.phase = Phase::Loss;
+        self.resend_due = true;
         self.frto = if may_be_spurious {
             Frto::First
         } else {

@@ -22,6 +22,11 @@ impl Sender {
                 return Some(order);
             }
         }
+        if std::mem::take(&mut self.resend_due)
+            && let Some(order) = self.retransmit(now)
+        {
+            return Some(order);
+        }
         let pipe = self.pipe();
         let window = self.window();
         let has_lost = self.board.has_lost();
@@ -72,7 +77,7 @@ impl Sender {
     #[inline]
     fn note_limit(&mut self, limited: bool, pipe: u64) {
         let l = &mut self.limited;
-        if self.una >= l.until || limited || pipe > l.most_in_flight {
+        if self.una >= l.until || limited || (!l.now && pipe > l.most_in_flight) {
             l.until = self.nxt;
             l.now = limited;
             l.most_in_flight = pipe;
@@ -120,6 +125,9 @@ impl Sender {
         self.arm_after_send(now, true);
         let psh = self.nxt >= self.end;
         let cwr = std::mem::take(&mut self.cwr);
+        if cwr {
+            self.cwr_end = self.nxt;
+        }
         Some(SendOrder {
             offset,
             len,
@@ -142,6 +150,10 @@ impl Sender {
         self.undo.on_resent(now);
         self.counts.retransmitted_packets += 1;
         self.arm_after_send(now, false);
+        if sent.start == self.una {
+            // The timer is for this transmission, not for the one that was lost.
+            self.timers.rto = now + self.rtt.rto();
+        }
         SendOrder {
             offset: sent.start,
             len: sent.len - u32::from(sent.fin),

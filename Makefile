@@ -1,0 +1,115 @@
+# Gargalo: `make setup` prepares everything and runs nothing; every other target depends on it.
+# Needs Rust >= 1.93, a C linker and any Python >= 3.10 (PYTHON=/path/to/python chooses one).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+VENV := .venv
+BIN := $(VENV)/bin
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+WHEELS := $(TARGET)/wheels
+PROFILE := --profile test
+
+# What the wheel is made from; a change in any of them builds it anew. Tests and benches are no part.
+RUST_SOURCES := $(shell find crates -name '*.rs' -path '*/src/*' -o -name Cargo.toml -path 'crates/*')
+PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed -o -name '*.mplstyle')
+SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.toml
+
+# Bindings are checked against the interpreter they are installed for.
+export PYO3_PYTHON := $(abspath $(BIN)/python)
+
+.PHONY: help setup demo test test-rust test-python capture-tools bench lint docs reference fmt lock clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+setup: $(VENV)/.gargalo ## build and install everything; the command is then .venv/bin/gargalo
+
+# A missing prerequisite is one line with its remedy.
+define FIND_PYTHON
+for p in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.10 python3.14 python; do \
+	if "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then python="$$p"; break; fi; \
+done; \
+[ -n "$${python:-}" ] || { echo "setup: no Python >= 3.10 found; install one (apt install python3 python3-venv) or say PYTHON=/path/to/python" >&2; exit 1; }; \
+"$$python" -c 'import ensurepip, venv' 2>/dev/null || { echo "setup: $$python has no venv module; install it (apt install python3-venv)" >&2; exit 1; }
+endef
+define CHECK_RUST
+command -v cargo >/dev/null && command -v rustc >/dev/null || { echo "setup: Rust is missing; install version 1.93 or later with rustup (https://rustup.rs)" >&2; exit 1; }; \
+rust="$$(rustc --version | sed -E 's/^rustc ([0-9]+)\.([0-9]+).*/\1 \2/')"; set -- $$rust; \
+{ [ "$$1" -gt 1 ] || [ "$$2" -ge 93 ]; } || { echo "setup: Rust $$1.$$2 is too old, 1.93 is needed: rustup update stable" >&2; exit 1; }; \
+command -v cc >/dev/null || { echo "setup: no C linker (cc); install one (apt install gcc)" >&2; exit 1; }
+endef
+
+$(VENV)/.deps: requirements.lock
+	@$(FIND_PYTHON); $(CHECK_RUST); \
+	if ! "$(BIN)/python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then \
+		echo "setup: creating $(VENV) with $$("$$python" --version)"; \
+		rm -rf $(VENV); "$$python" -m venv $(VENV); \
+	fi; \
+	echo "setup: installing the locked Python packages"; \
+	"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+$(VENV)/.gargalo: $(VENV)/.deps $(SOURCES)
+	@$(CHECK_RUST); \
+	echo "setup: building gargalo (the first time takes some minutes)"; \
+	rm -f $(WHEELS)/gargalo-*.whl; \
+	"$(BIN)/maturin" build --release --locked --quiet --interpreter "$(BIN)/python" --out $(WHEELS); \
+	"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-index --force-reinstall $(WHEELS)/gargalo-*.whl; \
+	echo "setup: done; the command is $(BIN)/gargalo ($$("$(BIN)/gargalo" --version))"
+	@touch $@
+
+demo: setup ## three congestion controls race over a cellular link
+	@if [ ! -f examples/traces/cellular.down ]; then \
+		mkdir -p examples/traces; \
+		"$(BIN)/gargalo" trace generate examples/traces/cellular.down --duration 60s --seed 7; \
+	fi
+	"$(BIN)/gargalo" run examples/cellular-race.toml
+
+test: test-rust test-python ## everything that can fail
+
+test-rust: setup
+	cargo test --workspace --locked --quiet
+
+test-python: setup capture-tools
+	"$(BIN)/python" -m pytest --quiet
+
+# Capture tests read files back with tshark, where it is or can be had; otherwise they skip, saying why.
+capture-tools:
+	@if ! command -v tshark >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends tshark; } \
+			>/dev/null 2>&1 || echo "test: tshark could not be installed; capture tests will skip" >&2; \
+	fi
+
+bench: setup ## how fast: criterion, and the same scenarios in ns-3 where it is installed
+	cargo bench --workspace --locked
+	@if [ -x benches/run.sh ]; then benches/run.sh; fi
+
+# Clippy shares the tests' profile: build scripts and macros are compiled once for both.
+lint: setup ## formatting, clippy, ruff, mypy
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked --quiet $(PROFILE) -- -D warnings
+	"$(BIN)/ruff" check .
+	"$(BIN)/ruff" format --check .
+	"$(BIN)/mypy"
+
+docs: reference ## the documentation as a site in site/
+	NO_MKDOCS_2_WARNING=1 "$(BIN)/mkdocs" build --strict --quiet
+
+reference: setup ## regenerates what is derived from the scenario model and the results tables
+	"$(BIN)/python" -m gargalo._generate
+
+fmt: setup ## format the code
+	cargo fmt --all
+	"$(BIN)/ruff" check --fix --quiet .
+	"$(BIN)/ruff" format .
+
+lock: ## renew requirements.lock (needs uv)
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.10 --upgrade \
+		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements.lock
+
+clean: ## remove what was built; results in runs/ stay
+	cargo clean --quiet
+	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,243 @@
+//! Running a scenario: text in, tables out, with the interpreter free meanwhile.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use gargalo_scenario::resolved::Transport;
+use gargalo_scenario::{self as scenario, Scenario, build};
+use gargalo_sim::{BuildError, ControllerFactory, Progress};
+use gargalo_trace::{Existing, RunDir, Tables};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use serde_json::{Value, json};
+
+use crate::controller::{Faults, PyFactory};
+
+create_exception!(gargalo, ScenarioError, PyValueError, "A scenario is wrong; the text shows where and what to write instead.");
+create_exception!(gargalo, RunError, PyRuntimeError, "A run could not be done; the text says why.");
+
+/// Wall time between two calls of the progress function: often enough for the eye and for Ctrl-C.
+const PROGRESS_EVERY: Duration = Duration::from_millis(50);
+
+/// What a run produced.
+#[pyclass(frozen, module = "gargalo._core")]
+pub struct RunResult {
+    /// The object that `--json` prints, and the scenario as resolved.
+    #[pyo3(get)]
+    json: String,
+    /// The scenario as resolved, as JSON.
+    #[pyo3(get)]
+    scenario: String,
+    /// Stopped before its end; what it had done until then is here.
+    #[pyo3(get)]
+    interrupted: bool,
+    /// Stopped by a keyboard interrupt, not by the progress function.
+    #[pyo3(get)]
+    keyboard_interrupt: bool,
+    tables: Tables,
+}
+
+#[pymethods]
+impl RunResult {
+    /// A results table as Arrow IPC.
+    fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let all = self.tables.all();
+        let Some(table) = all.iter().find(|t| t.schema().name == name) else {
+            return Err(PyValueError::new_err(format!("there is no results table \"{name}\"")));
+        };
+        let bytes = py.detach(|| table.to_ipc()).map_err(run_error)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+}
+
+fn run_error(e: impl std::fmt::Display) -> PyErr {
+    RunError::new_err(e.to_string())
+}
+
+/// Reads and checks a scenario; nothing runs.
+fn parse(
+    text: &str,
+    path: Option<PathBuf>,
+    overrides: &[(String, String)],
+    congestion: &[String],
+    color: bool,
+) -> PyResult<scenario::Scenario> {
+    scenario::parse_with(text, &scenario::Origin { path }, overrides, congestion)
+        .map_err(|d| ScenarioError::new_err(d.render(color)))
+}
+
+/// The scenario with all defaults filled in, as JSON.
+#[pyfunction]
+#[pyo3(signature = (text, path, overrides, color=false))]
+pub fn resolve(
+    text: &str,
+    path: Option<PathBuf>,
+    overrides: Vec<(String, String)>,
+    color: bool,
+) -> PyResult<String> {
+    let scenario = parse(text, path, &overrides, &[], color)?;
+    Ok(scenario.to_json().to_string())
+}
+
+/// Runs a scenario.
+///
+/// `progress(now_s, end_s, packets, events)` is called some times a second; false stops the run.
+/// An exception in it or in a controller stops the run and is raised, a keyboard interrupt stops it
+/// and leaves a result with `interrupted` set.
+#[pyfunction]
+#[pyo3(signature = (text, path, overrides, controllers, progress=None, output=None, replace=false))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+pub fn run(
+    py: Python<'_>,
+    text: &str,
+    path: Option<PathBuf>,
+    overrides: Vec<(String, String)>,
+    controllers: &Bound<'_, PyDict>,
+    progress: Option<Py<PyAny>>,
+    output: Option<PathBuf>,
+    replace: bool,
+) -> PyResult<RunResult> {
+    let names: Vec<String> = controllers
+        .keys()
+        .iter()
+        .map(|name| name.extract())
+        .collect::<PyResult<_>>()?;
+    let scenario = parse(text, path, &overrides, &names, false)?;
+    let faults = Arc::new(Faults::default());
+    let mut world = scenario.clone();
+    let factories = adopt(&mut world, controllers, &faults)?;
+    let existing = if replace { Existing::Replace } else { Existing::Refuse };
+    let dir = match &output {
+        Some(target) => Some(RunDir::create(target, existing).map_err(run_error)?),
+        None => None,
+    };
+
+    let raised = Arc::new(Mutex::new(None));
+    let options = build::RunOptions {
+        progress: Some(watch(progress, Arc::clone(&faults), Arc::clone(&raised))),
+        controllers: factories,
+        output: dir.as_ref().map(partial).transpose()?,
+    };
+    let started = Instant::now();
+    let outcome = py.detach(|| build::run(&world, options));
+    let wall = started.elapsed();
+
+    let raised = raised.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let error = faults.take().or(raised);
+    let stopped_by_user = match error {
+        Some(e) if e.is_instance_of::<PyKeyboardInterrupt>(py) => true,
+        Some(e) => return Err(e),
+        None => false,
+    };
+    let mut outcome = outcome.map_err(|e| match e {
+        build::RunError::Build(BuildError::Capture { .. }) => run_error(e),
+        _ => ScenarioError::new_err(format!("error: {e}")),
+    })?;
+    outcome.json["run"]["wall_s"] = json!(wall.as_secs_f64());
+    let result = RunResult {
+        json: outcome.json.to_string(),
+        scenario: scenario.to_json().to_string(),
+        interrupted: outcome.interrupted || stopped_by_user,
+        keyboard_interrupt: stopped_by_user,
+        tables: outcome.tables,
+    };
+    if let Some(dir) = dir {
+        py.detach(|| write(dir, &result, &scenario, &outcome.json)).map_err(run_error)?;
+    }
+    Ok(result)
+}
+
+/// Makes factories for the flows whose congestion control is a Python class.
+///
+/// The engine looks factories up by name alone; flows that differ in parameters get different ones,
+/// under names that no scenario can have.
+fn adopt(
+    scenario: &mut Scenario,
+    classes: &Bound<'_, PyDict>,
+    faults: &Arc<Faults>,
+) -> PyResult<Vec<(String, Arc<dyn ControllerFactory>)>> {
+    let mut factories: Vec<(String, Arc<dyn ControllerFactory>)> = Vec::new();
+    for flow in &mut scenario.flows {
+        let Transport::Tcp(tcp) = &mut flow.transport else {
+            continue;
+        };
+        let Some(class) = classes.get_item(&tcp.congestion)? else {
+            continue;
+        };
+        let key = format!("{} {:?}", tcp.congestion, tcp.params);
+        if !factories.iter().any(|(known, _)| *known == key) {
+            let (name, params) = (tcp.congestion.clone(), tcp.params.clone());
+            let factory = PyFactory::new(name, class.unbind(), params, Arc::clone(faults));
+            factories.push((key.clone(), Arc::new(factory)));
+        }
+        Arc::make_mut(tcp).congestion = key;
+    }
+    Ok(factories)
+}
+
+/// Where files go until the results are whole.
+fn partial(dir: &RunDir) -> PyResult<PathBuf> {
+    let inside = dir.file("run.json").map_err(run_error)?;
+    Ok(inside.parent().map_or_else(PathBuf::new, Path::to_path_buf))
+}
+
+fn write(
+    dir: RunDir,
+    result: &RunResult,
+    scenario: &Scenario,
+    json: &Value,
+) -> Result<(), gargalo_trace::Error> {
+    let mut run = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "scenario": scenario.to_json(),
+        "links": json["links"],
+        "interrupted": result.interrupted,
+    });
+    if let (Some(run), Some(facts)) = (run.as_object_mut(), json["run"].as_object()) {
+        run.extend(facts.clone());
+    }
+    dir.write("run.json", format!("{run:#}\n").as_bytes())?;
+    dir.write("summary.json", format!("{:#}\n", json["summary"]).as_bytes())?;
+    result.tables.write_to(&dir)?;
+    dir.commit()
+}
+
+type Watch = Box<dyn FnMut(&Progress) -> ControlFlow<()> + Send>;
+
+/// Looks for faults at every call, for signals and the progress function now and then.
+fn watch(progress: Option<Py<PyAny>>, faults: Arc<Faults>, raised: Arc<Mutex<Option<PyErr>>>) -> Watch {
+    let mut last = Instant::now();
+    Box::new(move |p| {
+        if faults.raised() {
+            return ControlFlow::Break(());
+        }
+        if last.elapsed() < PROGRESS_EVERY && p.now < p.end {
+            return ControlFlow::Continue(());
+        }
+        last = Instant::now();
+        let go_on = Python::attach(|py| -> PyResult<bool> {
+            py.check_signals()?;
+            let Some(progress) = &progress else {
+                return Ok(true);
+            };
+            let args = (p.now.as_secs_f64(), p.end.as_secs_f64(), p.packets, p.events);
+            let answer = progress.bind(py).call1(args)?;
+            Ok(answer.is_none() || answer.is_truthy()?)
+        });
+        match go_on {
+            Ok(true) => ControlFlow::Continue(()),
+            Ok(false) => ControlFlow::Break(()),
+            Err(e) => {
+                raised
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .get_or_insert(e);
+                ControlFlow::Break(())
+            }
+        }
+    })
+}

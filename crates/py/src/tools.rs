@@ -1,0 +1,164 @@
+//! Delivery traces and listings.
+
+use gargalo_cc as cc;
+use gargalo_link::trace::{CellularModel, TraceError};
+use gargalo_link::{DeliveryTrace, queue};
+use gargalo_units::{Duration, Rate};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+fn bad(e: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(e.to_string())
+}
+
+fn trace(text: &str) -> Result<DeliveryTrace, TraceError> {
+    DeliveryTrace::parse(text)
+}
+
+/// A synthetic cellular trace (Sprout, NSDI 2013) as text; quantities are written with their units.
+#[pyfunction]
+#[pyo3(signature = (*, seed, duration="60s", initial_rate="5Mbit/s", max_rate="12Mbit/s", volatility=200.0, outage_escape=1.0))]
+pub fn trace_generate(
+    seed: u64,
+    duration: &str,
+    initial_rate: &str,
+    max_rate: &str,
+    volatility: f64,
+    outage_escape: f64,
+) -> PyResult<String> {
+    let model = CellularModel {
+        duration: duration.parse::<Duration>().map_err(bad)?,
+        initial_rate: initial_rate.parse::<Rate>().map_err(bad)?,
+        max_rate: max_rate.parse::<Rate>().map_err(bad)?,
+        volatility,
+        outage_escape,
+    };
+    let mut rng = gargalo_sim::rng::stream(seed, "trace/cellular");
+    Ok(model.generate(&mut rng).map_err(bad)?.to_text())
+}
+
+/// What a trace is like, in SI.
+#[pyfunction]
+pub fn trace_info<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyDict>> {
+    let info = trace(text).map_err(bad)?.info();
+    let d = PyDict::new(py);
+    d.set_item("opportunities", info.opportunities)?;
+    d.set_item("duration_s", info.duration.as_secs_f64())?;
+    d.set_item("longest_gap_s", info.longest_gap.as_secs_f64())?;
+    for (name, rate) in [
+        ("rate_mean_bps", info.mean_rate),
+        ("rate_min_bps", info.min_rate),
+        ("rate_p5_bps", info.rate_p5),
+        ("rate_p25_bps", info.rate_p25),
+        ("rate_p50_bps", info.rate_p50),
+        ("rate_p75_bps", info.rate_p75),
+        ("rate_p95_bps", info.rate_p95),
+        ("rate_max_bps", info.max_rate),
+    ] {
+        d.set_item(name, rate.as_bps())?;
+    }
+    Ok(d)
+}
+
+/// A trace from rows of (seconds, Mbit/s), as text.
+#[pyfunction]
+pub fn trace_from_rates(rows: Vec<(f64, f64)>) -> PyResult<String> {
+    Ok(DeliveryTrace::from_rates(&rows).map_err(bad)?.to_text())
+}
+
+/// The rate of each bin of a trace: (seconds, bit/s).
+#[pyfunction]
+pub fn trace_rates(text: &str, bin: &str) -> PyResult<Vec<(f64, u64)>> {
+    let bin = bin.parse::<Duration>().map_err(bad)?;
+    let rates = trace(text).map_err(bad)?.rates(bin);
+    Ok(rates
+        .into_iter()
+        .map(|(t, r)| (t.as_secs_f64(), r.as_bps()))
+        .collect())
+}
+
+fn entry<'py>(
+    py: Python<'py>,
+    name: &str,
+    aliases: &[&str],
+    summary: &str,
+    source: &str,
+    params: Vec<(&str, String, &str)>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let d = PyDict::new(py);
+    d.set_item("name", name)?;
+    d.set_item("aliases", aliases)?;
+    d.set_item("summary", summary)?;
+    d.set_item("source", source)?;
+    let list = PyList::empty(py);
+    for (name, default, doc) in params {
+        let p = PyDict::new(py);
+        p.set_item("name", name)?;
+        p.set_item("default", default)?;
+        p.set_item("doc", doc)?;
+        list.append(p)?;
+    }
+    d.set_item("parameters", list)?;
+    Ok(d)
+}
+
+/// Every congestion control.
+#[pyfunction]
+pub fn congestion(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    cc::ALGORITHMS
+        .iter()
+        .map(|a| {
+            let params = a.params.iter();
+            let params = params.map(|p| (p.name, p.default_value().to_string(), p.doc));
+            entry(py, a.name, a.aliases, a.summary, a.source, params.collect())
+        })
+        .collect()
+}
+
+/// Every queueing discipline.
+#[pyfunction]
+pub fn queues(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    queue::QUEUES
+        .iter()
+        .map(|q| {
+            let params = q.params.iter();
+            let params = params.map(|p| (p.name, p.default.to_owned(), p.summary));
+            entry(py, q.name, &[], q.summary, q.source, params.collect())
+        })
+        .collect()
+}
+
+/// Every set of TCP defaults.
+#[pyfunction]
+pub fn profiles(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    gargalo_tcp::PROFILES
+        .iter()
+        .map(|p| entry(py, p.name, &[], p.summary, p.source, Vec::new()))
+        .collect()
+}
+
+/// Every results table with its columns.
+#[pyfunction]
+pub fn tables(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    gargalo_trace::schema::TABLES
+        .iter()
+        .map(|t| {
+            let columns = PyList::empty(py);
+            for c in t.columns {
+                let d = PyDict::new(py);
+                d.set_item("name", c.name)?;
+                d.set_item("type", c.ty.name())?;
+                d.set_item("nullable", c.nullable)?;
+                d.set_item("unit", c.unit)?;
+                d.set_item("doc", c.doc())?;
+                columns.append(d)?;
+            }
+            let d = PyDict::new(py);
+            d.set_item("name", t.name)?;
+            d.set_item("doc", t.doc())?;
+            d.set_item("columns", columns)?;
+            Ok(d)
+        })
+        .collect()
+}

@@ -1,0 +1,276 @@
+//! From a scenario to a world, and from what happened in it to tables and a summary.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gargalo_sim::{
+    BuildError, CaptureSpec, ControllerFactory, FlowSpec, Outcome as SimOutcome, Progress,
+    LinkSpec, Node, Period as SimPeriod, Recording, Registered, Request, Settings, TcpSpec,
+    Topology, TransportSpec, Workload as SimWorkload, World,
+};
+use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, LinkSample};
+use gargalo_trace::Tables;
+use gargalo_units::{Duration, Instant};
+use serde_json::{Value as Json, json};
+
+use crate::resolved::{Flow, Period, Scenario, Tcp, Transport, Workload};
+use crate::summary;
+
+/// What a run needs beside the scenario.
+#[derive(Default)]
+pub struct RunOptions {
+    /// Called now and then; breaking stops the run and keeps what was recorded.
+    pub progress: Option<Box<dyn FnMut(&Progress) -> ControlFlow<()> + Send>>,
+    /// Congestion controls beside the registry's, by name.
+    pub controllers: Vec<(String, Arc<dyn ControllerFactory>)>,
+    /// Folder for captures.
+    pub output: Option<PathBuf>,
+}
+
+/// What a run produced.
+#[derive(Debug)]
+pub struct Outcome {
+    /// `{"summary", "flows", "links", "run"}`, all SI.
+    pub json: Json,
+    /// Results tables.
+    pub tables: Tables,
+    /// It was stopped before its end.
+    pub interrupted: bool,
+}
+
+/// Why a run could not be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The world cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A congestion control is not known.
+    #[error("{0}")]
+    Congestion(String),
+    /// Captures need a place.
+    #[error("captures were asked for, but no output directory: add --output DIR")]
+    NoOutput,
+}
+
+/// Builds the world and runs it.
+///
+/// # Errors
+/// When something cannot be built, or a capture cannot be written.
+pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunError> {
+    let world = world(scenario, &options)?;
+    let mut go_on = |_: &Progress| ControlFlow::Continue(());
+    let start = std::time::Instant::now();
+    let out = match &mut options.progress {
+        Some(progress) => world.run(&mut **progress)?,
+        None => world.run(&mut go_on)?,
+    };
+    let wall = start.elapsed().as_secs_f64();
+    let tables = tables(scenario, &out);
+    let json = summary::json(scenario, &out, wall);
+    Ok(Outcome { json, tables, interrupted: out.interrupted })
+}
+
+fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
+    let record = &scenario.record;
+    let captures = match (&options.output, record.captures.is_empty()) {
+        (_, true) => None,
+        (None, false) => return Err(RunError::NoOutput),
+        (Some(dir), false) => Some(CaptureSpec {
+            path: dir.join("capture.pcapng"),
+            links: record.captures.clone(),
+            comment: format!("scenario {} seed {}", scenario.name, scenario.seed),
+        }),
+    };
+    let settings = Settings {
+        seed: scenario.seed,
+        end: Instant::ZERO + scenario.duration,
+        stop_when_idle: true,
+        recording: Recording {
+            interval: Some(record.interval),
+            flows: record.flows,
+            links: record.links,
+            events: record.events,
+        },
+        verify: record.verify,
+        captures,
+    };
+    let mut world = World::new(topology(scenario), settings)?;
+    // Flows of one kind share one factory.
+    let mut factories: BTreeMap<String, Arc<dyn ControllerFactory>> = BTreeMap::new();
+    for f in &scenario.flows {
+        let transport = match &f.transport {
+            Transport::Udp => TransportSpec::Udp,
+            Transport::Tcp(t) => {
+                let key = format!("{} {:?}", t.congestion, t.params);
+                let congestion = match factories.get(&key) {
+                    Some(known) => Arc::clone(known),
+                    None => {
+                        let made = factory(t, options)?;
+                        factories.insert(key, Arc::clone(&made));
+                        made
+                    }
+                };
+                let config = gargalo_tcp::Config { notices: record.events, ..t.config.clone() };
+                TransportSpec::Tcp(TcpSpec { config: config.into(), congestion })
+            }
+        };
+        world.add_flow(FlowSpec {
+            id: f.id,
+            label: Arc::clone(&f.label),
+            from: f.from as u32,
+            to: f.to as u32,
+            start: f.start,
+            stop: f.stop,
+            transport,
+            workload: workload(&f.workload),
+            arrivals: f.arrivals,
+        })?;
+    }
+    Ok(world)
+}
+
+/// Nodes and links as the simulator takes them.
+pub fn topology(scenario: &Scenario) -> Topology {
+    let node = |n: &crate::resolved::Node| Node { name: n.name.clone(), is_host: n.is_host };
+    let link = |l: &crate::resolved::Link| LinkSpec {
+        name: l.name.clone(),
+        a: l.a as u32,
+        b: l.b as u32,
+        up: l.up.clone(),
+        down: l.down.clone(),
+    };
+    Topology {
+        nodes: scenario.nodes.iter().map(node).collect(),
+        links: scenario.links.iter().map(link).collect(),
+    }
+}
+
+fn workload(w: &Workload) -> SimWorkload {
+    let period = |p: &Period| match p {
+        Period::Fixed(d) => SimPeriod::Fixed(*d),
+        Period::Exponential(d) => SimPeriod::Exponential(*d),
+    };
+    match w {
+        Workload::Bulk { bytes } => SimWorkload::Bulk { bytes: *bytes },
+        Workload::Request { request_size, objects, think_time, pipelined } => {
+            SimWorkload::Request(Request {
+                request_size: *request_size,
+                objects: Arc::clone(objects),
+                think_time: *think_time,
+                pipelined: *pipelined,
+            })
+        }
+        Workload::Cbr { rate, packet_size } => {
+            SimWorkload::Cbr { rate: *rate, packet_size: *packet_size }
+        }
+        Workload::OnOff { rate, packet_size, on, off } => SimWorkload::OnOff {
+            rate: *rate,
+            packet_size: *packet_size,
+            on: period(on),
+            off: period(off),
+        },
+    }
+}
+
+fn factory(t: &Tcp, options: &RunOptions) -> Result<Arc<dyn ControllerFactory>, RunError> {
+    if let Some((_, own)) = options.controllers.iter().find(|(name, _)| *name == t.congestion) {
+        return Ok(Arc::clone(own));
+    }
+    let registered =
+        Registered::new(&t.congestion, t.params.clone()).map_err(RunError::Congestion)?;
+    Ok(Arc::new(registered))
+}
+
+fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
+    let mut tables = Tables::default();
+    let spec: BTreeMap<u64, &Flow> = scenario.flows.iter().map(|f| (f.id, f)).collect();
+    let node = |i: usize| scenario.nodes[i].name.as_str();
+    for f in &out.flows {
+        // Flows made by arrivals have the template's label, and identifiers of their own.
+        let template = spec.get(&f.id).copied().or_else(|| {
+            scenario.flows.iter().find(|s| s.label == f.label && s.arrivals.is_some())
+        });
+        let active = f.end.saturating_since(f.start);
+        let mut row = FlowRow {
+            id: f.id,
+            label: &f.label,
+            from: template.map_or("", |t| node(t.from)),
+            to: template.map_or("", |t| node(t.to)),
+            transport: f.transport,
+            congestion: &f.congestion,
+            workload: template.map_or("", |t| workload_name(&t.workload)),
+            start: f.start,
+            end: f.end,
+            first_byte: f.first_byte.map(|t| t.saturating_since(f.start)),
+            completion: f.completion,
+            delivered: f.delivered,
+            goodput: f.delivered / active,
+            throughput: f.sent / active,
+            sent_packets: f.sent_packets,
+            retransmitted_packets: f.retransmitted_packets,
+            lost_packets: f.lost_packets,
+            timeouts: f.timeouts,
+            spurious_losses: f.spurious_losses,
+            ce_marks: f.ce_marks,
+            failure: f.failure,
+            ..FlowRow::default()
+        };
+        row.set_rtt(&f.rtt);
+        tables.flows.push(&row);
+    }
+    for s in &out.samples.flows {
+        tables.flow_samples.push(&FlowSample {
+            time: s.time,
+            flow: s.flow,
+            congestion_window: s.cwnd,
+            slow_start_threshold: s.ssthresh,
+            bytes_in_flight: s.in_flight,
+            srtt: s.srtt,
+            pacing_rate: s.pacing_rate,
+            delivery_rate: s.delivery_rate,
+            delivered: s.delivered,
+            phase: s.phase,
+        });
+    }
+    for s in &out.samples.links {
+        let link = &out.links[s.direction as usize];
+        tables.link_samples.push(&LinkSample {
+            time: s.time,
+            link: &link.name,
+            direction: link.direction,
+            queue_packets: s.queue_packets,
+            queue: gargalo_units::Bytes::new(s.queue_bytes),
+            queue_delay: s.queue_delay,
+            sent: gargalo_units::Bytes::new(s.sent_bytes),
+            dropped_packets: s.dropped_packets,
+            marked_packets: s.marked_packets,
+            utilization: s.utilization,
+        });
+    }
+    for e in &out.samples.events {
+        tables.events.push(&EventRow {
+            time: e.time,
+            flow: Some(e.flow),
+            kind: e.kind,
+            detail: &e.detail,
+        });
+    }
+    tables
+}
+
+fn workload_name(workload: &Workload) -> &'static str {
+    match workload {
+        Workload::Bulk { .. } => "bulk",
+        Workload::Request { .. } => "request",
+        Workload::Cbr { .. } => "cbr",
+        Workload::OnOff { .. } => "onoff",
+    }
+}
+
+/// Seconds, or null.
+pub(crate) fn seconds(d: Option<Duration>) -> Json {
+    d.map_or(Json::Null, |d| json!(d.as_secs_f64()))
+}

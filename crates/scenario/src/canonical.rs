@@ -1,0 +1,297 @@
+//! The resolved scenario as JSON, always the same text for the same scenario, and its hash.
+
+use gargalo_cc::ParamValue;
+use gargalo_link::{
+    BaseDelay, Displacement, JitterDistribution, LinkConfig, LossModel, PieEstimator, QueueConfig,
+    QueueLimit, RateModel,
+};
+use gargalo_tcp::{Config, EcnMode, Pacing, Recovery};
+use gargalo_units::{Duration, Instant};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::resolved::{Flow, Period, Scenario, Transport, Workload};
+
+impl Scenario {
+    /// The scenario as resolved: SI units, the unit in the name of each key.
+    pub fn to_json(&self) -> Value {
+        let node = |n: usize| self.nodes.get(n).map_or("", |n| n.name.as_str());
+        json!({
+            "name": self.name,
+            "description": self.description,
+            "seed": self.seed,
+            "duration_s": seconds(self.duration),
+            "topology": self.topology,
+            "nodes": self.nodes.iter().map(|n| json!({ "name": n.name, "host": n.is_host })).collect::<Vec<_>>(),
+            "links": self.links.iter().map(|l| json!({
+                "name": l.name, "from": node(l.a), "to": node(l.b),
+                "up": link(&l.up), "down": link(&l.down)
+            })).collect::<Vec<_>>(),
+            "flows": self.flows.iter().map(|f| flow(f, node(f.from), node(f.to))).collect::<Vec<_>>(),
+            "record": {
+                "interval_s": seconds(self.record.interval), "flows": self.record.flows,
+                "links": self.record.links, "events": self.record.events,
+                "captures": self.record.captures, "verify": self.record.verify,
+            },
+        })
+    }
+
+    /// [`to_json`](Self::to_json) as text with sorted keys and without spaces.
+    pub fn canonical_json(&self) -> String {
+        let mut out = String::new();
+        write(&self.to_json(), &mut out);
+        out
+    }
+
+    /// SHA-256 of the canonical JSON, in hexadecimal: two scenarios of the same hash give the same
+    /// results. The seed counts, the contents of traces count, name and description do not.
+    pub fn hash(&self) -> String {
+        let mut json = self.to_json();
+        if let Value::Object(map) = &mut json {
+            map.remove("name");
+            map.remove("description");
+        }
+        let mut text = String::new();
+        write(&json, &mut text);
+        hex(&Sha256::digest(text.as_bytes()))
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Writes sorted and dense, whatever order the map keeps.
+fn write(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(map) => {
+            let mut keys: Vec<_> = map.iter().collect();
+            keys.sort_by_key(|(k, _)| k.as_str());
+            out.push('{');
+            for (i, (k, v)) in keys.into_iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                out.push_str(&Value::from(k.as_str()).to_string());
+                out.push(':');
+                write(v, out);
+            }
+            out.push('}');
+        }
+        Value::Array(list) => {
+            out.push('[');
+            for (i, v) in list.iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                write(v, out);
+            }
+            out.push(']');
+        }
+        plain => out.push_str(&plain.to_string()),
+    }
+}
+
+/// Seconds, or for a duration without end null.
+fn seconds(d: Duration) -> Value {
+    match d {
+        Duration::MAX => Value::Null,
+        d => d.as_secs_f64().into(),
+    }
+}
+
+fn at(t: Instant) -> f64 {
+    t.as_secs_f64()
+}
+
+fn link(c: &LinkConfig) -> Value {
+    let rate = match &c.rate {
+        RateModel::Unlimited => Value::Null,
+        RateModel::Constant(r) => json!({ "constant_bps": r.as_bps() }),
+        RateModel::Steps(s) => json!({
+            "steps": s.iter().map(|(t, r)| json!([at(*t), r.as_bps()])).collect::<Vec<_>>()
+        }),
+        RateModel::Trace(t) => {
+            let mut hash = Sha256::new();
+            for time in t.times() {
+                hash.update(time.as_nanos().to_le_bytes());
+            }
+            json!({ "trace": {
+                "opportunities": t.opportunities(), "period_s": seconds(t.period()),
+                "mean_bps": t.mean_rate().as_bps(), "sha256": hex(&hash.finalize())
+            } })
+        }
+    };
+    let delay = match &c.delay.base {
+        BaseDelay::Constant(d) => json!({ "constant_s": seconds(*d) }),
+        BaseDelay::Steps(s) => json!({
+            "steps": s.iter().map(|(t, d)| json!([at(*t), seconds(*d)])).collect::<Vec<_>>()
+        }),
+    };
+    let jitter = c.delay.jitter.map(|j| {
+        let distribution = match j.distribution {
+            JitterDistribution::Uniform => "uniform",
+            JitterDistribution::Normal => "normal",
+            JitterDistribution::Pareto => "pareto",
+        };
+        json!({ "scale_s": seconds(j.scale), "distribution": distribution })
+    });
+    let loss = match c.loss {
+        LossModel::None => Value::Null,
+        LossModel::Independent(p) => json!({ "independent": p }),
+        LossModel::Periodic(n) => json!({ "periodic": n }),
+        LossModel::GilbertElliott { p, r, h, k } => {
+            json!({ "gilbert-elliott": { "p": p, "r": r, "h": h, "k": k } })
+        }
+    };
+    let reorder = c.reorder.as_ref().map(|r| {
+        let (late, early) = match r.displacement {
+            Displacement::Late(d) => (seconds(d), Value::Null),
+            Displacement::Early(Duration::MAX) => (Value::Null, "all".into()),
+            Displacement::Early(d) => (Value::Null, seconds(d)),
+        };
+        json!({
+            "probability": r.probability, "gap": r.gap, "correlation": r.correlation,
+            "late_s": late, "early_s": early
+        })
+    });
+    json!({
+        "rate": rate, "delay": delay, "jitter": jitter, "loss": loss, "reorder": reorder,
+        "duplicate": c.duplicate, "mtu_bytes": c.mtu, "queue": queue(&c.queue)
+    })
+}
+
+fn queue(c: &QueueConfig) -> Value {
+    let params = match c {
+        QueueConfig::DropTail { limit } => match limit {
+            QueueLimit::Packets(n) => json!({ "limit_packets": n }),
+            QueueLimit::Bytes(b) => json!({ "limit_bytes": b.get() }),
+            QueueLimit::Time(d) => json!({ "limit_s": seconds(*d) }),
+        },
+        QueueConfig::Red(r) => json!({
+            "limit_packets": r.limit, "min_threshold_packets": r.min_threshold,
+            "max_threshold_packets": r.max_threshold, "max_probability": r.max_probability,
+            "weight": r.weight, "gentle": r.gentle, "ecn": r.ecn
+        }),
+        QueueConfig::CoDel(q) => json!({
+            "target_s": seconds(q.target), "interval_s": seconds(q.interval),
+            "limit_packets": q.limit, "ecn": q.ecn, "ce_threshold_s": q.ce_threshold.map(seconds)
+        }),
+        QueueConfig::FqCoDel(q) => json!({
+            "flows": q.flows, "quantum_bytes": q.quantum, "limit_packets": q.limit,
+            "memory_limit_bytes": q.memory_limit.get(), "drop_batch_packets": q.drop_batch,
+            "target_s": seconds(q.target), "interval_s": seconds(q.interval), "ecn": q.ecn,
+            "ce_threshold_s": q.ce_threshold.map(seconds)
+        }),
+        QueueConfig::Pie(q) => json!({
+            "target_s": seconds(q.target), "update_s": seconds(q.update), "alpha": q.alpha,
+            "beta": q.beta, "max_burst_s": seconds(q.max_burst), "limit_packets": q.limit,
+            "ecn": q.ecn, "mark_threshold": q.mark_threshold, "derandomize": q.derandomize,
+            "estimator": match q.estimator {
+                PieEstimator::Timestamp => "timestamp",
+                PieEstimator::DepartureRate => "departure-rate",
+            }
+        }),
+    };
+    json!({ c.name(): params })
+}
+
+fn flow(f: &Flow, from: &str, to: &str) -> Value {
+    let period = |p: &Period| match p {
+        Period::Fixed(d) => json!({ "fixed_s": seconds(*d) }),
+        Period::Exponential(d) => json!({ "exponential_s": seconds(*d) }),
+    };
+    let workload = match &f.workload {
+        Workload::Bulk { bytes } => json!({ "bulk": { "bytes": bytes.map(|b| b.get()) } }),
+        Workload::Request {
+            request_size,
+            objects,
+            think_time,
+            pipelined,
+        } => json!({ "request": {
+            "request_bytes": request_size.get(), "think_time_s": seconds(*think_time),
+            "pipelined": pipelined,
+            "objects_bytes": objects.iter().map(|b| b.get()).collect::<Vec<_>>()
+        } }),
+        Workload::Cbr { rate, packet_size } => json!({ "cbr": {
+            "rate_bps": rate.as_bps(), "packet_bytes": packet_size.get()
+        } }),
+        Workload::OnOff {
+            rate,
+            packet_size,
+            on,
+            off,
+        } => json!({ "onoff": {
+            "rate_bps": rate.as_bps(), "packet_bytes": packet_size.get(), "on": period(on),
+            "off": period(off)
+        } }),
+    };
+    let transport = match &f.transport {
+        Transport::Udp => json!({ "udp": {} }),
+        Transport::Tcp(t) => {
+            let params: Map<String, Value> = t
+                .params
+                .iter()
+                .map(|(k, v)| (k.to_owned(), param(v)))
+                .collect();
+            json!({ "tcp": {
+                "profile": t.profile, "congestion": { t.congestion.as_str(): params },
+                "options": tcp(&t.config)
+            } })
+        }
+    };
+    json!({
+        "id": f.id, "label": f.label.as_ref(), "from": from, "to": to, "start_s": at(f.start),
+        "stop_s": f.stop.map(at), "transport": transport, "workload": workload,
+        "arrivals_mean_s": f.arrivals.map(seconds)
+    })
+}
+
+fn param(v: &ParamValue) -> Value {
+    match v {
+        ParamValue::Number(n) => json!(n),
+        ParamValue::Bool(b) => json!(b),
+        ParamValue::Text(s) => json!(s),
+    }
+}
+
+/// TCP options under the names of the scenario, with units.
+pub(crate) fn tcp(c: &Config) -> Value {
+    let pacing = match c.pacing {
+        Pacing::Off => json!("off"),
+        Pacing::Controller => json!("controller"),
+        Pacing::Window {
+            slow_start,
+            avoidance,
+        } => json!({ "slow_start": slow_start, "avoidance": avoidance }),
+    };
+    let keep_alive = c.keep_alive.map(|k| {
+        json!({ "idle_s": seconds(k.idle), "interval_s": seconds(k.interval), "probes": k.probes })
+    });
+    json!({
+        "mss_bytes": c.mss, "initial_window_packets": c.initial_window,
+        "timestamps": c.timestamps, "window_scaling": c.window_scaling, "sack": c.sack,
+        "dsack": c.dsack, "receive_buffer_bytes": c.receive_buffer.get(),
+        "send_buffer_bytes": c.send_buffer.get(), "pacing": pacing, "prr": c.prr,
+        "ecn": match c.ecn {
+            EcnMode::Off => "off",
+            EcnMode::Classic => "classic",
+            EcnMode::Dctcp => "dctcp",
+        },
+        "recovery": match c.recovery {
+            Recovery::RackTlp => "rack-tlp",
+            Recovery::Sack => "sack",
+            Recovery::NewReno => "newreno",
+        },
+        "delayed_ack": {
+            "every": c.ack_every, "timeout_s": seconds(c.ack_timeout), "quick": c.quick_acks
+        },
+        "tail_loss_probe": c.tail_loss_probe, "frto": c.frto,
+        "limited_transmit": c.limited_transmit, "min_rto_s": seconds(c.min_rto),
+        "min_rto_above_srtt": c.min_rto_above_srtt, "max_rto_s": seconds(c.max_rto),
+        "syn_timeout_s": seconds(c.syn_timeout), "syn_retries": c.syn_retries,
+        "syn_ack_retries": c.syn_ack_retries, "data_retries": c.data_retries,
+        "time_wait_s": seconds(c.time_wait), "keep_alive": keep_alive, "nagle": c.nagle,
+        "slow_start_after_idle": c.slow_start_after_idle
+    })
+}

@@ -1,0 +1,290 @@
+//! What is wrong with a scenario: where, why, and what to write instead.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
+
+/// Where a scenario came from.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// The file; paths of traces are relative to its directory. `None`: relative to the current one.
+    pub path: Option<PathBuf>,
+}
+
+/// Where a value was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Bytes of the file.
+    File(Range<usize>),
+    /// The override of this index.
+    Override(usize),
+    /// Not in a text.
+    Nowhere,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// What is wrong, in one sentence that names the key.
+    pub message: String,
+    /// The file, or the override as given on the command line.
+    pub file: String,
+    /// Line, from 1; 0 if the problem has no place in a text.
+    pub line: usize,
+    /// Column in characters, from 1; 0 if the problem has no place in a text.
+    pub column: usize,
+    /// What the caret points at.
+    pub label: String,
+    /// The likely fix.
+    pub help: Option<String>,
+    place: Place,
+}
+
+/// Everything that is wrong with a scenario, in the order of the text.
+#[derive(Clone, Debug)]
+pub struct Diagnostics {
+    file: String,
+    text: String,
+    overrides: Vec<String>,
+    list: Vec<Diagnostic>,
+}
+
+/// So many problems are told; a thousand more help nobody.
+const MOST: usize = 50;
+
+impl Diagnostics {
+    pub(crate) fn new(origin: &Origin, text: &str, overrides: &[(String, String)]) -> Self {
+        let file = match &origin.path {
+            Some(p) => p.display().to_string(),
+            None => "scenario".to_owned(),
+        };
+        Self {
+            file,
+            text: text.to_owned(),
+            overrides: overrides
+                .iter()
+                .map(|(k, v)| format!("--set {k}={v}"))
+                .collect(),
+            list: Vec::new(),
+        }
+    }
+
+    /// Notes a problem.
+    pub(crate) fn add(
+        &mut self,
+        place: Place,
+        label: impl Into<String>,
+        message: impl Into<String>,
+        help: Option<String>,
+    ) {
+        let (file, line, column) = match &place {
+            Place::File(span) => {
+                let (line, column) = position(&self.text, span.start);
+                (self.file.clone(), line, column)
+            }
+            Place::Override(i) => {
+                let text = self.overrides.get(*i).cloned();
+                (text.unwrap_or_default(), 1, 1)
+            }
+            Place::Nowhere => (self.file.clone(), 0, 0),
+        };
+        let new = Diagnostic {
+            message: message.into(),
+            file,
+            line,
+            column,
+            label: label.into(),
+            help,
+            place,
+        };
+        if self.list.len() < MOST && !self.list.contains(&new) {
+            self.list.push(new);
+        }
+    }
+
+    /// The problems in the order of the text.
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.list.iter()
+    }
+
+    /// Number of problems.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(crate) fn sort(&mut self) {
+        self.list.sort_by_key(|d| (d.line, d.column));
+    }
+
+    /// The problems with the lines they are in, for people to read.
+    pub fn render(&self, color: bool) -> String {
+        let theme = if color {
+            GraphicalTheme::unicode()
+        } else {
+            GraphicalTheme::unicode_nocolor()
+        };
+        let handler = GraphicalReportHandler::new_themed(theme)
+            .with_width(100)
+            .with_context_lines(1)
+            .with_links(false);
+        let mut out = String::new();
+        for d in &self.list {
+            let (text, span) = match &d.place {
+                Place::File(span) => (self.text.as_str(), Some(span.clone())),
+                Place::Override(_) => (d.file.as_str(), Some(0..d.file.len())),
+                Place::Nowhere => ("", None),
+            };
+            let name = match &d.place {
+                Place::Override(_) => "command line",
+                _ => &self.file,
+            };
+            let report = Report {
+                diagnostic: d,
+                source: NamedSource::new(name, text.to_owned()),
+                span: span.map(|s| clamp(text, s)),
+            };
+            // A report that cannot be drawn is still told in a line.
+            let before = out.len();
+            if handler.render_report(&mut out, &report).is_err() {
+                out.truncate(before);
+                out.push_str(&format!("{d}\n"));
+            }
+        }
+        out
+    }
+}
+
+/// Line and column (in characters), from 1, of a byte offset.
+fn position(text: &str, offset: usize) -> (usize, usize) {
+    let start = clamp(text, offset..offset).start;
+    let before = &text[..start];
+    let line = before.matches('\n').count() + 1;
+    let column = before
+        .rsplit('\n')
+        .next()
+        .map_or(0, |l| l.chars().count())
+        + 1;
+    (line, column)
+}
+
+/// The span inside of the text and on character boundaries.
+fn clamp(text: &str, span: Range<usize>) -> Range<usize> {
+    let floor = |mut i: usize| {
+        i = i.min(text.len());
+        while !text.is_char_boundary(i) {
+            i -= 1;
+        }
+        i
+    };
+    let start = floor(span.start);
+    // A table of many lines is shown by its first.
+    let end = floor(span.end.max(start));
+    let end = text[start..end].find('\n').map_or(end, |n| start + n);
+    start..end
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::File(_) => write!(f, "{}:{}:{}: ", self.file, self.line, self.column)?,
+            _ => write!(f, "{}: ", self.file)?,
+        }
+        f.write_str(&self.message)?;
+        match &self.help {
+            Some(help) => write!(f, " (help: {help})"),
+            None => Ok(()),
+        }
+    }
+}
+impl std::error::Error for Diagnostic {}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, d) in self.list.iter().enumerate() {
+            if i > 0 {
+                f.write_str("\n")?;
+            }
+            d.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+impl std::error::Error for Diagnostics {}
+
+/// A diagnostic with its text, as miette draws it.
+#[derive(Debug)]
+struct Report<'a> {
+    diagnostic: &'a Diagnostic,
+    source: NamedSource<String>,
+    span: Option<Range<usize>>,
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.diagnostic.message)
+    }
+}
+impl std::error::Error for Report<'_> {}
+
+impl miette::Diagnostic for Report<'_> {
+    fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
+        let help = self.diagnostic.help.as_ref()?;
+        Some(Box::new(help))
+    }
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.span.as_ref().map(|_| &self.source as &dyn SourceCode)
+    }
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let span = self.span.clone()?;
+        let label = (!self.diagnostic.label.is_empty()).then(|| self.diagnostic.label.clone());
+        Some(Box::new(std::iter::once(LabeledSpan::new(
+            label,
+            span.start,
+            span.len(),
+        ))))
+    }
+}
+
+/// The candidate closest to `name`, if it is close enough to be a slip of the pen.
+pub(crate) fn nearest<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let plain = |s: &str| -> Vec<char> {
+        let letters = s.chars().filter(|c| c.is_alphanumeric());
+        letters.flat_map(char::to_lowercase).take(64).collect()
+    };
+    let name = plain(name);
+    candidates
+        .into_iter()
+        .map(|c| (distance(&name, &plain(c)), c))
+        .min_by_key(|(d, _)| *d)
+        .filter(|(d, c)| *d <= name.len().max(c.len()) / 3)
+        .map(|(_, c)| c)
+}
+
+/// Edit distance (Levenshtein 1966), a transposition of neighbours counting as one.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut older: Vec<usize> = Vec::new();
+    let mut old: Vec<usize> = (0..=b.len()).collect();
+    for i in 0..a.len() {
+        let mut new = vec![i + 1];
+        for j in 0..b.len() {
+            let substitution = old[j] + usize::from(a[i] != b[j]);
+            let mut best = substitution.min(old[j + 1] + 1).min(new[j] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                best = best.min(older[j - 1] + 1);
+            }
+            new.push(best);
+        }
+        older = std::mem::replace(&mut old, new);
+    }
+    old[b.len()]
+}

@@ -1,0 +1,136 @@
+//! Flows and what their applications do, as written.
+
+use gargalo_units::{Bytes, Duration, Rate};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::transport::Transport;
+use crate::quantity::{PerSecond, Quantity};
+
+/// Data from one host to another; with `count` or `arrivals`, many of the same kind.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// The host that opens the connection and (except for requests) sends the data. `left*` puts copy
+    /// i on host `left`i.
+    pub from: String,
+    /// The other host.
+    pub to: String,
+    /// When the flow starts, or arrivals begin.
+    #[schemars(extend("default" = "0s"))]
+    pub start: Option<Quantity<Duration>>,
+    /// When its application stops. Default: at the end of the run.
+    pub stop: Option<Quantity<Duration>>,
+    /// Number of copies. Default: 1, or with a `*` as many as there are hosts of that name.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub count: Option<u32>,
+    /// Name in results and pictures; results are grouped by it. Default: the congestion control, or
+    /// `udp`.
+    pub label: Option<String>,
+    /// How data is carried.
+    pub transport: Transport,
+    /// What is carried. Default: bulk without end.
+    pub workload: Option<Workload>,
+    /// Makes the flow a template of which copies start at random.
+    pub arrivals: Option<Arrivals>,
+}
+
+/// Copies of a flow that start at random times (a Poisson process), each with its own connection.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Arrivals {
+    /// Mean number of new flows per time.
+    pub rate: Quantity<PerSecond>,
+}
+
+/// What is carried: one of the following.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Workload {
+    /// One transfer, as fast as the network lets it.
+    Bulk(Bulk),
+    /// `from` asks, `to` answers with objects.
+    Request(Request),
+    /// Packets at a constant rate.
+    Cbr(Cbr),
+    /// A constant rate in on periods, silence in off periods.
+    Onoff(OnOff),
+}
+
+/// One transfer, as fast as the network lets it.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bulk {
+    /// Bytes to carry; decimal (1 MB is 1,000,000 bytes; MiB when meant). Default: until the flow stops.
+    pub bytes: Option<Quantity<Bytes>>,
+}
+
+/// `from` asks, `to` answers with objects, one after another on each connection.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// Number of objects. Default: as many as there are `sizes`, or 1.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub objects: Option<u32>,
+    /// Size of every object; or give `sizes`.
+    pub size: Option<Quantity<Bytes>>,
+    /// Size of each object, in order.
+    #[schemars(length(min = 1, max = 1_000_000))]
+    pub sizes: Option<Vec<Quantity<Bytes>>>,
+    /// Size of a request.
+    #[schemars(extend("default" = "100B"))]
+    pub request_size: Option<Quantity<Bytes>>,
+    /// Time between the end of an answer and the next request.
+    #[schemars(extend("default" = "0s"))]
+    pub think_time: Option<Quantity<Duration>>,
+    /// Ask for everything at once.
+    #[schemars(extend("default" = false))]
+    pub pipelined: Option<bool>,
+    /// Connections in parallel, each a flow of its own; objects are dealt out in turn.
+    #[schemars(range(min = 1, max = 1000), extend("default" = 1))]
+    pub connections: Option<u32>,
+}
+
+/// Packets at a constant rate.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cbr {
+    /// Payload rate.
+    pub rate: Quantity<Rate>,
+    /// Payload of a packet.
+    #[schemars(extend("default" = "1000B"))]
+    pub packet_size: Option<Quantity<Bytes>>,
+}
+
+/// A constant rate in on periods, silence in off periods.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OnOff {
+    /// Payload rate while on.
+    pub rate: Quantity<Rate>,
+    /// Payload of a packet.
+    #[schemars(extend("default" = "1000B"))]
+    pub packet_size: Option<Quantity<Bytes>>,
+    /// Length of the on periods.
+    pub on: PeriodSpec,
+    /// Length of the off periods.
+    pub off: PeriodSpec,
+}
+
+/// Length of a period.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum PeriodSpec {
+    /// Always the same.
+    Fixed(Quantity<Duration>),
+    /// Random.
+    Random(PeriodMap),
+}
+
+/// Random length of a period.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum PeriodMap {
+    /// Exponentially distributed with this mean.
+    Exponential(Quantity<Duration>),
+}

@@ -1,0 +1,165 @@
+//! The scenario as written: the one definition from which parsing, schema and reference follow.
+//!
+//! The doc comments here are the user's documentation of each key.
+
+mod flow;
+mod link;
+mod transport;
+
+use gargalo_units::Duration;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub use flow::{PeriodMap, Arrivals, Bulk, Cbr, Flow, OnOff, PeriodSpec, Request, Workload};
+pub use link::{
+    CoDel, DelayMap, DelaySpec, Direction, FqCoDel, GilbertElliott, GraphLink, JitterMap, JitterSpec, Link,
+    LossMap, LossSpec, Pie, PieEstimatorName, QueueMap, QueueName, QueueSpec, RateMap, RateSpec,
+    Red, Reorder, Shape, Unlimited,
+};
+pub use transport::{
+    Congestion, DelayedAck, EcnName, KeepAlive, PacingMap, PacingName, PacingSpec, ProfileName,
+    RecoveryName, Switch, Tcp, Transport, Udp,
+};
+
+use crate::quantity::Quantity;
+
+/// A network, the flows on it and how long to watch them.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Name in results. Default: the file's name without its extension.
+    pub name: Option<String>,
+    /// What the scenario shows, in a sentence.
+    pub description: Option<String>,
+    /// Seed of every random stream; the same seed gives the same results, byte for byte.
+    #[schemars(extend("default" = 1))]
+    pub seed: Option<u64>,
+    /// Length of the run.
+    pub duration: Quantity<Duration>,
+    /// Hosts, routers and links.
+    pub topology: Topology,
+    /// What happens on the network, in the order of identifiers.
+    #[serde(default)]
+    #[schemars(extend("default" = []))]
+    pub flows: Vec<Flow>,
+    /// What is recorded.
+    pub record: Option<Record>,
+}
+
+/// Hosts, routers and links: one of the following.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Topology {
+    /// Two hosts, `client` and `server`, and one link between them, named `link`.
+    Simple(Simple),
+    /// Hosts `left0`, `left1`, … and `right0`, `right1`, … that share one bottleneck.
+    Dumbbell(Dumbbell),
+    /// A chain of bottlenecks that a long flow shares with cross traffic on each.
+    ParkingLot(ParkingLot),
+    /// Two hosts, `client` and `server`, joined by several disjoint paths `path0`, `path1`, ….
+    Multipath(Multipath),
+    /// Named nodes and links; packets take the path with the fewest links.
+    Graph(Graph),
+}
+
+/// Two hosts, `client` and `server`, and one link between them, named `link`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Simple {
+    /// The link; up is from client to server.
+    pub link: Link,
+}
+
+/// Hosts `left0`, `left1`, … and `right0`, `right1`, … that share one bottleneck.
+///
+/// Links: `left0-routerL`, `bottleneck`, `routerR-right0` and so on; up is from left to right.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Dumbbell {
+    /// Hosts on each side.
+    #[schemars(range(min = 1, max = 10_000), extend("default" = 1))]
+    pub pairs: Option<u32>,
+    /// The links between hosts and routers: one for all, or a list with one for each pair (used on both
+    /// sides). Default: perfect wires.
+    pub access: Option<OneOrMany>,
+    /// The link between the two routers.
+    pub bottleneck: Link,
+}
+
+/// A chain of bottlenecks that a long flow shares with cross traffic on each.
+///
+/// Bottleneck i leads from `router`i to `router`i+1 and is named `bottleneck`i. Host `left` is at the
+/// first router, `right` at the last; host `cross`i enters before bottleneck i and host `sink`i is
+/// right behind it, so that a flow from `cross*` to `sink*` loads every bottleneck once. Access links
+/// are named after their ends, like `cross0-router0` and `router1-sink0`; up is from left to right.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ParkingLot {
+    /// Number of bottlenecks.
+    #[schemars(range(min = 1, max = 1000))]
+    pub hops: u32,
+    /// The links between hosts and routers. Default: perfect wires.
+    pub access: Option<Link>,
+    /// The links between routers: one for all, or a list with one for each hop.
+    pub bottleneck: OneOrMany,
+}
+
+/// Two hosts, `client` and `server`, joined by several disjoint paths `path0`, `path1`, ….
+///
+/// A transport with one path uses the first.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Multipath {
+    /// The paths; up is from client to server.
+    #[schemars(length(min = 1, max = 256))]
+    pub paths: Vec<Link>,
+}
+
+/// Named nodes and links; packets take the path with the fewest links.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Graph {
+    /// Names of all nodes.
+    #[schemars(length(min = 2, max = 20_000))]
+    pub nodes: Vec<String>,
+    /// The nodes that never forward packets of others. Default: those with only one link.
+    pub hosts: Option<Vec<String>>,
+    /// The links.
+    #[schemars(length(min = 1, max = 40_000))]
+    pub links: Vec<GraphLink>,
+}
+
+/// One link specification for all, or a list with one for each.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum OneOrMany {
+    /// The same for all.
+    One(Box<Link>),
+    /// One for each.
+    Many(#[schemars(length(max = 10_000))] Vec<Link>),
+}
+
+/// What is recorded besides the summary.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// Time between two samples of flows and links.
+    #[schemars(extend("default" = "100ms"))]
+    pub interval: Option<Quantity<Duration>>,
+    /// Sample the state of flows: windows, round-trip times, rates.
+    #[schemars(extend("default" = true))]
+    pub flows: Option<bool>,
+    /// Sample the state of links: queues, drops, marks.
+    #[schemars(extend("default" = true))]
+    pub links: Option<bool>,
+    /// Record protocol events: losses, timeouts, recoveries.
+    #[schemars(extend("default" = true))]
+    pub events: Option<bool>,
+    /// Names of links whose packets are captured (pcapng) at both ends; `*` at the end of a name
+    /// stands for anything.
+    #[schemars(extend("default" = []))]
+    pub captures: Option<Vec<String>>,
+    /// Carry real bytes and compare them at the receiver (slow).
+    #[schemars(extend("default" = false))]
+    pub verify: Option<bool>,
+}

@@ -1,0 +1,354 @@
+//! Flows: copies, endpoints, workloads.
+
+use std::sync::Arc;
+
+use gargalo_link::{LinkConfig, QueueConfig, QueueLimit, RateModel};
+use gargalo_units::{Bytes, Duration, Instant, Rate};
+
+use super::routes::{self, Routes};
+use super::{Context, Network, did_you_mean, transport};
+use crate::diagnostic::nearest;
+use crate::model::{Flow as Spec, PeriodMap, PeriodSpec, Request, Scenario, Workload as WorkloadSpec};
+use crate::resolved::{Flow, Period, Transport, Workload};
+
+/// All flows of a scenario together: a guard against slips like one zero too many.
+const MOST_FLOWS: usize = 100_000;
+
+/// Expands every flow and fills in what depends on the routes.
+pub(crate) fn resolve(raw: &Scenario, net: &mut Network, cx: &mut Context<'_>) -> Vec<Flow> {
+    let mut flows: Vec<Flow> = Vec::new();
+    let mut routes = Routes::new(net);
+    // Longest base round-trip time of a flow through each link.
+    let mut longest = vec![None::<Duration>; net.links.len()];
+    for (i, spec) in raw.flows.iter().enumerate() {
+        let at = format!("flows.{i}");
+        let Some(ends) = endpoints(spec, &at, net, cx) else {
+            continue;
+        };
+        let (start, stop) = times(spec, raw, &at, cx);
+        let workloads = workload(spec, &at, cx);
+        if flows.len() + ends.len() * workloads.len() > MOST_FLOWS {
+            let message = format!("there are more than {MOST_FLOWS} flows");
+            let help = "for many short flows give one flow `arrivals = { rate = \"1000/s\" }`";
+            cx.error(&format!("{at}.count"), "too many", message, help.to_owned());
+            break;
+        }
+        let mut mtu = u32::MAX;
+        let mut reachable = true;
+        let mut seen = None;
+        for &(from, to) in &ends {
+            if seen == Some((from, to)) {
+                continue;
+            }
+            seen = Some((from, to));
+            let Some(route) = routes.find(net, from, to) else {
+                let (a, b) = (&net.nodes[from].name, &net.nodes[to].name);
+                let message = format!("there is no path from \"{a}\" to \"{b}\"");
+                let help = "add a link, or correct the flow's hosts; hosts do not forward packets";
+                cx.error(&format!("{at}.to"), "not reachable", message, help.to_owned());
+                reachable = false;
+                break;
+            };
+            mtu = mtu.min(routes::mtu(net, &route));
+            let rtt = routes::base_rtt(net, &route);
+            for (link, _) in route {
+                longest[link] = Some(longest[link].map_or(rtt, |l| l.max(rtt)));
+            }
+        }
+        routes.forget();
+        if !reachable {
+            continue;
+        }
+        let transport = transport::resolve(&spec.transport, mtu, &at, cx);
+        let label: Arc<str> = match (&spec.label, &transport) {
+            (Some(label), _) => label.as_str().into(),
+            (None, Transport::Tcp(tcp)) => tcp.congestion.as_str().into(),
+            (None, Transport::Udp) => "udp".into(),
+        };
+        for &(from, to) in &ends {
+            for workload in &workloads {
+                flows.push(Flow {
+                    id: flows.len() as u64,
+                    label: label.clone(),
+                    from,
+                    to,
+                    start,
+                    stop,
+                    transport: transport.clone(),
+                    workload: workload.clone(),
+                    arrivals: spec.arrivals.as_ref().map(|a| gap(a.rate.0.0)),
+                });
+            }
+        }
+    }
+    bandwidth_delay_products(net, &longest);
+    flows
+}
+
+/// Mean time between arrivals; the rate is above zero, which [`times`] has checked.
+fn gap(per_second: f64) -> Duration {
+    let nanos = 1e9 / per_second;
+    // A cast saturates; the least gap is a nanosecond.
+    Duration::from_nanos((nanos + 0.5) as u64).max(Duration::from_nanos(1))
+}
+
+fn bandwidth_delay_products(net: &mut Network, longest: &[Option<Duration>]) {
+    for limit in &net.bdp {
+        let link = &mut net.links[limit.link];
+        let own = super::links::base_delay(&link.up).as_nanos();
+        let own = own.saturating_add(super::links::base_delay(&link.down).as_nanos());
+        let rtt = longest[limit.link].unwrap_or(Duration::from_nanos(own));
+        let config = if limit.down { &mut link.down } else { &mut link.up };
+        config.queue = QueueConfig::DropTail {
+            limit: QueueLimit::bdp(capacity(config), rtt, limit.factor),
+        };
+    }
+}
+
+/// The rate that a bandwidth-delay product is made of.
+fn capacity(config: &LinkConfig) -> Rate {
+    match &config.rate {
+        RateModel::Steps(steps) => steps.iter().map(|s| s.1).max().unwrap_or_default(),
+        other => other.mean(),
+    }
+}
+
+/// The endpoints of each copy.
+fn endpoints(
+    spec: &Spec,
+    at: &str,
+    net: &Network,
+    cx: &mut Context<'_>,
+) -> Option<Vec<(usize, usize)>> {
+    let from = hosts(&spec.from, &format!("{at}.from"), net, cx);
+    let to = hosts(&spec.to, &format!("{at}.to"), net, cx);
+    let (from, to) = (from?, to?);
+    let usual = match (&from, &to) {
+        (Hosts::Many(a), Hosts::Many(b)) => a.len().min(b.len()),
+        (Hosts::Many(list), _) | (_, Hosts::Many(list)) => list.len(),
+        _ => 1,
+    };
+    let count = spec.count.map_or(usual, |c| c as usize);
+    for (hosts, name, key) in [(&from, &spec.from, "from"), (&to, &spec.to, "to")] {
+        if let Hosts::Many(list) = hosts
+            && list.len() < count
+        {
+            let message = format!(
+                "count = {count}, but only {} hosts are named {name}",
+                list.len()
+            );
+            let help = format!(
+                "lower count to {}, or give the topology more hosts",
+                list.len()
+            );
+            cx.error(&format!("{at}.{key}"), "count mismatch", message, help);
+            return None;
+        }
+    }
+    let pairs: Vec<_> = (0..count).map(|i| (from.nth(i), to.nth(i))).collect();
+    if let Some((a, _)) = pairs.iter().find(|(a, b)| a == b) {
+        let message = format!("a flow from \"{}\" to itself", net.nodes[*a].name);
+        let help = "name two different hosts".to_owned();
+        cx.error(&format!("{at}.to"), "the same host", message, help);
+        return None;
+    }
+    Some(pairs)
+}
+
+/// One host for all copies, or one for each.
+enum Hosts {
+    One(usize),
+    Many(Vec<usize>),
+}
+
+impl Hosts {
+    fn nth(&self, i: usize) -> usize {
+        match self {
+            Self::One(n) => *n,
+            // Shorter lists were refused before.
+            Self::Many(list) => list.get(i).copied().unwrap_or_default(),
+        }
+    }
+}
+
+fn hosts(name: &str, at: &str, net: &Network, cx: &mut Context<'_>) -> Option<Hosts> {
+    if let Some(n) = net.nodes.iter().position(|n| n.name == name) {
+        return Some(Hosts::One(n));
+    }
+    if let Some(prefix) = name.strip_suffix('*') {
+        // left* is left0, left1 and so on, in numeric order.
+        let number = |n: &str| n.strip_prefix(prefix)?.parse::<u32>().ok();
+        let mut list: Vec<(u32, usize)> = net
+            .nodes
+            .iter()
+            .enumerate()
+            .filter_map(|(i, n)| Some((number(&n.name)?, i)))
+            .collect();
+        list.sort_unstable();
+        if !list.is_empty() {
+            return Some(Hosts::Many(list.into_iter().map(|(_, i)| i).collect()));
+        }
+    }
+    let names = || net.nodes.iter().filter(|n| n.is_host).map(|n| n.name.as_str());
+    // Where even the topology is wrong, its error is enough.
+    if !net.nodes.is_empty() {
+        let help = did_you_mean(nearest(name, names()), "hosts", names());
+        cx.error(at, "no such host", format!("there is no host \"{name}\""), help);
+    }
+    None
+}
+
+fn times(
+    spec: &Spec,
+    raw: &Scenario,
+    at: &str,
+    cx: &mut Context<'_>,
+) -> (Instant, Option<Instant>) {
+    let start = Instant::ZERO + spec.start.map_or(Duration::ZERO, |q| q.0);
+    let stop = spec.stop.map(|q| Instant::ZERO + q.0);
+    if start.saturating_since(Instant::ZERO) >= raw.duration.0 && !raw.duration.0.is_zero() {
+        let message = format!("the flow starts at or after the end of the run ({})", raw.duration.0);
+        let help = "start it earlier, or give a longer duration".to_owned();
+        cx.error(&format!("{at}.start"), "never starts", message, help);
+    }
+    if stop.is_some_and(|s| s <= start) {
+        let message = "the flow stops before it starts".to_owned();
+        let help = "stop is an instant since the start of the run, not a length".to_owned();
+        cx.error(&format!("{at}.stop"), "too early", message, help);
+    }
+    if let Some(arrivals) = &spec.arrivals {
+        let rate = arrivals.rate.0.0;
+        if !(1e-6..=1e9).contains(&rate) {
+            let message = format!("an arrival rate of {rate}/s is out of range");
+            let help = "give 0.000001/s to 1000000000/s".to_owned();
+            cx.error(&format!("{at}.arrivals.rate"), "out of range", message, help);
+        }
+    }
+    (start, stop)
+}
+
+/// The workloads of one copy: several if it has several connections.
+fn workload(spec: &Spec, at: &str, cx: &mut Context<'_>) -> Vec<Workload> {
+    let is_udp = matches!(spec.transport, crate::model::Transport::Udp(_));
+    let bulk = WorkloadSpec::Bulk(Default::default());
+    let raw = spec.workload.as_ref().unwrap_or(&bulk);
+    let path = format!("{at}.workload");
+    if is_udp && matches!(raw, WorkloadSpec::Bulk(_) | WorkloadSpec::Request(_)) {
+        let message = "UDP has no congestion control that could pace this workload".to_owned();
+        let help = "use workload.cbr or workload.onoff, or transport.tcp".to_owned();
+        cx.error(&path, "not over UDP", message, help);
+    }
+    let mut refuse = |key: &str, message: &str, help: &str| {
+        let path = format!("{path}.{key}");
+        cx.error(&path, "out of range", message.to_owned(), help.to_owned());
+    };
+    match raw {
+        WorkloadSpec::Bulk(b) => {
+            if b.bytes.is_some_and(|q| q.0.is_zero()) {
+                refuse("bulk.bytes", "bytes is zero", "leave it out to send without end");
+            }
+            if spec.arrivals.is_some() && b.bytes.is_none() {
+                let message = "flows that arrive without end but never finish";
+                refuse("bulk", message, "give `bytes`, like `workload.bulk = { bytes = \"30kB\" }`");
+            }
+            let bytes = b.bytes.map(|q| q.0);
+            vec![Workload::Bulk { bytes }]
+        }
+        WorkloadSpec::Request(r) => request(r, &mut refuse),
+        WorkloadSpec::Cbr(c) => {
+            let size = c.packet_size.map_or(Bytes::new(1000), |q| q.0);
+            datagrams(c.rate.0, size, "cbr", &mut refuse);
+            vec![Workload::Cbr {
+                rate: c.rate.0,
+                packet_size: size,
+            }]
+        }
+        WorkloadSpec::Onoff(o) => {
+            let size = o.packet_size.map_or(Bytes::new(1000), |q| q.0);
+            datagrams(o.rate.0, size, "onoff", &mut refuse);
+            let (on, off) = (period(&o.on), period(&o.off));
+            for (key, (length, _)) in [("onoff.on", on), ("onoff.off", off)] {
+                if length.is_zero() {
+                    refuse(key, "a period of zero", "give a length, or use workload.cbr");
+                }
+            }
+            vec![Workload::OnOff {
+                rate: o.rate.0,
+                packet_size: size,
+                on: on.1,
+                off: off.1,
+            }]
+        }
+    }
+}
+
+fn period(spec: &PeriodSpec) -> (Duration, Period) {
+    match spec {
+        PeriodSpec::Fixed(d) => (d.0, Period::Fixed(d.0)),
+        PeriodSpec::Random(PeriodMap::Exponential(d)) => (d.0, Period::Exponential(d.0)),
+    }
+}
+
+/// Refuses a key with a message and a help.
+type Refuse<'a> = dyn FnMut(&str, &str, &str) + 'a;
+
+fn datagrams(rate: Rate, size: Bytes, key: &str, refuse: &mut Refuse<'_>) {
+    if rate.is_zero() {
+        refuse(&format!("{key}.rate"), "a rate of zero", "give a rate, like \"1Mbit/s\"");
+    }
+    // UDP carries at most 65507 bytes over IPv4.
+    if !(1..=65_507).contains(&size.get()) {
+        let message = format!("a packet_size of {size}");
+        refuse(&format!("{key}.packet_size"), &message, "give 1B to 65507B");
+    } else if (size / rate.max(Rate::from_bps(1))).is_zero() {
+        let message = "less than a nanosecond between two packets";
+        refuse(&format!("{key}.rate"), message, "give a lower rate or larger packets");
+    }
+}
+
+fn request(r: &Request, refuse: &mut Refuse<'_>) -> Vec<Workload> {
+    let sizes: Vec<Bytes> = match (&r.sizes, r.size) {
+        (Some(_), Some(_)) => {
+            refuse("request.sizes", "both size and sizes are given", "keep one of them");
+            Vec::new()
+        }
+        (None, None) => {
+            refuse("request", "neither size nor sizes is given", "add `size = \"10kB\"`");
+            Vec::new()
+        }
+        (Some(list), None) => {
+            if r.objects.is_some_and(|n| n as usize != list.len()) {
+                let message = format!(
+                    "objects is {}, but {} sizes are given",
+                    r.objects.unwrap_or_default(),
+                    list.len()
+                );
+                refuse("request.objects", &message, "leave objects out");
+            }
+            list.iter().map(|q| q.0).collect()
+        }
+        (None, Some(size)) => vec![size.0; r.objects.unwrap_or(1) as usize],
+    };
+    if sizes.iter().any(|s| s.is_zero()) {
+        refuse("request", "an object of size zero", "give objects of 1B or more");
+    }
+    let request_size = r.request_size.map_or(Bytes::new(100), |q| q.0);
+    if request_size.is_zero() {
+        refuse("request.request_size", "a request of no bytes", "give 1B or more");
+    }
+    let connections = r.connections.unwrap_or(1) as usize;
+    if connections > sizes.len().max(1) {
+        let message = format!("{connections} connections for {} objects", sizes.len());
+        refuse("request.connections", &message, "give at most one for each object");
+        return Vec::new();
+    }
+    let dealt = |c: usize| sizes.iter().copied().skip(c).step_by(connections).collect();
+    (0..connections)
+        .map(|c| Workload::Request {
+            request_size,
+            objects: dealt(c),
+            think_time: r.think_time.map_or(Duration::ZERO, |q| q.0),
+            pipelined: r.pipelined.unwrap_or(false),
+        })
+        .collect()
+}

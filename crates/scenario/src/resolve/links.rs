@@ -1,0 +1,350 @@
+//! Links: defaults, overrides of one direction, traces.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gargalo_link::{
+    BaseDelay, CoDelConfig, DelayModel, DeliveryTrace, Displacement, FqCoDelConfig, Jitter,
+    JitterDistribution, LinkConfig, LossModel, PieConfig, PieEstimator, QueueConfig, QueueLimit,
+    RateModel, RedConfig, Reorder,
+};
+use gargalo_units::{Bytes, Duration, Instant};
+
+use super::Context;
+use crate::model::{
+    CoDel, DelayMap, DelaySpec, Direction, FqCoDel, JitterSpec, LossMap, LossSpec, Pie,
+    PieEstimatorName, QueueMap, QueueName, QueueSpec, RateMap, RateSpec, Red, Shape,
+};
+use crate::quantity::{Quantity, QueueSize};
+use crate::resolved::Link;
+
+/// A tail-drop limit of so many bandwidth-delay products.
+pub(crate) struct BdpLimit {
+    /// Which link.
+    pub(crate) link: usize,
+    /// Whether the direction is down.
+    pub(crate) down: bool,
+    /// How many products.
+    pub(crate) factor: f64,
+}
+
+/// What a link joins.
+pub(crate) struct Ends<'a> {
+    pub(crate) index: usize,
+    pub(crate) name: &'a str,
+    pub(crate) ends: (usize, usize),
+}
+
+/// Where a field of a direction was written.
+struct Site<'a> {
+    at: &'a str,
+    side: &'static str,
+}
+
+impl Site<'_> {
+    fn path(&self, field: &str, overridden: bool) -> String {
+        match overridden {
+            true => format!("{}.{}.{field}", self.at, self.side),
+            false => format!("{}.{field}", self.at),
+        }
+    }
+}
+
+/// Resolves both directions of a link.
+pub(crate) fn resolve(
+    ends: Ends<'_>,
+    sides: [(Option<&Direction>, Option<&Direction>, &'static str); 2],
+    at: &str,
+    bdp: &mut Vec<BdpLimit>,
+    cx: &mut Context<'_>,
+) -> Link {
+    let [up, down] = sides.map(|(base, over, side)| {
+        let (config, factor) = direction(base, over, &Site { at, side }, cx);
+        if let Some(factor) = factor {
+            bdp.push(BdpLimit {
+                link: ends.index,
+                down: side == "down",
+                factor,
+            });
+        }
+        config
+    });
+    Link {
+        name: ends.name.to_owned(),
+        a: ends.ends.0,
+        b: ends.ends.1,
+        up,
+        down,
+    }
+}
+
+/// The value of a field and where it was written.
+macro_rules! field {
+    ($base:ident, $over:ident, $site:ident, $name:ident) => {{
+        let over = $over.and_then(|d| d.$name.as_ref());
+        let path = $site.path(stringify!($name), over.is_some());
+        (over.or_else(|| $base.and_then(|d| d.$name.as_ref())), path)
+    }};
+}
+
+/// One direction, and the factor of its queue limit if that is in bandwidth-delay products.
+fn direction(
+    base: Option<&Direction>,
+    over: Option<&Direction>,
+    site: &Site<'_>,
+    cx: &mut Context<'_>,
+) -> (LinkConfig, Option<f64>) {
+    let mut config = LinkConfig::default();
+    if let (Some(spec), path) = field!(base, over, site, rate) {
+        config.rate = rate(spec, &path, cx);
+    }
+    if let (Some(spec), _) = field!(base, over, site, delay) {
+        config.delay.base = match spec {
+            DelaySpec::Constant(d) => BaseDelay::Constant(d.0),
+            DelaySpec::Varying(DelayMap::Steps(s)) => BaseDelay::Steps(steps(s)),
+        };
+    }
+    if let (Some(spec), _) = field!(base, over, site, jitter) {
+        let (scale, shape) = match spec {
+            JitterSpec::Uniform(scale) => (scale.0, Shape::Uniform),
+            JitterSpec::Shaped(m) => (m.scale.0, m.distribution.unwrap_or(Shape::Uniform)),
+        };
+        let distribution = match shape {
+            Shape::Uniform => JitterDistribution::Uniform,
+            Shape::Normal => JitterDistribution::Normal,
+            Shape::Pareto => JitterDistribution::Pareto,
+        };
+        config.delay.jitter = (!scale.is_zero()).then_some(Jitter {
+            distribution,
+            scale,
+        });
+    }
+    if let (Some(spec), _) = field!(base, over, site, loss) {
+        config.loss = loss(spec);
+    }
+    if let (Some(spec), path) = field!(base, over, site, reorder) {
+        if spec.late.is_some() && spec.early.is_some() {
+            let message = "reorder is given as late and early at once".to_owned();
+            cx.error(&path, "one too many", message, "keep one of them".to_owned());
+        }
+        let displacement = match (spec.late, spec.early) {
+            (Some(late), _) => Displacement::Late(late.0),
+            (None, Some(early)) => Displacement::Early(early.0),
+            (None, None) => Displacement::Early(Duration::MAX),
+        };
+        config.reorder = Some(Reorder {
+            probability: spec.probability.0.0,
+            gap: spec.gap.unwrap_or(1),
+            correlation: spec.correlation.map_or(0.0, |q| q.0.0),
+            displacement,
+        });
+    }
+    if let (Some(spec), _) = field!(base, over, site, duplicate) {
+        config.duplicate = spec.0.0;
+    }
+    if let (Some(spec), path) = field!(base, over, site, mtu) {
+        // IPv4 asks for 68 (RFC 791), and a packet is at most 65535 bytes long.
+        match u32::try_from(spec.0.get()) {
+            Ok(n) if (68..=65_535).contains(&n) => config.mtu = n,
+            _ => {
+                let message = format!("mtu = \"{}\" is out of range", spec.0);
+                let help = "give 68B to 65535B; Ethernet has 1500B".to_owned();
+                cx.error(&path, "out of range", message, help);
+            }
+        }
+    }
+    let (ecn, ecn_path) = field!(base, over, site, ecn);
+    let ecn = ecn.copied();
+    let (spec, path) = field!(base, over, site, queue);
+    let factor = match spec {
+        None => None,
+        Some(spec) => {
+            let (queue, factor) = queue(spec, ecn);
+            config.queue = queue;
+            factor
+        }
+    };
+    if factor.is_some() && config.rate == RateModel::Unlimited {
+        let message = "a link of unlimited rate has no bandwidth-delay product".to_owned();
+        let help = "give the link a rate, or the queue another unit".to_owned();
+        cx.error(&path, "needs a rate", message, help);
+    }
+    if ecn == Some(true) && matches!(config.queue, QueueConfig::DropTail { .. }) {
+        let message = "a droptail queue cannot mark packets".to_owned();
+        let help = "choose a queue that marks: red, codel, fq-codel or pie".to_owned();
+        cx.error(&ecn_path, "needs another queue", message, help);
+    }
+    if let Err(e) = config.validate() {
+        let at = site.path("", false);
+        let known = ["rate", "delay", "loss", "reorder", "duplicate", "mtu", "queue"];
+        let root = e.field.split('.').next().unwrap_or_default();
+        let overridden = over.is_some_and(|d| {
+            (root == "rate" && d.rate.is_some())
+                || (root == "delay" && d.delay.is_some())
+                || (root == "loss" && d.loss.is_some())
+                || (root == "reorder" && d.reorder.is_some())
+                || (root == "queue" && d.queue.is_some())
+        });
+        let path = match known.contains(&root) {
+            true => site.path(e.field, overridden),
+            false => at,
+        };
+        cx.error(&path, "not possible", e.to_string(), String::new());
+    }
+    (config, factor)
+}
+
+fn steps<T: Copy>(list: &[(Quantity<Duration>, Quantity<T>)]) -> Vec<(Instant, T)> {
+    list.iter().map(|(t, v)| (Instant::ZERO + t.0, v.0)).collect()
+}
+
+fn rate(spec: &RateSpec, path: &str, cx: &mut Context<'_>) -> RateModel {
+    match spec {
+        RateSpec::Unlimited(_) => RateModel::Unlimited,
+        RateSpec::Constant(r) => RateModel::Constant(r.0),
+        RateSpec::Varying(RateMap::Steps(s)) => RateModel::Steps(steps(s)),
+        RateSpec::Varying(RateMap::Trace(file)) => trace(file, &format!("{path}.trace"), cx),
+    }
+}
+
+fn trace(file: &str, path: &str, cx: &mut Context<'_>) -> RateModel {
+    if let Some(known) = cx.traces.get(file) {
+        return known.clone();
+    }
+    let parent = cx.origin.path.as_deref().and_then(Path::parent);
+    let full: PathBuf = parent.map_or_else(|| file.into(), |dir| dir.join(file));
+    let model = match std::fs::read_to_string(&full) {
+        Err(e) => {
+            let message = format!("trace \"{file}\" cannot be read: {e}");
+            let help = format!(
+                "looked for {}; paths are relative to the scenario file",
+                full.display()
+            );
+            cx.error(path, "no trace there", message, help);
+            RateModel::Unlimited
+        }
+        Ok(text) => match DeliveryTrace::parse(&text) {
+            Ok(trace) => RateModel::Trace(Arc::new(trace)),
+            Err(e) => {
+                let message = format!("\"{file}\" is no packet-delivery trace: {e}");
+                let help = "a trace has one integer millisecond a line".to_owned();
+                cx.error(path, "not a trace", message, help);
+                RateModel::Unlimited
+            }
+        },
+    };
+    cx.traces.insert(file.to_owned(), model.clone());
+    model
+}
+
+fn loss(spec: &LossSpec) -> LossModel {
+    let independent = |p: f64| match p {
+        0.0 => LossModel::None,
+        p => LossModel::Independent(p),
+    };
+    match spec {
+        LossSpec::Independent(p) | LossSpec::Model(LossMap::Independent(p)) => independent(p.0.0),
+        LossSpec::Model(LossMap::Periodic(n)) => LossModel::Periodic(*n),
+        LossSpec::Model(LossMap::GilbertElliott(g)) => LossModel::GilbertElliott {
+            p: g.p.0.0,
+            r: g.r.0.0,
+            h: g.h.map_or(0.0, |q| q.0.0),
+            k: g.k.map_or(1.0, |q| q.0.0),
+        },
+    }
+}
+
+fn queue(spec: &QueueSpec, ecn: Option<bool>) -> (QueueConfig, Option<f64>) {
+    let config = match spec {
+        QueueSpec::Named(QueueName::Droptail) => QueueConfig::default(),
+        QueueSpec::Named(QueueName::Red) => QueueConfig::Red(red(&Red::default(), ecn)),
+        QueueSpec::Named(QueueName::Codel) => QueueConfig::CoDel(codel(&CoDel::default(), ecn)),
+        QueueSpec::Named(QueueName::FqCodel) => {
+            QueueConfig::FqCoDel(fq_codel(&FqCoDel::default(), ecn))
+        }
+        QueueSpec::Named(QueueName::Pie) => QueueConfig::Pie(pie(&Pie::default(), ecn)),
+        QueueSpec::Model(QueueMap::Droptail(size)) => {
+            let limit = match size.0 {
+                QueueSize::Packets(n) => QueueLimit::Packets(n),
+                QueueSize::Bytes(b) => QueueLimit::Bytes(b),
+                QueueSize::Time(d) => QueueLimit::Time(d),
+                QueueSize::Bdp(factor) => {
+                    return (QueueConfig::default(), Some(factor));
+                }
+            };
+            QueueConfig::DropTail { limit }
+        }
+        QueueSpec::Model(QueueMap::Red(r)) => QueueConfig::Red(red(r, ecn)),
+        QueueSpec::Model(QueueMap::Codel(c)) => QueueConfig::CoDel(codel(c, ecn)),
+        QueueSpec::Model(QueueMap::FqCodel(f)) => QueueConfig::FqCoDel(fq_codel(f, ecn)),
+        QueueSpec::Model(QueueMap::Pie(p)) => QueueConfig::Pie(pie(p, ecn)),
+    };
+    (config, None)
+}
+
+fn red(r: &Red, ecn: Option<bool>) -> RedConfig {
+    let d = RedConfig::default();
+    RedConfig {
+        limit: r.limit.map_or(d.limit, |q| q.0.0),
+        min_threshold: r.min_threshold.unwrap_or(d.min_threshold),
+        max_threshold: r.max_threshold.unwrap_or(d.max_threshold),
+        max_probability: r.max_probability.map_or(d.max_probability, |q| q.0.0),
+        weight: r.weight.map_or(d.weight, |q| q.0.0),
+        gentle: r.gentle.unwrap_or(d.gentle),
+        ecn: r.ecn.or(ecn).unwrap_or(d.ecn),
+    }
+}
+
+fn codel(c: &CoDel, ecn: Option<bool>) -> CoDelConfig {
+    let d = CoDelConfig::default();
+    CoDelConfig {
+        target: c.target.map_or(d.target, |q| q.0),
+        interval: c.interval.map_or(d.interval, |q| q.0),
+        limit: c.limit.map_or(d.limit, |q| q.0.0),
+        ecn: c.ecn.or(ecn).unwrap_or(d.ecn),
+        ce_threshold: c.ce_threshold.map(|q| q.0).or(d.ce_threshold),
+    }
+}
+
+fn fq_codel(f: &FqCoDel, ecn: Option<bool>) -> FqCoDelConfig {
+    let d = FqCoDelConfig::default();
+    let small = |b: Bytes| u32::try_from(b.get()).unwrap_or(u32::MAX);
+    FqCoDelConfig {
+        flows: f.flows.unwrap_or(d.flows),
+        quantum: f.quantum.map_or(d.quantum, |q| small(q.0)),
+        limit: f.limit.map_or(d.limit, |q| q.0.0),
+        memory_limit: f.memory_limit.map_or(d.memory_limit, |q| q.0),
+        drop_batch: f
+            .drop_batch
+            .map_or(d.drop_batch, |q| u32::try_from(q.0.0).unwrap_or(u32::MAX)),
+        target: f.target.map_or(d.target, |q| q.0),
+        interval: f.interval.map_or(d.interval, |q| q.0),
+        ecn: f.ecn.or(ecn).unwrap_or(d.ecn),
+        ce_threshold: f.ce_threshold.map(|q| q.0).or(d.ce_threshold),
+    }
+}
+
+fn pie(p: &Pie, ecn: Option<bool>) -> PieConfig {
+    let d = PieConfig::default();
+    let estimator = |name| match name {
+        PieEstimatorName::Timestamp => PieEstimator::Timestamp,
+        PieEstimatorName::DepartureRate => PieEstimator::DepartureRate,
+    };
+    PieConfig {
+        target: p.target.map_or(d.target, |q| q.0),
+        update: p.update.map_or(d.update, |q| q.0),
+        alpha: p.alpha.unwrap_or(d.alpha),
+        beta: p.beta.unwrap_or(d.beta),
+        max_burst: p.max_burst.map_or(d.max_burst, |q| q.0),
+        limit: p.limit.map_or(d.limit, |q| q.0.0),
+        ecn: p.ecn.or(ecn).unwrap_or(d.ecn),
+        mark_threshold: p.mark_threshold.map_or(d.mark_threshold, |q| q.0.0),
+        estimator: p.estimator.map_or(d.estimator, estimator),
+        derandomize: p.derandomize.unwrap_or(d.derandomize),
+    }
+}
+
+/// The base delay of a direction, at its least.
+pub(crate) fn base_delay(config: &LinkConfig) -> Duration {
+    DelayModel::minimum(&config.delay)
+}

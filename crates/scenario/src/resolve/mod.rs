@@ -1,0 +1,123 @@
+//! From the scenario as written to the scenario as resolved.
+
+mod flows;
+mod links;
+mod network;
+mod routes;
+mod transport;
+
+use gargalo_units::Duration;
+
+use crate::diagnostic::{Diagnostics, Origin, nearest};
+use crate::model;
+use crate::resolved::{Link, Node, Record, Scenario};
+use crate::tree::Node as Tree;
+
+/// What every step of the resolution needs: the tree for places, and the list of errors.
+pub(crate) struct Context<'a> {
+    pub(crate) tree: &'a Tree,
+    pub(crate) errors: &'a mut Diagnostics,
+    pub(crate) origin: &'a Origin,
+    /// Traces by path, so that each file is read once.
+    pub(crate) traces: std::collections::BTreeMap<String, gargalo_link::RateModel>,
+}
+
+impl Context<'_> {
+    /// Notes an error at a dotted path.
+    pub(crate) fn error(&mut self, path: &str, label: &str, message: String, help: String) {
+        let place = self.tree.place(path);
+        let help = (!help.is_empty()).then_some(help);
+        self.errors.add(place, label, message, help);
+    }
+}
+
+/// The network: what the topology was lowered to.
+#[derive(Default)]
+pub(crate) struct Network {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) links: Vec<Link>,
+    /// For each link, where it was written.
+    pub(crate) paths: Vec<String>,
+    /// Limits in bandwidth-delay products, to be filled in when the routes of flows are known.
+    pub(crate) bdp: Vec<links::BdpLimit>,
+}
+
+/// Resolves the model; errors are noted in the context, so that the result counts only if there are
+/// none.
+pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
+    if raw.duration.0.is_zero() {
+        let help = "give how long to watch, like `duration = \"60s\"`".to_owned();
+        cx.error("duration", "nothing would happen", "duration is zero".to_owned(), help);
+    }
+    let (topology, mut network) = network::lower(&raw.topology, cx);
+    let flows = flows::resolve(raw, &mut network, cx);
+    let record = record(raw.record.as_ref(), &network.links, cx);
+    let stem = cx.origin.path.as_ref().and_then(|p| p.file_stem());
+    let stem = stem.map(|s| s.to_string_lossy().into_owned());
+    Scenario {
+        name: raw.name.clone().or(stem).unwrap_or_else(|| "scenario".to_owned()),
+        description: raw.description.clone().unwrap_or_default(),
+        seed: raw.seed.unwrap_or(1),
+        duration: raw.duration.0,
+        topology,
+        nodes: network.nodes,
+        links: network.links,
+        flows,
+        record,
+    }
+}
+
+fn record(raw: Option<&model::Record>, links: &[Link], cx: &mut Context<'_>) -> Record {
+    let raw = raw.cloned().unwrap_or_default();
+    let interval = raw.interval.map_or(Duration::from_millis(100), |q| q.0);
+    if interval.is_zero() {
+        let help = "to sample nothing, write `flows = false` and `links = false`".to_owned();
+        cx.error("record.interval", "no time between samples", "interval is zero".to_owned(), help);
+    }
+    let mut captures: Vec<String> = Vec::new();
+    for (i, pattern) in raw.captures.iter().flatten().enumerate() {
+        let fits = |name: &str| match pattern.strip_suffix('*') {
+            Some(prefix) => name.starts_with(prefix),
+            None => name == pattern,
+        };
+        let names = links.iter().map(|l| l.name.as_str());
+        let before = captures.len();
+        for name in names.clone().filter(|n| fits(n)) {
+            if !captures.iter().any(|c| c == name) {
+                captures.push(name.to_owned());
+            }
+        }
+        if before == captures.len() && !names.clone().any(fits) {
+            let near = nearest(pattern, names.clone());
+            let help = did_you_mean(near, "links", names);
+            let path = format!("record.captures.{i}");
+            cx.error(&path, "no such link", format!("there is no link \"{pattern}\""), help);
+        }
+    }
+    Record {
+        interval,
+        flows: raw.flows.unwrap_or(true),
+        links: raw.links.unwrap_or(true),
+        events: raw.events.unwrap_or(true),
+        captures,
+        verify: raw.verify.unwrap_or(false),
+    }
+}
+
+/// A help that names the nearest and lists the first few.
+pub(crate) fn did_you_mean<'a>(
+    near: Option<&str>,
+    what: &str,
+    names: impl Iterator<Item = &'a str>,
+) -> String {
+    const SHOWN: usize = 20;
+    let all: Vec<&str> = names.collect();
+    let mut list = all[..all.len().min(SHOWN)].join(", ");
+    if all.len() > SHOWN {
+        list = format!("{list}, … ({} in all)", all.len());
+    }
+    match near {
+        Some(near) => format!("did you mean `{near}`? {what}: {list}"),
+        None => format!("{what}: {list}"),
+    }
+}

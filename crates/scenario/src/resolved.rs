@@ -1,0 +1,176 @@
+//! The scenario as a simulator needs it: one graph, one list of flows, every default filled in.
+
+use std::sync::Arc;
+
+use gargalo_cc::Params;
+use gargalo_link::LinkConfig;
+use gargalo_units::{Bytes, Duration, Instant, Rate};
+
+/// A validated scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Name in results.
+    pub name: String,
+    /// What the scenario shows; may be empty.
+    pub description: String,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// Length of the run.
+    pub duration: Duration,
+    /// Kind of topology as written, like `dumbbell`.
+    pub topology: &'static str,
+    /// Hosts and routers.
+    pub nodes: Vec<Node>,
+    /// Links between nodes.
+    pub links: Vec<Link>,
+    /// Every flow; copies are separate, arrivals are one template.
+    pub flows: Vec<Flow>,
+    /// What is recorded.
+    pub record: Record,
+}
+
+/// A host or a router.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Hosts never forward packets of others.
+    pub is_host: bool,
+}
+
+/// A link between two nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// Its name.
+    pub name: String,
+    /// Index of the node at one end.
+    pub a: usize,
+    /// Index of the node at the other end.
+    pub b: usize,
+    /// What packets from `a` to `b` meet.
+    pub up: LinkConfig,
+    /// What packets from `b` to `a` meet.
+    pub down: LinkConfig,
+}
+
+/// A flow, or with `arrivals` the template of many.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flow {
+    /// Identifier: position in [`Scenario::flows`].
+    pub id: u64,
+    /// Name in results; copies share it.
+    pub label: Arc<str>,
+    /// Index of the node that opens the connection.
+    pub from: usize,
+    /// Index of the other node.
+    pub to: usize,
+    /// When it starts, or arrivals begin.
+    pub start: Instant,
+    /// When its application stops; `None`: at the end of the run.
+    pub stop: Option<Instant>,
+    /// How data is carried.
+    pub transport: Transport,
+    /// What is carried.
+    pub workload: Workload,
+    /// Mean time between two starts of a Poisson process; `None`: one flow.
+    pub arrivals: Option<Duration>,
+}
+
+/// How data is carried.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Transport {
+    /// TCP.
+    Tcp(Arc<Tcp>),
+    /// UDP.
+    Udp,
+}
+
+/// TCP with all options.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tcp {
+    /// Name of the profile that options not given were taken from.
+    pub profile: String,
+    /// Options of both ends.
+    pub config: gargalo_tcp::Config,
+    /// Name of the congestion control: that of the registry, never an alias.
+    pub congestion: String,
+    /// Parameters as given; checked against the registry if it knows the name.
+    pub params: Params,
+}
+
+/// What is carried.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Workload {
+    /// One transfer.
+    Bulk {
+        /// `None`: until the flow stops.
+        bytes: Option<Bytes>,
+    },
+    /// Objects asked for one after another.
+    Request {
+        /// Size of a request.
+        request_size: Bytes,
+        /// Sizes of the answers, in order.
+        objects: Arc<[Bytes]>,
+        /// Time between the end of an answer and the next request.
+        think_time: Duration,
+        /// Ask for everything at once.
+        pipelined: bool,
+    },
+    /// Packets at a constant rate.
+    Cbr {
+        /// Payload rate.
+        rate: Rate,
+        /// Payload of a packet.
+        packet_size: Bytes,
+    },
+    /// A constant rate in on periods.
+    OnOff {
+        /// Payload rate while on.
+        rate: Rate,
+        /// Payload of a packet.
+        packet_size: Bytes,
+        /// Length of the on periods.
+        on: Period,
+        /// Length of the off periods.
+        off: Period,
+    },
+}
+
+/// Length of a period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// Always the same.
+    Fixed(Duration),
+    /// Exponentially distributed with this mean.
+    Exponential(Duration),
+}
+
+/// What is recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Time between two samples.
+    pub interval: Duration,
+    /// Sample flows.
+    pub flows: bool,
+    /// Sample links.
+    pub links: bool,
+    /// Record protocol events.
+    pub events: bool,
+    /// Names of links whose packets are captured.
+    pub captures: Vec<String>,
+    /// Carry real bytes and compare them at the receiver.
+    pub verify: bool,
+}
+
+impl Scenario {
+    /// Index of the node of this name.
+    pub fn node(&self, name: &str) -> Option<usize> {
+        self.nodes.iter().position(|n| n.name == name)
+    }
+
+    /// Index of the link of this name.
+    pub fn link(&self, name: &str) -> Option<usize> {
+        self.links.iter().position(|l| l.name == name)
+    }
+}

@@ -1,0 +1,169 @@
+//! The summary of a run: one JSON object, all SI.
+
+use std::collections::BTreeMap;
+
+use gargalo_sim::{FlowResult, LinkResult, Outcome};
+use gargalo_trace::stats;
+use gargalo_units::Duration;
+use serde_json::{Value as Json, json};
+
+use crate::resolved::Scenario;
+use crate::build::seconds;
+
+/// `{"summary", "flows", "links", "run"}`.
+pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
+    let mut warnings = Vec::new();
+    if out.interrupted {
+        warnings.push("interrupted before the end".to_owned());
+    }
+    for f in &out.flows {
+        if f.corrupted {
+            warnings.push(format!("flow {}: delivered content differs from what was sent", f.label));
+        }
+        if let Some(why) = f.failure {
+            warnings.push(format!("flow {}: {why}", f.label));
+        }
+    }
+    json!({
+        "summary": summary(out),
+        "flows": out.flows.iter().map(flow).collect::<Vec<_>>(),
+        "links": out.links.iter().map(link).collect::<Vec<_>>(),
+        "run": {
+            "name": scenario.name,
+            "scenario_hash": scenario.hash(),
+            "seed": scenario.seed,
+            "duration_s": scenario.duration.as_secs_f64(),
+            "virtual_s": out.end.as_secs_f64(),
+            "wall_s": wall_s,
+            "packets": out.packets,
+            "packets_per_s": if wall_s > 0.0 { json!(out.packets as f64 / wall_s) } else { Json::Null },
+            "events": out.events,
+            "flows": out.flows.len(),
+            "peak_flows": out.peak_flows,
+            "warnings": warnings,
+        },
+    })
+}
+
+fn active(f: &FlowResult) -> Duration {
+    f.end.saturating_since(f.start)
+}
+
+fn goodput(f: &FlowResult) -> f64 {
+    (f.delivered / active(f)).as_bps() as f64
+}
+
+fn flow(f: &FlowResult) -> Json {
+    let rtt = f.rtt.summary();
+    json!({
+        "id": f.id,
+        "label": &*f.label,
+        "transport": f.transport,
+        "congestion": f.congestion,
+        "start_s": f.start.as_secs_f64(),
+        "end_s": f.end.as_secs_f64(),
+        "first_byte_s": seconds(f.first_byte.map(|t| t.saturating_since(f.start))),
+        "completion_s": seconds(f.completion),
+        "delivered_bytes": f.delivered.get(),
+        "goodput_bps": goodput(f),
+        "throughput_bps": (f.sent / active(f)).as_bps(),
+        "sent_packets": f.sent_packets,
+        "retransmitted_packets": f.retransmitted_packets,
+        "lost_packets": f.lost_packets,
+        "timeouts": f.timeouts,
+        "spurious_losses": f.spurious_losses,
+        "ce_marks": f.ce_marks,
+        "rtt_min_s": seconds(rtt.map(|r| r.min)),
+        "rtt_mean_s": seconds(rtt.map(|r| r.mean)),
+        "rtt_p50_s": seconds(rtt.map(|r| r.p50)),
+        "rtt_p95_s": seconds(rtt.map(|r| r.p95)),
+        "rtt_p99_s": seconds(rtt.map(|r| r.p99)),
+        "rtt_max_s": seconds(rtt.map(|r| r.max)),
+        "verified": if f.corrupted { Json::Bool(false) } else { Json::Null },
+        "failure": f.failure,
+    })
+}
+
+fn dropped(l: &LinkResult) -> u64 {
+    l.dropped_queue_full + l.dropped_aqm + l.lost + l.too_big
+}
+
+fn link(l: &LinkResult) -> Json {
+    let percentile = |p: f64| l.queue_delay.percentile(p).as_secs_f64();
+    json!({
+        "name": &*l.name,
+        "direction": l.direction,
+        "capacity_bps": l.capacity.map(|c| c.as_bps()),
+        "utilization": l.utilization,
+        "offered_packets": l.offered_packets,
+        "sent_packets": l.sent_packets,
+        "sent_bytes": l.sent_bytes,
+        "dropped_packets": dropped(l),
+        "dropped_queue_full_packets": l.dropped_queue_full,
+        "dropped_aqm_packets": l.dropped_aqm,
+        "lost_packets": l.lost,
+        "too_big_packets": l.too_big,
+        "marked_packets": l.marked_packets,
+        "queue_delay_mean_s": l.queue_delay.mean().as_secs_f64(),
+        "queue_delay_p50_s": percentile(50.0),
+        "queue_delay_p95_s": percentile(95.0),
+        "queue_delay_p99_s": percentile(99.0),
+        "queue_delay_max_s": l.queue_delay.max().as_secs_f64(),
+    })
+}
+
+fn summary(out: &Outcome) -> Json {
+    let rates: Vec<f64> = out.flows.iter().map(goodput).collect();
+    let mut groups: BTreeMap<&str, (u64, f64)> = BTreeMap::new();
+    for (f, rate) in out.flows.iter().zip(&rates) {
+        let name = if f.congestion.is_empty() { f.transport } else { f.congestion.as_str() };
+        let g = groups.entry(name).or_default();
+        g.0 += 1;
+        g.1 += rate;
+    }
+    let groups: serde_json::Map<String, Json> = groups
+        .into_iter()
+        .map(|(name, (flows, sum))| {
+            let value = json!({
+                "flows": flows,
+                "goodput_bps": sum,
+                "goodput_mean_bps": sum / flows as f64,
+            });
+            (name.to_owned(), value)
+        })
+        .collect();
+    // The bottleneck: of the directions with a rate, the one used most.
+    let bottleneck = out.links.iter().filter(|l| l.utilization.is_some()).fold(
+        None,
+        |best: Option<&LinkResult>, l| match best {
+            Some(b) if b.utilization >= l.utilization => Some(b),
+            _ => Some(l),
+        },
+    );
+    let sent: u64 = out.flows.iter().map(|f| f.sent_packets).sum();
+    let lost: u64 = out.flows.iter().map(|f| f.lost_packets).sum();
+    let again: u64 = out.flows.iter().map(|f| f.retransmitted_packets).sum();
+    let mut times: Vec<f64> =
+        out.flows.iter().filter_map(|f| Some(f.completion?.as_secs_f64())).collect();
+    let completed = times.len();
+    let mut time = |p: f64| stats::percentile(&mut times, p);
+    let (p50, p95, p99) = (time(0.5), time(0.95), time(0.99));
+    json!({
+        "goodput_bps": rates.iter().sum::<f64>(),
+        "groups": groups,
+        "jain_index": stats::jain_index(&rates),
+        "goodput_cov": stats::coefficient_of_variation(&rates),
+        "bottleneck": bottleneck.map(|l| format!("{} {}", l.name, l.direction)),
+        "utilization": bottleneck.and_then(|l| l.utilization),
+        "queue_delay_mean_s": seconds(bottleneck.map(|l| l.queue_delay.mean())),
+        "queue_delay_p50_s": seconds(bottleneck.map(|l| l.queue_delay.percentile(50.0))),
+        "queue_delay_p95_s": seconds(bottleneck.map(|l| l.queue_delay.percentile(95.0))),
+        "queue_delay_p99_s": seconds(bottleneck.map(|l| l.queue_delay.percentile(99.0))),
+        "loss_rate": if sent == 0 { Json::Null } else { json!(lost as f64 / sent as f64) },
+        "retransmission_rate": if sent == 0 { Json::Null } else { json!(again as f64 / sent as f64) },
+        "completed_flows": completed,
+        "completion_p50_s": p50,
+        "completion_p95_s": p95,
+        "completion_p99_s": p99,
+    })
+}

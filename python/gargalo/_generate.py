@@ -1,0 +1,232 @@
+"""Writes what is derived from the scenario model and the results tables.
+
+`python -m gargalo._generate` in the repository rewrites `python/gargalo/scenario_types.py` and the
+pages in `docs/reference/`; with `--check` it only says which are out of date (exit code 1).
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import sys
+from pathlib import Path
+from typing import Any
+
+from gargalo import _core
+from gargalo.model import Model, Node, first_sentence
+
+ROOT = Path.cwd()
+
+
+def cell(text: str) -> str:
+    """Write text for a cell of a Markdown table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def type_name(model: Model, node: Node, *, link: bool) -> str:
+    """Describe the values a node takes."""
+    name = model.reference(node)
+    if name:
+        if name in model.definitions and is_section(model.definitions[name]):
+            return f"[{name}](#{name.lower()})" if link else f"{name} | Mapping[str, Any]"
+        if name in model.definitions:
+            return type_name(model, model.definitions[name], link=link)
+    if "enum" in node:
+        values = [json.dumps(v) for v in node["enum"]]
+        return ", ".join(f"`{v}`" for v in values) if link else "str"
+    several = node.get("anyOf") or node.get("oneOf")
+    if several:
+        parts = [type_name(model, n, link=link) for n in several if n.get("type") != "null"]
+        return (", or " if link else " | ").join(dict.fromkeys(parts)) or "Any"
+    if "const" in node:
+        return f"`{json.dumps(node['const'])}`" if link else "str"
+    kinds = node.get("type", "any")
+    kinds = [k for k in ([kinds] if isinstance(kinds, str) else kinds) if k != "null"]
+    named = []
+    for kind in kinds:
+        if kind == "array" and "items" in node:
+            inside = type_name(model, node["items"], link=link)
+            named.append(f"list of {inside}" if link else f"Sequence[{inside}]")
+        elif kind == "string" and node.get("format") and link:
+            named.append(f"{node['format']} with its unit")
+        elif link:
+            named.append({"object": "table", "array": "list"}.get(kind, kind))
+        else:
+            plain = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
+            named.append(plain.get(kind, {"object": "Mapping[str, Any]", "array": "Sequence[Any]"}.get(kind, "Any")))
+    return (" or " if link else " | ").join(named) or "Any"
+
+
+def is_section(node: Node) -> bool:
+    """Whether a definition is a table with keys of its own."""
+    return bool(node.get("properties")) or Model.variants(node) is not None
+
+
+def rows(node: Node) -> list[tuple[str, Node, bool]]:
+    """Return the keys of a table: name, content, required."""
+    needed = node.get("required", [])
+    return [(k, v, k in needed) for k, v in node.get("properties", {}).items()]
+
+
+def described(model: Model, node: Node) -> str:
+    """Return a node's description, or that of what it refers to."""
+    name = model.reference(node)
+    own = node.get("description")
+    return str(own or (model.definitions.get(name, {}).get("description", "") if name else ""))
+
+
+def section(model: Model, title: str, node: Node) -> str:
+    """Write a part of the scenario reference."""
+    text = f"## {title}\n\n{node.get('description', '')}\n\n"
+    variants = Model.variants(node)
+    if variants:
+        text += "| one of | value | meaning |\n| --- | --- | --- |\n"
+        for name, (about, content) in variants.items():
+            kind = cell(type_name(model, content, link=True))
+            text += f"| `{name}` | {kind} | {cell(about or described(model, content))} |\n"
+    else:
+        text += "| key | value | default | meaning |\n| --- | --- | --- | --- |\n"
+        for name, content, needed in rows(node):
+            default = content.get("default")
+            shown = "**required**" if needed else f"`{json.dumps(default)}`" if default is not None else ""
+            kind = cell(type_name(model, content, link=True))
+            text += f"| `{name}` | {kind} | {shown} | {cell(described(model, content))} |\n"
+    return text + "\n"
+
+
+def scenario_page(model: Model) -> str:
+    """Write the scenario reference."""
+    text = (
+        "# Scenario reference\n\n"
+        "A scenario is a TOML file. Quantities are strings with units (`\"12Mbit/s\"`, `\"50ms\"`, "
+        '`"1500B"`, `"250 packets"`, `"1BDP"`, `"0.1%"`); a bare number where a unit is needed is an '
+        "error. `gargalo schema` prints the JSON Schema this page is made from.\n\n"
+    )
+    text += section(model, "Scenario", model.root)
+    for name, node in model.definitions.items():
+        if is_section(node):
+            text += section(model, name, node)
+    return text.rstrip() + "\n"
+
+
+def tables_page() -> str:
+    """Write the reference of results tables."""
+    text = (
+        "# Results tables\n\nEach is a Parquet file of a results directory and a data frame of a "
+        "`gargalo.Run`. Everything is in SI, the unit is in the name.\n\n"
+    )
+    for table in _core.tables():
+        text += f"## {table['name']}\n\n{table['doc']}\n\n"
+        text += "| column | type | unit | meaning |\n| --- | --- | --- | --- |\n"
+        for c in table["columns"]:
+            kind = c["type"] + (" or missing" if c["nullable"] else "")
+            unit = "" if c["unit"] == "1" else c["unit"]
+            text += f"| `{c['name']}` | {kind} | {unit} | {cell(c['doc'])} |\n"
+        text += "\n"
+    return text.rstrip() + "\n"
+
+
+def algorithms(entries: list[dict[str, Any]]) -> str:
+    """Write a list of algorithms with their parameters."""
+    text = ""
+    for e in entries:
+        names = " or ".join(f"`{a}`" for a in e["aliases"])
+        also = f" Also {names}." if names else ""
+        text += f"## {e['name']}\n\n{e['summary'].capitalize()}.{also} Source: {e['source']}.\n\n"
+        if e["parameters"]:
+            text += "| parameter | default | meaning |\n| --- | --- | --- |\n"
+            for p in e["parameters"]:
+                text += f"| `{p['name']}` | `{p['default']}` | {cell(p['doc'])} |\n"
+            text += "\n"
+    return text
+
+
+def identifier(name: str) -> str:
+    """Make a Python identifier of a key."""
+    name = name.replace("-", "_")
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def types_module(model: Model) -> str:
+    """Write frozen dataclasses for every table of the model."""
+    text = (
+        '"""Scenario builders, derived from the JSON Schema: `python -m gargalo._generate`.\n\n'
+        "Each class is a table of the scenario; a key that is a Python keyword has a trailing underscore.\n"
+        "Instances may stand wherever a scenario given as a dictionary has that table.\n"
+        '"""\n\nfrom __future__ import annotations\n\n'
+        "from collections.abc import Mapping, Sequence\n"
+        "from dataclasses import dataclass, field\nfrom typing import Any, ClassVar\n"
+    )
+    named = {"Scenario": model.root, **model.definitions}
+    written = []
+    for name, node in named.items():
+        variants = Model.variants(node)
+        if variants:
+            fields = [(k, {**c, "description": t or described(model, c)}, False) for k, (t, c) in variants.items()]
+        else:
+            fields = rows(node)
+        if not fields:
+            continue
+        written.append(name)
+        about = first_sentence(str(node.get("description", name))).replace("\\", "")
+        if variants:
+            about = about.removesuffix(": one of the following") + "; give exactly one"
+        text += f'\n\n@dataclass(frozen=True, kw_only=True)\nclass {name}:\n    """{about}."""\n\n'
+        for key, content, needed in fields:
+            default = "" if needed else " = None"
+            kind = type_name(model, content, link=False)
+            kind = kind if needed else f"{kind} | None"
+            text += f"    {identifier(key)}: {kind}{default}\n"
+            text += f'    """{" ".join(described(model, content).split())}"""\n' if described(model, content) else ""
+        renamed = {identifier(k): k for k, _, _ in fields if identifier(k) != k}
+        if renamed:
+            text += f"    _names: ClassVar[Mapping[str, str]] = {json.dumps(renamed)}\n"
+    text = text.replace("from dataclasses import dataclass, field\n", "from dataclasses import dataclass\n")
+    if "ClassVar[" not in text:
+        text = text.replace("from typing import Any, ClassVar\n", "from typing import Any\n")
+    return text + f"\n\n__all__ = {json.dumps(sorted(written), indent=4)}\n".replace("\n]", ",\n]")
+
+
+def files() -> dict[str, str]:
+    """Return the derived files."""
+    model = Model.load()
+    congestion = (
+        "# Congestion controls\n\nBy name in scenarios: `congestion = \"cubic\"`, or with parameters: "
+        "`congestion = { cubic = { beta = 0.7 } }`. Defaults are the published ones.\n\n"
+    )
+    queues = "# Queueing disciplines\n\nOn every link direction: `queue = { droptail = \"100 packets\" }`.\n\n"
+    return {
+        "python/gargalo/scenario_types.py": types_module(model),
+        "docs/reference/scenario.md": scenario_page(model),
+        "docs/reference/tables.md": tables_page(),
+        "docs/reference/congestion.md": (congestion + algorithms(_core.congestion())).rstrip() + "\n",
+        "docs/reference/queues.md": (queues + algorithms(_core.queues())).rstrip() + "\n",
+    }
+
+
+def stale(root: Path) -> list[str]:
+    """Return the derived files that are out of date."""
+    return [
+        name
+        for name, text in files().items()
+        if not (root / name).exists() or (root / name).read_text(encoding="utf-8") != text
+    ]
+
+
+def main() -> None:
+    """Write or check the files below the current directory."""
+    if not (ROOT / "python" / "gargalo").is_dir():
+        sys.exit("run this at the top of the repository")
+    if "--check" in sys.argv[1:]:
+        old = stale(ROOT)
+        for name in old:
+            print(f"{name} is out of date: run `make reference`", file=sys.stderr)
+        sys.exit(1 if old else 0)
+    for name, text in files().items():
+        path = ROOT / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,303 @@
+"""The command `gargalo`.
+
+Exit codes: 0 done; 1 the run failed; 2 bad usage or bad input, nothing written; 130 interrupted,
+finished work kept. Results go to standard output, everything else to standard error.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+
+from gargalo import _core
+from gargalo.cli_trace import app as trace_app
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gargalo.results import Run
+
+app = typer.Typer(
+    name="gargalo",
+    help="A laboratory for transport protocols: one scenario, a deterministic simulation, results.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(trace_app, name="trace")
+
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+
+class World(str, Enum):
+    """Where a scenario runs."""
+
+    sim = "sim"
+
+
+class What(str, Enum):
+    """What can be listed."""
+
+    congestion = "congestion"
+    queues = "queues"
+    workloads = "workloads"
+    topologies = "topologies"
+    profiles = "profiles"
+    tables = "tables"
+
+
+def fail(message: str, code: int = BAD_INPUT) -> NoReturn:
+    """Say what is wrong and leave."""
+    err.print(f"error: {message}", markup=False)
+    raise typer.Exit(code)
+
+
+def version(value: bool) -> None:
+    """Print the version and leave."""
+    if value:
+        print(f"gargalo {_core.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """A laboratory for transport protocols: one scenario, a deterministic simulation, results."""
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The scenario, a TOML file.")],
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Instead of the scenario's.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Directory for results; must not exist. Default: runs/NAME-SEED, or with -2, -3, … "
+            "if that exists.",
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the results in DIR, if there are.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object; no files unless --output is given.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")] = False,
+    no_plots: Annotated[bool, typer.Option("--no-plots", help="No pictures.")] = False,
+    capture: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LINK", help="Write capture.pcapng of this link; may be repeated."),
+    ] = None,
+    plugin: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Python file that registers congestion controls."),
+    ] = None,
+    world: Annotated[World, typer.Option(help="Where to run.")] = World.sim,
+) -> None:
+    """Simulate a scenario."""
+    from gargalo.progress import bar
+    from gargalo.running import Interrupted
+    from gargalo.running import run as simulate
+
+    del world  # There is one so far; the option keeps command lines working when there are more.
+    settings = dict(change(c) for c in changes or [])
+    for path in plugin or []:
+        load_plugin(path)
+    if capture:
+        if as_json and output is None:
+            fail("--capture writes a file: say where with --output DIR")
+        settings["record.captures"] = capture
+    text_seed = settings if seed is None else {**settings, "seed": seed}
+    target = directory(file, text_seed, output, overwrite, as_json)
+    existed = target is None or target.parent.exists()
+    interrupted = False
+    try:
+        with bar(err, shown=not quiet) as tell:
+            done = simulate(
+                file,
+                seed=seed,
+                set=settings,
+                output=target,
+                existing="replace" if overwrite else "refuse",
+                progress=tell,
+            )
+    except Interrupted as e:
+        done, interrupted = e.run, True
+    except _core.ScenarioError as e:
+        err.print(str(e).rstrip("\n"), markup=False)
+        raise typer.Exit(BAD_INPUT) from None
+    except _core.RunError as e:
+        fail(str(e), FAILED)
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except Exception as e:  # noqa: BLE001 (whatever a controller raises is told, with its traceback)
+        controller_failed(e)
+    finally:
+        if target is not None and not existed:
+            # Nothing written means no empty runs/ either.
+            try:
+                target.parent.rmdir()
+            except OSError:
+                pass
+    report(done, as_json=as_json, quiet=quiet, plots=not (no_plots or as_json))
+    if interrupted:
+        kept = f"; what was done is in {target}" if target else ""
+        err.print(f"interrupted at {done.info.get('virtual_s', 0):.3g} s{kept}", markup=False)
+        raise typer.Exit(INTERRUPTED)
+
+
+def change(text: str) -> tuple[str, str]:
+    """Split `key=value`."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        fail(f'--set {text}: write --set KEY=VALUE, as in --set "duration=10s"')
+    return key.strip(), value.strip()
+
+
+def load_plugin(path: Path) -> None:
+    """Run a Python file that registers congestion controls."""
+    from gargalo.controller import registered
+
+    before = registered()
+    spec = importlib.util.spec_from_file_location(f"gargalo_plugin_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        fail(f"--plugin {path}: not a Python file; its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except FileNotFoundError:
+        fail(f"--plugin {path}: no such file")
+    except Exception as e:  # noqa: BLE001 (a stranger's file may raise anything)
+        err.print_exception(max_frames=8)
+        fail(f"--plugin {path}: {type(e).__name__}: {e}")
+    if registered() == before:
+        err.print(
+            f'warning: {path} registers no congestion control; decorate the class with @gargalo.congestion("name")',
+            markup=False,
+        )
+
+
+def controller_failed(e: Exception) -> NoReturn:
+    """Show what a Python controller raised."""
+    import traceback
+
+    err.print("".join(traceback.format_exception(e)).rstrip("\n"), markup=False)
+    fail(f"a congestion control written in Python failed: {type(e).__name__}: {e}", FAILED)
+
+
+def directory(
+    file: Path, settings: dict[str, Any], output: Path | None, overwrite: bool, as_json: bool
+) -> Path | None:
+    """Where results go; a bad scenario ends here."""
+    from gargalo.running import resolve
+
+    try:
+        scenario = resolve(file, set=settings)
+    except _core.ScenarioError as e:
+        err.print(str(e).rstrip("\n"), markup=False)
+        raise typer.Exit(BAD_INPUT) from None
+    if output is None:
+        if as_json:
+            return None
+        base = Path("runs") / f"{scenario['name']}-{scenario['seed']}"
+        names = [base, *(base.with_name(f"{base.name}-{n}") for n in range(2, 10_000))]
+        if overwrite:
+            return base
+        return next((p for p in names if not os.path.lexists(p)), base)
+    if os.path.lexists(output):
+        if not overwrite:
+            fail(f"{output} exists; choose another --output or add --overwrite")
+        if not (output / "run.json").is_file():
+            fail(f"{output} exists and is no results directory: not overwriting it")
+    return output
+
+
+def report(done: Run, *, as_json: bool, quiet: bool, plots: bool) -> None:
+    """Print the result, and write pictures beside the tables."""
+    if done.directory is not None and plots:
+        from gargalo.plots import Plots
+
+        Plots(done).save(done.directory)
+    for warning in done.warnings:
+        err.print(f"warning: {warning}", markup=False)
+    if as_json:
+        print(json.dumps(done.to_json(), ensure_ascii=False))
+    elif not quiet:
+        from gargalo.summary import show
+
+        show(done, Console(highlight=False))
+        if done.directory is not None:
+            err.print(f"results: {done.directory}", markup=False)
+
+
+@app.command("list")
+def list_(
+    what: Annotated[What, typer.Argument(help="What to list.")],
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Print what there is: name, one line about it, its source."""
+    entries = listing(what)
+    if as_json:
+        print(json.dumps(entries, ensure_ascii=False))
+        return
+    print_entries(entries)
+
+
+def listing(what: What) -> list[dict[str, Any]]:
+    """Return the entries of a list."""
+    if what is What.congestion:
+        return _core.congestion()
+    if what is What.queues:
+        return _core.queues()
+    if what is What.tables:
+        return [{"name": t["name"], "summary": t["doc"], "source": ""} for t in _core.tables()]
+    if what is What.profiles:
+        return _core.profiles()
+    from gargalo.model import Model
+
+    return Model.load().listing({"workloads": "Workload", "topologies": "Topology"}[what.value])
+
+
+def print_entries(entries: Iterable[dict[str, Any]]) -> None:
+    """Print one line an entry."""
+    rows = [
+        (", ".join([e["name"], *e.get("aliases", [])]), e["summary"], e["source"]) for e in entries
+    ]
+    width = max((len(name) for name, _, _ in rows), default=0)
+    for name, summary, source in rows:
+        print(f"{name:<{width}}  {summary}{f'  [{source}]' if source else ''}")
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of scenarios (for editors: taplo, VS Code)."""
+    print(json.dumps(json.loads(_core.schema()), indent=2, ensure_ascii=False))
+
+
+def main() -> None:
+    """Run the command; the entry point of the package."""
+    try:
+        app()
+    except BrokenPipeError:
+        # `gargalo … | head` is no failure; the interpreter must not complain at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

@@ -1,0 +1,146 @@
+"""Congestion controls written in Python.
+
+A controller is told what happens on a path and answers with numbers: a window, and if it wants a
+slow-start threshold and a pacing rate. The transport does the rest: round-trip times, bytes in
+flight, loss detection, recovery epochs, proportional rate reduction and delivery-rate samples.
+Times are seconds (floats, virtual), amounts bytes, rates bit/s.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from gargalo._core import (
+    Acked,
+    Congestion,
+    Init,
+    Lost,
+    Path,
+    RateSample,
+    Sent,
+    Sibling,
+    Spurious,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "Acked",
+    "Congestion",
+    "Controller",
+    "Init",
+    "Lost",
+    "Path",
+    "RateSample",
+    "Sent",
+    "Sibling",
+    "Spurious",
+    "congestion",
+    "register",
+    "registered",
+]
+
+
+class Controller:
+    """Base class of congestion controls; one instance per path.
+
+    `on_ack`, `on_congestion` and `cwnd` must be defined, the rest may be. Only methods that a class
+    defines are called, so that what is not needed costs nothing.
+
+    Calls come in the order of time. Per incoming acknowledgement the transport first reports each
+    newly lost segment (`on_loss`), then a congestion event if a new epoch begins (`on_congestion`:
+    once per recovery epoch for losses, once per round trip for ECN marks, and every timeout), then
+    the acknowledgement itself (`on_ack`). The numbers are read after each call.
+
+    Take randomness from `random.Random(init.seed)` and time from the events: then a run repeats
+    byte for byte.
+    """
+
+    def __init__(self, init: Init) -> None:
+        """Start a path; `init` has `now`, `mss`, `initial_window` and `seed`."""
+
+    def on_ack(self, ack: Acked, path: Path) -> None:
+        """Take note of delivered data.
+
+        While `ack.in_recovery` is set the transport paces out the reduction towards `cwnd()`
+        (unless `governs_recovery()`); loss-based controllers do not grow then.
+        """
+        raise NotImplementedError
+
+    def on_congestion(self, event: Congestion, path: Path) -> None:
+        """Shrink the window; `event.cause` is "loss", "ecn" or "timeout"."""
+        raise NotImplementedError
+
+    def cwnd(self) -> float:
+        """Return the congestion window in bytes; less than one segment counts as one."""
+        raise NotImplementedError
+
+    def on_send(self, sent: Sent, path: Path) -> None:
+        """A packet is about to leave; after idle times `sent.idle` says how long."""
+
+    def on_loss(self, lost: Lost, path: Path) -> None:
+        """One segment was marked lost."""
+
+    def on_spurious(self, event: Spurious, path: Path) -> None:
+        """The latest congestion event was spurious: restore what it changed."""
+
+    def on_recovered(self, now: float, path: Path) -> None:
+        """Fast recovery, or loss recovery after a timeout, has ended."""
+
+    def on_mss(self, path: Path) -> None:
+        """The maximum segment size changed to `path.mss`."""
+
+    def ssthresh(self) -> float | None:
+        """Return the slow-start threshold in bytes; None if there is none or it is infinite."""
+        return None
+
+    def pacing_rate(self) -> float | None:
+        """Return the pacing rate in bit/s; None lets the transport choose."""
+        return None
+
+    def send_quantum(self) -> float | None:
+        """Return the most bytes to release in one burst when pacing; None: transport's choice."""
+        return None
+
+    def governs_recovery(self) -> bool:
+        """Return whether `cwnd()` is obeyed during recovery as it is, without PRR."""
+        return False
+
+    def phase(self) -> str:
+        """Return one word for plots: `slow-start`, `congestion-avoidance`, …."""
+        return "congestion-avoidance"
+
+    def gauges(self) -> dict[str, float]:
+        """Return internal quantities worth plotting; the names end in their unit."""
+        return {}
+
+
+_registered: dict[str, type[Controller]] = {}
+_C = TypeVar("_C", bound=type[Controller])
+
+
+def register(name: str, controller: type[Controller]) -> None:
+    """Make a class known to scenarios of this process as `congestion = "name"`."""
+    if not (isinstance(controller, type) and issubclass(controller, Controller)):
+        msg = f"{controller!r} is no class derived from gargalo.Controller"
+        raise TypeError(msg)
+    if not name or not name.replace("-", "").replace("_", "").isalnum():
+        msg = f"{name!r} cannot be a name; use letters, digits and hyphens"
+        raise ValueError(msg)
+    _registered[name] = controller
+
+
+def congestion(name: str) -> Callable[[_C], _C]:
+    """Register the decorated class under `name`."""
+
+    def decorate(controller: _C) -> _C:
+        register(name, controller)
+        return controller
+
+    return decorate
+
+
+def registered() -> dict[str, type[Controller]]:
+    """Return the classes registered in this process, by name."""
+    return dict(_registered)

@@ -1,0 +1,131 @@
+"""Pictures of a run; every method returns a Matplotlib figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+
+    from gargalo.results import Run
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+MOST_LINES = 24
+
+
+class Plots:
+    """Pictures of one run."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def _axes(self, title: str, ylabel: str) -> tuple[Figure, Axes]:
+        figure = Figure(figsize=(8, 4), layout="constrained")
+        axes = figure.add_subplot()
+        axes.set_title(title, loc="left")
+        axes.set_xlabel("time (s)")
+        axes.set_ylabel(ylabel)
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+        return figure, axes
+
+    def _flows(self) -> Iterator[tuple[int, str, pl.DataFrame]]:
+        samples = self._run.flow_samples
+        if samples.is_empty():
+            return
+        shown = self._run.flows.head(MOST_LINES)
+        for i, (flow, label) in enumerate(shown.select("id", "label").iter_rows()):
+            rows = samples.filter(pl.col("flow") == flow).sort("time_s")
+            if not rows.is_empty():
+                yield i, label, rows
+
+    def _legend(self, axes: Axes) -> None:
+        handles, _ = axes.get_legend_handles_labels()
+        if 0 < len(handles) <= 12:
+            axes.legend(frameon=False, ncols=min(4, len(handles)), loc="upper right")
+        elif not handles:
+            text = "nothing was sampled in this run"
+            axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes)
+        axes.set_ylim(bottom=0)
+        axes.margins(x=0.01)
+
+    def congestion_window(self) -> Figure:
+        """Congestion window of each flow over time (kB)."""
+        figure, axes = self._axes("Congestion window", "window (kB)")
+        for i, label, rows in self._flows():
+            kilobytes = rows["congestion_window_bytes"] / 1e3
+            axes.plot(rows["time_s"], kilobytes, label=label, color=COLOURS[i % 8], lw=1.2)
+        self._legend(axes)
+        return figure
+
+    def goodput(self, *, bin_s: float | None = None) -> Figure:
+        """Goodput of each flow over time (Mbit/s), averaged over bins of `bin_s` seconds."""
+        figure, axes = self._axes("Goodput", "goodput (Mbit/s)")
+        for i, label, rows in self._flows():
+            first, last = rows["time_s"][0], rows["time_s"][-1]
+            width = bin_s or max((last - first) / 120, 0.05)
+            bins = (
+                rows.group_by((pl.col("time_s") / width).floor().alias("bin"), maintain_order=True)
+                .agg(pl.col("time_s").last(), pl.col("delivered_bytes").last())
+                .select(
+                    "time_s",
+                    (pl.col("delivered_bytes").cast(pl.Float64).diff() * 8e-6 / pl.col("time_s").diff())
+                    .alias("mbps"),
+                )
+                .drop_nulls()
+            )
+            axes.plot(bins["time_s"], bins["mbps"], label=label, color=COLOURS[i % 8], lw=1.5)
+        self._legend(axes)
+        return figure
+
+    def rtt(self) -> Figure:
+        """Smoothed round-trip time of each flow over time (ms)."""
+        figure, axes = self._axes("Smoothed round-trip time", "RTT (ms)")
+        for i, label, rows in self._flows():
+            seen = rows.drop_nulls("srtt_s")
+            milliseconds = seen["srtt_s"] * 1e3
+            axes.plot(seen["time_s"], milliseconds, label=label, color=COLOURS[i % 8], lw=1.2)
+        self._legend(axes)
+        return figure
+
+    def queue(self) -> Figure:
+        """Queueing delay of each link direction that ever had a queue (ms)."""
+        figure, axes = self._axes("Queueing delay", "queueing delay (ms)")
+        samples = self._run.link_samples
+        if not samples.is_empty():
+            busy = samples.group_by("link", "direction", maintain_order=True).agg(
+                pl.col("queue_delay_s").max()
+            )
+            busy = busy.filter(pl.col("queue_delay_s") > 0).head(MOST_LINES)
+            for i, (link, direction, _) in enumerate(busy.iter_rows()):
+                rows = samples.filter(pl.col("link") == link, pl.col("direction") == direction)
+                milliseconds = rows["queue_delay_s"] * 1e3
+                axes.plot(
+                    rows["time_s"],
+                    milliseconds,
+                    label=f"{link} {direction}",
+                    color=COLOURS[i % 8],
+                    lw=1,
+                )
+        self._legend(axes)
+        return figure
+
+    def save(self, directory: Path, formats: tuple[str, ...] = ("png", "svg")) -> list[Path]:
+        """Write every picture to `directory`; returns the files."""
+        written = []
+        for name in ("congestion_window", "goodput", "rtt", "queue"):
+            figure: Figure = getattr(self, name)()
+            for suffix in formats:
+                path = directory / f"{name}.{suffix}"
+                # No date in the file: equal runs give equal pictures.
+                metadata = {"Date": None} if suffix == "svg" else None
+                figure.savefig(path, dpi=130, metadata=metadata)
+                written.append(path)
+        return written

@@ -1,0 +1,54 @@
+"""The progress bar on standard error."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rich.console import Console
+
+    from gargalo.running import Progress
+
+
+def count(n: float) -> str:
+    """Write a number with a prefix: 1.23 M."""
+    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if n >= factor:
+            return f"{n / factor:.3g} {prefix}"
+    return f"{n:.3g} "
+
+
+@contextmanager
+def bar(console: Console, *, shown: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """Show virtual time done, packets per second and time left, where somebody can see it."""
+    if not (shown and console.is_terminal):
+        yield None
+        return
+    columns = (
+        BarColumn(bar_width=30),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[virtual]}"),
+        TextColumn("{task.fields[speed]}"),
+        TimeRemainingColumn(compact=True),
+    )
+    start = time.monotonic()
+    with Bar(*columns, console=console, transient=True) as view:
+        task = view.add_task("", total=1.0, virtual="", speed="")
+
+        def tell(p: Progress) -> None:
+            speed = p.packets / max(time.monotonic() - start, 1e-3)
+            view.update(
+                task,
+                completed=p.fraction,
+                virtual=f"{p.now_s:.1f}/{p.end_s:g} s",
+                speed=f"{count(speed)}packets/s",
+            )
+
+        yield tell

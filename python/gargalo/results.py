@@ -1,0 +1,114 @@
+"""What a run produced: tables, a summary, pictures."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gargalo import _core
+    from gargalo.plots import Plots
+
+TABLES = ("flows", "flow_samples", "link_samples", "events")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run; tables are Polars data frames in SI, as in the Parquet files."""
+
+    summary: dict[str, Any]
+    """Figures of the whole run."""
+    links: list[dict[str, Any]]
+    """Each link direction: utilization, drops, queueing delay."""
+    info: dict[str, Any]
+    """Seed, packets, events, wall time, warnings."""
+    scenario: dict[str, Any]
+    """The scenario with everything filled in."""
+    interrupted: bool
+    """The run was stopped before its end."""
+    directory: Path | None = None
+    """Where the files are, if they were written."""
+    _table: Callable[[str], pl.DataFrame] = field(repr=False, default=lambda _: pl.DataFrame())
+    _json: dict[str, Any] = field(repr=False, default_factory=dict)
+
+    @classmethod
+    def of(cls, result: _core.RunResult, directory: Path | None) -> Run:
+        """Wrap what the engine returned."""
+        facts = json.loads(result.json)
+        return cls(
+            summary=facts["summary"],
+            links=facts["links"],
+            info=facts["run"],
+            scenario=json.loads(result.scenario),
+            interrupted=result.interrupted,
+            directory=directory,
+            _table=lambda name: pl.read_ipc_stream(io.BytesIO(result.table(name))),
+            _json=facts,
+        )
+
+    @cached_property
+    def flows(self) -> pl.DataFrame:
+        """A row per flow."""
+        return self._table("flows")
+
+    @cached_property
+    def flow_samples(self) -> pl.DataFrame:
+        """A row per flow and sampling instant: window, round-trip time, rates."""
+        return self._table("flow_samples")
+
+    @cached_property
+    def link_samples(self) -> pl.DataFrame:
+        """A row per link direction and sampling instant: queue, drops, utilization."""
+        return self._table("link_samples")
+
+    @cached_property
+    def events(self) -> pl.DataFrame:
+        """A row per protocol event: losses, timeouts, recoveries."""
+        return self._table("events")
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures: `run.plot.congestion_window()`, `.goodput()`, `.rtt()`, `.queue()`."""
+        from gargalo.plots import Plots
+
+        return Plots(self)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader of the results should know."""
+        return list(self.info.get("warnings", []))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `gargalo run --json` prints."""
+        return dict(self._json)
+
+
+def load(directory: str | Path) -> Run:
+    """Read the results of an earlier run from its directory."""
+    path = Path(directory)
+    try:
+        info = json.loads((path / "run.json").read_text(encoding="utf-8"))
+        summary = json.loads((path / "summary.json").read_text(encoding="utf-8"))
+    except FileNotFoundError as e:
+        msg = f"{path} has no results of a run ({Path(e.filename).name} is missing)"
+        raise FileNotFoundError(msg) from None
+    scenario, links = info.pop("scenario"), info.pop("links")
+    interrupted = info.pop("interrupted", False)
+
+    def table(name: str) -> pl.DataFrame:
+        file = path / f"{name}.parquet"
+        return pl.read_parquet(file) if file.exists() else pl.DataFrame()
+
+    def flows() -> list[dict[str, Any]]:
+        return table("flows").to_dicts()
+
+    facts = {"summary": summary, "flows": flows(), "links": links, "run": info}
+    return Run(summary, links, info, scenario, interrupted, path, table, facts)

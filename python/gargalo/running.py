@@ -1,0 +1,137 @@
+"""Running scenarios from Python."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from gargalo import _core
+from gargalo.controller import Controller, registered
+from gargalo.results import Run
+from gargalo.scenario import Scenario, plain, to_toml
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    ScenarioLike: TypeAlias = str | Path | Mapping[str, Any] | Scenario
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is."""
+
+    now_s: float
+    end_s: float
+    packets: int
+    events: int
+
+    @property
+    def fraction(self) -> float:
+        """Share of the virtual time that is done, 0 to 1."""
+        return min(1.0, self.now_s / self.end_s) if self.end_s > 0 else 1.0
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user interrupted a run; `run` has what was done until then."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__("the run was interrupted; the partial results are in .run")
+        self.run = run
+
+
+def read(scenario: ScenarioLike) -> tuple[str, Path | None]:
+    """Return a scenario's text and its path, if it has one."""
+    if isinstance(scenario, Scenario):
+        return scenario.to_toml(), None
+    if isinstance(scenario, Mapping):
+        return to_toml(scenario), None
+    if isinstance(scenario, str) and "\n" in scenario:
+        return scenario, None
+    path = Path(scenario)
+    try:
+        return path.read_text(encoding="utf-8"), path
+    except UnicodeDecodeError as e:
+        msg = f"{path}: not UTF-8 text (byte {e.start}); a scenario is a TOML file"
+        raise _core.ScenarioError(msg) from None
+    except OSError as e:
+        msg = f"{path}: cannot be read: {e.strerror or e}; check the path"
+        raise _core.ScenarioError(msg) from None
+
+
+def override(value: Any) -> str:
+    """Write a value for `set` as TOML, strings as they are."""
+    value = plain(value)
+    if isinstance(value, str):
+        return value
+    return to_toml({"v": [value]}).removeprefix("v = [").rstrip("\n").removesuffix("]")
+
+
+def run(
+    scenario: ScenarioLike,
+    *,
+    seed: int | None = None,
+    set: Mapping[str, Any] | None = None,  # noqa: A002 (the word of the command line)
+    output: str | Path | None = None,
+    existing: Literal["refuse", "replace"] = "refuse",
+    progress: Callable[[Progress], object] | None = None,
+    controllers: Mapping[str, type[Controller]] | None = None,
+) -> Run:
+    """Simulate a scenario.
+
+    Args:
+        scenario: Path of a TOML file, its text (if it has line ends), a dictionary or a `Scenario`.
+        seed: Instead of the scenario's.
+        set: Changes of settings, as `{"topology.simple.link.rate": "5Mbit/s", "flows.0.start": "1s"}`.
+        output: Directory to write results to; without it they stay in memory.
+        existing: What to do if `output` exists.
+        progress: Called some times a second; returning False stops the run.
+        controllers: Congestion controls by name, besides those registered.
+
+    Raises:
+        ScenarioError: The scenario is wrong; nothing was written.
+        RunError: The run could not be done.
+        Interrupted: A keyboard interrupt; the partial results are with it.
+        Exception: Whatever a controller or `progress` raised.
+    """
+    text, path = read(scenario)
+    overrides = [(str(k), override(v)) for k, v in (set or {}).items()]
+    if seed is not None:
+        overrides.append(("seed", str(int(seed))))
+    report = None
+    if progress is not None:
+        tell = progress
+
+        def report(now_s: float, end_s: float, packets: int, events: int) -> bool:
+            return tell(Progress(now_s, end_s, packets, events)) is not False
+
+    result = _core.run(
+        text,
+        path,
+        overrides,
+        {**registered(), **(controllers or {})},
+        progress=report,
+        output=None if output is None else Path(output),
+        replace=existing == "replace",
+    )
+    done = Run.of(result, None if output is None else Path(output))
+    if result.keyboard_interrupt:
+        raise Interrupted(done)
+    return done
+
+
+def resolve(
+    scenario: ScenarioLike,
+    *,
+    set: Mapping[str, Any] | None = None,  # noqa: A002
+    color: bool = False,
+) -> dict[str, Any]:
+    """Check a scenario and return it with everything filled in; `color` is for error messages."""
+    text, path = read(scenario)
+    overrides = [(str(k), override(v)) for k, v in (set or {}).items()]
+    resolved: dict[str, Any] = json.loads(
+        _core.resolve(text, path, overrides, sorted(registered()), color=color)
+    )
+    return resolved

@@ -1,0 +1,98 @@
+"""The summary of a run as tables for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.table import Table
+
+from gargalo.progress import count
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from gargalo.results import Run
+
+MOST_ROWS = 20
+NONE = "-"
+
+
+def rate(bps: float | None) -> str:
+    """Write a rate."""
+    return NONE if bps is None else f"{count(bps)}bit/s"
+
+
+def span(seconds: float | None) -> str:
+    """Write a span of time."""
+    if seconds is None:
+        return NONE
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+
+
+def percent(share: float | None) -> str:
+    """Write a share."""
+    return NONE if share is None else f"{share * 100:.1f}%"
+
+
+def _table(title: str, names: list[str], left: int) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    for i, name in enumerate(names):
+        table.add_column(name, justify="left" if i < left else "right", no_wrap=True)
+    return table
+
+
+def show(run: Run, console: Console) -> None:
+    """Print flows, links and the run itself."""
+    if not console.is_terminal:
+        console.width = max(console.width, 120)
+    flows = run.flows
+    names = ["flow", "congestion", "goodput", "completion", "RTT p50", "RTT p95", "retransmitted", "timeouts"]
+    table = _table("Flows", names, left=2)
+    for f in flows.head(MOST_ROWS).iter_rows(named=True):
+        sent = f["sent_packets"]
+        share = f["retransmitted_packets"] / sent if sent else None
+        table.add_row(
+            f["label"],
+            f["congestion"] or f["transport"],
+            rate(f["goodput_bps"]),
+            span(f["completion_s"]),
+            span(f["rtt_p50_s"]),
+            span(f["rtt_p95_s"]),
+            f"{f['retransmitted_packets']} ({percent(share)})",
+            str(f["timeouts"]),
+        )
+    console.print(table)
+    if len(flows) > MOST_ROWS:
+        console.print(f"  … and {len(flows) - MOST_ROWS} more flows\n")
+
+    links = [link for link in run.links if link.get("sent_packets", 1)]
+    table = _table("Links", ["link", "utilization", "queue p50", "queue p95", "dropped", "marked"], left=1)
+    for link in links[:MOST_ROWS]:
+        table.add_row(*_link(link))
+    console.print(table)
+    if len(links) > MOST_ROWS:
+        console.print(f"  … and {len(links) - MOST_ROWS} more links\n")
+
+    info = run.info
+    packets, wall = info.get("packets", 0), info.get("wall_s", 0)
+    speed = f" ({count(packets / wall)}packets/s)" if wall else ""
+    jain = run.summary.get("jain_index")
+    fairness = "" if jain is None or len(flows) < 2 else f"Jain's index {jain:.3f}, "
+    console.print(
+        f"{fairness}seed {info.get('seed')}, {count(packets)}packets in {span(wall)}{speed}"
+    )
+
+
+def _link(link: dict[str, Any]) -> list[str]:
+    name = link["name"]
+    if link.get("direction") and not name.endswith(link["direction"]):
+        name = f"{name} {link['direction']}"
+    return [
+        name,
+        percent(link.get("utilization")),
+        span(link.get("queue_delay_p50_s")),
+        span(link.get("queue_delay_p95_s")),
+        str(link.get("dropped_packets", 0)),
+        str(link.get("marked_packets", 0)),
+    ]

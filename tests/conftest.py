@@ -1,0 +1,70 @@
+"""What the tests share: the command, tiny scenarios."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).resolve().parent.parent
+
+TINY = """\
+name     = "tiny"
+seed     = 3
+duration = "3s"
+
+[topology.simple]
+link = { rate = "5Mbit/s", delay = "10ms", queue = { droptail = "50 packets" }, loss = { independent = 0.001 } }
+
+[[flows]]
+from  = "client"
+to    = "server"
+label = "upload"
+transport.tcp = { congestion = "cubic" }
+workload.bulk = {}
+
+[[flows]]
+from  = "client"
+to    = "server"
+start = "500ms"
+label = "file"
+transport.tcp = { congestion = "reno" }
+workload.bulk = { bytes = "200kB" }
+"""
+
+Gargalo = "Callable[..., subprocess.CompletedProcess[str]]"
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """A scenario of two flows and three virtual seconds."""
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    return path
+
+
+@pytest.fixture
+def gargalo(tmp_path: Path) -> Gargalo:
+    """The command, run in an empty directory."""
+
+    def run(*args: object, cwd: Path = tmp_path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command(*args), cwd=cwd, capture_output=True, text=True, timeout=300, env=environment()
+        )
+
+    return run
+
+
+def command(*args: object) -> list[str]:
+    return [sys.executable, "-m", "gargalo", *map(str, args)]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "NO_COLOR": "1", "MPLBACKEND": "agg"}

@@ -1,0 +1,110 @@
+"""Bad input: exit code 2, a message that names file, line and fix, and nothing written."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import TINY
+
+# What is wrong, how the text differs, the line that must be named, words that must be there.
+CASES = {
+    "misspelt key": ("duration = ", "durration = ", 3, ["durration", "duration"]),
+    "misspelt key deep inside": ("loss = {", "losss = {", 6, ["losss", "loss"]),
+    "bare number": ('rate = "5Mbit/s"', "rate = 5", 6, ["unit", "5Mbit/s"]),
+    "negative rate": ('"5Mbit/s"', '"-5Mbit/s"', 6, ["-5Mbit/s"]),
+    "zero rate": ('"5Mbit/s"', '"0Mbit/s"', 6, ["0"]),
+    "tc's bytes": ('"5Mbit/s"', '"5mbps"', 6, ["5mbps", "Mbit/s"]),
+    "probability above one": ("independent = 0.001", "independent = 5", 6, ["independent"]),
+    "unknown host": ('to    = "server"', 'to    = "sever"', 10, ["sever", "server"]),
+    "unknown congestion control": ('"cubic"', '"cubik"', 12, ["cubik", "cubic"]),
+    "no TOML": ('name     = "tiny"', "name     = tiny", 1, []),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_scenario(gargalo, tmp_path, case):
+    old, new, line, words = CASES[case]
+    path = tmp_path / "bad.toml"
+    text = TINY.replace(old, new, 1)
+    assert text != TINY
+    path.write_text(text)
+    done = gargalo("run", path, "--output", "out")
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert f"bad.toml:{line}" in done.stderr
+    for word in words:
+        assert word in done.stderr, done.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["bad.toml"]
+
+
+def test_missing_trace(gargalo, tmp_path):
+    path = tmp_path / "bad.toml"
+    path.write_text(TINY.replace('"5Mbit/s"', '{ trace = "nowhere.down" }'))
+    done = gargalo("run", path)
+    assert done.returncode == 2, done.stderr
+    assert "bad.toml:6" in done.stderr
+    assert "nowhere.down" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_unreachable_host(gargalo, tmp_path):
+    path = tmp_path / "bad.toml"
+    path.write_text(
+        """\
+name = "islands"
+duration = "1s"
+
+[topology.graph]
+nodes = ["a", "b", "c", "d"]
+links = [
+  { between = ["a", "b"], rate = "1Mbit/s", delay = "1ms" },
+  { between = ["c", "d"], rate = "1Mbit/s", delay = "1ms" },
+]
+
+[[flows]]
+from = "a"
+to = "d"
+transport.tcp = {}
+"""
+    )
+    done = gargalo("run", path)
+    assert done.returncode == 2, done.stderr
+    assert "bad.toml:1" in done.stderr
+    assert '"a"' in done.stderr or "a to d" in done.stderr or "`a`" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "nowhere.toml"], ["nowhere.toml", "check the path"]),
+        (["run", "tiny.toml", "--set", "duration"], ["--set", "KEY=VALUE"]),
+        (["run", "tiny.toml", "--set", "duration=10"], ["duration", "unit"]),
+        (["run", "tiny.toml", "--set", "topology.simple.link.rat=1Mbit/s"], ["rat", "rate"]),
+        (["run", "tiny.toml", "--seed", "-1"], ["seed"]),
+        (["run", "tiny.toml", "--capture", "lnk", "--output", "out"], ["lnk", "link"]),
+        (["run", "tiny.toml", "--capture", "link", "--json"], ["--output"]),
+        (["run", "tiny.toml", "--plugin", "nowhere.py"], ["nowhere.py"]),
+        (["run", "tiny.toml", "--world", "moon"], ["moon"]),
+        (["run"], ["FILE"]),
+        (["rum"], ["rum"]),
+        (["list", "congestio"], ["congestion"]),
+        (["trace", "info", "nowhere.down"], ["nowhere.down"]),
+    ],
+)
+def test_command_line(gargalo, tiny, arguments, words):
+    done = gargalo(*arguments)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr, done.stderr
+    assert [p.name for p in tiny.parent.iterdir()] == ["tiny.toml"]
+
+
+def test_binary_file(gargalo, tmp_path):
+    path = tmp_path / "bad.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    done = gargalo("run", path)
+    assert done.returncode == 2
+    assert "UTF-8" in done.stderr

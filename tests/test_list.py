@@ -1,0 +1,45 @@
+"""`gargalo list` and `gargalo schema`."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+import tomllib_compat as tomllib
+from conftest import ROOT, TINY
+
+KNOWN = {
+    "congestion": {"reno", "cubic", "bbr"},
+    "queues": {"droptail", "red", "codel", "fq-codel", "pie"},
+    "workloads": {"bulk", "request", "cbr", "onoff"},
+    "topologies": {"simple", "dumbbell", "parking-lot", "multipath", "graph"},
+    "profiles": {"modern", "ns3-3.27", "rfc5681"},
+    "tables": {"flows", "flow_samples", "link_samples", "events"},
+}
+
+
+@pytest.mark.parametrize("what", KNOWN)
+def test_list(gargalo, what):
+    entries = json.loads(gargalo("list", what, "--json").stdout)
+    assert KNOWN[what] <= {e["name"] for e in entries}
+    assert all(e["summary"] for e in entries)
+    text = gargalo("list", what)
+    assert text.returncode == 0
+    assert len(text.stdout.splitlines()) == len(entries)
+
+
+def test_sources_are_named(gargalo):
+    for what in ["congestion", "queues", "profiles"]:
+        assert all(e["source"] for e in json.loads(gargalo("list", what, "--json").stdout))
+
+
+def test_schema_accepts_what_the_command_accepts(gargalo):
+    schema = json.loads(gargalo("schema").stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    texts = [TINY, *(p.read_text() for p in sorted((ROOT / "examples").glob("*.toml")))]
+    for text in texts:
+        assert [e.message for e in validator.iter_errors(tomllib.loads(text))] == []
+    wrong = tomllib.loads(TINY.replace("duration", "durration"))
+    assert list(validator.iter_errors(wrong))

@@ -1,0 +1,109 @@
+"""The Python interface: scenarios as values, runs as data frames and figures."""
+
+from __future__ import annotations
+
+import runpy
+
+import pytest
+import tomllib_compat as tomllib
+from conftest import ROOT, TINY
+
+import gargalo
+from gargalo import _generate
+from gargalo.scenario import to_toml
+
+
+def built() -> gargalo.Scenario:
+    link = {
+        "rate": "5Mbit/s",
+        "delay": "10ms",
+        "queue": {"droptail": "50 packets"},
+        "loss": {"independent": 0.001},
+    }
+    return (
+        gargalo.Scenario("tiny", duration="3s", seed=3)
+        .simple(**link)
+        .flow(congestion="cubic", label="upload")
+        .flow(congestion="reno", start="500ms", label="file", workload={"bulk": {"bytes": "200kB"}})
+    )
+
+
+def test_all_forms_of_a_scenario_run_alike(tiny):
+    forms = [tiny, str(tiny), TINY, tomllib.loads(TINY), built()]
+    results = [gargalo.run(f).flows for f in forms]
+    assert all(r.equals(results[0]) for r in results)
+
+
+def test_toml_round_trip():
+    hard = {
+        "name": 'quote " backslash \\ newline \n é',
+        "numbers": [1, 2.5, -3, True],
+        "table": {"a-b": {"with space": []}},
+        "rows": [{"x": {"y": "z"}}, {}],
+    }
+    assert tomllib.loads(to_toml(hard)) == hard
+
+
+def test_tables_and_figures(tiny):
+    run = gargalo.run(tiny)
+    assert run.flows.height == 2
+    assert run.directory is None
+    assert run.summary
+    times = run.flow_samples["time_s"]
+    assert 0 <= times.min() < times.max() <= 3
+    for figure in (run.plot.congestion_window(), run.plot.goodput(), run.plot.rtt()):
+        assert len(figure.axes[0].lines) == 2
+    assert len(run.plot.queue().axes[0].lines) >= 1
+
+
+def test_load_gives_what_run_gave(tiny, tmp_path):
+    run = gargalo.run(tiny, output=tmp_path / "out")
+    again = gargalo.load(tmp_path / "out")
+    assert again.flows.equals(run.flows)
+    assert again.link_samples.equals(run.link_samples)
+    assert again.summary == run.summary
+    assert again.scenario == run.scenario
+    with pytest.raises(FileNotFoundError, match="no results"):
+        gargalo.load(tmp_path)
+    with pytest.raises(gargalo.RunError, match="exists"):
+        gargalo.run(tiny, output=tmp_path / "out")
+
+
+def test_progress_can_stop_a_run(tiny):
+    seen = []
+
+    def stop(p: gargalo.Progress) -> bool:
+        seen.append(p)
+        return False
+
+    run = gargalo.run(tiny, set={"duration": "100000s"}, progress=stop)
+    assert run.interrupted
+    assert 0 <= seen[0].fraction < 1
+
+
+def test_what_progress_raises_is_raised(tiny):
+    def fail(p: gargalo.Progress) -> None:
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        gargalo.run(tiny, set={"duration": "100000s"}, progress=fail)
+
+
+def test_errors_name_the_fix():
+    with pytest.raises(gargalo.ScenarioError, match="5Mbit/s"):
+        gargalo.run(TINY.replace('rate = "5Mbit/s"', "rate = 5"))
+    with pytest.raises(gargalo.ScenarioError, match="check the path"):
+        gargalo.run("nowhere.toml")
+    with pytest.raises(TypeError, match="cannot contain"):
+        gargalo.run({"name": object()})
+
+
+def test_derived_files_are_up_to_date():
+    assert _generate.stale(ROOT) == [], "run `make reference`"
+
+
+def test_notebook(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = runpy.run_path(str(ROOT / "examples" / "python_api.py"), run_name="__main__")
+    assert names["saved"].flows.height == 2
+    assert names["shares"]["timid"] > 0
