@@ -13,9 +13,8 @@
 # %%
 from pathlib import Path
 
-import polars as pl
-
 import gargalo
+import polars as pl
 
 link = {"rate": "10Mbit/s", "delay": "20ms", "queue": {"droptail": "1BDP"}}
 race = (

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 
+import gargalo
 import pytest
 from conftest import TINY
 
-import gargalo
-
-AIMD = '''
+AIMD = """
 import gargalo
 
 
@@ -31,7 +30,7 @@ class Aimd(gargalo.Controller):
 
     def phase(self):
         return "additive-increase"
-'''
+"""
 
 
 def scenario(name: str) -> str:
@@ -131,8 +130,11 @@ def test_what_a_controller_raises_is_raised(controller, error, text):
 
 
 def test_failures_in_the_command_show_the_traceback(gargalo, tmp_path):
-    (tmp_path / "broken.py").write_text(AIMD.replace('self.window / 2', 'self.window / 0').replace(
-        "def on_ack(self, ack, path):", "def on_ack(self, ack, path):\n        1 / 0"))
+    (tmp_path / "broken.py").write_text(
+        AIMD.replace("self.window / 2", "self.window / 0").replace(
+            "def on_ack(self, ack, path):", "def on_ack(self, ack, path):\n        1 / 0"
+        )
+    )
     path = tmp_path / "s.toml"
     path.write_text(scenario("aimd"))
     done = gargalo("run", path, "--plugin", "broken.py", "--output", "out")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import runpy
 
+import gargalo
 import pytest
 import tomllib_compat as tomllib
 from conftest import ROOT, TINY
-
-import gargalo
 from gargalo import _generate
 from gargalo.scenario import to_toml
 
@@ -82,7 +81,7 @@ def test_progress_can_stop_a_run(tiny):
 
 
 def test_what_progress_raises_is_raised(tiny):
-    def fail(p: gargalo.Progress) -> None:
+    def fail(_: gargalo.Progress) -> None:
         raise LookupError("mine")
 
     with pytest.raises(LookupError, match="mine"):

@@ -10,11 +10,10 @@ import subprocess
 import time
 from pathlib import Path
 
+import gargalo
 import polars as pl
 import pytest
 from conftest import TINY, command, environment
-
-import gargalo
 
 TABLES = ["flows", "flow_samples", "link_samples", "events"]
 
@@ -56,7 +55,7 @@ def test_results_directory(gargalo, tiny):
     flows = pl.read_parquet(run / "flows.parquet")
     assert flows["label"].to_list() == ["upload", "file"]
     samples = pl.read_parquet(run / "flow_samples.parquet")
-    assert samples["congestion_window_bytes"].min() > 0
+    assert samples["congestion_window_bytes"].max() > 10_000
 
 
 def test_existing_directories(gargalo, tiny, tmp_path):
@@ -66,7 +65,9 @@ def test_existing_directories(gargalo, tiny, tmp_path):
     refused = gargalo("run", tiny, "--no-plots", "--output", "runs/tiny-3")
     assert refused.returncode == 2
     assert "--overwrite" in refused.stderr
-    again = gargalo("run", tiny, "--no-plots", "--overwrite", "--seed", 4, "--output", "runs/tiny-3")
+    again = gargalo(
+        "run", tiny, "--no-plots", "--overwrite", "--seed", 4, "--output", "runs/tiny-3"
+    )
     assert again.returncode == 0, again.stderr
     assert json.loads((tmp_path / "runs/tiny-3/run.json").read_text())["seed"] == 4
     mine = tmp_path / "mine"
@@ -118,7 +119,10 @@ LONG = TINY.replace('"3s"', '"100000s"').replace("5Mbit/s", "100Mbit/s")
 
 def test_interrupt_keeps_what_was_done(tmp_path):
     scenario = tmp_path / "long.toml"
-    scenario.write_text(LONG.replace("workload.bulk = {}", "workload.bulk = {}\n", 1) + '\n[record]\ninterval = "10s"\n')
+    scenario.write_text(
+        LONG.replace("workload.bulk = {}", "workload.bulk = {}\n", 1)
+        + '\n[record]\ninterval = "10s"\n'
+    )
     process = subprocess.Popen(
         command("run", scenario, "--output", "out", "--no-plots"),
         cwd=tmp_path,
@@ -144,7 +148,9 @@ def test_interrupt_keeps_what_was_done(tmp_path):
 
 
 def test_capture(gargalo, tiny, tmp_path):
-    done = gargalo("run", tiny, "--no-plots", "--capture", "link", "--output", "out", "--set", "duration=1s")
+    done = gargalo(
+        "run", tiny, "--no-plots", "--capture", "link", "--output", "out", "--set", "duration=1s"
+    )
     assert done.returncode == 0, done.stderr
     captures = list((tmp_path / "out").glob("*.pcapng"))
     assert captures
@@ -169,7 +175,7 @@ def test_version_and_help(gargalo):
     assert "--set" in help_text.stdout
 
 
-def test_closed_pipes_are_no_failure(tiny):
+def test_closed_pipes_are_no_failure():
     shell = " ".join(f"'{a}'" for a in command("list", "congestion")) + " | true"
     done = subprocess.run(shell, shell=True, capture_output=True, text=True, env=environment())
     assert "Traceback" not in done.stderr

@@ -53,7 +53,11 @@ def type_name(model: Model, node: Node, *, link: bool) -> str:
             named.append({"object": "table", "array": "list"}.get(kind, kind))
         else:
             plain = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
-            named.append(plain.get(kind, {"object": "Mapping[str, Any]", "array": "Sequence[Any]"}.get(kind, "Any")))
+            named.append(
+                plain.get(
+                    kind, {"object": "Mapping[str, Any]", "array": "Sequence[Any]"}.get(kind, "Any")
+                )
+            )
     return (" or " if link else " | ").join(named) or "Any"
 
 
@@ -88,7 +92,13 @@ def section(model: Model, title: str, node: Node) -> str:
         text += "| key | value | default | meaning |\n| --- | --- | --- | --- |\n"
         for name, content, needed in rows(node):
             default = content.get("default")
-            shown = "**required**" if needed else f"`{json.dumps(default)}`" if default is not None else ""
+            shown = (
+                "**required**"
+                if needed
+                else f"`{json.dumps(default)}`"
+                if default is not None
+                else ""
+            )
             kind = cell(type_name(model, content, link=True))
             text += f"| `{name}` | {kind} | {shown} | {cell(described(model, content))} |\n"
     return text + "\n"
@@ -98,7 +108,7 @@ def scenario_page(model: Model) -> str:
     """Write the scenario reference."""
     text = (
         "# Scenario reference\n\n"
-        "A scenario is a TOML file. Quantities are strings with units (`\"12Mbit/s\"`, `\"50ms\"`, "
+        'A scenario is a TOML file. Quantities are strings with units (`"12Mbit/s"`, `"50ms"`, '
         '`"1500B"`, `"250 packets"`, `"1BDP"`, `"0.1%"`); a bare number where a unit is needed is an '
         "error. `gargalo schema` prints the JSON Schema this page is made from.\n\n"
     )
@@ -162,7 +172,10 @@ def types_module(model: Model) -> str:
     for name, node in named.items():
         variants = Model.variants(node)
         if variants:
-            fields = [(k, {**c, "description": t or described(model, c)}, False) for k, (t, c) in variants.items()]
+            fields = [
+                (k, {**c, "description": t or described(model, c)}, False)
+                for k, (t, c) in variants.items()
+            ]
         else:
             fields = rows(node)
         if not fields:
@@ -177,11 +190,17 @@ def types_module(model: Model) -> str:
             kind = type_name(model, content, link=False)
             kind = kind if needed else f"{kind} | None"
             text += f"    {identifier(key)}: {kind}{default}\n"
-            text += f'    """{" ".join(described(model, content).split())}"""\n' if described(model, content) else ""
+            text += (
+                f'    """{" ".join(described(model, content).split())}"""\n'
+                if described(model, content)
+                else ""
+            )
         renamed = {identifier(k): k for k, _, _ in fields if identifier(k) != k}
         if renamed:
             text += f"    _names: ClassVar[Mapping[str, str]] = {json.dumps(renamed)}\n"
-    text = text.replace("from dataclasses import dataclass, field\n", "from dataclasses import dataclass\n")
+    text = text.replace(
+        "from dataclasses import dataclass, field\n", "from dataclasses import dataclass\n"
+    )
     if "ClassVar[" not in text:
         text = text.replace("from typing import Any, ClassVar\n", "from typing import Any\n")
     return text + f"\n\n__all__ = {json.dumps(sorted(written), indent=4)}\n".replace("\n]", ",\n]")
@@ -191,15 +210,16 @@ def files() -> dict[str, str]:
     """Return the derived files."""
     model = Model.load()
     congestion = (
-        "# Congestion controls\n\nBy name in scenarios: `congestion = \"cubic\"`, or with parameters: "
+        '# Congestion controls\n\nBy name in scenarios: `congestion = "cubic"`, or with parameters: '
         "`congestion = { cubic = { beta = 0.7 } }`. Defaults are the published ones.\n\n"
     )
-    queues = "# Queueing disciplines\n\nOn every link direction: `queue = { droptail = \"100 packets\" }`.\n\n"
+    queues = '# Queueing disciplines\n\nOn every link direction: `queue = { droptail = "100 packets" }`.\n\n'
     return {
         "python/gargalo/scenario_types.py": types_module(model),
         "docs/reference/scenario.md": scenario_page(model),
         "docs/reference/tables.md": tables_page(),
-        "docs/reference/congestion.md": (congestion + algorithms(_core.congestion())).rstrip() + "\n",
+        "docs/reference/congestion.md": (congestion + algorithms(_core.congestion())).rstrip()
+        + "\n",
         "docs/reference/queues.md": (queues + algorithms(_core.queues())).rstrip() + "\n",
     }
 

@@ -6,6 +6,7 @@ finished work kept. Results go to standard output, everything else to standard e
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -98,7 +99,8 @@ def run(
         bool, typer.Option("--overwrite", help="Replace the results in DIR, if there are.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object; no files unless --output is given.")
+        bool,
+        typer.Option("--json", help="Print one JSON object; no files unless --output is given."),
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")] = False,
     no_plots: Annotated[bool, typer.Option("--no-plots", help="No pictures.")] = False,
@@ -118,7 +120,7 @@ def run(
     from gargalo.running import run as simulate
 
     del world  # There is one so far; the option keeps command lines working when there are more.
-    settings = dict(change(c) for c in changes or [])
+    settings: dict[str, Any] = dict(change(c) for c in changes or [])
     for path in plugin or []:
         load_plugin(path)
     if capture:
@@ -148,15 +150,13 @@ def run(
         fail(str(e), FAILED)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
-    except Exception as e:  # noqa: BLE001 (whatever a controller raises is told, with its traceback)
+    except Exception as e:
         controller_failed(e)
     finally:
         if target is not None and not existed:
             # Nothing written means no empty runs/ either.
-            try:
+            with contextlib.suppress(OSError):
                 target.parent.rmdir()
-            except OSError:
-                pass
     report(done, as_json=as_json, quiet=quiet, plots=not (no_plots or as_json))
     if interrupted:
         kept = f"; what was done is in {target}" if target else ""
@@ -186,7 +186,7 @@ def load_plugin(path: Path) -> None:
         spec.loader.exec_module(module)
     except FileNotFoundError:
         fail(f"--plugin {path}: no such file")
-    except Exception as e:  # noqa: BLE001 (a stranger's file may raise anything)
+    except Exception as e:
         err.print_exception(max_frames=8)
         fail(f"--plugin {path}: {type(e).__name__}: {e}")
     if registered() == before:

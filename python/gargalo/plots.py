@@ -76,8 +76,11 @@ class Plots:
                 .agg(pl.col("time_s").last(), pl.col("delivered_bytes").last())
                 .select(
                     "time_s",
-                    (pl.col("delivered_bytes").cast(pl.Float64).diff() * 8e-6 / pl.col("time_s").diff())
-                    .alias("mbps"),
+                    (
+                        pl.col("delivered_bytes").cast(pl.Float64).diff()
+                        * 8e-6
+                        / pl.col("time_s").diff()
+                    ).alias("mbps"),
                 )
                 .drop_nulls()
             )

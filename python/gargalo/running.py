@@ -95,6 +95,7 @@ def run(
         RunError: The run could not be done.
         Interrupted: A keyboard interrupt; the partial results are with it.
         Exception: Whatever a controller or `progress` raised.
+
     """
     text, path = read(scenario)
     overrides = [(str(k), override(v)) for k, v in (set or {}).items()]

@@ -63,7 +63,8 @@ def to_toml(scenario: Mapping[str, Any]) -> str:
     for key, value in plain(scenario).items():
         if isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
             tables += [
-                f"\n[[{_key(key)}]]\n" + "".join(f"{_key(k)} = {_inline(v)}\n" for k, v in row.items())
+                f"\n[[{_key(key)}]]\n"
+                + "".join(f"{_key(k)} = {_inline(v)}\n" for k, v in row.items())
                 for row in value
             ]
         elif isinstance(value, dict):
@@ -139,9 +140,7 @@ class Scenario:
     def to_dict(self) -> dict[str, Any]:
         """Return the scenario as the dictionary that its TOML text would give."""
         top = {"name": self.name, "seed": self.seed, "duration": self.duration, **self.more}
-        result: dict[str, Any] = plain(
-            {**top, "topology": self.topology, "flows": self.flows}
-        )
+        result: dict[str, Any] = plain({**top, "topology": self.topology, "flows": self.flows})
         return result
 
     def to_toml(self) -> str:

@@ -47,7 +47,16 @@ def show(run: Run, console: Console) -> None:
     if not console.is_terminal:
         console.width = max(console.width, 120)
     flows = run.flows
-    names = ["flow", "congestion", "goodput", "completion", "RTT p50", "RTT p95", "retransmitted", "timeouts"]
+    names = [
+        "flow",
+        "congestion",
+        "goodput",
+        "completion",
+        "RTT p50",
+        "RTT p95",
+        "retransmitted",
+        "timeouts",
+    ]
     table = _table("Flows", names, left=2)
     for f in flows.head(MOST_ROWS).iter_rows(named=True):
         sent = f["sent_packets"]
@@ -66,8 +75,11 @@ def show(run: Run, console: Console) -> None:
     if len(flows) > MOST_ROWS:
         console.print(f"  … and {len(flows) - MOST_ROWS} more flows\n")
 
-    links = [link for link in run.links if link.get("sent_packets", 1)]
-    table = _table("Links", ["link", "utilization", "queue p50", "queue p95", "dropped", "marked"], left=1)
+    # Links without a rate, queue or drop are wires: nothing to see.
+    links = [link for link in run.links if link["utilization"] or link["dropped_packets"]]
+    table = _table(
+        "Links", ["link", "utilization", "queue p50", "queue p95", "dropped", "marked"], left=1
+    )
     for link in links[:MOST_ROWS]:
         table.add_row(*_link(link))
     console.print(table)

@@ -166,10 +166,11 @@ mod tests {
         for acks in [5, 6, 7] {
             let before = r.cwnd();
             for _ in 0..acks {
-                assert_eq!(r.cwnd(), before);
                 r.on_ack(&ack(MSS.get()), &p);
             }
-            assert_eq!(r.cwnd(), before + MSS);
+            // SMSS * SMSS / cwnd per acknowledgement falls as cwnd grows: somewhat less than one.
+            let grown = (r.cwnd() - before).as_f64() / MSS.as_f64();
+            assert!((0.85..=1.0).contains(&grown), "{grown}");
         }
     }
 

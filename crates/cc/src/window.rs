@@ -112,8 +112,6 @@ pub struct Window {
     /// [`Bytes::MAX`] while infinite.
     ssthresh: Bytes,
     mss: Bytes,
-    /// Bytes acknowledged towards the next increase (RFC 3465's bytes_acked).
-    acked: Bytes,
     /// A fraction of a byte not yet added to cwnd.
     fraction: f64,
     params: WindowParams,
@@ -131,7 +129,6 @@ impl Window {
             cwnd: init.initial_window.max(mss).min(MAX_WINDOW),
             ssthresh: Bytes::MAX,
             mss,
-            acked: Bytes::ZERO,
             fraction: 0.0,
             params,
             slow_start: SlowStart::new(params.slow_start),
@@ -242,18 +239,15 @@ impl Window {
         self.ssthresh = self.cwnd;
         self.slow_start.end_initial();
         self.after_timeout = false;
-        self.acked = Bytes::ZERO;
+        self.fraction = 0.0;
     }
 
-    /// Congestion avoidance with appropriate byte counting (RFC 5681 §3.1, RFC 3465 §2.1): one
-    /// segment more for each window of acknowledged bytes.
+    /// Congestion avoidance with appropriate byte counting: SMSS * acked / cwnd (RFC 5681 §3.1
+    /// equation 3, RFC 3465 §2.1), one segment a round trip. Growing with every acknowledgement and
+    /// not in steps of a segment keeps the mean half a segment higher, as the response function has it.
     #[inline]
     pub fn additive_increase(&mut self, acked: Bytes) {
-        self.acked += acked;
-        if self.acked >= self.cwnd {
-            self.acked = (self.acked - self.cwnd).min(self.cwnd);
-            self.set_cwnd(self.cwnd + self.mss);
-        }
+        self.grow_by(self.mss.as_f64() * acked.as_f64() / self.cwnd.as_f64());
     }
 
     /// Grows the window by a fractional number of bytes; negative and NaN change nothing.
@@ -312,7 +306,7 @@ impl Window {
                 self.recovering = false;
             }
         }
-        self.acked = Bytes::ZERO;
+        self.fraction = 0.0;
         self.fraction = 0.0;
         self.slow_start.end_initial();
     }
@@ -362,7 +356,7 @@ impl Window {
         match idle.restart_window {
             Some(restart) if idle.duration > idle.rto && restart < self.cwnd => {
                 self.set_cwnd(restart);
-                self.acked = Bytes::ZERO;
+                self.fraction = 0.0;
                 true
             }
             _ => false,

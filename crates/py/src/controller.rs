@@ -59,7 +59,12 @@ pub struct PyFactory {
 
 impl PyFactory {
     /// `class` is called once per flow and end.
-    pub const fn new(name: String, class: Py<PyAny>, params: cc::Params, faults: Arc<Faults>) -> Self {
+    pub const fn new(
+        name: String,
+        class: Py<PyAny>,
+        params: cc::Params,
+        faults: Arc<Faults>,
+    ) -> Self {
         Self {
             name,
             class,

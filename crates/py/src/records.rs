@@ -20,7 +20,7 @@ fn bytes(b: Bytes) -> u64 {
 macro_rules! record {
     ($(#[doc = $doc:literal])+ $name:ident from |$r:ident: $rust:ty| { $( $(#[doc = $fdoc:literal])+ $field:ident: $ty:ty = $value:expr, )+ }) => {
         $(#[doc = $doc])+
-        #[pyclass(frozen, get_all, skip_from_py_object, module = "gargalo")]
+        #[pyclass(frozen, get_all, module = "gargalo")]
         #[derive(Clone, Debug)]
         pub struct $name {
             $( $(#[doc = $fdoc])+ pub $field: $ty, )+

@@ -17,8 +17,18 @@ use serde_json::{Value, json};
 
 use crate::controller::{Faults, PyFactory};
 
-create_exception!(gargalo, ScenarioError, PyValueError, "A scenario is wrong; the text shows where and what to write instead.");
-create_exception!(gargalo, RunError, PyRuntimeError, "A run could not be done; the text says why.");
+create_exception!(
+    gargalo,
+    ScenarioError,
+    PyValueError,
+    "A scenario is wrong; the text shows where and what to write instead."
+);
+create_exception!(
+    gargalo,
+    RunError,
+    PyRuntimeError,
+    "A run could not be done; the text says why."
+);
 
 /// Wall time between two calls of the progress function: often enough for the eye and for Ctrl-C.
 const PROGRESS_EVERY: Duration = Duration::from_millis(50);
@@ -26,7 +36,7 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(50);
 /// What a run produced.
 #[pyclass(frozen, module = "gargalo._core")]
 pub struct RunResult {
-    /// The object that `--json` prints, and the scenario as resolved.
+    /// The object that `--json` prints.
     #[pyo3(get)]
     json: String,
     /// The scenario as resolved, as JSON.
@@ -47,7 +57,9 @@ impl RunResult {
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
         let all = self.tables.all();
         let Some(table) = all.iter().find(|t| t.schema().name == name) else {
-            return Err(PyValueError::new_err(format!("there is no results table \"{name}\"")));
+            return Err(PyValueError::new_err(format!(
+                "there is no results table \"{name}\""
+            )));
         };
         let bytes = py.detach(|| table.to_ipc()).map_err(run_error)?;
         Ok(PyBytes::new(py, &bytes))
@@ -72,14 +84,15 @@ fn parse(
 
 /// The scenario with all defaults filled in, as JSON.
 #[pyfunction]
-#[pyo3(signature = (text, path, overrides, color=false))]
+#[pyo3(signature = (text, path, overrides, controllers, color=false))]
 pub fn resolve(
     text: &str,
     path: Option<PathBuf>,
     overrides: Vec<(String, String)>,
+    controllers: Vec<String>,
     color: bool,
 ) -> PyResult<String> {
-    let scenario = parse(text, path, &overrides, &[], color)?;
+    let scenario = parse(text, path, &overrides, &controllers, color)?;
     Ok(scenario.to_json().to_string())
 }
 
@@ -110,7 +123,11 @@ pub fn run(
     let faults = Arc::new(Faults::default());
     let mut world = scenario.clone();
     let factories = adopt(&mut world, controllers, &faults)?;
-    let existing = if replace { Existing::Replace } else { Existing::Refuse };
+    let existing = if replace {
+        Existing::Replace
+    } else {
+        Existing::Refuse
+    };
     let dir = match &output {
         Some(target) => Some(RunDir::create(target, existing).map_err(run_error)?),
         None => None,
@@ -146,7 +163,8 @@ pub fn run(
         tables: outcome.tables,
     };
     if let Some(dir) = dir {
-        py.detach(|| write(dir, &result, &scenario, &outcome.json)).map_err(run_error)?;
+        py.detach(|| write(dir, &result, &scenario, &outcome.json))
+            .map_err(run_error)?;
     }
     Ok(result)
 }
@@ -201,7 +219,10 @@ fn write(
         run.extend(facts.clone());
     }
     dir.write("run.json", format!("{run:#}\n").as_bytes())?;
-    dir.write("summary.json", format!("{:#}\n", json["summary"]).as_bytes())?;
+    dir.write(
+        "summary.json",
+        format!("{:#}\n", json["summary"]).as_bytes(),
+    )?;
     result.tables.write_to(&dir)?;
     dir.commit()
 }
@@ -209,7 +230,11 @@ fn write(
 type Watch = Box<dyn FnMut(&Progress) -> ControlFlow<()> + Send>;
 
 /// Looks for faults at every call, for signals and the progress function now and then.
-fn watch(progress: Option<Py<PyAny>>, faults: Arc<Faults>, raised: Arc<Mutex<Option<PyErr>>>) -> Watch {
+fn watch(
+    progress: Option<Py<PyAny>>,
+    faults: Arc<Faults>,
+    raised: Arc<Mutex<Option<PyErr>>>,
+) -> Watch {
     let mut last = Instant::now();
     Box::new(move |p| {
         if faults.raised() {
@@ -224,7 +249,12 @@ fn watch(progress: Option<Py<PyAny>>, faults: Arc<Faults>, raised: Arc<Mutex<Opt
             let Some(progress) = &progress else {
                 return Ok(true);
             };
-            let args = (p.now.as_secs_f64(), p.end.as_secs_f64(), p.packets, p.events);
+            let args = (
+                p.now.as_secs_f64(),
+                p.end.as_secs_f64(),
+                p.packets,
+                p.events,
+            );
             let answer = progress.bind(py).call1(args)?;
             Ok(answer.is_none() || answer.is_truthy()?)
         });

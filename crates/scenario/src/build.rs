@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gargalo_sim::{
-    BuildError, CaptureSpec, ControllerFactory, FlowSpec, Outcome as SimOutcome, Progress,
-    LinkSpec, Node, Period as SimPeriod, Recording, Registered, Request, Settings, TcpSpec,
-    Topology, TransportSpec, Workload as SimWorkload, World,
+    BuildError, CaptureSpec, ControllerFactory, FlowSpec, LinkSpec, Node, Outcome as SimOutcome,
+    Period as SimPeriod, Progress, Recording, Registered, Request, Settings, TcpSpec, Topology,
+    TransportSpec, Workload as SimWorkload, World,
 };
-use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, LinkSample};
 use gargalo_trace::Tables;
+use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, LinkSample};
 use gargalo_units::{Duration, Instant};
 use serde_json::{Value as Json, json};
 
@@ -70,7 +70,11 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
     let wall = start.elapsed().as_secs_f64();
     let tables = tables(scenario, &out);
     let json = summary::json(scenario, &out, wall);
-    Ok(Outcome { json, tables, interrupted: out.interrupted })
+    Ok(Outcome {
+        json,
+        tables,
+        interrupted: out.interrupted,
+    })
 }
 
 fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
@@ -113,8 +117,14 @@ fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
                         made
                     }
                 };
-                let config = gargalo_tcp::Config { notices: record.events, ..t.config.clone() };
-                TransportSpec::Tcp(TcpSpec { config: config.into(), congestion })
+                let config = gargalo_tcp::Config {
+                    notices: record.events,
+                    ..t.config.clone()
+                };
+                TransportSpec::Tcp(TcpSpec {
+                    config: config.into(),
+                    congestion,
+                })
             }
         };
         world.add_flow(FlowSpec {
@@ -134,7 +144,10 @@ fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
 
 /// Nodes and links as the simulator takes them.
 pub fn topology(scenario: &Scenario) -> Topology {
-    let node = |n: &crate::resolved::Node| Node { name: n.name.clone(), is_host: n.is_host };
+    let node = |n: &crate::resolved::Node| Node {
+        name: n.name.clone(),
+        is_host: n.is_host,
+    };
     let link = |l: &crate::resolved::Link| LinkSpec {
         name: l.name.clone(),
         a: l.a as u32,
@@ -155,18 +168,27 @@ fn workload(w: &Workload) -> SimWorkload {
     };
     match w {
         Workload::Bulk { bytes } => SimWorkload::Bulk { bytes: *bytes },
-        Workload::Request { request_size, objects, think_time, pipelined } => {
-            SimWorkload::Request(Request {
-                request_size: *request_size,
-                objects: Arc::clone(objects),
-                think_time: *think_time,
-                pipelined: *pipelined,
-            })
-        }
-        Workload::Cbr { rate, packet_size } => {
-            SimWorkload::Cbr { rate: *rate, packet_size: *packet_size }
-        }
-        Workload::OnOff { rate, packet_size, on, off } => SimWorkload::OnOff {
+        Workload::Request {
+            request_size,
+            objects,
+            think_time,
+            pipelined,
+        } => SimWorkload::Request(Request {
+            request_size: *request_size,
+            objects: Arc::clone(objects),
+            think_time: *think_time,
+            pipelined: *pipelined,
+        }),
+        Workload::Cbr { rate, packet_size } => SimWorkload::Cbr {
+            rate: *rate,
+            packet_size: *packet_size,
+        },
+        Workload::OnOff {
+            rate,
+            packet_size,
+            on,
+            off,
+        } => SimWorkload::OnOff {
             rate: *rate,
             packet_size: *packet_size,
             on: period(on),
@@ -176,7 +198,11 @@ fn workload(w: &Workload) -> SimWorkload {
 }
 
 fn factory(t: &Tcp, options: &RunOptions) -> Result<Arc<dyn ControllerFactory>, RunError> {
-    if let Some((_, own)) = options.controllers.iter().find(|(name, _)| *name == t.congestion) {
+    if let Some((_, own)) = options
+        .controllers
+        .iter()
+        .find(|(name, _)| *name == t.congestion)
+    {
         return Ok(Arc::clone(own));
     }
     let registered =
@@ -191,7 +217,10 @@ fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
     for f in &out.flows {
         // Flows made by arrivals have the template's label, and identifiers of their own.
         let template = spec.get(&f.id).copied().or_else(|| {
-            scenario.flows.iter().find(|s| s.label == f.label && s.arrivals.is_some())
+            scenario
+                .flows
+                .iter()
+                .find(|s| s.label == f.label && s.arrivals.is_some())
         });
         let active = f.end.saturating_since(f.start);
         let mut row = FlowRow {

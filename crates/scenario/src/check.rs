@@ -107,7 +107,8 @@ impl<'a> Checker<'a> {
         expected.dedup();
         let message = format!("{name} cannot be {}", node.kind());
         let help = format!("{name} is {}", join_or(&expected));
-        self.errors.add(place, "wrong kind of value", message, Some(help));
+        self.errors
+            .add(place, "wrong kind of value", message, Some(help));
     }
 
     fn text(&mut self, node: &Node, text: &str, fitting: &[&'a Json], name: &str) {
@@ -135,7 +136,9 @@ impl<'a> Checker<'a> {
         let quantity_like = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
         match failure {
             Some(e) if quantity_like || names.is_empty() => {
-                let fix = e.suggestion.map(|s| format!("did you mean `{name} = \"{s}\"`?"));
+                let fix = e
+                    .suggestion
+                    .map(|s| format!("did you mean `{name} = \"{s}\"`?"));
                 let help = fix.or_else(|| examples(fitting));
                 let message = format!("{name}: {}", e.message);
                 self.errors.add(node.place.clone(), "here", message, help);
@@ -159,7 +162,9 @@ impl<'a> Checker<'a> {
         let list = || format!("known here: {}", known.join(", "));
         if ANNOUNCED.contains(&text) {
             let message = format!("{name}: \"{text}\" is not available in this release");
-            return self.errors.add(place, "not yet available", message, Some(list()));
+            return self
+                .errors
+                .add(place, "not yet available", message, Some(list()));
         }
         let help = match nearest(text, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`? {}", list()),
@@ -167,7 +172,8 @@ impl<'a> Checker<'a> {
             None => list(),
         };
         let message = format!("{name} has no {what} \"{text}\"");
-        self.errors.add(place, format!("unknown {what}"), message, Some(help));
+        self.errors
+            .add(place, format!("unknown {what}"), message, Some(help));
     }
 
     fn number(&mut self, node: &Node, fitting: &[&Json], name: &str) {
@@ -191,7 +197,8 @@ impl<'a> Checker<'a> {
         };
         let message = format!("{name} = {n} is out of range");
         let help = format!("give a number {range}");
-        self.errors.add(node.place.clone(), "out of range", message, Some(help));
+        self.errors
+            .add(node.place.clone(), "out of range", message, Some(help));
     }
 
     fn array(&mut self, node: &Node, items: &[Node], schema: &'a Json, name: &str) {
@@ -205,7 +212,8 @@ impl<'a> Checker<'a> {
                 Some(h) => format!("give {low} to {h}"),
                 None => format!("give {low} or more"),
             };
-            self.errors.add(node.place.clone(), "wrong length", message, Some(help));
+            self.errors
+                .add(node.place.clone(), "wrong length", message, Some(help));
             return;
         }
         let tuple = schema.get("prefixItems").and_then(Json::as_array);
@@ -234,13 +242,7 @@ impl<'a> Checker<'a> {
         self.plain(node, entries, schema, name);
     }
 
-    fn tagged(
-        &mut self,
-        node: &Node,
-        entries: &[Entry],
-        tagged: &[(&str, &'a Json)],
-        name: &str,
-    ) {
+    fn tagged(&mut self, node: &Node, entries: &[Entry], tagged: &[(&str, &'a Json)], name: &str) {
         let known: Vec<&str> = tagged.iter().map(|(k, _)| *k).collect();
         let mut found = Vec::new();
         for e in entries {
@@ -253,13 +255,15 @@ impl<'a> Checker<'a> {
         if entries.is_empty() {
             let help = format!("give one of {}", known.join(", "));
             let message = format!("{name} is empty");
-            self.errors.add(node.place.clone(), "nothing given", message, Some(help));
+            self.errors
+                .add(node.place.clone(), "nothing given", message, Some(help));
         }
         if let [_, (second, _), ..] = &found[..] {
             let names: Vec<_> = found.iter().map(|(e, _)| e.key.as_str()).collect();
             let message = format!("{name} is given as {} at once", names.join(" and "));
             let help = Some("keep one of them".to_owned());
-            self.errors.add(second.place.clone(), "one too many", message, help);
+            self.errors
+                .add(second.place.clone(), "one too many", message, help);
         }
         for (e, schema) in found {
             self.node(&e.value, schema, &e.key);
@@ -276,7 +280,12 @@ impl<'a> Checker<'a> {
         }
         let required = schema.get("required").and_then(Json::as_array);
         for key in required.into_iter().flatten().filter_map(Json::as_str) {
-            if entries.iter().any(|e| e.key == key) {
+            // A misspelt key was told already; that it is missing too goes without saying.
+            let misspelt = |e: &Entry| {
+                !known.contains(&e.key.as_str())
+                    && nearest(&e.key, known.iter().copied()) == Some(key)
+            };
+            if entries.iter().any(|e| e.key == key || misspelt(e)) {
                 continue;
             }
             let property = properties(schema).find(|(k, _)| *k == key);
@@ -286,7 +295,12 @@ impl<'a> Checker<'a> {
             }
             let help = format!("add `{key} = {}`", sample(&all));
             let message = format!("{name} has no \"{key}\"");
-            self.errors.add(node.place.clone(), format!("\"{key}\" is missing"), message, Some(help));
+            self.errors.add(
+                node.place.clone(),
+                format!("\"{key}\" is missing"),
+                message,
+                Some(help),
+            );
         }
     }
 }
@@ -313,7 +327,10 @@ fn accepts(schema: &Json, node: &Node) -> bool {
 
 fn properties(schema: &Json) -> impl Iterator<Item = (&str, &Json)> {
     let properties = schema.get("properties").and_then(Json::as_object);
-    properties.into_iter().flatten().map(|(k, v)| (k.as_str(), v))
+    properties
+        .into_iter()
+        .flatten()
+        .map(|(k, v)| (k.as_str(), v))
 }
 
 /// The key and content of a table that has exactly one key, which is required.
@@ -354,7 +371,9 @@ fn describe(schema: &Json) -> String {
 
 fn examples(fitting: &[&Json]) -> Option<String> {
     let format = fitting.iter().find_map(|s| s.get("format")?.as_str())?;
-    let (_, examples) = quantity::EXAMPLES.iter().find(|(name, _)| *name == format)?;
+    let (_, examples) = quantity::EXAMPLES
+        .iter()
+        .find(|(name, _)| *name == format)?;
     let list: Vec<String> = examples.iter().map(|e| format!("\"{e}\"")).collect();
     Some(format!("accepted are texts like {}", list.join(", ")))
 }
@@ -362,7 +381,9 @@ fn examples(fitting: &[&Json]) -> Option<String> {
 /// What one could write.
 fn sample(all: &[&Json]) -> String {
     let format = all.iter().find_map(|s| s.get("format")?.as_str());
-    let example = quantity::EXAMPLES.iter().find(|(name, _)| Some(*name) == format);
+    let example = quantity::EXAMPLES
+        .iter()
+        .find(|(name, _)| Some(*name) == format);
     if let Some((_, e)) = example {
         return format!("\"{}\"", e[0]);
     }

@@ -166,11 +166,7 @@ fn position(text: &str, offset: usize) -> (usize, usize) {
     let start = clamp(text, offset..offset).start;
     let before = &text[..start];
     let line = before.matches('\n').count() + 1;
-    let column = before
-        .rsplit('\n')
-        .next()
-        .map_or(0, |l| l.chars().count())
-        + 1;
+    let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
     (line, column)
 }
 

@@ -39,9 +39,9 @@ mod reference;
 mod resolve;
 pub mod resolved;
 mod schema;
+mod summary;
 #[cfg(test)]
 mod tests;
-mod summary;
 mod tree;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Origin};
@@ -117,7 +117,12 @@ fn finish(
         if let Err(why) = tree.set(&path, &value) {
             let help = "a key is a path like flows.0.transport.tcp.congestion".to_owned();
             let place = diagnostic::Place::Override(i);
-            errors.add(place, "no such place", format!("cannot set \"{key}\": {why}"), Some(help));
+            errors.add(
+                place,
+                "no such place",
+                format!("cannot set \"{key}\": {why}"),
+                Some(help),
+            );
         }
     }
     Checker::new(schema::internal(), congestion, &mut errors).check(&tree);
@@ -128,7 +133,12 @@ fn finish(
     let raw: model::Scenario = match serde_json::from_value(tree.to_json()) {
         Ok(raw) => raw,
         Err(e) => {
-            errors.add(tree.place.clone(), "", format!("the scenario is not valid: {e}"), None);
+            errors.add(
+                tree.place.clone(),
+                "",
+                format!("the scenario is not valid: {e}"),
+                None,
+            );
             return Err(errors);
         }
     };

@@ -20,7 +20,9 @@ pub(crate) fn internal() -> &'static Value {
     static SCHEMA: OnceLock<Value> = OnceLock::new();
     SCHEMA.get_or_init(|| {
         let generator = SchemaSettings::draft2020_12().into_generator();
-        let mut schema = generator.into_root_schema_for::<model::Scenario>().to_value();
+        let mut schema = generator
+            .into_root_schema_for::<model::Scenario>()
+            .to_value();
         without_null(&mut schema);
         if let Value::Object(map) = &mut schema {
             map.insert("title".to_owned(), "Gargalo scenario".into());

@@ -7,8 +7,8 @@ use gargalo_trace::stats;
 use gargalo_units::Duration;
 use serde_json::{Value as Json, json};
 
-use crate::resolved::Scenario;
 use crate::build::seconds;
+use crate::resolved::Scenario;
 
 /// `{"summary", "flows", "links", "run"}`.
 pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
@@ -18,7 +18,10 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
     }
     for f in &out.flows {
         if f.corrupted {
-            warnings.push(format!("flow {}: delivered content differs from what was sent", f.label));
+            warnings.push(format!(
+                "flow {}: delivered content differs from what was sent",
+                f.label
+            ));
         }
         if let Some(why) = f.failure {
             warnings.push(format!("flow {}: {why}", f.label));
@@ -116,7 +119,11 @@ fn summary(out: &Outcome) -> Json {
     let rates: Vec<f64> = out.flows.iter().map(goodput).collect();
     let mut groups: BTreeMap<&str, (u64, f64)> = BTreeMap::new();
     for (f, rate) in out.flows.iter().zip(&rates) {
-        let name = if f.congestion.is_empty() { f.transport } else { f.congestion.as_str() };
+        let name = if f.congestion.is_empty() {
+            f.transport
+        } else {
+            f.congestion.as_str()
+        };
         let g = groups.entry(name).or_default();
         g.0 += 1;
         g.1 += rate;
@@ -143,8 +150,11 @@ fn summary(out: &Outcome) -> Json {
     let sent: u64 = out.flows.iter().map(|f| f.sent_packets).sum();
     let lost: u64 = out.flows.iter().map(|f| f.lost_packets).sum();
     let again: u64 = out.flows.iter().map(|f| f.retransmitted_packets).sum();
-    let mut times: Vec<f64> =
-        out.flows.iter().filter_map(|f| Some(f.completion?.as_secs_f64())).collect();
+    let mut times: Vec<f64> = out
+        .flows
+        .iter()
+        .filter_map(|f| Some(f.completion?.as_secs_f64()))
+        .collect();
     let completed = times.len();
     let mut time = |p: f64| stats::percentile(&mut times, p);
     let (p50, p95, p99) = (time(0.5), time(0.95), time(0.99));

@@ -26,6 +26,9 @@ pub(crate) enum Value {
     Other(&'static str),
 }
 
+/// No key of a scenario is nested deeper.
+const DEEPEST: usize = 32;
+
 /// A key, where it was written, and its value.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
@@ -130,6 +133,9 @@ impl Node {
     /// # Errors
     /// A sentence, when the path leads through something that is no table.
     pub(crate) fn set(&mut self, path: &[&str], new: &Self) -> Result<(), String> {
+        if path.len() > DEEPEST {
+            return Err(format!("a key of {} parts leads nowhere", path.len()));
+        }
         let Some((key, rest)) = path.split_first() else {
             *self = new.clone();
             return Ok(());

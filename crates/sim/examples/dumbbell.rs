@@ -17,7 +17,11 @@ fn main() {
     let flows: u32 = arg(1, "20").parse().expect("a number of flows");
     let mbps: u64 = arg(2, "1000").parse().expect("a rate in Mbit/s");
     let seconds: f64 = arg(3, "60").parse().expect("seconds");
-    let access = pipe(Rate::from_mbps(10 * mbps), Duration::from_millis(1), 100_000);
+    let access = pipe(
+        Rate::from_mbps(10 * mbps),
+        Duration::from_millis(1),
+        100_000,
+    );
     let bottleneck = pipe(Rate::from_mbps(mbps), Duration::from_millis(98), 2500);
     let specs = (0..flows)
         .map(|i| {

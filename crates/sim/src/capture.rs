@@ -154,7 +154,11 @@ fn encode(
     body: &Body,
 ) -> Result<(), String> {
     let addresses = wire::ip::Addresses::V4 { src, dst };
-    let header = wire::ip::Header { ecn, ident, ..wire::ip::Header::new(addresses) };
+    let header = wire::ip::Header {
+        ecn,
+        ident,
+        ..wire::ip::Header::new(addresses)
+    };
     match &body.content {
         Content::Tcp(segment) => header.emit_tcp(segment, out),
         Content::Udp(datagram) => {

@@ -27,6 +27,19 @@ impl World {
         while let Some((body, ecn)) = self.net.poll(self.now, direction) {
             self.deliver(body, ecn, first_flow);
         }
+        if !self.net.lost_datagrams.is_empty() {
+            self.count_lost_datagrams();
+        }
+    }
+
+    fn count_lost_datagrams(&mut self) {
+        for (slot, generation) in self.net.lost_datagrams.drain(..) {
+            if let Some(flow) = self.flows.get_mut(slot)
+                && flow.generation == generation
+            {
+                flow.udp_lost += 1;
+            }
+        }
     }
 
     #[inline]
@@ -51,7 +64,6 @@ impl World {
             }
             PacketContent::Udp(datagram) => {
                 flow.ce_marks += u64::from(ecn == Ecn::Ce);
-                flow.udp_received += 1;
                 flow.delivered += u64::from(datagram.bytes);
                 flow.first_byte.get_or_insert(self.now);
                 flow.rtt.record(self.now - datagram.sent_at);
@@ -110,7 +122,7 @@ impl World {
             delivered: 0,
             rtt: Quantiles::default(),
             udp_sent: 0,
-            udp_received: 0,
+            udp_lost: 0,
             ce_marks: 0,
             corrupted: false,
             failure: None,
@@ -346,6 +358,7 @@ impl World {
 
     /// Removes a flow and keeps what became of it.
     pub(crate) fn retire(&mut self, slot: u32) {
+        self.count_lost_datagrams();
         if let Some(flow) = self.flows.remove(slot) {
             self.results.push(result(flow, self.now));
         }
@@ -423,7 +436,7 @@ fn result(flow: Flow, now: Instant) -> FlowResult {
         sent: Bytes::new(stats.sent_bytes),
         retransmitted_packets: stats.retransmitted_packets,
         lost_packets: if is_udp {
-            flow.udp_sent.saturating_sub(flow.udp_received)
+            flow.udp_lost
         } else {
             stats.lost_packets
         },

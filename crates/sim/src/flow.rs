@@ -119,7 +119,7 @@ pub struct FlowResult {
     pub sent: Bytes,
     /// Of those packets, retransmissions.
     pub retransmitted_packets: u64,
-    /// Marked lost by the sender (UDP: sent and not received).
+    /// Marked lost by the sender (UDP: dropped by the network).
     pub lost_packets: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
@@ -245,7 +245,7 @@ pub(crate) struct Flow {
     pub delivered: u64,
     pub rtt: Quantiles,
     pub udp_sent: u64,
-    pub udp_received: u64,
+    pub udp_lost: u64,
     pub ce_marks: u64,
     pub corrupted: bool,
     pub failure: Option<&'static str>,

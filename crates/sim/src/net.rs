@@ -1,6 +1,6 @@
 //! Packets on their way: links, routes and the event queue.
 
-use gargalo_link::{DropReason, Ecn, Link, Packet};
+use gargalo_link::{Ecn, Link, Packet};
 use gargalo_units::Instant;
 use gargalo_wire::tcp::Segment;
 
@@ -90,6 +90,8 @@ pub struct Net {
     /// Where packets are captured, if asked for.
     pub capture: Option<Capture>,
     transmitted: u64,
+    /// Flow and generation of datagrams that were dropped, until the engine takes note.
+    pub lost_datagrams: Vec<(u32, u32)>,
 }
 
 impl Net {
@@ -124,11 +126,6 @@ impl Net {
         self.transmitted
     }
 
-    /// Packets inside the network now.
-    pub fn in_network(&self) -> usize {
-        self.packets.len()
-    }
-
     /// A host sends a packet along a route.
     #[inline]
     pub fn transmit(&mut self, now: Instant, ecn: Ecn, hash: u32, body: Body) {
@@ -156,8 +153,10 @@ impl Net {
         }
         let slot = &mut self.links[direction as usize];
         slot.link.send(now, packet);
-        while let Some((dropped, reason)) = slot.link.poll_dropped() {
-            release(&mut self.packets, dropped, reason);
+        while let Some((dropped, _)) = slot.link.poll_dropped() {
+            if let Some(flow) = release(&mut self.packets, dropped) {
+                self.lost_datagrams.push(flow);
+            }
         }
         let next = slot.link.next_event();
         if next < slot.armed {
@@ -173,8 +172,10 @@ impl Net {
         loop {
             let slot = &mut self.links[direction as usize];
             let Some(delivery) = slot.link.poll(now) else {
-                while let Some((dropped, reason)) = slot.link.poll_dropped() {
-                    release(&mut self.packets, dropped, reason);
+                while let Some((dropped, _)) = slot.link.poll_dropped() {
+                    if let Some(flow) = release(&mut self.packets, dropped) {
+                        self.lost_datagrams.push(flow);
+                    }
                 }
                 let next = slot.link.next_event();
                 // An event that fired is gone from the queue; a later one may still be in it.
@@ -221,6 +222,11 @@ impl Net {
     }
 }
 
-fn release(packets: &mut Slab<Body>, dropped: Packet<Handle>, _reason: DropReason) {
-    packets.remove(dropped.payload.id);
+/// Frees the content of a dropped packet; says whose datagram it was (TCP finds its losses itself).
+fn release(packets: &mut Slab<Body>, dropped: Packet<Handle>) -> Option<(u32, u32)> {
+    let body = packets.remove(dropped.payload.id)?;
+    match body.content {
+        Content::Udp(_) => Some((body.flow, body.generation)),
+        Content::Tcp(_) => None,
+    }
 }

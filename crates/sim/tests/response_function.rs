@@ -5,7 +5,7 @@ mod support;
 use gargalo_link::LossModel;
 use gargalo_sim::{Outcome, Recording};
 use gargalo_tcp::Config;
-use gargalo_units::{Duration, Rate};
+use gargalo_units::{Bytes, Duration, Rate};
 use support::*;
 
 /// The time average of the congestion window in segments, after the start has been forgotten.
@@ -15,8 +15,8 @@ fn average_window(congestion: &str, one_in: u64, rtt: Duration, seconds: f64) ->
     link.loss = LossModel::Periodic(one_in);
     // The deterministic loss model of the RFC acknowledges every segment and has no idle time.
     let config = Config {
-        send_buffer: 1 << 30,
-        receive_buffer: 1 << 30,
+        send_buffer: Bytes::new(1 << 30),
+        receive_buffer: Bytes::new(1 << 30),
         ..Config::modern()
     };
     let mut settings = settings(1, seconds);

@@ -22,8 +22,8 @@ fn random_config(rng: &mut Pcg64) -> Config {
     config.timestamps = rng.random();
     config.window_scaling = rng.random();
     // Windows smaller than a segment, of a few segments, and ample ones.
-    config.receive_buffer = [600, 3_000, 20_000, 1_000_000][rng.random_range(0..4)];
-    config.send_buffer = [2_000, 100_000, 1_000_000][rng.random_range(0..3)];
+    config.receive_buffer = Bytes::new([600, 3_000, 20_000, 1_000_000][rng.random_range(0..4)]);
+    config.send_buffer = Bytes::new([2_000, 100_000, 1_000_000][rng.random_range(0..3)]);
     // The point is that data arrives whatever it takes: nobody gives up.
     config.data_retries = 100;
     config.syn_retries = 100;
@@ -71,7 +71,7 @@ fn try_network(n: u64) -> Result<(), String> {
     let ends = (endpoint(&client, algorithm, rng, true), endpoint(&server, algorithm, rng, false));
     let mut pair = Pair::new(ends.0, ends.1, up, down);
     let transfer = Transfer {
-        bytes: [rng.random_range(0..40_000), rng.random_range(0..10_000)],
+        bytes: [rng.random_range(1..40_000), rng.random_range(1..10_000)],
         read_limit: if rng.random() { u64::MAX } else { 1_000 },
     };
     transfer

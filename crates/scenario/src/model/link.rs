@@ -137,7 +137,9 @@ pub enum DelaySpec {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum DelayMap {
     /// Pairs of an instant and the delay from then on; the first instant is 0s.
-    Steps(#[schemars(length(min = 1, max = 100_000))] Vec<(Quantity<Duration>, Quantity<Duration>)>),
+    Steps(
+        #[schemars(length(min = 1, max = 100_000))] Vec<(Quantity<Duration>, Quantity<Duration>)>,
+    ),
 }
 
 /// Random variation of the delay.

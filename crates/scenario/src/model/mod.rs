@@ -10,11 +10,11 @@ use gargalo_units::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub use flow::{PeriodMap, Arrivals, Bulk, Cbr, Flow, OnOff, PeriodSpec, Request, Workload};
+pub use flow::{Arrivals, Bulk, Cbr, Flow, OnOff, PeriodMap, PeriodSpec, Request, Workload};
 pub use link::{
-    CoDel, DelayMap, DelaySpec, Direction, FqCoDel, GilbertElliott, GraphLink, JitterMap, JitterSpec, Link,
-    LossMap, LossSpec, Pie, PieEstimatorName, QueueMap, QueueName, QueueSpec, RateMap, RateSpec,
-    Red, Reorder, Shape, Unlimited,
+    CoDel, DelayMap, DelaySpec, Direction, FqCoDel, GilbertElliott, GraphLink, JitterMap,
+    JitterSpec, Link, LossMap, LossSpec, Pie, PieEstimatorName, QueueMap, QueueName, QueueSpec,
+    RateMap, RateSpec, Red, Reorder, Shape, Unlimited,
 };
 pub use transport::{
     Congestion, DelayedAck, EcnName, KeepAlive, PacingMap, PacingName, PacingSpec, ProfileName,

@@ -8,7 +8,9 @@ use gargalo_units::{Bytes, Duration, Instant, Rate};
 use super::routes::{self, Routes};
 use super::{Context, Network, did_you_mean, transport};
 use crate::diagnostic::nearest;
-use crate::model::{Flow as Spec, PeriodMap, PeriodSpec, Request, Scenario, Workload as WorkloadSpec};
+use crate::model::{
+    Flow as Spec, PeriodMap, PeriodSpec, Request, Scenario, Workload as WorkloadSpec,
+};
 use crate::resolved::{Flow, Period, Transport, Workload};
 
 /// All flows of a scenario together: a guard against slips like one zero too many.
@@ -45,7 +47,12 @@ pub(crate) fn resolve(raw: &Scenario, net: &mut Network, cx: &mut Context<'_>) -
                 let (a, b) = (&net.nodes[from].name, &net.nodes[to].name);
                 let message = format!("there is no path from \"{a}\" to \"{b}\"");
                 let help = "add a link, or correct the flow's hosts; hosts do not forward packets";
-                cx.error(&format!("{at}.to"), "not reachable", message, help.to_owned());
+                cx.error(
+                    &format!("{at}.to"),
+                    "not reachable",
+                    message,
+                    help.to_owned(),
+                );
                 reachable = false;
                 break;
             };
@@ -55,7 +62,6 @@ pub(crate) fn resolve(raw: &Scenario, net: &mut Network, cx: &mut Context<'_>) -
                 longest[link] = Some(longest[link].map_or(rtt, |l| l.max(rtt)));
             }
         }
-        routes.forget();
         if !reachable {
             continue;
         }
@@ -98,7 +104,11 @@ fn bandwidth_delay_products(net: &mut Network, longest: &[Option<Duration>]) {
         let own = super::links::base_delay(&link.up).as_nanos();
         let own = own.saturating_add(super::links::base_delay(&link.down).as_nanos());
         let rtt = longest[limit.link].unwrap_or(Duration::from_nanos(own));
-        let config = if limit.down { &mut link.down } else { &mut link.up };
+        let config = if limit.down {
+            &mut link.down
+        } else {
+            &mut link.up
+        };
         config.queue = QueueConfig::DropTail {
             limit: QueueLimit::bdp(capacity(config), rtt, limit.factor),
         };
@@ -189,11 +199,21 @@ fn hosts(name: &str, at: &str, net: &Network, cx: &mut Context<'_>) -> Option<Ho
             return Some(Hosts::Many(list.into_iter().map(|(_, i)| i).collect()));
         }
     }
-    let names = || net.nodes.iter().filter(|n| n.is_host).map(|n| n.name.as_str());
+    let names = || {
+        net.nodes
+            .iter()
+            .filter(|n| n.is_host)
+            .map(|n| n.name.as_str())
+    };
     // Where even the topology is wrong, its error is enough.
     if !net.nodes.is_empty() {
         let help = did_you_mean(nearest(name, names()), "hosts", names());
-        cx.error(at, "no such host", format!("there is no host \"{name}\""), help);
+        cx.error(
+            at,
+            "no such host",
+            format!("there is no host \"{name}\""),
+            help,
+        );
     }
     None
 }
@@ -207,7 +227,10 @@ fn times(
     let start = Instant::ZERO + spec.start.map_or(Duration::ZERO, |q| q.0);
     let stop = spec.stop.map(|q| Instant::ZERO + q.0);
     if start.saturating_since(Instant::ZERO) >= raw.duration.0 && !raw.duration.0.is_zero() {
-        let message = format!("the flow starts at or after the end of the run ({})", raw.duration.0);
+        let message = format!(
+            "the flow starts at or after the end of the run ({})",
+            raw.duration.0
+        );
         let help = "start it earlier, or give a longer duration".to_owned();
         cx.error(&format!("{at}.start"), "never starts", message, help);
     }
@@ -221,7 +244,12 @@ fn times(
         if !(1e-6..=1e9).contains(&rate) {
             let message = format!("an arrival rate of {rate}/s is out of range");
             let help = "give 0.000001/s to 1000000000/s".to_owned();
-            cx.error(&format!("{at}.arrivals.rate"), "out of range", message, help);
+            cx.error(
+                &format!("{at}.arrivals.rate"),
+                "out of range",
+                message,
+                help,
+            );
         }
     }
     (start, stop)
@@ -245,11 +273,19 @@ fn workload(spec: &Spec, at: &str, cx: &mut Context<'_>) -> Vec<Workload> {
     match raw {
         WorkloadSpec::Bulk(b) => {
             if b.bytes.is_some_and(|q| q.0.is_zero()) {
-                refuse("bulk.bytes", "bytes is zero", "leave it out to send without end");
+                refuse(
+                    "bulk.bytes",
+                    "bytes is zero",
+                    "leave it out to send without end",
+                );
             }
             if spec.arrivals.is_some() && b.bytes.is_none() {
                 let message = "flows that arrive without end but never finish";
-                refuse("bulk", message, "give `bytes`, like `workload.bulk = { bytes = \"30kB\" }`");
+                refuse(
+                    "bulk",
+                    message,
+                    "give `bytes`, like `workload.bulk = { bytes = \"30kB\" }`",
+                );
             }
             let bytes = b.bytes.map(|q| q.0);
             vec![Workload::Bulk { bytes }]
@@ -269,7 +305,11 @@ fn workload(spec: &Spec, at: &str, cx: &mut Context<'_>) -> Vec<Workload> {
             let (on, off) = (period(&o.on), period(&o.off));
             for (key, (length, _)) in [("onoff.on", on), ("onoff.off", off)] {
                 if length.is_zero() {
-                    refuse(key, "a period of zero", "give a length, or use workload.cbr");
+                    refuse(
+                        key,
+                        "a period of zero",
+                        "give a length, or use workload.cbr",
+                    );
                 }
             }
             vec![Workload::OnOff {
@@ -294,26 +334,42 @@ type Refuse<'a> = dyn FnMut(&str, &str, &str) + 'a;
 
 fn datagrams(rate: Rate, size: Bytes, key: &str, refuse: &mut Refuse<'_>) {
     if rate.is_zero() {
-        refuse(&format!("{key}.rate"), "a rate of zero", "give a rate, like \"1Mbit/s\"");
+        refuse(
+            &format!("{key}.rate"),
+            "a rate of zero",
+            "give a rate, like \"1Mbit/s\"",
+        );
     }
     // UDP carries at most 65507 bytes over IPv4.
     if !(1..=65_507).contains(&size.get()) {
         let message = format!("a packet_size of {size}");
         refuse(&format!("{key}.packet_size"), &message, "give 1B to 65507B");
-    } else if (size / rate.max(Rate::from_bps(1))).is_zero() {
+    } else if u128::from(rate.as_bps()) > u128::from(size.bits()) * 1_000_000_000 {
         let message = "less than a nanosecond between two packets";
-        refuse(&format!("{key}.rate"), message, "give a lower rate or larger packets");
+        refuse(
+            &format!("{key}.rate"),
+            message,
+            "give a lower rate or larger packets",
+        );
     }
 }
 
 fn request(r: &Request, refuse: &mut Refuse<'_>) -> Vec<Workload> {
     let sizes: Vec<Bytes> = match (&r.sizes, r.size) {
         (Some(_), Some(_)) => {
-            refuse("request.sizes", "both size and sizes are given", "keep one of them");
+            refuse(
+                "request.sizes",
+                "both size and sizes are given",
+                "keep one of them",
+            );
             Vec::new()
         }
         (None, None) => {
-            refuse("request", "neither size nor sizes is given", "add `size = \"10kB\"`");
+            refuse(
+                "request",
+                "neither size nor sizes is given",
+                "add `size = \"10kB\"`",
+            );
             Vec::new()
         }
         (Some(list), None) => {
@@ -330,16 +386,38 @@ fn request(r: &Request, refuse: &mut Refuse<'_>) -> Vec<Workload> {
         (None, Some(size)) => vec![size.0; r.objects.unwrap_or(1) as usize],
     };
     if sizes.iter().any(|s| s.is_zero()) {
-        refuse("request", "an object of size zero", "give objects of 1B or more");
+        refuse(
+            "request",
+            "an object of size zero",
+            "give objects of 1B or more",
+        );
+    }
+    // A million objects of that size still add up to less than 2^63 bytes.
+    let most = Bytes::new(1_000_000_000_000);
+    let asked = r.request_size.map(|q| q.0);
+    if sizes.iter().chain(&asked).any(|s| *s > most) {
+        refuse(
+            "request",
+            "an object or request of more than 1TB",
+            "use workload.bulk",
+        );
     }
     let request_size = r.request_size.map_or(Bytes::new(100), |q| q.0);
     if request_size.is_zero() {
-        refuse("request.request_size", "a request of no bytes", "give 1B or more");
+        refuse(
+            "request.request_size",
+            "a request of no bytes",
+            "give 1B or more",
+        );
     }
     let connections = r.connections.unwrap_or(1) as usize;
     if connections > sizes.len().max(1) {
         let message = format!("{connections} connections for {} objects", sizes.len());
-        refuse("request.connections", &message, "give at most one for each object");
+        refuse(
+            "request.connections",
+            &message,
+            "give at most one for each object",
+        );
         return Vec::new();
     }
     let dealt = |c: usize| sizes.iter().copied().skip(c).step_by(connections).collect();

@@ -125,7 +125,12 @@ fn direction(
     if let (Some(spec), path) = field!(base, over, site, reorder) {
         if spec.late.is_some() && spec.early.is_some() {
             let message = "reorder is given as late and early at once".to_owned();
-            cx.error(&path, "one too many", message, "keep one of them".to_owned());
+            cx.error(
+                &path,
+                "one too many",
+                message,
+                "keep one of them".to_owned(),
+            );
         }
         let displacement = match (spec.late, spec.early) {
             (Some(late), _) => Displacement::Late(late.0),
@@ -176,7 +181,15 @@ fn direction(
     }
     if let Err(e) = config.validate() {
         let at = site.path("", false);
-        let known = ["rate", "delay", "loss", "reorder", "duplicate", "mtu", "queue"];
+        let known = [
+            "rate",
+            "delay",
+            "loss",
+            "reorder",
+            "duplicate",
+            "mtu",
+            "queue",
+        ];
         let root = e.field.split('.').next().unwrap_or_default();
         let overridden = over.is_some_and(|d| {
             (root == "rate" && d.rate.is_some())
@@ -195,7 +208,9 @@ fn direction(
 }
 
 fn steps<T: Copy>(list: &[(Quantity<Duration>, Quantity<T>)]) -> Vec<(Instant, T)> {
-    list.iter().map(|(t, v)| (Instant::ZERO + t.0, v.0)).collect()
+    list.iter()
+        .map(|(t, v)| (Instant::ZERO + t.0, v.0))
+        .collect()
 }
 
 fn rate(spec: &RateSpec, path: &str, cx: &mut Context<'_>) -> RateModel {

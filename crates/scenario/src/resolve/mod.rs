@@ -47,7 +47,12 @@ pub(crate) struct Network {
 pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
     if raw.duration.0.is_zero() {
         let help = "give how long to watch, like `duration = \"60s\"`".to_owned();
-        cx.error("duration", "nothing would happen", "duration is zero".to_owned(), help);
+        cx.error(
+            "duration",
+            "nothing would happen",
+            "duration is zero".to_owned(),
+            help,
+        );
     }
     let (topology, mut network) = network::lower(&raw.topology, cx);
     let flows = flows::resolve(raw, &mut network, cx);
@@ -55,7 +60,11 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
     let stem = cx.origin.path.as_ref().and_then(|p| p.file_stem());
     let stem = stem.map(|s| s.to_string_lossy().into_owned());
     Scenario {
-        name: raw.name.clone().or(stem).unwrap_or_else(|| "scenario".to_owned()),
+        name: raw
+            .name
+            .clone()
+            .or(stem)
+            .unwrap_or_else(|| "scenario".to_owned()),
         description: raw.description.clone().unwrap_or_default(),
         seed: raw.seed.unwrap_or(1),
         duration: raw.duration.0,
@@ -72,7 +81,12 @@ fn record(raw: Option<&model::Record>, links: &[Link], cx: &mut Context<'_>) -> 
     let interval = raw.interval.map_or(Duration::from_millis(100), |q| q.0);
     if interval.is_zero() {
         let help = "to sample nothing, write `flows = false` and `links = false`".to_owned();
-        cx.error("record.interval", "no time between samples", "interval is zero".to_owned(), help);
+        cx.error(
+            "record.interval",
+            "no time between samples",
+            "interval is zero".to_owned(),
+            help,
+        );
     }
     let mut captures: Vec<String> = Vec::new();
     for (i, pattern) in raw.captures.iter().flatten().enumerate() {
@@ -91,7 +105,12 @@ fn record(raw: Option<&model::Record>, links: &[Link], cx: &mut Context<'_>) -> 
             let near = nearest(pattern, names.clone());
             let help = did_you_mean(near, "links", names);
             let path = format!("record.captures.{i}");
-            cx.error(&path, "no such link", format!("there is no link \"{pattern}\""), help);
+            cx.error(
+                &path,
+                "no such link",
+                format!("there is no link \"{pattern}\""),
+                help,
+            );
         }
     }
     Record {

@@ -13,7 +13,12 @@ pub(crate) fn lower(topology: &Topology, cx: &mut Context<'_>) -> (&'static str,
     let kind = match topology {
         Topology::Simple(t) => {
             let (a, b) = (net.host("client"), net.host("server"));
-            net.link("link", (a, b), Source::of(&t.link, "topology.simple.link"), cx);
+            net.link(
+                "link",
+                (a, b),
+                Source::of(&t.link, "topology.simple.link"),
+                cx,
+            );
             "simple"
         }
         Topology::Multipath(t) => {
@@ -38,7 +43,12 @@ pub(crate) fn lower(topology: &Topology, cx: &mut Context<'_>) -> (&'static str,
             for (i, (l, r)) in left.into_iter().zip(right).enumerate() {
                 let (spec, at) = nth(t.access.as_ref(), i, at);
                 let source = Source::maybe(spec, &at);
-                net.link(&format!("left{i}-routerL"), (l, router_l), source.clone(), cx);
+                net.link(
+                    &format!("left{i}-routerL"),
+                    (l, router_l),
+                    source.clone(),
+                    cx,
+                );
                 net.link(&format!("routerR-right{i}"), (router_r, r), source, cx);
             }
             "dumbbell"
@@ -52,7 +62,9 @@ pub(crate) fn lower(topology: &Topology, cx: &mut Context<'_>) -> (&'static str,
             let (left, right) = (net.host("left"), net.host("right"));
             let cross: Vec<_> = (0..hops).map(|i| net.host(&format!("cross{i}"))).collect();
             let sinks: Vec<_> = (0..hops).map(|i| net.host(&format!("sink{i}"))).collect();
-            let routers: Vec<_> = (0..=hops).map(|i| net.router(&format!("router{i}"))).collect();
+            let routers: Vec<_> = (0..=hops)
+                .map(|i| net.router(&format!("router{i}")))
+                .collect();
             for (i, ends) in routers.windows(2).enumerate() {
                 let (spec, at) = nth(Some(&t.bottleneck), i, at);
                 let source = Source::maybe(spec, &at);
@@ -98,7 +110,12 @@ fn graph(t: &crate::model::Graph, net: &mut Network, cx: &mut Context<'_>) {
         if found.is_none() {
             let names = || t.nodes.iter().map(String::as_str);
             let help = did_you_mean(nearest(name, names()), "nodes", names());
-            cx.error(at, "no such node", format!("there is no node \"{name}\""), help);
+            cx.error(
+                at,
+                "no such node",
+                format!("there is no node \"{name}\""),
+                help,
+            );
         }
         found
     };
@@ -114,14 +131,25 @@ fn graph(t: &crate::model::Graph, net: &mut Network, cx: &mut Context<'_>) {
         };
         if a == b {
             let message = format!("a link from \"{}\" to itself", l.from);
-            cx.error(&format!("{at}.to"), "the same node", message, "name two nodes".to_owned());
+            cx.error(
+                &format!("{at}.to"),
+                "the same node",
+                message,
+                "name two nodes".to_owned(),
+            );
             continue;
         }
-        let name = l.name.clone().unwrap_or_else(|| format!("{}-{}", l.from, l.to));
+        let name = l
+            .name
+            .clone()
+            .unwrap_or_else(|| format!("{}-{}", l.from, l.to));
         // A link has two directions, so that one the other way round is a second one.
         let again = pairs.insert((a.min(b), a.max(b)), i).is_some();
         if again && l.name.is_none() {
-            let message = format!("there is a link between \"{}\" and \"{}\" already", l.from, l.to);
+            let message = format!(
+                "there is a link between \"{}\" and \"{}\" already",
+                l.from, l.to
+            );
             let help = "a link works in both directions: remove one, or, if two links are meant, \
                         give this one a name; for several paths see [topology.multipath]";
             cx.error(&at, "duplicate link", message, help.to_owned());
@@ -159,13 +187,7 @@ fn graph(t: &crate::model::Graph, net: &mut Network, cx: &mut Context<'_>) {
 }
 
 /// Whether a list has as many items as needed.
-fn counts(
-    list: Option<&OneOrMany>,
-    n: usize,
-    at: &str,
-    what: &str,
-    cx: &mut Context<'_>,
-) -> bool {
+fn counts(list: Option<&OneOrMany>, n: usize, at: &str, what: &str, cx: &mut Context<'_>) -> bool {
     let Some(OneOrMany::Many(list)) = list else {
         return true;
     };

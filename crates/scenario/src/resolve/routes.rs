@@ -36,6 +36,10 @@ impl Routes {
 
     /// The route between two nodes, if there is one.
     pub(crate) fn find(&mut self, net: &Network, from: usize, to: usize) -> Option<Route> {
+        // A tree is as large as the network: keep a few, for copies that share a host.
+        if self.trees.len() >= 16 && !self.trees.contains_key(&from) {
+            self.trees.clear();
+        }
         let neighbours = &self.neighbours;
         let tree = self.trees.entry(from).or_insert_with(|| {
             let mut tree: Tree = vec![None; neighbours.len()];
@@ -62,11 +66,6 @@ impl Routes {
         }
         route.reverse();
         Some(route)
-    }
-
-    /// Forgets the trees, which are as large as the network each.
-    pub(crate) fn forget(&mut self) {
-        self.trees.clear();
     }
 }
 

@@ -18,12 +18,7 @@ const HEADERS: u32 = 40;
 const TIMESTAMPS: u32 = 12;
 
 /// Resolves a transport whose packets must fit the MTU of its route.
-pub(crate) fn resolve(
-    raw: &TransportSpec,
-    mtu: u32,
-    at: &str,
-    cx: &mut Context<'_>,
-) -> Transport {
+pub(crate) fn resolve(raw: &TransportSpec, mtu: u32, at: &str, cx: &mut Context<'_>) -> Transport {
     let TransportSpec::Tcp(spec) = raw else {
         return Transport::Udp;
     };
@@ -70,12 +65,28 @@ fn options(spec: &Spec, c: &mut Config) {
         ($($name:ident),*) => { $(if let Some(v) = spec.$name { c.$name = v.0; })* };
     }
     set!(
-        timestamps, window_scaling, sack, dsack, prr, tail_loss_probe, frto, limited_transmit,
-        min_rto_above_srtt, syn_retries, syn_ack_retries, data_retries, nagle,
+        timestamps,
+        window_scaling,
+        sack,
+        dsack,
+        prr,
+        tail_loss_probe,
+        frto,
+        limited_transmit,
+        min_rto_above_srtt,
+        syn_retries,
+        syn_ack_retries,
+        data_retries,
+        nagle,
         slow_start_after_idle
     );
     set_quantity!(
-        receive_buffer, send_buffer, min_rto, max_rto, syn_timeout, time_wait
+        receive_buffer,
+        send_buffer,
+        min_rto,
+        max_rto,
+        syn_timeout,
+        time_wait
     );
     // Without selective acknowledgements nothing can report duplicates, find losses by them or probe,
     // unless the user insists.
@@ -180,16 +191,35 @@ fn sizes(spec: &Spec, c: &mut Config, mtu: u32, at: &str, cx: &mut Context<'_>) 
             _ => {
                 let message = format!("an initial_window of {segments} packets is out of range");
                 let help = "give 1 packets to 100000 packets".to_owned();
-                cx.error(&format!("{at}.initial_window"), "out of range", message, help);
+                cx.error(
+                    &format!("{at}.initial_window"),
+                    "out of range",
+                    message,
+                    help,
+                );
             }
         }
     }
     // The largest window that can be announced: 65535 shifted by 14 (RFC 7323 §2.3).
-    let most = Bytes::new(if c.window_scaling { 65_535 << 14 } else { 65_535 });
+    let most = Bytes::new(if c.window_scaling {
+        65_535 << 14
+    } else {
+        65_535
+    });
     let least = Bytes::new(u64::from(c.mss));
     for (key, given, value, most) in [
-        ("receive_buffer", spec.receive_buffer, c.receive_buffer, most),
-        ("send_buffer", spec.send_buffer, c.send_buffer, Bytes::new(1 << 40)),
+        (
+            "receive_buffer",
+            spec.receive_buffer,
+            c.receive_buffer,
+            most,
+        ),
+        (
+            "send_buffer",
+            spec.send_buffer,
+            c.send_buffer,
+            Bytes::new(1 << 40),
+        ),
     ] {
         if given.is_some() && !(least..=most).contains(&value) {
             let message = format!("{key} = \"{value}\" is out of range");
@@ -202,7 +232,11 @@ fn sizes(spec: &Spec, c: &mut Config, mtu: u32, at: &str, cx: &mut Context<'_>) 
 
 fn timeouts(spec: &Spec, c: &Config, at: &str, cx: &mut Context<'_>) {
     if c.min_rto > c.max_rto {
-        let key = if spec.min_rto.is_some() { "min_rto" } else { "max_rto" };
+        let key = if spec.min_rto.is_some() {
+            "min_rto"
+        } else {
+            "max_rto"
+        };
         let message = format!("min_rto ({}) is above max_rto ({})", c.min_rto, c.max_rto);
         let help = "200ms and 120s are usual".to_owned();
         cx.error(&format!("{at}.{key}"), "out of order", message, help);
@@ -210,12 +244,22 @@ fn timeouts(spec: &Spec, c: &Config, at: &str, cx: &mut Context<'_>) {
     for (key, value) in [("max_rto", c.max_rto), ("syn_timeout", c.syn_timeout)] {
         if value < Duration::from_millis(1) {
             let message = format!("{key} = \"{value}\" is out of range");
-            cx.error(&format!("{at}.{key}"), "out of range", message, "give 1ms or more".to_owned());
+            cx.error(
+                &format!("{at}.{key}"),
+                "out of range",
+                message,
+                "give 1ms or more".to_owned(),
+            );
         }
     }
     if c.recovery != Recovery::RackTlp && c.tail_loss_probe {
         let message = "tail_loss_probe needs recovery = \"rack-tlp\"".to_owned();
         let help = "set it to false, or choose that recovery".to_owned();
-        cx.error(&format!("{at}.tail_loss_probe"), "not with this recovery", message, help);
+        cx.error(
+            &format!("{at}.tail_loss_probe"),
+            "not with this recovery",
+            message,
+            help,
+        );
     }
 }

@@ -1,19 +1,61 @@
 //! Tests of the whole crate: the grammar, the diagnostics, the examples.
 
 mod grammar;
+mod slips;
+
+use std::path::Path;
 
 use crate::{Diagnostics, Origin, Scenario, parse};
 
-pub(crate) fn ok(text: &str) -> Scenario {
-    match parse(text, &Origin::default(), &[]) {
+#[track_caller]
+fn ok(text: &str) -> Scenario {
+    match set(text, &[]) {
         Ok(s) => s,
-        Err(e) => panic!("{}", e.render(false)),
+        Err(e) => panic!("{}{text}", e.render(false)),
     }
 }
 
-pub(crate) fn bad(text: &str) -> Diagnostics {
-    match parse(text, &Origin::default(), &[]) {
+#[track_caller]
+fn bad(text: &str) -> Diagnostics {
+    match set(text, &[]) {
         Ok(_) => panic!("accepted: {text}"),
         Err(e) => e,
     }
+}
+
+fn set(text: &str, overrides: &[(&str, &str)]) -> Result<Scenario, Diagnostics> {
+    let overrides: Vec<_> = overrides
+        .iter()
+        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+        .collect();
+    parse(text, &Origin::default(), &overrides)
+}
+
+#[test]
+fn examples_parse() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut found = 0;
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "toml") {
+            continue;
+        }
+        found += 1;
+        let text = std::fs::read_to_string(&path).unwrap();
+        let origin = Origin { path: Some(path) };
+        // Traces are generated, and need not be there when the tests run.
+        match parse(&text, &origin, &[]) {
+            Ok(s) => assert!(
+                !s.flows.is_empty() && !s.description.is_empty(),
+                "{}",
+                s.name
+            ),
+            Err(e) => assert!(
+                e.iter().all(|d| d.message.contains("cannot be read")),
+                "{}",
+                e.render(false)
+            ),
+        }
+    }
+    assert!(found >= 6, "{found} examples");
 }

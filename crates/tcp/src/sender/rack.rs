@@ -101,3 +101,95 @@ impl Rack {
         Some(sent.state.sent_at + self.rtt + window)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gargalo_cc::SendState;
+
+    const fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+    fn at(n: u64) -> Instant {
+        Instant::ZERO + ms(n)
+    }
+
+    /// Segment `n` of 1000 bytes, sent at `sent_at`.
+    fn segment(n: u64, sent_at: u64, retransmitted: bool) -> Sent {
+        let mut board = super::super::scoreboard::Scoreboard::default();
+        let state = SendState {
+            sent_at: at(sent_at),
+            ..SendState::default()
+        };
+        board.push(n * 1000, 1000, false, state);
+        let (_, mut sent) = board.last_unsacked().expect("just pushed");
+        sent.retransmitted = retransmitted;
+        sent
+    }
+
+    fn window(r: &Rack, in_recovery: bool, sacked: u32) -> Duration {
+        r.window(in_recovery, sacked, Some(ms(40)), Some(ms(100)))
+    }
+
+    #[test]
+    fn without_reordering_three_above_or_a_recovery_leave_no_time() {
+        // RFC 8985 §6.2 step 4: RACK_update_reo_wnd.
+        let mut r = Rack::default();
+        assert_eq!(window(&r, false, 2), ms(10));
+        assert_eq!(window(&r, false, 3), Duration::ZERO);
+        assert_eq!(window(&r, true, 0), Duration::ZERO);
+        r.on_delivered(at(50), &segment(2, 0, false), None);
+        r.on_delivered(at(51), &segment(1, 0, false), None);
+        assert_eq!(window(&r, true, 5), ms(10), "segment 1 came after 2");
+    }
+
+    #[test]
+    fn a_retransmission_that_fills_a_hole_is_no_reordering() {
+        let mut r = Rack::default();
+        r.on_delivered(at(50), &segment(2, 0, false), None);
+        r.on_delivered(at(100), &segment(1, 50, true), None);
+        assert_eq!(window(&r, true, 0), Duration::ZERO);
+    }
+
+    #[test]
+    fn duplicate_reports_widen_once_a_round_up_to_srtt_for_sixteen_recoveries() {
+        let mut r = Rack::default();
+        r.on_dsack(1000, 9000);
+        r.on_dsack(2000, 9500);
+        assert_eq!(window(&r, false, 0), ms(20), "one round trip, one step");
+        r.on_dsack(9000, 20_000);
+        assert_eq!(window(&r, false, 0), ms(30));
+        for round in 2..100 {
+            r.on_dsack(round * 10_000, (round + 1) * 10_000);
+        }
+        assert_eq!(window(&r, false, 0), ms(100), "at most srtt");
+        for _ in 0..15 {
+            r.on_recovered();
+        }
+        assert_eq!(window(&r, false, 0), ms(100));
+        r.on_recovered();
+        assert_eq!(window(&r, false, 0), ms(10));
+    }
+
+    #[test]
+    fn due_is_the_round_trip_of_the_newest_delivery_after_sending() {
+        let mut r = Rack::default();
+        assert_eq!(r.due(&segment(0, 0, false), ms(10)), None);
+        r.on_delivered(at(60), &segment(5, 10, false), None);
+        assert_eq!(r.due(&segment(0, 5, false), ms(10)), Some(at(5 + 50 + 10)));
+        // Sent at the same time, the order of the stream decides (§5.2).
+        assert_eq!(
+            r.due(&segment(4, 10, false), ms(10)),
+            Some(at(10 + 50 + 10))
+        );
+        assert_eq!(r.due(&segment(6, 10, false), ms(10)), None);
+        assert_eq!(r.due(&segment(0, 11, true), ms(10)), None);
+    }
+
+    #[test]
+    fn an_answer_faster_than_the_path_is_of_the_original() {
+        let mut r = Rack::default();
+        r.on_delivered(at(60), &segment(5, 50, true), Some(ms(40)));
+        assert_eq!(r.due(&segment(0, 5, false), ms(10)), None);
+    }
+}

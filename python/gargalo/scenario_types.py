@@ -1,0 +1,633 @@
+"""Scenario builders, derived from the JSON Schema: `python -m gargalo._generate`.
+
+Each class is a table of the scenario; a key that is a Python keyword has a trailing underscore.
+Instances may stand wherever a scenario given as a dictionary has that table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """A network, the flows on it and how long to watch them."""
+
+    description: str | None = None
+    """What the scenario shows, in a sentence."""
+    duration: str
+    """Length of the run."""
+    flows: Sequence[Flow | Mapping[str, Any]] | None = None
+    """What happens on the network, in the order of identifiers."""
+    name: str | None = None
+    """Name in results. Default: the file's name without its extension."""
+    record: Record | Mapping[str, Any] | None = None
+    """What is recorded."""
+    seed: int | None = None
+    """Seed of every random stream; the same seed gives the same results, byte for byte."""
+    topology: Topology | Mapping[str, Any]
+    """Hosts, routers and links."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrivals:
+    """Copies of a flow that start at random times (a Poisson process), each with its own connection."""
+
+    rate: str
+    """Mean number of new flows per time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bulk:
+    """One transfer, as fast as the network lets it."""
+
+    bytes: str | None = None
+    """Bytes to carry; decimal (1 MB is 1,000,000 bytes; MiB when meant). Default: until the flow stops."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cbr:
+    """Packets at a constant rate."""
+
+    packet_size: str | None = None
+    """Payload of a packet."""
+    rate: str
+    """Payload rate."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoDel:
+    """Controlled Delay (RFC 8289)."""
+
+    ce_threshold: str | None = None
+    """Mark every ECN-capable packet that waited longer. Default: none."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them."""
+    interval: str | None = None
+    """A worst-case round-trip time."""
+    limit: str | None = None
+    """Packets that may wait."""
+    target: str | None = None
+    """Acceptable standing delay."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelayMap:
+    """A delay that changes; give exactly one."""
+
+    steps: Sequence[Sequence[Any]] | None = None
+    """Pairs of an instant and the delay from then on; the first instant is 0s."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelayedAck:
+    """Delayed acknowledgements; what is not said is as the profile has it."""
+
+    every: int | None = None
+    """Acknowledge every so many full segments (RFC 5681 §4.2: 2)."""
+    quick: int | None = None
+    """So many first segments are acknowledged at once."""
+    timeout: str | None = None
+    """Longest delay."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Direction:
+    """What one direction of a link has that the other has not."""
+
+    delay: str | DelayMap | Mapping[str, Any] | None = None
+    """Propagation delay of one direction: constant, or steps over time."""
+    duplicate: str | float | None = None
+    """Probability that a packet is sent twice."""
+    ecn: bool | None = None
+    """Whether the queue marks ECN-capable packets instead of dropping them, where the queue's own table does not say. Default: as the queue does. Tail drop cannot mark."""
+    jitter: str | JitterMap | Mapping[str, Any] | None = None
+    """Random variation of the delay: half the width of a uniform distribution, or a table that names another one. Packets keep their order. Default: none."""
+    loss: str | float | LossMap | Mapping[str, Any] | None = None
+    """Packets lost beside congestion: a probability, or a model. Default: none."""
+    mtu: str | None = None
+    """Largest packet, IP header included; larger ones are dropped."""
+    queue: str | QueueMap | Mapping[str, Any] | None = None
+    """The queue in front of the link: a name, or a table with its parameters."""
+    rate: str | RateMap | Mapping[str, Any] | None = None
+    """How fast bytes leave: a rate, `"unlimited"`, steps over time or a recorded trace."""
+    reorder: Reorder | Mapping[str, Any] | None = None
+    """Packets that change places. Default: none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dumbbell:
+    """Hosts `left0`, `left1`, … and `right0`, `right1`, … that share one bottleneck."""
+
+    access: Link | Mapping[str, Any] | Sequence[Link | Mapping[str, Any]] | None = None
+    """The links between hosts and routers: one for all, or a list with one for each pair (used on both sides). Default: perfect wires."""
+    bottleneck: Link | Mapping[str, Any]
+    """The link between the two routers."""
+    pairs: int | None = None
+    """Hosts on each side."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flow:
+    """Data from one host to another; with `count` or `arrivals`, many of the same kind."""
+
+    arrivals: Arrivals | Mapping[str, Any] | None = None
+    """Makes the flow a template of which copies start at random."""
+    count: int | None = None
+    """Number of copies. Default: 1, or with a `*` as many as there are hosts of that name."""
+    from_: str
+    """The host that opens the connection and (except for requests) sends the data. `left*` puts copy i on host `left`i."""
+    label: str | None = None
+    """Name in results and pictures; results are grouped by it. Default: the congestion control, or `udp`."""
+    start: str | None = None
+    """When the flow starts, or arrivals begin."""
+    stop: str | None = None
+    """When its application stops. Default: at the end of the run."""
+    to: str
+    """The other host."""
+    transport: Transport | Mapping[str, Any]
+    """How data is carried."""
+    workload: Workload | Mapping[str, Any] | None = None
+    """What is carried. Default: bulk without end."""
+    _names: ClassVar[Mapping[str, str]] = {"from_": "from"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FqCoDel:
+    """A queue per flow with CoDel on each (RFC 8290)."""
+
+    ce_threshold: str | None = None
+    """Mark every ECN-capable packet that waited longer. Default: none."""
+    drop_batch: str | None = None
+    """Packets dropped at most at once from the fattest queue."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them."""
+    flows: int | None = None
+    """Queues that flows are hashed to."""
+    interval: str | None = None
+    """A worst-case round-trip time."""
+    limit: str | None = None
+    """Packets that may wait in all queues."""
+    memory_limit: str | None = None
+    """Bytes that may wait in all queues."""
+    quantum: str | None = None
+    """Bytes a queue may send in its turn."""
+    target: str | None = None
+    """Acceptable standing delay."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GilbertElliott:
+    """A two-state Markov chain (Gilbert 1960, Elliott 1963), in the parameters of `tc`'s `gemodel`."""
+
+    h: str | float | None = None
+    """Probability that a packet survives in the bad state."""
+    k: str | float | None = None
+    """Probability that a packet survives in the good state."""
+    p: str | float
+    """Probability to go from good to bad, per packet."""
+    r: str | float
+    """Probability to go from bad to good, per packet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """Named nodes and links; packets take the path with the fewest links."""
+
+    hosts: Sequence[str] | None = None
+    """The nodes that never forward packets of others. Default: those with only one link."""
+    links: Sequence[GraphLink | Mapping[str, Any]]
+    """The links."""
+    nodes: Sequence[str]
+    """Names of all nodes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphLink:
+    """A link of a graph."""
+
+    delay: str | DelayMap | Mapping[str, Any] | None = None
+    """Propagation delay of one direction: constant, or steps over time."""
+    down: Direction | Mapping[str, Any] | None = None
+    """Overrides for packets from `to` to `from`."""
+    duplicate: str | float | None = None
+    """Probability that a packet is sent twice."""
+    ecn: bool | None = None
+    """Whether the queue marks ECN-capable packets instead of dropping them, where the queue's own table does not say. Default: as the queue does. Tail drop cannot mark."""
+    from_: str
+    """One end: the name of a node."""
+    jitter: str | JitterMap | Mapping[str, Any] | None = None
+    """Random variation of the delay: half the width of a uniform distribution, or a table that names another one. Packets keep their order. Default: none."""
+    loss: str | float | LossMap | Mapping[str, Any] | None = None
+    """Packets lost beside congestion: a probability, or a model. Default: none."""
+    mtu: str | None = None
+    """Largest packet, IP header included; larger ones are dropped."""
+    name: str | None = None
+    """Name of the link. Default: `from-to`."""
+    queue: str | QueueMap | Mapping[str, Any] | None = None
+    """The queue in front of the link: a name, or a table with its parameters."""
+    rate: str | RateMap | Mapping[str, Any] | None = None
+    """How fast bytes leave: a rate, `"unlimited"`, steps over time or a recorded trace."""
+    reorder: Reorder | Mapping[str, Any] | None = None
+    """Packets that change places. Default: none."""
+    to: str
+    """The other end."""
+    up: Direction | Mapping[str, Any] | None = None
+    """Overrides for packets from `from` to `to`."""
+    _names: ClassVar[Mapping[str, str]] = {"from_": "from"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class JitterMap:
+    """Random variation of the delay, by its distribution."""
+
+    distribution: str | None = None
+    """Its shape; all have mean zero."""
+    scale: str
+    """Half the width of a uniform distribution, the standard deviation of the others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeepAlive:
+    """Keep-alive probes."""
+
+    idle: str | None = None
+    """Silence before the first probe."""
+    interval: str | None = None
+    """Time between probes."""
+    probes: int | None = None
+    """Unanswered probes before the connection is given up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """A link."""
+
+    delay: str | DelayMap | Mapping[str, Any] | None = None
+    """Propagation delay of one direction: constant, or steps over time."""
+    down: Direction | Mapping[str, Any] | None = None
+    """Overrides for packets from the second end to the first."""
+    duplicate: str | float | None = None
+    """Probability that a packet is sent twice."""
+    ecn: bool | None = None
+    """Whether the queue marks ECN-capable packets instead of dropping them, where the queue's own table does not say. Default: as the queue does. Tail drop cannot mark."""
+    jitter: str | JitterMap | Mapping[str, Any] | None = None
+    """Random variation of the delay: half the width of a uniform distribution, or a table that names another one. Packets keep their order. Default: none."""
+    loss: str | float | LossMap | Mapping[str, Any] | None = None
+    """Packets lost beside congestion: a probability, or a model. Default: none."""
+    mtu: str | None = None
+    """Largest packet, IP header included; larger ones are dropped."""
+    queue: str | QueueMap | Mapping[str, Any] | None = None
+    """The queue in front of the link: a name, or a table with its parameters."""
+    rate: str | RateMap | Mapping[str, Any] | None = None
+    """How fast bytes leave: a rate, `"unlimited"`, steps over time or a recorded trace."""
+    reorder: Reorder | Mapping[str, Any] | None = None
+    """Packets that change places. Default: none."""
+    up: Direction | Mapping[str, Any] | None = None
+    """Overrides for packets from the first end to the second (client to server, left to right)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossMap:
+    """Packets lost beside congestion, by a model; give exactly one."""
+
+    independent: str | float | None = None
+    """Each packet is lost with this probability."""
+    periodic: int | None = None
+    """Every n-th packet is lost."""
+    gilbert_elliott: GilbertElliott | Mapping[str, Any] | None = None
+    """Bursts: a two-state Markov chain."""
+    _names: ClassVar[Mapping[str, str]] = {"gilbert_elliott": "gilbert-elliott"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Multipath:
+    """Two hosts, `client` and `server`, joined by several disjoint paths `path0`, `path1`, …."""
+
+    paths: Sequence[Link | Mapping[str, Any]]
+    """The paths; up is from client to server."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnOff:
+    """A constant rate in on periods, silence in off periods."""
+
+    off: str | PeriodMap | Mapping[str, Any]
+    """Length of the off periods."""
+    on: str | PeriodMap | Mapping[str, Any]
+    """Length of the on periods."""
+    packet_size: str | None = None
+    """Payload of a packet."""
+    rate: str
+    """Payload rate while on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PacingMap:
+    """Multiples of window over round-trip time to pace at."""
+
+    avoidance: float | None = None
+    """In congestion avoidance."""
+    slow_start: float | None = None
+    """In slow start."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParkingLot:
+    """A chain of bottlenecks that a long flow shares with cross traffic on each."""
+
+    access: Link | Mapping[str, Any] | None = None
+    """The links between hosts and routers. Default: perfect wires."""
+    bottleneck: Link | Mapping[str, Any] | Sequence[Link | Mapping[str, Any]]
+    """The links between routers: one for all, or a list with one for each hop."""
+    hops: int
+    """Number of bottlenecks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeriodMap:
+    """Random length of a period; give exactly one."""
+
+    exponential: str | None = None
+    """Exponentially distributed with this mean."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pie:
+    """Proportional Integral controller Enhanced (RFC 8033)."""
+
+    alpha: float | None = None
+    """Weight of the deviation, per second."""
+    beta: float | None = None
+    """Weight of the trend, per second."""
+    derandomize: bool | None = None
+    """Spread drops evenly."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them."""
+    estimator: str | None = None
+    """How the delay is known."""
+    limit: str | None = None
+    """Packets that may wait."""
+    mark_threshold: str | float | None = None
+    """Drop even ECN-capable packets from this probability on."""
+    max_burst: str | None = None
+    """Time a burst passes without drops."""
+    target: str | None = None
+    """Reference delay."""
+    update: str | None = None
+    """Time between two updates of the probability."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueMap:
+    """A queueing discipline with its parameters; give exactly one."""
+
+    droptail: str | None = None
+    """First in, first out; what does not fit is dropped. In packets (default: 1000 packets), bytes, time, or multiples of BDP: the link's rate (the highest of steps, the mean of a trace) times the base round-trip time of the longest route through the link that a flow takes."""
+    red: Red | Mapping[str, Any] | None = None
+    """Random Early Detection (Floyd and Jacobson 1993)."""
+    codel: CoDel | Mapping[str, Any] | None = None
+    """Controlled Delay (RFC 8289)."""
+    fq_codel: FqCoDel | Mapping[str, Any] | None = None
+    """A queue per flow with CoDel on each (RFC 8290)."""
+    pie: Pie | Mapping[str, Any] | None = None
+    """Proportional Integral controller Enhanced (RFC 8033)."""
+    _names: ClassVar[Mapping[str, str]] = {"fq_codel": "fq-codel"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateMap:
+    """A rate that changes; give exactly one."""
+
+    trace: str | None = None
+    """A packet-delivery trace in mahimahi's format; the path is relative to the scenario file."""
+    steps: Sequence[Sequence[Any]] | None = None
+    """Pairs of an instant and the rate from then on; the first instant is 0s."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What is recorded besides the summary."""
+
+    captures: Sequence[str] | None = None
+    """Names of links whose packets are captured (pcapng) at both ends; `*` at the end of a name stands for anything."""
+    events: bool | None = None
+    """Record protocol events: losses, timeouts, recoveries."""
+    flows: bool | None = None
+    """Sample the state of flows: windows, round-trip times, rates."""
+    interval: str | None = None
+    """Time between two samples of flows and links."""
+    links: bool | None = None
+    """Sample the state of links: queues, drops, marks."""
+    verify: bool | None = None
+    """Carry real bytes and compare them at the receiver (slow)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Red:
+    """Random Early Detection (Floyd and Jacobson 1993)."""
+
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them."""
+    gentle: bool | None = None
+    """Grow to probability 1 between once and twice `max_threshold`."""
+    limit: str | None = None
+    """Packets that may wait."""
+    max_probability: str | float | None = None
+    """Drop probability at `max_threshold`."""
+    max_threshold: float | None = None
+    """Average queue in packets from which the probability is `max_probability`."""
+    min_threshold: float | None = None
+    """Average queue in packets below which nothing is dropped."""
+    weight: str | float | None = None
+    """Weight of a new sample in the average."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reorder:
+    """Packets that change places."""
+
+    correlation: str | float | None = None
+    """Probability that a decision repeats the last one."""
+    early: str | None = None
+    """A displaced packet arrives that much earlier. Default, if `late` is not given either: as early as can be, without any propagation delay (as netem does)."""
+    gap: int | None = None
+    """Only every n-th packet may be displaced."""
+    late: str | None = None
+    """A displaced packet arrives that much later."""
+    probability: str | float
+    """Probability that a packet is displaced."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """`from` asks, `to` answers with objects, one after another on each connection."""
+
+    connections: int | None = None
+    """Connections in parallel, each a flow of its own; objects are dealt out in turn."""
+    objects: int | None = None
+    """Number of objects. Default: as many as there are `sizes`, or 1."""
+    pipelined: bool | None = None
+    """Ask for everything at once."""
+    request_size: str | None = None
+    """Size of a request."""
+    size: str | None = None
+    """Size of every object; or give `sizes`."""
+    sizes: Sequence[str] | None = None
+    """Size of each object, in order."""
+    think_time: str | None = None
+    """Time between the end of an answer and the next request."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simple:
+    """Two hosts, `client` and `server`, and one link between them, named `link`."""
+
+    link: Link | Mapping[str, Any]
+    """The link; up is from client to server."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tcp:
+    """TCP."""
+
+    congestion: str | Mapping[str, Any] | None = None
+    """Congestion control of both ends: a name, or a table of one name and its parameters, like `{ cubic = { beta = 0.7 } }`."""
+    data_retries: int | None = None
+    """Timeouts in a row before the connection is given up."""
+    delayed_ack: bool | DelayedAck | Mapping[str, Any] | None = None
+    """Delayed acknowledgements; false acknowledges each segment at once."""
+    dsack: bool | None = None
+    """Reports of duplicates (RFC 2883)."""
+    ecn: bool | str | None = None
+    """Explicit congestion notification; true is `classic`."""
+    frto: bool | None = None
+    """Detection of spurious timeouts (RFC 5682)."""
+    initial_window: str | None = None
+    """Initial congestion window (RFC 6928), in packets or bytes."""
+    keep_alive: bool | KeepAlive | Mapping[str, Any] | None = None
+    """Keep-alive probes (RFC 9293 §3.8.4). Default: never."""
+    limited_transmit: bool | None = None
+    """New data on the first duplicate acknowledgements (RFC 3042)."""
+    max_rto: str | None = None
+    """Largest retransmission timeout."""
+    min_rto: str | None = None
+    """Least retransmission timeout."""
+    min_rto_above_srtt: bool | None = None
+    """Linux's rule: the timeout is at least the round-trip time plus `min_rto`."""
+    mss: str | None = None
+    """Payload of a full segment. Default: the profile's, or less if the route's MTU is smaller."""
+    nagle: bool | None = None
+    """Hold back small segments while data is outstanding (RFC 9293 §3.7.4)."""
+    pacing: bool | str | PacingMap | Mapping[str, Any] | None = None
+    """When the sender paces; false is `off`, true is `window`."""
+    profile: str | None = None
+    """Named set of defaults for all that follows."""
+    prr: bool | None = None
+    """Proportional rate reduction (RFC 6937)."""
+    receive_buffer: str | None = None
+    """The largest window ever announced."""
+    recovery: str | None = None
+    """How losses are found."""
+    sack: bool | None = None
+    """Selective acknowledgements (RFC 2018)."""
+    send_buffer: str | None = None
+    """What the application may write ahead of acknowledgements."""
+    slow_start_after_idle: bool | None = None
+    """Shrink the window after an idle period (RFC 5681 §4.1)."""
+    syn_ack_retries: int | None = None
+    """How often a SYN-ACK is repeated."""
+    syn_retries: int | None = None
+    """How often a SYN is repeated."""
+    syn_timeout: str | None = None
+    """First timeout of the handshake (RFC 6298: 1 s)."""
+    tail_loss_probe: bool | None = None
+    """Tail loss probes (RFC 8985 §7)."""
+    time_wait: str | None = None
+    """Length of TIME-WAIT."""
+    timestamps: bool | None = None
+    """Timestamps (RFC 7323)."""
+    window_scaling: bool | None = None
+    """Window scaling (RFC 7323)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topology:
+    """Hosts, routers and links; give exactly one."""
+
+    simple: Simple | Mapping[str, Any] | None = None
+    """Two hosts, `client` and `server`, and one link between them, named `link`."""
+    dumbbell: Dumbbell | Mapping[str, Any] | None = None
+    """Hosts `left0`, `left1`, … and `right0`, `right1`, … that share one bottleneck."""
+    parking_lot: ParkingLot | Mapping[str, Any] | None = None
+    """A chain of bottlenecks that a long flow shares with cross traffic on each."""
+    multipath: Multipath | Mapping[str, Any] | None = None
+    """Two hosts, `client` and `server`, joined by several disjoint paths `path0`, `path1`, …."""
+    graph: Graph | Mapping[str, Any] | None = None
+    """Named nodes and links; packets take the path with the fewest links."""
+    _names: ClassVar[Mapping[str, str]] = {"parking_lot": "parking-lot"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transport:
+    """How data is carried; give exactly one."""
+
+    tcp: Tcp | Mapping[str, Any] | None = None
+    """TCP."""
+    udp: Mapping[str, Any] | None = None
+    """UDP: datagrams without congestion control."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """What is carried; give exactly one."""
+
+    bulk: Bulk | Mapping[str, Any] | None = None
+    """One transfer, as fast as the network lets it."""
+    request: Request | Mapping[str, Any] | None = None
+    """`from` asks, `to` answers with objects."""
+    cbr: Cbr | Mapping[str, Any] | None = None
+    """Packets at a constant rate."""
+    onoff: OnOff | Mapping[str, Any] | None = None
+    """A constant rate in on periods, silence in off periods."""
+
+
+__all__ = [
+    "Arrivals",
+    "Bulk",
+    "Cbr",
+    "CoDel",
+    "DelayMap",
+    "DelayedAck",
+    "Direction",
+    "Dumbbell",
+    "Flow",
+    "FqCoDel",
+    "GilbertElliott",
+    "Graph",
+    "GraphLink",
+    "JitterMap",
+    "KeepAlive",
+    "Link",
+    "LossMap",
+    "Multipath",
+    "OnOff",
+    "PacingMap",
+    "ParkingLot",
+    "PeriodMap",
+    "Pie",
+    "QueueMap",
+    "RateMap",
+    "Record",
+    "Red",
+    "Reorder",
+    "Request",
+    "Scenario",
+    "Simple",
+    "Tcp",
+    "Topology",
+    "Transport",
+    "Workload",
+]
