@@ -85,7 +85,7 @@ capture-tools:
 
 bench: setup ## how fast: criterion, and the same scenarios in ns-3 where it is installed
 	cargo bench --workspace --locked
-	@if [ -x benches/run.sh ]; then benches/run.sh; fi
+	"$(BIN)/python" benches/compare_ns3.py
 
 # Clippy shares the tests' profile: build scripts and macros are compiled once for both.
 lint: setup ## formatting, clippy, ruff, mypy

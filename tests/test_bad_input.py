@@ -57,8 +57,8 @@ duration = "1s"
 [topology.graph]
 nodes = ["a", "b", "c", "d"]
 links = [
-  { between = ["a", "b"], rate = "1Mbit/s", delay = "1ms" },
-  { between = ["c", "d"], rate = "1Mbit/s", delay = "1ms" },
+  { from = "a", to = "b", rate = "1Mbit/s", delay = "1ms" },
+  { from = "c", to = "d", rate = "1Mbit/s", delay = "1ms" },
 ]
 
 [[flows]]

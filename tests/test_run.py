@@ -8,12 +8,15 @@ import shutil
 import signal
 import subprocess
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import gargalo
 import polars as pl
 import pytest
 from conftest import TINY, command, environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TABLES = ["flows", "flow_samples", "link_samples", "events"]
 

@@ -211,9 +211,9 @@ def directory(
     from gargalo.running import resolve
 
     try:
-        scenario = resolve(file, set=settings)
+        scenario = resolve(file, set=settings, color=err.is_terminal and not err.no_color)
     except _core.ScenarioError as e:
-        err.print(str(e).rstrip("\n"), markup=False)
+        print(str(e).rstrip("\n"), file=sys.stderr)
         raise typer.Exit(BAD_INPUT) from None
     if output is None:
         if as_json:

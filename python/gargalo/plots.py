@@ -70,7 +70,7 @@ class Plots:
         figure, axes = self._axes("Goodput", "goodput (Mbit/s)")
         for i, label, rows in self._flows():
             first, last = rows["time_s"][0], rows["time_s"][-1]
-            width = bin_s or max((last - first) / 120, 0.05)
+            width = bin_s or max((last - first) / 50, 0.1)
             bins = (
                 rows.group_by((pl.col("time_s") / width).floor().alias("bin"), maintain_order=True)
                 .agg(pl.col("time_s").last(), pl.col("delivered_bytes").last())

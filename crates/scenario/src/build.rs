@@ -18,11 +18,14 @@ use serde_json::{Value as Json, json};
 use crate::resolved::{Flow, Period, Scenario, Tcp, Transport, Workload};
 use crate::summary;
 
+/// Is told how far a run is, and may stop it.
+pub type Watch = Box<dyn FnMut(&Progress) -> ControlFlow<()> + Send>;
+
 /// What a run needs beside the scenario.
 #[derive(Default)]
 pub struct RunOptions {
     /// Called now and then; breaking stops the run and keeps what was recorded.
-    pub progress: Option<Box<dyn FnMut(&Progress) -> ControlFlow<()> + Send>>,
+    pub progress: Option<Watch>,
     /// Congestion controls beside the registry's, by name.
     pub controllers: Vec<(String, Arc<dyn ControllerFactory>)>,
     /// Folder for captures.

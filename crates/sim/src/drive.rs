@@ -96,8 +96,8 @@ impl World {
             let server = self.controller(&spec, tcp, &mut rng)?;
             let config = &tcp.config;
             let (client, server) = (
-                Endpoint::connect(config.clone(), client, near, self.now),
-                Endpoint::listen(config.clone(), server, far, self.now),
+                Endpoint::connect(Arc::clone(config), client, near, self.now),
+                Endpoint::listen(Arc::clone(config), server, far, self.now),
             );
             sides[0].endpoint = Some(Box::new(client));
             sides[1].endpoint = Some(Box::new(server));

@@ -87,7 +87,7 @@ pub enum TransportSpec {
 #[derive(Clone, Debug)]
 pub struct TcpSpec {
     /// Configuration of both ends.
-    pub config: tcp::Config,
+    pub config: Arc<tcp::Config>,
     /// Congestion control of both ends.
     pub congestion: Arc<dyn ControllerFactory>,
 }

@@ -180,6 +180,9 @@ impl Recorder {
 
     pub(crate) fn flow(&mut self, now: Instant, flow: u64, delivered: u64, endpoint: &Endpoint) {
         let s = endpoint.snapshot(now);
+        if s.cwnd.is_zero() {
+            return; // the handshake is not complete: there is no window yet
+        }
         self.samples.flows.push(FlowSample {
             time: now,
             flow,

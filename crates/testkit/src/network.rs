@@ -59,12 +59,18 @@ pub fn random_link(rng: &mut Pcg64) -> LinkConfig {
             displacement: Displacement::Late(Duration::from_micros(rng.random_range(1..100_000))),
             ..Reorder::default()
         }),
-        duplicate: if chance(rng, 0.3) { rng.random_range(0.0..0.3) } else { 0.0 },
+        duplicate: if chance(rng, 0.3) {
+            rng.random_range(0.0..0.3)
+        } else {
+            0.0
+        },
         mtu: 1500,
         queue: match rng.random_range(0..5) {
             0 => QueueConfig::CoDel(CoDelConfig::default()),
             1 => QueueConfig::Pie(PieConfig::default()),
-            _ => QueueConfig::DropTail { limit: QueueLimit::Packets(rng.random_range(1..300)) },
+            _ => QueueConfig::DropTail {
+                limit: QueueLimit::Packets(rng.random_range(1..300)),
+            },
         },
     }
 }

@@ -44,14 +44,20 @@ impl Pair {
 
     /// When something happens next.
     pub fn next_event(&self) -> Option<Instant> {
-        let links = self.links.iter().map(Link::next_event).filter(|t| *t != Instant::MAX);
+        let links = self
+            .links
+            .iter()
+            .map(Link::next_event)
+            .filter(|t| *t != Instant::MAX);
         let timers = self.ends.iter().filter_map(Endpoint::poll_timeout);
         links.chain(timers).min().map(|t| t.max(self.now))
     }
 
     /// Moves to the next event and lets everybody act; `false` when nothing will ever happen.
     pub fn step(&mut self) -> bool {
-        let Some(next) = self.next_event() else { return false };
+        let Some(next) = self.next_event() else {
+            return false;
+        };
         self.now = next;
         for side in 0..2 {
             while let Some(delivery) = self.links[side].poll(self.now) {
@@ -69,7 +75,10 @@ impl Pair {
                 }
             }
             self.release_dropped(side);
-            if self.ends[side].poll_timeout().is_some_and(|t| t <= self.now) {
+            if self.ends[side]
+                .poll_timeout()
+                .is_some_and(|t| t <= self.now)
+            {
                 self.ends[side].handle_timeout(self.now);
             }
         }
@@ -105,7 +114,15 @@ impl Pair {
                 self.packets.len() as u32 - 1
             }
         };
-        self.links[side].send(self.now, Packet { bytes, flow: side as u32, ecn, payload: id });
+        self.links[side].send(
+            self.now,
+            Packet {
+                bytes,
+                flow: side as u32,
+                ecn,
+                payload: id,
+            },
+        );
         self.release_dropped(side);
     }
 

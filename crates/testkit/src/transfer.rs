@@ -82,17 +82,26 @@ impl Transfer {
                 let end = &mut pair.ends[i];
                 while let Some(event) = end.poll_event() {
                     if matches!(event, Event::Reset | Event::TimedOut) {
-                        return Err(TransferError::Lost { side, now: pair.now });
+                        return Err(TransferError::Lost {
+                            side,
+                            now: pair.now,
+                        });
                     }
                 }
                 let peer = if i == 0 { Side::Server } else { Side::Client };
                 while let Some(chunk) = end.read(self.read_limit) {
                     let Chunk::Real(data) = chunk else {
-                        return Err(TransferError::Wrong { side, offset: read[i] });
+                        return Err(TransferError::Wrong {
+                            side,
+                            offset: read[i],
+                        });
                     };
                     for byte in &data {
                         if *byte != content(peer, read[i]) {
-                            return Err(TransferError::Wrong { side, offset: read[i] });
+                            return Err(TransferError::Wrong {
+                                side,
+                                offset: read[i],
+                            });
                         }
                         read[i] += 1;
                     }
@@ -102,8 +111,9 @@ impl Transfer {
                 }
                 while written[i] < self.bytes[i] {
                     let n = (self.bytes[i] - written[i]).min(16_384);
-                    let data: Vec<u8> =
-                        (written[i]..written[i] + n).map(|at| content(side, at)).collect();
+                    let data: Vec<u8> = (written[i]..written[i] + n)
+                        .map(|at| content(side, at))
+                        .collect();
                     let taken = end.write(Bytes::from(data)) as u64;
                     written[i] += taken;
                     if taken < n {

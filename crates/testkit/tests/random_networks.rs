@@ -12,7 +12,10 @@ use rand_pcg::Pcg64;
 const NETWORKS: u64 = 10_000;
 
 fn rng(n: u64) -> Pcg64 {
-    Pcg64::new(u128::from(n).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835), 7)
+    Pcg64::new(
+        u128::from(n).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835),
+        7,
+    )
 }
 
 fn random_config(rng: &mut Pcg64) -> Config {
@@ -46,7 +49,11 @@ fn endpoint(config: &Config, algorithm: &str, rng: &mut Pcg64, client: bool) -> 
         local_port,
         remote_port,
         // Sequence numbers and timestamps wrap in one run of four.
-        isn: Seq::new(if rng.random_range(0..4) == 0 { u32::MAX - 20_000 } else { rng.random() }),
+        isn: Seq::new(if rng.random_range(0..4) == 0 {
+            u32::MAX - 20_000
+        } else {
+            rng.random()
+        }),
         ts_offset: rng.random(),
         ..gargalo_tcp::Init::default()
     };
@@ -68,7 +75,10 @@ fn try_network(n: u64) -> Result<(), String> {
         Link::new(config, Pcg64::new(u128::from(rng.next_u64()), 5)).map_err(|e| e.to_string())
     };
     let (up, down) = (link(up)?, link(down)?);
-    let ends = (endpoint(&client, algorithm, rng, true), endpoint(&server, algorithm, rng, false));
+    let ends = (
+        endpoint(&client, algorithm, rng, true),
+        endpoint(&server, algorithm, rng, false),
+    );
     let mut pair = Pair::new(ends.0, ends.1, up, down);
     let transfer = Transfer {
         bytes: [rng.random_range(1..40_000), rng.random_range(1..10_000)],
@@ -82,7 +92,10 @@ fn try_network(n: u64) -> Result<(), String> {
 /// One network by number, to look into a failure: `NETWORK=17 cargo test -- one_network`.
 #[test]
 fn one_network() {
-    let n = std::env::var("NETWORK").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
+    let n = std::env::var("NETWORK")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0);
     try_network(n).unwrap_or_else(|e| panic!("{e}"));
 }
 
@@ -101,7 +114,10 @@ fn every_byte_arrives_once_and_in_order() {
                 })
             })
             .collect();
-        handles.into_iter().flat_map(|h| h.join().expect("a worker panicked")).collect()
+        handles
+            .into_iter()
+            .flat_map(|h| h.join().expect("a worker panicked"))
+            .collect()
     });
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }

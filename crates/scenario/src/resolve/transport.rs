@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gargalo_cc::Params;
 use gargalo_tcp::{Config, EcnMode, KeepAlive, PROFILES, Pacing, Recovery};
 use gargalo_units::{Bytes, Duration};
 
@@ -30,7 +31,10 @@ pub(crate) fn resolve(raw: &TransportSpec, mtu: u32, at: &str, cx: &mut Context<
     sizes(spec, &mut config, mtu, &at, cx);
     timeouts(spec, &config, &at, cx);
     let (name, params) = match &spec.congestion {
-        Some(c) => (c.name.as_str(), c.params.clone()),
+        Some(c) => (
+            c.name.as_str(),
+            with_profile(profile, c.name.as_str(), c.params.clone()),
+        ),
         None => ("cubic", Default::default()),
     };
     let mut congestion = name.to_owned();
@@ -262,4 +266,14 @@ fn timeouts(spec: &Spec, c: &Config, at: &str, cx: &mut Context<'_>) {
             help,
         );
     }
+}
+
+/// What a profile means for a congestion control: ns-3's NewReno adds one segment for each
+/// acknowledgement in slow start, however much it acknowledges, and does not count bytes.
+fn with_profile(profile: &str, name: &str, params: Params) -> Params {
+    let is_reno = matches!(name, "reno" | "newreno");
+    if profile == "ns3-3.27" && is_reno && params.iter().all(|(key, _)| key != "abc_limit") {
+        return params.with("abc_limit", 1.0);
+    }
+    params
 }

@@ -85,7 +85,10 @@ pub fn dumbbell(pairs: u32, access: LinkConfig, bottleneck: LinkConfig) -> Topol
 
 pub fn tcp(congestion: &str, config: Config) -> TransportSpec {
     let congestion = Arc::new(Registered::new(congestion, gargalo_cc::Params::default()).unwrap());
-    TransportSpec::Tcp(TcpSpec { config, congestion })
+    TransportSpec::Tcp(TcpSpec {
+        config: config.into(),
+        congestion,
+    })
 }
 
 pub fn flow(id: u64, from: u32, to: u32, transport: TransportSpec, workload: Workload) -> FlowSpec {
