@@ -121,7 +121,7 @@ impl Sender {
             let bytes = u64::from(s.len);
             d.bytes += bytes;
             sampler.on_delivered(now, &s.state, Bytes::new(bytes), s.retransmitted);
-            rack.on_delivered(now, s, min_rtt);
+            rack.on_delivered(now, s, min_rtt, facts.tsecr);
             let rtt = now - s.state.sent_at;
             if s.retransmitted {
                 d.resent_at = d.resent_at.max(Some(s.state.sent_at));

@@ -40,7 +40,16 @@ impl Default for Rack {
 impl Rack {
     /// A segment was delivered (RFC 8985 §6.2 steps 1 to 3).
     #[inline]
-    pub(crate) fn on_delivered(&mut self, now: Instant, sent: &Sent, min_rtt: Option<Duration>) {
+    ///
+    /// `echo` is the echoed timestamp in milliseconds: one from before the retransmission tells that
+    /// the original arrived, however late; without it only an impossibly short round trip does.
+    pub(crate) fn on_delivered(
+        &mut self,
+        now: Instant,
+        sent: &Sent,
+        min_rtt: Option<Duration>,
+        echo: Option<u32>,
+    ) {
         let end = sent.end();
         if end > self.highest {
             self.highest = end;
@@ -48,7 +57,9 @@ impl Rack {
             self.reordering_seen = true;
         }
         let rtt = now - sent.state.sent_at;
-        if sent.retransmitted && min_rtt.is_some_and(|m| rtt < m) {
+        let resent_at = (sent.state.sent_at.as_nanos() / 1_000_000) as u32;
+        let before = echo.is_some_and(|e| (e.wrapping_sub(resent_at) as i32) < 0);
+        if sent.retransmitted && (before || min_rtt.is_some_and(|m| rtt < m)) {
             return; // the acknowledgement is of the original
         }
         let this = (sent.state.sent_at, end);
@@ -138,16 +149,16 @@ mod tests {
         assert_eq!(window(&r, false, 2), ms(10));
         assert_eq!(window(&r, false, 3), Duration::ZERO);
         assert_eq!(window(&r, true, 0), Duration::ZERO);
-        r.on_delivered(at(50), &segment(2, 0, false), None);
-        r.on_delivered(at(51), &segment(1, 0, false), None);
+        r.on_delivered(at(50), &segment(2, 0, false), None, None);
+        r.on_delivered(at(51), &segment(1, 0, false), None, None);
         assert_eq!(window(&r, true, 5), ms(10), "segment 1 came after 2");
     }
 
     #[test]
     fn a_retransmission_that_fills_a_hole_is_no_reordering() {
         let mut r = Rack::default();
-        r.on_delivered(at(50), &segment(2, 0, false), None);
-        r.on_delivered(at(100), &segment(1, 50, true), None);
+        r.on_delivered(at(50), &segment(2, 0, false), None, None);
+        r.on_delivered(at(100), &segment(1, 50, true), None, None);
         assert_eq!(window(&r, true, 0), Duration::ZERO);
     }
 
@@ -175,7 +186,7 @@ mod tests {
     fn due_is_the_round_trip_of_the_newest_delivery_after_sending() {
         let mut r = Rack::default();
         assert_eq!(r.due(&segment(0, 0, false), ms(10)), None);
-        r.on_delivered(at(60), &segment(5, 10, false), None);
+        r.on_delivered(at(60), &segment(5, 10, false), None, None);
         assert_eq!(r.due(&segment(0, 5, false), ms(10)), Some(at(5 + 50 + 10)));
         // Sent at the same time, the order of the stream decides (§5.2).
         assert_eq!(
@@ -189,7 +200,21 @@ mod tests {
     #[test]
     fn an_answer_faster_than_the_path_is_of_the_original() {
         let mut r = Rack::default();
-        r.on_delivered(at(60), &segment(5, 50, true), Some(ms(40)));
+        r.on_delivered(at(60), &segment(5, 50, true), Some(ms(40)), None);
         assert_eq!(r.due(&segment(0, 5, false), ms(10)), None);
+    }
+
+    #[test]
+    fn an_echo_from_before_the_retransmission_is_of_the_original() {
+        // Sent again at 50 ms; the acknowledgement at 200 ms echoes a timestamp of 10 ms.
+        let mut r = Rack::default();
+        r.on_delivered(at(200), &segment(1, 50, true), Some(ms(40)), Some(10));
+        assert_eq!(
+            r.due(&segment(2, 20, false), ms(0)),
+            None,
+            "nothing later was delivered"
+        );
+        r.on_delivered(at(200), &segment(1, 50, true), Some(ms(40)), Some(50));
+        assert_eq!(r.due(&segment(2, 20, false), ms(0)), Some(at(170)));
     }
 }
