@@ -7,28 +7,29 @@
 //! Controllers never see a packet, a clock or a socket.
 #![forbid(unsafe_code)]
 
-pub mod bbr;
-pub mod cubic;
+pub mod algorithms;
 mod event;
 pub mod filter;
-pub mod hystart;
 pub mod pacer;
 pub mod params;
 mod path;
 pub mod rate;
 pub mod registry;
-pub mod reno;
 pub mod slow_start;
 #[cfg(test)]
 mod testing;
 pub mod window;
+pub mod window_based;
 
+pub use algorithms::ALGORITHMS;
 pub use event::{Acked, Cause, Congestion, Idle, Lost, RateSample, SendState, Sent, Spurious};
 pub use pacer::Pacer;
 pub use params::{BuildError, Param, ParamKind, ParamValue, Params};
 pub use path::{Path, Sibling};
 pub use rate::RateSampler;
-pub use registry::{ALGORITHMS, Algorithm, Init, build, find};
+pub use registry::{Algorithm, Init, build, find};
+pub use window::{Window, WindowParams};
+pub use window_based::{Policy, WindowBased};
 
 use std::fmt::Debug;
 

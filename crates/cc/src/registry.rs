@@ -1,10 +1,11 @@
-//! All algorithms by name: the table behind the command line, the documentation and the scenarios.
+//! Algorithms by name: what stands behind the command line, the documentation and the scenarios.
 
 use gargalo_units::{Bytes, Instant};
 use rand_pcg::Pcg64;
 
+use crate::Controller;
+use crate::algorithms::ALGORITHMS;
 use crate::params::{BuildError, Param, Params, nearest};
-use crate::{Controller, bbr, cubic, reno};
 
 /// What a controller starts from.
 #[derive(Clone, Debug)]
@@ -38,9 +39,6 @@ pub struct Algorithm {
     /// Builds a controller; see [`build`].
     pub build: Build,
 }
-
-/// Every congestion control, sorted by name.
-pub const ALGORITHMS: &[Algorithm] = &[bbr::ALGORITHM, cubic::ALGORITHM, reno::ALGORITHM];
 
 /// The algorithm of this name or alias.
 ///
@@ -151,7 +149,7 @@ mod tests {
             "reno: beta = 7 is not valid: it must be a number from 0.01 to 0.99"
         );
         assert!(
-            e("cubic", Params::new().with("slow_start", "hystart"))
+            e("cubic", Params::new().with("slow_start", "hystrat++"))
                 .contains("did you mean \"hystart++\"?")
         );
         assert!(

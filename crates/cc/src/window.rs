@@ -7,10 +7,9 @@
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Cause, Congestion, Sent, Spurious};
-use crate::hystart::Growth;
 use crate::params::{Param, Values};
 use crate::registry::Init;
-use crate::slow_start::{self, SlowStart, SlowStartKind};
+use crate::slow_start::{self, Growth, SlowStart, SlowStartKind};
 
 /// No window grows beyond this (1 TiB), so that arithmetic on windows cannot overflow.
 pub const MAX_WINDOW: Bytes = Bytes::new(1 << 40);
@@ -56,19 +55,36 @@ impl WindowParams {
         reduce_from: ReduceFrom::FlightSize,
     };
 
-    /// The table entries of these parameters, with `self` as the defaults.
-    pub const fn table(self) -> [Param; 3] {
+    /// How many table entries these parameters have.
+    pub const PARAMS: usize = 3;
+
+    /// An algorithm's parameter table: its `own` entries, then these with `self` as the defaults.
+    /// `M` is `N` + [`WindowParams::PARAMS`].
+    pub const fn after<const N: usize, const M: usize>(self, own: [Param; N]) -> [Param; M] {
+        assert!(M == N + Self::PARAMS);
+        let shared = self.table();
+        let mut all = [shared[0]; M];
+        let mut i = 0;
+        while i < M {
+            all[i] = if i < N { own[i] } else { shared[i - N] };
+            i += 1;
+        }
+        all
+    }
+
+    const fn table(self) -> [Param; Self::PARAMS] {
         [
             Param::choice(
                 "slow_start",
-                "how the connection starts: RFC 5681, or RFC 9406 (HyStart++)",
+                "how the connection starts: RFC 5681, RFC 3742 (limited), hybrid (hystart), RFC 9406 \
+                 (hystart++)",
                 self.slow_start.name(),
                 slow_start::CHOICES,
             ),
             Param::integer(
                 "abc_limit",
-                "slow start: most segments of growth per acknowledgement (RFC 3465's L); 0: 2 for \
-                 standard, 8 for hystart++",
+                "slow start: most segments of growth per acknowledgement (RFC 3465's L); 0: 8 for \
+                 hystart++, 2 for the others",
                 self.abc_limit as f64,
                 0.0,
                 1e6,
@@ -206,7 +222,7 @@ impl Window {
     }
 
     fn slow_start_ack(&mut self, ack: &Acked) -> Bytes {
-        let divisor = match self.slow_start.on_ack(ack) {
+        let divisor = match self.slow_start.on_ack(ack, self.segments()) {
             Growth::Divided(d) => d.max(1),
             Growth::Exit => {
                 self.exit_slow_start();
@@ -306,7 +322,6 @@ impl Window {
                 self.recovering = false;
             }
         }
-        self.fraction = 0.0;
         self.fraction = 0.0;
         self.slow_start.end_initial();
     }

@@ -14,11 +14,10 @@ use gargalo_units::{Bytes, Duration, Instant};
 
 use crate::Controller;
 use crate::event::{Acked, Cause, Congestion, Sent, Spurious};
-use crate::hystart::HyStartParams;
 use crate::params::{BuildError, Param, Params, Values};
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
-use crate::slow_start::SlowStartKind;
+use crate::slow_start::{HyStartPlusPlusParams, SlowStartKind};
 use crate::window::{Window, WindowParams};
 
 #[cfg(test)]
@@ -53,7 +52,7 @@ impl CubicParams {
         reno_friendly: true,
         connections: 1,
         window: WindowParams {
-            slow_start: SlowStartKind::HyStartPlusPlus(HyStartParams::DEFAULT),
+            slow_start: SlowStartKind::HyStartPlusPlus(HyStartPlusPlusParams::DEFAULT),
             ..WindowParams::STANDARD
         },
     };
@@ -93,7 +92,47 @@ impl Default for CubicParams {
 }
 
 const DEFAULT: CubicParams = CubicParams::DEFAULT;
-const WINDOW: [Param; 3] = DEFAULT.window.table();
+
+const PARAMS: [Param; 6 + WindowParams::PARAMS] = DEFAULT.window.after([
+    Param::number(
+        "c",
+        "aggressiveness C, segments per second cubed",
+        DEFAULT.c,
+        1e-4,
+        1e4,
+    ),
+    Param::number(
+        "beta",
+        "window kept after a loss, as a fraction",
+        DEFAULT.beta,
+        0.01,
+        0.99,
+    ),
+    Param::number(
+        "beta_ecn",
+        "window kept after an ECN mark, as a fraction (RFC 8511: 0.85)",
+        DEFAULT.beta_ecn,
+        0.01,
+        0.99,
+    ),
+    Param::bool(
+        "fast_convergence",
+        "give up bandwidth faster when the saturation point falls",
+        DEFAULT.fast_convergence,
+    ),
+    Param::bool(
+        "reno_friendly",
+        "never grow slower than Reno would",
+        DEFAULT.reno_friendly,
+    ),
+    Param::integer(
+        "connections",
+        "flows emulated, as in Google's QUIC",
+        DEFAULT.connections as f64,
+        1.0,
+        1000.0,
+    ),
+]);
 
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -101,49 +140,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     aliases: &[],
     summary: "window grows with the cube of the time since the last loss; the common default",
     source: "RFC 9438",
-    params: &[
-        Param::number(
-            "c",
-            "aggressiveness C, segments per second cubed",
-            DEFAULT.c,
-            1e-4,
-            1e4,
-        ),
-        Param::number(
-            "beta",
-            "window kept after a loss, as a fraction",
-            DEFAULT.beta,
-            0.01,
-            0.99,
-        ),
-        Param::number(
-            "beta_ecn",
-            "window kept after an ECN mark, as a fraction (RFC 8511: 0.85)",
-            DEFAULT.beta_ecn,
-            0.01,
-            0.99,
-        ),
-        Param::bool(
-            "fast_convergence",
-            "give up bandwidth faster when the saturation point falls",
-            DEFAULT.fast_convergence,
-        ),
-        Param::bool(
-            "reno_friendly",
-            "never grow slower than Reno would",
-            DEFAULT.reno_friendly,
-        ),
-        Param::integer(
-            "connections",
-            "flows emulated, as in Google's QUIC",
-            DEFAULT.connections as f64,
-            1.0,
-            1000.0,
-        ),
-        WINDOW[0],
-        WINDOW[1],
-        WINDOW[2],
-    ],
+    params: &PARAMS,
     build: |params, init| {
         Ok(Box::new(Cubic::new(
             CubicParams::from_params(params)?,

@@ -1,13 +1,14 @@
-//! HyStart++ (RFC 9406): leaves slow start when the round-trip time rises, through a phase of
+//! HyStartPlusPlus++ (RFC 9406): leaves slow start when the round-trip time rises, through a phase of
 //! conservative slow start (CSS) that tells a filling queue from jitter.
 
 use gargalo_units::Duration;
 
+use super::Growth;
 use crate::event::Acked;
 
 /// The constants of RFC 9406 §4.3.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HyStartParams {
+pub struct HyStartPlusPlusParams {
     /// MIN_RTT_THRESH: the least rise that counts.
     pub min_rtt_thresh: Duration,
     /// MAX_RTT_THRESH: the rise that always counts.
@@ -22,7 +23,7 @@ pub struct HyStartParams {
     pub css_rounds: u32,
 }
 
-impl HyStartParams {
+impl HyStartPlusPlusParams {
     /// The values RFC 9406 §4.3 recommends.
     pub const DEFAULT: Self = Self {
         min_rtt_thresh: Duration::from_millis(4),
@@ -34,25 +35,16 @@ impl HyStartParams {
     };
 }
 
-impl Default for HyStartParams {
+impl Default for HyStartPlusPlusParams {
     fn default() -> Self {
         Self::DEFAULT
     }
 }
 
-/// How the window may grow with the acknowledgement just observed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Growth {
-    /// As in slow start, divided by this.
-    Divided(u64),
-    /// Slow start is over: congestion avoidance begins with ssthresh = cwnd.
-    Exit,
-}
-
 /// The state machine of RFC 9406 §4.2. `Duration::MAX` stands for the RFC's infinity.
 #[derive(Clone, Copy, Debug)]
-pub struct HyStart {
-    params: HyStartParams,
+pub struct HyStartPlusPlus {
+    params: HyStartPlusPlusParams,
     last_round_min: Duration,
     current_round_min: Duration,
     samples: u32,
@@ -65,9 +57,9 @@ struct Css {
     rounds: u32,
 }
 
-impl HyStart {
+impl HyStartPlusPlus {
     /// At the start of the connection.
-    pub fn new(params: HyStartParams) -> Self {
+    pub fn new(params: HyStartPlusPlusParams) -> Self {
         Self {
             params,
             last_round_min: Duration::MAX,
@@ -142,7 +134,7 @@ mod tests {
     }
 
     /// One round of `n` samples of `rtt`; the growth after the last.
-    fn round(h: &mut HyStart, n: u32, rtt: Duration) -> Growth {
+    fn round(h: &mut HyStartPlusPlus, n: u32, rtt: Duration) -> Growth {
         let mut g = Growth::Divided(1);
         for i in 0..n {
             g = h.on_ack(&Acked {
@@ -169,11 +161,11 @@ mod tests {
         ] {
             let base = Duration::from_micros(base);
             let rise = Duration::from_micros(rise);
-            let mut h = HyStart::new(HyStartParams::DEFAULT);
+            let mut h = HyStartPlusPlus::new(HyStartPlusPlusParams::DEFAULT);
             round(&mut h, 8, base);
             round(&mut h, 8, base + rise - Duration::from_nanos(1));
             assert!(!h.is_conservative(), "{base} + less than {rise}");
-            let mut h = HyStart::new(HyStartParams::DEFAULT);
+            let mut h = HyStartPlusPlus::new(HyStartPlusPlusParams::DEFAULT);
             round(&mut h, 8, base);
             assert_eq!(round(&mut h, 8, base + rise), Growth::Divided(4));
             assert!(h.is_conservative(), "{base} + {rise}");
@@ -182,7 +174,7 @@ mod tests {
 
     #[test]
     fn needs_eight_samples_in_the_round() {
-        let mut h = HyStart::new(HyStartParams::DEFAULT);
+        let mut h = HyStartPlusPlus::new(HyStartPlusPlusParams::DEFAULT);
         round(&mut h, 8, ms(50));
         round(&mut h, 7, ms(90));
         assert!(!h.is_conservative());
@@ -190,7 +182,7 @@ mod tests {
 
     #[test]
     fn five_rounds_of_css_end_slow_start() {
-        let mut h = HyStart::new(HyStartParams::DEFAULT);
+        let mut h = HyStartPlusPlus::new(HyStartPlusPlusParams::DEFAULT);
         round(&mut h, 8, ms(50));
         round(&mut h, 8, ms(60)); // enters in the middle of this round, which counts
         for _ in 0..4 {
@@ -201,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_lower_rtt_during_css_resumes_slow_start() {
-        let mut h = HyStart::new(HyStartParams::DEFAULT);
+        let mut h = HyStartPlusPlus::new(HyStartPlusPlusParams::DEFAULT);
         round(&mut h, 8, ms(50));
         round(&mut h, 8, ms(60));
         assert!(h.is_conservative());

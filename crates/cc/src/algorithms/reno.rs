@@ -1,16 +1,16 @@
 //! Reno (RFC 5681) with appropriate byte counting (RFC 3465).
 //!
-//! "newreno" is the same controller: what NewReno (RFC 6582) adds, the handling of partial
-//! acknowledgements during fast recovery, belongs to the transport.
+//! The window grows by what is acknowledged, not by how many acknowledgements there are; the
+//! literal RFC 5681 is [`super::newreno`]. Fast retransmit and fast recovery belong to the transport.
 
-use gargalo_units::{Bytes, Instant};
+use gargalo_units::Bytes;
 
-use crate::Controller;
-use crate::event::{Acked, Cause, Congestion, Sent, Spurious};
+use crate::event::{Acked, Cause, Congestion};
 use crate::params::{BuildError, Param, Params, Values};
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
+use crate::window_based::{Policy, WindowBased};
 
 /// Parameters of [`Reno`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,111 +48,76 @@ impl Default for RenoParams {
     }
 }
 
-const WINDOW: [Param; 3] = RenoParams::DEFAULT.window.table();
+const PARAMS: [Param; 2 + WindowParams::PARAMS] = RenoParams::DEFAULT.window.after([
+    Param::number(
+        "beta",
+        "window kept after a loss, as a fraction",
+        RenoParams::DEFAULT.beta,
+        0.01,
+        0.99,
+    ),
+    Param::number(
+        "beta_ecn",
+        "window kept after an ECN mark, as a fraction (RFC 8511: 0.8)",
+        RenoParams::DEFAULT.beta_ecn,
+        0.01,
+        0.99,
+    ),
+]);
 
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "reno",
-    aliases: &["newreno"],
+    aliases: &[],
     summary: "one segment more per round trip, half the window on loss",
-    source: "RFC 5681, RFC 3465; NewReno's recovery (RFC 6582) is the transport's",
-    params: &[
-        Param::number(
-            "beta",
-            "window kept after a loss, as a fraction",
-            RenoParams::DEFAULT.beta,
-            0.01,
-            0.99,
-        ),
-        Param::number(
-            "beta_ecn",
-            "window kept after an ECN mark, as a fraction (RFC 8511: 0.8)",
-            RenoParams::DEFAULT.beta_ecn,
-            0.01,
-            0.99,
-        ),
-        WINDOW[0],
-        WINDOW[1],
-        WINDOW[2],
-    ],
-    build: |params, init| Ok(Box::new(Reno::new(RenoParams::from_params(params)?, &init))),
+    source: "RFC 5681, RFC 3465",
+    params: &PARAMS,
+    build: |params, init| {
+        Ok(Box::new(Reno::build(
+            RenoParams::from_params(params)?,
+            &init,
+        )))
+    },
 };
 
 /// Additive increase, multiplicative decrease.
 #[derive(Clone, Debug)]
 pub struct Reno {
-    window: Window,
     params: RenoParams,
 }
 
 impl Reno {
     /// In slow start.
-    pub fn new(params: RenoParams, init: &Init) -> Self {
-        Self {
-            window: Window::new(init, params.window),
-            params,
-        }
+    pub fn build(params: RenoParams, init: &Init) -> WindowBased<Self> {
+        WindowBased::new(Self { params }, params.window, init)
     }
 }
 
-impl Controller for Reno {
-    fn on_send(&mut self, sent: &Sent, _path: &Path<'_>) {
-        self.window.on_send(sent);
+impl Policy for Reno {
+    #[inline]
+    fn increase(&mut self, window: &mut Window, acked: Bytes, _ack: &Acked, _path: &Path<'_>) {
+        window.additive_increase(acked);
     }
 
-    fn on_ack(&mut self, ack: &Acked, _path: &Path<'_>) {
-        let left = self.window.slow_start(ack);
-        if !left.is_zero() {
-            self.window.additive_increase(left);
-        }
-    }
-
-    fn on_congestion(&mut self, event: &Congestion, _path: &Path<'_>) {
+    fn decrease(&mut self, window: &Window, event: &Congestion, _path: &Path<'_>) -> Bytes {
         let beta = match event.cause {
             Cause::Ecn => self.params.beta_ecn,
             Cause::Loss | Cause::Timeout { .. } => self.params.beta,
         };
-        let target = self.window.reduction_base(event).mul_f64(beta);
-        self.window.reduce(event, target);
-    }
-
-    fn on_spurious(&mut self, event: &Spurious, _path: &Path<'_>) {
-        self.window.undo(event);
-    }
-
-    fn on_recovered(&mut self, _now: Instant, _path: &Path<'_>) {
-        self.window.on_recovered();
-    }
-
-    fn on_mss(&mut self, path: &Path<'_>) {
-        self.window.on_mss(path.mss);
-    }
-
-    fn cwnd(&self) -> Bytes {
-        self.window.cwnd()
-    }
-
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.window.ssthresh()
-    }
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
-    }
-
-    fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(self.clone())
+        window.reduction_base(event).mul_f64(beta)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Controller;
+    use crate::event::Spurious;
     use crate::testing::{MSS, ack, congestion, init, path};
-    use gargalo_units::Duration;
+    use gargalo_units::{Duration, Instant};
 
-    fn reno() -> Reno {
-        Reno::new(RenoParams::DEFAULT, &init())
+    fn reno() -> WindowBased<Reno> {
+        Reno::build(RenoParams::DEFAULT, &init())
     }
 
     #[test]

@@ -1,0 +1,115 @@
+//! How a window-based algorithm starts: a part that any of them holds, chosen by name.
+
+mod hystart;
+mod hystart_plus_plus;
+mod limited;
+
+pub use hystart::{HyStart, HyStartParams};
+pub use hystart_plus_plus::{HyStartPlusPlus, HyStartPlusPlusParams};
+pub use limited::LimitedParams;
+
+use crate::event::Acked;
+
+/// The names of the slow starts, as written in a scenario.
+pub const CHOICES: &[&str] = &["standard", "limited", "hystart", "hystart++"];
+
+/// How the window may grow with the acknowledgement just observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// As in slow start, divided by this.
+    Divided(u64),
+    /// Slow start is over: congestion avoidance begins with ssthresh = cwnd.
+    Exit,
+}
+
+/// Which slow start to build.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SlowStartKind {
+    /// RFC 5681 §3.1: exponential until loss or ssthresh.
+    Standard,
+    /// RFC 3742: bounded growth per round trip beyond a window.
+    Limited(LimitedParams),
+    /// Hybrid slow start (Ha and Rhee, 2011).
+    HyStart(HyStartParams),
+    /// RFC 9406.
+    HyStartPlusPlus(HyStartPlusPlusParams),
+}
+
+impl SlowStartKind {
+    /// By its name in [`CHOICES`].
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "standard" => Some(Self::Standard),
+            "limited" => Some(Self::Limited(LimitedParams::DEFAULT)),
+            "hystart" => Some(Self::HyStart(HyStartParams::DEFAULT)),
+            "hystart++" => Some(Self::HyStartPlusPlus(HyStartPlusPlusParams::DEFAULT)),
+            _ => None,
+        }
+    }
+
+    /// Its name in [`CHOICES`].
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::Limited(_) => "limited",
+            Self::HyStart(_) => "hystart",
+            Self::HyStartPlusPlus(_) => "hystart++",
+        }
+    }
+
+    /// The limit L of appropriate byte counting its specification asks for, in segments: 2
+    /// (RFC 3465 §2.2), 8 without pacing (RFC 9406 §4.2).
+    pub const fn default_abc_limit(self) -> u64 {
+        match self {
+            Self::Standard | Self::Limited(_) | Self::HyStart(_) => 2,
+            Self::HyStartPlusPlus(_) => 8,
+        }
+    }
+}
+
+/// A running slow start.
+#[derive(Clone, Copy, Debug)]
+pub enum SlowStart {
+    /// RFC 5681 §3.1.
+    Standard,
+    /// RFC 3742, in every slow start.
+    Limited(LimitedParams),
+    /// Hybrid slow start; used until the first congestion event only.
+    HyStart(HyStart),
+    /// RFC 9406; used until the first congestion event only (§4.3).
+    HyStartPlusPlus(HyStartPlusPlus),
+}
+
+impl SlowStart {
+    /// At the start of the connection.
+    pub fn new(kind: SlowStartKind) -> Self {
+        match kind {
+            SlowStartKind::Standard => Self::Standard,
+            SlowStartKind::Limited(p) => Self::Limited(p),
+            SlowStartKind::HyStart(p) => Self::HyStart(HyStart::new(p)),
+            SlowStartKind::HyStartPlusPlus(p) => Self::HyStartPlusPlus(HyStartPlusPlus::new(p)),
+        }
+    }
+
+    /// Observes an acknowledgement received in slow start, cwnd being `cwnd` segments.
+    pub fn on_ack(&mut self, ack: &Acked, cwnd: f64) -> Growth {
+        match self {
+            Self::Standard => Growth::Divided(1),
+            Self::Limited(p) => p.growth(cwnd),
+            Self::HyStart(h) => h.on_ack(ack, cwnd),
+            Self::HyStartPlusPlus(h) => h.on_ack(ack),
+        }
+    }
+
+    /// The initial slow start is over: later ones have a known ssthresh and need no search for it.
+    pub fn end_initial(&mut self) {
+        if !matches!(self, Self::Limited(_)) {
+            *self = Self::Standard;
+        }
+    }
+
+    /// Whether conservative slow start (RFC 9406) is in force.
+    pub fn is_conservative(&self) -> bool {
+        matches!(self, Self::HyStartPlusPlus(h) if h.is_conservative())
+    }
+}

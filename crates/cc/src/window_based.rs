@@ -1,0 +1,191 @@
+//! What most algorithms are made of: a [`Window`] and the [`Policy`] that moves it.
+//!
+//! A policy says how the window grows and how far it falls. Slow start, the floor and ceiling of the
+//! window, undo, idle restart and the plumbing of [`Controller`] are [`WindowBased`]'s.
+
+use std::fmt::Debug;
+
+use gargalo_units::{Bytes, Instant, Rate};
+
+use crate::Controller;
+use crate::event::{Acked, Cause, Congestion, Lost, Sent, Spurious};
+use crate::path::Path;
+use crate::registry::Init;
+use crate::window::{Window, WindowParams};
+
+/// How an algorithm moves its window; only [`Policy::increase`] and [`Policy::decrease`] are needed.
+pub trait Policy: Clone + Debug + Send + Sync + 'static {
+    /// Congestion avoidance: `acked` bytes (never zero) that slow start has left over were
+    /// acknowledged while cwnd limited the sender, outside of recovery.
+    fn increase(&mut self, window: &mut Window, acked: Bytes, ack: &Acked, path: &Path<'_>);
+
+    /// The new slow-start threshold after `event`; [`Window::reduce`] does the rest: cwnd falls to it
+    /// (after a timeout to one segment). Also called for repeated timeouts, whose answer is unused.
+    fn decrease(&mut self, window: &Window, event: &Congestion, path: &Path<'_>) -> Bytes;
+
+    /// Every acknowledgement, before anything grows, in recovery too: the place for filters of
+    /// round-trip time and bandwidth.
+    fn observe(&mut self, _window: &mut Window, _ack: &Acked, _path: &Path<'_>) {}
+
+    /// Slow start: grows `window` and returns what is left for congestion avoidance.
+    #[inline]
+    fn slow_start(&mut self, window: &mut Window, ack: &Acked, _path: &Path<'_>) -> Bytes {
+        window.slow_start(ack)
+    }
+
+    /// One segment was marked lost.
+    fn on_loss(&mut self, _window: &Window, _lost: &Lost, _path: &Path<'_>) {}
+
+    /// A packet leaves; `restarted`: after an idle period cwnd fell to the restart window.
+    fn on_send(&mut self, _window: &mut Window, _sent: &Sent, _restarted: bool) {}
+
+    /// Fast recovery, or loss recovery after a timeout, has ended.
+    fn on_recovered(&mut self, _window: &mut Window, _now: Instant, _path: &Path<'_>) {}
+
+    /// The window has just been reduced because of `event`.
+    fn reduced(&mut self, _window: &mut Window, _event: &Congestion) {}
+
+    /// The latest congestion event was spurious and the window is what it was; `before` is this policy
+    /// as it was then.
+    fn restore(&mut self, before: &Self) {
+        self.clone_from(before);
+    }
+
+    /// The segment size changed from `old` to `window.mss()`.
+    fn on_mss(&mut self, _window: &Window, _old: Bytes) {}
+
+    /// See [`Controller::pacing_rate`].
+    fn pacing_rate(&self, _window: &Window) -> Option<Rate> {
+        None
+    }
+
+    /// See [`Controller::governs_recovery`].
+    fn governs_recovery(&self) -> bool {
+        false
+    }
+
+    /// See [`Controller::phase`].
+    fn phase(&self, window: &Window) -> &'static str {
+        window.phase()
+    }
+
+    /// See [`Controller::gauges`].
+    fn gauges(&self, _window: &Window, _out: &mut Vec<(&'static str, f64)>) {}
+}
+
+/// A [`Controller`] from a [`Policy`].
+#[derive(Clone, Debug)]
+pub struct WindowBased<P> {
+    window: Window,
+    policy: P,
+    /// The policy before the latest reduction, for undo.
+    before: Option<P>,
+}
+
+impl<P: Policy> WindowBased<P> {
+    /// In slow start.
+    pub fn new(policy: P, params: WindowParams, init: &Init) -> Self {
+        Self {
+            window: Window::new(init, params),
+            policy,
+            before: None,
+        }
+    }
+
+    /// The window.
+    pub fn window(&self) -> &Window {
+        &self.window
+    }
+
+    /// The window, to set the scene of a test.
+    pub fn window_mut(&mut self) -> &mut Window {
+        &mut self.window
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &P {
+        &self.policy
+    }
+}
+
+impl<P: Policy> Controller for WindowBased<P> {
+    #[inline]
+    fn on_send(&mut self, sent: &Sent, _path: &Path<'_>) {
+        let restarted = self.window.on_send(sent);
+        self.policy.on_send(&mut self.window, sent, restarted);
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Acked, path: &Path<'_>) {
+        self.policy.observe(&mut self.window, ack, path);
+        let left = self.policy.slow_start(&mut self.window, ack, path);
+        if !left.is_zero() {
+            self.policy.increase(&mut self.window, left, ack, path);
+        }
+    }
+
+    fn on_loss(&mut self, lost: &Lost, path: &Path<'_>) {
+        self.policy.on_loss(&self.window, lost, path);
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, path: &Path<'_>) {
+        match event.cause {
+            Cause::Ecn => self.before = None, // a mark cannot be spurious
+            // The window keeps what it was before the first timeout of several.
+            Cause::Timeout { consecutive } if consecutive > 1 => {}
+            Cause::Loss | Cause::Timeout { .. } => self.before = Some(self.policy.clone()),
+        }
+        let target = self.policy.decrease(&self.window, event, path);
+        self.window.reduce(event, target);
+        self.policy.reduced(&mut self.window, event);
+    }
+
+    fn on_spurious(&mut self, event: &Spurious, _path: &Path<'_>) {
+        if self.window.undo(event)
+            && let Some(before) = self.before.take()
+        {
+            self.policy.restore(&before);
+        }
+    }
+
+    fn on_recovered(&mut self, now: Instant, path: &Path<'_>) {
+        self.window.on_recovered();
+        self.policy.on_recovered(&mut self.window, now, path);
+    }
+
+    fn on_mss(&mut self, path: &Path<'_>) {
+        let old = self.window.mss();
+        self.window.on_mss(path.mss);
+        self.policy.on_mss(&self.window, old);
+        self.before = None;
+    }
+
+    #[inline]
+    fn cwnd(&self) -> Bytes {
+        self.window.cwnd()
+    }
+
+    fn ssthresh(&self) -> Option<Bytes> {
+        self.window.ssthresh()
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.policy.pacing_rate(&self.window)
+    }
+
+    fn governs_recovery(&self) -> bool {
+        self.policy.governs_recovery()
+    }
+
+    fn phase(&self) -> &'static str {
+        self.policy.phase(&self.window)
+    }
+
+    fn gauges(&self, out: &mut Vec<(&'static str, f64)>) {
+        self.policy.gauges(&self.window, out);
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}
