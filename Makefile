@@ -20,7 +20,7 @@ SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.tom
 # Bindings are checked against the interpreter they are installed for.
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help setup demo test test-rust test-python capture-tools bench lint docs reference fmt lock clean
+.PHONY: help setup demo test test-rust test-python capture-tools bench crosscheck lint docs reference pictures comparison fmt lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -87,6 +87,9 @@ bench: setup ## how fast: criterion, and the same scenarios in ns-3 where it is 
 	cargo bench --workspace --locked
 	"$(BIN)/python" benches/compare_ns3.py
 
+crosscheck: setup ## the same congestion controls in ns-3 and here; rewrites docs/crosscheck.md
+	"$(BIN)/python" benches/crosscheck.py
+
 # Clippy shares the tests' profile: build scripts and macros are compiled once for both.
 lint: setup ## formatting, clippy, ruff, mypy
 	cargo fmt --all --check
@@ -100,6 +103,13 @@ docs: reference ## the documentation as a site in site/
 
 reference: setup ## regenerates what is derived from the scenario model and the results tables
 	"$(BIN)/python" -m gargalo._generate
+
+# ONLY=name renews one algorithm.
+pictures: setup ## redraws the pictures of every congestion control's page
+	"$(BIN)/python" tools/congestion_pictures.py $(if $(ONLY),--only $(ONLY))
+
+comparison: setup ## measures every congestion control on six networks for the documentation
+	"$(BIN)/python" tools/congestion_comparison.py $(if $(ONLY),--only $(ONLY))
 
 fmt: setup ## format the code
 	cargo fmt --all

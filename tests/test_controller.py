@@ -6,7 +6,7 @@ import json
 
 import gargalo
 import pytest
-from conftest import TINY
+from conftest import ROOT, TINY
 
 AIMD = """
 import gargalo
@@ -162,3 +162,30 @@ def test_registration():
         gargalo.register("x", object)
     with pytest.raises(ValueError, match="cannot be a name"):
         gargalo.register("a b", Fixed)
+
+
+class PythonReno(gargalo.WindowBased):
+    """Reno (RFC 5681, RFC 3465) once more."""
+
+    def increase(self, acked, ack, path):
+        self.grow(float(self.mss) * float(acked) / float(self.window))
+
+    def decrease(self, event, path):
+        return 0.5 * self.flight_size(event)
+
+
+NETWORKS = sorted((ROOT / "examples" / "networks").glob("*.toml"))
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda p: p.stem)
+def test_reno_in_python_is_reno(network):
+    changes = {"duration": "8s", "record.interval": "10ms"}
+    name = "flows.0.transport.tcp.congestion"
+    rust = gargalo.run(network, set={**changes, name: "reno"})
+    python = gargalo.run(
+        network, set={**changes, name: "reno-py"}, controllers={"reno-py": PythonReno}
+    )
+    assert python.flow_samples.equals(rust.flow_samples)
+    assert python.link_samples.equals(rust.link_samples)
+    assert python.events.equals(rust.events)
+    assert rust.flows["delivered_bytes"][0] > 1e6

@@ -10,8 +10,11 @@ import tomllib_compat as tomllib
 from conftest import ROOT, TINY
 
 KNOWN = {
-    "congestion": {"reno", "cubic", "bbr"},
-    "queues": {"droptail", "red", "codel", "fq-codel", "pie"},
+    "congestion": set(
+        "bbr bbr3 bic compound copa cubic dctcp fast hstcp htcp hybla illinois ledbat libra newreno reno"
+        " scalable tahoe vegas veno westwood westwood+ yeah".split()
+    ),
+    "queues": {"droptail", "red", "codel", "fq-codel", "pie", "step"},
     "workloads": {"bulk", "request", "cbr", "onoff"},
     "topologies": {"simple", "dumbbell", "parking-lot", "multipath", "graph"},
     "profiles": {"modern", "ns3-3.27", "rfc5681"},

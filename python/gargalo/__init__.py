@@ -24,6 +24,7 @@ from gargalo.controller import (
 from gargalo.results import Run, load
 from gargalo.running import Interrupted, Progress, run
 from gargalo.scenario import Scenario
+from gargalo.window import WindowBased
 
 __all__ = [
     "Acked",
@@ -42,6 +43,7 @@ __all__ = [
     "Sent",
     "Sibling",
     "Spurious",
+    "WindowBased",
     "__version__",
     "congestion",
     "load",

@@ -136,18 +136,92 @@ def tables_page() -> str:
     return text.rstrip() + "\n"
 
 
+def parameters(entry: dict[str, Any]) -> str:
+    """Write an algorithm's parameters as a table."""
+    if not entry["parameters"]:
+        return "None.\n\n"
+    ranges = any(p["valid"] for p in entry["parameters"])
+    text = "| parameter | default | valid | meaning |\n| --- | --- | --- | --- |\n"
+    if not ranges:
+        text = "| parameter | default | meaning |\n| --- | --- | --- |\n"
+    for p in entry["parameters"]:
+        valid = f" {cell(p['valid'])} |" if ranges else ""
+        text += f"| `{p['name']}` | `{p['default']}` |{valid} {cell(p['doc'])} |\n"
+    return text + "\n"
+
+
 def algorithms(entries: list[dict[str, Any]]) -> str:
     """Write a list of algorithms with their parameters."""
     text = ""
     for e in entries:
-        names = " or ".join(f"`{a}`" for a in e["aliases"])
-        also = f" Also {names}." if names else ""
-        text += f"## {e['name']}\n\n{e['summary'].capitalize()}.{also} Source: {e['source']}.\n\n"
+        text += f"## {e['name']}\n\n{sentence(e['summary'])} Source: {e['source']}.\n\n"
         if e["parameters"]:
-            text += "| parameter | default | meaning |\n| --- | --- | --- |\n"
-            for p in e["parameters"]:
-                text += f"| `{p['name']}` | `{p['default']}` | {cell(p['doc'])} |\n"
-            text += "\n"
+            text += parameters(e)
+    return text
+
+
+def sentence(text: str) -> str:
+    """Begin with a capital and end with a full stop."""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def filled(page: str, marker: str, content: str) -> str:
+    """Replace what stands between `<!-- marker: … -->` and `<!-- end of marker -->`."""
+    begin, end = f"<!-- {marker}:", f"<!-- end of {marker} -->"
+    if begin not in page or end not in page:
+        msg = f"the comments `{begin} … -->` and `{end}` are missing"
+        raise ValueError(msg)
+    head, _, rest = page.partition(begin)
+    opening, _, rest = rest.partition("-->")
+    _, _, tail = rest.partition(end)
+    return f"{head}{begin}{opening}-->\n\n{content.strip()}\n\n{end}{tail}"
+
+
+def congestion_page(entry: dict[str, Any], path: Path) -> str:
+    """Fill the parameters and the pictures into the page of a congestion control."""
+    name = entry["name"]
+    if not path.exists():
+        msg = f"{path} is missing: every congestion control has a page; reno.md is an example"
+        raise FileNotFoundError(msg)
+    page = path.read_text(encoding="utf-8")
+    also = " or ".join(f"`{a}`" for a in entry["aliases"])
+    use = f'`congestion = "{name}"`'
+    intro = f"In a scenario {use}{f' (or {also})' if also else ''}"
+    if entry["parameters"]:
+        first = entry["parameters"][0]
+        given = f"{first['name']} = {first['default']}"
+        intro += f", with parameters `congestion = {{ {key_of(name)} = {{ {given} }} }}`"
+    pictures = (
+        f"![Congestion window and queueing delay of {name} against time](../images/congestion/{name}-time.svg)\n\n"
+        "Alone on a link of 100 Mbit/s and 50 ms with one bandwidth-delay product of buffer.\n\n"
+        f"![Mean congestion window of {name} against loss rate](../images/congestion/{name}-loss.svg)\n\n"
+        "Mean window on the same link when every n-th packet is lost, against 1.2/√p.\n"
+    )
+    try:
+        page = filled(page, "parameters", f"{intro}.\n\n{parameters(entry)}")
+        return filled(page, "pictures", pictures)
+    except ValueError as e:
+        msg = f"{path}: {e}"
+        raise ValueError(msg) from None
+
+
+def key_of(name: str) -> str:
+    """Write a key as TOML wants it."""
+    return name if name.replace("-", "").replace("_", "").isalnum() else f'"{name}"'
+
+
+def congestion_index(entries: list[dict[str, Any]]) -> str:
+    """Write the list of all congestion controls."""
+    text = (
+        "# Congestion controls\n\n"
+        "Every one is a file of its own, has the published defaults, and says where it comes from. How "
+        "they compare on six networks: [comparison](comparison.md); how they compare with ns-3's: "
+        "[cross-check](../crosscheck.md). Yours can be the next: "
+        "[Rust](../contributing.md) or [Python](../python.md).\n\n"
+        "| name | what it does | source |\n| --- | --- | --- |\n"
+    )
+    for e in entries:
+        text += f"| [{e['name']}]({e['name']}.md) | {cell(e['summary'])} | {cell(e['source'])} |\n"
     return text
 
 
@@ -209,17 +283,18 @@ def types_module(model: Model) -> str:
 def files() -> dict[str, str]:
     """Return the derived files."""
     model = Model.load()
-    congestion = (
-        '# Congestion controls\n\nBy name in scenarios: `congestion = "cubic"`, or with parameters: '
-        "`congestion = { cubic = { beta = 0.7 } }`. Defaults are the published ones.\n\n"
-    )
+    controls = _core.congestion()
+    pages = Path("docs/congestion")
     queues = '# Queueing disciplines\n\nOn every link direction: `queue = { droptail = "100 packets" }`.\n\n'
     return {
         "python/gargalo/scenario_types.py": types_module(model),
         "docs/reference/scenario.md": scenario_page(model),
         "docs/reference/tables.md": tables_page(),
-        "docs/reference/congestion.md": (congestion + algorithms(_core.congestion())).rstrip()
-        + "\n",
+        "docs/congestion/index.md": congestion_index(controls),
+        **{
+            str(pages / f"{e['name']}.md"): congestion_page(e, ROOT / pages / f"{e['name']}.md")
+            for e in controls
+        },
         "docs/reference/queues.md": (queues + algorithms(_core.queues())).rstrip() + "\n",
     }
 

@@ -36,7 +36,8 @@ pub struct Acked {
     pub now: Instant,
     /// Newly delivered: cumulatively and selectively acknowledged.
     pub bytes: Bytes,
-    /// Of those, bytes known to have been marked Congestion Experienced.
+    /// Of those, bytes acknowledged with a congestion echo: what was marked, if the receiver tells each
+    /// mark (RFC 8257 §3.2).
     pub ce_bytes: Bytes,
     /// Round-trip sample of this acknowledgement.
     pub rtt: Option<Duration>,

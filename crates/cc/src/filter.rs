@@ -75,6 +75,12 @@ impl<V: Copy + PartialOrd, O: Order> Windowed<V, O> {
         self.samples[0].at
     }
 
+    /// From now on the window is this long.
+    #[inline]
+    pub fn set_window(&mut self, window: u64) {
+        self.window = window;
+    }
+
     /// Forgets everything but `value`.
     #[inline]
     pub fn reset(&mut self, at: u64, value: V) {

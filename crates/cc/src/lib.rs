@@ -11,10 +11,13 @@ pub mod algorithms;
 mod event;
 pub mod filter;
 pub mod pacer;
+mod packet_pair;
 pub mod params;
 mod path;
+mod path_model;
 pub mod rate;
 pub mod registry;
+mod round_rtt;
 pub mod slow_start;
 #[cfg(test)]
 mod testing;

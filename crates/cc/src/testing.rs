@@ -7,6 +7,8 @@ use crate::event::{Acked, Cause, Congestion, Sent};
 use crate::path::Path;
 use crate::registry::Init;
 
+pub(crate) mod net;
+
 pub(crate) const MSS: Bytes = Bytes::new(1000);
 
 pub(crate) fn init() -> Init {

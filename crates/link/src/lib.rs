@@ -66,7 +66,7 @@ pub use loss::LossModel;
 pub use packet::Packet;
 pub use queue::{
     CoDelConfig, FqCoDelConfig, PieConfig, PieEstimator, QUEUES, QueueConfig, QueueInfo,
-    QueueLimit, RedConfig,
+    QueueLimit, RedConfig, StepConfig,
 };
 pub use reorder::{Displacement, Reorder};
 pub use stats::{LinkSample, LinkStats};

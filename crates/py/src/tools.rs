@@ -84,7 +84,7 @@ fn entry<'py>(
     aliases: &[&str],
     summary: &str,
     source: &str,
-    params: Vec<(&str, String, &str)>,
+    params: Vec<(&str, String, &str, String)>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let d = PyDict::new(py);
     d.set_item("name", name)?;
@@ -92,11 +92,12 @@ fn entry<'py>(
     d.set_item("summary", summary)?;
     d.set_item("source", source)?;
     let list = PyList::empty(py);
-    for (name, default, doc) in params {
+    for (name, default, doc, valid) in params {
         let p = PyDict::new(py);
         p.set_item("name", name)?;
         p.set_item("default", default)?;
         p.set_item("doc", doc)?;
+        p.set_item("valid", valid)?;
         list.append(p)?;
     }
     d.set_item("parameters", list)?;
@@ -110,7 +111,7 @@ pub fn congestion(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         .iter()
         .map(|a| {
             let params = a.params.iter();
-            let params = params.map(|p| (p.name, p.default_value().to_string(), p.doc));
+            let params = params.map(|p| (p.name, p.default_value().to_string(), p.doc, p.valid()));
             entry(py, a.name, a.aliases, a.summary, a.source, params.collect())
         })
         .collect()
@@ -123,7 +124,7 @@ pub fn queues(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         .iter()
         .map(|q| {
             let params = q.params.iter();
-            let params = params.map(|p| (p.name, p.default.to_owned(), p.summary));
+            let params = params.map(|p| (p.name, p.default.to_owned(), p.summary, String::new()));
             entry(py, q.name, &[], q.summary, q.source, params.collect())
         })
         .collect()

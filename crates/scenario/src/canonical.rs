@@ -161,13 +161,20 @@ fn link(c: &LinkConfig) -> Value {
     })
 }
 
+fn size(name: &str, size: QueueLimit) -> (String, Value) {
+    match size {
+        QueueLimit::Packets(n) => (format!("{name}_packets"), n.into()),
+        QueueLimit::Bytes(b) => (format!("{name}_bytes"), b.get().into()),
+        QueueLimit::Time(d) => (format!("{name}_s"), seconds(d)),
+    }
+}
+
 fn queue(c: &QueueConfig) -> Value {
     let params = match c {
-        QueueConfig::DropTail { limit } => match limit {
-            QueueLimit::Packets(n) => json!({ "limit_packets": n }),
-            QueueLimit::Bytes(b) => json!({ "limit_bytes": b.get() }),
-            QueueLimit::Time(d) => json!({ "limit_s": seconds(*d) }),
-        },
+        QueueConfig::DropTail { limit } => {
+            let (key, value) = size("limit", *limit);
+            json!({ key: value })
+        }
         QueueConfig::Red(r) => json!({
             "limit_packets": r.limit, "min_threshold_packets": r.min_threshold,
             "max_threshold_packets": r.max_threshold, "max_probability": r.max_probability,
@@ -192,6 +199,12 @@ fn queue(c: &QueueConfig) -> Value {
                 PieEstimator::DepartureRate => "departure-rate",
             }
         }),
+        QueueConfig::Step(q) => {
+            let (key, value) = size("mark_above", q.mark_above);
+            json!({
+                key: value, "limit_packets": q.limit, "drop_incapable": q.drop_incapable, "ecn": q.ecn
+            })
+        }
     };
     json!({ c.name(): params })
 }

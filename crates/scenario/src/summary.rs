@@ -29,7 +29,7 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
     }
     json!({
         "summary": summary(out),
-        "flows": out.flows.iter().map(flow).collect::<Vec<_>>(),
+        "flows": out.flows.iter().map(|f| flow(f, scenario.record.verify)).collect::<Vec<_>>(),
         "links": out.links.iter().map(link).collect::<Vec<_>>(),
         "run": {
             "name": scenario.name,
@@ -56,7 +56,7 @@ fn goodput(f: &FlowResult) -> f64 {
     (f.delivered / active(f)).as_bps() as f64
 }
 
-fn flow(f: &FlowResult) -> Json {
+fn flow(f: &FlowResult, verified: bool) -> Json {
     let rtt = f.rtt.summary();
     json!({
         "id": f.id,
@@ -82,7 +82,7 @@ fn flow(f: &FlowResult) -> Json {
         "rtt_p95_s": seconds(rtt.map(|r| r.p95)),
         "rtt_p99_s": seconds(rtt.map(|r| r.p99)),
         "rtt_max_s": seconds(rtt.map(|r| r.max)),
-        "verified": if f.corrupted { Json::Bool(false) } else { Json::Null },
+        "verified": if verified { json!(!f.corrupted) } else { Json::Null },
         "failure": f.failure,
     })
 }

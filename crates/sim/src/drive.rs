@@ -395,7 +395,10 @@ fn read_all(flow: &mut Flow, index: usize, endpoint: &mut Endpoint) -> u64 {
 fn write_pattern(id: u64, index: usize, side: &mut Side, endpoint: &mut Endpoint) {
     const CHUNK: u64 = 64 * 1024;
     while side.backlog > 0 {
-        let n = side.backlog.min(CHUNK);
+        let n = side.backlog.min(CHUNK).min(endpoint.write_room());
+        if n == 0 {
+            break; // every acknowledgement leads here again
+        }
         let data: Vec<u8> = (side.written..side.written + n)
             .map(|at| pattern(id, index, at))
             .collect();

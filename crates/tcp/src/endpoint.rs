@@ -219,6 +219,16 @@ impl Endpoint {
         taken
     }
 
+    /// How many bytes [`Endpoint::write`] would take now.
+    pub fn write_room(&self) -> u64 {
+        if self.may_write() {
+            let limit = self.config.send_buffer.get();
+            limit.saturating_sub(self.buffer.len())
+        } else {
+            0
+        }
+    }
+
     fn may_write(&self) -> bool {
         let open = self.state.may_send() || self.state == State::Listen;
         open && !self.close_wanted

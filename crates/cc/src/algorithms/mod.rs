@@ -3,16 +3,52 @@
 use crate::registry::Algorithm;
 
 pub mod bbr;
+pub mod bbr3;
+pub mod bic;
+pub mod compound;
+pub mod copa;
 pub mod cubic;
+pub mod dctcp;
+pub mod fast;
+pub mod hstcp;
+pub mod htcp;
+pub mod hybla;
+pub mod illinois;
+pub mod ledbat;
+pub mod libra;
 pub mod newreno;
 pub mod reno;
+pub mod scalable;
 pub mod tahoe;
+pub mod vegas;
+pub mod veno;
+pub mod westwood;
+pub mod westwood_plus;
+pub mod yeah;
 
 /// Every congestion control, sorted by name.
 pub const ALGORITHMS: &[Algorithm] = &[
     bbr::ALGORITHM,
+    bbr3::ALGORITHM,
+    bic::ALGORITHM,
+    compound::ALGORITHM,
+    copa::ALGORITHM,
     cubic::ALGORITHM,
+    dctcp::ALGORITHM,
+    fast::ALGORITHM,
+    hstcp::ALGORITHM,
+    htcp::ALGORITHM,
+    hybla::ALGORITHM,
+    illinois::ALGORITHM,
+    ledbat::ALGORITHM,
+    libra::ALGORITHM,
     newreno::ALGORITHM,
     reno::ALGORITHM,
+    scalable::ALGORITHM,
     tahoe::ALGORITHM,
+    vegas::ALGORITHM,
+    veno::ALGORITHM,
+    westwood::ALGORITHM,
+    westwood_plus::ALGORITHM,
+    yeah::ALGORITHM,
 ];

@@ -9,6 +9,7 @@ mod fq_codel;
 mod pie;
 mod red;
 mod registry;
+mod step;
 
 use gargalo_units::{Duration, Instant};
 use rand_pcg::Pcg64;
@@ -23,6 +24,7 @@ pub use fq_codel::FqCoDelConfig;
 pub use pie::{PieConfig, PieEstimator};
 pub use red::RedConfig;
 pub use registry::{QUEUES, QueueInfo, QueueParam};
+pub use step::StepConfig;
 
 /// The queue in front of a link.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +42,8 @@ pub enum QueueConfig {
     FqCoDel(FqCoDelConfig),
     /// Proportional Integral controller Enhanced (RFC 8033).
     Pie(PieConfig),
+    /// Step marking, as DCTCP asks for (RFC 8257).
+    Step(StepConfig),
 }
 
 impl Default for QueueConfig {
@@ -59,6 +63,7 @@ impl QueueConfig {
             Self::CoDel(_) => "codel",
             Self::FqCoDel(_) => "fq-codel",
             Self::Pie(_) => "pie",
+            Self::Step(_) => "step",
         }
     }
 
@@ -69,6 +74,7 @@ impl QueueConfig {
             Self::CoDel(c) => c.validate(),
             Self::FqCoDel(c) => c.validate(),
             Self::Pie(c) => c.validate(),
+            Self::Step(c) => c.validate(),
         }
     }
 }
@@ -110,6 +116,7 @@ pub(crate) enum Discipline<P> {
     CoDel(codel::CoDel<P>),
     FqCoDel(fq_codel::FqCoDel<P>),
     Pie(pie::Pie<P>),
+    Step(step::Step<P>),
     /// Tail drop served packet by packet, to check the fast path against.
     Plain(droptail::Plain<P>),
 }
@@ -122,6 +129,7 @@ impl<P: Copy> Discipline<P> {
             QueueConfig::CoDel(c) => Self::CoDel(codel::CoDel::new(*c, around)),
             QueueConfig::FqCoDel(c) => Self::FqCoDel(fq_codel::FqCoDel::new(*c, around, rng)),
             QueueConfig::Pie(c) => Self::Pie(pie::Pie::new(*c, around, rng)),
+            QueueConfig::Step(c) => Self::Step(step::Step::new(*c)),
         }
     }
 }
@@ -133,6 +141,7 @@ macro_rules! each {
             Self::CoDel($q) => $e,
             Self::FqCoDel($q) => $e,
             Self::Pie($q) => $e,
+            Self::Step($q) => $e,
             Self::Plain($q) => $e,
         }
     };

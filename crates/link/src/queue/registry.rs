@@ -135,12 +135,31 @@ pub const QUEUES: &[QueueInfo] = &[
             param("derandomize", "true", "spread drops evenly"),
         ],
     },
+    QueueInfo {
+        name: "step",
+        summary: "tail drop that marks every packet which finds more than a threshold waiting",
+        source: "RFC 8257 §3.1; Alizadeh et al., SIGCOMM 2010 §3.1; in time: RFC 9332",
+        params: &[
+            param(
+                "mark_above",
+                "20 packets",
+                "threshold K, in packets, bytes, time or bandwidth-delay products",
+            ),
+            param("limit", "1000 packets", LIMIT),
+            param(
+                "drop_incapable",
+                "false",
+                "drop what would be marked but is not ECN-capable",
+            ),
+            param("ecn", "true", "mark at all"),
+        ],
+    },
 ];
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{CoDelConfig, FqCoDelConfig, PieConfig, QueueConfig, RedConfig};
+    use crate::queue::{CoDelConfig, FqCoDelConfig, PieConfig, QueueConfig, RedConfig, StepConfig};
 
     #[test]
     fn every_discipline_is_listed_once() {
@@ -150,6 +169,7 @@ mod tests {
             QueueConfig::CoDel(CoDelConfig::default()),
             QueueConfig::FqCoDel(FqCoDelConfig::default()),
             QueueConfig::Pie(PieConfig::default()),
+            QueueConfig::Step(StepConfig::default()),
         ];
         let names: Vec<_> = configs.iter().map(QueueConfig::name).collect();
         let listed: Vec<_> = QUEUES.iter().map(|q| q.name).collect();

@@ -349,6 +349,7 @@ fn ecn_replaces_drops() {
             ecn: true,
             ..RedConfig::default()
         }),
+        QueueConfig::Step(StepConfig::default()),
     ] {
         let name = queue.name();
         let (link, _) = overload(queue, 101, Ecn::Ect0);

@@ -41,6 +41,18 @@ fn any_queue() -> impl Strategy<Value = QueueConfig> {
             max_burst: MS * 15,
             ..PieConfig::default()
         })),
+        (1u64..60, ecn, 0u64..30, 0..3).prop_map(|(limit, ecn, k, unit)| {
+            QueueConfig::Step(StepConfig {
+                limit,
+                ecn,
+                mark_above: match unit {
+                    0 => QueueLimit::Packets(k),
+                    1 => QueueLimit::Bytes(Bytes::new(k * 1000)),
+                    _ => QueueLimit::Time(MS * k),
+                },
+                drop_incapable: k % 2 == 0,
+            })
+        }),
     ]
 }
 

@@ -258,6 +258,8 @@ pub enum QueueName {
     FqCodel,
     /// RFC 8033.
     Pie,
+    /// Marking above a threshold (RFC 8257).
+    Step,
 }
 
 /// A queueing discipline with its parameters.
@@ -276,6 +278,8 @@ pub enum QueueMap {
     FqCodel(FqCoDel),
     /// Proportional Integral controller Enhanced (RFC 8033).
     Pie(Pie),
+    /// Tail drop that marks above a threshold, for DCTCP (RFC 8257).
+    Step(Step),
 }
 
 /// Random Early Detection (Floyd and Jacobson 1993).
@@ -391,6 +395,25 @@ pub struct Pie {
     /// Spread drops evenly.
     #[schemars(extend("default" = true))]
     pub derandomize: Option<bool>,
+}
+
+/// Tail drop that marks above a threshold, for DCTCP (RFC 8257).
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Mark ECN-capable packets that find more than this waiting (K), in packets, bytes or multiples of
+    /// BDP as with `droptail`; in time: that waited longer.
+    #[schemars(extend("default" = "20 packets"))]
+    pub mark_above: Option<Quantity<QueueSize>>,
+    /// Packets that may wait.
+    #[schemars(extend("default" = "1000 packets"))]
+    pub limit: Option<Quantity<Packets>>,
+    /// Drop packets that would be marked but are not ECN-capable.
+    #[schemars(extend("default" = false))]
+    pub drop_incapable: Option<bool>,
+    /// Mark at all.
+    #[schemars(extend("default" = true))]
+    pub ecn: Option<bool>,
 }
 
 /// How PIE knows the delay.

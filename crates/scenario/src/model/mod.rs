@@ -14,7 +14,7 @@ pub use flow::{Arrivals, Bulk, Cbr, Flow, OnOff, PeriodMap, PeriodSpec, Request,
 pub use link::{
     CoDel, DelayMap, DelaySpec, Direction, FqCoDel, GilbertElliott, GraphLink, JitterMap,
     JitterSpec, Link, LossMap, LossSpec, Pie, PieEstimatorName, QueueMap, QueueName, QueueSpec,
-    RateMap, RateSpec, Red, Reorder, Shape, Unlimited,
+    RateMap, RateSpec, Red, Reorder, Shape, Step, Unlimited,
 };
 pub use transport::{
     Congestion, DelayedAck, EcnName, KeepAlive, PacingMap, PacingName, PacingSpec, ProfileName,

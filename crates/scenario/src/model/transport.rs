@@ -52,7 +52,8 @@ pub struct Tcp {
     pub sack: Option<bool>,
     /// Reports of duplicates (RFC 2883).
     pub dsack: Option<bool>,
-    /// Explicit congestion notification; true is `classic`.
+    /// Explicit congestion notification; true is `classic`, with `congestion = "dctcp"` it is `dctcp`,
+    /// which is the default there.
     pub ecn: Option<Switch<EcnName>>,
     /// When the sender paces; false is `off`, true is `window`.
     pub pacing: Option<PacingSpec>,

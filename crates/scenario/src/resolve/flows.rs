@@ -109,9 +109,11 @@ fn bandwidth_delay_products(net: &mut Network, longest: &[Option<Duration>]) {
         } else {
             &mut link.up
         };
-        config.queue = QueueConfig::DropTail {
-            limit: QueueLimit::bdp(capacity(config), rtt, limit.factor),
-        };
+        let size = QueueLimit::bdp(capacity(config), rtt, limit.factor);
+        match &mut config.queue {
+            QueueConfig::Step(step) => step.mark_above = size,
+            other => *other = QueueConfig::DropTail { limit: size },
+        }
     }
 }
 

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use gargalo_link::{
     BaseDelay, CoDelConfig, DelayModel, DeliveryTrace, Displacement, FqCoDelConfig, Jitter,
     JitterDistribution, LinkConfig, LossModel, PieConfig, PieEstimator, QueueConfig, QueueLimit,
-    RateModel, RedConfig, Reorder,
+    RateModel, RedConfig, Reorder, StepConfig,
 };
 use gargalo_units::{Bytes, Duration, Instant};
 
 use super::Context;
 use crate::model::{
     CoDel, DelayMap, DelaySpec, Direction, FqCoDel, JitterSpec, LossMap, LossSpec, Pie,
-    PieEstimatorName, QueueMap, QueueName, QueueSpec, RateMap, RateSpec, Red, Shape,
+    PieEstimatorName, QueueMap, QueueName, QueueSpec, RateMap, RateSpec, Red, Shape, Step,
 };
 use crate::quantity::{Quantity, QueueSize};
 use crate::resolved::Link;
@@ -176,7 +176,7 @@ fn direction(
     }
     if ecn == Some(true) && matches!(config.queue, QueueConfig::DropTail { .. }) {
         let message = "a droptail queue cannot mark packets".to_owned();
-        let help = "choose a queue that marks: red, codel, fq-codel or pie".to_owned();
+        let help = "choose a queue that marks: red, codel, fq-codel, pie or step".to_owned();
         cx.error(&ecn_path, "needs another queue", message, help);
     }
     if let Err(e) = config.validate() {
@@ -278,23 +278,42 @@ fn queue(spec: &QueueSpec, ecn: Option<bool>) -> (QueueConfig, Option<f64>) {
             QueueConfig::FqCoDel(fq_codel(&FqCoDel::default(), ecn))
         }
         QueueSpec::Named(QueueName::Pie) => QueueConfig::Pie(pie(&Pie::default(), ecn)),
+        QueueSpec::Named(QueueName::Step) => return step(&Step::default(), ecn),
         QueueSpec::Model(QueueMap::Droptail(size)) => {
-            let limit = match size.0 {
-                QueueSize::Packets(n) => QueueLimit::Packets(n),
-                QueueSize::Bytes(b) => QueueLimit::Bytes(b),
-                QueueSize::Time(d) => QueueLimit::Time(d),
-                QueueSize::Bdp(factor) => {
-                    return (QueueConfig::default(), Some(factor));
-                }
-            };
-            QueueConfig::DropTail { limit }
+            let (limit, factor) = size_or_factor(size.0);
+            return (QueueConfig::DropTail { limit }, factor);
         }
         QueueSpec::Model(QueueMap::Red(r)) => QueueConfig::Red(red(r, ecn)),
         QueueSpec::Model(QueueMap::Codel(c)) => QueueConfig::CoDel(codel(c, ecn)),
         QueueSpec::Model(QueueMap::FqCodel(f)) => QueueConfig::FqCoDel(fq_codel(f, ecn)),
         QueueSpec::Model(QueueMap::Pie(p)) => QueueConfig::Pie(pie(p, ecn)),
+        QueueSpec::Model(QueueMap::Step(s)) => return step(s, ecn),
     };
     (config, None)
+}
+
+/// A size, or the multiple of a bandwidth-delay product that is known later.
+fn size_or_factor(size: QueueSize) -> (QueueLimit, Option<f64>) {
+    match size {
+        QueueSize::Packets(n) => (QueueLimit::Packets(n), None),
+        QueueSize::Bytes(b) => (QueueLimit::Bytes(b), None),
+        QueueSize::Time(d) => (QueueLimit::Time(d), None),
+        QueueSize::Bdp(factor) => (QueueLimit::default(), Some(factor)),
+    }
+}
+
+fn step(s: &Step, ecn: Option<bool>) -> (QueueConfig, Option<f64>) {
+    let d = StepConfig::default();
+    let (mark_above, factor) = s
+        .mark_above
+        .map_or((d.mark_above, None), |q| size_or_factor(q.0));
+    let config = StepConfig {
+        limit: s.limit.map_or(d.limit, |q| q.0.0),
+        mark_above,
+        drop_incapable: s.drop_incapable.unwrap_or(d.drop_incapable),
+        ecn: s.ecn.or(ecn).unwrap_or(d.ecn),
+    };
+    (QueueConfig::Step(config), factor)
 }
 
 fn red(r: &Red, ecn: Option<bool>) -> RedConfig {

@@ -28,6 +28,7 @@ pub(crate) fn resolve(raw: &TransportSpec, mtu: u32, at: &str, cx: &mut Context<
     let found = PROFILES.iter().find(|p| p.name == profile);
     let mut config = found.map_or_else(Config::modern, |p| (p.config)());
     options(spec, &mut config);
+    config.ecn = ecn(spec, config.ecn);
     sizes(spec, &mut config, mtu, &at, cx);
     timeouts(spec, &config, &at, cx);
     let (name, params) = match &spec.congestion {
@@ -105,13 +106,6 @@ fn options(spec: &Spec, c: &mut Config) {
             }
         }
     }
-    if let Some(ecn) = spec.ecn {
-        c.ecn = match ecn {
-            Switch::Set(false) | Switch::To(EcnName::Off) => EcnMode::Off,
-            Switch::Set(true) | Switch::To(EcnName::Classic) => EcnMode::Classic,
-            Switch::To(EcnName::Dctcp) => EcnMode::Dctcp,
-        };
-    }
     // Linux's multiples (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio).
     let window = |slow_start: Option<f64>, avoidance: Option<f64>| Pacing::Window {
         slow_start: slow_start.unwrap_or(2.0),
@@ -162,6 +156,21 @@ fn options(spec: &Spec, c: &mut Config) {
                 probes: k.probes.unwrap_or(usual.probes),
             });
         }
+    }
+}
+
+/// Explicit congestion notification: DCTCP is nothing without it and needs each mark told (RFC 8257
+/// §3.2), whereas the others take what the profile has.
+fn ecn(spec: &Spec, profile: EcnMode) -> EcnMode {
+    let congestion = spec.congestion.as_ref().map(|c| c.name.as_str());
+    let counts_marks = congestion == Some("dctcp");
+    match spec.ecn {
+        Some(Switch::Set(false) | Switch::To(EcnName::Off)) => EcnMode::Off,
+        Some(Switch::To(EcnName::Classic)) => EcnMode::Classic,
+        Some(Switch::To(EcnName::Dctcp)) => EcnMode::Dctcp,
+        Some(Switch::Set(true)) | None if counts_marks => EcnMode::Dctcp,
+        Some(Switch::Set(true)) => EcnMode::Classic,
+        None => profile,
     }
 }
 

@@ -107,6 +107,8 @@ fn every_form_of_a_link_field_is_accepted() {
         r#"queue = { codel = { target = "5ms", ce_threshold = "1ms" } }, ecn = true"#,
         r#"queue = { fq-codel = { flows = 64, quantum = "300B" } }"#,
         r#"queue = { pie = { estimator = "departure-rate" } }"#,
+        r#"queue = { step = { mark_above = "65 packets", limit = "500 packets" } }, ecn = true"#,
+        r#"queue = { step = { mark_above = "1ms", drop_incapable = true } }"#,
     ] {
         ok(&simple(link, TCP));
     }
@@ -114,7 +116,7 @@ fn every_form_of_a_link_field_is_accepted() {
 
 #[test]
 fn queue_defaults_are_those_of_the_link_crate() {
-    for name in ["droptail", "red", "codel", "fq-codel", "pie"] {
+    for name in ["droptail", "red", "codel", "fq-codel", "pie", "step"] {
         let plain = ok(&simple(&format!("queue = \"{name}\""), TCP));
         let queue = &plain.links[0].up.queue;
         assert_eq!(queue.name(), name);
@@ -122,6 +124,43 @@ fn queue_defaults_are_those_of_the_link_crate() {
             let table = ok(&simple(&format!("queue = {{ {name} = {{}} }}"), TCP));
             assert_eq!(&table.links[0].up.queue, queue);
         }
+    }
+}
+
+#[test]
+fn a_marking_threshold_in_bandwidth_delay_products() {
+    let link = r#"rate = "1Gbit/s", delay = "1ms", queue = { step = { mark_above = "0.2BDP" } }"#;
+    let QueueConfig::Step(step) = ok(&simple(link, TCP)).links[0].up.queue else {
+        panic!("not the step queue");
+    };
+    assert_eq!(step.limit, 1000);
+    // 250 kB and what 1 Gbit/s sends while a packet is being sent.
+    let QueueLimit::Bytes(bytes) = step.mark_above else {
+        panic!("not in bytes");
+    };
+    assert!((50_000..51_000).contains(&bytes.get()), "{bytes}");
+}
+
+#[test]
+fn dctcp_turns_its_kind_of_ecn_on() {
+    use gargalo_tcp::EcnMode::{Classic, Dctcp, Off};
+    for (options, want) in [
+        (r#"congestion = "dctcp""#, Dctcp),
+        (
+            r#"congestion = { dctcp = { gain = 0.1 } }, ecn = true"#,
+            Dctcp,
+        ),
+        (r#"congestion = "dctcp", ecn = "classic""#, Classic),
+        (r#"congestion = "dctcp", ecn = false"#, Off),
+        (r#"congestion = "cubic", ecn = "dctcp""#, Dctcp),
+        (r#"congestion = "cubic", ecn = true"#, Classic),
+        (r#"congestion = "cubic""#, Off),
+    ] {
+        let s = ok(&simple("", &format!("transport.tcp = {{ {options} }}")));
+        let Transport::Tcp(tcp) = &s.flows[0].transport else {
+            panic!("not TCP");
+        };
+        assert_eq!(tcp.config.ecn, want, "{options}");
     }
 }
 

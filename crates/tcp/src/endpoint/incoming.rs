@@ -250,7 +250,6 @@ impl Endpoint {
             echo_rtt: echo.and_then(|e| self.timestamps.rtt(now, e)),
             tsecr: echo.map(|e| self.timestamps.ticks_of(e)),
             ece,
-            ce_bytes: if ece { acked } else { 0 },
             pure,
         };
         let Some(sender) = &mut self.sender else {

@@ -331,7 +331,7 @@ impl Sender {
         let acked = Acked {
             now: facts.now,
             bytes: Bytes::new(delivery.bytes),
-            ce_bytes: Bytes::new(facts.ce_bytes),
+            ce_bytes: Bytes::new(if facts.ece { delivery.bytes } else { 0 }),
             rtt: delivery.rtt,
             sent_at: delivery.newest_sent,
             in_flight_before: Bytes::new(flight_before),

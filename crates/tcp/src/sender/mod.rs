@@ -48,8 +48,6 @@ pub(crate) struct AckFacts<'a> {
     pub tsecr: Option<u32>,
     /// ECN echo.
     pub ece: bool,
-    /// Bytes known to have been marked.
-    pub ce_bytes: u64,
     /// Neither data, FIN nor a new window: may be a duplicate acknowledgement (RFC 5681 §2).
     pub pure: bool,
 }

@@ -147,7 +147,6 @@ impl Rig {
             echo_rtt: None,
             tsecr: None,
             ece: false,
-            ce_bytes: 0,
             pure: true,
         }
     }

@@ -1,5 +1,7 @@
 use gargalo_units::{Bytes, Instant, Rate};
 
+use crate::path_model::Excess;
+
 /// Rounds after which one of the two maxima is renewed: the filter spans 5 to 10 rounds.
 const WINDOW_ROUNDS: u32 = 5;
 
@@ -8,8 +10,7 @@ const WINDOW_ROUNDS: u32 = 5;
 /// flight the sender falls silent between them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aggregation {
-    since: Instant,
-    acked: Bytes,
+    excess: Excess,
     maxima: [Bytes; 2],
     current: usize,
     rounds: u32,
@@ -29,8 +30,7 @@ pub(super) struct Observed {
 impl Aggregation {
     pub(super) fn new(now: Instant) -> Self {
         Self {
-            since: now,
-            acked: Bytes::ZERO,
+            excess: Excess::new(now),
             maxima: [Bytes::ZERO; 2],
             current: 0,
             rounds: 0,
@@ -45,8 +45,7 @@ impl Aggregation {
 
     /// A new sampling epoch starts.
     pub(super) fn restart(&mut self, now: Instant) {
-        self.since = now;
-        self.acked = Bytes::ZERO;
+        self.excess.restart(now);
     }
 
     pub(super) fn on_ack(&mut self, o: &Observed) {
@@ -58,14 +57,10 @@ impl Aggregation {
                 self.maxima[self.current] = Bytes::ZERO;
             }
         }
-        let mut expected = super::volume(o.bandwidth, o.now - self.since);
-        if self.acked <= expected || self.acked + o.acked >= o.reset_after {
-            // Acknowledgements came no faster than expected: no aggregation under way.
-            self.restart(o.now);
-            expected = Bytes::ZERO;
-        }
-        self.acked += o.acked;
-        let extra = (self.acked - expected).min(o.cwnd);
+        let extra = self
+            .excess
+            .on_ack(o.now, o.acked, o.bandwidth, o.reset_after)
+            .min(o.cwnd);
         let max = &mut self.maxima[self.current];
         *max = (*max).max(extra);
     }

@@ -16,10 +16,8 @@
 mod aggregation;
 mod cycle;
 mod full_pipe;
-mod min_rtt;
 mod params;
 mod policer;
-mod round;
 #[cfg(test)]
 mod tests;
 
@@ -30,24 +28,19 @@ use gargalo_units::{Bytes, Duration, Instant, Rate};
 use self::aggregation::Aggregation;
 use self::cycle::Cycle;
 use self::full_pipe::FullPipe;
-use self::min_rtt::{MinRtt, ProbeRtt};
 use self::policer::Policer;
-use self::round::Round;
 use crate::Controller;
 use crate::event::{Acked, Cause, Congestion, Lost, RateSample, Sent, Spurious};
 use crate::filter::{Windowed, WindowedMax};
 use crate::path::Path;
+use crate::path_model::{MIN_RATE, MinRtt, NOMINAL_RTT, ProbeRtt, Round, volume};
 use crate::registry::Init;
 use crate::window::MAX_WINDOW;
 
 /// Below this rate one segment is a burst, below the next two (draft §4.2.2).
 const SMALL_RATE: Rate = Rate::from_bps(1_200_000);
 const MEDIUM_RATE: Rate = Rate::from_mbps(24);
-/// Pacing never stops, however slow the path.
-const MIN_RATE: Rate = Rate::from_bps(1_000);
 const MAX_QUANTUM: Bytes = Bytes::new(64 * 1024);
-/// The round-trip time assumed until one is measured (draft §4.2.1).
-const NOMINAL_RTT: Duration = Duration::from_millis(1);
 /// The most aggregation that is provided for, in time at the estimated bandwidth (Linux).
 const MAX_AGGREGATION: Duration = Duration::from_millis(100);
 /// Segments after which an aggregation epoch is too old (Linux).
@@ -455,12 +448,6 @@ impl Bbr {
             });
         }
     }
-}
-
-/// What moves at `rate` in `d`, without 128-bit arithmetic.
-#[inline]
-fn volume(rate: Rate, d: Duration) -> Bytes {
-    Bytes::from_f64(rate.bytes_per_sec() * d.as_secs_f64())
 }
 
 impl Controller for Bbr {

@@ -1,159 +1,58 @@
 //! BBR against an ideal bottleneck: fixed rate and propagation delay, unlimited buffer.
 
-use std::collections::VecDeque;
-
 use super::*;
-use crate::SendState;
 use crate::event::Idle;
-use crate::pacer::Pacer;
 use crate::params::Params;
-use crate::rate::RateSampler;
+use crate::testing::net::{DELAY, Net, RATE};
 use crate::testing::{MSS, congestion, init, path, sent};
 
-const RATE: Rate = Rate::from_mbps(8); // one segment a millisecond
-const DELAY: Duration = Duration::from_millis(40);
-
-/// A paced sender with unlimited data.
-struct Net {
-    now: Instant,
-    bbr: Bbr,
-    sampler: RateSampler,
-    pacer: Pacer,
-    flight: VecDeque<(Instant, SendState)>,
-    link_free: Instant,
-    srtt: Option<Duration>,
-    phases: Vec<&'static str>,
-}
-
-impl Net {
-    fn new(params: BbrParams) -> Self {
-        Self {
-            now: Instant::ZERO,
-            bbr: Bbr::new(params, init()),
-            sampler: RateSampler::new(),
-            pacer: Pacer::new(MSS),
-            flight: VecDeque::new(),
-            link_free: Instant::ZERO,
-            srtt: None,
-            phases: vec!["startup"],
-        }
-    }
-
-    fn in_flight(&self) -> Bytes {
-        MSS * self.flight.len() as u64
-    }
-
-    fn bdp() -> Bytes {
-        RATE * (DELAY + Duration::from_millis(1))
-    }
-
-    /// The next event: a departure or an acknowledgement.
-    fn step(&mut self) {
-        let window = self.in_flight() + MSS <= self.bbr.cwnd();
-        let departure = window.then(|| self.pacer.next_release(self.now));
-        let arrival = self.flight.front().map(|f| f.0);
-        match (departure, arrival) {
-            (Some(d), a) if a.is_none_or(|a| d <= a) => {
-                self.now = self.now.max(d);
-                self.send();
-            }
-            (_, Some(a)) => {
-                self.now = a;
-                self.acknowledge();
-            }
-            _ => panic!("nothing in flight and no window"),
-        }
-        let phase = self.bbr.phase();
-        if *self.phases.last().unwrap() != phase {
-            self.phases.push(phase);
-        }
-    }
-
-    fn send(&mut self) {
-        let in_flight = self.in_flight();
-        let state = self.sampler.on_send(self.now, MSS, in_flight);
-        self.bbr.on_send(&sent(MSS, in_flight), &path(DELAY));
-        self.pacer.set_quantum(self.bbr.quantum());
-        self.pacer.on_send(self.now, MSS, self.bbr.pacing_rate());
-        self.link_free = self.link_free.max(self.now) + MSS / RATE;
-        self.flight.push_back((self.link_free + DELAY, state));
-    }
-
-    fn acknowledge(&mut self) {
-        let before = self.in_flight();
-        let (now, state) = self.flight.pop_front().unwrap();
-        self.sampler.on_delivered(now, &state, MSS, false);
-        let rtt = now - state.sent_at;
-        self.srtt = Some(rtt);
-        let ack = Acked {
-            now,
-            rtt: Some(rtt),
-            in_flight_before: before,
-            in_flight: self.in_flight(),
-            sample: self.sampler.finish(None),
-            ..crate::testing::ack(MSS.get())
-        };
-        let p = Path {
-            srtt: self.srtt,
-            ..path(DELAY)
-        };
-        self.bbr.on_ack(&ack, &p);
-    }
-
-    fn run_until(&mut self, secs: f64) {
-        while self.now.as_secs_f64() < secs {
-            self.step();
-        }
-    }
-
-    fn run_to_phase(&mut self, phase: &str) {
-        while self.bbr.phase() != phase {
-            self.step();
-        }
-    }
+fn bbr() -> Net<Bbr> {
+    Net::new(Bbr::new(BbrParams::DEFAULT, init()))
 }
 
 #[test]
 fn startup_fills_the_pipe_drain_empties_the_queue() {
-    let mut net = Net::new(BbrParams::DEFAULT);
+    let mut net = bbr();
     net.run_to_phase("drain");
-    assert!(net.in_flight() > Net::bdp());
+    assert!(net.in_flight() > Net::<Bbr>::bdp());
     // Exponential growth: log2 of the bandwidth-delay product in rounds, and three flat ones.
     assert!(net.now.as_secs_f64() < 1.0, "{}", net.now);
     net.run_to_phase("probe-bw");
-    assert!(net.in_flight() <= Net::bdp() + net.bbr.quantum() * 3 + MSS * 4);
+    assert!(net.in_flight() <= Net::<Bbr>::bdp() + net.cc.quantum() * 3 + MSS * 4);
     assert_eq!(net.phases, ["startup", "drain", "probe-bw"]);
 }
 
 #[test]
 fn steady_state_estimates_and_utilises_the_path() {
-    let mut net = Net::new(BbrParams::DEFAULT);
+    let mut net = bbr();
     net.run_until(2.0);
     let before = net.sampler.delivered();
     net.run_until(9.0);
     let rate = (net.sampler.delivered() - before) / Duration::from_secs(7);
     assert!(rate.as_bps() > RATE.as_bps() * 97 / 100, "{rate}");
-    let bw = net.bbr.bw().as_bps() as f64 / RATE.as_bps() as f64;
+    let bw = net.cc.bw().as_bps() as f64 / RATE.as_bps() as f64;
     assert!((0.99..1.01).contains(&bw), "{bw}");
-    let min_rtt = net.bbr.min_rtt.get().unwrap();
+    let min_rtt = net.cc.min_rtt.get().unwrap();
     assert_eq!(min_rtt, DELAY + Duration::from_millis(1));
     // cwnd: two bandwidth-delay products, three quanta, aggregation; an even number of segments.
-    let quantum = net.bbr.quantum();
+    let quantum = net.cc.quantum();
     assert_eq!(quantum, MSS * 2);
-    let cwnd = net.bbr.cwnd();
-    assert!(cwnd >= Net::bdp() * 2 + quantum * 3 && cwnd <= Net::bdp() * 2 + MSS * 30);
+    let cwnd = net.cc.cwnd();
+    assert!(
+        cwnd >= Net::<Bbr>::bdp() * 2 + quantum * 3 && cwnd <= Net::<Bbr>::bdp() * 2 + MSS * 30
+    );
     assert_eq!(cwnd.get() % (2 * MSS.get()), 0);
 }
 
 #[test]
 fn gain_cycle_visits_eight_phases_of_one_min_rtt() {
-    let mut net = Net::new(BbrParams::DEFAULT);
+    let mut net = bbr();
     net.run_until(3.0);
-    let mut gains = vec![(net.now, net.bbr.pacing_gain)];
+    let mut gains = vec![(net.now, net.cc.pacing_gain)];
     while net.now.as_secs_f64() < 8.0 {
         net.step();
-        if gains.last().unwrap().1 != net.bbr.pacing_gain {
-            gains.push((net.now, net.bbr.pacing_gain));
+        if gains.last().unwrap().1 != net.cc.pacing_gain {
+            gains.push((net.now, net.cc.pacing_gain));
         }
     }
     for w in gains.windows(2).skip(1) {
@@ -170,26 +69,26 @@ fn gain_cycle_visits_eight_phases_of_one_min_rtt() {
 
 #[test]
 fn probe_rtt_after_ten_seconds_for_200_ms_with_four_segments() {
-    let mut net = Net::new(BbrParams::DEFAULT);
+    let mut net = bbr();
     // A standing queue of a competitor hides the propagation delay after the start.
     net.run_until(3.0);
     net.link_free = net.link_free.max(net.now) + Duration::from_millis(5);
     let seen = net.now;
-    net.bbr.min_rtt.refresh(seen);
-    net.bbr.min_rtt.update(seen, Some(DELAY)); // lower than anything to come
-    let cwnd = net.bbr.cwnd();
+    net.cc.min_rtt.refresh(seen);
+    net.cc.min_rtt.update(seen, Some(DELAY)); // lower than anything to come
+    let cwnd = net.cc.cwnd();
     net.run_to_phase("probe-rtt");
     let entered = net.now;
     let waited = (entered - seen).as_secs_f64();
     assert!((10.0..10.1).contains(&waited), "{waited}");
-    assert_eq!(net.bbr.cwnd(), MSS * 4);
-    let bw = net.bbr.bw();
+    assert_eq!(net.cc.cwnd(), MSS * 4);
+    let bw = net.cc.bw();
     net.run_to_phase("probe-bw");
     let held = (net.now - entered).as_secs_f64();
     assert!((0.2..0.4).contains(&held), "{held}");
-    assert!(net.bbr.cwnd() >= cwnd - MSS * 10, "cwnd is restored");
+    assert!(net.cc.cwnd() >= cwnd - MSS * 10, "cwnd is restored");
     net.run_until(net.now.as_secs_f64() + 1.0);
-    let after = net.bbr.bw().as_bps() as f64 / bw.as_bps() as f64;
+    let after = net.cc.bw().as_bps() as f64 / bw.as_bps() as f64;
     assert!(
         after > 0.98,
         "samples of PROBE_RTT do not lower the estimate: {after}"
@@ -198,9 +97,9 @@ fn probe_rtt_after_ten_seconds_for_200_ms_with_four_segments() {
 
 #[test]
 fn application_limited_samples_do_not_lower_the_estimate() {
-    let mut net = Net::new(BbrParams::DEFAULT);
+    let mut net = bbr();
     net.run_until(3.0);
-    let bw = net.bbr.bw();
+    let bw = net.cc.bw();
     let low = RateSample {
         delivered: MSS,
         lost: Bytes::ZERO,
@@ -215,7 +114,7 @@ fn application_limited_samples_do_not_lower_the_estimate() {
     };
     for i in 1..=20u64 {
         let total = net.sampler.delivered() + MSS * i;
-        net.bbr.on_ack(
+        net.cc.on_ack(
             &Acked {
                 now: net.now + DELAY * i,
                 sample: Some(RateSample {
@@ -228,46 +127,46 @@ fn application_limited_samples_do_not_lower_the_estimate() {
             &path(DELAY),
         );
     }
-    assert_eq!(net.bbr.bw(), bw);
+    assert_eq!(net.cc.bw(), bw);
 }
 
 #[test]
 fn recovery_conserves_packets_for_a_round_then_restores() {
-    let mut net = Net::new(BbrParams::DEFAULT);
+    let mut net = bbr();
     net.run_until(3.0);
-    let good = net.bbr.cwnd();
-    net.bbr
+    let good = net.cc.cwnd();
+    net.cc
         .on_congestion(&congestion(Cause::Loss, net.in_flight()), &path(DELAY));
     net.acknowledge();
-    assert_eq!(net.bbr.cwnd(), net.in_flight() + MSS);
-    assert!(net.bbr.packet_conservation);
+    assert_eq!(net.cc.cwnd(), net.in_flight() + MSS);
+    assert!(net.cc.packet_conservation);
     net.run_until(net.now.as_secs_f64() + 0.2);
-    assert!(!net.bbr.packet_conservation, "one round only");
-    net.bbr.on_recovered(net.now, &path(DELAY));
-    assert!(net.bbr.cwnd() >= good);
+    assert!(!net.cc.packet_conservation, "one round only");
+    net.cc.on_recovered(net.now, &path(DELAY));
+    assert!(net.cc.cwnd() >= good);
 }
 
 #[test]
 fn timeout_collapses_to_one_segment_and_grows_back() {
-    let mut net = Net::new(BbrParams::DEFAULT);
+    let mut net = bbr();
     net.run_until(3.0);
-    let good = net.bbr.cwnd();
-    net.bbr.on_congestion(
+    let good = net.cc.cwnd();
+    net.cc.on_congestion(
         &congestion(Cause::Timeout { consecutive: 1 }, net.in_flight()),
         &path(DELAY),
     );
-    assert_eq!(net.bbr.cwnd(), MSS);
+    assert_eq!(net.cc.cwnd(), MSS);
     net.acknowledge();
-    assert!(net.bbr.cwnd() >= MSS * 2);
-    net.bbr.on_recovered(net.now, &path(DELAY));
-    assert_eq!(net.bbr.cwnd(), good);
+    assert!(net.cc.cwnd() >= MSS * 2);
+    net.cc.on_recovered(net.now, &path(DELAY));
+    assert_eq!(net.cc.cwnd(), good);
 }
 
 #[test]
 fn restart_from_idle_paces_at_the_estimate() {
-    let mut net = Net::new(BbrParams::DEFAULT);
+    let mut net = bbr();
     net.run_until(3.0);
-    while net.bbr.pacing_gain != 1.25 {
+    while net.cc.pacing_gain != 1.25 {
         net.step();
     }
     let mut idle = sent(MSS, Bytes::ZERO);
@@ -278,17 +177,15 @@ fn restart_from_idle_paces_at_the_estimate() {
         rto: Duration::from_secs(1),
         restart_window: None,
     });
-    net.bbr.on_send(&idle, &path(DELAY));
-    let expected = net.bbr.bw().mul_f64(0.99);
-    assert_eq!(net.bbr.pacing_rate(), Some(expected));
+    net.cc.on_send(&idle, &path(DELAY));
+    let expected = net.cc.bw().mul_f64(0.99);
+    assert_eq!(net.cc.pacing_rate(), Some(expected));
     // The expired minimum round-trip time does not start PROBE_RTT now.
-    net.flight.clear();
-    net.now = idle.now;
-    net.link_free = idle.now;
+    net.idle_until(idle.now);
     net.send();
-    net.bbr.idle_restart = true;
+    net.cc.idle_restart = true;
     net.acknowledge();
-    assert_eq!(net.bbr.phase(), "probe-bw");
+    assert_eq!(net.cc.phase(), "probe-bw");
 }
 
 #[test]
@@ -316,9 +213,9 @@ fn initial_pacing_is_the_startup_gain_over_the_initial_window() {
 #[test]
 fn same_stream_same_run() {
     let run = || {
-        let mut net = Net::new(BbrParams::DEFAULT);
+        let mut net = bbr();
         net.run_until(5.0);
-        format!("{:?}", net.bbr)
+        format!("{:?}", net.cc)
     };
     assert_eq!(run(), run());
 }

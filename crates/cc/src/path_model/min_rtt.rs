@@ -1,15 +1,15 @@
 use gargalo_units::{Bytes, Duration, Instant};
 
-/// The path's round-trip time without queues (draft §4.1.2), and when to measure it anew.
+/// The least round-trip time over a while, and when it was seen.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MinRtt {
+pub(crate) struct MinRtt {
     window: Duration,
     value: Option<Duration>,
     seen_at: Instant,
 }
 
 impl MinRtt {
-    pub(super) fn new(window: Duration, now: Instant) -> Self {
+    pub(crate) fn new(window: Duration, now: Instant) -> Self {
         Self {
             window,
             value: None,
@@ -18,13 +18,13 @@ impl MinRtt {
     }
 
     #[inline]
-    pub(super) fn get(&self) -> Option<Duration> {
+    pub(crate) fn get(&self) -> Option<Duration> {
         self.value
     }
 
     /// Takes a sample, if there is one; whether the previous minimum has expired.
     #[inline]
-    pub(super) fn update(&mut self, now: Instant, rtt: Option<Duration>) -> bool {
+    pub(crate) fn update(&mut self, now: Instant, rtt: Option<Duration>) -> bool {
         let expired = now > self.seen_at + self.window;
         if let Some(rtt) = rtt
             && (expired || self.value.is_none_or(|v| rtt < v))
@@ -35,25 +35,30 @@ impl MinRtt {
         expired
     }
 
+    /// When the minimum was seen.
+    pub(crate) fn seen_at(&self) -> Instant {
+        self.seen_at
+    }
+
     /// PROBE_RTT has ended: the minimum counts as fresh.
-    pub(super) fn refresh(&mut self, now: Instant) {
+    pub(crate) fn refresh(&mut self, now: Instant) {
         self.seen_at = now;
     }
 }
 
-/// PROBE_RTT (draft §4.3.5): holds a minimal window for a while and at least a round.
+/// PROBE_RTT of BBR: holds a small window for a while and at least a round.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ProbeRtt {
+pub(crate) struct ProbeRtt {
     /// When it may end, once few enough bytes are in flight.
     done_at: Option<Instant>,
     round_done: bool,
     /// Segments sent while the `delivered` total was in this range were held back by PROBE_RTT:
-    /// their samples count as application-limited (draft §4.3.5.2).
+    /// their samples count as application-limited.
     held_back: Option<(Bytes, Bytes)>,
 }
 
 impl ProbeRtt {
-    pub(super) fn enter(&mut self, delivered: Bytes) {
+    pub(crate) fn enter(&mut self, delivered: Bytes) {
         *self = Self {
             held_back: Some((delivered, delivered)),
             ..Self::default()
@@ -61,7 +66,7 @@ impl ProbeRtt {
     }
 
     /// Extends the range of segments held back: those sent until what is in flight is delivered.
-    pub(super) fn hold_back(&mut self, delivered: Bytes, in_flight: Bytes) {
+    pub(crate) fn hold_back(&mut self, delivered: Bytes, in_flight: Bytes) {
         if let Some((_, until)) = &mut self.held_back {
             *until = delivered + in_flight;
         }
@@ -69,13 +74,13 @@ impl ProbeRtt {
 
     /// Whether PROBE_RTT held back a segment sent when `prior` bytes were delivered.
     #[inline]
-    pub(super) fn held_back(&self, prior: Bytes) -> bool {
+    pub(crate) fn held_back(&self, prior: Bytes) -> bool {
         self.held_back
             .is_some_and(|(from, until)| from <= prior && prior <= until)
     }
 
     /// The window is drained: from now on it is held until `until`. Whether this is news.
-    pub(super) fn drained(&mut self, until: Instant) -> bool {
+    pub(crate) fn drained(&mut self, until: Instant) -> bool {
         let news = self.done_at.is_none();
         if news {
             self.done_at = Some(until);
@@ -84,21 +89,21 @@ impl ProbeRtt {
         news
     }
 
-    pub(super) fn is_drained(&self) -> bool {
+    pub(crate) fn is_drained(&self) -> bool {
         self.done_at.is_some()
     }
 
-    pub(super) fn on_round(&mut self) {
+    pub(crate) fn on_round(&mut self) {
         self.round_done = true;
     }
 
     /// Whether the window has been held for a round and long enough.
-    pub(super) fn is_done(&self, now: Instant) -> bool {
+    pub(crate) fn is_done(&self, now: Instant) -> bool {
         self.round_done && self.has_waited(now)
     }
 
     /// Whether the window has been held long enough.
-    pub(super) fn has_waited(&self, now: Instant) -> bool {
+    pub(crate) fn has_waited(&self, now: Instant) -> bool {
         self.done_at.is_some_and(|t| now > t)
     }
 }

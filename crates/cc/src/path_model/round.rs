@@ -1,9 +1,9 @@
 use gargalo_units::Bytes;
 
-/// Counts packet-timed round trips (draft §4.1.1.3): one ends when a segment sent after the previous
+/// Counts packet-timed round trips: one ends when a segment sent after the previous
 /// one ended is delivered.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Round {
+pub(crate) struct Round {
     end: Bytes,
     count: u64,
     start: bool,
@@ -13,7 +13,7 @@ impl Round {
     /// `prior` is the delivered total when the newest delivered segment was sent, `delivered` the
     /// total now.
     #[inline]
-    pub(super) fn on_sample(&mut self, prior: Bytes, delivered: Bytes) {
+    pub(crate) fn on_sample(&mut self, prior: Bytes, delivered: Bytes) {
         self.start = prior >= self.end;
         if self.start {
             self.end = delivered;
@@ -23,23 +23,23 @@ impl Round {
 
     /// An acknowledgement without a sample starts no round.
     #[inline]
-    pub(super) fn no_sample(&mut self) {
+    pub(crate) fn no_sample(&mut self) {
         self.start = false;
     }
 
     /// A round starts now, without being counted.
-    pub(super) fn restart(&mut self, delivered: Bytes) {
+    pub(crate) fn restart(&mut self, delivered: Bytes) {
         self.end = delivered;
     }
 
     #[inline]
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
     /// Whether the latest acknowledgement started a round.
     #[inline]
-    pub(super) fn is_start(&self) -> bool {
+    pub(crate) fn is_start(&self) -> bool {
         self.start
     }
 }

@@ -1,0 +1,140 @@
+use gargalo_units::Bytes;
+
+/// What Congestion Experienced marks do. The draft demands a response of whoever turns ECN on and
+/// leaves open which (§3.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EcnResponse {
+    /// As strongly as a loss could (RFC 3168): a mark ends STARTUP and probes, and takes beta at other
+    /// times, at most once a round trip.
+    Classic,
+    /// By the share of marked bytes, as Linux's BBRv3 does; needs a receiver that tells each mark.
+    Proportional,
+    /// Nothing.
+    None,
+}
+
+impl EcnResponse {
+    pub(super) const CHOICES: &'static [&'static str] = &["classic", "proportional", "off"];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Classic => "classic",
+            Self::Proportional => "proportional",
+            Self::None => "off",
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Self {
+        match name {
+            "proportional" => Self::Proportional,
+            "off" => Self::None,
+            _ => Self::Classic,
+        }
+    }
+}
+
+/// Rounds with too many marks in a row that end STARTUP (Linux).
+const FULL_ROUNDS: u32 = 2;
+
+/// The share of bytes marked, round by round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marks {
+    gain: f64,
+    threshold: f64,
+    /// Averaged over rounds.
+    alpha: f64,
+    acked: Bytes,
+    marked: Bytes,
+    high_rounds: u32,
+}
+
+/// What a round tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Round {
+    /// There were marks.
+    pub(super) marked: bool,
+    /// Their share reached the threshold.
+    pub(super) too_many: bool,
+    /// It has so for long enough to end STARTUP.
+    pub(super) full: bool,
+}
+
+impl Marks {
+    pub(super) fn new(gain: f64, threshold: f64) -> Self {
+        Self {
+            gain,
+            threshold,
+            alpha: 1.0,
+            acked: Bytes::ZERO,
+            marked: Bytes::ZERO,
+            high_rounds: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn alpha(&self) -> f64 {
+        self.alpha
+    }
+
+    #[inline]
+    pub(super) fn on_ack(&mut self, acked: Bytes, marked: Bytes) {
+        self.acked += acked;
+        self.marked += marked.min(acked);
+    }
+
+    /// A round has ended.
+    pub(super) fn end_round(&mut self) -> Round {
+        let share = if self.acked.is_zero() {
+            0.0
+        } else {
+            self.marked.as_f64() / self.acked.as_f64()
+        };
+        let marked = !self.marked.is_zero();
+        self.alpha += self.gain * (share - self.alpha);
+        let too_many = marked && share >= self.threshold;
+        self.high_rounds = if too_many { self.high_rounds + 1 } else { 0 };
+        self.acked = Bytes::ZERO;
+        self.marked = Bytes::ZERO;
+        Round {
+            marked,
+            too_many,
+            full: self.high_rounds >= FULL_ROUNDS,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_averaged_and_two_bad_rounds_are_enough() {
+        let mut m = Marks::new(1.0 / 16.0, 0.5);
+        let b = Bytes::new;
+        m.on_ack(b(100), b(0));
+        let quiet = m.end_round();
+        assert!(!quiet.marked && m.alpha() == 15.0 / 16.0);
+        m.on_ack(b(50), b(50));
+        m.on_ack(b(50), b(0));
+        assert_eq!(
+            m.end_round(),
+            Round {
+                marked: true,
+                too_many: true,
+                full: false
+            }
+        );
+        assert!((m.alpha() - (225.0 / 256.0 + 1.0 / 32.0)).abs() < 1e-12);
+        m.on_ack(b(100), b(60));
+        assert!(m.end_round().full);
+        m.on_ack(b(100), b(40));
+        assert!(!m.end_round().too_many);
+    }
+
+    #[test]
+    fn names_round_trip() {
+        for name in EcnResponse::CHOICES {
+            assert_eq!(EcnResponse::from_name(name).name(), *name);
+        }
+    }
+}

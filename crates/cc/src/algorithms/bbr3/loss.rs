@@ -1,0 +1,232 @@
+//! What losses and marks do to the model (draft §5.5.10), and its undoing (§5.5.11).
+
+use gargalo_units::{Bytes, Instant, Rate};
+
+use super::bounds::ShortTerm;
+use super::ecn::EcnResponse;
+use super::{Bbr3, Observed, Recovery, State};
+use crate::event::{Congestion, Lost};
+
+/// What to return to if an episode of loss recovery turns out to be spurious.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Undo {
+    /// An episode has begun, or losses that will begin one have been marked.
+    saved: bool,
+    /// The episode has been announced.
+    open: bool,
+    short_term: ShortTerm,
+    inflight_longterm: Bytes,
+    /// The state that the episode ended (BBR.undo_state).
+    pub(super) state: Option<State>,
+}
+
+impl Default for Undo {
+    fn default() -> Self {
+        Self {
+            saved: false,
+            open: false,
+            short_term: ShortTerm::NONE,
+            inflight_longterm: Bytes::MAX,
+            state: None,
+        }
+    }
+}
+
+impl Undo {
+    /// What was lost up to now and began no episode will begin none.
+    pub(super) fn episode_may_begin(&mut self) {
+        self.saved &= self.open;
+    }
+
+    /// The episode is over, and was none of spurious loss.
+    pub(super) fn end(&mut self) {
+        self.saved = false;
+        self.open = false;
+        self.state = None;
+    }
+}
+
+impl Bbr3 {
+    /// IsInflightTooHigh.
+    pub(super) fn is_too_high(&self, lost: Bytes, tx_in_flight: Bytes) -> bool {
+        lost.as_f64() > tx_in_flight.as_f64() * self.params.loss_threshold
+    }
+
+    /// HandleInflightTooHigh: once a probe.
+    fn handle_too_high(&mut self, tx_in_flight: Bytes, app_limited: bool, now: Instant) {
+        self.probe.too_high = true;
+        self.probe.is_sample = false;
+        if !app_limited {
+            let floor = self.target_inflight().mul_f64(self.params.beta);
+            self.long_term.inflight = tx_in_flight.max(floor);
+        }
+        if self.state == State::Up {
+            self.undo.state = Some(State::Up);
+            self.start_down(now);
+        }
+    }
+
+    /// HandleLostPacket.
+    pub(super) fn handle_lost_segment(&mut self, l: &Lost) {
+        self.save_before_loss();
+        self.lost += l.bytes;
+        self.latest.note_loss(self.delivered);
+        if l.new_burst {
+            self.loss_events = self.loss_events.saturating_add(1);
+        }
+        if !self.probe.is_sample {
+            return;
+        }
+        let tx_in_flight = l.state.in_flight;
+        let lost = self.lost - l.state.lost;
+        if self.is_too_high(lost, tx_in_flight) {
+            let app_limited = self.is_app_limited(l.state.app_limited, l.state.delivered);
+            let at_loss = self.inflight_at_loss(l.bytes, tx_in_flight, lost);
+            self.handle_too_high(at_loss, app_limited, l.now);
+        }
+    }
+
+    /// InflightAtLoss: at what prefix of the lost segment the losses crossed the threshold.
+    pub(super) fn inflight_at_loss(&self, size: Bytes, tx_in_flight: Bytes, lost: Bytes) -> Bytes {
+        let before = tx_in_flight.saturating_sub(size).as_f64();
+        let lost_before = lost.saturating_sub(size).as_f64();
+        let threshold = self.params.loss_threshold;
+        let prefix = (threshold * before - lost_before) / (1.0 - threshold);
+        Bytes::from_f64((before + prefix).max(0.0))
+    }
+
+    /// CheckStartupHighLoss (draft §5.3.1.3), at the end of a round with losses.
+    pub(super) fn check_startup_loss(&mut self, rs: &Observed) {
+        if !self.latest.is_round_start() {
+            return;
+        }
+        let events = std::mem::take(&mut self.loss_events);
+        if self.state == State::Startup
+            && self.recovery == Recovery::Fast
+            && events >= self.params.full_loss_count
+            && self.is_too_high(rs.lost, rs.tx_in_flight)
+        {
+            self.undo.state = Some(State::Startup);
+            self.end_startup();
+        }
+    }
+
+    /// The pipe is full as far as losses or marks tell.
+    fn end_startup(&mut self) {
+        self.full_bw.set_reached();
+        self.long_term.inflight = self.bdp(self.bw, 1.0).max(self.latest.inflight);
+    }
+
+    /// The end of a round with or without losses: AdaptLowerBoundsFromCongestion.
+    pub(super) fn end_loss_round(&mut self, rs: &Observed, now: Instant) {
+        let loss = std::mem::take(&mut self.latest.loss);
+        let by_marks = self.end_marked_round(rs, now);
+        if self.state.is_accelerating() {
+            return;
+        }
+        if loss {
+            self.short_term
+                .on_loss(&self.latest, self.max_bw.get(), self.cwnd, self.params.beta);
+        }
+        if let Some(inflight) = by_marks {
+            self.short_term.inflight = self.short_term.inflight.min(inflight);
+        }
+    }
+
+    // --- ECN ---
+
+    /// Classic response: the transport has seen marks, at most once a round trip.
+    pub(super) fn on_mark(&mut self, event: &Congestion) {
+        if self.params.ecn_response != EcnResponse::Classic {
+            return;
+        }
+        if self.probe.is_sample {
+            self.handle_too_high(event.in_flight, false, event.now);
+            self.undo.state = None; // a mark cannot be spurious
+        } else if self.state == State::Startup {
+            self.end_startup();
+        } else if self.is_settled() {
+            // What was delivered is no lower bound, as it was not less for the marks; what a probe may
+            // fall to is.
+            let inflight = self.short_term.inflight_or(self.cwnd);
+            let bound = inflight.max(self.bdp(self.bw, 1.0));
+            self.short_term.inflight = bound.mul_f64(self.params.beta);
+        }
+    }
+
+    /// Whether marks are of segments sent in CRUISE (or DRAIN): PROBE_BW_DOWN is an answer itself, and
+    /// what it sent comes back for a round trip more.
+    fn is_settled(&self) -> bool {
+        match self.state {
+            State::Cruise => self.round.count() > self.probe.cruise_round + 1,
+            State::Drain | State::ProbeRtt => true,
+            State::Startup | State::Down | State::Refill | State::Up => false,
+        }
+    }
+
+    /// Proportional response: what data in flight the marks of a round ask for.
+    fn end_marked_round(&mut self, rs: &Observed, now: Instant) -> Option<Bytes> {
+        let round = self.marks.end_round();
+        if self.params.ecn_response != EcnResponse::Proportional || !round.marked {
+            return None;
+        }
+        if self.state == State::Startup && round.full {
+            self.end_startup();
+        } else if self.probe.is_sample && round.too_many {
+            self.handle_too_high(rs.tx_in_flight, rs.app_limited, now);
+            self.undo.state = None; // a mark cannot be spurious
+        }
+        let kept = 1.0 - self.marks.alpha() * self.params.ecn_factor;
+        Some(self.short_term.inflight_or(self.cwnd).mul_f64(kept))
+    }
+
+    // --- undo ---
+
+    /// SaveStateUponLoss, before the first loss of an episode does anything.
+    fn save_before_loss(&mut self) {
+        if self.undo.saved {
+            return;
+        }
+        self.save_cwnd();
+        self.undo = Undo {
+            saved: true,
+            open: false,
+            short_term: self.short_term,
+            inflight_longterm: self.long_term.inflight,
+            state: None,
+        };
+    }
+
+    /// OnEnterFastRecovery, OnEnterRTO.
+    pub(super) fn begin_episode(&mut self) {
+        self.save_before_loss();
+        self.save_cwnd();
+        self.undo.open = true;
+    }
+
+    /// HandleSpuriousLossDetection.
+    pub(super) fn undo_loss(&mut self) {
+        if !self.undo.open {
+            return;
+        }
+        self.recovery = Recovery::None;
+        self.latest.loss = false;
+        self.full_bw.reset(Rate::ZERO);
+        self.short_term = self.short_term.looser(self.undo.short_term);
+        self.long_term.inflight = self.long_term.inflight.max(self.undo.inflight_longterm);
+        match self.undo.state {
+            Some(State::Startup) if self.state != State::Startup => {
+                self.full_bw.clear_reached();
+                if self.state != State::ProbeRtt {
+                    self.state = State::Startup;
+                }
+            }
+            Some(State::Up) if !matches!(self.state, State::Up | State::ProbeRtt) => {
+                self.start_refill();
+            }
+            _ => {}
+        }
+        self.restore_cwnd();
+        self.undo.end();
+    }
+}

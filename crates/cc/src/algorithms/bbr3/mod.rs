@@ -1,0 +1,386 @@
+//! BBR, version 3: draft-ietf-ccwg-bbr, the working group's text of August 2026.
+//!
+//! # Differences from the draft's text
+//! - §5.5.11: the state to return to after a spurious recovery is saved once an episode, before its
+//!   first loss does anything, and not again in each round with loss.
+//! - §5.3.1.3: loss events are the acknowledgements that bring losses, as in Linux; the sequence
+//!   ranges are not known here. Selective acknowledgements are taken for granted.
+//! - §5.3.4.3: the draft sets the sampler's application-limited mark during PROBE_RTT. A controller
+//!   writes nothing outside itself, so the segments concerned are remembered here instead.
+//! - §5.5.3: a probing cycle without a bandwidth sample does not advance the filter (Linux).
+//! - §5.6.2: the first round-trip sample renews the initial pacing rate.
+//! - §5.3.3: in flight, where a probe meets the long-term bound or PROBE_BW_DOWN may end, is what it was
+//!   before the acknowledgement (Linux).
+//! - §3.7 demands an answer to ECN marks without saying which: see [`EcnResponse`].
+
+mod bounds;
+mod control;
+mod cycle;
+mod ecn;
+mod filters;
+mod full_bw;
+mod loss;
+mod params;
+mod probe_rtt;
+#[cfg(test)]
+mod tests;
+
+pub use ecn::EcnResponse;
+pub use params::{ALGORITHM, Bbr3Params};
+
+use gargalo_units::{Bytes, Duration, Instant, Rate};
+
+use self::bounds::{Latest, LongTerm, ShortTerm};
+use self::cycle::Probe;
+use self::ecn::Marks;
+use self::filters::{MaxBw, MinRtt};
+use self::full_bw::FullBw;
+use self::loss::Undo;
+use crate::Controller;
+use crate::event::{Acked, Cause, Congestion, Lost, RateSample, Sent, Spurious};
+use crate::filter::{Windowed, WindowedMax};
+use crate::path::Path;
+use crate::path_model::{Excess, ProbeRtt, Round};
+use crate::registry::Init;
+use crate::window::MAX_WINDOW;
+
+/// The state machine of draft §5.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Startup,
+    Drain,
+    Down,
+    Cruise,
+    Refill,
+    Up,
+    ProbeRtt,
+}
+
+impl State {
+    /// IsInAProbeBWState.
+    fn is_probe_bw(self) -> bool {
+        matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
+    }
+
+    /// IsProbingBW.
+    fn is_accelerating(self) -> bool {
+        matches!(self, Self::Startup | Self::Refill | Self::Up)
+    }
+}
+
+/// What the transport is doing about losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Recovery {
+    None,
+    Fast,
+    Timeout,
+}
+
+/// What one acknowledgement's sample says (RS of the draft).
+#[derive(Clone, Copy, Debug)]
+struct Observed {
+    rate: Rate,
+    delivered: Bytes,
+    lost: Bytes,
+    tx_in_flight: Bytes,
+    app_limited: bool,
+}
+
+/// Whether cwnd was used to the full in the last round trip (C.is_cwnd_limited).
+#[derive(Clone, Copy, Debug, Default)]
+struct CwndLimited {
+    now: bool,
+    before: bool,
+}
+
+impl CwndLimited {
+    fn get(self) -> bool {
+        self.now || self.before
+    }
+}
+
+/// BBR version 3.
+#[derive(Clone, Debug)]
+pub struct Bbr3 {
+    params: Bbr3Params,
+    mss: Bytes,
+    initial_window: Bytes,
+    state: State,
+    cwnd: Bytes,
+    pacing_rate: Rate,
+    has_seen_rtt: bool,
+    /// The model of the path.
+    max_bw: MaxBw,
+    /// The bandwidth in use: max_bw within the short-term bound.
+    bw: Rate,
+    min_rtt: MinRtt,
+    round: Round,
+    full_bw: FullBw,
+    excess: Excess,
+    extra_acked: WindowedMax<Bytes>,
+    latest: Latest,
+    short_term: ShortTerm,
+    long_term: LongTerm,
+    marks: Marks,
+    /// The state machine.
+    probe: Probe,
+    probe_rtt: ProbeRtt,
+    drain_start_round: u64,
+    loss_events: u32,
+    /// Recovery.
+    recovery: Recovery,
+    undo: Undo,
+    prior_cwnd: Bytes,
+    /// Totals.
+    delivered: Bytes,
+    lost: Bytes,
+    limited: CwndLimited,
+    idle_restart: bool,
+    was_app_limited: bool,
+}
+
+impl Bbr3 {
+    /// In STARTUP.
+    pub fn new(params: Bbr3Params, init: Init) -> Self {
+        let mss = init.mss.max(Bytes::new(1)).min(MAX_WINDOW);
+        let cwnd = init.initial_window.max(mss).min(MAX_WINDOW);
+        let (interval, window) = (params.probe_rtt_interval, params.min_rtt_window);
+        let mut bbr = Self {
+            params,
+            mss,
+            initial_window: cwnd,
+            state: State::Startup,
+            cwnd,
+            pacing_rate: Rate::ZERO,
+            has_seen_rtt: false,
+            max_bw: MaxBw::default(),
+            bw: Rate::ZERO,
+            min_rtt: MinRtt::new(interval, window, init.now),
+            round: Round::default(),
+            full_bw: FullBw::new(params.full_pipe_growth, params.full_pipe_rounds),
+            excess: Excess::new(init.now),
+            extra_acked: Windowed::new(1, 0, Bytes::ZERO),
+            latest: Latest::default(),
+            short_term: ShortTerm::NONE,
+            long_term: LongTerm::NONE,
+            marks: Marks::new(params.ecn_alpha_gain, params.ecn_threshold),
+            probe: Probe::new(init.now, init.rng),
+            probe_rtt: ProbeRtt::default(),
+            drain_start_round: 0,
+            loss_events: 0,
+            recovery: Recovery::None,
+            undo: Undo::default(),
+            prior_cwnd: Bytes::ZERO,
+            delivered: Bytes::ZERO,
+            lost: Bytes::ZERO,
+            limited: CwndLimited::default(),
+            idle_restart: false,
+            was_app_limited: false,
+        };
+        bbr.init_pacing_rate(None);
+        bbr
+    }
+
+    // --- model (draft §5.5) ---
+
+    fn observe(&self, s: &RateSample) -> Observed {
+        Observed {
+            rate: s.delivery_rate(),
+            delivered: s.delivered,
+            lost: s.lost,
+            tx_in_flight: s.tx_in_flight,
+            app_limited: self.is_app_limited(s.app_limited, s.prior_delivered),
+        }
+    }
+
+    /// Whether a segment sent when `prior` bytes were delivered counts as application-limited.
+    fn is_app_limited(&self, marked: bool, prior: Bytes) -> bool {
+        marked || self.probe_rtt.held_back(prior)
+    }
+
+    /// UpdateLatestDeliverySignals and UpdateCongestionSignals.
+    fn update_signals(&mut self, ack: &Acked) -> Option<Observed> {
+        let Some(s) = &ack.sample else {
+            self.latest.no_sample();
+            self.round.no_sample();
+            return None;
+        };
+        let rs = self.observe(s);
+        self.latest
+            .update(rs.rate, rs.delivered, s.prior_delivered, self.delivered);
+        self.round.on_sample(s.prior_delivered, self.delivered);
+        if self.round.is_start() {
+            self.probe.rounds_since_up += 1;
+            self.limited.before = std::mem::take(&mut self.limited.now);
+        }
+        if !rs.app_limited || rs.rate >= self.max_bw.get() {
+            self.max_bw.update(rs.rate);
+        }
+        if self.latest.is_round_start() {
+            self.end_loss_round(&rs, ack.now);
+        }
+        Some(rs)
+    }
+
+    /// UpdateACKAggregation.
+    fn update_aggregation(&mut self, ack: &Acked) {
+        let extra = self.excess.on_ack(ack.now, ack.bytes, self.bw, Bytes::MAX);
+        // In STARTUP only the present round counts.
+        let window = if self.full_bw.is_reached() {
+            self.params.extra_acked_window
+        } else {
+            1
+        };
+        self.extra_acked.set_window(window);
+        self.extra_acked
+            .update(self.round.count(), extra.min(self.cwnd));
+    }
+
+    fn check_full_bw(&mut self, rs: &Observed) {
+        if self.round.is_start() && !rs.app_limited {
+            self.full_bw.on_round(rs.rate);
+        }
+    }
+
+    /// BoundBWForModel.
+    fn bound_bw(&mut self) {
+        self.bw = self.max_bw.get().min(self.short_term.bw);
+    }
+}
+
+impl Controller for Bbr3 {
+    fn on_send(&mut self, sent: &Sent, path: &Path<'_>) {
+        if sent.in_flight + sent.bytes + self.mss > self.cwnd {
+            self.limited.now = true;
+        }
+        // Restart from idle (draft §5.4); the last segment before it was the last there was.
+        let idle = sent.in_flight.is_zero()
+            && sent.idle.is_some()
+            && !sent.retransmission
+            && (sent.app_limited || self.was_app_limited);
+        self.was_app_limited = sent.app_limited;
+        if !idle {
+            return;
+        }
+        self.idle_restart = true;
+        self.excess.restart(sent.now);
+        if self.state.is_probe_bw() {
+            self.set_pacing_rate(1.0, path.srtt);
+        } else if self.state == State::ProbeRtt && self.probe_rtt.has_waited(sent.now) {
+            self.leave_probe_rtt(sent.now);
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Acked, path: &Path<'_>) {
+        self.delivered = match &ack.sample {
+            Some(s) => s.total_delivered,
+            None => self.delivered + ack.bytes,
+        };
+        self.marks.on_ack(ack.bytes, ack.ce_bytes);
+        let rs = self.update_signals(ack);
+        self.update_aggregation(ack);
+        if let Some(rs) = &rs {
+            self.check_full_bw(rs);
+            self.check_startup_loss(rs);
+        }
+        self.check_startup_done();
+        self.check_drain_done(ack);
+        self.update_cycle(ack, rs.as_ref());
+        self.update_min_rtt(ack);
+        if let Some(rs) = &rs {
+            self.latest.advance(rs.rate, rs.delivered);
+        }
+        self.bound_bw();
+        self.set_pacing_rate(self.pacing_gain(), path.srtt);
+        self.set_cwnd(ack);
+        self.undo.episode_may_begin();
+    }
+
+    fn on_loss(&mut self, lost: &Lost, _path: &Path<'_>) {
+        self.handle_lost_segment(lost);
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, path: &Path<'_>) {
+        match event.cause {
+            Cause::Ecn => self.on_mark(event),
+            Cause::Loss => {
+                self.begin_episode();
+                self.latest.note_loss(self.delivered);
+                self.recovery = Recovery::Fast;
+            }
+            Cause::Timeout { .. } => {
+                self.begin_episode();
+                self.recovery = Recovery::Timeout;
+                // One segment may leave (draft §5.6.4.4).
+                self.cwnd = (path.in_flight + self.mss).min(self.cwnd).max(self.mss);
+            }
+        }
+    }
+
+    fn on_spurious(&mut self, event: &Spurious, _path: &Path<'_>) {
+        if event.cause != Cause::Ecn {
+            self.undo_loss();
+        }
+    }
+
+    fn on_recovered(&mut self, _now: Instant, _path: &Path<'_>) {
+        if self.recovery != Recovery::None {
+            self.recovery = Recovery::None;
+            self.restore_cwnd();
+        }
+        self.undo.end();
+    }
+
+    fn on_mss(&mut self, path: &Path<'_>) {
+        self.mss = path.mss.max(Bytes::new(1)).min(MAX_WINDOW);
+        self.cwnd = self.cwnd.max(self.mss);
+    }
+
+    fn cwnd(&self) -> Bytes {
+        self.cwnd
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        Some(self.pacing_rate)
+    }
+
+    fn send_quantum(&self) -> Option<Bytes> {
+        Some(self.quantum())
+    }
+
+    fn governs_recovery(&self) -> bool {
+        true
+    }
+
+    fn phase(&self) -> &'static str {
+        match self.state {
+            State::Startup => "startup",
+            State::Drain => "drain",
+            State::Down => "probe-bw-down",
+            State::Cruise => "probe-bw-cruise",
+            State::Refill => "probe-bw-refill",
+            State::Up => "probe-bw-up",
+            State::ProbeRtt => "probe-rtt",
+        }
+    }
+
+    fn gauges(&self, out: &mut Vec<(&'static str, f64)>) {
+        let bytes = |b: Bytes| match b {
+            Bytes::MAX => f64::NAN,
+            b => b.as_f64(),
+        };
+        let min_rtt = self.min_rtt.get().map_or(f64::NAN, Duration::as_secs_f64);
+        out.push(("bandwidth_bps", self.bw.as_bps() as f64));
+        out.push(("max_bandwidth_bps", self.max_bw.get().as_bps() as f64));
+        out.push(("min_rtt_s", min_rtt));
+        out.push(("pacing_gain", self.pacing_gain()));
+        out.push(("cwnd_gain", self.cwnd_gain()));
+        out.push(("extra_acked_bytes", self.extra_acked.get().as_f64()));
+        out.push(("inflight_longterm_bytes", bytes(self.long_term.inflight)));
+        out.push(("inflight_shortterm_bytes", bytes(self.short_term.inflight)));
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}

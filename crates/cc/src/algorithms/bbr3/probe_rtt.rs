@@ -1,0 +1,58 @@
+//! PROBE_RTT (draft §5.3.4).
+
+use gargalo_units::Instant;
+
+use super::bounds::ShortTerm;
+use super::{Bbr3, State};
+use crate::event::Acked;
+
+impl Bbr3 {
+    /// UpdateMinRTT and CheckProbeRTT (draft §5.3.4.3).
+    pub(super) fn update_min_rtt(&mut self, ack: &Acked) {
+        let expired = self.min_rtt.update(ack.now, ack.rtt);
+        if expired && !self.idle_restart && self.state != State::ProbeRtt {
+            self.save_cwnd();
+            self.state = State::ProbeRtt;
+            self.probe_rtt.enter(self.delivered);
+            self.probe.stopping();
+            self.round.restart(self.delivered);
+        }
+        if self.state == State::ProbeRtt {
+            self.run_probe_rtt(ack);
+        }
+        if ack.sample.is_some() {
+            self.idle_restart = false;
+        }
+    }
+
+    fn run_probe_rtt(&mut self, ack: &Acked) {
+        self.probe_rtt.hold_back(self.delivered, ack.in_flight);
+        if !self.probe_rtt.is_drained() {
+            if ack.in_flight <= self.probe_rtt_cwnd() {
+                self.probe_rtt
+                    .drained(ack.now + self.params.probe_rtt_duration);
+                self.round.restart(self.delivered);
+            }
+            return;
+        }
+        if self.round.is_start() {
+            self.probe_rtt.on_round();
+        }
+        if self.probe_rtt.is_done(ack.now) {
+            self.leave_probe_rtt(ack.now);
+        }
+    }
+
+    /// CheckProbeRTTDone and ExitProbeRTT.
+    pub(super) fn leave_probe_rtt(&mut self, now: Instant) {
+        self.min_rtt.schedule(now);
+        self.restore_cwnd();
+        self.short_term = ShortTerm::NONE;
+        if self.full_bw.is_reached() {
+            self.start_down(now);
+            self.start_cruise();
+        } else {
+            self.state = State::Startup;
+        }
+    }
+}

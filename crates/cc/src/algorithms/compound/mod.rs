@@ -1,0 +1,298 @@
+//! Compound TCP (Tan, Song, Zhang and Sridharan, "A Compound TCP approach for high-speed and long
+//! distance networks", INFOCOM 2006; draft-sridharan-tcpm-ctcp-02): Reno's window and beside it one
+//! that grows with a power of the sum while there is no queue.
+//!
+//! # Differences
+//! - The queue is judged once a round by the least round-trip time of the round.
+//! - Timeouts and marks are answered as in RFC 5681 and RFC 3168: of the sum, and the delay window is
+//!   given up after a timeout.
+
+use gargalo_units::Bytes;
+
+use crate::event::{Acked, Cause, Congestion, Sent};
+use crate::params::{BuildError, Param, Params, Values};
+use crate::path::Path;
+use crate::registry::{Algorithm, Init};
+use crate::round_rtt::{Round, RoundRtt, backlog, settle};
+use crate::window::{Window, WindowParams};
+use crate::window_based::{Policy, WindowBased};
+
+#[cfg(test)]
+mod tests;
+
+/// Parameters of [`Compound`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CompoundParams {
+    /// α of the binomial increase α·win^k per round trip.
+    pub alpha: f64,
+    /// β: the part of the window a loss costs.
+    pub beta: f64,
+    /// k of the binomial increase.
+    pub k: f64,
+    /// γ: segments in the queue from which the delay window shrinks.
+    pub gamma: f64,
+    /// ζ: the delay window shrinks by ζ times the queue.
+    pub zeta: f64,
+    /// γ follows the queue seen before losses (draft §5).
+    pub tune_gamma: bool,
+    /// λ: weight of the newest queue in γ.
+    pub lambda: f64,
+    /// Least γ.
+    pub gamma_low: f64,
+    /// Greatest γ.
+    pub gamma_high: f64,
+    /// Samples without which a round is not judged.
+    pub min_samples: u32,
+    /// The shared part.
+    pub window: WindowParams,
+}
+
+impl CompoundParams {
+    /// The values of the paper; those of the draft for the tuning of γ, which is off.
+    pub const DEFAULT: Self = Self {
+        alpha: 0.125,
+        beta: 0.5,
+        k: 0.75,
+        gamma: 30.0,
+        zeta: 1.0,
+        tune_gamma: false,
+        lambda: 0.8,
+        gamma_low: 5.0,
+        gamma_high: 30.0,
+        min_samples: 3,
+        window: WindowParams::STANDARD,
+    };
+
+    fn from_params(params: &Params) -> Result<Self, BuildError> {
+        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
+        Ok(Self {
+            alpha: v.number("alpha"),
+            beta: v.number("beta"),
+            k: v.number("k"),
+            gamma: v.number("gamma"),
+            zeta: v.number("zeta"),
+            tune_gamma: v.bool("tune_gamma"),
+            lambda: v.number("lambda"),
+            gamma_low: v.number("gamma_low"),
+            gamma_high: v.number("gamma_high"),
+            min_samples: v.number("min_samples") as u32,
+            window: WindowParams::read(&v),
+        })
+    }
+}
+
+impl Default for CompoundParams {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+const DEFAULT: CompoundParams = CompoundParams::DEFAULT;
+
+const PARAMS: [Param; 10 + WindowParams::PARAMS] = DEFAULT.window.after([
+    Param::number(
+        "alpha",
+        "factor of the increase alpha * win^k per round trip",
+        DEFAULT.alpha,
+        0.0,
+        10.0,
+    ),
+    Param::number(
+        "beta",
+        "window given up after a loss or mark, as a fraction",
+        DEFAULT.beta,
+        0.01,
+        0.99,
+    ),
+    Param::number(
+        "k",
+        "exponent of the increase alpha * win^k per round trip",
+        DEFAULT.k,
+        0.0,
+        1.0,
+    ),
+    Param::number(
+        "gamma",
+        "segments in the queue from which the delay window shrinks",
+        DEFAULT.gamma,
+        0.0,
+        1e5,
+    ),
+    Param::number(
+        "zeta",
+        "the delay window shrinks by this times the queue",
+        DEFAULT.zeta,
+        0.0,
+        100.0,
+    ),
+    Param::bool(
+        "tune_gamma",
+        "let gamma follow the queue seen before losses, as the draft does",
+        DEFAULT.tune_gamma,
+    ),
+    Param::number(
+        "lambda",
+        "weight of the newest queue in a tuned gamma",
+        DEFAULT.lambda,
+        0.0,
+        1.0,
+    ),
+    Param::number(
+        "gamma_low",
+        "least tuned gamma, segments",
+        DEFAULT.gamma_low,
+        0.0,
+        1e5,
+    ),
+    Param::number(
+        "gamma_high",
+        "greatest tuned gamma, segments",
+        DEFAULT.gamma_high,
+        0.0,
+        1e5,
+    ),
+    Param::integer(
+        "min_samples",
+        "round-trip samples below which a round is not judged",
+        DEFAULT.min_samples as f64,
+        1.0,
+        1000.0,
+    ),
+]);
+
+/// The table entry.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "compound",
+    aliases: &["ctcp"],
+    summary: "Reno's window plus one that grows fast while there is no queue and yields to one",
+    source: "K. Tan, J. Song, Q. Zhang, M. Sridharan, A Compound TCP approach for high-speed and \
+             long distance networks, INFOCOM 2006; draft-sridharan-tcpm-ctcp-02",
+    params: &PARAMS,
+    build: |params, init| {
+        Ok(Box::new(Compound::build(
+            CompoundParams::from_params(params)?,
+            &init,
+        )))
+    },
+};
+
+/// The delay window; [`Window`] holds the sum.
+#[derive(Clone, Debug)]
+pub struct Compound {
+    params: CompoundParams,
+    rounds: RoundRtt,
+    /// dwnd in segments.
+    dwnd: f64,
+    /// γ in force.
+    gamma: f64,
+    /// Diff of the latest judged round.
+    diff: f64,
+    /// Diff_reno: the loss window's part of the queue in the latest judged round; taken by a loss.
+    diff_reno: Option<f64>,
+}
+
+impl Compound {
+    /// In slow start.
+    pub fn build(params: CompoundParams, init: &Init) -> WindowBased<Self> {
+        let policy = Self {
+            params,
+            rounds: RoundRtt::new(init.initial_window),
+            dwnd: 0.0,
+            gamma: params.gamma,
+            diff: f64::NAN,
+            diff_reno: None,
+        };
+        WindowBased::new(policy, params.window, init)
+    }
+
+    /// Once a round in congestion avoidance (equation 4, without the case of loss).
+    fn judge(&mut self, window: &mut Window, round: &Round, limited: bool) {
+        let win = window.segments();
+        self.diff = round.backlog();
+        let reno = (win - self.dwnd).max(0.0);
+        self.diff_reno = Some(backlog(reno, round.base, round.rtt));
+        if self.diff < self.gamma {
+            if limited {
+                // The loss window adds the one segment that is subtracted.
+                let growth = (self.params.alpha * libm::pow(win, self.params.k) - 1.0).max(0.0);
+                self.dwnd += growth;
+                window.grow_by(growth * window.mss().as_f64());
+            }
+        } else {
+            let shrunk = (self.params.zeta * self.diff).min(self.dwnd);
+            if shrunk > 0.0 {
+                self.dwnd -= shrunk;
+                settle(window, win - shrunk, 2.0_f64.min(win));
+            }
+        }
+        self.dwnd = self.dwnd.min(window.segments());
+    }
+
+    /// γ after a loss (draft §5): three quarters of the queue that Reno alone made.
+    fn tune(&mut self) {
+        if let Some(queue) = self.diff_reno.take()
+            && self.params.tune_gamma
+        {
+            let lambda = self.params.lambda;
+            self.gamma = ((1.0 - lambda) * self.gamma + lambda * 0.75 * queue)
+                .max(self.params.gamma_low)
+                .min(self.params.gamma_high);
+        }
+    }
+}
+
+impl Policy for Compound {
+    fn observe(&mut self, window: &mut Window, ack: &Acked, path: &Path<'_>) {
+        if let Some(round) = self.rounds.observe(window, ack, path)
+            && !ack.in_recovery
+            && !window.in_slow_start()
+            && round.samples >= self.params.min_samples
+        {
+            self.judge(window, &round, ack.cwnd_limited);
+        }
+    }
+
+    #[inline]
+    fn increase(&mut self, window: &mut Window, acked: Bytes, _ack: &Acked, _path: &Path<'_>) {
+        window.additive_increase(acked); // the loss window: 1/win per segment
+    }
+
+    fn decrease(&mut self, window: &Window, event: &Congestion, _path: &Path<'_>) -> Bytes {
+        let base = window.reduction_base(event);
+        let win = base.as_f64() / window.mss().as_f64();
+        let target = base.mul_f64(1.0 - self.params.beta);
+        if matches!(event.cause, Cause::Timeout { .. }) {
+            self.dwnd = 0.0;
+            self.gamma = self.params.gamma;
+            self.diff_reno = None;
+            return target;
+        }
+        // dwnd = win (1 - beta) - cwnd/2, not negative; the loss window is halved.
+        let reno = (win - self.dwnd).max(0.0) / 2.0;
+        self.dwnd = (win * (1.0 - self.params.beta) - reno).max(0.0);
+        self.tune();
+        target.max(Bytes::from_f64(reno * window.mss().as_f64()))
+    }
+
+    fn reduced(&mut self, window: &mut Window, _event: &Congestion) {
+        self.rounds.restart(window.cwnd());
+    }
+
+    fn on_send(&mut self, window: &mut Window, _sent: &Sent, restarted: bool) {
+        if restarted {
+            self.dwnd = 0.0;
+            self.rounds.restart(window.cwnd());
+        }
+    }
+
+    fn on_mss(&mut self, window: &Window, old: Bytes) {
+        self.dwnd *= old.as_f64() / window.mss().as_f64();
+        self.dwnd = self.dwnd.min(window.segments());
+    }
+
+    fn gauges(&self, _window: &Window, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("dwnd_segments", self.dwnd));
+        out.push(("backlog_segments", self.diff));
+        out.push(("gamma_segments", self.gamma));
+    }
+}

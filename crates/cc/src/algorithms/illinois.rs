@@ -1,0 +1,296 @@
+//! TCP-Illinois (S. Liu, T. Basar and R. Srikant, "TCP-Illinois: a loss and delay-based congestion
+//! control algorithm for high-speed networks", VALUETOOLS 2006, Performance Evaluation 65, 2008).
+//!
+//! Loss says when to reduce; the queueing delay says how fast to grow (alpha) and by how much to
+//! reduce (beta). Both are set once a round trip from the mean delay of that round.
+
+use gargalo_units::{Bytes, Duration};
+
+use crate::event::{Acked, Cause, Congestion};
+use crate::params::{BuildError, Param, Params, Values};
+use crate::path::Path;
+use crate::registry::{Algorithm, Init};
+use crate::window::{Window, WindowParams};
+use crate::window_based::{Policy, WindowBased};
+
+#[cfg(test)]
+mod tests;
+
+/// Parameters of [`Illinois`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IllinoisParams {
+    /// α_max: growth in segments per round trip without a queue.
+    pub alpha_max: f64,
+    /// α_min: growth at the greatest queueing delay.
+    pub alpha_min: f64,
+    /// β_min: share of the window given up after a loss, at delays up to d2.
+    pub beta_min: f64,
+    /// β_max: the same at delays from d3.
+    pub beta_max: f64,
+    /// η1: d1 = η1·dm, up to where α is α_max.
+    pub eta1: f64,
+    /// η2: d2 = η2·dm.
+    pub eta2: f64,
+    /// η3: d3 = η3·dm.
+    pub eta3: f64,
+    /// θ: round trips with a delay below d1 before α returns to α_max.
+    pub theta: u64,
+    /// W_thresh in segments: below it α is 1 and β 1/2.
+    pub window_threshold: f64,
+    /// The shared part.
+    pub window: WindowParams,
+}
+
+impl IllinoisParams {
+    /// The values of the paper.
+    pub const DEFAULT: Self = Self {
+        alpha_max: 10.0,
+        alpha_min: 0.3,
+        beta_min: 0.125,
+        beta_max: 0.5,
+        eta1: 0.01,
+        eta2: 0.1,
+        eta3: 0.8,
+        theta: 5,
+        window_threshold: 15.0,
+        window: WindowParams::STANDARD,
+    };
+
+    fn from_params(params: &Params) -> Result<Self, BuildError> {
+        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
+        Ok(Self {
+            alpha_max: v.number("alpha_max"),
+            alpha_min: v.number("alpha_min"),
+            beta_min: v.number("beta_min"),
+            beta_max: v.number("beta_max"),
+            eta1: v.number("eta1"),
+            eta2: v.number("eta2"),
+            eta3: v.number("eta3"),
+            theta: v.number("theta") as u64,
+            window_threshold: v.number("window_threshold"),
+            window: WindowParams::read(&v),
+        })
+    }
+
+    /// f1: α at a mean queueing delay of `da`, the greatest being `dm` seconds.
+    ///
+    /// κ1/(κ2 + da) with numerator and denominator multiplied by (α_max - α_min)/α_min, so that
+    /// α_max = α_min needs no exception.
+    pub fn alpha(&self, da: f64, dm: f64) -> f64 {
+        let d1 = self.eta1 * dm;
+        if da <= d1 {
+            return self.alpha_max;
+        }
+        let span = dm - d1;
+        let slope = (self.alpha_max - self.alpha_min) / self.alpha_min;
+        let alpha = span * self.alpha_max / (span + slope * (da - d1));
+        alpha.clamp(self.alpha_min, self.alpha_max)
+    }
+
+    /// f2: β at a mean queueing delay of `da`, the greatest being `dm` seconds.
+    pub fn beta(&self, da: f64, dm: f64) -> f64 {
+        let (d2, d3) = (self.eta2 * dm, self.eta3 * dm);
+        if da <= d2 {
+            return self.beta_min;
+        }
+        if da >= d3 {
+            return self.beta_max;
+        }
+        // κ3 + κ4 da
+        let k3 = (self.beta_min * d3 - self.beta_max * d2) / (d3 - d2);
+        let k4 = (self.beta_max - self.beta_min) / (d3 - d2);
+        k3 + k4 * da
+    }
+}
+
+impl Default for IllinoisParams {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+const DEFAULT: IllinoisParams = IllinoisParams::DEFAULT;
+
+const PARAMS: [Param; 9 + WindowParams::PARAMS] = DEFAULT.window.after([
+    Param::number(
+        "alpha_max",
+        "growth without a queue, segments per round trip",
+        DEFAULT.alpha_max,
+        1.0,
+        1e4,
+    ),
+    Param::number(
+        "alpha_min",
+        "growth at the greatest queueing delay, segments per round trip",
+        DEFAULT.alpha_min,
+        0.01,
+        1.0,
+    ),
+    Param::number(
+        "beta_min",
+        "share of the window given up after a loss without a queue",
+        DEFAULT.beta_min,
+        0.01,
+        0.5,
+    ),
+    Param::number(
+        "beta_max",
+        "share of the window given up after a loss with a long queue",
+        DEFAULT.beta_max,
+        0.5,
+        0.99,
+    ),
+    Param::number(
+        "eta1",
+        "delay up to which alpha_max applies, as a fraction of the greatest (d1/dm)",
+        DEFAULT.eta1,
+        0.0,
+        0.5,
+    ),
+    Param::number(
+        "eta2",
+        "delay up to which beta_min applies, as a fraction of the greatest (d2/dm)",
+        DEFAULT.eta2,
+        0.0,
+        0.5,
+    ),
+    Param::number(
+        "eta3",
+        "delay from which beta_max applies, as a fraction of the greatest (d3/dm)",
+        DEFAULT.eta3,
+        0.51,
+        1.0,
+    ),
+    Param::integer(
+        "theta",
+        "round trips of low delay before alpha_max returns",
+        DEFAULT.theta as f64,
+        0.0,
+        1e6,
+    ),
+    Param::number(
+        "window_threshold",
+        "Reno below this window, segments (W_thresh)",
+        DEFAULT.window_threshold,
+        0.0,
+        1e6,
+    ),
+]);
+
+/// The table entry.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "illinois",
+    aliases: &[],
+    summary: "queueing delay sets how fast Reno grows and how much it gives up",
+    source: "S. Liu, T. Basar, R. Srikant, TCP-Illinois, VALUETOOLS 2006",
+    params: &PARAMS,
+    build: |params, init| {
+        Ok(Box::new(Illinois::build(
+            IllinoisParams::from_params(params)?,
+            &init,
+        )))
+    },
+};
+
+/// TCP-Illinois.
+#[derive(Clone, Debug)]
+pub struct Illinois {
+    params: IllinoisParams,
+    alpha: f64,
+    beta: f64,
+    rtt_max: Duration,
+    /// Samples of the round trip under way.
+    sum: Duration,
+    samples: u64,
+    /// The delay has been beyond d1 since α was α_max.
+    above: bool,
+    /// Round trips in a row with a delay below d1 since then.
+    low: u64,
+}
+
+impl Illinois {
+    /// In slow start.
+    pub fn build(params: IllinoisParams, init: &Init) -> WindowBased<Self> {
+        let policy = Self {
+            params,
+            alpha: params.alpha_max,
+            beta: 0.5,
+            rtt_max: Duration::ZERO,
+            sum: Duration::ZERO,
+            samples: 0,
+            above: false,
+            low: 0,
+        };
+        WindowBased::new(policy, params.window, init)
+    }
+
+    /// A round trip has ended: its mean delay sets α and β.
+    fn end_round(&mut self, window: &Window, rtt_min: Duration) {
+        if self.samples == 0 {
+            return;
+        }
+        let mean = self.sum / self.samples;
+        self.sum = Duration::ZERO;
+        self.samples = 0;
+        let da = mean.saturating_sub(rtt_min).as_secs_f64();
+        let dm = self.rtt_max.saturating_sub(rtt_min).as_secs_f64();
+        if window.segments() < self.params.window_threshold {
+            self.alpha = 1.0;
+            self.beta = 0.5;
+            return;
+        }
+        if da > self.params.eta1 * dm {
+            self.above = true;
+            self.low = 0;
+            self.alpha = self.params.alpha(da, dm);
+        } else if !self.above || self.low + 1 >= self.params.theta {
+            self.above = false;
+            self.low = 0;
+            self.alpha = self.params.alpha_max;
+        } else {
+            self.low += 1; // one short round trip proves nothing
+        }
+        self.beta = self.params.beta(da, dm);
+    }
+}
+
+impl Policy for Illinois {
+    fn observe(&mut self, window: &mut Window, ack: &Acked, path: &Path<'_>) {
+        if let Some(rtt) = ack.rtt {
+            self.rtt_max = self.rtt_max.max(rtt);
+            self.sum += rtt;
+            self.samples += 1;
+        }
+        if ack.round_start
+            && let Some(rtt_min) = path.min_rtt
+        {
+            self.end_round(window, rtt_min);
+        }
+    }
+
+    #[inline]
+    fn increase(&mut self, window: &mut Window, acked: Bytes, _ack: &Acked, _path: &Path<'_>) {
+        let share = (self.alpha / window.segments()).min(1.0);
+        window.grow_by(share * acked.as_f64());
+    }
+
+    fn decrease(&mut self, window: &Window, event: &Congestion, _path: &Path<'_>) -> Bytes {
+        let small = window.segments() < self.params.window_threshold;
+        let beta = if small { 0.5 } else { self.beta };
+        if matches!(event.cause, Cause::Timeout { .. }) {
+            // Reno until the next measurement.
+            self.alpha = 1.0;
+            self.beta = 0.5;
+            self.above = false;
+            self.low = 0;
+            self.sum = Duration::ZERO;
+            self.samples = 0;
+        }
+        window.reduction_base(event).mul_f64(1.0 - beta)
+    }
+
+    fn gauges(&self, _window: &Window, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("alpha", self.alpha));
+        out.push(("beta", self.beta));
+    }
+}
