@@ -35,6 +35,7 @@ PAGE = ROOT / "docs" / "congestion" / "comparison.md"
 ORDER = ["access", "lan", "transatlantic", "satellite", "wifi", "cellular"]
 SEEDS = {"lan": [1], "transatlantic": [1]}
 MORE_SEEDS = [1, 2, 3, 4, 5]
+RATES_MBPS = {"20Mbit/s": 20.0, "50Mbit/s": 50.0, "1Gbit/s": 1000.0}
 FIGURES = ["utilization", "queue_delay_p50_s", "jain", "share_cubic", "share_reno"]
 # DCTCP needs marks: above a sixth of the bandwidth-delay product (Alizadeh et al. 2010: more than a
 # seventh), behind the same buffers in packets.
@@ -72,7 +73,7 @@ def scenario(network: str, names: list[str], starts: list[float]) -> dict[str, A
     return {**base, "flows": flows, "record": {"interval": "50ms"}}
 
 
-def second_half(run: gargalo.Run) -> tuple[list[float], float, float]:
+def second_half(network: str, run: gargalo.Run) -> tuple[list[float], float, float]:
     """Return the flows' rates in bit/s, the capacity in bit/s and the median queueing delay in s."""
     samples = run.flow_samples
     end = float(samples["time_s"].max() or 0.0)
@@ -89,8 +90,26 @@ def second_half(run: gargalo.Run) -> tuple[list[float], float, float]:
         & (pl.col("direction") == "up")
         & (pl.col("time_s") > middle)
     )
-    used = links["utilization"].drop_nulls()
-    return rates, float(used.mean() or 0.0), float(links["queue_delay_s"].median() or 0.0)
+    sent = links["sent_bytes"]
+    used = 8.0 * (sent[-1] - sent[0]) / capacity_bits(network, middle, end)
+    return rates, used, float(links["queue_delay_s"].median() or 0.0)
+
+
+def capacity_bits(network: str, start_s: float, end_s: float) -> float:
+    """Return what the bottleneck can carry between two instants, in bits."""
+    up = bottleneck(network)["up"] if network == "cellular" else bottleneck(network)
+    if isinstance(up["rate"], str):
+        return (end_s - start_s) * 1e6 * RATES_MBPS[up["rate"]]
+    text = (NETWORKS / up["rate"]["trace"]).read_text(encoding="utf-8")
+    bins = _core.trace_rates(text, "100ms")
+    return sum(0.1 * rate for time, rate in bins if start_s <= time < end_s)
+
+
+def bottleneck(network: str) -> dict[str, Any]:
+    """Return a network's bottleneck link."""
+    base = tomllib.loads((NETWORKS / f"{network}.toml").read_text(encoding="utf-8"))
+    link: dict[str, Any] = base["topology"]["dumbbell"]["bottleneck"]
+    return link
 
 
 def jain(rates: list[float]) -> float:
@@ -104,16 +123,18 @@ def cell(job: tuple[str, str]) -> dict[str, Any]:
     network, name = job
     found: dict[str, list[float]] = {figure: [] for figure in FIGURES}
     for seed in SEEDS.get(network, MORE_SEEDS):
-        _, used, queue = second_half(gargalo.run(scenario(network, [name], [0.0]), seed=seed))
+        _, used, queue = second_half(
+            network, gargalo.run(scenario(network, [name], [0.0]), seed=seed)
+        )
         found["utilization"].append(used)
         found["queue_delay_p50_s"].append(queue)
         four = gargalo.run(scenario(network, [name] * 4, [0.0, 0.31, 0.73, 1.13]), seed=seed)
-        found["jain"].append(jain(second_half(four)[0]))
+        found["jain"].append(jain(second_half(network, four)[0]))
         for other in ("cubic", "reno"):
             shares = []
             for starts in ([0.0, 1.0], [1.0, 0.0]):
                 mine, theirs = second_half(
-                    gargalo.run(scenario(network, [name, other], starts), seed=seed)
+                    network, gargalo.run(scenario(network, [name, other], starts), seed=seed)
                 )[0]
                 shares.append(mine / (mine + theirs) if mine + theirs else 0.0)
             found[f"share_{other}"].append(sum(shares) / 2)

@@ -394,6 +394,8 @@ class QueueMap:
     """A queue per flow with CoDel on each (RFC 8290)."""
     pie: Pie | Mapping[str, Any] | None = None
     """Proportional Integral controller Enhanced (RFC 8033)."""
+    step: Step | Mapping[str, Any] | None = None
+    """Tail drop that marks above a threshold, for DCTCP (RFC 8257)."""
     _names: ClassVar[Mapping[str, str]] = {"fq_codel": "fq-codel"}
 
 
@@ -490,6 +492,20 @@ class Simple:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Step:
+    """Tail drop that marks above a threshold, for DCTCP (RFC 8257)."""
+
+    drop_incapable: bool | None = None
+    """Drop packets that would be marked but are not ECN-capable."""
+    ecn: bool | None = None
+    """Mark at all."""
+    limit: str | None = None
+    """Packets that may wait."""
+    mark_above: str | None = None
+    """Mark ECN-capable packets that find more than this waiting (K), in packets, bytes or multiples of BDP as with `droptail`; in time: that waited longer."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tcp:
     """TCP."""
 
@@ -502,7 +518,7 @@ class Tcp:
     dsack: bool | None = None
     """Reports of duplicates (RFC 2883)."""
     ecn: bool | str | None = None
-    """Explicit congestion notification; true is `classic`."""
+    """Explicit congestion notification; true is `classic`, with `congestion = "dctcp"` it is `dctcp`, which is the default there."""
     frto: bool | None = None
     """Detection of spurious timeouts (RFC 5682)."""
     initial_window: str | None = None
@@ -626,6 +642,7 @@ __all__ = [
     "Request",
     "Scenario",
     "Simple",
+    "Step",
     "Tcp",
     "Topology",
     "Transport",

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MAX_WINDOW = 1 << 40
 """No window grows beyond this, in bytes."""
 
+_OWN = {"mss", "window", "threshold", "_fraction", "_after_timeout", "_recovering", "_saved"}
+
 
 class WindowBased(Controller):
     """A congestion control that is a window: define `increase` and `decrease`.
@@ -117,7 +119,7 @@ class WindowBased(Controller):
         if event.cause == "ecn":
             self._saved = None  # a mark cannot be spurious
         elif not repeated:
-            state = {k: v for k, v in self.__dict__.items() if k != "_saved"}
+            state = {k: v for k, v in self.__dict__.items() if k not in _OWN}
             self._saved = (self.window, self.threshold, timeout, copy.deepcopy(state))
         target = max(0, min(int(self.decrease(event, path) + 0.5), MAX_WINDOW))
         if timeout:
@@ -146,8 +148,6 @@ class WindowBased(Controller):
         if self.window < window:
             self.__dict__.update(state)
             self.window, self.threshold = window, threshold
-            self._recovering = False
-            self._after_timeout = False
 
     def on_recovered(self, now: float, path: Path) -> None:
         """Recovery has ended."""
