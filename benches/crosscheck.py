@@ -307,10 +307,11 @@ def losses(outcomes: list[Outcome]) -> str:
 def results_table(rows: list[Row]) -> str:
     """A section for each cell, its path in the heading's sentence."""
     sections = []
-    for cell in CELLS:
-        mine = [row for row in rows if row.cell.name == cell.name]
+    for name in (cell.name for cell in CELLS):
+        mine = [row for row in rows if row.cell.name == name]
         if not mine:
             continue
+        cell = mine[0].cell
         seeds = f"; {cell.seeds} seeds, 95 % intervals" if cell.seeds > 1 else ""
         lines = [
             f"### {cell.name}",

@@ -49,7 +49,8 @@ pub struct Acked {
     pub in_flight: Bytes,
     /// The window, not the application, limited sending during the last round trip.
     pub cwnd_limited: bool,
-    /// The transport is in recovery (fast recovery, CWR); it runs PRR.
+    /// The transport is in recovery (fast recovery, CWR) and runs PRR; or this is a duplicate during
+    /// the repair after a timeout. No window grows.
     pub in_recovery: bool,
     /// A round trip ended with this acknowledgement: data sent after the previous round's end was
     /// acknowledged.

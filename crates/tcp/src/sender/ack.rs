@@ -95,7 +95,7 @@ impl Sender {
             self.congestion(now, Cause::Ecn, flight, 0);
         }
         self.step_frto(advanced, &delivery);
-        self.report(facts, &delivery, flight_before);
+        self.report(facts, &delivery, flight_before, advanced);
         if let Some(prr) = &mut self.prr {
             // RFC 9937 §6: without SACK a duplicate acknowledgement stands for a segment, which must
             // not count again when it is acknowledged.
@@ -307,7 +307,13 @@ impl Sender {
     }
 
     /// Tells the controller.
-    fn report(&mut self, facts: &AckFacts<'_>, delivery: &Delivery, flight_before: u64) {
+    fn report(
+        &mut self,
+        facts: &AckFacts<'_>,
+        delivery: &Delivery,
+        flight_before: u64,
+        advanced: bool,
+    ) {
         let sample = self.sampler.finish(self.rtt.min());
         if let Some(s) = &sample
             && !s.app_limited
@@ -327,7 +333,13 @@ impl Sender {
         };
         let cwnd_limited = self.limited.now
             || (starting && self.controller.cwnd().get() < 2 * self.limited.most_in_flight);
-        let in_recovery = matches!(self.phase, Phase::Recovery | Phase::Reducing);
+        // After a timeout what only reports later segments is a duplicate (RFC 5681 §3.1): the window
+        // would grow on and on while the hole is lost again and again.
+        let in_recovery = match self.phase {
+            Phase::Open => false,
+            Phase::Recovery | Phase::Reducing => true,
+            Phase::Loss => !advanced,
+        };
         let acked = Acked {
             now: facts.now,
             bytes: Bytes::new(delivery.bytes),

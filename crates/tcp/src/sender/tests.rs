@@ -374,6 +374,22 @@ fn what_waited_behind_a_hole_gives_no_round_trip() {
 }
 
 #[test]
+fn duplicates_after_a_timeout_open_no_window() {
+    let mut config = config(Recovery::Sack);
+    config.frto = false; // else what arrives late proves the timeout wrong
+    let mut r = Rig::new(&config, 10);
+    r.write(30);
+    r.ack(150, 0, &[(9, 10)]);
+    r.wait(); // the timeout resends the first segment
+    r.log();
+    let now = r.now.as_nanos() / 1_000_000;
+    r.ack(now + 50, 0, &[(10, 11), (9, 10)]); // later segments only: growth is withheld as in recovery
+    assert!(r.log().iter().all(|l| !l.starts_with("acked") || l.ends_with("recovery")));
+    r.ack(now + 100, 1, &[(10, 11), (9, 10)]);
+    assert!(r.log().contains(&"acked 1000".to_owned()));
+}
+
+#[test]
 fn a_spurious_timeout_is_found_by_originals_that_arrive() {
     // RFC 5682 §3.1.
     let mut r = Rig::new(&config(Recovery::RackTlp), 4);
