@@ -11,8 +11,31 @@ from conftest import ROOT, TINY
 
 KNOWN = {
     "congestion": set(
-        "bbr bbr3 bic compound copa cubic dctcp fast hstcp htcp hybla illinois ledbat libra newreno reno"
-        " scalable tahoe vegas veno westwood westwood+ yeah".split()
+        [
+            "bbr",
+            "bbr3",
+            "bic",
+            "compound",
+            "copa",
+            "cubic",
+            "dctcp",
+            "fast",
+            "hstcp",
+            "htcp",
+            "hybla",
+            "illinois",
+            "ledbat",
+            "libra",
+            "newreno",
+            "reno",
+            "scalable",
+            "tahoe",
+            "vegas",
+            "veno",
+            "westwood",
+            "westwood+",
+            "yeah",
+        ]
     ),
     "queues": {"droptail", "red", "codel", "fq-codel", "pie", "step"},
     "workloads": {"bulk", "request", "cbr", "onoff"},
