@@ -384,7 +384,11 @@ fn duplicates_after_a_timeout_open_no_window() {
     r.log();
     let now = r.now.as_nanos() / 1_000_000;
     r.ack(now + 50, 0, &[(10, 11), (9, 10)]); // later segments only: growth is withheld as in recovery
-    assert!(r.log().iter().all(|l| !l.starts_with("acked") || l.ends_with("recovery")));
+    assert!(
+        r.log()
+            .iter()
+            .all(|l| !l.starts_with("acked") || l.ends_with("recovery"))
+    );
     r.ack(now + 100, 1, &[(10, 11), (9, 10)]);
     assert!(r.log().contains(&"acked 1000".to_owned()));
 }
