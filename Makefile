@@ -14,13 +14,13 @@ PROFILE := --profile test
 
 # What the wheel is made from; a change in any of them builds it anew. Tests and benches are no part.
 RUST_SOURCES := $(shell find crates -name '*.rs' -path '*/src/*' -o -name Cargo.toml -path 'crates/*')
-PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed -o -name '*.mplstyle')
+PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed -o -name '*.mplstyle' -o -path '*/reporting/assets/*')
 SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.toml
 
 # Bindings are checked against the interpreter they are installed for.
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help setup demo test test-rust test-python capture-tools bench crosscheck lint docs reference pictures comparison fmt lock clean
+.PHONY: help setup demo test test-rust test-python capture-tools browser-tools bench crosscheck lint docs reference pictures comparison fmt lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -73,7 +73,7 @@ test: test-rust test-python ## everything that can fail
 test-rust: setup
 	cargo test --workspace --locked --quiet
 
-test-python: setup capture-tools
+test-python: setup capture-tools browser-tools
 	"$(BIN)/python" -m pytest --quiet
 
 # Capture tests read files back with tshark, where it is or can be had; otherwise they skip, saying why.
@@ -81,6 +81,13 @@ capture-tools:
 	@if ! command -v tshark >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends tshark; } \
 			>/dev/null 2>&1 || echo "test: tshark could not be installed; capture tests will skip" >&2; \
+	fi
+
+# Reports are tested in a browser, likewise.
+browser-tools:
+	@if ! { command -v chromium && command -v chromedriver; } >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium chromium-driver; } \
+			>/dev/null 2>&1 || echo "test: chromium could not be installed; browser tests will skip" >&2; \
 	fi
 
 bench: setup ## how fast: criterion, and the same scenarios in ns-3 where it is installed

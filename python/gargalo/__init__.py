@@ -6,6 +6,8 @@
 >>> run.plot.congestion_window().savefig("window.png")
 """
 
+from typing import TYPE_CHECKING, Any
+
 from gargalo._core import RunError, ScenarioError, __version__
 from gargalo.controller import (
     Acked,
@@ -26,12 +28,16 @@ from gargalo.running import Interrupted, Progress, run
 from gargalo.scenario import Scenario
 from gargalo.window import WindowBased
 
+if TYPE_CHECKING:
+    from gargalo.sweeps import Job, Sweep, sweep
+
 __all__ = [
     "Acked",
     "Congestion",
     "Controller",
     "Init",
     "Interrupted",
+    "Job",
     "Lost",
     "Path",
     "Progress",
@@ -43,10 +49,23 @@ __all__ = [
     "Sent",
     "Sibling",
     "Spurious",
+    "Sweep",
     "WindowBased",
     "__version__",
     "congestion",
     "load",
     "register",
     "run",
+    "sweep",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Sweeps are loaded when they are used: a single run must not wait for them.
+    if name in ("Job", "Sweep", "sweep", "sweeps"):
+        from importlib import import_module
+
+        sweeps = import_module("gargalo.sweeps")
+        return sweeps if name == "sweeps" else getattr(sweeps, name)
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

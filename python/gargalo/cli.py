@@ -19,6 +19,9 @@ import typer
 from rich.console import Console
 
 from gargalo import _core
+from gargalo.cli_report import report as report_command
+from gargalo.cli_study import study
+from gargalo.cli_sweep import compare, sweep
 from gargalo.cli_trace import app as trace_app
 
 if TYPE_CHECKING:
@@ -34,6 +37,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(trace_app, name="trace")
+app.command()(sweep)
+app.command()(compare)
+app.command()(study)
+app.command("report")(report_command)
 
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -55,6 +62,7 @@ class What(str, Enum):
     topologies = "topologies"
     profiles = "profiles"
     tables = "tables"
+    studies = "studies"
 
 
 def fail(message: str, code: int = BAD_INPUT) -> NoReturn:
@@ -264,6 +272,12 @@ def list_(
 
 def listing(what: What) -> list[dict[str, Any]]:
     """Return the entries of a list."""
+    if what is What.studies:
+        from gargalo.studies import STUDIES
+
+        return [
+            {"name": t.name, "summary": t.summary, "source": t.source} for t in STUDIES.values()
+        ]
     if what is What.congestion:
         return _core.congestion()
     if what is What.queues:

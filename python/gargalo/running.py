@@ -62,11 +62,11 @@ def read(scenario: ScenarioLike) -> tuple[str, Path | None]:
 
 
 def override(value: Any) -> str:
-    """Write a value for `set` as TOML, strings as they are."""
+    """Write a value for `set` as TOML; text as it is, as on the command line."""
     value = plain(value)
     if isinstance(value, str):
         return value
-    return to_toml({"v": [value]}).removeprefix("v = [").rstrip("\n").removesuffix("]")
+    return to_toml({"v": {"v": value}})[len("\n[v]\nv = ") :].rstrip("\n")
 
 
 def run(

@@ -48,6 +48,26 @@ class Bulk:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ByBuffer:
+    """A rate that grows with the buffer."""
+
+    cushion: str | None = None
+    """So much above the reservoir the highest rate."""
+    reservoir: str | None = None
+    """Below this much in the buffer the lowest rate."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByThroughput:
+    """The highest rate below a share of the harmonic mean of the throughput."""
+
+    efficiency: float | None = None
+    """The share."""
+    window: int | None = None
+    """Over so many segments."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cbr:
     """Packets at a constant rate."""
 
@@ -71,6 +91,28 @@ class CoDel:
     """Packets that may wait."""
     target: str | None = None
     """Acceptable standing delay."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountMap:
+    """A random number of things; give exactly one."""
+
+    geometric: float | None = None
+    """Geometric from 1 with this mean."""
+    pareto: CountPareto | Mapping[str, Any] | None = None
+    """Pareto, clipped and moved to zero."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountPareto:
+    """Pareto distribution of a number: drawn from `min`, what is above `max` becomes `max`, then `min` is taken off and the rest rounded (3GPP2 C.R1002)."""
+
+    alpha: float
+    """Tail index."""
+    max: float
+    """Most before `min` is taken off."""
+    min: float
+    """Least before it is taken off."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,9 +180,11 @@ class Flow:
     count: int | None = None
     """Number of copies. Default: 1, or with a `*` as many as there are hosts of that name."""
     from_: str
-    """The host that opens the connection and (except for requests) sends the data. `left*` puts copy i on host `left`i."""
+    """The host that sends the data (with requests: that asks for it). `left*` puts copy i on host `left`i."""
     label: str | None = None
     """Name in results and pictures; results are grouped by it. Default: the congestion control, or `udp`."""
+    record: str | None = None
+    """What is kept of it: a row in the tables, or no more than totals in the summary. Default: `full`, for web, ftp and mix `summary`."""
     start: str | None = None
     """When the flow starts, or arrivals begin."""
     stop: str | None = None
@@ -176,6 +220,20 @@ class FqCoDel:
     """Bytes a queue may send in its turn."""
     target: str | None = None
     """Acceptable standing delay."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ftp:
+    """Files, each over a connection of its own, that begin as a Poisson process, spread over the pairs of hosts."""
+
+    files: str | None = None
+    """Mean number of new files per time; or give `load`."""
+    link: str | None = None
+    """The link whose capacity counts. Default: the slowest on the way."""
+    load: str | float | None = None
+    """Bits on the wire from `from` to `to`, headers included: a rate, or a share of the capacity of `link`. It is met over the time the flow lasts."""
+    size: str | SizeMap | Mapping[str, Any] | None = None
+    """Size of a file. Default: Pareto with index 1.1 from 100 kB to 20 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,6 +358,26 @@ class LossMap:
     gilbert_elliott: GilbertElliott | Mapping[str, Any] | None = None
     """Bursts: a two-state Markov chain."""
     _names: ClassVar[Mapping[str, str]] = {"gilbert_elliott": "gilbert-elliott"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mix:
+    """Background traffic as a share of a link's capacity: constant bit rate over UDP, files and web, the last two over the flow's transport."""
+
+    direction: str | None = None
+    """The loaded direction."""
+    ftp: Ftp | Mapping[str, Any] | None = None
+    """The files; their load follows from the share."""
+    link: str | None = None
+    """The loaded link. Default: the slowest on the way."""
+    load: str | float
+    """Bits on the wire in each loaded direction, headers and acknowledgements included: a share of the link's capacity, or a rate."""
+    packet_size: str | None = None
+    """Payload of a constant-bit-rate packet."""
+    shares: Shares | Mapping[str, Any] | None = None
+    """Shares of the load. Default: 20% constant bit rate, 24% files, 56% web."""
+    web: Web | Mapping[str, Any] | None = None
+    """The web traffic; its load follows from the share."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -484,11 +562,91 @@ class Request:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SelectionMap:
+    """How the rate of a segment is chosen, with values; give exactly one."""
+
+    throughput: ByThroughput | Mapping[str, Any] | None = None
+    """From the throughput of the latest segments (Jiang et al., FESTIVE, CoNEXT 2012)."""
+    buffer: ByBuffer | Mapping[str, Any] | None = None
+    """From the buffer alone (Huang et al., BBA-0, SIGCOMM 2014)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shares:
+    """Shares of a load; together 1."""
+
+    cbr: str | float | None = None
+    """Constant bit rate over UDP."""
+    ftp: str | float | None = None
+    """Files."""
+    web: str | float | None = None
+    """Web."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Simple:
     """Two hosts, `client` and `server`, and one link between them, named `link`."""
 
     link: Link | Mapping[str, Any]
     """The link; up is from client to server."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeHybrid:
+    """A log-normal body and a Pareto tail."""
+
+    alpha: float
+    """Tail index."""
+    body: float
+    """Share of sizes in the body."""
+    cut: str
+    """Where the tail begins."""
+    max: str
+    """Largest size."""
+    mu: float
+    """Mean of the logarithm of the sizes in the body, in bytes."""
+    sigma: float
+    """Standard deviation of the logarithm of the sizes in the body."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeLogNormal:
+    """Log-normal distribution of sizes, conditioned on both bounds."""
+
+    max: str
+    """Largest size."""
+    min: str | None = None
+    """Smallest size."""
+    mu: float
+    """Mean of the logarithm of the size in bytes."""
+    sigma: float
+    """Standard deviation of the logarithm."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeMap:
+    """Random size of an object or file; give exactly one."""
+
+    exponential: str | None = None
+    """Exponentially distributed with this mean."""
+    pareto: SizePareto | Mapping[str, Any] | None = None
+    """Pareto between two bounds."""
+    lognormal: SizeLogNormal | Mapping[str, Any] | None = None
+    """Log-normal between two bounds."""
+    hybrid: SizeHybrid | Mapping[str, Any] | None = None
+    """A log-normal body and a Pareto tail."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizePareto:
+    """Pareto distribution of sizes, conditioned on the upper bound."""
+
+    alpha: float
+    """Tail index; below 2 the variance, below 1 the mean would be infinite without the upper bound."""
+    max: str
+    """Largest size."""
+    min: str
+    """Smallest size."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -570,6 +728,28 @@ class Tcp:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TimeMap:
+    """A random span of time; give exactly one."""
+
+    exponential: str | None = None
+    """Exponentially distributed with this mean."""
+    pareto: TimePareto | Mapping[str, Any] | None = None
+    """Pareto between two bounds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimePareto:
+    """Pareto distribution of times, conditioned on the upper bound."""
+
+    alpha: float
+    """Tail index."""
+    max: str
+    """Longest time."""
+    min: str
+    """Shortest time."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Topology:
     """Hosts, routers and links; give exactly one."""
 
@@ -597,6 +777,72 @@ class Transport:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Video:
+    """Adaptive streaming over TCP: `to` plays what `from` has, one segment after another."""
+
+    buffer: str | None = None
+    """Most playing time that is buffered. Default: 60 s, with `buffer` selection 240 s."""
+    ladder: Sequence[str] | None = None
+    """Rates it comes in, rising. Default: 235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300 and 5800 kbit/s."""
+    length: str | None = None
+    """Playing time of the whole. Default: until the flow stops."""
+    request_size: str | None = None
+    """Size of a request."""
+    segment: str | None = None
+    """Playing time of a segment."""
+    selection: str | SelectionMap | Mapping[str, Any] | None = None
+    """How the rate of a segment is chosen."""
+    startup: str | None = None
+    """Playing begins, and goes on after standing still, with this much in the buffer. Default: two segments."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Voice:
+    """One direction of a call over UDP: `from` speaks, `to` listens."""
+
+    codec: str | None = None
+    """How speech is coded: a packet every 20 ms."""
+    pause: str | PeriodMap | Mapping[str, Any] | None = None
+    """Length of pauses. Default: exponential with mean 1.587 s (ITU-T P.59)."""
+    playout: str | None = None
+    """When a packet is played."""
+    talk: str | PeriodMap | Mapping[str, Any] | None = None
+    """Length of talk spurts. Default: exponential with mean 1.004 s (ITU-T P.59)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Web:
+    """Web browsing: sessions that begin as a Poisson process, spread over the pairs of hosts."""
+
+    connections: int | None = None
+    """Connections of a page at the same time."""
+    embedded: int | CountMap | Mapping[str, Any] | None = None
+    """Number of objects that a page embeds."""
+    embedded_size: str | SizeMap | Mapping[str, Any] | None = None
+    """Size of an embedded object."""
+    link: str | None = None
+    """The link whose capacity counts. Default: the slowest on the way."""
+    load: str | float | None = None
+    """Bits on the wire from `from` to `to`, headers included: a rate, or a share of the capacity of `link`. It is met over the time the flow lasts; sessions are under way from the beginning."""
+    main_size: str | SizeMap | Mapping[str, Any] | None = None
+    """Size of the main object of a page."""
+    model: str | None = None
+    """Where the defaults of all that follows come from."""
+    pages: int | CountMap | Mapping[str, Any] | None = None
+    """Pages of a session. Default: geometric with mean 5."""
+    parsing_time: str | TimeMap | Mapping[str, Any] | None = None
+    """From the main object's last byte to the request of the first embedded one. Default: exponential with mean 130 ms."""
+    persistent: bool | None = None
+    """Use connections for one object after another (HTTP/1.1); otherwise each object has a connection of its own (HTTP/1.0)."""
+    request_size: str | None = None
+    """Size of a request."""
+    sessions: str | None = None
+    """Mean number of new sessions per time; or give `load`."""
+    think_time: str | TimeMap | Mapping[str, Any] | None = None
+    """From one page's request to the next. Default: exponential with mean 30 s."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Workload:
     """What is carried; give exactly one."""
 
@@ -608,19 +854,34 @@ class Workload:
     """Packets at a constant rate."""
     onoff: OnOff | Mapping[str, Any] | None = None
     """A constant rate in on periods, silence in off periods."""
+    web: Web | Mapping[str, Any] | None = None
+    """Web browsing: sessions of pages, each object a short flow."""
+    ftp: Ftp | Mapping[str, Any] | None = None
+    """Files that begin at random, each a flow."""
+    mix: Mix | Mapping[str, Any] | None = None
+    """Background traffic as a share of a link's capacity."""
+    voice: Voice | Mapping[str, Any] | None = None
+    """One direction of a call."""
+    video: Video | Mapping[str, Any] | None = None
+    """Adaptive streaming."""
 
 
 __all__ = [
     "Arrivals",
     "Bulk",
+    "ByBuffer",
+    "ByThroughput",
     "Cbr",
     "CoDel",
+    "CountMap",
+    "CountPareto",
     "DelayMap",
     "DelayedAck",
     "Direction",
     "Dumbbell",
     "Flow",
     "FqCoDel",
+    "Ftp",
     "GilbertElliott",
     "Graph",
     "GraphLink",
@@ -628,6 +889,7 @@ __all__ = [
     "KeepAlive",
     "Link",
     "LossMap",
+    "Mix",
     "Multipath",
     "OnOff",
     "PacingMap",
@@ -641,10 +903,21 @@ __all__ = [
     "Reorder",
     "Request",
     "Scenario",
+    "SelectionMap",
+    "Shares",
     "Simple",
+    "SizeHybrid",
+    "SizeLogNormal",
+    "SizeMap",
+    "SizePareto",
     "Step",
     "Tcp",
+    "TimeMap",
+    "TimePareto",
     "Topology",
     "Transport",
+    "Video",
+    "Voice",
+    "Web",
     "Workload",
 ]

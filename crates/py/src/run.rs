@@ -119,6 +119,7 @@ pub fn run(
         .iter()
         .map(|name| name.extract())
         .collect::<PyResult<_>>()?;
+    let source = json!({ "text": text, "path": path, "set": overrides });
     let scenario = parse(text, path, &overrides, &names, false)?;
     let faults = Arc::new(Faults::default());
     let mut world = scenario.clone();
@@ -163,7 +164,7 @@ pub fn run(
         tables: outcome.tables,
     };
     if let Some(dir) = dir {
-        py.detach(|| write(dir, &result, &scenario, &outcome.json))
+        py.detach(|| write(dir, &result, &scenario, source, &outcome.json))
             .map_err(run_error)?;
     }
     Ok(result)
@@ -207,10 +208,12 @@ fn write(
     dir: RunDir,
     result: &RunResult,
     scenario: &Scenario,
+    source: Value,
     json: &Value,
 ) -> Result<(), gargalo_trace::Error> {
     let mut run = json!({
         "version": env!("CARGO_PKG_VERSION"),
+        "source": source,
         "scenario": scenario.to_json(),
         "links": json["links"],
         "interrupted": result.interrupted,

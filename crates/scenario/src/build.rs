@@ -5,10 +5,12 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use gargalo_sim::workload::generator::GeneratorSpec;
+use gargalo_sim::workload::plan::Model;
 use gargalo_sim::{
-    BuildError, CaptureSpec, ControllerFactory, FlowSpec, LinkSpec, Node, Outcome as SimOutcome,
-    Period as SimPeriod, Progress, Recording, Registered, Request, Settings, TcpSpec, Topology,
-    TransportSpec, Workload as SimWorkload, World,
+    AppResult, BuildError, CaptureSpec, ControllerFactory, FlowSpec, LinkSpec, Node,
+    Outcome as SimOutcome, Period as SimPeriod, Progress, Recording, Registered, Request, Settings,
+    TcpSpec, Topology, TransportSpec, Workload as SimWorkload, World,
 };
 use gargalo_trace::Tables;
 use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, LinkSample};
@@ -107,6 +109,9 @@ fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
     let mut world = World::new(topology(scenario), settings)?;
     // Flows of one kind share one factory.
     let mut factories: BTreeMap<String, Arc<dyn ControllerFactory>> = BTreeMap::new();
+    for g in &scenario.groups {
+        world.add_group(Arc::clone(&g.label), g.window);
+    }
     for f in &scenario.flows {
         let transport = match &f.transport {
             Transport::Udp => TransportSpec::Udp,
@@ -121,7 +126,7 @@ fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
                     }
                 };
                 let config = gargalo_tcp::Config {
-                    notices: record.events,
+                    notices: record.events && f.rows,
                     ..t.config.clone()
                 };
                 TransportSpec::Tcp(TcpSpec {
@@ -130,16 +135,49 @@ fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
                 })
             }
         };
+        let group = f.group.map(|g| g as u32);
+        if let (Some(source), TransportSpec::Tcp(tcp), Some(group)) = (&f.source, &transport, group)
+        {
+            let model = match &f.workload {
+                Workload::Web(web) => Model::Web(**web),
+                Workload::Ftp(ftp) => Model::Ftp(*ftp),
+                _ => continue,
+            };
+            let pair = |&(a, b): &(usize, usize)| (a as u32, b as u32);
+            world.add_generator(GeneratorSpec {
+                id: f.id,
+                label: Arc::clone(&f.label),
+                pairs: source.pairs.iter().map(pair).collect(),
+                start: f.start,
+                stop: f.stop,
+                transport: tcp.clone(),
+                model,
+                demand: source.demand,
+                group,
+                rows: f.rows,
+            })?;
+            continue;
+        }
+        let Some(workload) = workload(&f.workload) else {
+            continue;
+        };
+        // A player asks for what it shows: its connection is opened by the flow's second host.
+        let (from, to) = match &f.workload {
+            Workload::Video(_) => (f.to, f.from),
+            _ => (f.from, f.to),
+        };
         world.add_flow(FlowSpec {
             id: f.id,
             label: Arc::clone(&f.label),
-            from: f.from as u32,
-            to: f.to as u32,
+            from: from as u32,
+            to: to as u32,
             start: f.start,
             stop: f.stop,
             transport,
-            workload: workload(&f.workload),
+            workload,
             arrivals: f.arrivals,
+            group,
+            rows: f.rows,
         })?;
     }
     Ok(world)
@@ -164,12 +202,13 @@ pub fn topology(scenario: &Scenario) -> Topology {
     }
 }
 
-fn workload(w: &Workload) -> SimWorkload {
+/// What one flow carries; `None` for sources of flows.
+fn workload(w: &Workload) -> Option<SimWorkload> {
     let period = |p: &Period| match p {
         Period::Fixed(d) => SimPeriod::Fixed(*d),
         Period::Exponential(d) => SimPeriod::Exponential(*d),
     };
-    match w {
+    Some(match w {
         Workload::Bulk { bytes } => SimWorkload::Bulk { bytes: *bytes },
         Workload::Request {
             request_size,
@@ -197,7 +236,10 @@ fn workload(w: &Workload) -> SimWorkload {
             on: period(on),
             off: period(off),
         },
-    }
+        Workload::Voice(v) => SimWorkload::Voice(v.clone()),
+        Workload::Video(v) => SimWorkload::Video(v.clone()),
+        Workload::Web(_) | Workload::Ftp(_) => return None,
+    })
 }
 
 fn factory(t: &Tcp, options: &RunOptions) -> Result<Arc<dyn ControllerFactory>, RunError> {
@@ -218,22 +260,23 @@ fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
     let spec: BTreeMap<u64, &Flow> = scenario.flows.iter().map(|f| (f.id, f)).collect();
     let node = |i: usize| scenario.nodes[i].name.as_str();
     for f in &out.flows {
-        // Flows made by arrivals have the template's label, and identifiers of their own.
-        let template = spec.get(&f.id).copied().or_else(|| {
-            scenario
-                .flows
-                .iter()
-                .find(|s| s.label == f.label && s.arrivals.is_some())
-        });
+        let template = spec.get(&f.template).copied();
+        // With several pairs of hosts a source draws one: what flowed from where says the engine.
+        let (from, to) = match template {
+            Some(t) if matches!(t.workload, Workload::Web(_) | Workload::Video(_)) => {
+                (f.hosts.1, f.hosts.0)
+            }
+            _ => f.hosts,
+        };
         let active = f.end.saturating_since(f.start);
         let mut row = FlowRow {
             id: f.id,
             label: &f.label,
-            from: template.map_or("", |t| node(t.from)),
-            to: template.map_or("", |t| node(t.to)),
+            from: node(from as usize),
+            to: node(to as usize),
             transport: f.transport,
             congestion: &f.congestion,
-            workload: template.map_or("", |t| workload_name(&t.workload)),
+            workload: template.map_or("", |t| t.workload.name()),
             start: f.start,
             end: f.end,
             first_byte: f.first_byte.map(|t| t.saturating_since(f.start)),
@@ -251,6 +294,22 @@ fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
             ..FlowRow::default()
         };
         row.set_rtt(&f.rtt);
+        match &f.application {
+            Some(AppResult::Voice(v)) => {
+                row.late_packets = Some(v.late_packets);
+                row.jitter = Some(v.jitter);
+                row.mouth_to_ear = Some(v.mouth_to_ear);
+                row.mos = v.mos;
+            }
+            Some(AppResult::Video(v)) => {
+                row.startup = v.startup;
+                row.rebuffering = Some(v.rebuffering);
+                row.rebufferings = Some(v.rebufferings);
+                row.bitrate = Some(v.mean_bitrate);
+                row.bitrate_switches = Some(v.switches);
+            }
+            None => {}
+        }
         tables.flows.push(&row);
     }
     for s in &out.samples.flows {
@@ -291,15 +350,6 @@ fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
         });
     }
     tables
-}
-
-fn workload_name(workload: &Workload) -> &'static str {
-    match workload {
-        Workload::Bulk { .. } => "bulk",
-        Workload::Request { .. } => "request",
-        Workload::Cbr { .. } => "cbr",
-        Workload::OnOff { .. } => "onoff",
-    }
 }
 
 /// Seconds, or null.

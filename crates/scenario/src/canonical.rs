@@ -5,6 +5,10 @@ use gargalo_link::{
     BaseDelay, Displacement, JitterDistribution, LinkConfig, LossModel, PieEstimator, QueueConfig,
     QueueLimit, RateModel,
 };
+use gargalo_sim::workload::distribution::Distribution;
+use gargalo_sim::workload::plan::Demand;
+use gargalo_sim::workload::video::Selection;
+use gargalo_sim::workload::voice::Playout;
 use gargalo_tcp::{Config, EcnMode, Pacing, Recovery};
 use gargalo_units::{Duration, Instant};
 use serde_json::{Map, Value, json};
@@ -27,7 +31,7 @@ impl Scenario {
                 "name": l.name, "from": node(l.a), "to": node(l.b),
                 "up": link(&l.up), "down": link(&l.down)
             })).collect::<Vec<_>>(),
-            "flows": self.flows.iter().map(|f| flow(f, node(f.from), node(f.to))).collect::<Vec<_>>(),
+            "flows": self.flows.iter().map(|f| flow(f, &node)).collect::<Vec<_>>(),
             "record": {
                 "interval_s": seconds(self.record.interval), "flows": self.record.flows,
                 "links": self.record.links, "events": self.record.events,
@@ -209,7 +213,8 @@ fn queue(c: &QueueConfig) -> Value {
     json!({ c.name(): params })
 }
 
-fn flow(f: &Flow, from: &str, to: &str) -> Value {
+fn flow<'a>(f: &Flow, name: &dyn Fn(usize) -> &'a str) -> Value {
+    let (from, to) = (name(f.from), name(f.to));
     let period = |p: &Period| match p {
         Period::Fixed(d) => json!({ "fixed_s": seconds(*d) }),
         Period::Exponential(d) => json!({ "exponential_s": seconds(*d) }),
@@ -228,6 +233,38 @@ fn flow(f: &Flow, from: &str, to: &str) -> Value {
         } }),
         Workload::Cbr { rate, packet_size } => json!({ "cbr": {
             "rate_bps": rate.as_bps(), "packet_bytes": packet_size.get()
+        } }),
+        Workload::Web(w) => json!({ "web": {
+            "pages": distribution(&w.pages), "think_time_s": distribution(&w.think_time),
+            "main_bytes": distribution(&w.main), "embedded": distribution(&w.embedded),
+            "embedded_bytes": distribution(&w.object), "parsing_time_s": distribution(&w.parsing_time),
+            "request_bytes": w.request_size.get(), "connections": w.connections,
+            "persistent": w.persistent
+        } }),
+        Workload::Ftp(f) => json!({ "ftp": { "size_bytes": distribution(&f.size) } }),
+        Workload::Voice(v) => json!({ "voice": {
+            "packet_bytes": v.packet_size.get(), "interval_s": seconds(v.interval),
+            "look_ahead_s": seconds(v.look_ahead), "talk": sim_period(&v.talk),
+            "pause": sim_period(&v.pause),
+            "impairment": [v.impairment.base, v.impairment.slope, v.impairment.sensitivity],
+            "playout": match v.playout {
+                Playout::Adaptive => json!("adaptive"),
+                Playout::Fixed(d) => json!({ "fixed_s": seconds(d) }),
+            }
+        } }),
+        Workload::Video(v) => json!({ "video": {
+            "segment_s": seconds(v.segment), "buffer_s": seconds(v.buffer),
+            "startup_s": seconds(v.startup), "length_s": v.length.map(seconds),
+            "request_bytes": v.request_size.get(),
+            "ladder_bps": v.ladder.iter().map(|r| r.as_bps()).collect::<Vec<_>>(),
+            "selection": match v.selection {
+                Selection::Throughput { efficiency, window } => json!({ "throughput": {
+                    "efficiency": efficiency, "window": window
+                } }),
+                Selection::Buffer { reservoir, cushion } => json!({ "buffer": {
+                    "reservoir_s": seconds(reservoir), "cushion_s": seconds(cushion)
+                } }),
+            }
         } }),
         Workload::OnOff {
             rate,
@@ -253,11 +290,68 @@ fn flow(f: &Flow, from: &str, to: &str) -> Value {
             } })
         }
     };
-    json!({
+    let mut out = json!({
         "id": f.id, "label": f.label.as_ref(), "from": from, "to": to, "start_s": at(f.start),
         "stop_s": f.stop.map(at), "transport": transport, "workload": workload,
         "arrivals_mean_s": f.arrivals.map(seconds)
-    })
+    });
+    if let Some(map) = out.as_object_mut() {
+        if let Some(source) = &f.source {
+            let demand = match source.demand {
+                Demand::PerSecond(n) => json!({ "per_second": n }),
+                Demand::Load { forward, opposite } => json!({
+                    "load_bps": forward.as_bps(), "opposite_load_bps": opposite.as_bps()
+                }),
+            };
+            let pairs = source.pairs.iter().map(|&(a, b)| json!([name(a), name(b)]));
+            map.insert("demand".to_owned(), demand);
+            map.insert("pairs".to_owned(), pairs.collect());
+        }
+        if f.group.is_some() {
+            let record = if f.rows { "full" } else { "summary" };
+            map.insert("record".to_owned(), record.into());
+        }
+    }
+    out
+}
+
+fn sim_period(p: &gargalo_sim::Period) -> Value {
+    match p {
+        gargalo_sim::Period::Fixed(d) => json!({ "fixed_s": seconds(*d) }),
+        gargalo_sim::Period::Exponential(d) => json!({ "exponential_s": seconds(*d) }),
+    }
+}
+
+fn distribution(d: &Distribution) -> Value {
+    match *d {
+        Distribution::Fixed(x) => json!({ "fixed": x }),
+        Distribution::Exponential(mean) => json!({ "exponential": mean }),
+        Distribution::Geometric(mean) => json!({ "geometric": mean }),
+        Distribution::Pareto { alpha, min, max } => json!({ "pareto": {
+            "alpha": alpha, "min": min, "max": max
+        } }),
+        Distribution::ClippedPareto { alpha, min, max } => json!({ "clipped-pareto": {
+            "alpha": alpha, "min": min, "max": max
+        } }),
+        Distribution::LogNormal {
+            mu,
+            sigma,
+            min,
+            max,
+        } => json!({ "lognormal": {
+            "mu": mu, "sigma": sigma, "min": min, "max": max
+        } }),
+        Distribution::Hybrid {
+            mu,
+            sigma,
+            cut,
+            body,
+            alpha,
+            max,
+        } => json!({ "hybrid": {
+            "mu": mu, "sigma": sigma, "cut": cut, "body": body, "alpha": alpha, "max": max
+        } }),
+    }
 }
 
 fn param(v: &ParamValue) -> Value {

@@ -29,6 +29,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod background;
 pub mod build;
 mod canonical;
 mod check;

@@ -96,6 +96,7 @@ units! {
     Packets, "packets", ["100 packets"], [" packets"];
     QueueSize, "queue-size", ["250 packets", "150kB", "50ms", "1BDP"], [" packets"];
     Window, "window", ["10 packets", "14480B"], [" packets"];
+    Load, "load", ["50%", "300Mbit/s", "0.5"], [];
     PerSecond, "frequency", ["1000/s", "30/min"], ["/s"];
 }
 
@@ -129,6 +130,15 @@ pub enum Window {
     Bytes(Bytes),
 }
 
+/// How much traffic: a share of a capacity, `"50%"` or 0.5, or a rate, `"300Mbit/s"`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Load {
+    /// Of a capacity.
+    Share(f64),
+    /// As it is.
+    Rate(Rate),
+}
+
 /// Events per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PerSecond(pub f64);
@@ -157,6 +167,27 @@ impl std::str::FromStr for Probability {
             return Err(error(format!("\"{text}\" is more than 1 (100%)"), fix));
         }
         Ok(Self(p))
+    }
+}
+
+impl std::str::FromStr for Load {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let (value, unit) = split(text)?;
+        if unit.is_empty() || unit == "%" {
+            let share = if unit == "%" { value / 100.0 } else { value };
+            if share > 1.0 && unit.is_empty() {
+                let fix = (value <= 100.0).then(|| format!("{value}%"));
+                return Err(error(format!("\"{text}\" is more than 1 (100%)"), fix));
+            }
+            return Ok(Self::Share(share));
+        }
+        let rate = text.parse::<Rate>();
+        rate.map(Self::Rate).map_err(|e| {
+            let message =
+                format!("\"{unit}\" is no unit of a load; known: %, bit/s, kbit/s, Mbit/s, Gbit/s");
+            error(message, e.suggestion)
+        })
     }
 }
 

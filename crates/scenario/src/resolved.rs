@@ -4,6 +4,11 @@ use std::sync::Arc;
 
 use gargalo_cc::Params;
 use gargalo_link::LinkConfig;
+use gargalo_sim::workload::ftp::Ftp;
+use gargalo_sim::workload::plan::Demand;
+use gargalo_sim::workload::video::Video;
+use gargalo_sim::workload::voice::Voice;
+use gargalo_sim::workload::web::Web;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 /// A validated scenario.
@@ -23,8 +28,10 @@ pub struct Scenario {
     pub nodes: Vec<Node>,
     /// Links between nodes.
     pub links: Vec<Link>,
-    /// Every flow; copies are separate, arrivals are one template.
+    /// Every flow; copies are separate, arrivals and sources are one template.
     pub flows: Vec<Flow>,
+    /// What flows are counted together.
+    pub groups: Vec<Group>,
     /// What is recorded.
     pub record: Record,
 }
@@ -74,6 +81,60 @@ pub struct Flow {
     pub workload: Workload,
     /// Mean time between two starts of a Poisson process; `None`: one flow.
     pub arrivals: Option<Duration>,
+    /// What a source of flows makes; `None`: not a source.
+    pub source: Option<Source>,
+    /// Index of the group in which it is counted.
+    pub group: Option<usize>,
+    /// It has a row in the tables, samples and events.
+    pub rows: bool,
+}
+
+/// A source of flows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    /// Pairs of hosts, the one with the data first.
+    pub pairs: Vec<(usize, usize)>,
+    /// How much it makes.
+    pub demand: Demand,
+}
+
+/// Flows that are counted together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Name in results.
+    pub label: Arc<str>,
+    /// Kind of workload.
+    pub workload: &'static str,
+    /// Name of the congestion control; empty over UDP.
+    pub congestion: String,
+    /// When the first may start and the last may end.
+    pub window: (Instant, Instant),
+    /// The link direction of which a load was asked for.
+    pub loaded: Option<Loaded>,
+}
+
+/// A load asked for on a link direction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Loaded {
+    /// Index of the link.
+    pub link: usize,
+    /// Down it, not up.
+    pub down: bool,
+    /// Bits on the wire per second, of this group.
+    pub asked: Rate,
+    /// The whole load as a share of the capacity, if it was written so.
+    pub share: Option<f64>,
+    /// Whether acknowledgements of the opposite direction are part of the load.
+    pub rest: Rest,
+}
+
+/// Acknowledgements and requests of transfers in the opposite direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Part of the load.
+    Included,
+    /// On top of it.
+    Extra,
 }
 
 /// How data is carried.
@@ -83,6 +144,16 @@ pub enum Transport {
     Tcp(Arc<Tcp>),
     /// UDP.
     Udp,
+}
+
+impl Transport {
+    /// Name of the congestion control; empty over UDP.
+    pub fn congestion(&self) -> &str {
+        match self {
+            Self::Tcp(tcp) => &tcp.congestion,
+            Self::Udp => "",
+        }
+    }
 }
 
 /// TCP with all options.
@@ -135,6 +206,30 @@ pub enum Workload {
         /// Length of the off periods.
         off: Period,
     },
+    /// Sessions of pages.
+    Web(Box<Web>),
+    /// Files.
+    Ftp(Ftp),
+    /// One direction of a call.
+    Voice(Voice),
+    /// Adaptive streaming; the data comes from the flow's first host.
+    Video(Video),
+}
+
+impl Workload {
+    /// Its name in a scenario.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Bulk { .. } => "bulk",
+            Self::Request { .. } => "request",
+            Self::Cbr { .. } => "cbr",
+            Self::OnOff { .. } => "onoff",
+            Self::Web(_) => "web",
+            Self::Ftp(_) => "ftp",
+            Self::Voice(_) => "voice",
+            Self::Video(_) => "video",
+        }
+    }
 }
 
 /// Length of a period.

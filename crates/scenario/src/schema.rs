@@ -10,7 +10,7 @@ use crate::model;
 /// JSON Schema (draft 2020-12) of a scenario file.
 ///
 /// Quantities are strings with a `format` of our own: `rate`, `duration`, `size`, `probability`,
-/// `packets`, `queue-size`, `window` and `frequency`, with examples.
+/// `packets`, `queue-size`, `window`, `load` and `frequency`, with examples.
 pub fn schema() -> Value {
     internal().clone()
 }

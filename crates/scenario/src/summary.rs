@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use gargalo_sim::{FlowResult, LinkResult, Outcome};
+use gargalo_sim::{AppResult, FlowResult, LinkResult, Outcome};
 use gargalo_trace::stats;
 use gargalo_units::Duration;
 use serde_json::{Value as Json, json};
 
+use crate::background;
 use crate::build::seconds;
 use crate::resolved::Scenario;
 
@@ -27,8 +28,24 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
             warnings.push(format!("flow {}: {why}", f.label));
         }
     }
+    warnings.extend(background::warnings(scenario, out));
+    let mut summary = summary(out);
+    if let (Some(map), background) = (summary.as_object_mut(), background::json(scenario, out))
+        && !background.is_null()
+    {
+        map.insert("background".to_owned(), background);
+    }
+    // Those that have rows are in the list already.
+    let counted = |g: &usize| {
+        scenario
+            .flows
+            .iter()
+            .any(|f| f.group == Some(*g) && !f.rows)
+    };
+    let in_groups = (0..out.groups.len()).filter(counted);
+    let in_groups: u64 = in_groups.map(|g| out.groups[g].flows).sum();
     json!({
-        "summary": summary(out),
+        "summary": summary,
         "flows": out.flows.iter().map(|f| flow(f, scenario.record.verify)).collect::<Vec<_>>(),
         "links": out.links.iter().map(link).collect::<Vec<_>>(),
         "run": {
@@ -41,7 +58,7 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
             "packets": out.packets,
             "packets_per_s": if wall_s > 0.0 { json!(out.packets as f64 / wall_s) } else { Json::Null },
             "events": out.events,
-            "flows": out.flows.len(),
+            "flows": out.flows.len() as u64 + in_groups,
             "peak_flows": out.peak_flows,
             "warnings": warnings,
         },
@@ -58,7 +75,7 @@ fn goodput(f: &FlowResult) -> f64 {
 
 fn flow(f: &FlowResult, verified: bool) -> Json {
     let rtt = f.rtt.summary();
-    json!({
+    let mut row = json!({
         "id": f.id,
         "label": &*f.label,
         "transport": f.transport,
@@ -84,7 +101,31 @@ fn flow(f: &FlowResult, verified: bool) -> Json {
         "rtt_max_s": seconds(rtt.map(|r| r.max)),
         "verified": if verified { json!(!f.corrupted) } else { Json::Null },
         "failure": f.failure,
-    })
+    });
+    let extra = match &f.application {
+        Some(AppResult::Voice(v)) => json!({
+            "late_packets": v.late_packets,
+            "jitter_s": v.jitter.as_secs_f64(),
+            "mouth_to_ear_s": v.mouth_to_ear.as_secs_f64(),
+            "loss": v.loss,
+            "rating": v.rating,
+            "mos": v.mos,
+        }),
+        Some(AppResult::Video(v)) => json!({
+            "startup_s": seconds(v.startup),
+            "rebuffering_s": v.rebuffering.as_secs_f64(),
+            "rebufferings": v.rebufferings,
+            "played_s": v.played.as_secs_f64(),
+            "segments": v.segments,
+            "bitrate_bps": v.mean_bitrate.as_bps(),
+            "bitrate_switches": v.switches,
+        }),
+        None => Json::Null,
+    };
+    if let (Some(row), Json::Object(extra)) = (row.as_object_mut(), extra) {
+        row.extend(extra);
+    }
+    row
 }
 
 fn dropped(l: &LinkResult) -> u64 {

@@ -11,6 +11,8 @@ use rand::Rng;
 use crate::event::{MAX_TARGETS, Target};
 use crate::flow::{Flow, FlowResult, FlowSpec, LazyTimer, Side, TransportSpec, pattern};
 use crate::net::{Body, Content as PacketContent, Datagram};
+use crate::workload::generator::Parent;
+use crate::workload::wire::WireBytes;
 use crate::workload::{Action, App};
 use crate::world::World;
 use crate::{BuildError, rng};
@@ -18,6 +20,8 @@ use crate::{BuildError, rng};
 /// Event targets of a flow: the timers of its two ends and of its application.
 const PER_FLOW: u32 = 3;
 const APP: u32 = 2;
+/// Most flows alive at once: many more than come and go on any link, and a gigabyte or two.
+const MOST_FLOWS: usize = 300_000;
 /// The well-known end of every connection.
 const SERVER_PORT: u16 = 5001;
 
@@ -67,6 +71,7 @@ impl World {
                 flow.delivered += u64::from(datagram.bytes);
                 flow.first_byte.get_or_insert(self.now);
                 flow.rtt.record(self.now - datagram.sent_at);
+                flow.app.on_datagram(self.now, datagram.sent_at);
             }
         }
     }
@@ -75,9 +80,17 @@ impl World {
         &mut self,
         spec: Arc<FlowSpec>,
         id: u64,
+        path: &str,
+        parent: Option<Parent>,
         first_flow: Target,
     ) -> Result<(), BuildError> {
-        let mut rng = rng::stream(self.settings.seed, &format!("flow/{id}"));
+        if self.flows.len() >= MOST_FLOWS {
+            return Err(BuildError::TooManyFlows {
+                flow: spec.label.to_string(),
+                at_s: self.now.as_secs_f64(),
+            });
+        }
+        let mut rng = rng::stream(self.settings.seed, path);
         let mut sides = [
             Side::new(self.routes[&(spec.from, spec.to)]),
             Side::new(self.routes[&(spec.to, spec.from)]),
@@ -106,6 +119,9 @@ impl World {
         let app = App::new(&spec.workload);
         let is_udp = matches!(spec.transport, TransportSpec::Udp);
         let stop = spec.stop.filter(|_| spec.arrivals.is_none());
+        if let Some(group) = spec.group.and_then(|g| self.groups.get_mut(g as usize)) {
+            group.start(app.total());
+        }
         let slot = self.flows.insert(Flow {
             spec,
             id,
@@ -126,12 +142,10 @@ impl World {
             ce_marks: 0,
             corrupted: false,
             failure: None,
+            parent,
         });
         self.peak_flows = self.peak_flows.max(self.flows.len());
-        assert!(
-            first_flow + slot * PER_FLOW + APP < MAX_TARGETS,
-            "five million flows at once"
-        );
+        debug_assert!(first_flow + slot * PER_FLOW + APP < MAX_TARGETS);
         if let Some(stop) = stop {
             self.arm_app(slot, stop, first_flow);
         }
@@ -171,7 +185,8 @@ impl World {
                 content: PacketContent::Udp(datagram),
             };
             let hash = flow.hash(0);
-            self.net.transmit(self.now, Ecn::NotEct, hash, body);
+            let sent = self.net.transmit(self.now, Ecn::NotEct, hash, body);
+            flow.sides[0].wire += sent;
         }
         self.arm_app(slot, due, first_flow);
     }
@@ -276,6 +291,7 @@ impl World {
                 if flow.completed.is_none() && flow.app.total().is_some_and(|t| t <= flow.delivered)
                 {
                     flow.completed = Some(now);
+                    self.finished.extend(flow.parent.take());
                 }
             }
             action = action.and(flow.app.on_delivered(now, index, got));
@@ -308,7 +324,7 @@ impl World {
                 route,
                 content: PacketContent::Tcp(out.segment),
             };
-            self.net.transmit(now, out.ecn, hash, body);
+            flow.sides[index].wire += self.net.transmit(now, out.ecn, hash, body);
         }
         if index == flow.app.sender() {
             while let Some(rtt) = endpoint.take_rtt_sample() {
@@ -317,7 +333,9 @@ impl World {
         }
         if self.recorder.wants_events() {
             while let Some(notice) = endpoint.poll_notice() {
-                self.recorder.event(now, flow.id, &notice);
+                if flow.spec.rows {
+                    self.recorder.event(now, flow.id, &notice);
+                }
             }
         }
         if let Some(due) = endpoint.poll_timeout()
@@ -359,8 +377,18 @@ impl World {
     /// Removes a flow and keeps what became of it.
     pub(crate) fn retire(&mut self, slot: u32) {
         self.count_lost_datagrams();
-        if let Some(flow) = self.flows.remove(slot) {
-            self.results.push(result(flow, self.now));
+        let Some(flow) = self.flows.remove(slot) else {
+            return;
+        };
+        self.finished.extend(flow.parent);
+        let (group, rows) = (flow.spec.group, flow.spec.rows);
+        let had_total = flow.app.total().is_some();
+        let result = result(flow, self.now);
+        if let Some(group) = group.and_then(|g| self.groups.get_mut(g as usize)) {
+            group.fold(&result, had_total);
+        }
+        if rows {
+            self.results.push(result);
         }
     }
 }
@@ -424,6 +452,8 @@ fn result(flow: Flow, now: Instant) -> FlowResult {
     FlowResult {
         id: flow.id,
         label: flow.spec.label.clone(),
+        template: flow.spec.id,
+        hosts: (flow.spec.from, flow.spec.to),
         transport,
         congestion,
         start: flow.start,
@@ -449,5 +479,10 @@ fn result(flow: Flow, now: Instant) -> FlowResult {
         rtt: flow.rtt,
         corrupted: flow.corrupted,
         failure: flow.failure,
+        wire: WireBytes {
+            forward: flow.sides[flow.app.sender()].wire,
+            reverse: flow.sides[1 - flow.app.sender()].wire,
+        },
+        application: flow.app.result(now, flow.udp_lost),
     }
 }

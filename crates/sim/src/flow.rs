@@ -9,8 +9,11 @@ use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Duration, Instant};
 use rand_pcg::Pcg64;
 
+use crate::group::GroupId;
 use crate::topology::NodeId;
-use crate::workload::{Action, App, Workload};
+use crate::workload::generator::Parent;
+use crate::workload::wire::WireBytes;
+use crate::workload::{Action, App, AppResult, Workload};
 
 /// Makes a flow's congestion control.
 pub trait ControllerFactory: Debug + Send + Sync {
@@ -72,6 +75,10 @@ pub struct FlowSpec {
     /// Mean time between the starts of flows made from this template (a Poisson process);
     /// `None`: one flow.
     pub arrivals: Option<Duration>,
+    /// Where it is counted beside others; `None`: nowhere.
+    pub group: Option<GroupId>,
+    /// It has a row of its own in the results, and samples and events.
+    pub rows: bool,
 }
 
 /// How data is carried.
@@ -97,6 +104,10 @@ pub struct TcpSpec {
 pub struct FlowResult {
     /// Identifier.
     pub id: u64,
+    /// Identifier of the flow or source in the scenario that it was made from.
+    pub template: u64,
+    /// The host that opened the connection, and the other one.
+    pub hosts: (NodeId, NodeId),
     /// Label.
     pub label: Arc<str>,
     /// "tcp" or "udp".
@@ -133,6 +144,11 @@ pub struct FlowResult {
     pub corrupted: bool,
     /// Why the connection ended early, if it did.
     pub failure: Option<&'static str>,
+    /// Bytes that the two hosts put on the wire for it, with IP headers: in the direction of the data
+    /// and against it.
+    pub wire: WireBytes,
+    /// What the user of the application noticed, where there is one.
+    pub application: Option<AppResult>,
 }
 
 /// Times of the queue's entries for one timer, latest first; lazily kept.
@@ -203,6 +219,8 @@ pub(crate) struct Side {
     /// Stream position of the next byte to write and to read, for content checks.
     pub written: u64,
     pub read: u64,
+    /// Bytes put on the wire, with IP headers.
+    pub wire: u64,
 }
 
 impl Side {
@@ -215,6 +233,7 @@ impl Side {
             close: false,
             written: 0,
             read: 0,
+            wire: 0,
         }
     }
 
@@ -251,6 +270,8 @@ pub(crate) struct Flow {
     pub failure: Option<&'static str>,
     /// When the application is stopped.
     pub stop: Instant,
+    /// The page it belongs to, until that was told of its end.
+    pub parent: Option<Parent>,
 }
 
 impl Flow {

@@ -9,21 +9,23 @@ mod capture;
 mod drive;
 pub mod event;
 mod flow;
+mod group;
 mod net;
 mod recorder;
 pub mod rng;
 mod slab;
 mod topology;
-mod workload;
+pub mod workload;
 mod world;
 
 pub use capture::CaptureSpec;
 pub use flow::{ControllerFactory, FlowResult, FlowSpec, Registered, TcpSpec, TransportSpec};
+pub use group::{Group, GroupId, Players};
 pub use net::{IPV4_HEADER, UDP_HEADER};
 pub use recorder::{FlowSample, LinkResult, LinkSample, ProtocolEvent, Recording, Samples};
 pub use slab::Slab;
 pub use topology::{DirectionId, LinkSpec, Node, NodeId, Topology};
-pub use workload::{Period, Request, Workload};
+pub use workload::{AppResult, Period, Request, Workload};
 pub use world::{Outcome, Progress, Settings, World};
 
 /// Why a world cannot be built.
@@ -62,6 +64,29 @@ pub enum BuildError {
         /// What is wrong.
         reason: String,
     },
+    /// Flows come faster than they go.
+    #[error(
+        "more than 300000 flows at once at {at_s:.1} s, the last of {flow}: they come faster than the network carries them; lower the load or the arrival rate"
+    )]
+    TooManyFlows {
+        /// Label of the flow that was one too many.
+        flow: String,
+        /// Virtual time in seconds.
+        at_s: f64,
+    },
+    /// A source would make more transfers than a run could carry.
+    #[error(
+        "{source_label} would make about {transfers:.0} transfers, more than a billion: lower its load, shorten the run, or make its objects larger"
+    )]
+    TooManyTransfers {
+        /// Label of the source.
+        source_label: String,
+        /// How many.
+        transfers: f64,
+    },
+    /// A source has no group.
+    #[error("the group of source {0} was not added")]
+    NoGroup(String),
     /// A capture file could not be made.
     #[error("capture {path}: {reason}")]
     Capture {

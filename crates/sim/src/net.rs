@@ -126,9 +126,9 @@ impl Net {
         self.transmitted
     }
 
-    /// A host sends a packet along a route.
+    /// A host sends a packet along a route; returns its size with IP header.
     #[inline]
-    pub fn transmit(&mut self, now: Instant, ecn: Ecn, hash: u32, body: Body) {
+    pub fn transmit(&mut self, now: Instant, ecn: Ecn, hash: u32, body: Body) -> u64 {
         self.transmitted += 1;
         let bytes = body.content.ip_len();
         let route = body.route;
@@ -143,6 +143,7 @@ impl Net {
                 payload,
             },
         );
+        u64::from(bytes)
     }
 
     #[inline]

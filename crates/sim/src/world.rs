@@ -11,11 +11,13 @@ use rand::Rng;
 use crate::capture::{Capture, CaptureSpec};
 use crate::event::Target;
 use crate::flow::{Flow, FlowResult, FlowSpec, TransportSpec};
+use crate::group::{Group, GroupId};
 use crate::net::Net;
 use crate::recorder::{Recorder, Recording};
 use crate::slab::Slab;
 use crate::topology::{NodeId, Topology};
 use crate::workload::exponential;
+use crate::workload::generator::{Generator, Parent};
 use crate::{BuildError, rng};
 
 /// What a run needs besides topology and flows.
@@ -51,8 +53,10 @@ pub struct Progress {
 /// What a run produced.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Every flow in the order of identifiers.
+    /// Every flow that has a row, in the order of identifiers.
     pub flows: Vec<FlowResult>,
+    /// Totals of flows that are counted together, in the order of [`World::add_group`].
+    pub groups: Vec<Group>,
     /// Every link direction: `up` then `down`, in the order of the links.
     pub links: Vec<crate::LinkResult>,
     /// Sampled tables.
@@ -98,6 +102,10 @@ pub struct World {
     pub(crate) peak_flows: usize,
     pub(crate) events: u64,
     pub(crate) next_generated: u64,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) generators: Vec<Generator>,
+    /// Pages of which a flow has completed since the last event.
+    pub(crate) finished: Vec<Parent>,
 }
 
 impl World {
@@ -136,15 +144,21 @@ impl World {
             peak_flows: 0,
             events: 0,
             next_generated: 0,
+            groups: Vec::new(),
+            generators: Vec::new(),
+            finished: Vec::new(),
         })
     }
 
-    /// Adds a flow, or a template with Poisson arrivals.
-    ///
-    /// # Errors
-    /// When the hosts are not connected or the congestion control cannot be built.
-    pub fn add_flow(&mut self, spec: FlowSpec) -> Result<(), BuildError> {
-        for (a, b) in [(spec.from, spec.to), (spec.to, spec.from)] {
+    /// Adds a group of flows that are counted together, whose flows start in this window.
+    pub fn add_group(&mut self, label: Arc<str>, window: (Instant, Instant)) -> GroupId {
+        self.groups.push(Group::new(label, window));
+        self.groups.len() as u32 - 1
+    }
+
+    /// Stores the routes between two hosts, there and back.
+    pub(crate) fn ensure_routes(&mut self, from: NodeId, to: NodeId) -> Result<(), BuildError> {
+        for (a, b) in [(from, to), (to, from)] {
             if !self.routes.contains_key(&(a, b)) {
                 let route = self.topology.route(a, b)?;
                 let handle = self.net.add_route(&route);
@@ -154,6 +168,15 @@ impl World {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Adds a flow, or a template with Poisson arrivals.
+    ///
+    /// # Errors
+    /// When the hosts are not connected or the congestion control cannot be built.
+    pub fn add_flow(&mut self, spec: FlowSpec) -> Result<(), BuildError> {
+        self.ensure_routes(spec.from, spec.to)?;
         // Built once here so that bad parameters are an error now, not in the middle of the run.
         if let TransportSpec::Tcp(t) = &spec.transport {
             self.controller(&spec, t, &mut rng::stream(self.settings.seed, "check"))?;
@@ -199,7 +222,7 @@ impl World {
             })
     }
 
-    // Targets: link directions, then the sampler, then starts and arrivals, then flows.
+    // Targets: link directions, then the sampler, then starts, arrivals and sources, then flows.
     fn sampler(&self) -> Target {
         self.net.directions()
     }
@@ -209,8 +232,11 @@ impl World {
     fn first_arrival(&self) -> Target {
         self.first_start() + self.waiting.len() as u32
     }
-    pub(crate) fn first_flow(&self) -> Target {
+    fn first_generator(&self) -> Target {
         self.first_arrival() + self.arrivals.len() as u32
+    }
+    pub(crate) fn first_flow(&self) -> Target {
+        self.first_generator() + self.generators.len() as u32
     }
 
     /// Runs to the end. `progress` is called now and then; breaking stops the run and keeps what
@@ -224,6 +250,7 @@ impl World {
     ) -> Result<Outcome, BuildError> {
         let (sampler, first_start) = (self.sampler(), self.first_start());
         let (first_arrival, first_flow) = (self.first_arrival(), self.first_flow());
+        let first_generator = self.first_generator();
         let end = self.settings.end;
         if let Some(interval) = self.recorder.interval() {
             self.net.queue.push(Instant::ZERO + interval, sampler);
@@ -238,6 +265,7 @@ impl World {
             let first = a.spec.start + exponential(a.mean, &mut a.rng);
             self.net.queue.push(first, first_arrival + i as u32);
         }
+        self.arm_generators(first_generator);
         let mut interrupted = false;
         while let Some(entry) = self.net.queue.pop() {
             if entry.time() > end {
@@ -260,6 +288,8 @@ impl World {
                 {
                     self.net.queue.push(self.now + interval, sampler);
                 }
+            } else if target >= first_generator {
+                self.on_generator(target - first_generator, target, first_flow)?;
             } else if target >= first_arrival {
                 self.on_arrival((target - first_arrival) as usize, target, first_flow)?;
             } else {
@@ -267,14 +297,13 @@ impl World {
                 pending_starts -= 1;
                 if let Some(spec) = spec {
                     let id = spec.id;
-                    self.start_flow(spec, id, first_flow)?;
+                    self.start_flow(spec, id, &format!("flow/{id}"), None, first_flow)?;
                 }
             }
-            if self.settings.stop_when_idle
-                && pending_starts == 0
-                && self.arrivals.is_empty()
-                && self.flows.is_empty()
-            {
+            if !self.finished.is_empty() {
+                self.go_on_with_pages(first_flow)?;
+            }
+            if pending_starts == 0 && self.is_idle() {
                 break;
             }
             if self.events.is_multiple_of(PROGRESS_EVERY) && progress(&self.progress()).is_break() {
@@ -282,7 +311,7 @@ impl World {
                 break;
             }
         }
-        let reached = if interrupted || (self.settings.stop_when_idle && self.flows.is_empty()) {
+        let reached = if interrupted || (pending_starts == 0 && self.is_idle()) {
             self.now
         } else {
             end
@@ -290,6 +319,14 @@ impl World {
         self.now = reached;
         let _ = progress(&self.progress());
         self.finish(interrupted)
+    }
+
+    /// No flow is left and none will come, in a world that then stops.
+    fn is_idle(&self) -> bool {
+        self.settings.stop_when_idle
+            && self.flows.is_empty()
+            && self.arrivals.is_empty()
+            && self.generators.iter().all(Generator::is_over)
     }
 
     fn progress(&self) -> Progress {
@@ -313,6 +350,7 @@ impl World {
         let links = self.recorder.links(self.now, &mut self.net);
         Ok(Outcome {
             flows: self.results,
+            groups: self.groups,
             links,
             samples: self.recorder.into_samples(),
             end: self.now,
@@ -326,7 +364,9 @@ impl World {
     fn sample(&mut self) {
         if self.recorder.wants_flows() {
             for (_, flow) in self.flows.iter_mut() {
-                if let Some(endpoint) = &flow.sides[flow.app.sender()].endpoint {
+                if let Some(endpoint) = &flow.sides[flow.app.sender()].endpoint
+                    && flow.spec.rows
+                {
                     self.recorder
                         .flow(self.now, flow.id, flow.delivered, endpoint);
                 }
@@ -355,6 +395,6 @@ impl World {
         if spec.stop.is_none_or(|stop| next < stop) {
             self.net.queue.push(next, target);
         }
-        self.start_flow(spec, id, first_flow)
+        self.start_flow(spec, id, &format!("flow/{id}"), None, first_flow)
     }
 }

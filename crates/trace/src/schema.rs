@@ -190,6 +190,24 @@ tables! {
         rtt_max: Option<Duration> => "rtt_max_s" ["s"],
         /// Why the flow failed; missing if it did not.
         failure: Option<&'a str> => "failure" [""],
+        /// Voice: packets that arrived too late to be played.
+        late_packets: Option<u64> => "late_packets" ["packet"],
+        /// Voice: mean interarrival jitter (RFC 3550).
+        jitter: Option<Duration> => "jitter_s" ["s"],
+        /// Voice: mean time from mouth to ear, playout buffer included.
+        mouth_to_ear: Option<Duration> => "mouth_to_ear_s" ["s"],
+        /// Voice: mean opinion score of the E-model, 1 to 4.5.
+        mos: Option<f64> => "mos" ["1"],
+        /// Video: from the first request to the first picture; missing if none was shown.
+        startup: Option<Duration> => "startup_s" ["s"],
+        /// Video: time spent standing still after the first picture.
+        rebuffering: Option<Duration> => "rebuffering_s" ["s"],
+        /// Video: how often it stood still.
+        rebufferings: Option<u64> => "rebufferings" ["1"],
+        /// Video: mean rate of the segments asked for.
+        bitrate: Option<Rate> => "bitrate_bps" ["bit/s"],
+        /// Video: changes of rate from one segment to the next.
+        bitrate_switches: Option<u64> => "bitrate_switches" ["1"],
     }
 
     /// A flow at an instant.

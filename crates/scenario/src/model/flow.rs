@@ -4,6 +4,8 @@ use gargalo_units::{Bytes, Duration, Rate};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::media::{Video, Voice};
+use super::source::{Ftp, Mix, Web};
 use super::transport::Transport;
 use crate::quantity::{PerSecond, Quantity};
 
@@ -11,8 +13,8 @@ use crate::quantity::{PerSecond, Quantity};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
-    /// The host that opens the connection and (except for requests) sends the data. `left*` puts copy
-    /// i on host `left`i.
+    /// The host that sends the data (with requests: that asks for it). `left*` puts copy i on host
+    /// `left`i.
     pub from: String,
     /// The other host.
     pub to: String,
@@ -33,6 +35,20 @@ pub struct Flow {
     pub workload: Option<Workload>,
     /// Makes the flow a template of which copies start at random.
     pub arrivals: Option<Arrivals>,
+    /// What is kept of it: a row in the tables, or no more than totals in the summary. Default: `full`,
+    /// for web, ftp and mix `summary`.
+    pub record: Option<RecordName>,
+}
+
+/// What is kept of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum RecordName {
+    /// A row, samples and events.
+    Full,
+    /// Totals of all flows of the label: memory stays the same however many there are.
+    Summary,
 }
 
 /// Copies of a flow that start at random times (a Poisson process), each with its own connection.
@@ -55,6 +71,16 @@ pub enum Workload {
     Cbr(Cbr),
     /// A constant rate in on periods, silence in off periods.
     Onoff(OnOff),
+    /// Web browsing: sessions of pages, each object a short flow.
+    Web(Box<Web>),
+    /// Files that begin at random, each a flow.
+    Ftp(Ftp),
+    /// Background traffic as a share of a link's capacity.
+    Mix(Box<Mix>),
+    /// One direction of a call.
+    Voice(Voice),
+    /// Adaptive streaming.
+    Video(Video),
 }
 
 /// One transfer, as fast as the network lets it.

@@ -2,20 +2,34 @@
 //!
 //! The doc comments here are the user's documentation of each key.
 
+mod distribution;
 mod flow;
 mod link;
+mod media;
+mod source;
 mod transport;
 
 use gargalo_units::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub use flow::{Arrivals, Bulk, Cbr, Flow, OnOff, PeriodMap, PeriodSpec, Request, Workload};
+pub use distribution::{
+    CountMap, CountPareto, CountSpec, SizeHybrid, SizeLogNormal, SizeMap, SizePareto, SizeSpec,
+    TimeMap, TimePareto, TimeSpec,
+};
+pub use flow::{
+    Arrivals, Bulk, Cbr, Flow, OnOff, PeriodMap, PeriodSpec, RecordName, Request, Workload,
+};
 pub use link::{
     CoDel, DelayMap, DelaySpec, Direction, FqCoDel, GilbertElliott, GraphLink, JitterMap,
     JitterSpec, Link, LossMap, LossSpec, Pie, PieEstimatorName, QueueMap, QueueName, QueueSpec,
     RateMap, RateSpec, Red, Reorder, Shape, Step, Unlimited,
 };
+pub use media::{
+    ByBuffer, ByThroughput, Codec, PlayoutName, PlayoutSpec, SelectionMap, SelectionName,
+    SelectionSpec, Video, Voice,
+};
+pub use source::{Ftp, Mix, MixDirection, Shares, Web, WebModel};
 pub use transport::{
     Congestion, DelayedAck, EcnName, KeepAlive, PacingMap, PacingName, PacingSpec, ProfileName,
     RecoveryName, Switch, Tcp, Transport, Udp,

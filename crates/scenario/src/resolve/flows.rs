@@ -6,29 +6,39 @@ use gargalo_link::{LinkConfig, QueueConfig, QueueLimit, RateModel};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use super::routes::{self, Routes};
-use super::{Context, Network, did_you_mean, transport};
-use crate::diagnostic::nearest;
+use super::{Context, Network, hosts, media, sourced, transport};
 use crate::model::{
-    Flow as Spec, PeriodMap, PeriodSpec, Request, Scenario, Workload as WorkloadSpec,
+    Flow as Spec, PeriodMap, PeriodSpec, RecordName, Request, Scenario, Workload as WorkloadSpec,
 };
-use crate::resolved::{Flow, Period, Transport, Workload};
+use crate::resolved::{Flow, Group, Period, Transport, Workload};
 
 /// All flows of a scenario together: a guard against slips like one zero too many.
 const MOST_FLOWS: usize = 100_000;
 
 /// Expands every flow and fills in what depends on the routes.
-pub(crate) fn resolve(raw: &Scenario, net: &mut Network, cx: &mut Context<'_>) -> Vec<Flow> {
+pub(crate) fn resolve(
+    raw: &Scenario,
+    net: &mut Network,
+    cx: &mut Context<'_>,
+) -> (Vec<Flow>, Vec<Group>) {
     let mut flows: Vec<Flow> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     let mut routes = Routes::new(net);
     // Longest base round-trip time of a flow through each link.
     let mut longest = vec![None::<Duration>; net.links.len()];
+    let end = Instant::ZERO + raw.duration.0;
     for (i, spec) in raw.flows.iter().enumerate() {
         let at = format!("flows.{i}");
-        let Some(ends) = endpoints(spec, &at, net, cx) else {
+        let Some(ends) = hosts::endpoints(spec, &at, net, cx) else {
             continue;
         };
         let (start, stop) = times(spec, raw, &at, cx);
-        let workloads = workload(spec, &at, cx);
+        let is_source = sourced::is_source(spec);
+        let workloads = if is_source {
+            Vec::new()
+        } else {
+            workload(spec, &at, cx)
+        };
         if flows.len() + ends.len() * workloads.len() > MOST_FLOWS {
             let message = format!("there are more than {MOST_FLOWS} flows");
             let help = "for many short flows give one flow `arrivals = { rate = \"1000/s\" }`";
@@ -68,27 +78,65 @@ pub(crate) fn resolve(raw: &Scenario, net: &mut Network, cx: &mut Context<'_>) -
         let transport = transport::resolve(&spec.transport, mtu, &at, cx);
         let label: Arc<str> = match (&spec.label, &transport) {
             (Some(label), _) => label.as_str().into(),
+            _ if is_source => sourced::label(spec).into(),
             (None, Transport::Tcp(tcp)) => tcp.congestion.as_str().into(),
             (None, Transport::Udp) => "udp".into(),
         };
+        let rows = match spec.record {
+            Some(record) => record == RecordName::Full,
+            None => !is_source,
+        };
+        let window = (start, stop.unwrap_or(Instant::MAX).min(end));
+        let common = Flow {
+            id: 0,
+            label,
+            from: 0,
+            to: 0,
+            start,
+            stop,
+            transport,
+            workload: Workload::Bulk { bytes: None },
+            arrivals: spec.arrivals.as_ref().map(|a| gap(a.rate.0.0)),
+            source: None,
+            group: None,
+            rows,
+        };
+        if is_source {
+            let made = sourced::expand(spec, &common, &ends, window, &at, (net, &mut routes), cx);
+            for (group, parts) in made {
+                groups.push(group);
+                for flow in parts {
+                    let (id, group) = (flows.len() as u64, Some(groups.len() - 1));
+                    flows.push(Flow { id, group, ..flow });
+                }
+            }
+            continue;
+        }
+        let group = (!rows).then(|| {
+            groups.push(Group {
+                label: common.label.clone(),
+                workload: workloads.first().map_or("", Workload::name),
+                congestion: common.transport.congestion().to_owned(),
+                window,
+                loaded: None,
+            });
+            groups.len() - 1
+        });
         for &(from, to) in &ends {
             for workload in &workloads {
                 flows.push(Flow {
                     id: flows.len() as u64,
-                    label: label.clone(),
                     from,
                     to,
-                    start,
-                    stop,
-                    transport: transport.clone(),
                     workload: workload.clone(),
-                    arrivals: spec.arrivals.as_ref().map(|a| gap(a.rate.0.0)),
+                    group,
+                    ..common.clone()
                 });
             }
         }
     }
     bandwidth_delay_products(net, &longest);
-    flows
+    (flows, groups)
 }
 
 /// Mean time between arrivals; the rate is above zero, which [`times`] has checked.
@@ -123,101 +171,6 @@ fn capacity(config: &LinkConfig) -> Rate {
         RateModel::Steps(steps) => steps.iter().map(|s| s.1).max().unwrap_or_default(),
         other => other.mean(),
     }
-}
-
-/// The endpoints of each copy.
-fn endpoints(
-    spec: &Spec,
-    at: &str,
-    net: &Network,
-    cx: &mut Context<'_>,
-) -> Option<Vec<(usize, usize)>> {
-    let from = hosts(&spec.from, &format!("{at}.from"), net, cx);
-    let to = hosts(&spec.to, &format!("{at}.to"), net, cx);
-    let (from, to) = (from?, to?);
-    let usual = match (&from, &to) {
-        (Hosts::Many(a), Hosts::Many(b)) => a.len().min(b.len()),
-        (Hosts::Many(list), _) | (_, Hosts::Many(list)) => list.len(),
-        _ => 1,
-    };
-    let count = spec.count.map_or(usual, |c| c as usize);
-    for (hosts, name, key) in [(&from, &spec.from, "from"), (&to, &spec.to, "to")] {
-        if let Hosts::Many(list) = hosts
-            && list.len() < count
-        {
-            let message = format!(
-                "count = {count}, but only {} hosts are named {name}",
-                list.len()
-            );
-            let help = format!(
-                "lower count to {}, or give the topology more hosts",
-                list.len()
-            );
-            cx.error(&format!("{at}.{key}"), "count mismatch", message, help);
-            return None;
-        }
-    }
-    let pairs: Vec<_> = (0..count).map(|i| (from.nth(i), to.nth(i))).collect();
-    if let Some((a, _)) = pairs.iter().find(|(a, b)| a == b) {
-        let message = format!("a flow from \"{}\" to itself", net.nodes[*a].name);
-        let help = "name two different hosts".to_owned();
-        cx.error(&format!("{at}.to"), "the same host", message, help);
-        return None;
-    }
-    Some(pairs)
-}
-
-/// One host for all copies, or one for each.
-enum Hosts {
-    One(usize),
-    Many(Vec<usize>),
-}
-
-impl Hosts {
-    fn nth(&self, i: usize) -> usize {
-        match self {
-            Self::One(n) => *n,
-            // Shorter lists were refused before.
-            Self::Many(list) => list.get(i).copied().unwrap_or_default(),
-        }
-    }
-}
-
-fn hosts(name: &str, at: &str, net: &Network, cx: &mut Context<'_>) -> Option<Hosts> {
-    if let Some(n) = net.nodes.iter().position(|n| n.name == name) {
-        return Some(Hosts::One(n));
-    }
-    if let Some(prefix) = name.strip_suffix('*') {
-        // left* is left0, left1 and so on, in numeric order.
-        let number = |n: &str| n.strip_prefix(prefix)?.parse::<u32>().ok();
-        let mut list: Vec<(u32, usize)> = net
-            .nodes
-            .iter()
-            .enumerate()
-            .filter_map(|(i, n)| Some((number(&n.name)?, i)))
-            .collect();
-        list.sort_unstable();
-        if !list.is_empty() {
-            return Some(Hosts::Many(list.into_iter().map(|(_, i)| i).collect()));
-        }
-    }
-    let names = || {
-        net.nodes
-            .iter()
-            .filter(|n| n.is_host)
-            .map(|n| n.name.as_str())
-    };
-    // Where even the topology is wrong, its error is enough.
-    if !net.nodes.is_empty() {
-        let help = did_you_mean(nearest(name, names()), "hosts", names());
-        cx.error(
-            at,
-            "no such host",
-            format!("there is no host \"{name}\""),
-            help,
-        );
-    }
-    None
 }
 
 fn times(
@@ -263,7 +216,17 @@ fn workload(spec: &Spec, at: &str, cx: &mut Context<'_>) -> Vec<Workload> {
     let bulk = WorkloadSpec::Bulk(Default::default());
     let raw = spec.workload.as_ref().unwrap_or(&bulk);
     let path = format!("{at}.workload");
-    if is_udp && matches!(raw, WorkloadSpec::Bulk(_) | WorkloadSpec::Request(_)) {
+    if !is_udp && matches!(raw, WorkloadSpec::Voice(_)) {
+        let message = "a call over TCP".to_owned();
+        let help = "speech is carried by UDP: write `transport.udp = {}`".to_owned();
+        cx.error(&path, "not over TCP", message, help);
+    }
+    if is_udp
+        && matches!(
+            raw,
+            WorkloadSpec::Bulk(_) | WorkloadSpec::Request(_) | WorkloadSpec::Video(_)
+        )
+    {
         let message = "UDP has no congestion control that could pace this workload".to_owned();
         let help = "use workload.cbr or workload.onoff, or transport.tcp".to_owned();
         cx.error(&path, "not over UDP", message, help);
@@ -301,6 +264,18 @@ fn workload(spec: &Spec, at: &str, cx: &mut Context<'_>) -> Vec<Workload> {
                 packet_size: size,
             }]
         }
+        WorkloadSpec::Voice(v) => {
+            endless_arrivals(spec, "voice", &mut refuse);
+            vec![Workload::Voice(media::voice(v, &mut refuse))]
+        }
+        WorkloadSpec::Video(v) => {
+            if v.length.is_none() {
+                endless_arrivals(spec, "video", &mut refuse);
+            }
+            vec![Workload::Video(media::video(v, &mut refuse))]
+        }
+        // Sources are expanded elsewhere.
+        WorkloadSpec::Web(_) | WorkloadSpec::Ftp(_) | WorkloadSpec::Mix(_) => Vec::new(),
         WorkloadSpec::Onoff(o) => {
             let size = o.packet_size.map_or(Bytes::new(1000), |q| q.0);
             datagrams(o.rate.0, size, "onoff", &mut refuse);
@@ -324,6 +299,17 @@ fn workload(spec: &Spec, at: &str, cx: &mut Context<'_>) -> Vec<Workload> {
     }
 }
 
+fn endless_arrivals(spec: &Spec, key: &str, refuse: &mut Refuse<'_>) {
+    if spec.arrivals.is_some() {
+        let message = "flows that arrive without end but never finish";
+        refuse(
+            key,
+            message,
+            "give `count`, or a video its `length`, instead of arrivals",
+        );
+    }
+}
+
 fn period(spec: &PeriodSpec) -> (Duration, Period) {
     match spec {
         PeriodSpec::Fixed(d) => (d.0, Period::Fixed(d.0)),
@@ -332,9 +318,9 @@ fn period(spec: &PeriodSpec) -> (Duration, Period) {
 }
 
 /// Refuses a key with a message and a help.
-type Refuse<'a> = dyn FnMut(&str, &str, &str) + 'a;
+pub(super) type Refuse<'a> = dyn FnMut(&str, &str, &str) + 'a;
 
-fn datagrams(rate: Rate, size: Bytes, key: &str, refuse: &mut Refuse<'_>) {
+pub(super) fn datagrams(rate: Rate, size: Bytes, key: &str, refuse: &mut Refuse<'_>) {
     if rate.is_zero() {
         refuse(
             &format!("{key}.rate"),

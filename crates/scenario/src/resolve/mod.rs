@@ -1,9 +1,14 @@
 //! From the scenario as written to the scenario as resolved.
 
 mod flows;
+mod hosts;
 mod links;
+mod media;
 mod network;
 mod routes;
+mod sourced;
+mod sources;
+mod traffic;
 mod transport;
 
 use gargalo_units::Duration;
@@ -55,7 +60,7 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
         );
     }
     let (topology, mut network) = network::lower(&raw.topology, cx);
-    let flows = flows::resolve(raw, &mut network, cx);
+    let (flows, groups) = flows::resolve(raw, &mut network, cx);
     let record = record(raw.record.as_ref(), &network.links, cx);
     let stem = cx.origin.path.as_ref().and_then(|p| p.file_stem());
     let stem = stem.map(|s| s.to_string_lossy().into_owned());
@@ -72,6 +77,7 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
         nodes: network.nodes,
         links: network.links,
         flows,
+        groups,
         record,
     }
 }

@@ -102,6 +102,8 @@ pub fn flow(id: u64, from: u32, to: u32, transport: TransportSpec, workload: Wor
         transport,
         workload,
         arrivals: None,
+        group: None,
+        rows: true,
     }
 }
 

@@ -1,0 +1,213 @@
+//! What the applications at both ends of a flow do, and where flows come from.
+//!
+//! A workload is a small state machine per flow. It sees delivered bytes and ticks of its own
+//! timer, and answers with what to write; the engine moves bytes in and out of the transport.
+//! [`web`] and [`ftp`] are sources of flows instead: they make one for every transfer
+//! ([`generator`]), as many as the load asked for takes ([`plan`]).
+
+pub mod distribution;
+pub mod emodel;
+pub mod ftp;
+pub mod generator;
+pub mod plan;
+mod request;
+mod ticks;
+pub mod video;
+pub mod voice;
+pub mod web;
+pub mod wire;
+
+use gargalo_units::{Bytes, Instant, Rate};
+use rand_pcg::Pcg64;
+
+pub use request::{Request, RequestApp};
+pub use ticks::{Period, TickApp, exponential};
+use video::{Video, VideoApp, VideoResult};
+use voice::{Voice, VoiceApp, VoiceResult};
+
+/// A workload as configured.
+#[derive(Clone, Debug)]
+pub enum Workload {
+    /// `from` sends this much, or until the flow stops.
+    Bulk {
+        /// `None`: until the end.
+        bytes: Option<Bytes>,
+    },
+    /// `from` asks, `to` answers with objects one after another on one connection.
+    Request(Request),
+    /// `from` sends packets at a constant rate.
+    Cbr {
+        /// Payload rate.
+        rate: Rate,
+        /// Payload of a packet.
+        packet_size: Bytes,
+    },
+    /// Constant rate in on periods, silence in off periods.
+    OnOff {
+        /// Payload rate while on.
+        rate: Rate,
+        /// Payload of a packet.
+        packet_size: Bytes,
+        /// Length of the on periods.
+        on: Period,
+        /// Length of the off periods.
+        off: Period,
+    },
+    /// `from` speaks.
+    Voice(Voice),
+    /// `from` watches what `to` has.
+    Video(Video),
+}
+
+/// What an application wants next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Action {
+    /// Bytes to write to the stream, or the payload of one datagram.
+    pub write: u64,
+    /// Nothing more will be written on this side.
+    pub close: bool,
+    /// When to call [`App::on_timer`].
+    pub timer: Option<Instant>,
+}
+
+impl Action {
+    /// Both actions, one after the other.
+    #[inline]
+    #[must_use]
+    pub fn and(self, next: Self) -> Self {
+        Self {
+            write: self.write.saturating_add(next.write),
+            close: self.close || next.close,
+            timer: next.timer.or(self.timer),
+        }
+    }
+}
+
+/// What the user of an application noticed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AppResult {
+    /// See [`Voice`].
+    Voice(VoiceResult),
+    /// See [`Video`].
+    Video(VideoResult),
+}
+
+/// A workload as it runs.
+#[derive(Debug)]
+pub enum App {
+    /// See [`Workload::Bulk`].
+    Bulk {
+        /// All that will be written; `None` without end.
+        total: Option<u64>,
+    },
+    /// See [`Workload::Request`].
+    Request(RequestApp),
+    /// See [`Workload::Cbr`] and [`Workload::OnOff`].
+    Ticks(TickApp),
+    /// See [`Workload::Voice`].
+    Voice(Box<VoiceApp>),
+    /// See [`Workload::Video`].
+    Video(Box<VideoApp>),
+}
+
+impl App {
+    /// The application of a workload.
+    pub fn new(workload: &Workload) -> Self {
+        match workload {
+            Workload::Bulk { bytes } => Self::Bulk {
+                total: bytes.map(Bytes::get),
+            },
+            Workload::Request(spec) => Self::Request(RequestApp::new(spec)),
+            Workload::Cbr { rate, packet_size } => {
+                Self::Ticks(TickApp::new(*rate, *packet_size, None))
+            }
+            Workload::OnOff {
+                rate,
+                packet_size,
+                on,
+                off,
+            } => Self::Ticks(TickApp::new(*rate, *packet_size, Some((*on, *off)))),
+            Workload::Voice(spec) => Self::Voice(Box::new(VoiceApp::new(spec))),
+            Workload::Video(spec) => Self::Video(Box::new(VideoApp::new(spec))),
+        }
+    }
+
+    /// Bytes that have to reach the receiver for the flow to be complete; `None` without end or
+    /// not known yet.
+    pub fn total(&self) -> Option<u64> {
+        match self {
+            Self::Bulk { total } => *total,
+            Self::Request(r) => Some(r.total()),
+            Self::Video(v) => v.total(),
+            Self::Ticks(_) | Self::Voice(_) => None,
+        }
+    }
+
+    /// The side that sends the bulk of the data: 0 is `from`.
+    pub fn sender(&self) -> usize {
+        match self {
+            Self::Request(_) | Self::Video(_) => 1,
+            _ => 0,
+        }
+    }
+
+    /// Whether a side closes as soon as its peer has closed (all but servers that still owe data).
+    pub fn closes_after_peer(&self) -> bool {
+        !matches!(self, Self::Request(_) | Self::Video(_))
+    }
+
+    /// The connection is up (or, for UDP, the flow starts); called on the client side.
+    pub fn on_start(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
+        match self {
+            Self::Bulk { total } => Action {
+                write: total.unwrap_or(u64::MAX),
+                close: total.is_some(),
+                timer: None,
+            },
+            Self::Request(r) => r.ask(),
+            Self::Ticks(t) => t.tick(now, rng),
+            Self::Voice(v) => v.start(now, rng),
+            Self::Video(v) => v.ask(now),
+        }
+    }
+
+    /// `bytes` arrived at `side`; what that side does now.
+    #[inline]
+    pub fn on_delivered(&mut self, now: Instant, side: usize, bytes: u64) -> Action {
+        match self {
+            Self::Request(r) if side == 1 => r.serve(bytes),
+            Self::Request(r) => r.answered(now, bytes),
+            Self::Video(v) if side == 1 => v.serve(bytes),
+            Self::Video(v) => v.received(now, bytes),
+            _ => Action::default(),
+        }
+    }
+
+    /// A datagram that was sent at `sent_at` arrived.
+    #[inline]
+    pub fn on_datagram(&mut self, now: Instant, sent_at: Instant) {
+        if let Self::Voice(v) = self {
+            v.received(now, sent_at);
+        }
+    }
+
+    /// The application's timer fired; called on the client side.
+    pub fn on_timer(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
+        match self {
+            Self::Bulk { .. } => Action::default(),
+            Self::Request(r) => r.ask(),
+            Self::Ticks(t) => t.tick(now, rng),
+            Self::Voice(v) => v.tick(now, rng),
+            Self::Video(v) => v.ask(now),
+        }
+    }
+
+    /// What its user noticed until `now`; `lost` datagrams were dropped by the network.
+    pub fn result(&self, now: Instant, lost: u64) -> Option<AppResult> {
+        match self {
+            Self::Voice(v) => Some(AppResult::Voice(v.result(lost))),
+            Self::Video(v) => Some(AppResult::Video(v.result(now))),
+            _ => None,
+        }
+    }
+}

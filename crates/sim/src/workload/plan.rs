@@ -1,0 +1,395 @@
+//! Which transfers a source makes, and when: all drawn without a look at the network, so that the
+//! load asked for can be met.
+//!
+//! A source of a given load draws its transfers for the whole run twice. The first pass only adds up
+//! what they put on the wire ([`super::wire`]). A draw that is more than a tenth off the load asked
+//! for is thrown away and the next one taken (the process is conditioned on its load); what is then
+//! left of the difference goes into the sizes, all by the same factor. Instants keep their Poisson
+//! statistics and sizes their distribution up to a scale of a few percent, tail index included. Without
+//! this the load over a minute would be off by 5 to 20% now and then, since a heavy tail has most of its
+//! bytes in few transfers.
+
+use gargalo_units::{Duration, Instant, Rate};
+use rand::RngExt;
+use rand_pcg::Pcg64;
+
+use super::exponential;
+use super::ftp::Ftp;
+use super::web::{Sessions, Web};
+use super::wire::{WireBytes, WireModel};
+use crate::rng;
+
+/// What a source makes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "one for each source of a run")]
+pub enum Model {
+    /// Files.
+    Ftp(Ftp),
+    /// Sessions of pages.
+    Web(Web),
+}
+
+/// How much a source makes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Demand {
+    /// Mean number of files or sessions per second.
+    PerSecond(f64),
+    /// Bits on the wire per second.
+    Load {
+        /// Of this source and its twin together, in the direction of this one's data.
+        forward: Rate,
+        /// The same against the direction of the data: the twin's load. Zero without a twin.
+        opposite: Rate,
+    },
+}
+
+/// A transfer, or a page, to begin.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// When.
+    pub at: Instant,
+    /// Between which hosts.
+    pub pair: u32,
+    /// It is the first page of a session.
+    pub begins_session: bool,
+    /// Sizes: the file, or the main object and the embedded ones.
+    pub objects: Vec<u64>,
+    /// From the main object to the first embedded one.
+    pub parsing: Duration,
+}
+
+/// All transfers of a run in the order of time.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    model: Model,
+    pairs: u32,
+    /// Instant of the times' origin, before which nothing is made; then how far the window goes.
+    start: Instant,
+    lead: Duration,
+    end: Duration,
+    scale: f64,
+    /// Pages before the start.
+    earlier: u64,
+    sizes: Pcg64,
+    source: Source,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Files {
+        next: Duration,
+        gap: Duration,
+        rng: Pcg64,
+    },
+    Sessions(Sessions),
+}
+
+/// What a source is asked for, and what it will offer.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Offer {
+    /// Bytes on the wire asked for in the direction of the data; `None` if a number of transfers was.
+    pub asked: Option<f64>,
+    /// Factor on all sizes.
+    pub scale: f64,
+}
+
+/// Largest sizes: a terabyte.
+const LARGEST: f64 = 1e12;
+/// A draw this close to the load asked for is taken.
+const TOLERANCE: f64 = 0.1;
+/// Draws before the nearest is taken.
+const DRAWS: u32 = 100;
+/// Draws of all of them together look at no more transfers than this, or at one draw.
+const MOST_LOOKED_AT: u64 = 20_000_000;
+/// Pages of sessions that began before the source does.
+const MOST_EARLIER: f64 = 1e7;
+/// Transfers that a source may be expected to make.
+const MOST_TRANSFERS: f64 = 1e9;
+
+impl Plan {
+    /// Of a source that makes transfers from `start` until `end` between so many pairs of hosts.
+    ///
+    /// # Errors
+    /// The number of transfers to be expected, when they are more than a billion.
+    pub fn new(
+        model: Model,
+        demand: Demand,
+        wire: &WireModel,
+        pairs: u32,
+        (start, end): (Instant, Instant),
+        seed: (u64, &str),
+    ) -> Result<(Self, Offer), f64> {
+        let window = end.saturating_since(start);
+        let (per_second, asked) = match demand {
+            Demand::PerSecond(n) => (n, None),
+            Demand::Load { forward, opposite } => {
+                let mean = mean_wire(&model, wire);
+                // This source's data and the twin's acknowledgements share the direction, and the
+                // other way round.
+                let r = mean.1 / mean.0;
+                let (f, o) = (forward.as_bps() as f64, opposite.as_bps() as f64);
+                let own = ((f - r * o) / (1.0 - r * r)).max(0.0);
+                let share = if o > 0.0 { own } else { f };
+                (
+                    share / 8.0 / mean.0,
+                    Some(share / 8.0 * window.as_secs_f64()),
+                )
+            }
+        };
+        let expected = per_second * window.as_secs_f64() * objects_of(&model, asked.is_some());
+        if expected > MOST_TRANSFERS {
+            return Err(expected);
+        }
+        let draw = |k: u32| {
+            Self::draw(
+                model,
+                per_second,
+                asked.is_some(),
+                pairs,
+                (start, window),
+                seed,
+                k,
+            )
+        };
+        let Some(target) = asked else {
+            return Ok((
+                draw(0),
+                Offer {
+                    asked: None,
+                    scale: 1.0,
+                },
+            ));
+        };
+        let mut best: Option<(f64, Self, u64)> = None;
+        let mut looked_at = 0;
+        for k in 0..DRAWS {
+            let plan = draw(k);
+            let (sum, n) = plan.sum(wire);
+            looked_at += plan.earlier;
+            let off = (sum.forward as f64 / target - 1.0).abs();
+            if best.as_ref().is_none_or(|b| off < b.0) {
+                best = Some((off, plan, sum.forward));
+            }
+            looked_at += n;
+            if off <= TOLERANCE || off.is_nan() || looked_at > MOST_LOOKED_AT {
+                break;
+            }
+        }
+        let (mut plan, sum) = best.map_or_else(|| (draw(0), 0), |b| (b.1, b.2));
+        plan.fit(sum as f64, target, wire);
+        let scale = plan.scale;
+        Ok((
+            plan,
+            Offer {
+                asked: Some(target),
+                scale,
+            },
+        ))
+    }
+
+    /// Scales the sizes so that they add up to `target` bytes on the wire instead of `sum`: a step of
+    /// proportion and one of the secant method, since headers make the sum less than proportional.
+    fn fit(&mut self, sum: f64, target: f64, wire: &WireModel) {
+        const LIMITS: (f64, f64) = (0.5, 2.0);
+        if sum <= 0.0 || target <= 0.0 {
+            return;
+        }
+        let first = (target / sum).clamp(LIMITS.0, LIMITS.1);
+        self.scale = first;
+        let then = self.sum(wire).0.forward as f64;
+        if then != sum {
+            let next = first + (target - then) * (first - 1.0) / (then - sum);
+            self.scale = next.clamp(LIMITS.0, LIMITS.1);
+        }
+    }
+
+    fn draw(
+        model: Model,
+        per_second: f64,
+        is_stationary: bool,
+        pairs: u32,
+        (start, window): (Instant, Duration),
+        (seed, path): (u64, &str),
+        k: u32,
+    ) -> Self {
+        let stream = |what: &str| rng::stream(seed, &format!("{path}/{what}/{k}"));
+        let per_second = if per_second.is_finite() {
+            per_second.max(0.0)
+        } else {
+            0.0
+        };
+        let mut lead = Duration::ZERO;
+        let source = match &model {
+            Model::Ftp(_) => {
+                let gap = gap(per_second);
+                let mut rng = stream("instants");
+                let next = exponential(gap, &mut rng);
+                Source::Files { next, gap, rng }
+            }
+            Model::Web(web) => {
+                let pages = web.mean_pages();
+                // The demand of a load is in pages, of which a session has several.
+                let sessions = if is_stationary {
+                    per_second / pages
+                } else {
+                    per_second
+                };
+                if is_stationary {
+                    // Sessions that began earlier are still under way: five mean lengths back nearly
+                    // none is left out.
+                    let length = 5.0 * pages * web.think_time.mean();
+                    lead = Duration::from_secs_f64(length.min(MOST_EARLIER / per_second.max(1e-9)));
+                }
+                Source::Sessions(Sessions::new(gap(sessions), stream("instants")))
+            }
+        };
+        let mut plan = Self {
+            model,
+            pairs,
+            start,
+            lead,
+            end: lead + window,
+            scale: 1.0,
+            earlier: 0,
+            sizes: stream("sizes"),
+            source,
+        };
+        plan.skip();
+        plan
+    }
+
+    /// Lets the pages before the start pass.
+    fn skip(&mut self) {
+        if let (Source::Sessions(sessions), Model::Web(web)) = (&mut self.source, &self.model) {
+            while sessions.next(web, self.pairs, self.lead).is_some() {
+                self.earlier += 1;
+            }
+        }
+    }
+
+    /// The next transfer.
+    pub fn next_job(&mut self) -> Option<Job> {
+        let (at, pair, begins_session) = match (&mut self.source, &self.model) {
+            (Source::Files { next, gap, rng }, _) => {
+                let at = *next;
+                if at >= self.end {
+                    return None;
+                }
+                *next = at + exponential(*gap, rng).max(Duration::from_nanos(1));
+                (at, rng.random_range(0..self.pairs.max(1)), false)
+            }
+            (Source::Sessions(sessions), Model::Web(web)) => {
+                let page = sessions.next(web, self.pairs, self.end)?;
+                (page.at, page.pair, page.begins_session)
+            }
+            (Source::Sessions(_), Model::Ftp(_)) => return None,
+        };
+        let (scale, rng) = (self.scale, &mut self.sizes);
+        let whole = |x: f64| libm::round(x * scale).clamp(1.0, LARGEST) as u64;
+        let mut parsing = Duration::ZERO;
+        let objects = match &self.model {
+            Model::Ftp(ftp) => vec![whole(ftp.size.draw(rng))],
+            Model::Web(web) => {
+                let embedded = web.draw_embedded(rng);
+                parsing = web.parsing_time.draw_span(rng);
+                let mut list = Vec::with_capacity(1 + embedded as usize);
+                list.push(whole(web.main.draw(rng)));
+                list.extend((0..embedded).map(|_| whole(web.object.draw(rng))));
+                list
+            }
+        };
+        Some(Job {
+            at: self.start + at.saturating_sub(self.lead),
+            pair,
+            begins_session,
+            objects,
+            parsing,
+        })
+    }
+
+    /// What all transfers put on the wire, and how many objects that is.
+    pub fn sum(&self, wire: &WireModel) -> (WireBytes, u64) {
+        let mut plan = self.clone();
+        let (mut sum, mut n) = (WireBytes::default(), 0);
+        while let Some(job) = plan.next_job() {
+            n += job.objects.len() as u64;
+            sum.add(on_wire(&self.model, wire, &job.objects));
+        }
+        (sum, n)
+    }
+}
+
+/// What a file or page puts on the wire.
+pub fn on_wire(model: &Model, wire: &WireModel, objects: &[u64]) -> WireBytes {
+    let mut sum = WireBytes::default();
+    match model {
+        Model::Ftp(_) => objects.iter().for_each(|b| sum.add(wire.push(*b))),
+        Model::Web(web) => {
+            let request = web.request_size.get();
+            for connection in connections(web, objects) {
+                sum.add(wire.pull(request, connection));
+            }
+        }
+    }
+    sum
+}
+
+/// The objects of each connection of a page: the main one first and alone.
+pub(crate) fn connections<'a>(
+    web: &Web,
+    objects: &'a [u64],
+) -> impl Iterator<Item = impl Iterator<Item = u64> + 'a> {
+    let (main, rest) = objects.split_at(objects.len().min(1));
+    let most = if web.persistent {
+        web.connections.max(1) as usize
+    } else {
+        rest.len()
+    };
+    let n = most.min(rest.len());
+    let first = (!main.is_empty()).then(|| main.iter().copied().step_by(1));
+    // A connection's objects are dealt out in turn.
+    let others = (0..n).map(move |i| rest[i..].iter().copied().step_by(n));
+    first.into_iter().chain(others)
+}
+
+/// Mean bytes on the wire of a file or page, forward and reverse.
+fn mean_wire(model: &Model, wire: &WireModel) -> (f64, f64) {
+    let size = |x: f64| libm::round(x).clamp(1.0, LARGEST) as u64;
+    let mean = |d: &super::distribution::Distribution, f: &dyn Fn(u64) -> WireBytes| {
+        (
+            d.mean_of(|x| f(size(x)).forward as f64),
+            d.mean_of(|x| f(size(x)).reverse as f64),
+        )
+    };
+    match model {
+        Model::Ftp(ftp) => mean(&ftp.size, &|b| wire.push(b)),
+        Model::Web(web) => {
+            let request = web.request_size.get();
+            let pull = |b: u64| wire.pull(request, [b]);
+            let main = mean(&web.main, &pull);
+            let object = mean(&web.object, &pull);
+            let n = web.mean_embedded();
+            (main.0 + n * object.0, main.1 + n * object.1)
+        }
+    }
+}
+
+/// Mean number of objects of a file, a page, or a session.
+fn objects_of(model: &Model, is_page: bool) -> f64 {
+    match model {
+        Model::Ftp(_) => 1.0,
+        Model::Web(web) => {
+            let pages = if is_page { 1.0 } else { web.mean_pages() };
+            pages * (1.0 + web.mean_embedded())
+        }
+    }
+}
+
+/// Mean time between two of so many per second.
+fn gap(per_second: f64) -> Duration {
+    if per_second > 0.0 {
+        Duration::from_secs_f64(1.0 / per_second).max(Duration::from_nanos(1))
+    } else {
+        Duration::MAX
+    }
+}

@@ -1,0 +1,414 @@
+//! `video`: adaptive streaming. The player asks for one segment after another at a rate of a ladder,
+//! plays from a buffer, and stands still while it is empty.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use gargalo_units::{Bytes, Duration, Instant, Rate};
+
+use super::Action;
+
+/// A video as configured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Video {
+    /// Playing time of a segment.
+    pub segment: Duration,
+    /// Rates it comes in, rising; at least one.
+    pub ladder: Arc<[Rate]>,
+    /// How a rate is chosen.
+    pub selection: Selection,
+    /// Most playing time that is buffered.
+    pub buffer: Duration,
+    /// Playing begins, and goes on after standing still, with this much in the buffer.
+    pub startup: Duration,
+    /// Playing time of the whole; `None`: until the flow stops.
+    pub length: Option<Duration>,
+    /// Size of a request.
+    pub request_size: Bytes,
+}
+
+/// How a player chooses the rate of the next segment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Selection {
+    /// The highest below a share of the harmonic mean of the last segments' throughput: J. Jiang, V.
+    /// Sekar, H. Zhang, "Improving Fairness, Efficiency, and Stability in HTTP-based Adaptive Video
+    /// Streaming with FESTIVE", CoNEXT 2012, sections 4.3 and 4.4, without its delayed update.
+    Throughput {
+        /// The share.
+        efficiency: f64,
+        /// How many segments.
+        window: u32,
+    },
+    /// From the buffer alone, BBA-0: T.-Y. Huang, R. Johari, N. McKeown, M. Trunnell, M. Watson, "A
+    /// Buffer-Based Approach to Rate Adaptation", SIGCOMM 2014, algorithm 1.
+    Buffer {
+        /// Below it the lowest rate.
+        reservoir: Duration,
+        /// So much above it the highest rate.
+        cushion: Duration,
+    },
+}
+
+/// What the viewer noticed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VideoResult {
+    /// From the start of the flow's connection to the first picture; `None` if there was none.
+    pub startup: Option<Duration>,
+    /// Time spent standing still after the first picture.
+    pub rebuffering: Duration,
+    /// How often it stood still.
+    pub rebufferings: u64,
+    /// Playing time seen.
+    pub played: Duration,
+    /// Segments received.
+    pub segments: u64,
+    /// Mean rate of the segments received; zero if there are none.
+    pub mean_bitrate: Rate,
+    /// Changes of rate from one segment to the next.
+    pub switches: u64,
+}
+
+/// State of a player and its server.
+#[derive(Debug)]
+pub struct VideoApp {
+    spec: Video,
+    /// Segments to ask for; `None` without end.
+    segments: Option<u64>,
+    began: Option<Instant>,
+    /// Rate of the latest segment asked for, and when that was.
+    level: usize,
+    asked_at: Instant,
+    asked: u64,
+    asked_bytes: u64,
+    /// Bytes of it that are still to come.
+    outstanding: u64,
+    /// Requests that the server has not seen whole.
+    requests: VecDeque<u64>,
+    request_received: u64,
+    /// Throughput of the latest segments, in bit/s.
+    throughput: VecDeque<f64>,
+    /// Playing time in the buffer at `updated`.
+    buffered: Duration,
+    updated: Instant,
+    is_playing: bool,
+    startup: Option<Duration>,
+    rebuffering: Duration,
+    rebufferings: u64,
+    played: Duration,
+    received: u64,
+    bitrate_sum: f64,
+    switches: u64,
+}
+
+impl VideoApp {
+    pub(super) fn new(spec: &Video) -> Self {
+        let segments = spec.length.map(|l| {
+            let segment = spec.segment.as_nanos().max(1);
+            l.as_nanos().div_ceil(segment).max(1)
+        });
+        Self {
+            spec: spec.clone(),
+            segments,
+            began: None,
+            level: 0,
+            asked_at: Instant::ZERO,
+            asked: 0,
+            asked_bytes: 0,
+            outstanding: 0,
+            requests: VecDeque::new(),
+            request_received: 0,
+            throughput: VecDeque::new(),
+            buffered: Duration::ZERO,
+            updated: Instant::ZERO,
+            is_playing: false,
+            startup: None,
+            rebuffering: Duration::ZERO,
+            rebufferings: 0,
+            played: Duration::ZERO,
+            received: 0,
+            bitrate_sum: 0.0,
+            switches: 0,
+        }
+    }
+
+    /// All bytes, once the last segment was asked for.
+    pub(super) fn total(&self) -> Option<u64> {
+        (self.segments == Some(self.asked)).then_some(self.asked_bytes)
+    }
+
+    /// The player asks for the next segment.
+    pub(super) fn ask(&mut self, now: Instant) -> Action {
+        self.began.get_or_insert(now);
+        self.advance(now);
+        if self.segments.is_some_and(|n| self.asked >= n) {
+            return Action::default();
+        }
+        let level = self.choose();
+        self.switches += u64::from(self.asked > 0 && level != self.level);
+        self.level = level;
+        let rate = self.spec.ladder.get(level).copied().unwrap_or_default();
+        let bytes = (rate * self.spec.segment).get().max(1);
+        self.bitrate_sum += rate.as_bps() as f64;
+        self.outstanding = bytes;
+        self.asked += 1;
+        self.asked_bytes = self.asked_bytes.saturating_add(bytes);
+        self.asked_at = now;
+        self.requests.push_back(bytes);
+        Action {
+            write: self.spec.request_size.get().max(1),
+            close: self.segments == Some(self.asked),
+            timer: None,
+        }
+    }
+
+    /// Request bytes reached the server.
+    pub(super) fn serve(&mut self, bytes: u64) -> Action {
+        self.request_received += bytes;
+        let size = self.spec.request_size.get().max(1);
+        let mut write = 0u64;
+        while self.request_received >= size
+            && let Some(segment) = self.requests.pop_front()
+        {
+            self.request_received -= size;
+            write = write.saturating_add(segment);
+        }
+        let is_last = self.segments == Some(self.asked) && self.requests.is_empty();
+        Action {
+            write,
+            close: is_last && write > 0,
+            timer: None,
+        }
+    }
+
+    /// Bytes of a segment reached the player.
+    pub(super) fn received(&mut self, now: Instant, bytes: u64) -> Action {
+        self.outstanding = self.outstanding.saturating_sub(bytes);
+        if self.outstanding > 0 {
+            return Action::default();
+        }
+        self.advance(now);
+        self.measure(now);
+        self.received += 1;
+        self.buffered += self.spec.segment;
+        let is_last = self.segments.is_some_and(|n| self.received >= n);
+        if !self.is_playing && (self.buffered >= self.spec.startup || is_last) {
+            self.is_playing = true;
+            if self.startup.is_none() {
+                self.startup = self.began.map(|t| now.saturating_since(t));
+            }
+        }
+        let room = self.spec.buffer.saturating_sub(self.spec.segment);
+        // A buffer smaller than a segment is full with one: wait until it has been played.
+        if self.is_playing && self.buffered > room {
+            let wait = self.buffered.saturating_sub(room);
+            return Action {
+                timer: Some(now + wait),
+                ..Action::default()
+            };
+        }
+        self.ask(now)
+    }
+
+    fn measure(&mut self, now: Instant) {
+        let took = now.saturating_since(self.asked_at).as_secs_f64();
+        let bits = self
+            .spec
+            .ladder
+            .get(self.level)
+            .copied()
+            .unwrap_or_default()
+            * self.spec.segment;
+        if took > 0.0 {
+            self.throughput.push_back(bits.as_f64() * 8.0 / took);
+        }
+        if let Selection::Throughput { window, .. } = self.spec.selection {
+            while self.throughput.len() > window.max(1) as usize {
+                self.throughput.pop_front();
+            }
+        } else {
+            self.throughput.clear();
+        }
+    }
+
+    /// Plays until now.
+    fn advance(&mut self, now: Instant) {
+        let passed = now.saturating_since(self.updated);
+        self.updated = now;
+        if self.is_playing {
+            let seen = passed.min(self.buffered);
+            self.played += seen;
+            self.buffered = self.buffered.saturating_sub(seen);
+            let all = self.segments.is_some_and(|n| self.received >= n);
+            if passed > seen && !all {
+                self.is_playing = false;
+                self.rebufferings += 1;
+                self.rebuffering += passed.saturating_sub(seen);
+            }
+        } else if self.startup.is_some() {
+            self.rebuffering += passed;
+        }
+    }
+
+    fn choose(&self) -> usize {
+        let ladder = &self.spec.ladder;
+        let top = ladder.len().saturating_sub(1);
+        let bps = |i: usize| ladder[i.min(top)].as_bps() as f64;
+        match self.spec.selection {
+            Selection::Throughput { efficiency, .. } => {
+                let n = self.throughput.len() as f64;
+                let slowness: f64 = self.throughput.iter().map(|t| 1.0 / t).sum();
+                let most = if n > 0.0 {
+                    efficiency * n / slowness
+                } else {
+                    0.0
+                };
+                ladder
+                    .iter()
+                    .rposition(|r| r.as_bps() as f64 <= most)
+                    .unwrap_or(0)
+            }
+            Selection::Buffer { reservoir, cushion } => {
+                let at = self.buffered.saturating_sub(reservoir).as_secs_f64();
+                if at <= 0.0 {
+                    return 0;
+                }
+                let span = cushion.as_secs_f64();
+                if at >= span {
+                    return top;
+                }
+                let wanted = bps(0) + (bps(top) - bps(0)) * at / span;
+                let (up, down) = ((self.level + 1).min(top), self.level.saturating_sub(1));
+                if wanted >= bps(up) {
+                    ladder
+                        .iter()
+                        .rposition(|r| (r.as_bps() as f64) < wanted)
+                        .unwrap_or(0)
+                } else if wanted <= bps(down) {
+                    ladder
+                        .iter()
+                        .position(|r| r.as_bps() as f64 > wanted)
+                        .unwrap_or(top)
+                } else {
+                    self.level
+                }
+            }
+        }
+    }
+
+    pub(super) fn result(&self, now: Instant) -> VideoResult {
+        let mut end = Self {
+            spec: self.spec.clone(),
+            requests: VecDeque::new(),
+            throughput: VecDeque::new(),
+            ..*self
+        };
+        end.advance(now);
+        let mean = match self.asked {
+            0 => 0.0,
+            n => self.bitrate_sum / n as f64,
+        };
+        VideoResult {
+            startup: end.startup,
+            rebuffering: end.rebuffering,
+            rebufferings: end.rebufferings,
+            played: end.played,
+            segments: self.received,
+            mean_bitrate: Rate::from_bps_f64(mean),
+            switches: self.switches,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn player(selection: Selection) -> VideoApp {
+        VideoApp::new(&Video {
+            segment: Duration::from_secs(4),
+            ladder: [235, 375, 560, 750, 1050, 1750, 2350, 3000]
+                .map(|k| Rate::from_bps(k * 1000))
+                .into(),
+            selection,
+            buffer: Duration::from_secs(60),
+            startup: Duration::from_secs(8),
+            length: Some(Duration::from_secs(400)),
+            request_size: Bytes::new(350),
+        })
+    }
+
+    /// Plays over a pipe of this rate in every second segment's time.
+    fn play(app: &mut VideoApp, rate: impl Fn(f64) -> f64) -> (Instant, VideoResult) {
+        let mut now = Instant::ZERO;
+        let mut action = app.ask(now);
+        loop {
+            if action.write > 0 {
+                let bytes = app.serve(action.write).write;
+                let took = bytes as f64 * 8.0 / rate(now.as_secs_f64());
+                now += Duration::from_secs_f64(took);
+                action = app.received(now, bytes);
+            } else if let Some(at) = action.timer {
+                now = at;
+                action = app.ask(now);
+            } else {
+                // All is received; the rest of the buffer is played.
+                now += app.buffered;
+                return (now, app.result(now));
+            }
+        }
+    }
+
+    #[test]
+    fn throughput_finds_the_highest_sustainable_rate() {
+        let selection = Selection::Throughput {
+            efficiency: 0.85,
+            window: 5,
+        };
+        let mut app = player(selection);
+        let (_, r) = play(&mut app, |_| 2.2e6);
+        // 0.85 * 2.2 Mbit/s = 1.87 Mbit/s: after the first segment always 1.75 Mbit/s.
+        assert_eq!((r.segments, r.switches, app.level), (100, 1, 5));
+        assert_eq!((r.rebufferings, r.rebuffering), (0, Duration::ZERO));
+        assert_eq!(r.played, Duration::from_secs(400));
+        // 235 kbit/s * 4 s and 1.75 Mbit/s * 4 s at 2.2 Mbit/s.
+        let startup = (0.94 + 7.0) / 2.2;
+        assert!((r.startup.unwrap().as_secs_f64() - startup).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_buffer_based_player_follows_its_map() {
+        let selection = Selection::Buffer {
+            reservoir: Duration::from_secs(10),
+            cushion: Duration::from_secs(40),
+        };
+        let mut app = player(selection);
+        let (_, r) = play(&mut app, |_| 20e6);
+        assert_eq!(app.level, 7, "the buffer is full: the highest rate");
+        assert_eq!(r.rebufferings, 0);
+        let mut app = player(selection);
+        let (_, r) = play(&mut app, |_| 1.2e6);
+        // It settles around 1.2 Mbit/s, between two rates of the ladder.
+        let mean = r.mean_bitrate.as_bps() as f64;
+        assert!((0.8e6..=1.2e6).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn a_hole_in_the_capacity_is_seen() {
+        let selection = Selection::Throughput {
+            efficiency: 0.85,
+            window: 5,
+        };
+        let mut app = player(selection);
+        let (end, r) = play(&mut app, |t| {
+            if (100.0..105.0).contains(&t) {
+                3e4
+            } else {
+                4e6
+            }
+        });
+        assert_eq!(r.rebufferings, 1);
+        let all = r.startup.unwrap() + r.rebuffering + r.played;
+        assert_eq!(all, end.saturating_since(Instant::ZERO));
+        assert!(r.rebuffering > Duration::from_secs(100));
+    }
+}

@@ -1,0 +1,97 @@
+//! How many bytes a transfer puts on the wire, by arithmetic: what a load is made of, before the
+//! network has had its say.
+
+use gargalo_tcp::Config;
+
+use crate::net::IPV4_HEADER;
+
+/// TCP header without options.
+const TCP_HEADER: u64 = 20;
+/// Timestamps option with padding (RFC 7323 appendix A).
+const TIMESTAMPS: u64 = 12;
+/// A SYN has maximum segment size, window scale and, permitted, SACK and timestamps: 20 bytes.
+const SYN_OPTIONS: u64 = 20;
+
+/// Packet sizes and acknowledgement policy of a TCP configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct WireModel {
+    mss: u64,
+    header: u64,
+    syn: u64,
+    every: u64,
+    quick: u64,
+}
+
+/// Bytes on the wire, IP headers included.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WireBytes {
+    /// In the direction of the data.
+    pub forward: u64,
+    /// Against it: connection, requests, acknowledgements.
+    pub reverse: u64,
+}
+
+impl WireBytes {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.forward = self.forward.saturating_add(other.forward);
+        self.reverse = self.reverse.saturating_add(other.reverse);
+    }
+}
+
+impl WireModel {
+    /// Of a configuration that both ends share.
+    pub fn new(config: &Config) -> Self {
+        let plain = u64::from(IPV4_HEADER) + TCP_HEADER;
+        let timestamps = if config.timestamps { TIMESTAMPS } else { 0 };
+        Self {
+            mss: u64::from(config.mss).max(1),
+            header: plain + timestamps,
+            syn: plain + SYN_OPTIONS,
+            every: u64::from(config.ack_every).max(1),
+            quick: u64::from(config.quick_acks),
+        }
+    }
+
+    fn segments(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.mss)
+    }
+
+    fn acknowledgements(&self, segments: u64) -> u64 {
+        let quick = segments.min(self.quick);
+        quick + (segments - quick).div_ceil(self.every)
+    }
+
+    /// A connection opened by the sender of the data, which closes it when all is sent: SYN,
+    /// acknowledgement and the last acknowledgement besides the data, whose last segment bears FIN.
+    pub fn push(&self, bytes: u64) -> WireBytes {
+        let data = self.segments(bytes);
+        WireBytes {
+            forward: bytes
+                .saturating_add(data.saturating_mul(self.header))
+                .saturating_add(self.syn + 2 * self.header),
+            // SYN-ACK, acknowledgements, FIN with the last of them.
+            reverse: self.syn + self.acknowledgements(data).saturating_mul(self.header),
+        }
+    }
+
+    /// A connection opened by the receiver of the data, which asks for one object after another.
+    pub fn pull(&self, request: u64, objects: impl IntoIterator<Item = u64>) -> WireBytes {
+        let (mut bytes, mut data, mut asked, mut asks) = (0u64, 0u64, 0u64, 0u64);
+        for size in objects {
+            bytes = bytes.saturating_add(size);
+            data = data.saturating_add(self.segments(size));
+            asked = asked.saturating_add(request);
+            asks += self.segments(request);
+        }
+        let headers = |n: u64| n.saturating_mul(self.header);
+        WireBytes {
+            // SYN-ACK and, since requests are answered at once, nothing but data, the last with FIN.
+            forward: bytes.saturating_add(headers(data)).saturating_add(self.syn),
+            // SYN, requests, the first of which completes the handshake and the last of which bears
+            // FIN, and acknowledgements.
+            reverse: asked
+                .saturating_add(headers(asks + self.acknowledgements(data)))
+                .saturating_add(self.syn),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+"""`gargalo study`: published experiments once more, ending in verdicts and a report."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import sys
+from pathlib import Path  # noqa: TC003 (typer reads the annotations)
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+SIGNS = {"reproduced": "✓", "contradicted": "✗", "inconclusive": "?"}
+STYLES = {"reproduced": "green", "contradicted": "red", "inconclusive": "yellow"}
+
+
+def study(
+    name: Annotated[str, typer.Argument(help="Which study; see `gargalo list studies`.")],
+    profile: Annotated[str, typer.Option(help="quick (minutes) or full (as published).")] = "quick",
+    directory: Annotated[
+        Path | None,
+        typer.Option("--output", help="For store and report. Default: runs/studies/NAME/PROFILE."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes. Default: one for each core.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler, instead of processes.")
+    ] = None,
+    repeat: Annotated[
+        int | None, typer.Option(min=1, help="Runs per cell. Default: the profile's.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print verdicts and facts as JSON.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 unless every claim is reproduced.")
+    ] = False,
+) -> None:
+    """Do what is missing of a study, decide its claims, write one HTML report."""
+    from gargalo import studies
+    from gargalo._core import ScenarioError
+    from gargalo.sweeps import StoreError, SweepError, SweepInterrupted
+    from gargalo.sweeps.progress import display
+
+    err = Console(stderr=True, highlight=False, soft_wrap=True)
+    try:
+        chosen = studies.find(name)
+        with display(err, shown=not as_json) as progress:
+            outcome = studies.run_study(
+                chosen,
+                profile,
+                directory=directory,
+                workers=workers,
+                cluster=cluster,
+                repeat=repeat,
+                progress=progress,
+                facts={"date": datetime.date.today().isoformat()},
+            )
+    except KeyError as e:
+        print(f"error: {e.args[0]}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    except StoreError as e:
+        print(f"error: {e}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    except (SweepError, ScenarioError) as e:
+        print(f"error: {e}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    except SweepInterrupted as e:
+        print(
+            f"interrupted: {e.sweep.done + e.sweep.reused} of {e.sweep.plan.height} runs are kept; "
+            "the same command goes on",
+            file=sys.stderr,
+        )
+        raise typer.Exit(130) from None
+    if as_json:
+        print(json.dumps(outcome.to_json(), indent=1))
+    else:
+        table = Table(box=None, show_header=False, pad_edge=False)
+        for claim in outcome.claims:
+            style = STYLES[claim.verdict]
+            table.add_row(
+                f"[{style}]{SIGNS[claim.verdict]} {claim.verdict}[/]", claim.text, end_section=True
+            )
+        Console(highlight=False).print(table)
+        print(outcome.page)
+    if outcome.sweep.failures:
+        for failure in outcome.sweep.failures[:5]:
+            print(f"warning: run {failure.run} failed: {failure.reason}", file=sys.stderr)
+        raise typer.Exit(1)
+    if strict and any(c.verdict != "reproduced" for c in outcome.claims):
+        raise typer.Exit(1)

@@ -1,0 +1,264 @@
+"""`gargalo sweep` and `gargalo compare`: many runs, and what their differences mean."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+
+from gargalo import _core
+
+if TYPE_CHECKING:
+    from gargalo.sweeps import Sweep, SweepFile
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+MOST_ROWS = 60
+MOST_FAILURES = 5
+
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def fail(message: str, code: int = BAD_INPUT) -> NoReturn:
+    """Say what is wrong and leave."""
+    err.print(f"error: {message}", markup=False)
+    raise typer.Exit(code)
+
+
+def sweep(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The sweep, a TOML file.")],
+    store: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Directory for results. Default: sweeps/NAME."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Processes. Default: one for each core.")
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="A Dask scheduler, like tcp://host:8786."),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of all runs."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Instead of the sweep's.")] = None,
+    repeat: Annotated[int | None, typer.Option(min=1, help="Runs per cell.")] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TABLE", help="Keep this table of every run; may be repeated."),
+    ] = None,
+    measure: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:FUNCTION", help="Called with every run; returns figures."),
+    ] = None,
+    plugin: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Python file that registers congestion controls."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check every run, print the plan, do nothing.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")] = False,
+) -> None:
+    """Simulate a scenario over and over along axes; do again only what is missing."""
+    from gargalo.cli import change
+    from gargalo.sweeps import SweepFile, execute
+    from gargalo.sweeps import errors as e
+    from gargalo.sweeps.controllers import Controllers
+    from gargalo.sweeps.progress import display
+    from gargalo.sweeps.result import SweepInterrupted
+
+    if cluster is not None and workers is not None:
+        fail("--workers and --cluster exclude each other: a cluster has workers of its own")
+    settings: dict[str, Any] = dict(change(c) for c in changes or [])
+    try:
+        controllers = Controllers.load(plugin or [])
+        description = SweepFile.load(file)
+        jobs = description.plan(repeat=repeat, seed=seed, set=settings)
+        if dry_run:
+            _print_plan(description, jobs, as_json=as_json)
+            return
+        # Where a measuring function may be: beside the sweep, or here.
+        sys.path[:0] = [str(file.parent.absolute()), str(Path.cwd())]
+        target = store if store is not None else Path("sweeps") / description.name
+        _tell_version(target)
+        with display(err, shown=not quiet) as tell:
+            done = execute(
+                jobs,
+                target,
+                measure=measure or description.measure,
+                keep=description.keep if keep is None else keep,
+                workers=workers,
+                cluster=cluster,
+                progress=tell,
+                plugins=controllers,
+                name=description.name,
+            )
+    except _core.ScenarioError as error:
+        err.print(str(error).rstrip("\n"), markup=False)
+        raise typer.Exit(BAD_INPUT) from None
+    except (e.SweepError, e.BadStoreError, e.NoClusterError) as error:
+        fail(str(error))
+    except (e.StoreError, e.ClusterError, e.WorkersError) as error:
+        fail(str(error), FAILED)
+    except SweepInterrupted as error:
+        err.print(
+            f"interrupted; {error.sweep.finished} of {len(error.sweep.plan)} runs are in {target}: "
+            "the same command goes on from there",
+            markup=False,
+        )
+        raise typer.Exit(INTERRUPTED) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    _report(done, as_json=as_json, quiet=quiet)
+    if done.failures:
+        raise typer.Exit(FAILED)
+
+
+def _print_plan(description: SweepFile, jobs: list[Any], *, as_json: bool) -> None:
+    rows = [{**j.labels, "repeat": j.repeat, "seed": j.seed} for j in jobs]
+    if as_json:
+        print(json.dumps({"sweep": description.name, "runs": rows}, ensure_ascii=False))
+        return
+    cells = [r for r in rows if r["repeat"] == 0]
+    print(f"{description.name}: {len(cells)} cells, {len(rows)} runs")
+    for r in cells:
+        print("  " + ", ".join(f"{k} = {v}" for k, v in r.items() if k not in ("repeat", "seed")))
+
+
+def _tell_version(target: Path) -> None:
+    from gargalo.sweeps import Store
+
+    if not (target / "store.json").exists():
+        return
+    version = Store(target).version
+    if version != _core.__version__:
+        err.print(
+            f"note: {target} was begun by gargalo {version}, this is {_core.__version__}: "
+            "runs of other versions are kept, but not used",
+            markup=False,
+        )
+
+
+def _report(done: Sweep, *, as_json: bool, quiet: bool) -> None:
+    for f in done.failures[:MOST_FAILURES]:
+        err.print(f"failed: {_where(done, f.run)}: {f.reason}", markup=False)
+    if len(done.failures) > MOST_FAILURES:
+        err.print(f"… and {len(done.failures) - MOST_FAILURES} more failed", markup=False)
+    if as_json:
+        print(json.dumps(_facts(done), ensure_ascii=False))
+        return
+    if quiet:
+        return
+    from gargalo.sweeps.show import show
+
+    show(done, Console(highlight=False), MOST_ROWS)
+    failed = f", {len(done.failures)} failed" if done.failures else ""
+    err.print(
+        f"{done.done} runs done, {done.reused} were there{failed}; results: {done.store.path}",
+        markup=False,
+    )
+
+
+def _where(done: Sweep, run: str) -> str:
+    import polars as pl
+
+    rows = done.plan.filter(pl.col("run") == run).head(1).to_dicts()
+    row = rows[0] if rows else {}
+    return ", ".join(f"{k} = {v}" for k, v in row.items() if k in (*done.labels, "repeat"))
+
+
+def _facts(done: Sweep) -> dict[str, Any]:
+    return {
+        "sweep": done.name,
+        "store": str(done.store.path),
+        "runs": {
+            "planned": len(done.plan),
+            "done": done.done,
+            "reused": done.reused,
+            "failed": len(done.failures),
+        },
+        "failures": [
+            {"run": f.run, "where": _where(done, f.run), "reason": f.reason} for f in done.failures
+        ],
+        "packets": done.packets,
+        "wall_s": done.wall_s,
+        "summary": done.summary().to_dicts(),
+    }
+
+
+class Test(str, Enum):
+    """Tests of difference."""
+
+    welch = "welch"
+    mann_whitney = "mann-whitney"
+    permutation = "permutation"
+
+
+def compare(
+    sides: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="A B",
+            help="Two stores or results directories; with --by, a store and two values of the label.",
+        ),
+    ],
+    by: Annotated[
+        str | None, typer.Option(metavar="LABEL", help="Compare two values of this label.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--sweep", metavar="NAME", help="Of the sweeps in a store.")
+    ] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Figure to compare; may be repeated.")
+    ] = None,
+    level: Annotated[float, typer.Option(help="Of confidence.")] = 0.95,
+    test: Annotated[Test, typer.Option(help="Test of difference.")] = Test.welch,
+    unpaired: Annotated[
+        bool, typer.Option("--unpaired", help="Do not pair runs of the same seed.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Say for every cell and figure how two sides differ, and whether that is more than chance."""
+    from gargalo.sweeps import compare as c
+    from gargalo.sweeps.errors import StoreError, SweepError
+
+    if not 0 < level < 1:
+        fail(f"--level {level}: between 0 and 1, like 0.95")
+    try:
+        if by is None:
+            if len(sides) != 2:
+                fail("name two stores or results directories, or one store with --by LABEL A B")
+            a, b = (c.side_of(Path(s), name) for s in sides)
+        else:
+            if len(sides) != 3:
+                fail(f"with --by name a store and two values: gargalo compare STORE --by {by} A B")
+            a, b = c.split(c.side_of(Path(sides[0]), name), by, sides[1], sides[2])
+        rows = c.compare(
+            a,
+            b,
+            metric or (),
+            level=level,
+            test=test.value,
+            paired=False if unpaired else None,
+        )
+    except (SweepError, StoreError, FileNotFoundError) as error:
+        fail(str(error))
+    if as_json:
+        facts = {"a": a.name, "b": b.name, "level": level, "rows": [r.to_json() for r in rows]}
+        print(json.dumps(facts, ensure_ascii=False))
+        return
+    from gargalo.sweeps.show import show_rows
+
+    only = sorted({*a.labels} ^ {*b.labels})
+    if only:
+        err.print(
+            f"note: one side alone has {', '.join(only)}: its values are pooled", markup=False
+        )
+    show_rows(rows, a.name, b.name, level, Console(highlight=False))

@@ -1,0 +1,31 @@
+"""Reports: one HTML file with verdicts, interactive figures and tables, which needs no network.
+
+>>> from gargalo import reporting
+>>> reporting.write(reporting.report_of_run("runs/cellular-race-1"), "report.html")
+"""
+
+from gargalo.reporting.model import (
+    ClaimRow,
+    Evidence,
+    FigureBlock,
+    Report,
+    TableBlock,
+)
+from gargalo.reporting.page import html, write
+from gargalo.reporting.runs import report_of_run
+from gargalo.reporting.studies import report_of_study, save
+from gargalo.reporting.sweeps import report_of_sweep
+
+__all__ = [
+    "ClaimRow",
+    "Evidence",
+    "FigureBlock",
+    "Report",
+    "TableBlock",
+    "html",
+    "report_of_run",
+    "report_of_study",
+    "report_of_sweep",
+    "save",
+    "write",
+]

@@ -1,0 +1,211 @@
+"""Plotly figures from tables in long form: a row per point, a column that names the algorithm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import plotly.graph_objects as go
+import polars as pl
+
+from gargalo.metrics.intervals import mean_interval
+from gargalo.reporting.palette import DASHES
+from gargalo.reporting.quantities import quantity, si
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+MOST_POINTS = 1500
+# With more lines, those of an algorithm look alike and share an entry of the legend.
+MOST_ENTRIES = 12
+
+
+def figure(x_title: str, y_title: str, *, log_x: bool = False, log_y: bool = False) -> go.Figure:
+    """Return an empty figure with titled axes; the page gives colours and fonts."""
+    return go.Figure(
+        layout={
+            "template": None,
+            "xaxis": {"title": {"text": x_title}, **({"type": "log"} if log_x else {})},
+            "yaxis": {
+                "title": {"text": y_title},
+                **({"type": "log"} if log_y else {"rangemode": "tozero"}),
+            },
+        }
+    )
+
+
+def thin(
+    x: NDArray[np.float64], y: NDArray[np.float64], most: int = MOST_POINTS
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Keep the least and the greatest value of each bucket, so that peaks survive."""
+    if x.size <= most:
+        return x, y
+    kept = {0, x.size - 1}
+    for part in np.array_split(np.arange(x.size), most // 2):
+        kept |= {int(part[y[part].argmin()]), int(part[y[part].argmax()])}
+    places = np.array(sorted(kept))
+    return x[places], y[places]
+
+
+def timelines(
+    frame: pl.DataFrame,
+    y: str,
+    series: str,
+    *,
+    x: str = "time_s",
+    algorithm: str | None = None,
+    step: bool = False,
+) -> go.Figure:
+    """Draw a line over time for each value of `series`; more than a dozen share a legend entry.
+
+    Args:
+        frame: Columns `x`, `y`, `series` and `algorithm`, in SI.
+        y: What is drawn; its name tells the unit.
+        series: Column that names the lines.
+        x: Time.
+        algorithm: Column with the algorithm of a line; `series` if None.
+        step: Values hold until the next.
+
+    """
+    q = quantity(y, [frame[y].max()] if frame.height else [])  # type: ignore[list-item]
+    drawn = figure("time (s)", q.title)
+    used: dict[str, int] = {}
+    crowded = frame[series].n_unique() > MOST_ENTRIES
+    for (name,), rows in frame.drop_nulls(y).group_by(series, maintain_order=True):
+        group = str(rows[algorithm][0]) if algorithm else str(name)
+        index = used.setdefault(group, 0)
+        used[group] += 1
+        at, values = thin(
+            rows[x].cast(pl.Float64).to_numpy(), rows[y].cast(pl.Float64).to_numpy() / q.factor
+        )
+        line: dict[str, Any] = {"width": 1.5, **({"shape": "hv"} if step else {})}
+        if index and not crowded:
+            line["dash"] = DASHES[index % len(DASHES)]
+        more: dict[str, Any] = {}
+        if crowded:
+            more = {"showlegend": index == 0, "opacity": 0.7}
+        drawn.add_scatter(
+            x=at, y=values, mode="lines", name=group if crowded else str(name), meta=str(name),
+            legendgroup=group, line=line,
+            hovertemplate=f"%{{x:.4g}} s, %{{y:.4g}} {q.unit}<extra>%{{meta}}</extra>", **more,
+        )  # fmt: skip
+    return drawn
+
+
+def _scale(values: Sequence[Any]) -> tuple[list[Any], str, bool]:
+    """Return places on an axis, its unit, and whether it should be logarithmic."""
+    read = [si(v) for v in values]
+    units = {r[1] for r in read if r is not None}
+    if any(r is None for r in read) or len(units) != 1:
+        return ["–" if v is None else str(v) for v in values], "", False  # noqa: RUF001
+    numbers = [r[0] for r in read if r is not None]
+    unit = units.pop()
+    q = quantity("x", numbers, unit)
+    places = [float(f"{n / q.factor:.12g}") for n in numbers]
+    logarithmic = len(places) > 2 and min(places) > 0 and max(places) / min(places) >= 30
+    return list(places), q.unit, logarithmic
+
+
+def trends(
+    frame: pl.DataFrame,
+    x: str,
+    y: str,
+    series: str,
+    *,
+    detail: str | None = None,
+    level: float = 0.95,
+    x_title: str | None = None,
+    y_unit: str | None = None,
+) -> go.Figure:
+    """Draw means with confidence intervals over an axis of a sweep, a line per algorithm.
+
+    Args:
+        frame: A row per run.
+        x: The axis; text such as "10Mbit/s" is read as a number where it can be.
+        y: The metric, in SI; its name tells the unit unless `y_unit` does.
+        series: Column that names the algorithm.
+        detail: A further column that splits an algorithm into several lines, told by their dash.
+        level: Of the intervals (Student's t); single runs have none.
+        x_title: Title of the axis instead of its name.
+        y_unit: Unit of the metric.
+
+    """
+    rows = frame.drop_nulls(y)
+    q = quantity(y, rows[y].to_list(), y_unit)
+    labels = frame[x].unique(maintain_order=True).to_list()
+    places, unit, logarithmic = _scale(labels)
+    place = dict(zip(labels, places, strict=True))
+    title = x_title or x.replace("_", " ")
+    drawn = figure(f"{title} ({unit})" if unit else title, q.title, log_x=logarithmic)
+    if all(isinstance(p, str) for p in places):
+        drawn.layout.xaxis.update(type="category", categoryorder="array", categoryarray=places)
+    keys = [series] if detail is None else [series, detail]
+    order: dict[str, int] = {}
+    for key, cell in rows.group_by(keys, maintain_order=True):
+        means = [
+            (place[at], mean_interval(part[y], level))
+            for (at,), part in cell.group_by(x, maintain_order=True)
+        ]
+        if not isinstance(means[0][0], str):
+            means.sort(key=lambda m: m[0])
+        else:
+            means.sort(key=lambda m: places.index(m[0]))
+        group = str(key[0])
+        index = order.setdefault(group, 0)
+        order[group] += 1
+        name = group if detail is None else f"{group}, {detail.replace('_', ' ')} {key[1]}"
+        half = [None if i.half_width is None else i.half_width / q.factor for _, i in means]
+        drawn.add_scatter(
+            x=[p for p, _ in means],
+            y=[None if i.mean is None else i.mean / q.factor for _, i in means],
+            error_y={"type": "data", "array": half, "thickness": 1.2, "width": 4},
+            mode="lines+markers", name=name, legendgroup=group,
+            line={"dash": DASHES[index % len(DASHES)]} if index else {},
+            customdata=[i.n for _, i in means],
+            hovertemplate=f"%{{x}}: %{{y:.4g}} {q.unit} (%{{customdata}} runs)",
+        )  # fmt: skip
+    return drawn
+
+
+def strips(frame: pl.DataFrame, y: str, series: str, *, level: float = 0.95) -> go.Figure:
+    """Draw every run as a dot, and the mean with its interval beside them, for each algorithm."""
+    rows = frame.drop_nulls(y)
+    q = quantity(y, rows[y].to_list())
+    drawn = figure("", q.title)
+    names = [str(n) for n in frame[series].unique(maintain_order=True)]
+    drawn.layout.xaxis.update(type="category", categoryorder="array", categoryarray=names)
+    for (key,), part in rows.group_by(series, maintain_order=True):
+        name = str(key)
+        values = (part[y] / q.factor).to_list()
+        drawn.add_box(
+            x=[name] * len(values), y=values, name=name, legendgroup=name, boxpoints="all",
+            jitter=0.5, pointpos=-1.6, whiskerwidth=0.4, hovertemplate=f"%{{y:.4g}} {q.unit}",
+        )  # fmt: skip
+        found = mean_interval(values, level)
+        drawn.add_scatter(
+            x=[name], y=[found.mean], mode="markers", name=f"{name}: mean", legendgroup=name,
+            showlegend=False, marker={"size": 10},
+            error_y={"type": "data", "array": [found.half_width], "thickness": 2, "width": 8},
+            hovertemplate=f"mean %{{y:.4g}} {q.unit} ({found.n} runs)",
+        )  # fmt: skip
+    return drawn
+
+
+def distribution(
+    frame: pl.DataFrame, column: str, series: str, *, log_x: bool = False
+) -> go.Figure:
+    """Draw the share of values up to x, for each algorithm."""
+    rows = frame.drop_nulls(column)
+    q = quantity(column, rows[column].to_list())
+    drawn = figure(q.title, "share of flows up to that", log_x=log_x)
+    for (key,), part in rows.group_by(series, maintain_order=True):
+        values = np.sort(part[column].to_numpy()) / q.factor
+        shares = np.arange(1, values.size + 1) / values.size
+        x, y = thin(values, shares)
+        drawn.add_scatter(
+            x=x, y=y, mode="lines", name=str(key), legendgroup=str(key), line={"shape": "hv"},
+            hovertemplate=f"%{{y:.1%}} up to %{{x:.4g}} {q.unit}",
+        )  # fmt: skip
+    return drawn

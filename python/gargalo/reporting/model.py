@@ -1,0 +1,117 @@
+"""What a report consists of: plain dataclasses that anybody can fill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import TypeAlias
+
+    import polars as pl
+
+    Verdict: TypeAlias = Literal["reproduced", "contradicted", "inconclusive"]
+
+VERDICTS = ("reproduced", "contradicted", "inconclusive")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A figure behind a verdict."""
+
+    label: str
+    """What was measured, as "share of reno at 20 other flows"."""
+    value: float | None
+    """In SI; None if it could not be measured."""
+    low: float | None = None
+    """Lower end of its confidence interval; None if unknown."""
+    high: float | None = None
+    """Upper end of its confidence interval; None if unknown."""
+    unit: str = ""
+    """SI unit without prefix: bit/s, s, byte; empty for shares and counts."""
+    n: int | None = None
+    """Runs behind it."""
+    expected: str = ""
+    """What the claim says it should be."""
+
+
+@dataclass(frozen=True)
+class ClaimRow:
+    """A claim, what became of it, and why."""
+
+    id: str
+    text: str
+    verdict: Verdict
+    evidence: str | Sequence[Evidence] = ()
+    explanation: str = ""
+
+    def __post_init__(self) -> None:
+        if self.verdict not in VERDICTS:
+            msg = f'claim {self.id}: the verdict is one of {", ".join(VERDICTS)}, not "{self.verdict}"'
+            raise ValueError(msg)
+
+
+@dataclass(frozen=True)
+class FigureBlock:
+    """An interactive figure.
+
+    Traces belong to the algorithm that their `legendgroup` names, or their name if that is one of
+    the report's algorithms: the filter hides them, and they get its colour, dash and marker.
+    """
+
+    title: str
+    caption: str
+    figure: Any
+    """A Plotly figure (or its dictionary)."""
+    group: str = ""
+    """Section of the report it belongs to; the filter bar chooses among them."""
+    alt: str = ""
+    """What it shows, in words, for who cannot see it; the caption if empty."""
+    restyle: bool = True
+    """Give traces the colours, dashes and markers of their algorithms."""
+
+
+@dataclass(frozen=True)
+class TableBlock:
+    """A table of figures in SI, sortable and filterable.
+
+    Columns are named as in results tables: the ending tells the unit, and a column `x` with `x_low`
+    and `x_high` beside it is shown as one, with its interval. Cells "very good", "good", "regular"
+    and "bad" are shown as ratings.
+    """
+
+    title: str
+    caption: str
+    frame: pl.DataFrame
+    units: Mapping[str, str] = field(default_factory=dict)
+    """Unit by column, where the name does not tell: bit/s, s, byte, or any text."""
+    group: str = ""
+    """Section of the report it belongs to."""
+    algorithm: str | None = None
+    """Column the algorithm filter looks at; by default the first of congestion, algorithm, protocol."""
+    shown: int = 50
+    """Rows shown before "show all"."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A page: verdicts first, then figures, tables, scenarios and how to run it all again."""
+
+    title: str
+    subtitle: str = ""
+    claims: Sequence[ClaimRow] = ()
+    figures: Sequence[FigureBlock] = ()
+    tables: Sequence[TableBlock] = ()
+    scenarios: Mapping[str, str] = field(default_factory=dict)
+    """TOML by file name."""
+    commands: Sequence[str] = ()
+    """Shell commands that run everything again."""
+    facts: Mapping[str, str | int | float] = field(default_factory=dict)
+    """Engine version, seeds, runs, packets, wall time, date (given, never asked of the clock)."""
+    highlights: Mapping[str, str] = field(default_factory=dict)
+    """A handful of figures to see at a glance."""
+    notes: Sequence[str] = ()
+    """Warnings and limits a reader should know."""
+    algorithms: Sequence[str] = ()
+    """In the order of their colours; by default all that figures and tables name, sorted."""

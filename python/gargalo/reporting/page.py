@@ -1,0 +1,190 @@
+"""Writing a report as one HTML file that needs no network."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+from markupsafe import Markup
+
+from gargalo import _core
+from gargalo.reporting.model import VERDICTS, Evidence
+from gargalo.reporting.palette import Palette
+from gargalo.reporting.quantities import measured, number
+from gargalo.reporting.tables import algorithm_column, view
+
+if TYPE_CHECKING:
+    from gargalo.reporting.model import ClaimRow, FigureBlock, Report
+
+ASSETS = Path(__file__).parent / "assets"
+MARK = "gargalo report"
+SIGNS = {"reproduced": ("✓", "R"), "contradicted": ("✗", "C"), "inconclusive": ("?", "I")}
+# Traces drawn with WebGL compile their shaders at run time.
+COMPILED = ("gl", "3d", "surface", "mesh")
+
+
+def write(report: Report, path: str | Path) -> Path:
+    """Write a report as one self-contained HTML file, whole or not at all.
+
+    Equal reports give equal bytes. The file holds Plotly's library once (4.8 MB).
+
+    Args:
+        report: What to show.
+        path: The file; it is replaced if it exists.
+
+    Raises:
+        OSError: The file cannot be written.
+        ValueError: A table or claim of the report is inconsistent.
+
+    """
+    target = Path(path)
+    text = html(report)
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", delete=False
+    ) as file:
+        part = Path(file.name)
+        try:
+            file.write(text)
+            file.close()
+            # As a file made with open(): what the umask leaves of rw-rw-rw-.
+            umask = os.umask(0)
+            os.umask(umask)
+            part.chmod(0o666 & ~umask)
+            os.replace(part, target)  # noqa: PTH105
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+    return target
+
+
+def html(report: Report) -> str:
+    """Return the page as text."""
+    figures = [plain_figure(f.figure) for f in report.figures]
+    palette = Palette(report.algorithms or _algorithms(report, figures))
+    for block, data in zip(report.figures, figures, strict=True):
+        if block.restyle:
+            for trace in data["data"]:
+                palette.apply(trace)
+    drawn = [
+        {
+            "data": d["data"],
+            "layout": d["layout"],
+            "keys": [palette.algorithm(t) for t in d["data"]],
+        }
+        for d in figures
+    ]
+    compiled = any(
+        any(part in str(t.get("type", "")) for part in COMPILED) for d in figures for t in d["data"]
+    )
+    named = [*(f.group for f in report.figures), *(t.group for t in report.tables)]
+    groups = list(dict.fromkeys(g for g in named if g))
+    return _template().render(
+        report=report,
+        version=_core.__version__,
+        mark=MARK,
+        signs=SIGNS,
+        verdicts=[(v, sum(c.verdict == v for c in report.claims)) for v in VERDICTS],
+        evidence=evidence,
+        palette=palette,
+        groups=groups if len(groups) > 1 else [],
+        figures=[(i, b, alt(b)) for i, b in enumerate(report.figures)],
+        figure_data=Markup(_json(drawn)),
+        tables=[(i, b, view(b, palette.names)) for i, b in enumerate(report.tables)],
+        plotly=_plotly() if figures else "",
+        compiled=compiled,
+        style=_asset("style.css"),
+        script=_asset("page.js"),
+        fact=fact,
+    )
+
+
+def evidence(claim: ClaimRow) -> list[tuple[str, str, str, str]]:
+    """Return the figures behind a claim: label, value, interval, what was expected."""
+    if isinstance(claim.evidence, str):
+        return [("", claim.evidence, "", "")] if claim.evidence else []
+    return [(e.label, measured(e.value, e.unit), _interval(e), e.expected) for e in claim.evidence]
+
+
+def _interval(e: Evidence) -> str:
+    runs = "" if e.n is None else f", {e.n} run{'' if e.n == 1 else 's'}"
+    if e.value is None:
+        return ""
+    if e.low is None or e.high is None:
+        return f"interval unknown{runs}"
+    return f"{measured(e.low, e.unit)} to {measured(e.high, e.unit)}{runs}"
+
+
+def fact(value: str | int | float) -> str:
+    """Write a fact."""
+    return value if isinstance(value, str) else number(value)
+
+
+def alt(block: FigureBlock) -> str:
+    """Return what a figure shows, in words."""
+    return block.alt or f"{block.title}. {block.caption}"
+
+
+def plain_figure(figure: Any) -> dict[str, Any]:
+    """Return a figure as plain JSON values, without Plotly's default template."""
+    if isinstance(figure, Mapping):
+        data = json.loads(json.dumps(figure))
+    else:
+        data = json.loads(figure.to_json(validate=False))
+    layout = data.setdefault("layout", {})
+    layout.pop("template", None)
+    data.setdefault("data", [])
+    return dict(data)
+
+
+def _algorithms(report: Report, figures: Sequence[Mapping[str, Any]]) -> list[str]:
+    named: set[str] = set()
+    for figure in figures:
+        named |= {str(t["legendgroup"]) for t in figure["data"] if t.get("legendgroup")}
+    for block in report.tables:
+        key = algorithm_column(block)
+        if key is not None:
+            named |= {str(v) for v in block.frame[key].unique() if v}
+    return sorted(named)
+
+
+def _json(value: object) -> str:
+    """Write JSON that may stand inside a script element."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+@cache
+def _plotly() -> Markup:
+    from plotly.offline import get_plotlyjs
+
+    # A closing tag within a string of the library would end the element.
+    return Markup(get_plotlyjs().replace("</script", "<\\/script"))
+
+
+@cache
+def _asset(name: str) -> Markup:
+    return Markup((ASSETS / name).read_text(encoding="utf-8"))
+
+
+@cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(ASSETS),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["slug"] = _slug
+    return environment.get_template("page.html.j2")
+
+
+def _slug(parts: Iterable[str] | str) -> str:
+    text = parts if isinstance(parts, str) else "-".join(parts)
+    return "".join(c if c.isalnum() else "-" for c in text.lower()).strip("-")

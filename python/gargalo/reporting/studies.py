@@ -1,0 +1,131 @@
+"""A report as files: what a study leaves behind, to be read by programs or made into a page again.
+
+report.json              title, claims, captions, scenarios, commands, facts
+figures/NN.json          Plotly figures
+tables/NN.parquet        tables, in SI
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from gargalo.reporting.model import ClaimRow, Evidence, FigureBlock, Report, TableBlock
+from gargalo.reporting.page import plain_figure
+
+FORMAT = 1
+
+
+def save(report: Report, directory: str | Path) -> Path:
+    """Write a report as files, which `report_of_study` reads back; returns the path of report.json.
+
+    Raises:
+        OSError: The directory cannot be written.
+
+    """
+    root = Path(directory)
+    for name in ("figures", "tables"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+        for old in (root / name).glob("[0-9][0-9]*.*"):
+            old.unlink()
+    figures = []
+    for i, block in enumerate(report.figures):
+        file = f"figures/{i:02}.json"
+        (root / file).write_text(json.dumps(plain_figure(block.figure)), encoding="utf-8")
+        rest = {"title": block.title, "caption": block.caption, "group": block.group}
+        figures.append({**rest, "alt": block.alt, "restyle": block.restyle, "file": file})
+    tables = []
+    for i, table in enumerate(report.tables):
+        file = f"tables/{i:02}.parquet"
+        table.frame.write_parquet(root / file)
+        about = {"title": table.title, "caption": table.caption, "units": dict(table.units)}
+        more = {"group": table.group, "algorithm": table.algorithm, "shown": table.shown}
+        tables.append({**about, **more, "file": file})
+    facts = {
+        "format": FORMAT,
+        "title": report.title,
+        "subtitle": report.subtitle,
+        "claims": [asdict(c) for c in report.claims],
+        "figures": figures,
+        "tables": tables,
+        "scenarios": dict(report.scenarios),
+        "commands": list(report.commands),
+        "facts": dict(report.facts),
+        "highlights": dict(report.highlights),
+        "notes": list(report.notes),
+        "algorithms": list(report.algorithms),
+    }
+    path = root / "report.json"
+    path.write_text(json.dumps(facts, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def report_of_study(
+    directory: str | Path, *, facts: Mapping[str, str | int | float] | None = None
+) -> Report:
+    """Read a report that `save` wrote.
+
+    Args:
+        directory: With report.json.
+        facts: More to say, such as the date.
+
+    Raises:
+        FileNotFoundError: There is no report, or a figure or table of it is missing.
+        ValueError: report.json is of another form; the text says where.
+
+    """
+    root = Path(directory)
+    path = root / "report.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as e:
+        msg = f"{path}: not JSON (line {e.lineno}): run the study again"
+        raise ValueError(msg) from None
+    if not isinstance(found, Mapping) or found.get("format") != FORMAT:
+        known = found.get("format") if isinstance(found, Mapping) else None
+        msg = (
+            f"{path}: format {known} is not {FORMAT}, which this version reads: run the study again"
+        )
+        raise ValueError(msg)
+    try:
+        report = _report(root, found)
+    except (KeyError, TypeError) as e:
+        msg = f"{path}: {e} is missing or of another kind: run the study again"
+        raise ValueError(msg) from None
+    return replace(report, facts={**report.facts, **(facts or {})})
+
+
+def _report(root: Path, found: Mapping[str, Any]) -> Report:
+    claims = []
+    for c in found["claims"]:
+        evidence = c["evidence"]
+        behind = evidence if isinstance(evidence, str) else [Evidence(**e) for e in evidence]
+        claims.append(ClaimRow(**{**c, "evidence": behind}))
+    figures = []
+    for f in found["figures"]:
+        drawn = json.loads((root / f["file"]).read_text(encoding="utf-8"))
+        figures.append(
+            FigureBlock(f["title"], f["caption"], drawn, f["group"], f["alt"], f["restyle"])
+        )
+    tables = [
+        TableBlock(
+            t["title"], t["caption"], pl.read_parquet(root / t["file"]), t["units"], t["group"], t["algorithm"], t["shown"]
+        )
+        for t in found["tables"]
+    ]  # fmt: skip
+    names = (
+        "title",
+        "subtitle",
+        "scenarios",
+        "commands",
+        "facts",
+        "highlights",
+        "notes",
+        "algorithms",
+    )
+    return Report(claims=claims, figures=figures, tables=tables, **{n: found[n] for n in names})

@@ -1,0 +1,342 @@
+"""The report of a sweep: every metric over its axes, with intervals and tests of difference."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from gargalo import _core, metrics
+from gargalo.reporting import charts
+from gargalo.reporting.model import FigureBlock, Report, TableBlock
+from gargalo.reporting.quantities import measured, number, quantity, si
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gargalo.metrics.comparing import Difference
+    from gargalo.sweeps import Sweep
+
+# In the order of interest; what a function of the user measured goes before them.
+MAIN = (
+    "goodput_bps", "utilization", "jain_index", "queue_delay_p95_s", "loss_rate", "completion_p50_s",
+    "completion_p95_s", "goodput_cov",
+)  # fmt: skip
+NO_METRIC = (
+    "run", "repeat", "seed", "version", "scenario_hash", "warnings", "wall_s", "packets", "events", "flows",
+    "peak_flows", "virtual_s", "completed_flows", "bottleneck", "retransmission_rate", "queue_delay_mean_s",
+    "queue_delay_p50_s", "queue_delay_p99_s", "completion_p99_s",
+)  # fmt: skip
+ALGORITHM_LABELS = ("congestion", "algorithm", "protocol", "cc")
+BASELINES = ("cubic", "reno", "newreno")
+MOST_MEASURED = 12
+MOST_PANELS = 6
+MOST_COMMANDS = 200
+MOST_ROWS = 5000
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """What each label of a sweep is in the figures."""
+
+    algorithm: str
+    x: str | None
+    panels: tuple[str, ...]
+
+    @property
+    def cell(self) -> list[str]:
+        """All labels but the algorithm."""
+        return [*([self.x] if self.x else []), *self.panels]
+
+
+def report_of_sweep(
+    sweep: Sweep | str | Path,
+    *,
+    name: str | None = None,
+    level: float = 0.95,
+    facts: Mapping[str, str | int | float] | None = None,
+) -> Report:
+    """Return the report of a sweep, as far as its runs are done.
+
+    Args:
+        sweep: The sweep, or the directory of its store.
+        name: Of the sweep in the store; by default the latest.
+        level: Of the confidence intervals.
+        facts: More to say, such as the date: nothing is asked of the clock.
+
+    Raises:
+        StoreError: The directory is no store, or has no such sweep.
+        ValueError: No run is done yet.
+
+    """
+    if isinstance(sweep, (str, Path)):
+        from gargalo.sweeps import Sweep as Stored
+
+        sweep = Stored.load(sweep, name)
+    frame = sweep.frame()
+    if frame.is_empty():
+        msg = f'the sweep "{sweep.name}" has no finished run: run it first'
+        raise ValueError(msg)
+    found = report_of_runs(frame, sweep.labels, title=sweep.name, level=level)
+    planned = sweep.plan.height
+    notes = list(found.notes)
+    if frame.height < planned:
+        notes.insert(0, f"{number(frame.height)} of {number(planned)} planned runs are done.")
+    scenarios, commands = _again(sweep.plan)
+    return replace(
+        found,
+        notes=notes,
+        scenarios=scenarios,
+        commands=commands,
+        facts={**found.facts, **(facts or {})},
+    )
+
+
+def report_of_runs(
+    frame: pl.DataFrame, labels: Sequence[str], *, title: str, level: float = 0.95
+) -> Report:
+    """Return the report of a table of runs.
+
+    Args:
+        frame: A row per run: the labels, `seed`, metrics in SI, `packets`, `wall_s`.
+        labels: Columns that tell cells apart.
+        title: Of the page.
+        level: Of the confidence intervals.
+
+    """
+    frame, axes = _axes(frame, labels)
+    chosen = _metrics(frame, labels)
+    repeats = frame.group_by([axes.algorithm, *axes.cell]).len()["len"]
+    cells = repeats.len()
+    least, most = min(repeats.to_list()), max(repeats.to_list())
+    summary = _summary(frame, axes, chosen, level)
+    subtitle = f"{number(frame.height)} runs, {number(cells)} cells of " + (
+        f"{number(least)} repeats" if least == most else f"{least} to {most} repeats"
+    )
+    notes = []
+    if least < 2:
+        notes.append(
+            "Cells with a single run have no interval: repeat with more seeds to know how sure a figure is."
+        )
+    tables = [
+        TableBlock("Cells", f"Mean and {level:.0%} interval (Student's t) of each cell.", summary.head(MOST_ROWS), algorithm=axes.algorithm),
+        *_comparisons(frame, axes, chosen, level),
+        TableBlock("Runs", "Every run, in the order of the plan.", _runs(frame), algorithm=axes.algorithm),
+    ]  # fmt: skip
+    figures, more = _figures(frame, axes, chosen, level)
+    return Report(
+        title=title,
+        subtitle=subtitle,
+        figures=figures,
+        tables=tables,
+        facts=_facts(frame),
+        notes=[*notes, *more],
+        algorithms=[str(v) for v in frame[axes.algorithm].unique(maintain_order=True)],
+    )
+
+
+def _axes(frame: pl.DataFrame, labels: Sequence[str]) -> tuple[pl.DataFrame, _Axes]:
+    algorithm = _algorithm(frame, labels)
+    if algorithm is None:
+        # Nothing but numbers: all runs are one line.
+        frame, algorithm = frame.with_columns(pl.lit("all runs").alias("cell")), "cell"
+    varied = [n for n in labels if n != algorithm and frame[n].n_unique() > 1]
+    numeric = [n for n in varied if all(si(v) is not None for v in frame[n].drop_nulls().unique())]
+    x = next(iter(numeric or varied), None)
+    names = frame.with_columns(pl.col(algorithm).cast(pl.String))
+    return names, _Axes(algorithm, x, tuple(n for n in varied if n != x))
+
+
+def _algorithm(frame: pl.DataFrame, labels: Sequence[str]) -> str | None:
+    for name in labels:
+        if name.rpartition(".")[2] in ALGORITHM_LABELS:
+            return name
+    known = {n for e in _core.congestion() for n in (e["name"], *e.get("aliases", []))}
+    for name in labels:
+        if {str(v) for v in frame[name].unique()} <= known:
+            return name
+    for name in labels:
+        if any(si(v) is None for v in frame[name].drop_nulls().unique()):
+            return name
+    return None
+
+
+def _metrics(frame: pl.DataFrame, labels: Sequence[str]) -> list[str]:
+    def varies(name: str) -> bool:
+        values = frame[name].drop_nulls()
+        return values.dtype.is_numeric() and values.n_unique() > 1
+
+    other = [c for c in frame.columns if c not in (*MAIN, *NO_METRIC, *labels, "cell")]
+    own = [c for c in other if varies(c)][:MOST_MEASURED]
+    found = [*own, *(c for c in MAIN if c in frame.columns and varies(c))]
+    return found or [c for c in MAIN if c in frame.columns and frame[c].drop_nulls().len()][:1]
+
+
+def _figures(
+    frame: pl.DataFrame, axes: _Axes, chosen: Sequence[str], level: float
+) -> tuple[list[FigureBlock], list[str]]:
+    panels: list[tuple[str, pl.DataFrame]] = [("", frame)]
+    notes = []
+    if axes.panels:
+        cells = list(frame.group_by(list(axes.panels), maintain_order=True))
+        panels = [
+            (", ".join(f"{_words(n)} {v}" for n, v in zip(axes.panels, key, strict=True)), rows)
+            for key, rows in cells[:MOST_PANELS]
+        ]
+        if len(cells) > MOST_PANELS:
+            notes.append(
+                f"Figures show the first {MOST_PANELS} of {len(cells)} combinations of {', '.join(map(_words, axes.panels))}; tables have all."
+            )
+    blocks = []
+    for group, rows in panels:
+        for name in chosen:
+            if not rows[name].drop_nulls().len():
+                continue
+            words = quantity(name).words
+            if axes.x is None:
+                drawn = charts.strips(rows, name, axes.algorithm, level=level)
+                text = f"Every run is a dot; beside them the quartiles, and the mean with its {level:.0%} interval."
+            else:
+                drawn = charts.trends(
+                    rows, axes.x, name, axes.algorithm, level=level, x_title=_words(axes.x)
+                )
+                text = f"Mean of the runs of each cell; bars are {level:.0%} intervals (Student's t), none where there is a single run."
+            title = words[:1].upper() + words[1:]
+            over = f" over {_words(axes.x)}" if axes.x else ""
+            blocks.append(FigureBlock(f"{title}{over}", text, drawn, group))
+    return blocks, notes
+
+
+def _words(label: str) -> str:
+    return label.rpartition(".")[2].replace("_", " ")
+
+
+def _summary(frame: pl.DataFrame, axes: _Axes, chosen: Sequence[str], level: float) -> pl.DataFrame:
+    rows = []
+    for key, part in frame.group_by([axes.algorithm, *axes.cell], maintain_order=True):
+        row: dict[str, Any] = dict(zip([axes.algorithm, *axes.cell], key, strict=True))
+        row["runs"] = part.height
+        for name in chosen:
+            found = metrics.mean_interval(part[name], level)
+            row |= {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
+        rows.append(row)
+    figures = {f"{n}{end}": pl.Float64 for n in chosen for end in ("", "_low", "_high")}
+    return pl.DataFrame(rows, schema_overrides=figures, infer_schema_length=None)
+
+
+def _runs(frame: pl.DataFrame) -> pl.DataFrame:
+    shown = frame.drop(
+        [c for c in ("run", "version", "scenario_hash", "warnings") if c in frame.columns]
+    )
+    # A seed is a name: as text it keeps all its digits.
+    return shown.head(MOST_ROWS).with_columns(pl.col("seed").cast(pl.String))
+
+
+def _comparisons(
+    frame: pl.DataFrame, axes: _Axes, chosen: Sequence[str], level: float
+) -> Iterator[TableBlock]:
+    names = frame[axes.algorithm].unique(maintain_order=True).to_list()
+    if len(names) < 2 or frame.height <= frame.select([axes.algorithm, *axes.cell]).n_unique():
+        return
+    base = next((b for b in BASELINES if b in names), names[0])
+    for metric in chosen[:4]:
+        rows: list[tuple[dict[str, Any], str, Difference]] = []
+        parts = frame.group_by(axes.cell, maintain_order=True) if axes.cell else [((), frame)]
+        for key, part in parts:
+            cell = dict(zip(axes.cell, key, strict=True))
+            for name in names:
+                if name != base and part.drop_nulls(metric).height:
+                    found = metrics.compare(part, metric, axes.algorithm, name, base, level=level)
+                    rows.append((cell, name, found))
+        if not rows:
+            continue
+        adjusted = metrics.holm([d.p_value for _, _, d in rows])
+        q = quantity(metric)
+        ending = metric.rpartition("_")[2]
+        column = f"difference_{ending}" if q.unit else "difference"
+        table = [
+            {
+                axes.algorithm: name,
+                **cell,
+                column: d.estimate,
+                f"{column}_low": d.low,
+                f"{column}_high": d.high,
+                "p, adjusted": p,
+                "effect size": d.effect_size,
+                "runs": min(d.n_a, d.n_b),
+                "paired": d.paired,
+                "verdict": _verdict(d, p, name, base, level),
+            }
+            for (cell, name, d), p in zip(rows, adjusted, strict=True)
+        ]
+        text = (
+            f"Mean less that of {base} in the same cell, with its {level:.0%} interval; paired by seed where both have the "
+            "same seeds, else Welch's t test. p-values are adjusted for the number of rows (Holm)."
+        )
+        kinds = {f"{column}{e}": pl.Float64 for e in ("", "_low", "_high")} | {
+            "p, adjusted": pl.Float64,
+            "effect size": pl.Float64,
+        }
+        yield TableBlock(
+            f"Difference in {q.words} against {base}", text, pl.DataFrame(table, schema_overrides=kinds, infer_schema_length=None), algorithm=axes.algorithm
+        )  # fmt: skip
+
+
+def _verdict(d: Difference, p: float | None, name: str, base: str, level: float) -> str:
+    if p is None:
+        return "not testable: too few runs"
+    if p >= 1 - level or not d.estimate:
+        return "no difference shown"
+    return f"{name if d.estimate > 0 else base} higher"
+
+
+def _facts(frame: pl.DataFrame) -> dict[str, str | int | float]:
+    versions = (
+        frame["version"].unique().sort().to_list()
+        if "version" in frame.columns
+        else [_core.__version__]
+    )
+    seeds = frame["seed"].unique(maintain_order=True).to_list()
+    shown = ", ".join(map(str, seeds[:10])) + (
+        f" and {len(seeds) - 10} more" if len(seeds) > 10 else ""
+    )
+    facts: dict[str, str | int | float] = {
+        "engine": "gargalo " + ", ".join(map(str, versions)),
+        "runs": frame.height,
+        "seeds": shown,
+    }
+    for column in ("packets", "events"):
+        if column in frame.columns:
+            facts[column] = int(frame[column].sum())
+    if "virtual_s" in frame.columns:
+        facts["virtual time"] = measured(float(frame["virtual_s"].sum()), "s")
+    if "wall_s" in frame.columns:
+        facts["wall time, all runs"] = measured(float(frame["wall_s"].sum()), "s")
+    return facts
+
+
+def _again(plan: pl.DataFrame) -> tuple[dict[str, str], list[str]]:
+    """Return the scenarios of a sweep by file name, and a command for each cell."""
+    files: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for text, path in plan.select("_scenario", "_path").unique(maintain_order=True).rows():
+        stem = Path(path).name if path else "scenario.toml"
+        name = next(n for n in (stem, *(f"{i}-{stem}" for i in range(2, 10_000))) if n not in files)
+        files[name] = text
+        names[text] = name
+    first = plan.unique(["_scenario", "_changes"], keep="first", maintain_order=True)
+    commands = ["# One line a cell, with its first seed; the table of runs has the others."]
+    rows = first.select("_scenario", "_changes", "seed").rows()
+    for text, changes, seed in rows[:MOST_COMMANDS]:
+        given = json.loads(changes)
+        words = ["gargalo", "run", names[text], "--seed", str(seed)]
+        for key, value in given.items():
+            words += ["--set", f"{key}={value}"]
+        commands.append(shlex.join(words))
+    if len(rows) > MOST_COMMANDS:
+        commands.append(f"# … and {len(rows) - MOST_COMMANDS} more cells")
+    return files, commands

@@ -1,0 +1,32 @@
+"""TCP variants for paths of large bandwidth-delay product: a dissertation of 2008 once more."""
+
+from gargalo.studies.high_speed_tcp.claims import CLAIMS
+from gargalo.studies.high_speed_tcp.experiments import EXPERIMENTS, FULL, QUICK
+from gargalo.studies.high_speed_tcp.figures import figures, tables
+from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS
+from gargalo.studies.model import Study
+
+STUDY = Study(
+    name="high-speed-tcp",
+    title="High-speed TCP: scalability, compatibility, fairness, convergence, stability",
+    summary="eight TCP variants for large bandwidth-delay products with background traffic",
+    source="a master's dissertation of 2008 (UNICAMP): about 1,250 simulations of 600 s in ns-2.29, one run each",
+    description=(
+        "BIC, CUBIC, FAST, HSTCP, H-TCP, Libra, Reno and Scalable TCP on a dumbbell and a parking lot "
+        "with web, file and constant-rate background traffic in both directions."
+    ),
+    measure="gargalo.studies.high_speed_tcp.measure:measure",
+    profiles={p.name: p for p in (QUICK, FULL)},
+    experiments=EXPERIMENTS,
+    claims=CLAIMS,
+    figures=figures,
+    tables=tables,
+    algorithms=PROTOCOLS,
+    notes=(
+        "reno is RFC 5681 with SACK and RACK-TLP recovery; all protocols run with the published defaults of "
+        "this engine's implementations, over the same transport.",
+        "A third of each run is not judged (slow start and first convergence).",
+    ),
+)
+
+__all__ = ["STUDY"]

@@ -1,0 +1,284 @@
+"""Figures like the published ones, and tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from gargalo.metrics import mean_interval
+from gargalo.reporting.model import FigureBlock, TableBlock
+from gargalo.studies.high_speed_tcp.ratings import RULE, table
+from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS
+
+if TYPE_CHECKING:
+    from gargalo.studies.model import Context
+
+METRICS = (
+    "main_utilization",
+    "link_utilization",
+    "jain",
+    "spread",
+    "variation",
+    "flow_goodput_bps",
+    "convergence_s",
+    "share.reno",
+    "long_short",
+)
+
+
+def lines(
+    rows: pl.DataFrame,
+    x: str,
+    y: str,
+    *,
+    scale: float = 1.0,
+    log: bool = False,
+    labels: dict[str, str],
+) -> go.Figure:
+    """Draw a line per protocol with 95% intervals as error bars."""
+    figure = go.Figure()
+    for protocol in PROTOCOLS:
+        mine = rows.filter(pl.col("protocol") == protocol)
+        if y not in mine.columns or mine.height == 0:
+            continue
+        xs, ys, up, down = [], [], [], []
+        for (value,), cell in sorted(mine.group_by(x), key=lambda kv: kv[0]):
+            found = mean_interval(cell[y].drop_nulls().to_list())
+            if found.mean is None:
+                continue
+            xs.append(scale * float(str(value)))
+            ys.append(found.mean)
+            up.append(0.0 if found.high is None else found.high - found.mean)
+            down.append(0.0 if found.low is None else found.mean - found.low)
+        bars = {"type": "data", "array": up, "arrayminus": down, "thickness": 1, "width": 3}
+        figure.add_trace(
+            go.Scatter(
+                x=xs, y=ys, mode="lines+markers", name=protocol, legendgroup=protocol, error_y=bars
+            )
+        )
+    figure.update_layout(
+        xaxis_title=labels["x"], yaxis_title=labels["y"], xaxis_type="log" if log else "linear"
+    )
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def bars(rows: pl.DataFrame, y: str, title: str) -> go.Figure:
+    """Draw a bar per protocol with its 95% interval."""
+    figure = go.Figure()
+    for protocol in PROTOCOLS:
+        mine = rows.filter(pl.col("protocol") == protocol)
+        if y not in mine.columns or mine.height == 0:
+            continue
+        found = mean_interval(mine[y].drop_nulls().to_list())
+        if found.mean is None:
+            continue
+        error = None
+        if found.low is not None and found.high is not None:
+            error = {
+                "type": "data",
+                "array": [found.high - found.mean],
+                "arrayminus": [found.mean - found.low],
+            }
+        figure.add_trace(
+            go.Bar(x=[protocol], y=[found.mean], name=protocol, legendgroup=protocol, error_y=error)
+        )
+    figure.update_layout(yaxis_title=title, showlegend=False)
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def figures(context: Context) -> list[FigureBlock]:
+    """Return the figures of which there are runs."""
+    use = "share of the capacity used by the main flows"
+    found: list[FigureBlock] = []
+
+    def add(title: str, caption: str, figure: Any, group: str) -> None:
+        if figure.data:
+            found.append(FigureBlock(title, caption, figure, group))
+
+    add(
+        "Utilisation against connections",
+        "1 Gbit/s, 200 ms, 2500 packets of buffer, 20% background: 80% is all there is.",
+        lines(
+            context.experiment("connections"),
+            "connections",
+            "main_utilization",
+            log=True,
+            labels={"x": "connections", "y": use},
+        ),
+        "scalability",
+    )
+    rows = context.experiment("capacity", buffer="2500 packets")
+    for n in sorted(rows["connections"].unique().to_list()) if rows.height else []:
+        add(
+            f"Utilisation against capacity, {n} connections",
+            "200 ms, 2500 packets of buffer, 20% background.",
+            lines(
+                rows.filter(pl.col("connections") == n),
+                "mbps",
+                "main_utilization",
+                log=True,
+                labels={"x": "capacity (Mbit/s)", "y": use},
+            ),
+            "scalability",
+        )
+    rows = context.experiment("delay")
+    for load in sorted(rows["load"].unique().to_list()) if rows.height else []:
+        add(
+            f"Utilisation against propagation delay, {100 * load:g}% background",
+            "20 connections, 1 Gbit/s.",
+            lines(
+                rows.filter(pl.col("load") == load),
+                "delay_s",
+                "main_utilization",
+                scale=1e3,
+                labels={"x": "one-way delay (ms)", "y": use},
+            ),
+            "scalability",
+        )
+    add(
+        "Reno's share beside other flows",
+        "20 reno flows and others, 1 Gbit/s, 200 ms, 20% background.",
+        lines(
+            context.experiment("compatibility").filter(pl.col("protocol") != "reno"),
+            "others",
+            "share.reno",
+            labels={"x": "flows of the other protocol", "y": "share of the capacity"},
+        ),
+        "compatibility",
+    )
+    for name, title in (
+        ("rtt-fairness", "Jain's index by load, one-way delays of 10 to 105 ms"),
+        ("same-fairness", "Jain's index by load, equal flows"),
+        ("start-fairness", "Jain's index by load, flows that start 25 s apart"),
+    ):
+        add(
+            title,
+            "20 flows, 1 Gbit/s.",
+            lines(
+                context.experiment(name),
+                "load",
+                "jain",
+                scale=100,
+                labels={"x": "background load (%)", "y": "Jain's index"},
+            ),
+            "fairness",
+        )
+    add(
+        "Convergence of a late flow",
+        "Time the 20th flow needs to its share of what the background leaves.",
+        bars(context.experiment("convergence"), "convergence_s", "time (s)"),
+        "convergence",
+    )
+    add(
+        "Coefficient of variation of the sum",
+        "20 flows, 1 s bins, by background load.",
+        lines(
+            context.experiment("same-fairness"),
+            "load",
+            "variation",
+            scale=100,
+            labels={"x": "background load (%)", "y": "coefficient of variation"},
+        ),
+        "stability",
+    )
+    add(
+        "Parking lot: use of a bottleneck",
+        "Three bottlenecks of 1 Gbit/s, 20 flows, half with a round trip of 90 ms and half of 180 ms.",
+        lines(
+            context.experiment("parking-fairness"),
+            "load",
+            "main_utilization",
+            scale=100,
+            labels={"x": "background load (%)", "y": use},
+        ),
+        "parking lot",
+    )
+    add(
+        "Parking lot: long over short round trips",
+        "Mean goodput of flows of 180 ms over that of flows of 90 ms; 1 is fair.",
+        lines(
+            context.experiment("parking-fairness"),
+            "load",
+            "long_short",
+            scale=100,
+            labels={"x": "background load (%)", "y": "ratio of goodputs"},
+        ),
+        "parking lot",
+    )
+    return found
+
+
+def published() -> pl.DataFrame:
+    """Return the published figures of RTT fairness (dumbbell, 20 flows), one run each in ns-2."""
+    rows = {
+        "bic": ((26.98, 31.2, 0.911), (14.55, 50.0, 0.800), (6.07, 53.8, 0.776)),
+        "cubic": ((27.26, 33.3, 0.900), (13.82, 42.2, 0.849), (4.34, 44.3, 0.836)),
+        "fast": ((28.22, 30.0, 0.917), (16.27, 39.1, 0.867), (10.10, 45.8, 0.827)),
+        "hstcp": ((29.55, 30.1, 0.917), (16.72, 43.8, 0.839), (5.06, 44.8, 0.833)),
+        "htcp": ((27.71, 29.1, 0.922), (17.52, 29.4, 0.921), (8.33, 27.8, 0.928)),
+        "libra": ((6.39, 16.1, 0.975), (6.37, 15.9, 0.975), (1.97, 22.0, 0.954)),
+        "scalable": ((28.25, 31.0, 0.912), (14.41, 45.5, 0.828), (4.65, 49.0, 0.806)),
+    }
+    return pl.DataFrame(
+        [
+            {
+                "protocol": protocol,
+                "load": load,
+                "published_goodput_bps": 1e6 * mbps,
+                "published_spread": spread / 100,
+                "published_jain": jain,
+            }
+            for protocol, cells in rows.items()
+            for load, (mbps, spread, jain) in zip((0.2, 0.5, 0.8), cells, strict=True)
+        ]
+    )
+
+
+def tables(context: Context) -> list[TableBlock]:
+    """Return the ratings, the published figures beside ours, and every cell."""
+    found = [
+        TableBlock(f"Ratings, {name}", RULE, table(context, name), group="ratings")
+        for name in ("dumbbell", "parking lot")
+    ]
+    rows = context.experiment("rtt-fairness")
+    if rows.height:
+        ours = rows.group_by("protocol", "load").agg(
+            pl.col("flow_goodput_bps").mean(), pl.col("spread").mean(), pl.col("jain").mean()
+        )
+        beside = (
+            published().join(ours, on=["protocol", "load"], how="left").sort("protocol", "load")
+        )
+        found.append(
+            TableBlock(
+                "RTT fairness: published and here",
+                "Published figures are of one run each, in ns-2.29 with the code of 2008.",
+                beside,
+                group="fairness",
+            )
+        )
+    for name in context.frame["experiment"].unique(maintain_order=True).to_list():
+        rows = context.experiment(name)
+        labels = [
+            c
+            for c in (
+                "protocol",
+                "connections",
+                "mbps",
+                "delay_s",
+                "load",
+                "buffer",
+                "others",
+                "libra",
+            )
+            if c in rows.columns and rows[c].null_count() < rows.height
+        ]
+        metrics = [c for c in METRICS if c in rows.columns and rows[c].null_count() < rows.height]
+        cells = rows.group_by(labels, maintain_order=True).agg(
+            *(pl.col(m).mean() for m in metrics), pl.len().alias("runs")
+        )
+        found.append(TableBlock(name, "Means over the repeats.", cells, group="all cells"))
+    return found

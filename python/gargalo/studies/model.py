@@ -1,0 +1,168 @@
+"""What a study consists of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from gargalo.metrics import Interval, mean_interval
+from gargalo.reporting.model import Evidence, FigureBlock, TableBlock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gargalo.reporting.model import Verdict
+    from gargalo.sweeps.job import Job
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How much of a study is done: `quick` for minutes, `full` as published."""
+
+    name: str
+    description: str
+    repeat: int
+    """Runs per cell, each with a seed of its own."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Durations, factors and their levels; what they mean is the study's affair."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A set of runs of one kind; its runs carry the label `experiment`."""
+
+    name: str
+    title: str
+    jobs: Callable[[Profile], list[Job]]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What became of a claim."""
+
+    verdict: Verdict
+    evidence: Sequence[Evidence] | str
+    explanation: str = ""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the work, and how to decide it.
+
+    The check sees all results. `because` is our explanation of a contradiction, shown only then.
+    """
+
+    id: str
+    text: str
+    check: Callable[[Context], Finding]
+    because: str = ""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What checks, figures and tables see."""
+
+    profile: Profile
+    frame: pl.DataFrame
+    """One row per run: labels and metrics."""
+
+    def experiment(self, name: str, **labels: object) -> pl.DataFrame:
+        """Return the runs of an experiment, of those with these labels only."""
+        rows = self.frame
+        if "experiment" not in rows.columns:
+            return rows.clear()
+        rows = rows.filter(pl.col("experiment") == name)
+        for column, value in labels.items():
+            if column not in rows.columns:
+                return rows.clear()
+            rows = rows.filter(pl.col(column) == value)
+        return rows
+
+    def interval(self, metric: str, experiment: str, **labels: object) -> Interval:
+        """Return a metric's mean over the repeats of a cell with its 95% interval."""
+        rows = self.experiment(experiment, **labels)
+        values = rows[metric].drop_nulls().to_list() if metric in rows.columns else []
+        return mean_interval([float(v) for v in values if v == v])
+
+    def mean(self, metric: str, experiment: str, **labels: object) -> float:
+        """Return a metric's mean over the repeats of a cell; NaN without runs."""
+        found = self.interval(metric, experiment, **labels).mean
+        return float("nan") if found is None else found
+
+
+@dataclass(frozen=True)
+class Study:
+    """A published work as experiments, claims, figures and tables."""
+
+    name: str
+    title: str
+    summary: str
+    """One line."""
+    source: str
+    """The work it reproduces."""
+    description: str
+    """What was done there, what is done here, in a few sentences."""
+    measure: str
+    """`module:function` that makes metrics of a run, called in the workers."""
+    profiles: Mapping[str, Profile]
+    experiments: Sequence[Experiment]
+    claims: Sequence[Claim]
+    figures: Callable[[Context], list[FigureBlock]]
+    tables: Callable[[Context], list[TableBlock]]
+    algorithms: Sequence[str] = ()
+    """In the order of their colours."""
+    notes: Sequence[str] = ()
+
+
+def evidence(label: str, interval: Interval, *, unit: str = "", expected: str = "") -> Evidence:
+    """Make a line of evidence of an interval."""
+    return Evidence(
+        label,
+        interval.mean,
+        interval.low,
+        interval.high,
+        unit=unit,
+        n=interval.n,
+        expected=expected,
+    )
+
+
+def reproduced(lines: Sequence[Evidence] | str) -> Finding:
+    """The claim holds."""
+    return Finding("reproduced", lines)
+
+
+def contradicted(lines: Sequence[Evidence] | str, explanation: str = "") -> Finding:
+    """The claim does not hold."""
+    return Finding("contradicted", lines, explanation)
+
+
+def inconclusive(lines: Sequence[Evidence] | str, explanation: str = "") -> Finding:
+    """The runs do not tell."""
+    return Finding("inconclusive", lines, explanation)
+
+
+def decide(lines: Sequence[Evidence], conditions: Sequence[tuple[bool | None, str]]) -> Finding:
+    """Reproduced if all conditions hold, inconclusive if one is unknown, else contradicted.
+
+    Each condition has a text that says, if it does not hold, what was found instead.
+    """
+    unknown = [text for holds, text in conditions if holds is None]
+    broken = [text for holds, text in conditions if holds is False]
+    if broken:
+        return contradicted(lines, "; ".join(broken))
+    if unknown:
+        return inconclusive(lines, "; ".join(unknown))
+    return reproduced(lines)
+
+
+def below(interval: Interval, bound: float) -> bool | None:
+    """Whether a mean is below a bound; None if it could not be measured."""
+    return None if interval.mean is None else interval.mean < bound
+
+
+def above(interval: Interval, bound: float) -> bool | None:
+    """Whether a mean is above a bound; None if it could not be measured."""
+    return None if interval.mean is None else interval.mean > bound

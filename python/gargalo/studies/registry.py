@@ -1,0 +1,28 @@
+"""All studies by name."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from gargalo.studies.high_speed_tcp import STUDY as HIGH_SPEED_TCP
+
+if TYPE_CHECKING:
+    from gargalo.studies.model import Study
+
+STUDIES: dict[str, Study] = {s.name: s for s in (HIGH_SPEED_TCP,)}
+
+
+def find(name: str) -> Study:
+    """Return a study.
+
+    Raises:
+        KeyError: There is none of that name; the message names the nearest.
+
+    """
+    if name in STUDIES:
+        return STUDIES[name]
+    near = difflib.get_close_matches(name, STUDIES, 1)
+    hint = f'did you mean "{near[0]}"?' if near else f"there are: {', '.join(STUDIES)}"
+    msg = f'there is no study "{name}"; {hint}'
+    raise KeyError(msg)

@@ -1,0 +1,269 @@
+"""Workers of a Dask cluster: SLURM, Kubernetes, SSH, or a few processes.
+
+Runs come back as bytes and are written here, so that workers need no shared file system. Traces that
+a scenario names travel with it; plugins and measuring functions do, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import queue
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gargalo import _core
+from gargalo.running import override
+from gargalo.scenario import to_toml
+from gargalo.sweeps import work
+from gargalo.sweeps.errors import ClusterError, NoClusterError
+from gargalo.sweeps.events import Crashed, Done, Failed, Moved
+from gargalo.sweeps.job import Source
+from gargalo.sweeps.model import base_tree
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from gargalo.sweeps.job import Task
+
+    # Dask has no types of its own.
+    Client: TypeAlias = Any
+    Future: TypeAlias = Any
+
+CONNECT_S = 10.0
+"""How long to wait for a scheduler, and then for a first worker."""
+LOST_S = 30.0
+"""How long a cluster may be without scheduler or workers before the sweep gives up."""
+AHEAD = 2
+"""Runs given to the cluster for each of its threads, so that none waits for us."""
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A task with the files that it needs."""
+
+    task: Task
+    files: tuple[tuple[str, bytes], ...] = ()
+
+
+class Cluster:
+    """An executor that gives runs to a Dask scheduler."""
+
+    def __init__(self, address: str, setup: bytes) -> None:
+        """Connect.
+
+        Raises:
+            NoClusterError: There is no scheduler, no worker, or workers have another Gargalo.
+
+        """
+        self.address = address
+        self._setup = setup
+        self._news: queue.Queue[tuple[str, Future]] = queue.Queue()
+        self._futures: dict[str, Future] = {}
+        self._traces: dict[Path, tuple[str, bytes]] = {}
+        self._client = _connect(address)
+        try:
+            self._slots = _inspect(self._client, address)
+        except BaseException:
+            _close(self._client)
+            raise
+        self._seen = self._checked = time.monotonic()
+
+    def room(self) -> int:
+        """Return how many more runs can be given now."""
+        return max(1, self._slots * AHEAD) - len(self._futures)
+
+    def start(self, task: Task) -> None:
+        """Send a run to the scheduler."""
+        parcel = self._packed(task)
+        # Not pure: a run that is given again after a crash is to be done again.
+        future = self._client.submit(remote, parcel, self._setup, pure=False, retries=0)
+        self._futures[task.run] = future
+        future.add_done_callback(lambda f: self._news.put((task.run, f)))
+
+    def poll(self, timeout_s: float) -> list[Moved | Done | Failed | Crashed]:
+        """Wait for finished runs, at most so long."""
+        found = []
+        with suppress(queue.Empty):
+            found.append(self._news.get(timeout=timeout_s))
+            while True:
+                found.append(self._news.get_nowait())
+        news = [self._heard(run, f) for run, f in found if self._futures.get(run) is f]
+        if found:
+            self._seen = time.monotonic()
+        elif self._futures:
+            self._watch()
+        return news
+
+    def _heard(self, run: str, future: Future) -> Moved | Done | Failed | Crashed:
+        del self._futures[run]
+        if future.status == "finished":
+            try:
+                kind, value = future.result(timeout=60)
+            except Exception as e:  # The worker that had the result is gone.
+                return Crashed(run, f"its result was lost: {type(e).__name__}")
+            finally:
+                future.release()
+            if kind == "done":
+                tables, packets = value
+                return Done(run, int(packets), tables)
+            return Failed(run, str(value))
+        error = future.exception() if future.status == "error" else None
+        if type(error).__name__ == "KilledWorker":
+            return Crashed(run, "the workers that tried it died")
+        if error is not None:
+            return Failed(run, work.one_line(error))
+        return Crashed(run, f"the cluster gave it up ({future.status})")
+
+    def _watch(self) -> None:
+        """Give up when the scheduler or all workers are gone for long."""
+        now = time.monotonic()
+        if now - self._checked < 1:
+            return
+        self._checked = now
+        connected = self._client.status == "running"
+        if connected:
+            with suppress(Exception):
+                workers = self._client.scheduler_info(n_workers=-1)["workers"]
+                self._slots = sum(int(w["nthreads"]) for w in workers.values())
+                if workers:
+                    self._seen = now
+        if self._client.status == "closed" or now - self._seen > LOST_S:
+            what = "all its workers" if connected else "its scheduler"
+            msg = (
+                f"the cluster {self.address} has lost {what}; finished runs are kept: "
+                "restart it and run the same command again"
+            )
+            raise ClusterError(msg)
+
+    def _packed(self, task: Task) -> Parcel:
+        """Put the traces that a scenario names into the parcel, under names of their content."""
+        files: dict[str, bytes] = {}
+        tree = base_tree(Source(task.text))
+        before = to_toml(tree)
+        base = Path(task.path).parent if task.path is not None else Path.cwd()
+        tree = self._renamed(tree, base, files)
+        overrides = []
+        for key, value in task.overrides:
+            parsed = base_tree(Source(f"v = {value}\n")).get("v", value)
+            if key.endswith(".trace") and isinstance(parsed, str):
+                parsed = self._renamed({"trace": parsed}, base, files)["trace"]
+            new = self._renamed(parsed, base, files)
+            overrides.append(
+                (key, value if new == parsed and isinstance(new, str) else override(new))
+            )
+        text = task.text if to_toml(tree) == before else to_toml(tree)
+        sent = replace(task, text=text, path=None, overrides=tuple(overrides))
+        return Parcel(sent, tuple(sorted(files.items())))
+
+    def _renamed(self, node: Any, base: Path, files: dict[str, bytes]) -> Any:
+        if isinstance(node, list):
+            return [self._renamed(v, base, files) for v in node]
+        if not isinstance(node, dict):
+            return node
+        found = {}
+        for key, value in node.items():
+            file = base / value if key == "trace" and isinstance(value, str) else None
+            if file is not None and file.is_file():
+                if file not in self._traces:
+                    data = file.read_bytes()
+                    self._traces[file] = (f"{hashlib.sha256(data).hexdigest()}.trace", data)
+                name, data = self._traces[file]
+                files[name] = data
+                found[key] = name
+            else:
+                found[key] = self._renamed(value, base, files)
+        return found
+
+    def close(self) -> None:
+        """Cancel what is under way and hang up."""
+        with suppress(Exception):
+            self._client.cancel(list(self._futures.values()))
+        self._futures.clear()
+        _close(self._client)
+
+
+def remote(parcel: Parcel, setup: bytes) -> tuple[str, Any]:
+    """Do a run on a worker; return `("done", (tables, packets))` or `("failed", reason)`."""
+    try:
+        ready = work.prepare(setup)
+        with tempfile.TemporaryDirectory(prefix="gargalo-") as folder:
+            task = parcel.task
+            if parcel.files:
+                for name, data in parcel.files:
+                    (Path(folder) / name).write_bytes(data)
+                task = replace(task, path=str(Path(folder) / "scenario.toml"))
+            done = work.perform(task, ready)
+    except Exception as e:
+        return "failed", work.reason_of(e)
+    if done is None:
+        return "failed", "the run was stopped"
+    tables, facts = done
+    return "done", (tables, facts["packets"])
+
+
+def remote_version() -> str:
+    """Return the version of Gargalo on a worker."""
+    return _core.__version__
+
+
+def _connect(address: str) -> Client:
+    # Dask logs every attempt with tracebacks; one sentence of ours says it all.
+    for name in ("distributed", "tornado", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    import distributed
+    from distributed.comm import registry
+
+    scheme, separator, _ = address.partition("://")
+    if separator and scheme not in registry.backends:
+        known = ", ".join(f"{s}://" for s in registry.backends)
+        msg = (
+            f'"{address}" is no address of a Dask scheduler: write tcp://HOST:8786 (known: {known})'
+        )
+        raise NoClusterError(msg)
+    make: Any = distributed.Client
+    try:
+        return make(address, timeout=CONNECT_S, set_as_default=False)
+    except ValueError as e:
+        msg = f'"{address}" is no address of a Dask scheduler ({e}); write it as tcp://HOST:8786'
+        raise NoClusterError(msg) from None
+    except Exception as e:
+        msg = (
+            f"no Dask scheduler answers at {address} within {CONNECT_S:g} s ({type(e).__name__}); "
+            "start one with `dask scheduler`, or check the address"
+        )
+        raise NoClusterError(msg) from None
+
+
+def _inspect(client: Client, address: str) -> int:
+    """Return how many threads the workers have, all being of our version."""
+    try:
+        client.wait_for_workers(1, timeout=CONNECT_S)
+    except Exception:
+        msg = f"the cluster {address} has no workers; start some with `dask worker {address}`"
+        raise NoClusterError(msg) from None
+    try:
+        versions = client.run(remote_version, on_error="return")
+    except Exception as e:
+        msg = f"the workers of {address} do not answer: {type(e).__name__}"
+        raise NoClusterError(msg) from None
+    for worker, version in versions.items():
+        if version != _core.__version__:
+            has = f"gargalo {version}" if isinstance(version, str) else "no usable gargalo"
+            told = "" if isinstance(version, str) else f" ({work.one_line(version)})"
+            msg = (
+                f"the worker {worker} has {has}{told}, here is {_core.__version__}: "
+                "install the same version on all workers"
+            )
+            raise NoClusterError(msg)
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    return sum(int(w["nthreads"]) for w in workers.values())
+
+
+def _close(client: Client) -> None:
+    with suppress(Exception):
+        client.close(timeout=5)

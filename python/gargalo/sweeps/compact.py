@@ -1,0 +1,82 @@
+"""Many small files of a store become a few large ones.
+
+A segment is written and renamed before the files it is made of are removed. Killed in between, a run
+is in both: readers take the segment, and the next sweep removes the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from gargalo.sweeps.claims import COMPACTION
+from gargalo.sweeps.store import SUFFIX, Store, loose, scan_files, write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gargalo.sweeps.claims import Claims
+
+LEAST_FILES = 256
+"""Fewer files are left as they are."""
+MOST_BYTES = 64 << 20
+"""A segment is not made of more than this."""
+LARGE_BYTES = 4 << 20
+"""A file of this size is left as it is."""
+
+
+def compact(store: Store, claims: Claims, *, least_files: int | None = None) -> int:
+    """Merge small files of every table; return how many were removed. One process does it at a time."""
+    if not claims.lock(COMPACTION):
+        return 0
+    try:
+        least = LEAST_FILES if least_files is None else least_files
+        return sum(_table(store, table, least) for table in store.tables())
+    finally:
+        claims.unlock(COMPACTION)
+
+
+def _table(store: Store, table: str, least_files: int) -> int:
+    folder = store.path / table
+    merged = store.ids_in_segments(table)
+    removed = 0
+    for run in sorted(loose(folder) & merged):
+        _remove(folder / f"{run}{SUFFIX}")
+        removed += 1
+    sizes = {f: f.stat().st_size for f in sorted(folder.glob(f"*{SUFFIX}"))}
+    small = {f: size for f, size in sizes.items() if size < LARGE_BYTES}
+    if len(small) < least_files:
+        return removed
+    for group in _groups(small):
+        names = "\n".join(f.name for f in group)
+        name = hashlib.sha256(names.encode()).hexdigest()[:32]
+        # Rows of a run stay together and in order.
+        whole = io.BytesIO()
+        scan_files(group).collect().write_parquet(whole, compression="zstd", compression_level=3)
+        (folder / "segments").mkdir(exist_ok=True)
+        write_file(store.path, folder / "segments" / f"{name}{SUFFIX}", whole.getvalue(), "segment")
+        for file in group:
+            _remove(file)
+        removed += len(group)
+    return removed
+
+
+def _groups(sizes: dict[Path, int]) -> Iterator[list[Path]]:
+    group: list[Path] = []
+    total = 0
+    for file, size in sizes.items():
+        if group and total + size > MOST_BYTES:
+            yield group
+            group, total = [], 0
+        group.append(file)
+        total += size
+    if len(group) > 1:
+        yield group
+
+
+def _remove(file: Path) -> None:
+    with suppress(FileNotFoundError):
+        file.unlink()

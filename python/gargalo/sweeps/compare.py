@@ -1,0 +1,206 @@
+"""Is one side of a sweep different from another? Cell by cell, figure by figure."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from gargalo.results import load
+from gargalo.sweeps.errors import SweepError
+from gargalo.sweeps.result import FACTS, STANDARD, Sweep
+from gargalo.sweeps.work import row
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from gargalo.metrics.statistics import Difference
+
+USUAL = (
+    "goodput_bps",
+    "utilization",
+    "jain_index",
+    "queue_delay_p95_s",
+    "loss_rate",
+    "completion_p50_s",
+)
+"""What is compared unless asked for otherwise, besides what was measured."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """Runs to compare."""
+
+    name: str
+    frame: pl.DataFrame
+    labels: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A figure of a cell on both sides."""
+
+    cell: Mapping[str, Any]
+    metric: str
+    mean_a: float | None
+    mean_b: float | None
+    difference: Difference
+    p_value: float | None
+    """Adjusted for the number of tests (Holm)."""
+    verdict: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for `--json`."""
+        d = self.difference
+        return {
+            "cell": dict(self.cell),
+            "metric": self.metric,
+            "n_a": d.n_a,
+            "n_b": d.n_b,
+            "mean_a": self.mean_a,
+            "mean_b": self.mean_b,
+            "difference": d.estimate,
+            "low": d.low,
+            "high": d.high,
+            "p_value": self.p_value,
+            "p_value_alone": d.p_value,
+            "test": d.test,
+            "verdict": self.verdict,
+        }
+
+
+def side_of(path: Path, name: str | None = None) -> Side:
+    """Read the runs of a store, or the one of a results directory.
+
+    Raises:
+        StoreError: It is neither.
+
+    """
+    if (path / "run.json").is_file():
+        run = load(path)
+        frame = row(str(path), run).with_columns(seed=pl.lit(run.info["seed"], pl.Int64))
+        return Side(str(path), frame, ())
+    sweep = Sweep.load(path, name)
+    return Side(str(path), sweep.frame(), sweep.labels)
+
+
+def split(side: Side, by: str, a: str, b: str) -> tuple[Side, Side]:
+    """Return the runs with two values of a label.
+
+    Raises:
+        SweepError: There is no such label, or no such value.
+
+    """
+    if by not in side.labels:
+        raise SweepError(_unknown("label", by, side.labels, side.name))
+    values = side.frame[by].cast(pl.String)
+    have = values.unique(maintain_order=True).drop_nulls().to_list()
+    for value in (a, b):
+        if value not in have:
+            raise SweepError(_unknown(by, value, have, side.name))
+    if a == b:
+        msg = f'both sides are "{a}": name two different values of {by}'
+        raise SweepError(msg)
+    rest = [label for label in side.labels if label != by]
+    return Side(a, side.frame.filter(values == a), rest), Side(
+        b, side.frame.filter(values == b), rest
+    )
+
+
+def metrics_of(a: Side, b: Side, wanted: Sequence[str]) -> list[str]:
+    """Return the figures to compare: those asked for, else the usual ones and what was measured."""
+    labels = {*a.labels, *b.labels}
+    numeric = [
+        name
+        for name, kind in a.frame.schema.items()
+        if kind.is_numeric()
+        and name in b.frame.columns
+        and name not in FACTS
+        and name not in labels
+    ]
+    for name in wanted:
+        if name not in numeric:
+            raise SweepError(_unknown("figure", name, numeric, a.name))
+    if wanted:
+        return list(wanted)
+    measured = [n for n in numeric if n not in STANDARD]
+    chosen = [n for n in USUAL if n in numeric] + measured
+    return [n for n in chosen if a.frame[n].count() and b.frame[n].count()]
+
+
+def compare(
+    a: Side,
+    b: Side,
+    metrics: Sequence[str] = (),
+    *,
+    level: float = 0.95,
+    test: Any = "welch",
+    paired: bool | None = None,
+) -> list[Row]:
+    """Compare two sides in every cell: every combination of values of the labels that both have.
+
+    Repeats that share their seeds are pairs, unless `paired` says no.
+
+    Raises:
+        SweepError: The sides have no cell in common, or a figure is unknown.
+
+    """
+    from gargalo.metrics.statistics import difference, holm
+
+    by = [label for label in a.labels if label in b.labels]
+    chosen = metrics_of(a, b, metrics)
+    found: list[tuple[dict[str, Any], str, Difference, float | None, float | None]] = []
+    other = dict(_cells(b, by))
+    for key, mine in _cells(a, by):
+        if key not in other:
+            continue
+        cell = dict(zip(by, key, strict=True))
+        for metric in chosen:
+            x, y, pairs = _values(mine, other[key], metric, paired)
+            told = difference(x, y, level=level, test=test, paired=pairs)
+            found.append((cell, metric, told, x.mean(), y.mean()))  # type: ignore[arg-type]
+    if not found:
+        msg = f"{a.name} and {b.name} have no cell in common: nothing to compare"
+        raise SweepError(msg)
+    adjusted = holm([d.p_value for _, _, d, _, _ in found])
+    return [
+        Row(cell, metric, ma, mb, d, p, _verdict(d, p, level, a.name, b.name))
+        for (cell, metric, d, ma, mb), p in zip(found, adjusted, strict=True)
+    ]
+
+
+def _cells(side: Side, by: Sequence[str]) -> list[tuple[tuple[Any, ...], pl.DataFrame]]:
+    if not by:
+        return [((), side.frame)]
+    groups = side.frame.group_by(by, maintain_order=True)
+    return [(tuple(key), rows) for key, rows in groups]
+
+
+def _values(
+    a: pl.DataFrame, b: pl.DataFrame, metric: str, paired: bool | None
+) -> tuple[pl.Series, pl.Series, bool]:
+    columns = [pl.col("seed"), pl.col(metric).cast(pl.Float64).alias("value")]
+    x, y = a.select(columns).drop_nulls(), b.select(columns).drop_nulls()
+    unique = not (x["seed"].is_duplicated().any() or y["seed"].is_duplicated().any())
+    if paired is not False and unique and len(x) > 1:
+        both = x.join(y, on="seed", suffix="_b", maintain_order="left")
+        if len(both) == len(x) == len(y):
+            return both["value"], both["value_b"], True
+    return x["value"], y["value"], False
+
+
+def _verdict(d: Difference, p: float | None, level: float, a: str, b: str) -> str:
+    if p is None:
+        return d.reason.partition(":")[0] or d.verdict
+    if p >= 1 - level or not d.estimate:
+        return "no difference shown"
+    return f"{a if d.estimate > 0 else b} higher"
+
+
+def _unknown(what: str, value: str, have: Sequence[str], where: str) -> str:
+    near = difflib.get_close_matches(value, have, 1)
+    hint = f'did you mean "{near[0]}"?' if near else f"it has: {', '.join(have) or 'none'}"
+    return f'{where} has no {what} "{value}"; {hint}'

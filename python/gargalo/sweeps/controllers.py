@@ -1,0 +1,199 @@
+"""Congestion controls written in Python: their source counts in a run's identity, and travels."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle  # type: ignore[import-untyped]
+
+from gargalo.controller import registered
+from gargalo.sweeps import work
+from gargalo.sweeps.errors import SweepError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from gargalo.results import Run
+
+
+@dataclass(frozen=True)
+class Controllers:
+    """The congestion controls that workers must be given."""
+
+    plugins: tuple[tuple[str, str], ...] = ()
+    """Name and text of files."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """A digest of the source of each control, by name."""
+    others: Mapping[str, Any] = field(default_factory=dict)
+    """Classes registered in this process by other code."""
+
+    @classmethod
+    def load(cls, files: Sequence[Path] = ()) -> Controllers:
+        """Read plugin files and register what they define; add what is registered already.
+
+        Raises:
+            SweepError: A file cannot be read, or fails.
+
+        """
+        plugins, digests = [], {}
+        for file in files:
+            text = _text(file)
+            try:
+                names = work.load_plugin(str(file), text)
+            except Exception as e:
+                msg = f"--plugin {file}: {work_place(e, file)}{type(e).__name__}: {e}"
+                raise SweepError(msg) from None
+            if not names:
+                msg = f'--plugin {file} registers no congestion control; decorate the class with @gargalo.congestion("name")'
+                raise SweepError(msg)
+            plugins.append((str(file), text))
+            digests.update(dict.fromkeys(names, _digest(text)))
+        others = {n: c for n, c in registered().items() if n not in digests}
+        digests.update({n: _digest(source_of(c)) for n, c in others.items()})
+        return cls(tuple(plugins), digests, others)
+
+    def pickled(self, *, by_value: bool) -> bytes | None:
+        """Return the classes that are in no plugin file, as bytes."""
+        if not self.others:
+            return None
+        with travelling([c.__module__ for c in self.others.values()] if by_value else []):
+            data: bytes = cloudpickle.dumps(dict(self.others))
+        return data
+
+
+def work_place(e: BaseException, file: Path) -> str:
+    """Return the line of a file where an exception came from, to put before its text."""
+    line = getattr(e, "lineno", None)
+    trace = e.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(file):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return "" if line is None else f"line {line}: "
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        msg = f"--plugin {file}: not a text file"
+    except OSError as e:
+        msg = f"--plugin {file}: cannot be read: {e.strerror or e}; check the path"
+    raise SweepError(msg)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def source_of(thing: Any) -> str:
+    """Return the source that decides what a function or class does.
+
+    That is its own text and, from the same module, that of everything it names, and so on.
+    """
+    seen: dict[str, str] = {}
+    todo = [thing]
+    while todo:
+        one = inspect.unwrap(todo.pop())
+        name = f"{getattr(one, '__module__', '')}.{getattr(one, '__qualname__', repr(one))}"
+        if name in seen:
+            continue
+        try:
+            seen[name] = inspect.getsource(one)
+        except (OSError, TypeError):
+            seen[name] = hashlib.sha256(cloudpickle.dumps(one)).hexdigest()
+            continue
+        module = sys.modules.get(getattr(one, "__module__", "") or "")
+        for word in _names(one):
+            found = getattr(module, word, None)
+            if inspect.isroutine(found) or inspect.isclass(found):
+                if getattr(found, "__module__", None) == getattr(one, "__module__", ""):
+                    todo.append(found)
+            elif isinstance(found, (int, float, str, bool, tuple)):
+                seen[f"{name} {word}"] = repr(found)
+    return "\n".join(f"{k}: {v}" for k, v in sorted(seen.items()))
+
+
+def _names(thing: Any) -> set[str]:
+    """Return the global names that the code of a function or class uses."""
+    if inspect.isclass(thing):
+        members = [m for m in vars(thing).values() if inspect.isfunction(m)]
+        bases = {b.__name__ for b in thing.__bases__}
+        return bases.union(*(_names(m) for m in members))
+    code = getattr(thing, "__code__", None)
+    names: set[str] = set()
+    todo = [code] if code is not None else []
+    while todo:
+        one = todo.pop()
+        names.update(one.co_names)
+        todo += [c for c in one.co_consts if inspect.iscode(c)]
+    return names
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A function of the user that measures runs, and the table for its results."""
+
+    name: str
+    function: Callable[[Run], Mapping[str, Any]]
+    table: str
+
+    @classmethod
+    def of(cls, measure: Callable[[Run], Mapping[str, Any]] | str | None) -> Measure | None:
+        """Look a function up and find out what it is made from.
+
+        Raises:
+            SweepError: It cannot be imported.
+
+        """
+        if measure is None:
+            return None
+        try:
+            function = work.load_measure(measure) if isinstance(measure, str) else measure
+        except work.MeasureError as e:
+            raise SweepError(str(e)) from None
+        if function is None or not callable(function):
+            msg = f"measure must be a function or its name, not {measure!r}"
+            raise SweepError(msg)
+        module = getattr(function, "__module__", "?")
+        name = f"{module}:{getattr(function, '__qualname__', repr(function))}"
+        # The same function may be known as __main__ or by its module; its source tells.
+        return cls(name, function, f"measures-{_digest(source_of(function))[:12]}")
+
+    def pickled(self, *, by_value: bool) -> bytes:
+        """Return the function as bytes."""
+        with travelling([self.function.__module__] if by_value else []):
+            data: bytes = cloudpickle.dumps(self.function)
+        return data
+
+
+@contextmanager
+def travelling(modules: Sequence[str]) -> Iterator[None]:
+    """Pickle what these modules define by value: where it goes they may be missing."""
+    chosen = []
+    for name in {m.partition(".")[0] for m in modules} | set(modules):
+        module = sys.modules.get(name)
+        if module is not None and not _installed(name, module):
+            cloudpickle.register_pickle_by_value(module)
+            chosen.append(module)
+    try:
+        yield
+    finally:
+        for module in chosen:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _installed(name: str, module: Any) -> bool:
+    root = name.partition(".")[0]
+    file = getattr(module, "__file__", None) or ""
+    return (
+        root in ("gargalo", "__main__")
+        or "site-packages" in file
+        or root in sys.stdlib_module_names
+    )

@@ -1,0 +1,71 @@
+"""What the executors of a sweep report, and what they have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from gargalo.sweeps.job import Task
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A run got on."""
+
+    run: str
+    packets: int
+    """Simulated so far in this run."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A run is finished."""
+
+    run: str
+    packets: int
+    tables: dict[str, bytes] | None = None
+    """Its files, if the executor has not written them to the store."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A run failed; to repeat it would fail again."""
+
+    run: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Crashed:
+    """What did a run died, which may or may not be the run's fault."""
+
+    run: str
+    reason: str
+
+
+class Executor(Protocol):
+    """Does runs, some at a time."""
+
+    def room(self) -> int:
+        """Return how many more runs can be given now."""
+        ...
+
+    def start(self, task: Task) -> None:
+        """Begin a run."""
+        ...
+
+    def poll(self, timeout_s: float) -> list[Moved | Done | Failed | Crashed]:
+        """Wait for news, at most so long.
+
+        Raises:
+            StoreError: The store cannot be written any more.
+            ClusterError: The cluster is lost.
+            WorkersError: No worker can be started.
+
+        """
+        ...
+
+    def close(self) -> None:
+        """Stop everything, runs included."""
+        ...

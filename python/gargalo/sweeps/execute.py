@@ -1,0 +1,317 @@
+"""Doing what is missing of a sweep."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from gargalo.sweeps import compact
+from gargalo.sweeps.controllers import Controllers, Measure
+from gargalo.sweeps.errors import StoreError, SweepError
+from gargalo.sweeps.events import Crashed, Done, Executor, Failed, Moved
+from gargalo.sweeps.job import Identifier, Job, Task
+from gargalo.sweeps.local import LocalPool, cores
+from gargalo.sweeps.model import label_names
+from gargalo.sweeps.progress import SweepProgress
+from gargalo.sweeps.result import Failure, Sweep, SweepInterrupted, check_labels
+from gargalo.sweeps.store import RUNS, Store
+from gargalo.sweeps.work import Setup, check_keep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from gargalo.results import Run
+    from gargalo.sweeps.claims import Claims
+
+MOST_CRASHES = 2
+"""A run that killed so many workers is given up."""
+POLL_S = 0.2
+COMPACT_EVERY = 1000
+
+
+def execute(
+    jobs: Sequence[Job],
+    store: str | Path,
+    *,
+    measure: Callable[[Run], Mapping[str, float]] | str | None = None,
+    keep: Sequence[str] = (),
+    workers: int | None = None,
+    cluster: str | None = None,
+    progress: Callable[[SweepProgress], object] | None = None,
+    plugins: Sequence[Path] | Controllers = (),
+    name: str | None = None,
+) -> Sweep:
+    """Do the runs that the store does not have yet.
+
+    A run that fails is told in `Sweep.failures`; the others go on.
+
+    Args:
+        jobs: The runs, from `plan` or made one by one.
+        store: Directory for results; made if there is none.
+        measure: Called in the worker with every `Run`; the numbers it returns become columns of
+            `Sweep.frame()`. When its source changes, runs are done again.
+        keep: Tables to keep whole, of `flows`, `flow_samples`, `link_samples`, `events`.
+        workers: Processes; by default one for each core.
+        cluster: Address of a Dask scheduler, instead of processes.
+        progress: Called a few times a second.
+        plugins: Python files that register congestion controls.
+        name: Of the sweep in the store; by default made from its labels.
+
+    Raises:
+        SweepError: A job is wrong; nothing was written.
+        ScenarioError: A scenario is wrong; nothing was written.
+        StoreError: The store cannot be written; finished runs are kept.
+        ClusterError: The cluster is unusable, or was lost; finished runs are kept.
+        SweepInterrupted: A keyboard interrupt; finished runs are kept.
+
+    """
+    if not jobs:
+        msg = "a sweep needs at least one run"
+        raise SweepError(msg)
+    if workers is not None and workers < 1:
+        msg = f"workers = {workers}: at least 1"
+        raise SweepError(msg)
+    if workers is not None and cluster is not None:
+        msg = "give either workers or a cluster"
+        raise SweepError(msg)
+    check_keep(tuple(keep))
+    check_labels(jobs)
+    controllers = plugins if isinstance(plugins, Controllers) else Controllers.load(plugins)
+    measuring = Measure.of(measure)
+    identifier = Identifier(controllers.digests)
+    tasks = [identifier.task(j) for j in jobs]
+    wanted = _Wanted(tuple(dict.fromkeys(keep)), measuring)
+    plan = plan_frame(jobs, tasks, None if measuring is None else measuring.table)
+    title = name if name is not None else default_name(jobs)
+    if "/" in title or title.startswith("."):
+        msg = f'"{title}" cannot be the name of a sweep: use letters, digits, - and _'
+        raise SweepError(msg)
+    with_cluster = cluster is not None
+    setup = Setup(
+        keep=wanted.keep,
+        measure=None if measuring is None else measuring.pickled(by_value=with_cluster),
+        measure_table=None if measuring is None else measuring.table,
+        plugins=controllers.plugins,
+        controllers=controllers.pickled(by_value=with_cluster),
+    ).dumps()
+    if cluster is not None:
+        from gargalo.sweeps.cluster import Cluster
+
+        executor: Executor = Cluster(cluster, setup)  # First: a dead address leaves no empty store.
+        with closing(executor):
+            opened = Store.create(store)
+            return _execute(opened, executor, wanted, tasks, plan, title, progress)
+    opened = Store.create(store)
+    executor = LocalPool(setup, opened.path, workers or cores())
+    with closing(executor):
+        return _execute(opened, executor, wanted, tasks, plan, title, progress)
+
+
+def _execute(
+    store: Store,
+    executor: Executor,
+    wanted: _Wanted,
+    tasks: Sequence[Task],
+    plan: pl.DataFrame,
+    name: str,
+    progress: Callable[[SweepProgress], object] | None,
+) -> Sweep:
+    begun = time.monotonic()
+    store.write_plan(name, plan)
+    state = _State(store, store.claims(), executor, wanted, tasks, progress)
+    sweep = Sweep(name, store, plan, state.failures)
+    try:
+        state.run()
+    except KeyboardInterrupt:
+        raise SweepInterrupted(state.finish(sweep, begun)) from None
+    finally:
+        executor.close()
+        with suppress(
+            StoreError
+        ):  # What killed workers were writing; if it fails, the next sweep does it.
+            store.clean(state.claims)
+    return state.finish(sweep, begun)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What the store must have of a run."""
+
+    keep: tuple[str, ...]
+    measure: Measure | None
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        more = () if self.measure is None else (self.measure.table,)
+        return (RUNS, *self.keep, *more)
+
+    def have(self, store: Store) -> set[str]:
+        found = store.ids(RUNS)
+        for table in self.tables[1:]:
+            found &= store.ids(table)
+        return found
+
+    def has(self, store: Store, run: str) -> bool:
+        return all(store.has(table, run) for table in self.tables)
+
+
+@dataclass
+class _State:
+    """A sweep under way."""
+
+    store: Store
+    claims: Claims
+    executor: Executor
+    wanted: _Wanted
+    tasks: Sequence[Task]
+    progress: Callable[[SweepProgress], object] | None
+    failures: list[Failure] = field(default_factory=list)
+    reused: int = 0
+    done: int = 0
+    total: int = 0
+    packets: int = 0
+    _running: dict[str, tuple[Task, int]] = field(default_factory=dict)
+    _crashes: dict[str, int] = field(default_factory=dict)
+    _begun: float = field(default_factory=time.monotonic)
+
+    def run(self) -> None:
+        self.store.clean(self.claims)
+        compact.compact(self.store, self.claims)
+        have = self.wanted.have(self.store)
+        unique = {t.run: t for t in self.tasks}
+        self.total = len(unique)
+        queue = deque(t for run, t in unique.items() if run not in have)
+        self.reused = self.total - len(queue)
+        elsewhere: list[Task] = []
+        self._tell()
+        try:
+            while queue or elsewhere or self._running:
+                while queue and self.executor.room() > 0:
+                    self._begin(queue.popleft(), elsewhere)
+                if not queue and elsewhere and self.executor.room() > 0:
+                    # Another sweep has claimed these: done there, or free again if it is killed.
+                    queue.extend(elsewhere)
+                    elsewhere = []
+                    if not self._running:
+                        time.sleep(POLL_S)
+                if self._running:
+                    for event in self.executor.poll(POLL_S):
+                        self._handle(event, queue)
+                self._tell()
+        finally:
+            for run in self._running:
+                self.claims.release(run)
+        compact.compact(self.store, self.claims)
+
+    def _begin(self, task: Task, elsewhere: list[Task]) -> None:
+        if not self.claims.take(task.run):
+            elsewhere.append(task)
+            return
+        if self.wanted.has(self.store, task.run):
+            self.claims.release(task.run)
+            self.reused += 1
+            return
+        self._running[task.run] = (task, 0)
+        self.executor.start(task)
+
+    def _handle(self, event: Moved | Done | Failed | Crashed, queue: deque[Task]) -> None:
+        if event.run not in self._running:
+            return
+        task, packets = self._running[event.run]
+        if isinstance(event, Moved):
+            self._running[event.run] = (task, event.packets)
+            return
+        if isinstance(event, Done):
+            if event.tables is not None:
+                self.store.commit(event.run, event.tables)
+            self.done += 1
+            packets = event.packets
+        elif isinstance(event, Failed):
+            self.failures.append(
+                Failure(event.run, event.reason, self._crashes.get(event.run, 0) + 1)
+            )
+        else:
+            crashes = self._crashes[event.run] = self._crashes.get(event.run, 0) + 1
+            if crashes < MOST_CRASHES:
+                queue.appendleft(task)
+            else:
+                self.failures.append(Failure(event.run, event.reason, crashes))
+        self.packets += packets
+        del self._running[event.run]
+        self.claims.release(event.run)
+        if isinstance(event, Done) and self.done % COMPACT_EVERY == 0:
+            compact.compact(self.store, self.claims)
+
+    def _tell(self) -> None:
+        if self.progress is None:
+            return
+        self.progress(
+            SweepProgress(
+                total=self.total,
+                done=self.done + self.reused,
+                reused=self.reused,
+                failed=len(self.failures),
+                running=len(self._running),
+                packets=self.packets + sum(p for _, p in self._running.values()),
+                elapsed_s=time.monotonic() - self._begun,
+            )
+        )
+
+    def finish(self, sweep: Sweep, begun: float) -> Sweep:
+        return sweep.with_facts(
+            done=self.done,
+            reused=self.reused,
+            packets=self.packets,
+            wall_s=time.monotonic() - begun,
+        )
+
+
+def plan_frame(jobs: Sequence[Job], tasks: Sequence[Task], measure: str | None) -> pl.DataFrame:
+    """Return the table of a sweep's runs, in order, as it goes into the store."""
+    names = label_names(jobs)
+    columns: list[pl.Series] = [pl.Series("run", [t.run for t in tasks], pl.String)]
+    columns += [_labels(name, [j.labels.get(name) for j in jobs]) for name in names]
+    columns.append(pl.Series("repeat", repeats(jobs, names), pl.Int64))
+    columns.append(pl.Series("seed", [j.seed for j in jobs], pl.Int64))
+    changes = [json.dumps(dict(t.overrides), ensure_ascii=False) for t in tasks]
+    columns.append(pl.Series("_changes", changes, pl.String))
+    columns.append(pl.Series("_scenario", [t.text for t in tasks], pl.String))
+    columns.append(pl.Series("_path", [t.path for t in tasks], pl.String))
+    columns.append(pl.Series("_measure", [measure] * len(jobs), pl.String))
+    return pl.DataFrame(columns)
+
+
+def repeats(jobs: Sequence[Job], names: Sequence[str]) -> list[int]:
+    """Return which repeat each job is: as it says, or counted among those of equal labels."""
+    seen: dict[tuple[Any, ...], int] = {}
+    found = []
+    for job in jobs:
+        cell = tuple(job.labels.get(n) for n in names)
+        given = job.repeat if job.repeat is not None else job.labels.get("repeat")
+        found.append(seen.get(cell, 0) if given is None else int(given))
+        seen[cell] = seen.get(cell, 0) + 1
+    return found
+
+
+def _labels(name: str, values: list[Any]) -> pl.Series:
+    """Return a column of labels; of different kinds they become text."""
+    given = [v for v in values if v is not None]
+    if all(isinstance(v, bool) for v in given):
+        return pl.Series(name, values, pl.Boolean)
+    if any(isinstance(v, (bool, str)) for v in given):
+        return pl.Series(name, [None if v is None else str(v) for v in values], pl.String)
+    whole = all(isinstance(v, int) for v in given)
+    return pl.Series(name, values, pl.Int64 if whole else pl.Float64, strict=False)
+
+
+def default_name(jobs: Sequence[Job]) -> str:
+    """Return a name for a sweep that was given none: its labels."""
+    names = label_names(jobs)
+    return "-by-".join(["sweep", "-".join(names)]).replace("/", "-") if names else "sweep"

@@ -1,0 +1,261 @@
+"""A sweep as planned: a scenario, axes, repeats; read from a file or given in Python."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gargalo import _core
+from gargalo.controller import registered
+from gargalo.scenario import to_toml
+from gargalo.sweeps import axes as axes_module
+from gargalo.sweeps.errors import SweepError
+from gargalo.sweeps.job import Job, Source, derive_seeds
+from gargalo.sweeps.keys import flat, named_flows
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gargalo.running import ScenarioLike
+    from gargalo.sweeps.axes import Axis
+
+KEYS = ("name", "description", "scenario", "repeat", "seed", "set", "axes", "keep", "measure")
+
+
+@dataclass(frozen=True)
+class SweepFile:
+    """What a sweep file says."""
+
+    name: str
+    scenario: ScenarioLike | Source
+    axes: Mapping[str, Any]
+    repeat: int = 1
+    seed: int | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    keep: tuple[str, ...] = ("flows",)
+    measure: str | None = None
+    description: str = ""
+
+    @classmethod
+    def load(cls, path: str | Path) -> SweepFile:
+        """Read a sweep file.
+
+        Raises:
+            SweepError: It cannot be read, or is wrong.
+
+        """
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as e:
+            msg = f"{path}: not UTF-8 text (byte {e.start}); a sweep is a TOML file"
+            raise SweepError(msg) from None
+        except OSError as e:
+            msg = f"{path}: cannot be read: {e.strerror or e}; check the path"
+            raise SweepError(msg) from None
+        try:
+            return cls.of(tomllib.loads(text), path)
+        except tomllib.TOMLDecodeError as e:
+            msg = f"{path}: this is not TOML: {e}"
+            raise SweepError(msg) from None
+        except SweepError as e:
+            msg = f"{path}: {e}"
+            raise SweepError(msg) from None
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any], path: Path) -> SweepFile:
+        """Check the table of a sweep file."""
+        for key in table:
+            if key not in KEYS:
+                raise SweepError(_unknown(key, table))
+        scenario = table.get("scenario")
+        if isinstance(scenario, str):
+            scenario = path.parent / scenario
+        elif isinstance(scenario, dict):
+            scenario = Source(to_toml(scenario), path.absolute())
+        else:
+            msg = (
+                'no scenario: write scenario = "FILE.toml", beside this file, or a table [scenario]'
+            )
+            raise SweepError(msg)
+        repeat, seed, keep = table.get("repeat", 1), table.get("seed"), table.get("keep", ["flows"])
+        if not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1:
+            msg = f"repeat = {repeat!r}: write how many runs each cell has, 1 or more"
+            raise SweepError(msg)
+        if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
+            msg = f"seed = {seed!r}: write an integer, 0 or more"
+            raise SweepError(msg)
+        if not isinstance(keep, list):
+            msg = f'keep = {keep!r}: write a list of tables, like ["flows"]'
+            raise SweepError(msg)
+        for key in ("set", "axes"):
+            if not isinstance(table.get(key, {}), dict):
+                msg = f"{key} must be a table: [{key}]"
+                raise SweepError(msg)
+        name = table.get("name", path.stem)
+        if not isinstance(name, str) or not re.fullmatch(r"[\w.+-]+", name) or name.startswith("."):
+            msg = f"name = {name!r}: use letters, digits, - and _"
+            raise SweepError(msg)
+        measure = table.get("measure")
+        if measure is not None and not isinstance(measure, str):
+            msg = f'measure = {measure!r}: write "module:function"'
+            raise SweepError(msg)
+        return cls(
+            name=name,
+            scenario=scenario,
+            axes=table.get("axes", {}),
+            repeat=repeat,
+            seed=seed,
+            changes=table.get("set", {}),
+            keep=tuple(map(str, keep)),
+            measure=measure,
+            description=str(table.get("description", "")),
+        )
+
+    def plan(
+        self,
+        *,
+        repeat: int | None = None,
+        seed: int | None = None,
+        set: Mapping[str, Any] | None = None,  # noqa: A002 (the word of the command line)
+    ) -> list[Job]:
+        """Return all runs; the arguments go before what the file says."""
+        base = Source.of(self.scenario)
+        return plan(
+            base,
+            self.axes,
+            repeat=self.repeat if repeat is None else repeat,
+            seed=self.seed if seed is None else seed,
+            set={**flat(self.changes, base_tree(base)), **(set or {})},
+        )
+
+
+def _unknown(key: str, table: Mapping[str, Any]) -> str:
+    import difflib
+
+    if "topology" in table:
+        return (
+            'this is a scenario, not a sweep: a sweep has scenario = "FILE.toml" and a table [axes]'
+        )
+    near = difflib.get_close_matches(key, KEYS, 1)
+    hint = f'did you mean "{near[0]}"?' if near else f"known here: {', '.join(KEYS)}"
+    return f'unknown key "{key}"; {hint}'
+
+
+def base_tree(source: Source) -> dict[str, Any]:
+    """Return a scenario as written, as a dictionary; empty if it is no TOML."""
+    try:
+        tree: dict[str, Any] = tomllib.loads(source.text)
+    except tomllib.TOMLDecodeError:
+        return {}  # The engine's error shows the place.
+    return tree
+
+
+def plan(
+    base: ScenarioLike | Source,
+    axes: Mapping[str, Any] | Sequence[Axis] = (),
+    repeat: int = 1,
+    seed: int | None = None,
+    *,
+    set: Mapping[str, Any] | None = None,  # noqa: A002
+) -> list[Job]:
+    """Return the runs of a sweep: all combinations of the axes' values, each `repeat` times.
+
+    Every cell is checked before anything runs.
+
+    Args:
+        base: The scenario.
+        axes: As below `[axes]` in a sweep file (see `gargalo.sweeps.axes`), or `Axis` values.
+        repeat: Runs per cell; their seeds are derived from `seed`, the same in all cells.
+        seed: The sweep's; by default the scenario's own.
+        set: Settings for all runs.
+
+    Raises:
+        SweepError: An axis or a key is wrong; the text names both.
+        ScenarioError: The base itself is wrong.
+
+    """
+    if repeat < 1:
+        msg = f"repeat = {repeat}: at least 1"
+        raise SweepError(msg)
+    source = Source.of(base)
+    tree = base_tree(source)
+    common = named_flows(set or {}, tree)
+    controllers = sorted(registered())
+    resolved, _ = source.resolve(common, controllers)
+    found = axes_module.parse(axes, tree)
+    points = [[_Cell(a, p.labels, _flows(a, p.changes, tree)) for p in a.points] for a in found]
+    seeds = derive_seeds(resolved["seed"] if seed is None else seed, repeat)
+    jobs = []
+    for combination in itertools.product(*points):
+        changes = dict(common)
+        labels: dict[str, Any] = {}
+        for cell in combination:
+            changes.update(cell.changes)
+            labels.update(cell.labels)
+        try:
+            source.resolve(changes, controllers)
+        except _core.ScenarioError as e:
+            raise _blame(source, common, combination, e) from None
+        jobs += [Job(labels, source, s, r, changes) for r, s in enumerate(seeds)]
+    return jobs
+
+
+@dataclass(frozen=True)
+class _Cell:
+    axis: Axis
+    labels: Mapping[str, Any]
+    changes: Mapping[str, Any]
+
+
+def _flows(axis: Axis, changes: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return named_flows(changes, tree)
+    except SweepError as e:
+        msg = f'axis "{axis.name}": {e}'
+        raise SweepError(msg) from None
+
+
+def _blame(
+    source: Source,
+    common: Mapping[str, Any],
+    combination: Sequence[_Cell],
+    error: _core.ScenarioError,
+) -> SweepError:
+    """Say which axis is wrong: the one that is wrong alone, or all of the cell."""
+    for cell in combination:
+        try:
+            source.resolve({**common, **cell.changes}, registered())
+        except _core.ScenarioError as e:
+            value = " ".join(str(v) for v in cell.labels.values())
+            keys = ", ".join(cell.axis.keys)
+            where = f'axis "{cell.axis.name}" at {value} (key {keys})'
+            return SweepError(f"{where}: {_sentence(str(e))}")
+    shown = ", ".join(f"{k} = {v}" for c in combination for k, v in c.labels.items())
+    return SweepError(f"the cell {shown}: {_sentence(str(error))}")
+
+
+def _sentence(diagnostic: str) -> str:
+    """Return what an error of the engine says and its help, without the picture."""
+    told = re.search(r"\u00d7\s*(.*?)\n\s*[╭│]", diagnostic, re.DOTALL)
+    hint = re.search(r"help:\s*(.*?)(?:\n\s*\n|\Z)", diagnostic, re.DOTALL)
+    if not told:
+        return " ".join(diagnostic.split())
+    parts = [told.group(1), *([hint.group(1)] if hint else [])]
+    return "; ".join(" ".join(p.replace("│", " ").split()) for p in parts)
+
+
+def label_names(jobs: Sequence[Job]) -> list[str]:
+    """Return the labels of all jobs, in order of appearance, without `repeat`."""
+    names = dict.fromkeys(name for j in jobs for name in j.labels)
+    names.pop("repeat", None)
+    return list(names)

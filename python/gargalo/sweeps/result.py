@@ -1,0 +1,193 @@
+"""A sweep's results: one row a run, one table of all runs, a summary of cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from gargalo.sweeps.errors import StoreError, SweepError
+from gargalo.sweeps.model import label_names
+from gargalo.sweeps.store import RUNS, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from gargalo.sweeps.job import Job
+
+FACTS = ("run", "repeat", "seed", "version", "scenario_hash", "warnings", "wall_s")
+"""Columns of a run that are neither labels nor figures to compare."""
+STANDARD = (
+    "goodput_bps", "goodput_cov", "jain_index", "utilization", "bottleneck", "loss_rate",
+    "retransmission_rate", "queue_delay_mean_s", "queue_delay_p50_s", "queue_delay_p95_s",
+    "queue_delay_p99_s", "completed_flows", "completion_p50_s", "completion_p95_s",
+    "completion_p99_s", "packets", "events", "flows", "peak_flows", "virtual_s",
+)  # fmt: skip
+"""Figures that every run has; labels cannot have their names."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that could not be done."""
+
+    run: str
+    reason: str
+    attempts: int
+
+
+class SweepInterrupted(KeyboardInterrupt):
+    """The user interrupted a sweep; `sweep` has what was done until then."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        super().__init__("the sweep was interrupted; finished runs are kept, see .sweep")
+        self.sweep = sweep
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The runs of a sweep, as far as they are done."""
+
+    name: str
+    store: Store
+    plan: pl.DataFrame
+    """A row per planned run: `run`, labels, `repeat`, `seed`; columns that begin with _ say how to
+    repeat it."""
+    failures: Sequence[Failure] = ()
+    done: int = 0
+    """Runs that were done now."""
+    reused: int = 0
+    """Runs that the store had."""
+    packets: int = 0
+    wall_s: float = 0.0
+
+    @classmethod
+    def load(cls, store: str | Path, name: str | None = None) -> Sweep:
+        """Return a sweep of a store: the one of that name, or the latest.
+
+        Raises:
+            StoreError: There is none.
+
+        """
+        opened = Store(store)
+        if name is None:
+            names = opened.plans()
+            if not names:
+                msg = f"{opened.path} has no sweep"
+                raise StoreError(msg)
+            name = names[-1]
+        return cls(name, opened, opened.plan(name))
+
+    def with_facts(self, *, done: int, reused: int, packets: int, wall_s: float) -> Sweep:
+        """Return it with how it went."""
+        return replace(self, done=done, reused=reused, packets=packets, wall_s=wall_s)
+
+    @property
+    def finished(self) -> int:
+        """How many of the planned runs the store has now."""
+        return len(self.store.ids(RUNS) & set(self.plan["run"]))
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the labels."""
+        facts = ("run", "repeat", "seed")
+        return [c for c in self.plan.columns if c not in facts and not c.startswith("_")]
+
+    @property
+    def metrics(self) -> list[str]:
+        """The names of all numeric figures of `frame()`."""
+        frame = self.frame()
+        return [
+            c
+            for c, kind in frame.schema.items()
+            if kind.is_numeric() and c not in FACTS and c not in self.labels
+        ]
+
+    def frame(self) -> pl.DataFrame:
+        """Return one row per finished run, in the order of the plan.
+
+        Columns: `run`, labels, `repeat`, `seed`, what was measured, standard figures, `packets`,
+        `events`, `wall_s`, …
+        """
+        frame = self._keys()
+        for table in [*self._measures(), RUNS]:
+            rows = self._collect(table)
+            more = [c for c in rows.columns if c == "run" or c not in frame.columns]
+            frame = frame.join(rows.select(more), on="run", how="inner", maintain_order="left")
+        return frame
+
+    def table(self, name: str) -> pl.LazyFrame:
+        """Return a kept table of all runs, lazily, with `run`, labels, `repeat` and `seed` joined.
+
+        A label that has the name of a column of the table becomes `sweep.NAME`.
+        """
+        if name not in self.store.tables():
+            kept = [t for t in self.store.tables() if t != RUNS and not t.startswith("measures-")]
+            msg = (
+                f'{self.store.path} has no table "{name}"; kept: {", ".join(kept) or "none"} '
+                f'(keep it with keep = ["{name}"])'
+            )
+            raise StoreError(msg)
+        rows = self.store.scan(name, self.plan["run"].to_list())
+        taken = set(rows.collect_schema().names()) - {"run"}
+        keys = self._keys().rename(lambda c: f"sweep.{c}" if c in taken else c)
+        # Kept tables are written before a run's row: only the latter makes it finished.
+        keys = keys.filter(pl.col("run").is_in(sorted(self.store.ids(RUNS))))
+        return keys.lazy().join(rows, on="run", how="inner", maintain_order="left_right")
+
+    def summary(
+        self,
+        by: Sequence[str] | None = None,
+        metrics: Sequence[str] | None = None,
+        level: float = 0.95,
+    ) -> pl.DataFrame:
+        """Return a row per cell and figure: `n`, `mean`, `sd`, and the interval `low` to `high`.
+
+        The interval is Student's t for the mean; with a single run it is missing.
+
+        Args:
+            by: Labels that make a cell; by default all.
+            metrics: Figures; by default all.
+            level: Of confidence.
+
+        """
+        from gargalo.sweeps.statistics import summarise
+
+        by = self.labels if by is None else list(by)
+        for label in by:
+            if label not in self.labels:
+                msg = f'the sweep has no label "{label}"; labels: {", ".join(self.labels)}'
+                raise SweepError(msg)
+        frame = self.frame()
+        chosen = self.metrics if metrics is None else list(metrics)
+        for name in chosen:
+            if name not in frame.columns:
+                msg = f'the sweep has no figure "{name}"; figures: {", ".join(self.metrics)}'
+                raise SweepError(msg)
+        return summarise(frame, by, chosen, level)
+
+    def _keys(self) -> pl.DataFrame:
+        return self.plan.select(pl.exclude("^_.*$"))
+
+    def _measures(self) -> list[str]:
+        names = self.plan["_measure"].unique(maintain_order=True).drop_nulls().to_list()
+        return [n for n in names if n in self.store.tables()]
+
+    def _collect(self, table: str) -> pl.DataFrame:
+        # No row may be missed because another sweep compacts the store at this moment.
+        for _ in range(20):
+            try:
+                return self.store.scan(table, self.plan["run"].to_list()).collect()
+            except FileNotFoundError:
+                continue  # Merged into a segment since it was listed.
+        msg = f"{self.store.path} changes too quickly to be read; try again"
+        raise StoreError(msg)
+
+
+def check_labels(jobs: Sequence[Job]) -> None:
+    """Refuse labels that are names of other columns, or runs that labels do not tell apart."""
+    for name in label_names(jobs):
+        if name in FACTS or name in STANDARD or name.startswith("_"):
+            msg = f'a label cannot be called "{name}": that is a column of the results'
+            raise SweepError(msg)

@@ -1,0 +1,93 @@
+"""Sweeps and comparisons as tables for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.table import Table
+
+from gargalo.summary import NONE, percent, rate, span
+from gargalo.sweeps.compare import USUAL
+from gargalo.sweeps.result import STANDARD
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from gargalo.sweeps.compare import Row
+    from gargalo.sweeps.result import Sweep
+
+SHARES = ("utilization", "loss_rate", "retransmission_rate")
+
+
+def amount(metric: str, value: float | None) -> str:
+    """Write a figure with its unit, as its name says."""
+    if value is None:
+        return NONE
+    sign, size = ("-", -value) if value < 0 else ("", value)
+    if metric.endswith("_bps"):
+        return f"{sign}{rate(size)}"
+    if metric.endswith("_s"):
+        return f"{sign}{span(size)}"
+    return f"{sign}{percent(size)}" if metric in SHARES else f"{value:.4g}"
+
+
+def show(sweep: Sweep, console: Console, most_rows: int) -> None:
+    """Print a row per cell: means of the usual figures with their 95% intervals."""
+    _wide(console)
+    measured = [m for m in sweep.metrics if m not in STANDARD]
+    names = [*(m for m in USUAL if m in sweep.metrics), *measured]
+    summary = sweep.summary(metrics=names)
+    present = [m for m in names if m in set(summary["metric"].to_list())]
+    cells: dict[tuple[Any, ...], dict[str, str]] = {}
+    for r in summary.iter_rows(named=True):
+        cell = cells.setdefault(tuple(r[n] for n in sweep.labels), {})
+        half = None if r["low"] is None else r["mean"] - r["low"]
+        spread = "" if half is None else f" ± {amount(r['metric'], half)}"
+        cell[r["metric"]] = f"{amount(r['metric'], r['mean'])}{spread}"
+    table = Table(title=f"{sweep.name}: mean ± half of the 95% interval", box=box.SIMPLE_HEAD)
+    for label in sweep.labels:
+        table.add_column(label, no_wrap=True)
+    for name in present:
+        table.add_column(name, justify="right", no_wrap=True)
+    for key, values in list(cells.items())[:most_rows]:
+        table.add_row(*map(str, key), *(values.get(m, NONE) for m in present))
+    console.print(table)
+    if len(cells) > most_rows:
+        console.print(f"  … and {len(cells) - most_rows} more cells\n")
+
+
+def show_rows(rows: Sequence[Row], a: str, b: str, level: float, console: Console) -> None:
+    """Print a row per cell and figure."""
+    _wide(console)
+    labels = list(dict.fromkeys(k for r in rows for k in r.cell))
+    table = Table(title=f"{a} less {b}", box=box.SIMPLE_HEAD)
+    for label in [*labels, "figure"]:
+        table.add_column(label, no_wrap=True)
+    for name in (a, b, "difference", f"{level:.0%} interval", "p"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for r in rows:
+        d = r.difference
+        ends = [amount(r.metric, v) for v in (d.low, d.high)]
+        table.add_row(
+            *(str(r.cell.get(label, NONE)) for label in labels),
+            r.metric,
+            amount(r.metric, r.mean_a),
+            amount(r.metric, r.mean_b),
+            amount(r.metric, d.estimate),
+            NONE if d.low is None else f"{ends[0]} … {ends[1]}",
+            NONE if r.p_value is None else f"{r.p_value:.2g}",
+            r.verdict,
+        )
+    console.print(table)
+    tests = sorted({r.difference.test for r in rows if r.difference.p_value is not None})
+    if tests:
+        console.print(f"Tests: {', '.join(tests)}; p-values adjusted for {len(rows)} tests (Holm).")
+
+
+def _wide(console: Console) -> None:
+    if not console.is_terminal:
+        console.width = max(console.width, 200)

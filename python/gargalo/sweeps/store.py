@@ -1,0 +1,319 @@
+"""The store of a sweep: a directory of Parquet files that is whole at every instant.
+
+    store.json                     the format, and the version that began it
+    plans/NAME.parquet             the runs of a sweep: identifier, labels, seed, how to repeat it
+    runs/IDENTIFIER.parquet        a finished run: one row of figures
+    flows/IDENTIFIER.parquet       a table that was kept, one folder each
+    measures-KEY/IDENTIFIER.parquet   what a function of the user measured in the run
+    */segments/HASH.parquet        many of these files in one
+    tmp/                           files under construction
+    claims.lock                    see `gargalo.sweeps.claims`
+
+A file is written to tmp/, synced and renamed. A run's kept tables and measures come before its row
+in runs/, which makes it finished. Nothing is ever changed in place.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import secrets
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from gargalo import _core
+from gargalo.sweeps.claims import Claims
+from gargalo.sweeps.errors import BadStoreError, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+FORMAT = 1
+RUNS = "runs"
+PLANS = "plans"
+SUFFIX = ".parquet"
+
+
+class Store:
+    """A directory of finished runs."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Open a store that exists.
+
+        Raises:
+            BadStoreError: There is none, or another version wrote it.
+
+        """
+        self.path = Path(path)
+        self._segments: dict[str, tuple[int, dict[str, set[str]]]] = {}
+        try:
+            facts = json.loads((self.path / "store.json").read_text(encoding="utf-8"))
+            form = facts["format"]
+        except FileNotFoundError:
+            what = "has no results of a sweep" if self.path.exists() else "does not exist"
+            msg = f"{self.path} {what} (store.json is missing)"
+            raise BadStoreError(msg) from None
+        except (OSError, ValueError, KeyError, TypeError) as e:
+            msg = f"{self.path}/store.json cannot be read: {e}"
+            raise BadStoreError(msg) from None
+        self.version = str(facts.get("gargalo", "unknown"))
+        """The version of Gargalo that began the store."""
+        if form != FORMAT:
+            msg = (
+                f"{self.path} was written by gargalo {self.version} in format {form}; this is gargalo "
+                f"{_core.__version__}, which knows format {FORMAT}: use that version, or another store"
+            )
+            raise BadStoreError(msg)
+
+    @classmethod
+    def create(cls, path: str | Path) -> Store:
+        """Open a store for writing; made if there is none.
+
+        Raises:
+            BadStoreError: It cannot be written, or the directory holds something else.
+
+        """
+        path = Path(path)
+        try:
+            with _writing(path):
+                return cls._create(path)
+        except BadStoreError:
+            raise
+        except StoreError as e:
+            raise BadStoreError(str(e)) from None
+
+    @classmethod
+    def _create(cls, path: Path) -> Store:
+        if not (path / "store.json").exists():
+            if path.is_dir() and any(p.name not in ("tmp", "claims.lock") for p in path.iterdir()):
+                msg = f"{path} is not empty and is no store of sweeps: choose another directory"
+                raise BadStoreError(msg)
+            (path / "tmp").mkdir(parents=True, exist_ok=True)
+            facts = {"format": FORMAT, "gargalo": _core.__version__}
+            write_file(path, path / "store.json", f"{json.dumps(facts)}\n".encode(), "store.json")
+        else:
+            (path / "tmp").mkdir(exist_ok=True)
+        store = cls(path)
+        # Says now, not after the first run, that nothing can be written.
+        probe = path / "tmp" / f"probe.{os.getpid()}.{secrets.token_hex(4)}"
+        probe.write_bytes(b"")
+        probe.unlink()
+        return store
+
+    # --- writing
+
+    def claims(self) -> Claims:
+        """Return the claims of this process."""
+        with _writing(self.path):
+            return Claims(self.path / "claims.lock")
+
+    def commit(self, run: str, tables: Mapping[str, bytes]) -> None:
+        """Write the files of a run: kept tables first, the row that makes it finished last.
+
+        Raises:
+            StoreError: The disk is full, or the directory cannot be written.
+
+        """
+        with _writing(self.path):
+            for name in sorted(tables, key=lambda n: n == RUNS):
+                folder = self.path / name
+                folder.mkdir(exist_ok=True)
+                write_file(self.path, folder / f"{run}{SUFFIX}", tables[name], run)
+
+    def write_plan(self, name: str, plan: pl.DataFrame) -> None:
+        """Write the runs of a sweep under its name, instead of what was there."""
+        with _writing(self.path):
+            (self.path / PLANS).mkdir(exist_ok=True)
+            data = to_parquet(plan)
+            target = self.path / PLANS / f"{name}{SUFFIX}"
+            if not target.exists() or target.read_bytes() != data:
+                write_file(self.path, target, data, "plan")
+
+    def clean(self, claims: Claims) -> int:
+        """Remove what killed sweeps left under construction; return how many files."""
+        removed = 0
+        with _writing(self.path):
+            for file in sorted((self.path / "tmp").iterdir()):
+                owner = file.name.partition(".")[0]
+                if len(owner) == 32 and not claims.take(owner):
+                    continue  # Somebody is at it.
+                with suppress(FileNotFoundError):
+                    if len(owner) == 32 or not _alive(file.name):
+                        file.unlink()
+                        removed += 1
+                if len(owner) == 32:
+                    claims.release(owner)
+        return removed
+
+    # --- reading
+
+    def tables(self) -> list[str]:
+        """Return the names of all tables that some run has."""
+        return sorted(
+            p.name
+            for p in self.path.iterdir()
+            if p.is_dir() and p.name not in (PLANS, "tmp") and any(p.iterdir())
+        )
+
+    def plans(self) -> list[str]:
+        """Return the names of the sweeps in the store, the latest last."""
+        found = list((self.path / PLANS).glob(f"*{SUFFIX}"))
+        return [
+            p.name[: -len(SUFFIX)] for p in sorted(found, key=lambda p: (p.stat().st_mtime_ns, p))
+        ]
+
+    def plan(self, name: str) -> pl.DataFrame:
+        """Return the runs of a sweep: `run`, labels, `repeat`, `seed`, and columns that begin with _."""
+        try:
+            return pl.read_parquet(self.path / PLANS / f"{name}{SUFFIX}")
+        except FileNotFoundError:
+            msg = f'{self.path} has no sweep "{name}"; it has: {", ".join(self.plans()) or "none"}'
+            raise StoreError(msg) from None
+
+    def ids(self, table: str = RUNS) -> set[str]:
+        """Return the identifiers of all runs that have a table."""
+        # Loose files first: one that becomes part of a segment meanwhile is then seen twice, not missed.
+        found = loose(self.path / table)
+        return found | self.ids_in_segments(table)
+
+    def ids_in_segments(self, table: str) -> set[str]:
+        """Return the identifiers of all runs whose table is part of a segment."""
+        return set().union(*self._in_segments(table).values())
+
+    def has(self, table: str, run: str) -> bool:
+        """Return whether a run has a table."""
+        if (self.path / table / f"{run}{SUFFIX}").exists():
+            return True
+        return any(run in ids for ids in self._in_segments(table).values())
+
+    def _in_segments(self, table: str) -> dict[str, set[str]]:
+        """Return the identifiers in each segment; files are read once, as they never change."""
+        folder = self.path / table / "segments"
+        try:
+            changed = folder.stat().st_mtime_ns
+        except FileNotFoundError:
+            return {}
+        before, known = self._segments.get(table, (0, {}))
+        if changed != before:
+            names = sorted(p.name for p in folder.glob(f"*{SUFFIX}"))
+            known = {n: known[n] if n in known else _runs_of(folder / n) for n in names}
+            self._segments[table] = (changed, known)
+        return known
+
+    def files(self, table: str, runs: Collection[str] | None = None) -> list[Path]:
+        """Return the files of a table, segments first; with `runs` those that may have one of them."""
+        folder = self.path / table
+        single = loose(folder)
+        merged = self._in_segments(table)
+        # A file that a killed compaction left beside its segment is not read twice.
+        single -= set().union(*merged.values())
+        if runs is not None:
+            wanted = set(runs)
+            single &= wanted
+            merged = {n: inside for n, inside in merged.items() if inside & wanted}
+        return [
+            *(folder / "segments" / n for n in merged),
+            *(folder / f"{run}{SUFFIX}" for run in sorted(single)),
+        ]
+
+    def scan(self, table: str = RUNS, runs: Collection[str] | None = None) -> pl.LazyFrame:
+        """Return a table of all runs, lazily; the column `run` tells whose each row is.
+
+        With `runs`, files that have none of them are left out; others have more.
+        """
+        files = self.files(table, runs)
+        return scan_files(files) if files else pl.LazyFrame(schema={"run": pl.String})
+
+
+def scan_files(files: Sequence[Path]) -> pl.LazyFrame:
+    """Scan Parquet files; those of other versions may have other columns."""
+    try:
+        whole = pl.scan_parquet(list(files), missing_columns="raise", extra_columns="raise")
+        whole.select(pl.len()).collect()
+    except (pl.exceptions.SchemaError, pl.exceptions.ColumnNotFoundError):
+        groups: dict[str, list[Path]] = {}
+        for file in files:
+            groups.setdefault(repr(pl.read_parquet_schema(file)), []).append(file)
+        scans = [pl.scan_parquet(group) for group in groups.values()]
+        return pl.concat(scans, how="diagonal_relaxed")
+    return whole
+
+
+def loose(folder: Path) -> set[str]:
+    """Return the identifiers of the runs that have a file of their own in a folder."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 (ten thousand names)
+    except FileNotFoundError:
+        return set()
+    return {n[: -len(SUFFIX)] for n in names if n.endswith(SUFFIX)}
+
+
+def _runs_of(file: Path) -> set[str]:
+    return set(pl.scan_parquet(file).select(pl.col("run").unique()).collect()["run"])
+
+
+def to_parquet(frame: pl.DataFrame) -> bytes:
+    """Return a data frame as a Parquet file."""
+    import io
+
+    file = io.BytesIO()
+    frame.write_parquet(file, compression="zstd", compression_level=1)
+    return file.getvalue()
+
+
+def write_file(store: Path, target: Path, data: bytes, owner: str) -> None:
+    """Write a file so that it appears whole or not at all, even if the power fails."""
+    temporary = store / "tmp" / f"{owner}.{os.getpid()}.{secrets.token_hex(4)}"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(fd, view) :]
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        temporary.rename(target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _alive(name: str) -> bool:
+    """Whether the process in the name of a temporary file lives, as far as can be told here."""
+    parts = name.split(".")
+    try:
+        os.kill(int(parts[-2]), 0)
+    except (ProcessLookupError, ValueError, IndexError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+_REMEDIES = {
+    errno.ENOSPC: "the disk is full: free some space and run the same command again",
+    errno.EDQUOT: "your quota is used up: free some space and run the same command again",
+    errno.EROFS: "the file system is read-only: choose another store",
+    errno.EACCES: "you may not write there: choose another store",
+    errno.EPERM: "you may not write there: choose another store",
+    errno.ENOTDIR: "there is a file in the way: choose another store",
+    errno.EEXIST: "there is a file in the way: choose another store",
+    errno.ENOENT: "it was removed meanwhile: run the same command again",
+}
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Say in one sentence why a store cannot be written."""
+    try:
+        yield
+    except OSError as e:
+        why = _REMEDIES.get(e.errno or 0, f"{e.strerror or e}")
+        msg = f"{path} cannot be written: {why}"
+        raise StoreError(msg) from None

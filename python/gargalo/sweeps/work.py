@@ -1,0 +1,230 @@
+"""What a worker does with a task: simulate, measure, pack."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import math
+import os
+import pickle
+import sys
+import threading
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from gargalo import _core, controller
+from gargalo.results import TABLES, Run
+from gargalo.sweeps.store import RUNS, to_parquet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gargalo.sweeps.job import Task
+
+WHOLE = ("packets", "events", "flows", "peak_flows", "completed_flows")
+"""Standard figures that are counts."""
+TEXT = ("bottleneck",)
+FACTS = ("virtual_s", "flows", "peak_flows", "packets", "events", "wall_s")
+"""What the row of a run has of the run itself."""
+
+
+class MeasureError(RuntimeError):
+    """The function that measures a run failed, or returned what is no figure."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all tasks of a sweep have in common; travels to workers as bytes."""
+
+    keep: tuple[str, ...] = ()
+    measure: bytes | str | None = None
+    """A pickled function, or its name as `module:function`."""
+    measure_table: str | None = None
+    """The folder for what it returns."""
+    plugins: tuple[tuple[str, str], ...] = ()
+    """Name and text of Python files that register congestion controls."""
+    controllers: bytes | None = None
+    """Pickled classes by name, of controls that are in no such file."""
+
+    def dumps(self) -> bytes:
+        """Return it as bytes."""
+        return pickle.dumps(self)
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A setup, unpacked in a worker."""
+
+    keep: tuple[str, ...]
+    measure: Callable[[Run], Mapping[str, Any]] | None
+    measure_table: str | None
+    controllers: Mapping[str, Any]
+
+
+_ready: dict[str, Ready] = {}
+_preparing = threading.Lock()
+
+
+def prepare(setup: bytes) -> Ready:
+    """Load plugins and the measuring function, once in a process."""
+    digest = hashlib.sha256(setup).hexdigest()
+    with _preparing:
+        if digest not in _ready:
+            given: Setup = pickle.loads(setup)
+            _ready[digest] = Ready(
+                given.keep, load_measure(given.measure), given.measure_table, _controllers(given)
+            )
+        return _ready[digest]
+
+
+def _controllers(given: Setup) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if given.controllers is not None:
+        found.update(pickle.loads(given.controllers))
+    for name, text in given.plugins:
+        found.update(load_plugin(name, text))
+    return found
+
+
+def load_plugin(name: str, text: str) -> dict[str, type[controller.Controller]]:
+    """Run the text of a Python file; return the congestion controls that it registers."""
+    before = controller.registered()
+    spec = importlib.util.spec_from_loader(f"gargalo_plugin_{Path(name).stem}", loader=None)
+    if spec is None:  # Only if there were a loader.
+        raise ImportError(name)
+    module = importlib.util.module_from_spec(spec)
+    module.__file__ = name
+    sys.modules[spec.name] = module
+    exec(compile(text, name, "exec"), module.__dict__)
+    after = controller.registered()
+    return {n: c for n, c in after.items() if before.get(n) is not c}
+
+
+def load_measure(measure: bytes | str | None) -> Callable[[Run], Mapping[str, Any]] | None:
+    """Return the measuring function.
+
+    Raises:
+        MeasureError: There is none of that name.
+
+    """
+    if measure is None:
+        return None
+    if isinstance(measure, bytes):
+        loaded: Callable[[Run], Mapping[str, Any]] = pickle.loads(measure)
+        return loaded
+    module, colon, name = measure.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as e:
+        hint = "" if colon else '; write it as "module:function"'
+        msg = f'the measuring function "{measure}" cannot be imported: {e}{hint}'
+        raise MeasureError(msg) from None
+    if not callable(found):
+        msg = f'"{measure}" is no function'
+        raise MeasureError(msg)
+    return found  # type: ignore[no-any-return]
+
+
+def perform(
+    task: Task,
+    ready: Ready,
+    progress: Callable[[float, float, int, int], bool] | None = None,
+) -> tuple[dict[str, bytes], dict[str, float]] | None:
+    """Do a run; return its files by table, and what to tell meanwhile; None if it was stopped."""
+    result = _core.run(
+        task.text,
+        None if task.path is None else Path(task.path),
+        [*task.overrides, ("seed", str(task.seed))],
+        dict(ready.controllers),
+        progress=progress,
+    )
+    run = Run.of(result, None)
+    if run.interrupted:
+        return None
+    tables = {}
+    for name in ready.keep:
+        frame: pl.DataFrame = getattr(run, name)
+        tables[name] = to_parquet(frame.select(pl.lit(task.run).alias("run"), pl.all()))
+    if ready.measure is not None and ready.measure_table is not None:
+        tables[ready.measure_table] = to_parquet(measured(task.run, ready.measure(run)))
+    tables[RUNS] = to_parquet(row(task.run, run))
+    return tables, {"packets": run.info["packets"]}
+
+
+def row(identifier: str, run: Run) -> pl.DataFrame:
+    """Return the row of a run: facts and all figures of its summary."""
+    figures = {**{k: run.info.get(k) for k in FACTS}, **run.summary}
+    columns: list[pl.Series] = [
+        pl.Series("run", [identifier], pl.String),
+        pl.Series("version", [_core.__version__], pl.String),
+        pl.Series("scenario_hash", [run.info.get("scenario_hash")], pl.String),
+    ]
+    for name, value in figures.items():
+        if isinstance(value, (Mapping, list)):
+            continue
+        kind: Any = pl.Float64
+        if name in WHOLE:
+            kind = pl.Int64
+        elif name in TEXT or isinstance(value, str):
+            kind = pl.String
+        elif isinstance(value, bool):
+            kind = pl.Boolean
+        columns.append(pl.Series(name, [value], kind, strict=False))
+    warnings = "; ".join(run.warnings) or None
+    columns.append(pl.Series("warnings", [warnings], pl.String))
+    return pl.DataFrame(columns)
+
+
+def measured(identifier: str, figures: Any) -> pl.DataFrame:
+    """Return the row of what a user's function measured."""
+    if not isinstance(figures, Mapping):
+        msg = f"the measuring function must return a mapping of names to numbers, not {figures!r}"
+        raise MeasureError(msg)
+    columns = [pl.Series("run", [identifier], pl.String)]
+    for name, value in figures.items():
+        if isinstance(value, str):
+            columns.append(pl.Series(str(name), [value], pl.String))
+            continue
+        try:
+            number = None if value is None else float(value)
+        except (TypeError, ValueError):
+            msg = f"the measuring function returned {name} = {value!r}, which is no number"
+            raise MeasureError(msg) from None
+        if number is not None and math.isnan(number):
+            number = None
+        columns.append(pl.Series(str(name), [number], pl.Float64))
+    return pl.DataFrame(columns)
+
+
+def reason_of(e: BaseException) -> str:
+    """Return what an exception says, and where in a user's code it was raised."""
+    told = one_line(e)
+    frames = traceback.extract_tb(e.__traceback__)
+    inside = [f for f in frames if "gargalo/sweeps/" not in f.filename.replace(os.sep, "/")]
+    if inside and not isinstance(e, MeasureError):
+        told += f" ({inside[-1].filename}:{inside[-1].lineno})"
+    return told
+
+
+def one_line(e: BaseException) -> str:
+    """Return an exception's kind and text on one line."""
+    text = " ".join(str(e).split())
+    return f"{type(e).__name__}: {text}" if text else type(e).__name__
+
+
+def check_keep(keep: tuple[str, ...]) -> None:
+    """Refuse tables that no run has."""
+    from gargalo.sweeps.errors import SweepError
+
+    for name in keep:
+        if name not in TABLES:
+            msg = f'keep: there is no table "{name}"; tables are {", ".join(TABLES)}'
+            raise SweepError(msg)

@@ -1,0 +1,105 @@
+"""A worker process: takes tasks from a pipe, writes finished runs to the store, reports.
+
+It ends when the pipe does, in the middle of a run too: a killed sweep leaves no process behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
+
+from gargalo.sweeps import work
+from gargalo.sweeps.errors import StoreError
+
+if TYPE_CHECKING:
+    from gargalo.sweeps.job import Task
+    from gargalo.sweeps.store import Store
+
+REPORT_EVERY_S = 0.25
+
+
+def main(descriptor: int, memory_bytes: int, most_runs: int) -> None:
+    """Serve until the other end hangs up, or until it is time for a fresh process.
+
+    Args:
+        descriptor: Of the pipe.
+        memory_bytes: Growth of resident memory after which to make place for a new process.
+        most_runs: Runs after which to do so.
+
+    """
+    # Ctrl-C reaches the whole group; what to do about it is decided where the sweep is.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with (
+        Connection(descriptor) as pipe,
+        contextlib.suppress(EOFError, BrokenPipeError, ConnectionError),
+    ):
+        _serve(pipe, memory_bytes, most_runs)
+
+
+def _serve(pipe: Connection, memory_bytes: int, most_runs: int) -> None:
+    from gargalo.sweeps.store import Store
+
+    setup, path = pipe.recv()
+    try:
+        ready = work.prepare(setup)
+        store = Store(path)
+    except Exception as e:
+        pipe.send(("unfit", f"{type(e).__name__}: {e}"))
+        return
+    pipe.send(("ready",))
+    before = resident_bytes()
+    for count in range(1, most_runs + 1):
+        task = pipe.recv()
+        message = _one(task, ready, store, pipe)
+        if message is None:
+            return
+        retire = count == most_runs or resident_bytes() - before > memory_bytes
+        pipe.send((*message, retire))
+        if retire:
+            return
+
+
+def _one(
+    task: Task, ready: work.Ready, store: Store, pipe: Connection
+) -> tuple[object, ...] | None:
+    last = time.monotonic()
+
+    def tell(_now_s: float, _end_s: float, packets: int, _events: int) -> bool:
+        nonlocal last
+        if time.monotonic() - last < REPORT_EVERY_S:
+            return True
+        last = time.monotonic()
+        try:
+            pipe.send(("moved", packets))
+        except OSError:
+            return False  # Nobody waits for this run.
+        return True
+
+    try:
+        done = work.perform(task, ready, tell)
+        if done is None:
+            return None
+        tables, facts = done
+        store.commit(task.run, tables)
+    except StoreError as e:
+        return ("store", str(e))
+    except Exception as e:
+        return ("failed", work.reason_of(e))
+    return ("done", facts["packets"])
+
+
+def resident_bytes() -> int:
+    """Return the resident memory of this process."""
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 (called after every run)
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024

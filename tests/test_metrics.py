@@ -1,0 +1,289 @@
+"""Metrics: numbers worked out by hand, published examples, properties."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+
+import gargalo
+import polars as pl
+import pytest
+from conftest import ROOT, TINY
+from gargalo import metrics
+
+
+def approx(value: float, rel: float = 1e-9) -> object:
+    return pytest.approx(value, rel=rel)
+
+
+# --- fairness
+
+
+def test_jain_by_hand():
+    assert metrics.jain_index([5, 5, 5, 5]) == 1
+    assert metrics.jain_index([7, 0, 0, 0]) == 0.25
+    # k of n share equally: k/n. The report's own example: 20 dollars for 10 of 100 people.
+    assert metrics.jain_index([2.0] * 10 + [0.0] * 90) == approx(0.1)
+    assert metrics.jain_index([1, 3, 5]) == approx(81 / 105)
+    assert metrics.jain_index([1, None, 1]) == 1, "a missing rate is left out"
+    assert metrics.jain_index([]) is None
+    assert metrics.jain_index([0, 0]) is None
+
+
+# A 2008 comparison of TCP variants printed the coefficient of variation (%) and Jain's index of the
+# same 20 flows: the two definitions must meet, to the rounding of print.
+PUBLISHED = [
+    (31.2, 0.911), (50.0, 0.800), (53.8, 0.776), (33.3, 0.900), (42.2, 0.849), (44.3, 0.836),
+    (30.0, 0.917), (39.1, 0.867), (45.8, 0.827), (30.1, 0.917), (43.8, 0.839), (44.8, 0.833),
+    (29.1, 0.922), (29.4, 0.921), (27.8, 0.928), (16.1, 0.975), (15.9, 0.975), (22.0, 0.954),
+    (31.0, 0.912), (45.5, 0.828), (49.0, 0.806),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("percent", "index"), PUBLISHED)
+def test_jain_and_variation_of_a_published_table(percent, index):
+    # Twenty rates of that variation: ten a step below the mean, ten a step above.
+    rates = [1 - percent / 100] * 10 + [1 + percent / 100] * 10
+    assert 100 * metrics.coefficient_of_variation(rates, ddof=0) == approx(percent)
+    assert metrics.jain_index(rates) == pytest.approx(index, abs=0.0007)
+
+
+def test_jain_properties():
+    luck = random.Random(1)
+    for _ in range(300):
+        n = luck.randint(1, 40)
+        rates = [luck.lognormvariate(0, 2) for _ in range(n)]
+        index = metrics.jain_index(rates)
+        assert 1 / n - 1e-12 <= index <= 1 + 1e-12
+        assert metrics.jain_index([1e200 * x for x in rates]) == approx(index)
+        assert metrics.jain_index(luck.sample(rates, n)) == approx(index)
+        variation = metrics.coefficient_of_variation(rates, ddof=0)
+        assert index == approx(1 / (1 + variation**2))
+        assert metrics.jain_index([*rates, 0.0]) < index
+
+
+def test_other_fairness():
+    assert metrics.epsilon_fairness([4, 5]) == 0.8
+    assert metrics.product_fairness([2, 8], 4) == approx(1)
+    assert metrics.product_fairness([0, 8], 4) == 0
+    # 1 Gbit/s, 20% background, 20 flows.
+    assert metrics.fair_share(1e9, 20, background=0.2) == approx(40e6)
+    with pytest.raises(ValueError, match="at least one flow"):
+        metrics.fair_share(1e9, 0)
+    names = ["reno", "cubic", "reno", "cubic"]
+    assert metrics.share([1, 3, 2, 4], names, "reno") == approx(0.3)
+    assert metrics.share([1, 3, 2, 4], names, "reno", capacity_bps=20) == approx(0.15)
+    assert metrics.share([1, 3, 2, 4], names, "bbr") is None
+    assert metrics.relative_share([1, 3, 2, 4], names, "reno", "cubic") == approx(1.5 / 3.5)
+    with pytest.raises(ValueError, match="group of every flow"):
+        metrics.share([1, 2], ["reno"], "reno")
+    assert metrics.harm(10, 4) == approx(0.6)
+    assert metrics.harm(0.02, 0.08, more_is_better=False) == approx(0.75)
+    assert metrics.starved_share([0, 1, 50, 50], 100) == 0.5
+
+
+# --- throughput over time
+
+
+def samples(curves: dict[int, list[tuple[float, float]]]) -> pl.DataFrame:
+    rows = [(t, flow, int(d)) for flow, points in curves.items() for t, d in points]
+    schema = {"time_s": pl.Float64, "flow": pl.UInt64, "delivered_bytes": pl.UInt64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def steady(rate: float, start: float, end: float, step: float = 0.1) -> list[tuple[float, float]]:
+    """Samples of a flow of `rate` byte/s."""
+    n = round((end - start) / step)
+    return [(start + k * step, rate * k * step) for k in range(1, n + 1)]
+
+
+def test_bins_by_hand():
+    bins = metrics.throughput_bins(samples({0: steady(1000, 0, 4), 1: steady(500, 2, 4)}))
+    assert bins.columns == ["flow", "time_s", "throughput_bps"]
+    assert bins.filter(pl.col("flow") == 0)["throughput_bps"].to_list() == approx([8000] * 4)
+    second = bins.filter(pl.col("flow") == 1)
+    assert second["time_s"].to_list() == [0, 1, 2, 3]
+    assert second["throughput_bps"].to_list() == approx([0, 0, 4000, 4000])
+    half = metrics.throughput_bins(samples({0: steady(1000, 0, 4)}), 1.5)
+    assert half["time_s"].to_list() == [0, 1.5], "a partial last bin is left out"
+    with pytest.raises(ValueError, match="wider than 0"):
+        metrics.throughput_bins(samples({0: steady(1, 0, 1)}), 0)
+    assert metrics.throughput_bins(samples({})).is_empty()
+
+
+def test_bins_of_a_flow_between_samples():
+    # Started at 0.25, complete at 1.5 with 1250 bytes, sampled twice.
+    seen = samples({7: [(0.5, 250), (1.0, 750)]})
+    flows = pl.DataFrame(
+        {"id": [7], "start_s": [0.25], "end_s": [1.5], "delivered_bytes": [1250]},
+        schema_overrides={"id": pl.UInt64},
+    )
+    bins = metrics.throughput_bins(seen, 0.5, end_s=2.0, flows=flows)
+    assert bins["throughput_bps"].to_list() == approx([250 * 16, 500 * 16, 500 * 16, 0])
+    window = metrics.goodput_in(seen, 0.25, 1.25, flows=flows)
+    assert window.rows() == [(7, approx(8 * 1000))]
+
+
+def test_bins_conserve_bytes():
+    luck = random.Random(5)
+    for _ in range(20):
+        total, points = 0, []
+        for k in range(1, 101):
+            total += luck.randint(0, 100_000)
+            points.append((k / 10, total))
+        for width in (0.1, 0.25, 1.0, 2.5):
+            bins = metrics.throughput_bins(samples({0: points}), width)
+            assert bins["throughput_bps"].sum() * width / 8 == approx(total)
+
+
+def binned(rates: list[float], flow: int = 0) -> pl.DataFrame:
+    data = {
+        "flow": [flow] * len(rates),
+        "time_s": [float(k) for k in range(len(rates))],
+        "throughput_bps": rates,
+    }
+    return pl.DataFrame(data, schema_overrides={"throughput_bps": pl.Float64})
+
+
+def test_convergence_by_hand():
+    bins = binned([0, 0, 0, 10, 30, 41, 39, 42, 43, 44])
+    assert metrics.convergence_time(bins, 0, 40, start_s=3) == 3
+    assert metrics.convergence_time(bins, 0, 40, start_s=3, hold_s=2) == 5, "41, 39 does not hold"
+    assert metrics.convergence_time(bins, 0, 40, start_s=3, tolerance=0.05, hold_s=2) == 3
+    assert metrics.convergence_time(bins, 0, 100) is None
+    assert metrics.convergence_time(bins, 9, 1) is None
+    both = pl.concat([binned([90, 80, 60, 50, 50]), binned([10, 20, 40, 48, 50], flow=1)])
+    assert metrics.fairness_time(both, epsilon=0.1) == 4
+    assert metrics.fairness_time(both, epsilon=0.0) == 5
+    assert metrics.fairness_time(both, epsilon=0.0, flows=[0]) == 1
+    assert metrics.responsiveness([100, 100, 80, 55, 50, 10], 0.2, change=2) == approx(0.6)
+    assert metrics.responsiveness([100, 100], 0.2, change=1) is None
+
+
+def test_stability_by_hand():
+    # 2, 4, 4, 4, 5, 5, 7, 9: mean 5, population deviation 2.
+    values = [2, 4, 4, 4, 5, 5, 7, 9]
+    assert metrics.coefficient_of_variation(values, ddof=0) == approx(0.4)
+    assert metrics.coefficient_of_variation(values) == approx(math.sqrt(32 / 7) / 5)
+    assert metrics.coefficient_of_variation([3]) is None
+    assert metrics.coefficient_of_variation([1, -1]) is None
+    assert metrics.smoothness([10, 12, 6, 9]) == 0.5
+    assert metrics.smoothness([1, 2, 3]) == 0
+    assert metrics.aggressiveness([10, 12, 6, 9], 0.5) == 6
+    # Two flows that take turns: each varies, their sum does not.
+    turns = {0: [*steady(1000, 0, 1), (2.0, 1000)], 1: [(1.0, 0), *steady(1000, 1, 2)]}
+    assert metrics.aggregate_variation(samples(turns), [0.5])[0.5] == pytest.approx(0, abs=1e-9)
+
+
+# --- links
+
+
+def link(delays: list[float], used: list[float | None]) -> pl.DataFrame:
+    n = len(delays)
+    data = {
+        "time_s": [0.1 * (k + 1) for k in range(n)],
+        "link": ["l"] * n,
+        "direction": ["up"] * n,
+        "queue_delay_s": delays,
+        "utilization": used,
+    }
+    return pl.DataFrame(
+        data, schema_overrides={"utilization": pl.Float64, "queue_delay_s": pl.Float64}
+    )
+
+
+def test_links_by_hand():
+    table = link([0, 0.1, 0.2, 0.3, 0.4], [0, 0.5, 1, 1, 1])
+    assert metrics.link_utilization(table, "l") == approx(0.7)
+    assert metrics.link_utilization(table, "l", start_s=0.2) == approx(1)
+    assert metrics.link_utilization(table, "l", end_s=0.25) == approx(0.25)
+    assert metrics.link_utilization(link([0], [None]), "l") is None
+    found = metrics.queue_delay_percentiles(table, "l", percentiles=(25, 50, 95, 99.9))
+    assert found == {
+        "queue_delay_p25_s": approx(0.1),
+        "queue_delay_p50_s": approx(0.2),
+        "queue_delay_p95_s": approx(0.38),
+        "queue_delay_p99.9_s": approx(0.3996),
+    }
+    with pytest.raises(KeyError, match="sampled are: l up"):
+        metrics.queue_delay_percentiles(table, "l", "down")
+    sawtooth = link([0.01, 0.05, 0.02, 0.06, 0.03, 0.09], [1] * 6)
+    assert metrics.standing_queue_delay(sawtooth, "l", window_s=0.2) == approx(0.02)
+    with pytest.raises(ValueError, match="longer than 0"):
+        metrics.standing_queue_delay(sawtooth, "l", window_s=0)
+
+
+def test_rates_by_hand():
+    assert metrics.goodput(1_000_000, 2) == 4e6
+    assert metrics.goodput(1, 0) is None
+    assert metrics.goodput_ratio(9, 10) == 0.9
+    assert metrics.load([3e6, 5e6], 1e7) == approx(0.8)
+    assert metrics.loss_rate(1, 1000) == 0.001
+    assert metrics.loss_rate(0, 0) is None
+    # Losses at 0, 50 and 90 ms are one event of a path of 100 ms; 150 ms begins another.
+    assert metrics.loss_event_rate([0, 0.05, 0.09, 0.15, 0.2, 0.26], 0.1, 300) == approx(0.01)
+    # RFC 3649: 1500-byte packets, 100 ms, 10 Gbit/s take a loss every 5e9 packets (p = 2e-10).
+    assert metrics.response_rate(0.1, 2e-10) == pytest.approx(10e9, rel=0.02)
+    assert metrics.power(1e6, 0.05) == approx(2e7)
+    assert metrics.normalized_power(8e6, 1e7, 0.1, 0.05) == approx(0.4)
+    assert metrics.power(1e6, 0) is None
+    assert metrics.slowdown(0.3, 1_250_000, 1e8, 0.05) == approx(2)
+
+
+def test_completion_by_hand():
+    flows = pl.DataFrame(
+        {
+            "completion_s": [1.0, 2.0, 3.0, None, 0.1],
+            "delivered_bytes": [50_000, 60_000, 70_000, 10, 9_000],
+            "congestion": ["reno", "reno", "cubic", "cubic", "cubic"],
+        }
+    )
+    row = metrics.completion_times(flows).row(0, named=True)
+    assert (row["flows"], row["completed"], row["unfinished_share"]) == (5, 4, approx(0.2))
+    assert row["completion_p50_s"] == approx(1.5)
+    assert row["completion_max_s"] == 3
+    groups = metrics.completion_times(flows, by=["congestion"])
+    assert groups["congestion"].to_list() == ["cubic", "reno"]
+    assert groups["completion_mean_s"].to_list() == approx([1.55, 1.5])
+    sizes = metrics.completion_times(flows, by=[metrics.size_class()])
+    assert sizes.select("size", "flows").rows() == [("<=100kB", 3), ("<=15kB", 2)]
+    assert metrics.completion_times(flows.head(0)).row(0, named=True)["completion_p50_s"] is None
+
+
+def test_metrics_agree_with_the_engine():
+    run = gargalo.run(TINY)
+    rates = run.flows["goodput_bps"]
+    assert metrics.jain_index(rates) == approx(run.summary["jain_index"])
+    assert metrics.coefficient_of_variation(rates) == approx(run.summary["goodput_cov"])
+    used = metrics.link_utilization(run.link_samples, "link", "up")
+    engine = next(x["utilization"] for x in run.links if x["direction"] == "up")
+    assert used == pytest.approx(engine, rel=0.01)
+    window = metrics.goodput_in(run.flow_samples, 0, 3, flows=run.flows)
+    upload = run.flows.row(0, named=True)
+    assert window["goodput_bps"][0] == approx(upload["delivered_bytes"] * 8 / 3)
+    bins = metrics.throughput_bins(run.flow_samples, 0.5, flows=run.flows)
+    total = bins.filter(pl.col("flow") == 0)["throughput_bps"].sum() * 0.5 / 8
+    assert total == approx(upload["delivered_bytes"])
+    times = metrics.completion_times(run.flows)
+    assert times["completion_p50_s"][0] == approx(run.summary["completion_p50_s"])
+
+
+# --- definitions
+
+
+def test_every_metric_has_a_definition_and_a_source():
+    named = {d.name for d in metrics.definitions()}
+    functions = {n for n in metrics.__all__ if n[0].islower()}
+    assert functions - named == {"definitions", "delivered_at"}
+    for d in metrics.definitions():
+        assert d.formula, d.name
+        assert d.unit, d.name
+        assert any(c.isdigit() for c in d.source), f"{d.name}: a source has a year or a number"
+
+
+def test_the_page_of_definitions_is_up_to_date():
+    from gargalo.metrics.definitions import page
+
+    path = Path(ROOT) / "docs" / "metrics.md"
+    assert path.read_text(encoding="utf-8") == page(), "run `python -m gargalo.metrics`"

@@ -1,0 +1,243 @@
+"""Statistics of repeated runs, against published examples."""
+
+from __future__ import annotations
+
+import random
+
+import polars as pl
+import pytest
+from gargalo.metrics import rank
+from gargalo.metrics.statistics import (
+    bootstrap_interval,
+    compare,
+    difference,
+    differences,
+    holm,
+    mean_interval,
+)
+
+# Student, Biometrika 1908: extra hours of sleep with two drugs, the same ten patients.
+DRUG_1 = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
+DRUG_2 = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
+# Hollander and Wolfe, 1973: permeability of a membrane (p. 69), depression before and after (p. 29).
+AT_TERM = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46]
+EARLY = [1.15, 0.88, 0.90, 0.74, 1.21]
+BEFORE = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30]
+AFTER = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29]
+
+
+def test_student_by_hand():
+    # 1 … 5: mean 3, s = √2.5, t(0.975; 4) = 2.776.
+    found = mean_interval([1, 2, 3, 4, 5])
+    assert found.mean == 3
+    assert found.half_width == pytest.approx(2.776445 * (2.5 / 5) ** 0.5, rel=1e-6)
+    assert (found.n, found.level, found.method) == (5, 0.95, "student")
+    assert 3 in found
+    assert 10 not in found
+    # The textbook's t(0.95; 4) = 2.132 for 90%.
+    assert mean_interval([1, 2, 3, 4, 5], 0.9).half_width == pytest.approx(
+        2.132 * 0.7071068, rel=1e-3
+    )
+
+
+def test_one_run_has_no_interval():
+    one = mean_interval([4.2])
+    assert (one.mean, one.low, one.high, one.half_width) == (4.2, None, None, None)
+    assert "interval unknown" in str(one)
+    assert mean_interval([]).mean is None
+    assert bootstrap_interval([4.2]).low is None
+    alone = difference([1.0], [2.0])
+    assert (alone.verdict, alone.p_value, alone.low) == ("no difference shown", None, None)
+    assert alone.estimate == -1
+    assert "repeat with more seeds" in alone.reason
+    assert difference([], [2.0]).estimate is None
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        mean_interval([1, 2], 95)
+    with pytest.raises(ValueError, match="not finite"):
+        mean_interval([1, float("nan")])
+
+
+def test_student_covers_as_often_as_it_says():
+    luck = random.Random(8)
+    inside = sum(10 in mean_interval([luck.gauss(10, 3) for _ in range(5)]) for _ in range(2000))
+    assert 0.935 < inside / 2000 < 0.965
+
+
+def test_bootstrap():
+    luck = random.Random(3)
+    values = [luck.gauss(50, 5) for _ in range(60)]
+    student, bca = mean_interval(values), bootstrap_interval(values)
+    assert bca.method == "bca"
+    assert bca.low == pytest.approx(student.low, abs=0.25)
+    assert bca.high == pytest.approx(student.high, abs=0.25)
+    assert bootstrap_interval(values) == bca, "equal seeds give equal intervals"
+    assert bootstrap_interval(values, seed=1) != bca
+    plain = bootstrap_interval(values, "median", method="percentile", level=0.9)
+    assert plain.method == "percentile"
+    assert plain.low < plain.mean < plain.high
+    greatest = bootstrap_interval(values, lambda x: float(x.max() - x.min()), resamples=500)
+    assert greatest.mean == pytest.approx(max(values) - min(values))
+    same = bootstrap_interval([2.0, 2.0, 2.0])
+    assert (same.low, same.high) == (2, 2)
+    with pytest.raises(ValueError, match="statistic"):
+        bootstrap_interval(values, "mode")
+
+
+def test_welch_of_the_sleep_data():
+    found = difference(DRUG_1, DRUG_2)
+    assert found.estimate == pytest.approx(-1.58)
+    assert found.low == pytest.approx(-3.3654832, abs=1e-6)
+    assert found.high == pytest.approx(0.2054832, abs=1e-6)
+    assert found.p_value == pytest.approx(0.07939414, abs=1e-7)
+    assert found.verdict == "no difference shown"
+
+
+def test_paired_t_of_the_sleep_data():
+    found = difference(DRUG_1, DRUG_2, paired=True)
+    assert found.low == pytest.approx(-2.4598858, abs=1e-6)
+    assert found.high == pytest.approx(-0.7001142, abs=1e-6)
+    assert found.p_value == pytest.approx(0.00283289, abs=1e-7)
+    assert (found.verdict, found.test) == ("B higher", "paired t")
+    # Cohen's d of the differences is 1.2846, less the bias of ten pairs.
+    assert found.effect_size == pytest.approx(-1.2846 * (1 - 3 / 35), abs=1e-3)
+    assert difference(DRUG_2, DRUG_1, paired=True).verdict == "A higher"
+    with pytest.raises(ValueError, match="pairs need as many"):
+        difference([1, 2, 3], [1, 2], paired=True)
+
+
+def test_mann_whitney_of_the_membrane_data():
+    found = difference(AT_TERM, EARLY, test="mann-whitney")
+    assert found.p_value == pytest.approx(0.2544, abs=5e-5)
+    assert found.estimate == pytest.approx(0.305)
+    assert (found.low, found.high) == (pytest.approx(-0.15), pytest.approx(0.76))
+    # W = 35 of 50 pairs.
+    assert found.effect_size == pytest.approx(2 * 35 / 50 - 1)
+
+
+def test_wilcoxon_of_the_depression_data():
+    found = difference(BEFORE, AFTER, paired=True, test="mann-whitney")
+    assert found.test == "wilcoxon"
+    assert found.p_value == pytest.approx(0.0390625)
+    assert found.estimate == pytest.approx(0.46)
+    assert (found.low, found.high) == (pytest.approx(0.010), pytest.approx(0.786))
+    assert found.verdict == "A higher"
+    # V = 40 of 45.
+    assert found.effect_size == pytest.approx(2 * 40 / 45 - 1)
+
+
+def test_rank_interval_is_what_the_test_accepts():
+    luck = random.Random(11)
+    for n, m in ((4, 4), (5, 9), (12, 7)):
+        a = [luck.gauss(1, 2) for _ in range(n)]
+        b = [luck.gauss(0, 1) for _ in range(m)]
+        found = difference(a, b, test="mann-whitney")
+        for inside in (found.low + 1e-9, found.high - 1e-9):
+            assert difference([x - inside for x in a], b, test="mann-whitney").p_value >= 0.05
+        for outside in (found.low - 1e-9, found.high + 1e-9):
+            assert difference([x - outside for x in a], b, test="mann-whitney").p_value < 0.05
+
+
+def test_rank_interval_needs_enough_runs():
+    # Of three and three, the most extreme order has a chance of 2/20.
+    found = difference([7, 8, 9], [1, 2, 3], test="mann-whitney")
+    assert (found.low, found.high) == (None, None)
+    assert found.verdict == "no difference shown"
+    assert rank._rank_sum_counts(2, 2).tolist() == pytest.approx(
+        [1 / 6, 1 / 6, 2 / 6, 1 / 6, 1 / 6]
+    )
+    assert rank._signed_rank_counts(2).tolist() == [0.25] * 4
+
+
+def test_permutation():
+    found = difference([7, 8, 9, 10], [1, 2, 3, 4], test="permutation")
+    assert found.p_value == pytest.approx(2 / 70), "all 70 relabellings"
+    assert found.verdict == "A higher"
+    pairs = difference(DRUG_1, DRUG_2, test="permutation", paired=True)
+    # 2^10 changes of sign of the ten differences; four give as great a mean, the zero twice.
+    assert pairs.p_value == pytest.approx(4 / 1024)
+    luck = random.Random(2)
+    a, b = ([luck.gauss(0, 1) for _ in range(20)] for _ in "ab")
+    assert difference(a, b, test="permutation") == difference(a, b, test="permutation")
+
+
+def test_equivalence():
+    a, b = [100.0, 101.0, 99.0, 100.5, 99.5], [100.2, 100.8, 99.4, 100.1, 99.9]
+    assert difference(a, b).verdict == "no difference shown"
+    assert difference(a, b, margin=5).verdict == "equivalent"
+    assert difference(a, b, margin=0.1).verdict == "no difference shown"
+    # The 90% interval of the difference lies within a margin exactly if TOST says so at 5%.
+    ninety = difference(a, b, level=0.9)
+    edge = max(abs(ninety.low), abs(ninety.high))
+    assert difference(a, b, margin=edge * 1.001).equivalence_p < 0.05
+    assert difference(a, b, margin=edge * 0.999).equivalence_p > 0.05
+    # Certain, but too small to matter.
+    assert difference([10.0, 10.1, 10.2], [9.0, 9.1, 9.2]).verdict == "A higher"
+    assert difference([10.0, 10.1, 10.2], [9.0, 9.1, 9.2], margin=3).verdict == "equivalent"
+    for test in ("mann-whitney", "permutation"):
+        assert difference(a, b, margin=5, test=test).verdict == "equivalent"
+    with pytest.raises(ValueError, match="margin"):
+        difference(a, b, margin=0)
+
+
+def test_runs_without_variation():
+    assert difference([1, 1, 1], [1, 1, 1]).verdict == "no difference shown"
+    certain = difference([2, 2, 2], [1, 1, 1])
+    assert (certain.verdict, certain.p_value, certain.low, certain.high) == ("A higher", 0, 1, 1)
+    assert certain.effect_size is None
+    assert difference([1, 1], [1, 1], margin=0.1).verdict == "equivalent"
+    assert difference([3, 3, 3], [3, 3, 3], test="mann-whitney", paired=True).p_value == 1
+
+
+def test_false_alarms_are_as_rare_as_said():
+    luck = random.Random(4)
+    for test in ("welch", "mann-whitney"):
+        alarms = sum(
+            difference(
+                [luck.gauss(0, 1) for _ in range(6)],
+                [luck.gauss(0, 1) for _ in range(9)],
+                test=test,
+            ).verdict
+            != "no difference shown"
+            for _ in range(800)
+        )
+        assert alarms / 800 < 0.07, test
+
+
+def test_holm():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, None, 0.8]) == [1, None, 1]
+    # Ten metrics without a difference but one with a small p by luck: not after the correction.
+    luck = random.Random(1)
+    a = {f"m{k}": [luck.gauss(0, 1) for _ in range(8)] for k in range(10)}
+    b = {f"m{k}": [luck.gauss(0, 1) for _ in range(8)] for k in range(10)}
+    b["m3"] = [x + 0.8 + 0.02 * k for k, x in enumerate(a["m3"])]
+    plain = differences(a, b, correction=None)
+    fixed = differences(a, b)
+    assert plain["m3"].p_value < 0.05 < fixed["m3"].p_value
+    assert plain["m3"].verdict == "B higher"
+    assert fixed["m3"].verdict == "no difference shown"
+    assert list(fixed) == list(a)
+
+
+def test_compare_pairs_equal_seeds():
+    # The seed's luck is greater than the difference: only pairs show it.
+    luck = random.Random(6)
+    seeds = list(range(8))
+    shared = [luck.gauss(0, 5) for _ in seeds]
+    rows = [
+        {"congestion": name, "seed": s, "goodput_bps": 50 + shared[s] + gain + luck.gauss(0, 0.1)}
+        for name, gain in (("cubic", 1.0), ("reno", 0.0))
+        for s in seeds
+    ]
+    frame = pl.DataFrame(rows)
+    found = compare(frame, "goodput_bps", "congestion", "cubic", "reno")
+    assert (found.paired, found.verdict) == (True, "A higher")
+    shuffled = compare(
+        frame.sample(fraction=1, shuffle=True, seed=1), "goodput_bps", "congestion", "cubic", "reno"
+    )
+    assert shuffled.p_value == pytest.approx(found.p_value)
+    other = frame.filter((pl.col("congestion") == "cubic") | (pl.col("seed") > 0))
+    unpaired = compare(other, "goodput_bps", "congestion", "cubic", "reno")
+    assert (unpaired.paired, unpaired.verdict) == (False, "no difference shown")
+    with pytest.raises(KeyError, match="goodput_bps"):
+        compare(frame, "goodput", "congestion", "cubic", "reno")

@@ -1,0 +1,167 @@
+"""Studies: their rules, their plans, and one small study from runs to the page."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import polars as pl
+import pytest
+from gargalo import studies
+from gargalo.metrics import Interval
+from gargalo.reporting.model import Evidence, TableBlock
+from gargalo.studies.high_speed_tcp import STUDY
+from gargalo.studies.high_speed_tcp.claims import ranking
+from gargalo.studies.high_speed_tcp.ratings import rate
+from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS, dumbbell
+from gargalo.studies.model import Claim, Context, Experiment, Profile, Study, evidence
+from gargalo.studies.running import jobs_of
+from gargalo.sweeps import Job
+from gargalo.sweeps.job import Identifier
+
+
+def test_conditions_decide():
+    line = [Evidence("x", 1.0)]
+    assert studies.decide(line, [(True, ""), (True, "")]).verdict == "reproduced"
+    assert studies.decide(line, [(True, ""), (None, "not measured")]).verdict == "inconclusive"
+    found = studies.decide(line, [(None, "not measured"), (False, "it is less")])
+    assert (found.verdict, found.explanation) == ("contradicted", "it is less")
+
+
+def test_rankings_leave_unknown_values_out():
+    values = {"a": 1.0, "b": 3.0, "c": math.nan, "d": 2.0}
+    assert ranking(values) == ["b", "d", "a"]
+    assert ranking(values, best="least") == ["a", "d", "b"]
+
+
+def test_the_rating_rule():
+    # 0 is the worst, 1 the best: quarters are the four words.
+    values = {"a": 0.0, "b": 2.4, "c": 5.0, "d": 7.5, "e": 10.0, "f": math.nan}
+    assert rate(values, more_is_better=True) == {
+        "a": "bad",
+        "b": "bad",
+        "c": "good",
+        "d": "very good",
+        "e": "very good",
+        "f": "-",
+    }
+    turned = rate(values, more_is_better=False)
+    assert turned["a"] == "very good"
+    assert turned["b"] == "very good"
+    assert turned["e"] == "bad"
+    assert rate({"a": 1.0, "b": 1.0}, more_is_better=True) == {"a": "very good", "b": "very good"}
+
+
+@pytest.mark.parametrize("profile", ["quick", "full"])
+def test_every_cell_of_the_plan_is_a_valid_scenario(profile):
+    jobs = jobs_of(STUDY, STUDY.profiles[profile])
+    first = [j for j in jobs if j.repeat == 0]
+    labels = [json.dumps(j.labels, sort_keys=True) for j in first]
+    assert len(labels) == len(set(labels))
+    assert {j.labels["experiment"] for j in jobs} <= {e.name for e in STUDY.experiments}
+    identifier = Identifier()
+    ids = {identifier.task(j).run for j in (first if profile == "quick" else first[::7])}
+    assert len(ids) > 50
+
+
+def test_the_same_seed_gives_the_same_network_to_every_protocol():
+    common = {"mbps": 1000, "one_way_s": 0.1, "load": 0.2, "duration_s": 10.0, "seed": 7}
+    a = dumbbell(["reno"] * 3, **common)
+    b = dumbbell(["cubic"] * 3, **common)
+    assert a["topology"] == b["topology"]
+    assert [f["start"] for f in a["flows"] if "start" in f] == [
+        f["start"] for f in b["flows"] if "start" in f
+    ]
+    assert a["topology"] != dumbbell(["reno"] * 3, **{**common, "seed": 8})["topology"]
+
+
+def fast_measure(run):
+    return {"share": run.flows["delivered_bytes"][0] * 8 / 5e6 / run.info["duration_s"]}
+
+
+def small():
+    def jobs(profile):
+        def scenario(name):
+            return {
+                "name": "small",
+                "duration": "4s",
+                "topology": {"simple": {"link": {"rate": "5Mbit/s", "delay": "10ms"}}},
+                "flows": [
+                    {
+                        "from": "client",
+                        "to": "server",
+                        "transport": {"tcp": {"congestion": name}},
+                    }
+                ],
+            }
+
+        return [
+            Job({"experiment": "alone", "protocol": p}, scenario(p), seed)
+            for p in ("reno", "cubic")
+            for seed in range(profile.repeat)
+        ]
+
+    def fills(context: Context):
+        found = context.interval("share", "alone", protocol="reno")
+        assert isinstance(found, Interval)
+        return studies.decide(
+            [evidence("reno's share", found, expected="≥ 0.8")],
+            [(found.mean is not None and found.mean >= 0.8, "it does not")],
+        )
+
+    def beats(context: Context):
+        line = evidence("cubic's share", context.interval("share", "alone", protocol="cubic"))
+        return studies.contradicted([line], "both fill the link")
+
+    def tables(context):
+        return [TableBlock("cells", "all", context.frame.select("protocol", "share"))]
+
+    return Study(
+        name="small",
+        title="A small study",
+        summary="one flow",
+        source="nobody",
+        description="One flow alone.",
+        measure="test_study:fast_measure",
+        profiles={"quick": Profile("quick", "seconds", 2)},
+        experiments=(Experiment("alone", "Alone", jobs),),
+        claims=(
+            Claim("fills", "Reno fills the link.", fills),
+            Claim("beats", "CUBIC takes twice the link.", beats, because="No flow can."),
+        ),
+        figures=lambda _: [],
+        tables=tables,
+    )
+
+
+def test_a_small_study_ends_in_verdicts_and_a_page(tmp_path):
+    study = small()
+    outcome = studies.run_study(study, "quick", directory=tmp_path / "study", workers=1)
+    assert [c.verdict for c in outcome.claims] == ["reproduced", "contradicted"]
+    assert outcome.claims[1].explanation == "both fill the link. No flow can."
+    facts = json.loads((tmp_path / "study" / "study.json").read_text())
+    assert facts["runs"] == 4
+    assert facts["done"] == 4
+    page = outcome.page.read_text(encoding="utf-8")
+    assert "Reno fills the link." in page
+    assert "reproduced" in page
+    # Again: nothing is left to do.
+    again = studies.run_study(study, "quick", directory=tmp_path / "study", workers=1)
+    assert (again.sweep.done, again.sweep.reused) == (0, 4)
+    assert [c.verdict for c in again.claims] == [c.verdict for c in outcome.claims]
+
+
+def test_names_that_do_not_exist(gargalo):
+    done = gargalo("study", "high-speed-tpc")
+    assert done.returncode == 2
+    assert 'did you mean "high-speed-tcp"?' in done.stderr
+    done = gargalo("study", "high-speed-tcp", "--profile", "fast")
+    assert done.returncode == 2
+    assert "quick, full" in done.stderr
+
+
+def test_claims_are_inconclusive_without_runs():
+    context = Context(STUDY.profiles["quick"], pl.DataFrame())
+    for claim in STUDY.claims:
+        assert claim.check(context).verdict == "inconclusive", claim.id
+    assert sorted(PROTOCOLS) == list(PROTOCOLS)
