@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use gargalo_units::{Bytes, Instant, Rate};
 
 use crate::Controller;
-use crate::event::{Acked, Cause, Congestion, Lost, Sent, Spurious};
+use crate::event::{Acked, Cause, Congestion, Sent, Spurious};
 use crate::path::Path;
 use crate::registry::Init;
 use crate::window::{Window, WindowParams};
@@ -33,14 +33,8 @@ pub trait Policy: Clone + Debug + Send + Sync + 'static {
         window.slow_start(ack)
     }
 
-    /// One segment was marked lost.
-    fn on_loss(&mut self, _window: &Window, _lost: &Lost, _path: &Path<'_>) {}
-
     /// A packet leaves; `restarted`: after an idle period cwnd fell to the restart window.
     fn on_send(&mut self, _window: &mut Window, _sent: &Sent, _restarted: bool) {}
-
-    /// Fast recovery, or loss recovery after a timeout, has ended.
-    fn on_recovered(&mut self, _window: &mut Window, _now: Instant, _path: &Path<'_>) {}
 
     /// The window has just been reduced because of `event`.
     fn reduced(&mut self, _window: &mut Window, _event: &Congestion) {}
@@ -124,10 +118,6 @@ impl<P: Policy> Controller for WindowBased<P> {
         }
     }
 
-    fn on_loss(&mut self, lost: &Lost, path: &Path<'_>) {
-        self.policy.on_loss(&self.window, lost, path);
-    }
-
     fn on_congestion(&mut self, event: &Congestion, path: &Path<'_>) {
         match event.cause {
             Cause::Ecn => self.before = None, // a mark cannot be spurious
@@ -148,9 +138,8 @@ impl<P: Policy> Controller for WindowBased<P> {
         }
     }
 
-    fn on_recovered(&mut self, now: Instant, path: &Path<'_>) {
+    fn on_recovered(&mut self, _now: Instant, _path: &Path<'_>) {
         self.window.on_recovered();
-        self.policy.on_recovered(&mut self.window, now, path);
     }
 
     fn on_mss(&mut self, path: &Path<'_>) {

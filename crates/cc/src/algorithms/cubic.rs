@@ -7,18 +7,19 @@
 //!   increases applies.
 //! - §4.2: when cwnd at the start of an epoch is not below W_max (after an idle restart), K is 0 and
 //!   the curve starts from cwnd.
+//! - §4.9.2: a spurious reduction leaves the curve as it was; after a timeout likewise (RFC 4015).
 //! - `connections` > 1 emulates that many flows as Google's QUIC does: beta and alpha become those
 //!   of the aggregate, and alpha is the number of connections once W_est >= cwnd_prior.
 
 use gargalo_units::{Bytes, Duration, Instant};
 
-use crate::Controller;
-use crate::event::{Acked, Cause, Congestion, Sent, Spurious};
+use crate::event::{Acked, Cause, Congestion, Sent};
 use crate::params::{BuildError, Param, Params, Values};
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::slow_start::{HyStartPlusPlusParams, SlowStartKind};
 use crate::window::{Window, WindowParams};
+use crate::window_based::{Policy, WindowBased};
 
 #[cfg(test)]
 mod tests;
@@ -142,7 +143,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     source: "RFC 9438",
     params: &PARAMS,
     build: |params, init| {
-        Ok(Box::new(Cubic::new(
+        Ok(Box::new(Cubic::build(
             CubicParams::from_params(params)?,
             &init,
         )))
@@ -174,34 +175,31 @@ struct Curve {
 /// CUBIC.
 #[derive(Clone, Debug)]
 pub struct Cubic {
-    window: Window,
     params: CubicParams,
     alpha: f64,
     inverse_mss: f64,
     curve: Curve,
-    saved: Option<Curve>,
 }
 
 impl Cubic {
     /// In slow start.
-    pub fn new(params: CubicParams, init: &Init) -> Self {
-        let window = Window::new(init, params.window);
-        Self {
+    pub fn build(params: CubicParams, init: &Init) -> WindowBased<Self> {
+        let mss = Window::new(init, params.window).mss(); // within its bounds
+        let cubic = Self {
             alpha: params.alpha(),
-            inverse_mss: 1.0 / window.mss().as_f64(),
-            window,
+            inverse_mss: 1.0 / mss.as_f64(),
             params,
             curve: Curve {
                 fresh: true,
                 ..Curve::default()
             },
-            saved: None,
-        }
+        };
+        WindowBased::new(cubic, params.window, init)
     }
 
     /// Starts a congestion-avoidance stage: the only place that takes a cube root.
-    fn begin_epoch(&mut self, now: Instant) {
-        let cwnd = self.window.segments();
+    fn begin_epoch(&mut self, window: &Window, now: Instant) {
+        let cwnd = window.segments();
         let curve = &mut self.curve;
         curve.epoch = Some(now);
         curve.frozen_since = None;
@@ -218,18 +216,24 @@ impl Cubic {
     }
 
     /// Congestion avoidance (§4.2 to §4.5).
-    fn avoid_congestion(&mut self, now: Instant, acked: Bytes, srtt: Duration) {
+    fn avoid_congestion(
+        &mut self,
+        window: &mut Window,
+        now: Instant,
+        acked: Bytes,
+        srtt: Duration,
+    ) {
         let epoch = match self.curve.epoch {
             Some(epoch) => self.thaw(now, epoch),
             None => {
-                self.begin_epoch(now);
+                self.begin_epoch(window, now);
                 now
             }
         };
-        let cwnd = float(self.window.cwnd().get()) * self.inverse_mss;
+        let cwnd = float(window.cwnd().get()) * self.inverse_mss;
         let curve = &mut self.curve;
         // segments_acked / cwnd: the part of a window this acknowledgement stands for.
-        let share = (float(acked.get()) / float(self.window.cwnd().get())).min(1.0);
+        let share = (float(acked.get()) / float(window.cwnd().get())).min(1.0);
         let t = seconds(now - epoch) - curve.k;
         let target =
             w_cubic(t + seconds(srtt), self.params.c, curve.plateau).clamp(cwnd, 1.5 * cwnd);
@@ -245,7 +249,7 @@ impl Cubic {
                 growth = growth.max(curve.w_est - cwnd);
             }
         }
-        self.window.grow_by(growth * self.window.mss().as_f64());
+        window.grow_by(growth * window.mss().as_f64());
     }
 
     /// Moves the epoch past a period in which cwnd was not updated (§5.8); the new epoch.
@@ -291,10 +295,10 @@ fn k(w_max: f64, cwnd_epoch: f64, c: f64) -> f64 {
     libm::cbrt((w_max - cwnd_epoch) / c)
 }
 
-impl Controller for Cubic {
-    fn on_send(&mut self, sent: &Sent, _path: &Path<'_>) {
+impl Policy for Cubic {
+    fn on_send(&mut self, _window: &mut Window, sent: &Sent, restarted: bool) {
         let Some(idle) = &sent.idle else { return };
-        if self.window.on_send(sent) {
+        if restarted {
             self.curve.epoch = None; // a new stage begins after the slow start
         } else if sent.app_limited || idle.duration > idle.rto {
             self.freeze(sent.now - idle.duration);
@@ -302,27 +306,30 @@ impl Controller for Cubic {
     }
 
     #[inline]
-    fn on_ack(&mut self, ack: &Acked, path: &Path<'_>) {
-        let left = self.window.slow_start(ack);
-        if !left.is_zero() {
-            self.avoid_congestion(ack.now, left, path.srtt.unwrap_or(Duration::ZERO));
-        } else if !ack.cwnd_limited {
+    fn slow_start(&mut self, window: &mut Window, ack: &Acked, _path: &Path<'_>) -> Bytes {
+        let left = window.slow_start(ack);
+        if left.is_zero() && !ack.cwnd_limited {
             self.freeze(ack.now);
         }
+        left
     }
 
-    fn on_congestion(&mut self, event: &Congestion, _path: &Path<'_>) {
+    #[inline]
+    fn increase(&mut self, window: &mut Window, acked: Bytes, ack: &Acked, path: &Path<'_>) {
+        let srtt = path.srtt.unwrap_or(Duration::ZERO);
+        self.avoid_congestion(window, ack.now, acked, srtt);
+    }
+
+    fn decrease(&mut self, window: &Window, event: &Congestion, _path: &Path<'_>) -> Bytes {
         let beta = match event.cause {
             Cause::Ecn => self.params.beta_ecn,
             Cause::Loss | Cause::Timeout { .. } => self.params.beta,
         };
         let beta = self.params.aggregate(beta);
-        let target = self.window.reduction_base(event).mul_f64(beta);
+        let curve = &mut self.curve;
         let again = matches!(event.cause, Cause::Timeout { consecutive } if consecutive > 1);
         if !again {
-            self.saved = (event.cause != Cause::Ecn).then_some(self.curve);
-            let cwnd = self.window.segments();
-            let curve = &mut self.curve;
+            let cwnd = window.segments();
             // §4.7
             curve.w_max = if self.params.fast_convergence && cwnd < curve.w_max {
                 cwnd * (1.0 + beta) / 2.0
@@ -331,56 +338,24 @@ impl Controller for Cubic {
             };
             curve.cwnd_prior = cwnd;
         }
-        self.window.reduce(event, target);
-        self.curve.epoch = None;
-        self.curve.frozen_since = None;
-        self.curve.fresh = matches!(event.cause, Cause::Timeout { .. }); // §4.8
+        curve.epoch = None;
+        curve.frozen_since = None;
+        curve.fresh = matches!(event.cause, Cause::Timeout { .. }); // §4.8
+        window.reduction_base(event).mul_f64(beta)
     }
 
-    fn on_spurious(&mut self, event: &Spurious, _path: &Path<'_>) {
-        // §4.9.2; after a timeout likewise (RFC 4015).
-        if self.window.undo(event)
-            && let Some(curve) = self.saved.take()
-        {
-            self.curve = curve;
-        }
-    }
-
-    fn on_recovered(&mut self, _now: Instant, _path: &Path<'_>) {
-        self.window.on_recovered();
-    }
-
-    fn on_mss(&mut self, path: &Path<'_>) {
-        let before = self.window.mss().as_f64();
-        self.window.on_mss(path.mss);
-        let scale = before / self.window.mss().as_f64();
-        self.inverse_mss = 1.0 / self.window.mss().as_f64();
+    fn on_mss(&mut self, window: &Window, old: Bytes) {
+        let scale = old.as_f64() / window.mss().as_f64();
+        self.inverse_mss = 1.0 / window.mss().as_f64();
         // The curve is in segments; a new stage starts from the same window in bytes.
         self.curve.w_max *= scale;
         self.curve.cwnd_prior *= scale;
         self.curve.epoch = None;
-        self.saved = None;
     }
 
-    fn cwnd(&self) -> Bytes {
-        self.window.cwnd()
-    }
-
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.window.ssthresh()
-    }
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
-    }
-
-    fn gauges(&self, out: &mut Vec<(&'static str, f64)>) {
+    fn gauges(&self, _window: &Window, out: &mut Vec<(&'static str, f64)>) {
         out.push(("w_max_segments", self.curve.w_max));
         out.push(("w_est_segments", self.curve.w_est));
         out.push(("k_s", self.curve.k));
-    }
-
-    fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(self.clone())
     }
 }

@@ -1,5 +1,8 @@
 use gargalo_units::{Bytes, Duration, Instant};
 
+use super::Round;
+use crate::event::Acked;
+
 /// The least round-trip time over a while, and when it was seen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MinRtt {
@@ -65,6 +68,28 @@ impl ProbeRtt {
         };
     }
 
+    /// An acknowledgement during PROBE_RTT: waits until no more than `floor` is in flight, then holds
+    /// that for `hold` and a round. Whether it is over.
+    pub(crate) fn on_ack(
+        &mut self,
+        ack: &Acked,
+        delivered: Bytes,
+        floor: Bytes,
+        hold: Duration,
+        round: &mut Round,
+    ) -> bool {
+        self.hold_back(delivered, ack.in_flight);
+        if self.done_at.is_none() {
+            if ack.in_flight <= floor {
+                self.done_at = Some(ack.now + hold);
+                round.restart(delivered);
+            }
+            return false;
+        }
+        self.round_done |= round.is_start();
+        self.round_done && self.has_waited(ack.now)
+    }
+
     /// Extends the range of segments held back: those sent until what is in flight is delivered.
     pub(crate) fn hold_back(&mut self, delivered: Bytes, in_flight: Bytes) {
         if let Some((_, until)) = &mut self.held_back {
@@ -77,29 +102,6 @@ impl ProbeRtt {
     pub(crate) fn held_back(&self, prior: Bytes) -> bool {
         self.held_back
             .is_some_and(|(from, until)| from <= prior && prior <= until)
-    }
-
-    /// The window is drained: from now on it is held until `until`. Whether this is news.
-    pub(crate) fn drained(&mut self, until: Instant) -> bool {
-        let news = self.done_at.is_none();
-        if news {
-            self.done_at = Some(until);
-            self.round_done = false;
-        }
-        news
-    }
-
-    pub(crate) fn is_drained(&self) -> bool {
-        self.done_at.is_some()
-    }
-
-    pub(crate) fn on_round(&mut self) {
-        self.round_done = true;
-    }
-
-    /// Whether the window has been held for a round and long enough.
-    pub(crate) fn is_done(&self, now: Instant) -> bool {
-        self.round_done && self.has_waited(now)
     }
 
     /// Whether the window has been held long enough.

@@ -249,30 +249,16 @@ impl Bbr {
             self.mode = Mode::ProbeRtt;
             self.probe_rtt.enter(self.delivered);
         }
+        // Draft §4.3.5.2, BBRHandleProbeRTT.
         if self.mode == Mode::ProbeRtt {
-            self.run_probe_rtt(ack);
+            let (floor, hold) = (self.min_cwnd(), self.params.probe_rtt_duration);
+            let (probe, round) = (&mut self.probe_rtt, &mut self.round);
+            if probe.on_ack(ack, self.delivered, floor, hold, round) {
+                self.leave_probe_rtt(ack.now);
+            }
         }
         if ack.sample.is_some() {
             self.idle_restart = false;
-        }
-    }
-
-    /// Draft §4.3.5.2, BBRHandleProbeRTT.
-    fn run_probe_rtt(&mut self, ack: &Acked) {
-        self.probe_rtt.hold_back(self.delivered, ack.in_flight);
-        if !self.probe_rtt.is_drained() {
-            if ack.in_flight <= self.min_cwnd() {
-                self.probe_rtt
-                    .drained(ack.now + self.params.probe_rtt_duration);
-                self.round.restart(self.delivered);
-            }
-            return;
-        }
-        if self.round.is_start() {
-            self.probe_rtt.on_round();
-        }
-        if self.probe_rtt.is_done(ack.now) {
-            self.leave_probe_rtt(ack.now);
         }
     }
 

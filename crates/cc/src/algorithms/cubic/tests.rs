@@ -1,5 +1,6 @@
 use super::*;
-use crate::event::Idle;
+use crate::Controller;
+use crate::event::{Idle, Spurious};
 use crate::testing::{MSS, ack, congestion, init, path, sent};
 
 const RTT: Duration = Duration::from_millis(100);
@@ -16,15 +17,15 @@ fn params() -> CubicParams {
 }
 
 /// In congestion avoidance after one loss at `segments`.
-fn after_loss(params: CubicParams, segments: u64) -> Cubic {
-    let mut c = Cubic::new(params, &init());
-    c.window.set_cwnd(MSS * segments);
+fn after_loss(params: CubicParams, segments: u64) -> WindowBased<Cubic> {
+    let mut c = Cubic::build(params, &init());
+    c.window_mut().set_cwnd(MSS * segments);
     c.on_congestion(&congestion(Cause::Loss, MSS * segments), &path(RTT));
     c.on_recovered(Instant::ZERO, &path(RTT));
     c
 }
 
-fn ack_at(c: &mut Cubic, secs: f64, segments: u64) {
+fn ack_at(c: &mut WindowBased<Cubic>, secs: f64, segments: u64) {
     let now = at(secs);
     c.on_ack(
         &Acked {
@@ -36,7 +37,7 @@ fn ack_at(c: &mut Cubic, secs: f64, segments: u64) {
 }
 
 /// Acknowledges whole windows, one segment at a time, from `from` to `to` seconds.
-fn run(c: &mut Cubic, from: f64, to: f64) {
+fn run(c: &mut WindowBased<Cubic>, from: f64, to: f64) {
     let rtt = RTT.as_secs_f64();
     let mut t = from;
     while t < to {
@@ -77,10 +78,10 @@ fn follows_the_curve_to_the_plateau_and_beyond() {
     let k = k(1000.0, 700.0, 0.4);
     run(&mut c, 0.0, k);
     // The target is one RTT ahead, approached within a round trip.
-    assert!((c.window.segments() - 1000.0).abs() < 2.0, "{}", c.cwnd());
+    assert!((c.window().segments() - 1000.0).abs() < 2.0, "{}", c.cwnd());
     run(&mut c, k, k + 5.0);
     let expected = w_cubic(5.0, 0.4, 1000.0);
-    assert!((c.window.segments() - expected).abs() < 0.01 * expected);
+    assert!((c.window().segments() - expected).abs() < 0.01 * expected);
 }
 
 #[test]
@@ -88,9 +89,9 @@ fn growth_in_a_round_trip_is_at_most_half_the_window() {
     // Far beyond the plateau the target is clamped to 1.5 cwnd.
     let mut c = after_loss(params(), 100);
     ack_at(&mut c, 0.0, 1);
-    let before = c.window.segments();
+    let before = c.window().segments();
     ack_at(&mut c, 1000.0, 1);
-    let growth = c.window.segments() - before;
+    let growth = c.window().segments() - before;
     assert!(growth <= 0.5 + 1e-3 && growth > 0.49, "{growth}");
 }
 
@@ -100,8 +101,8 @@ fn reno_friendly_region_grows_by_alpha_then_by_one() {
     let mut c = after_loss(params(), 20);
     let p = path(Duration::from_millis(1));
     let mut t = 0;
-    let mut round = |c: &mut Cubic| {
-        let before = c.window.segments();
+    let mut round = |c: &mut WindowBased<Cubic>| {
+        let before = c.window().segments();
         for _ in 0..before as u64 {
             t += 50;
             let now = Instant::ZERO + Duration::from_micros(t);
@@ -113,11 +114,11 @@ fn reno_friendly_region_grows_by_alpha_then_by_one() {
                 &p,
             );
         }
-        c.window.segments() - before
+        c.window().segments() - before
     };
     let first = round(&mut c);
     assert!((first - 9.0 / 17.0).abs() < 0.03, "{first}");
-    while c.curve.w_est < c.curve.cwnd_prior {
+    while c.policy().curve.w_est < c.policy().curve.cwnd_prior {
         round(&mut c);
     }
     let last = round(&mut c);
@@ -142,10 +143,10 @@ fn fast_convergence_lowers_the_plateau_and_can_be_switched_off() {
             },
             100,
         );
-        assert_eq!(c.curve.w_max, 100.0);
+        assert_eq!(c.policy().curve.w_max, 100.0);
         c.on_congestion(&congestion(Cause::Loss, MSS * 70), &path(RTT));
-        assert!((c.curve.w_max - w_max).abs() < 1e-9);
-        assert_eq!(c.curve.cwnd_prior, 70.0);
+        assert!((c.policy().curve.w_max - w_max).abs() < 1e-9);
+        assert_eq!(c.policy().curve.cwnd_prior, 70.0);
     }
 }
 
@@ -158,18 +159,18 @@ fn stage_after_a_timeout_starts_from_its_own_window() {
     );
     assert_eq!(c.cwnd(), MSS);
     assert_eq!(c.ssthresh(), Some(MSS * 490)); // beta, not one half
-    c.window.set_cwnd(MSS * 490);
+    c.window_mut().set_cwnd(MSS * 490);
     ack_at(&mut c, 1.0, 1);
-    assert_eq!((c.curve.k, c.curve.w_max), (0.0, 490.0));
+    assert_eq!((c.policy().curve.k, c.policy().curve.w_max), (0.0, 490.0));
 }
 
 #[test]
 fn leaving_slow_start_without_loss_has_no_w_max() {
-    let mut c = Cubic::new(params(), &init());
-    c.window.set_cwnd(MSS * 50);
-    c.window.exit_slow_start();
+    let mut c = Cubic::build(params(), &init());
+    c.window_mut().set_cwnd(MSS * 50);
+    c.window_mut().exit_slow_start();
     ack_at(&mut c, 1.0, 1);
-    let curve = c.curve;
+    let curve = c.policy().curve;
     assert_eq!((curve.k, curve.w_max, curve.cwnd_prior), (0.0, 50.0, 50.0));
 }
 
@@ -202,7 +203,7 @@ fn application_limited_time_does_not_count() {
         &path(RTT),
     );
     run(&mut paused, 60.0, 61.0);
-    let difference = (busy.window.segments() - paused.window.segments()).abs();
+    let difference = (busy.window().segments() - paused.window().segments()).abs();
     assert!(difference < 1.0, "{difference}");
 }
 
@@ -210,28 +211,28 @@ fn application_limited_time_does_not_count() {
 fn spurious_loss_restores_the_whole_curve() {
     let mut c = after_loss(params(), 1000);
     run(&mut c, 0.0, 2.0);
-    let before = (c.cwnd(), c.ssthresh(), c.curve);
+    let before = (c.cwnd(), c.ssthresh(), c.policy().curve);
     c.on_congestion(&congestion(Cause::Loss, c.cwnd()), &path(RTT));
-    assert_ne!(c.curve, before.2);
+    assert_ne!(c.policy().curve, before.2);
     let event = Spurious {
         now: at(2.1),
         cause: Cause::Loss,
     };
     c.on_spurious(&event, &path(RTT));
-    assert_eq!((c.cwnd(), c.ssthresh(), c.curve), before);
+    assert_eq!((c.cwnd(), c.ssthresh(), c.policy().curve), before);
 }
 
 #[test]
 fn a_late_undo_keeps_the_greater_window() {
     let mut c = after_loss(params(), 100);
-    c.window.set_cwnd(MSS * 200);
-    let before = c.curve;
+    c.window_mut().set_cwnd(MSS * 200);
+    let before = c.policy().curve;
     let event = Spurious {
         now: at(2.1),
         cause: Cause::Loss,
     };
     c.on_spurious(&event, &path(RTT));
-    assert_eq!((c.cwnd(), c.curve), (MSS * 200, before));
+    assert_eq!((c.cwnd(), c.policy().curve), (MSS * 200, before));
 }
 
 #[test]
