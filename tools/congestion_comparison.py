@@ -22,6 +22,7 @@ from typing import Any
 import gargalo
 import polars as pl
 from gargalo import _core
+from gargalo.metrics import jain_index
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -49,10 +50,14 @@ STEP = {
 }
 
 
+def read_network(network: str) -> dict[str, Any]:
+    """Read the scenario file of a network."""
+    return tomllib.loads((NETWORKS / f"{network}.toml").read_text(encoding="utf-8"))
+
+
 def scenario(network: str, names: list[str], starts: list[float]) -> dict[str, Any]:
     """Put one flow per name on a network."""
-    path = NETWORKS / f"{network}.toml"
-    base = tomllib.loads(path.read_text(encoding="utf-8"))
+    base = read_network(network)
     bottleneck = base["topology"]["dumbbell"]["bottleneck"]
     up = bottleneck.setdefault("up", {})
     if "trace" in str(up.get("rate", "")):
@@ -73,18 +78,29 @@ def scenario(network: str, names: list[str], starts: list[float]) -> dict[str, A
     return {**base, "flows": flows, "record": {"interval": "50ms"}}
 
 
-def second_half(network: str, run: gargalo.Run) -> tuple[list[float], float, float]:
-    """Return the flows' rates in bit/s, the capacity in bit/s and the median queueing delay in s."""
+def middle_and_end(run: gargalo.Run) -> tuple[float, float]:
+    """Return the bounds of the second half of a run, in s."""
+    end = float(run.flow_samples["time_s"].max() or 0.0)
+    return end / 2, end
+
+
+def rates(run: gargalo.Run) -> list[float]:
+    """Return the flows' rates in the second half, in bit/s."""
     samples = run.flow_samples
-    end = float(samples["time_s"].max() or 0.0)
-    middle = end / 2
-    rates = []
+    middle, end = middle_and_end(run)
+    found = []
     for flow in run.flows["id"]:
         mine = samples.filter(pl.col("flow") == flow)
         before = mine.filter(pl.col("time_s") <= middle)["delivered_bytes"]
         after = mine["delivered_bytes"]
         got = (after[-1] if len(after) else 0) - (before[-1] if len(before) else 0)
-        rates.append(8.0 * got / (end - middle))
+        found.append(8.0 * got / (end - middle))
+    return found
+
+
+def link_figures(network: str, run: gargalo.Run) -> tuple[float, float]:
+    """Return the bottleneck's utilisation and median queueing delay in s, in the second half."""
+    middle, end = middle_and_end(run)
     links = run.link_samples.filter(
         (pl.col("link") == "bottleneck")
         & (pl.col("direction") == "up")
@@ -92,30 +108,18 @@ def second_half(network: str, run: gargalo.Run) -> tuple[list[float], float, flo
     )
     sent = links["sent_bytes"]
     used = 8.0 * (sent[-1] - sent[0]) / capacity_bits(network, middle, end)
-    return rates, used, float(links["queue_delay_s"].median() or 0.0)
+    return used, float(links["queue_delay_s"].median() or 0.0)
 
 
 def capacity_bits(network: str, start_s: float, end_s: float) -> float:
     """Return what the bottleneck can carry between two instants, in bits."""
-    up = bottleneck(network)["up"] if network == "cellular" else bottleneck(network)
-    if isinstance(up["rate"], str):
-        return (end_s - start_s) * 1e6 * RATES_MBPS[up["rate"]]
-    text = (NETWORKS / up["rate"]["trace"]).read_text(encoding="utf-8")
+    link = read_network(network)["topology"]["dumbbell"]["bottleneck"]
+    rate = link["rate"] if "rate" in link else link["up"]["rate"]
+    if isinstance(rate, str):
+        return (end_s - start_s) * 1e6 * RATES_MBPS[rate]
+    text = (NETWORKS / rate["trace"]).read_text(encoding="utf-8")
     bins = _core.trace_rates(text, "100ms")
     return sum(0.1 * rate for time, rate in bins if start_s <= time < end_s)
-
-
-def bottleneck(network: str) -> dict[str, Any]:
-    """Return a network's bottleneck link."""
-    base = tomllib.loads((NETWORKS / f"{network}.toml").read_text(encoding="utf-8"))
-    link: dict[str, Any] = base["topology"]["dumbbell"]["bottleneck"]
-    return link
-
-
-def jain(rates: list[float]) -> float:
-    """Jain's index (Jain, Chiu and Hawe 1984): 1 is equal, 1/n is all for one."""
-    squares = sum(r * r for r in rates)
-    return sum(rates) ** 2 / (len(rates) * squares) if squares else 0.0
 
 
 def cell(job: tuple[str, str]) -> dict[str, Any]:
@@ -123,19 +127,17 @@ def cell(job: tuple[str, str]) -> dict[str, Any]:
     network, name = job
     found: dict[str, list[float]] = {figure: [] for figure in FIGURES}
     for seed in SEEDS.get(network, MORE_SEEDS):
-        _, used, queue = second_half(
-            network, gargalo.run(scenario(network, [name], [0.0]), seed=seed)
-        )
+        alone = gargalo.run(scenario(network, [name], [0.0]), seed=seed)
+        used, queue = link_figures(network, alone)
         found["utilization"].append(used)
         found["queue_delay_p50_s"].append(queue)
         four = gargalo.run(scenario(network, [name] * 4, [0.0, 0.31, 0.73, 1.13]), seed=seed)
-        found["jain"].append(jain(second_half(network, four)[0]))
+        found["jain"].append(jain_index(rates(four)) or 0.0)
         for other in ("cubic", "reno"):
             shares = []
             for starts in ([0.0, 1.0], [1.0, 0.0]):
-                mine, theirs = second_half(
-                    network, gargalo.run(scenario(network, [name, other], starts), seed=seed)
-                )[0]
+                both = gargalo.run(scenario(network, [name, other], starts), seed=seed)
+                mine, theirs = rates(both)
                 shares.append(mine / (mine + theirs) if mine + theirs else 0.0)
             found[f"share_{other}"].append(sum(shares) / 2)
     means = {figure: sum(v) / len(v) for figure, v in found.items()}
@@ -161,8 +163,7 @@ def write(rows: dict[tuple[str, str], dict[str, Any]], names: list[str]) -> None
     text = PAGE.read_text(encoding="utf-8")
     tables = ""
     for network in ORDER:
-        about = tomllib.loads((NETWORKS / f"{network}.toml").read_text(encoding="utf-8"))
-        tables += f"## {network}\n\n{about['description']}.\n\n"
+        tables += f"## {network}\n\n{read_network(network)['description']}.\n\n"
         tables += (
             "| algorithm | utilisation | median queueing delay | Jain's index, 4 flows "
             "| share beside cubic | share beside reno |\n| --- | ---: | ---: | ---: | ---: | ---: |\n"

@@ -19,6 +19,7 @@ import typer
 from rich.console import Console
 
 from gargalo import _core
+from gargalo.cli_common import BAD_INPUT, FAILED, INTERRUPTED, change, err, fail
 from gargalo.cli_report import report as report_command
 from gargalo.cli_study import study
 from gargalo.cli_sweep import compare, sweep
@@ -42,10 +43,6 @@ app.command()(compare)
 app.command()(study)
 app.command("report")(report_command)
 
-err = Console(stderr=True, highlight=False, soft_wrap=True)
-
-FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
-
 
 class World(str, Enum):
     """Where a scenario runs."""
@@ -63,12 +60,6 @@ class What(str, Enum):
     profiles = "profiles"
     tables = "tables"
     studies = "studies"
-
-
-def fail(message: str, code: int = BAD_INPUT) -> NoReturn:
-    """Say what is wrong and leave."""
-    err.print(f"error: {message}", markup=False)
-    raise typer.Exit(code)
 
 
 def version(value: bool) -> None:
@@ -170,14 +161,6 @@ def run(
         kept = f"; what was done is in {target}" if target else ""
         err.print(f"interrupted at {done.info.get('virtual_s', 0):.3g} s{kept}", markup=False)
         raise typer.Exit(INTERRUPTED)
-
-
-def change(text: str) -> tuple[str, str]:
-    """Split `key=value`."""
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        fail(f'--set {text}: write --set KEY=VALUE, as in --set "duration=10s"')
-    return key.strip(), value.strip()
 
 
 def load_plugin(path: Path) -> None:

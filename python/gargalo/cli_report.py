@@ -6,9 +6,11 @@ import datetime
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from gargalo.cli_common import fail
 
 if TYPE_CHECKING:
     from gargalo.reporting import Report
@@ -18,12 +20,6 @@ Directory = Annotated[
     Path, typer.Argument(metavar="DIR", help="Results of a run, store of a sweep, or a study.")
 ]
 Output = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Default: DIR/report.html.")]
-
-
-def fail(message: str, code: int = 2) -> NoReturn:
-    """Say what is wrong and leave."""
-    print(f"error: {message}", file=sys.stderr)
-    raise typer.Exit(code)
 
 
 def report(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime
 import json
-import sys
 from pathlib import Path  # noqa: TC003 (typer reads the annotations)
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
+
+from gargalo.cli_common import FAILED, err, fail, sweep_errors
 
 SIGNS = {"reproduced": "✓", "contradicted": "✗", "inconclusive": "?"}
 STYLES = {"reproduced": "green", "contradicted": "red", "inconclusive": "yellow"}
@@ -41,40 +42,24 @@ def study(
 ) -> None:
     """Do what is missing of a study, decide its claims, write one HTML report."""
     from gargalo import studies
-    from gargalo._core import ScenarioError
-    from gargalo.sweeps import StoreError, SweepError, SweepInterrupted
     from gargalo.sweeps.progress import display
 
-    err = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         chosen = studies.find(name)
-        with display(err, shown=not as_json) as progress:
-            outcome = studies.run_study(
-                chosen,
-                profile,
-                directory=directory,
-                workers=workers,
-                cluster=cluster,
-                repeat=repeat,
-                progress=progress,
-                facts={"date": datetime.date.today().isoformat()},
-            )
+        chosen.profile(profile)
     except KeyError as e:
-        print(f"error: {e.args[0]}", file=sys.stderr)
-        raise typer.Exit(2) from None
-    except StoreError as e:
-        print(f"error: {e}", file=sys.stderr)
-        raise typer.Exit(1) from None
-    except (SweepError, ScenarioError) as e:
-        print(f"error: {e}", file=sys.stderr)
-        raise typer.Exit(2) from None
-    except SweepInterrupted as e:
-        print(
-            f"interrupted: {e.sweep.done + e.sweep.reused} of {e.sweep.plan.height} runs are kept; "
-            "the same command goes on",
-            file=sys.stderr,
+        fail(e.args[0])
+    with sweep_errors(), display(err, shown=not as_json) as progress:
+        outcome = studies.run_study(
+            chosen,
+            profile,
+            directory=directory,
+            workers=workers,
+            cluster=cluster,
+            repeat=repeat,
+            progress=progress,
+            facts={"date": datetime.date.today().isoformat()},
         )
-        raise typer.Exit(130) from None
     if as_json:
         print(json.dumps(outcome.to_json(), indent=1))
     else:
@@ -88,7 +73,7 @@ def study(
         print(outcome.page)
     if outcome.sweep.failures:
         for failure in outcome.sweep.failures[:5]:
-            print(f"warning: run {failure.run} failed: {failure.reason}", file=sys.stderr)
-        raise typer.Exit(1)
+            err.print(f"warning: run {failure.run} failed: {failure.reason}", markup=False)
+        raise typer.Exit(FAILED)
     if strict and any(c.verdict != "reproduced" for c in outcome.claims):
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)

@@ -6,27 +6,19 @@ import json
 import sys
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from gargalo import _core
+from gargalo.cli_common import FAILED, change, err, fail, sweep_errors
 
 if TYPE_CHECKING:
     from gargalo.sweeps import Sweep, SweepFile
 
-FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 MOST_ROWS = 60
 MOST_FAILURES = 5
-
-err = Console(stderr=True, highlight=False, soft_wrap=True)
-
-
-def fail(message: str, code: int = BAD_INPUT) -> NoReturn:
-    """Say what is wrong and leave."""
-    err.print(f"error: {message}", markup=False)
-    raise typer.Exit(code)
 
 
 def sweep(
@@ -67,17 +59,14 @@ def sweep(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")] = False,
 ) -> None:
     """Simulate a scenario over and over along axes; do again only what is missing."""
-    from gargalo.cli import change
     from gargalo.sweeps import SweepFile, execute
-    from gargalo.sweeps import errors as e
     from gargalo.sweeps.controllers import Controllers
     from gargalo.sweeps.progress import display
-    from gargalo.sweeps.result import SweepInterrupted
 
     if cluster is not None and workers is not None:
         fail("--workers and --cluster exclude each other: a cluster has workers of its own")
     settings: dict[str, Any] = dict(change(c) for c in changes or [])
-    try:
+    with sweep_errors():
         controllers = Controllers.load(plugin or [])
         description = SweepFile.load(file)
         jobs = description.plan(repeat=repeat, seed=seed, set=settings)
@@ -100,22 +89,6 @@ def sweep(
                 plugins=controllers,
                 name=description.name,
             )
-    except _core.ScenarioError as error:
-        err.print(str(error).rstrip("\n"), markup=False)
-        raise typer.Exit(BAD_INPUT) from None
-    except (e.SweepError, e.BadStoreError, e.NoClusterError) as error:
-        fail(str(error))
-    except (e.StoreError, e.ClusterError, e.WorkersError) as error:
-        fail(str(error), FAILED)
-    except SweepInterrupted as error:
-        err.print(
-            f"interrupted; {error.sweep.finished} of {len(error.sweep.plan)} runs are in {target}: "
-            "the same command goes on from there",
-            markup=False,
-        )
-        raise typer.Exit(INTERRUPTED) from None
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
     _report(done, as_json=as_json, quiet=quiet)
     if done.failures:
         raise typer.Exit(FAILED)

@@ -5,23 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
 from gargalo import _core
+from gargalo.cli_common import fail
 
 app = typer.Typer(help="Packet-delivery traces: what is in them, new ones, other formats.")
 
 In = Annotated[Path, typer.Argument(metavar="FILE", help="The trace.")]
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="File to write; - is standard output.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")]
-
-
-def fail(message: str) -> NoReturn:
-    """Say what is wrong and leave."""
-    print(f"error: {message}", file=sys.stderr)
-    raise typer.Exit(2)
 
 
 def read(path: Path) -> str:

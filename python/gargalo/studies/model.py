@@ -115,6 +115,19 @@ class Study:
     """In the order of their colours."""
     notes: Sequence[str] = ()
 
+    def profile(self, name: str) -> Profile:
+        """Return a profile.
+
+        Raises:
+            KeyError: There is none of that name; the message names those there are.
+
+        """
+        if name not in self.profiles:
+            have = ", ".join(self.profiles)
+            msg = f'the study {self.name} has no profile "{name}"; it has {have}'
+            raise KeyError(msg)
+        return self.profiles[name]
+
 
 def evidence(label: str, interval: Interval, *, unit: str = "", expected: str = "") -> Evidence:
     """Make a line of evidence of an interval."""

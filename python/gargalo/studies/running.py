@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,19 +63,14 @@ class Outcome:
 def evidence_json(line: Evidence) -> dict[str, Any]:
     """Return a line of evidence as JSON knows it."""
     return {
-        "label": line.label,
-        "value": finite(line.value),
-        "low": finite(line.low),
-        "high": finite(line.high),
-        "unit": line.unit,
-        "n": line.n,
-        "expected": line.expected,
+        key: finite(value) if isinstance(value, float) else value
+        for key, value in asdict(line).items()
     }
 
 
-def finite(value: float | None) -> float | None:
+def finite(value: float) -> float | None:
     """Return a number, or None for what JSON cannot say."""
-    return value if value is not None and math.isfinite(value) else None
+    return value if math.isfinite(value) else None
 
 
 def jobs_of(study: Study, profile: Profile) -> list[Job]:
@@ -111,14 +106,9 @@ def run_study(
         SweepError: See `gargalo.sweeps.execute`, as for the other errors.
 
     """
-    if profile not in study.profiles:
-        msg = (
-            f'the study {study.name} has no profile "{profile}"; it has {", ".join(study.profiles)}'
-        )
-        raise KeyError(msg)
-    chosen = study.profiles[profile]
+    chosen = study.profile(profile)
     if repeat is not None:
-        chosen = Profile(chosen.name, chosen.description, repeat, chosen.settings)
+        chosen = replace(chosen, repeat=repeat)
     root = directory or STORES / study.name / chosen.name
     jobs = jobs_of(study, chosen)
     sweep = execute(

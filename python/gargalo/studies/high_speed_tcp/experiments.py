@@ -116,38 +116,31 @@ def compatibility(profile: Profile) -> list[Job]:
     )
 
 
-def rtt_fairness(profile: Profile) -> list[Job]:
-    """3a: one-way delays spread over 10 to 105 ms."""
+def twenty(profile: Profile, experiment: str, loads: Sequence[float], **more: Any) -> list[Job]:
+    """Twenty flows of one protocol at 1 Gbit/s, by background load; `more` is for `dumbbell`."""
 
     def build(labels: dict[str, Any], seed: int) -> dict[str, Any]:
-        return dumbbell(
-            [labels["protocol"]] * 20,
-            mbps=1000,
-            one_way_s=[0.010 + 0.005 * i for i in range(20)],
-            load=float(labels["load"]),
-            duration_s=profile.settings["fairness_duration_s"],
-            seed=seed,
-        )
+        settings: dict[str, Any] = {
+            "mbps": 1000,
+            "one_way_s": 0.1,
+            "load": float(labels["load"]),
+            "duration_s": profile.settings["fairness_duration_s"],
+            "seed": seed,
+        }
+        return dumbbell([labels["protocol"]] * 20, **{**settings, **more})
 
-    factors = product(protocol=PROTOCOLS, load=profile.settings["loads"])
-    return cells(profile, "rtt-fairness", factors, build)
+    return cells(profile, experiment, product(protocol=PROTOCOLS, load=loads), build)
+
+
+def rtt_fairness(profile: Profile) -> list[Job]:
+    """3a: one-way delays spread over 10 to 105 ms."""
+    delays = [0.010 + 0.005 * i for i in range(20)]
+    return twenty(profile, "rtt-fairness", profile.settings["loads"], one_way_s=delays)
 
 
 def same_fairness(profile: Profile) -> list[Job]:
     """3c and 5: twenty equal flows; their fairness and the stability of their sum."""
-
-    def build(labels: dict[str, Any], seed: int) -> dict[str, Any]:
-        return dumbbell(
-            [labels["protocol"]] * 20,
-            mbps=1000,
-            one_way_s=0.1,
-            load=float(labels["load"]),
-            duration_s=profile.settings["fairness_duration_s"],
-            seed=seed,
-        )
-
-    factors = product(protocol=PROTOCOLS, load=profile.settings["stability_loads"])
-    return cells(profile, "same-fairness", factors, build)
+    return twenty(profile, "same-fairness", profile.settings["stability_loads"])
 
 
 def start_fairness(profile: Profile) -> list[Job]:
@@ -155,20 +148,8 @@ def start_fairness(profile: Profile) -> list[Job]:
     gap = profile.settings["start_gap_s"]
     if gap is None:
         return []
-
-    def build(labels: dict[str, Any], seed: int) -> dict[str, Any]:
-        return dumbbell(
-            [labels["protocol"]] * 20,
-            mbps=1000,
-            one_way_s=0.1,
-            load=float(labels["load"]),
-            duration_s=profile.settings["fairness_duration_s"],
-            seed=seed,
-            starts_s=[gap * i for i in range(20)],
-        )
-
-    factors = product(protocol=PROTOCOLS, load=profile.settings["loads"])
-    return cells(profile, "start-fairness", factors, build)
+    starts = [gap * i for i in range(20)]
+    return twenty(profile, "start-fairness", profile.settings["loads"], starts_s=starts)
 
 
 def inter_fairness(profile: Profile) -> list[Job]:

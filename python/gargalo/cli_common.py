@@ -1,0 +1,58 @@
+"""What the commands share: exit codes, how they say what is wrong, what a sweep may raise."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+from rich.console import Console
+
+from gargalo import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def fail(message: str, code: int = BAD_INPUT) -> NoReturn:
+    """Say what is wrong and leave."""
+    err.print(f"error: {message}", markup=False)
+    raise typer.Exit(code)
+
+
+def change(text: str) -> tuple[str, str]:
+    """Split `key=value`."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        fail(f'--set {text}: write --set KEY=VALUE, as in --set "duration=10s"')
+    return key.strip(), value.strip()
+
+
+@contextmanager
+def sweep_errors() -> Iterator[None]:
+    """Turn what planning and executing a sweep may raise into a sentence and an exit code."""
+    from gargalo.sweeps import SweepInterrupted
+    from gargalo.sweeps import errors as e
+
+    try:
+        yield
+    except _core.ScenarioError as error:
+        err.print(str(error).rstrip("\n"), markup=False)
+        raise typer.Exit(BAD_INPUT) from None
+    except (e.SweepError, e.BadStoreError, e.NoClusterError) as error:
+        fail(str(error))
+    except (e.StoreError, e.ClusterError, e.WorkersError) as error:
+        fail(str(error), FAILED)
+    except SweepInterrupted as error:
+        err.print(
+            f"interrupted; {error.sweep.finished} of {len(error.sweep.plan)} runs are in "
+            f"{error.sweep.store.path}: the same command goes on from there",
+            markup=False,
+        )
+        raise typer.Exit(INTERRUPTED) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
