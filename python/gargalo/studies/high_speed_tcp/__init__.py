@@ -1,7 +1,7 @@
 """TCP variants for paths of large bandwidth-delay product: a dissertation of 2008 once more."""
 
 from gargalo.studies.high_speed_tcp.claims import CLAIMS
-from gargalo.studies.high_speed_tcp.experiments import EXPERIMENTS, FULL, QUICK
+from gargalo.studies.high_speed_tcp.experiments import EXPERIMENTS, FULL, NIGHT, QUICK
 from gargalo.studies.high_speed_tcp.figures import figures, tables
 from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS
 from gargalo.studies.model import Study
@@ -16,7 +16,7 @@ STUDY = Study(
         "with web, file and constant-rate background traffic in both directions."
     ),
     measure="gargalo.studies.high_speed_tcp.measure:measure",
-    profiles={p.name: p for p in (QUICK, FULL)},
+    profiles={p.name: p for p in (QUICK, NIGHT, FULL)},
     experiments=EXPERIMENTS,
     claims=CLAIMS,
     figures=figures,

@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from gargalo.studies.high_speed_tcp.measure import LATE
-from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS, dumbbell, parking_lot
+from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS, VARIANTS, dumbbell, parking_lot
 from gargalo.studies.model import Experiment, Profile
 from gargalo.sweeps.job import Job, derive_seeds
 
@@ -246,11 +246,31 @@ def parking_compatibility(profile: Profile) -> list[Job]:
     return cells(profile, "parking-compatibility", factors, build)
 
 
+def open_parameters(profile: Profile) -> list[Job]:
+    """FAST and Libra read otherwise, where their claims are judged; factor `cell`."""
+    s = profile.settings
+    standard = {"mbps": 1000, "one_way_s": 0.1, "load": 0.2, "duration_s": s["duration_s"]}
+
+    def build(labels: dict[str, Any], seed: int) -> dict[str, Any]:
+        protocol = labels["protocol"]
+        if labels["cell"] == "beside 20 reno":
+            return dumbbell(["reno"] * 20 + [protocol] * 20, **standard, seed=seed)
+        if labels["cell"] == "delays of 10 to 105 ms":
+            delays = [0.010 + 0.005 * i for i in range(20)]
+            return dumbbell([protocol] * 20, **{**standard, "one_way_s": delays}, seed=seed)
+        return dumbbell([protocol] * 16, **standard, seed=seed)
+
+    levels = ["16 connections", "beside 20 reno", "delays of 10 to 105 ms"]
+    factors = product(protocol=list(VARIANTS), cell=levels) if s["open_parameters"] else []
+    return cells(profile, "open-parameters", factors, build)
+
+
 EXPERIMENTS = (
     Experiment("connections", "Utilisation against connections", connections),
     Experiment("capacity", "Utilisation against capacity", capacity),
     Experiment("delay", "Utilisation against propagation delay", delay),
     Experiment("compatibility", "Reno's share beside other protocols", compatibility),
+    Experiment("open-parameters", "What the work leaves open", open_parameters),
     Experiment("rtt-fairness", "Fairness with different round-trip times", rtt_fairness),
     Experiment("same-fairness", "Equal flows: fairness and stability", same_fairness),
     Experiment("start-fairness", "Flows that start one after another", start_fairness),
@@ -292,6 +312,24 @@ QUICK = Profile(
         "parking_connections": [],
         "parking_capacities": [],
         "parking_others": [],
+        "open_parameters": False,
+    },
+)
+
+NIGHT = Profile(
+    "night",
+    "The levels of quick, the length as published: 600 s, five seeds: a night on two cores.",
+    5,
+    {
+        **QUICK.settings,
+        "duration_s": 600.0,
+        "fast_duration_s": 600.0,
+        "connections": [16],
+        "fairness_duration_s": 600.0,
+        "late_start_s": 150.0,
+        "late_duration_s": 450.0,
+        "parking_duration_s": 600.0,
+        "open_parameters": True,
     },
 )
 
@@ -324,5 +362,6 @@ FULL = Profile(
         "parking_connections": [2**i for i in range(2, 9)],
         "parking_capacities": [155, 622, 2500, 5000, 10000],
         "parking_others": [5, 10, 20, 30, 40],
+        "open_parameters": True,
     },
 )

@@ -273,6 +273,7 @@ def tables(context: Context) -> list[TableBlock]:
                 "buffer",
                 "others",
                 "libra",
+                "cell",
             )
             if c in rows.columns and rows[c].null_count() < rows.height
         ]

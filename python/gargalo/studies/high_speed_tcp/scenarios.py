@@ -13,6 +13,11 @@ BUFFER_PACKETS = 2500
 PACKET_BYTES = 1500
 ACCESS_S = 0.001
 HOPS = 3
+VARIANTS: dict[str, dict[str, Any]] = {
+    "fast, alpha 200": {"fast": {"tuning": False, "alpha": 200}},
+    "libra, capacity 1": {"libra": {"capacity": 1}},
+}
+"""Other readings of what the work leaves open: FAST's queued segments, the unit of Libra's capacity."""
 
 
 def rate(mbps: float) -> str:
@@ -46,7 +51,7 @@ def bulk(label: str, protocol: str, source: str, to: str, start_s: float) -> dic
         "from": source,
         "to": to,
         "start": seconds(start_s),
-        "transport": {"tcp": {"congestion": protocol}},
+        "transport": {"tcp": {"congestion": VARIANTS.get(protocol, protocol)}},
     }
 
 
