@@ -1,0 +1,26 @@
+//! A production QUIC stack in our worlds: [noq-proto](noq_proto), unmodified, behind a sans-IO endpoint
+//! that knows virtual time and any of our congestion controls.
+#![forbid(unsafe_code)]
+
+mod config;
+mod endpoint;
+mod realm;
+
+pub use config::{AckFrequency, Build, Config, Congestion, Crypto};
+pub use endpoint::{Chunk, Datagram, Endpoint, Event, Init, Notice, Snapshot, Stats, StreamId};
+pub use realm::Realm;
+
+/// Why an endpoint cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An option is impossible.
+    #[error("{0}")]
+    Option(String),
+    /// The certificate or TLS configuration could not be made.
+    #[error("TLS: {0}")]
+    Tls(String),
+    /// The congestion control could not be built.
+    #[error("{0}")]
+    Controller(String),
+}
