@@ -14,7 +14,17 @@ from gargalo.studies.high_speed_tcp import STUDY
 from gargalo.studies.high_speed_tcp.claims import ranking
 from gargalo.studies.high_speed_tcp.ratings import rate
 from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS, dumbbell
-from gargalo.studies.model import Claim, Context, Experiment, Profile, Study, evidence
+from gargalo.studies.model import (
+    Claim,
+    Context,
+    Experiment,
+    Profile,
+    Study,
+    above,
+    below,
+    between,
+    evidence,
+)
 from gargalo.studies.running import jobs_of
 from gargalo.sweeps import Job
 from gargalo.sweeps.job import Identifier
@@ -26,6 +36,19 @@ def test_conditions_decide():
     assert studies.decide(line, [(True, ""), (None, "not measured")]).verdict == "inconclusive"
     found = studies.decide(line, [(None, "not measured"), (False, "it is less")])
     assert (found.verdict, found.explanation) == ("contradicted", "it is less")
+
+
+def test_an_interval_decides_when_there_are_enough_runs():
+    few = Interval(0.5, 0.2, 0.8, 2, 0.95)
+    assert (above(few, 0.4), below(few, 0.4), between(few, 0.4, 0.6)) == (True, False, True)
+    wide = Interval(0.5, 0.2, 0.8, 5, 0.95)
+    assert (above(wide, 0.4), below(wide, 0.4), above(wide, 0.1)) == (None, None, True)
+    assert (between(wide, 0.4, 0.6), between(wide, 0.9, 1.0), between(wide, 0.1, 0.9)) == (
+        None,
+        False,
+        True,
+    )
+    assert above(Interval(None, None, None, 0, 0.95), 0.4) is None
 
 
 def test_rankings_leave_unknown_values_out():
@@ -157,7 +180,7 @@ def test_names_that_do_not_exist(gargalo):
     assert 'did you mean "high-speed-tcp"?' in done.stderr
     done = gargalo("study", "high-speed-tcp", "--profile", "fast")
     assert done.returncode == 2
-    assert "quick, full" in done.stderr
+    assert "quick, night, full" in done.stderr
 
 
 def test_claims_are_inconclusive_without_runs():

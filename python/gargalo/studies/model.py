@@ -167,15 +167,39 @@ def decide(lines: Sequence[Evidence], conditions: Sequence[tuple[bool | None, st
     if broken:
         return contradicted(lines, "; ".join(broken))
     if unknown:
-        return inconclusive(lines, "; ".join(unknown))
+        return inconclusive(lines, "not decided whether: " + "; ".join(unknown))
     return reproduced(lines)
 
 
+ENOUGH = 3
+"""Runs from which on an interval decides; two give one of no use (the t of one degree of freedom is 12.7)."""
+
+
 def below(interval: Interval, bound: float) -> bool | None:
-    """Whether a mean is below a bound; None if it could not be measured."""
-    return None if interval.mean is None else interval.mean < bound
+    """Whether a mean is below a bound.
+
+    None if it was not measured, or if at least `ENOUGH` runs leave the bound within their interval. Fewer
+    runs are judged by their mean.
+    """
+    if interval.mean is None or straddles(interval, bound):
+        return None
+    return interval.mean < bound
 
 
 def above(interval: Interval, bound: float) -> bool | None:
-    """Whether a mean is above a bound; None if it could not be measured."""
-    return None if interval.mean is None else interval.mean > bound
+    """Whether a mean is above a bound; see `below`."""
+    if interval.mean is None or straddles(interval, bound):
+        return None
+    return interval.mean > bound
+
+
+def straddles(interval: Interval, bound: float) -> bool:
+    """Whether enough runs leave a bound within their interval."""
+    low, high = interval.low, interval.high
+    return interval.n >= ENOUGH and low is not None and high is not None and low <= bound <= high
+
+
+def between(interval: Interval, low: float, high: float) -> bool | None:
+    """Whether a mean is within bounds; see `below`."""
+    parts = [above(interval, low), below(interval, high)]
+    return False if False in parts else None if None in parts else True

@@ -13,7 +13,7 @@ from scipy import stats
 
 from gargalo.reporting.model import Evidence
 from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS
-from gargalo.studies.model import Claim, Context, Finding, above, below, decide, evidence
+from gargalo.studies.model import Claim, Context, Finding, above, below, between, decide, evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -290,8 +290,7 @@ def who_is_stable(context: Context) -> Finding:
         found = context.interval("variation", "same-fairness", protocol=p, load=0.8)
         wanted = f"{low:g} to {high:g}" if math.isfinite(high) else f"above {low:g}"
         lines.append(evidence(f"{p}, coefficient of variation of the sum", found, expected=wanted))
-        holds = None if found.mean is None else low <= found.mean <= high
-        conditions.append((holds, f"{p} is not {wanted}"))
+        conditions.append((between(found, low, high), f"{p} is not {wanted}"))
     return decide(lines, conditions)
 
 
