@@ -38,7 +38,7 @@ KNOWN = {
     "queues": {"droptail", "red", "codel", "fq-codel", "pie", "step"},
     "workloads": {"bulk", "request", "cbr", "onoff"},
     "topologies": {"simple", "dumbbell", "parking-lot", "multipath", "graph"},
-    "profiles": {"modern", "ns3-3.27", "rfc5681"},
+    "profiles": {"modern", "ns3-3.27", "rfc5681", "rfc9000", "google-v41"},
     "tables": {"flows", "flow_samples", "link_samples", "events"},
 }
 

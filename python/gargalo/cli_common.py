@@ -54,5 +54,8 @@ def sweep_errors() -> Iterator[None]:
             markup=False,
         )
         raise typer.Exit(INTERRUPTED) from None
+    except OSError as error:
+        # A full disk while the report is written, say; finished runs are in the store.
+        fail(f"{error}; finished runs are kept, the same command goes on from them", FAILED)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None

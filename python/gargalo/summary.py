@@ -75,6 +75,23 @@ def show(run: Run, console: Console) -> None:
     if len(flows) > MOST_ROWS:
         console.print(f"  … and {len(flows) - MOST_ROWS} more flows\n")
 
+    groups = (run.summary.get("background") or {}).get("groups", [])
+    if groups:
+        names = ["counted together", "flows", "asked", "offered", "goodput", "completion p50"]
+        table = _table("Background", names, left=1)
+        for g in groups[:MOST_ROWS]:
+            table.add_row(
+                g["label"],
+                f"{g['completed_flows']} of {g['flows']}",
+                rate(g["asked_bps"]),
+                rate(g["offered_bps"]),
+                rate(g["goodput_bps"]),
+                span(g.get("completion_p50_s")),
+            )
+        console.print(table)
+        if len(groups) > MOST_ROWS:
+            console.print(f"  … and {len(groups) - MOST_ROWS} more groups\n")
+
     # Links without a rate, queue or drop are wires: nothing to see.
     links = [link for link in run.links if link["utilization"] or link["dropped_packets"]]
     table = _table(

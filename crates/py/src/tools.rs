@@ -133,9 +133,17 @@ pub fn queues(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 /// Every set of TCP defaults.
 #[pyfunction]
 pub fn profiles(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    gargalo_tcp::PROFILES
+    let tcp = gargalo_tcp::PROFILES
         .iter()
-        .map(|p| entry(py, p.name, &[], p.summary, p.source, Vec::new()))
+        .map(|p| ("TCP", p.name, p.summary, p.source));
+    let quic = gargalo_quic::PROFILES
+        .iter()
+        .map(|p| ("QUIC", p.name, p.summary, p.source));
+    tcp.chain(quic)
+        .map(|(transport, name, summary, source)| {
+            let summary = format!("{transport} {summary}");
+            entry(py, name, &[], &summary, source, Vec::new())
+        })
         .collect()
 }
 

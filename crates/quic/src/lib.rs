@@ -4,10 +4,12 @@
 
 mod config;
 mod endpoint;
+mod profile;
 mod realm;
 
 pub use config::{AckFrequency, Build, Config, Congestion, Crypto};
 pub use endpoint::{Chunk, Datagram, Endpoint, Event, Init, Notice, Snapshot, Stats, StreamId};
+pub use profile::{PROFILES, Profile};
 pub use realm::Realm;
 
 /// Why an endpoint cannot be made.

@@ -5,11 +5,12 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use gargalo_cc::Params;
 use gargalo_sim::workload::generator::GeneratorSpec;
 use gargalo_sim::workload::plan::Model;
 use gargalo_sim::{
     AppResult, BuildError, CaptureSpec, ControllerFactory, FlowSpec, LinkSpec, Node,
-    Outcome as SimOutcome, Period as SimPeriod, Progress, Recording, Registered, Request, Settings,
+    Outcome as SimOutcome, Period as SimPeriod, Progress, Recording, QuicSpec, Registered, Request, Settings,
     TcpSpec, Topology, TransportSpec, Workload as SimWorkload, World,
 };
 use gargalo_trace::Tables;
@@ -17,7 +18,7 @@ use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, LinkSample};
 use gargalo_units::{Duration, Instant};
 use serde_json::{Value as Json, json};
 
-use crate::resolved::{Flow, Period, Scenario, Tcp, Transport, Workload};
+use crate::resolved::{Flow, Period, Scenario, Transport, Workload};
 use crate::summary;
 
 /// Is told how far a run is, and may stop it.
@@ -56,8 +57,16 @@ pub enum RunError {
     #[error("{0}")]
     Congestion(String),
     /// Captures need a place.
-    #[error("captures were asked for, but no output directory: add --output DIR")]
-    NoOutput,
+    #[error("{0} were asked for, but no output directory: add --output DIR")]
+    NoOutput(&'static str),
+    /// The folder of the traces could not be made.
+    #[error("cannot create {}: {reason}; choose another --output", path.display())]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        reason: std::io::Error,
+    },
 }
 
 /// Builds the world and runs it.
@@ -86,12 +95,23 @@ fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
     let record = &scenario.record;
     let captures = match (&options.output, record.captures.is_empty()) {
         (_, true) => None,
-        (None, false) => return Err(RunError::NoOutput),
+        (None, false) => return Err(RunError::NoOutput("captures")),
         (Some(dir), false) => Some(CaptureSpec {
             path: dir.join("capture.pcapng"),
             links: record.captures.clone(),
             comment: format!("scenario {} seed {}", scenario.name, scenario.seed),
         }),
+    };
+    let qlog = match (&options.output, record.qlog) {
+        (_, false) => None,
+        (None, true) => return Err(RunError::NoOutput("qlog traces")),
+        (Some(dir), true) => {
+            let path = dir.join("qlog");
+            if let Err(reason) = std::fs::create_dir_all(&path) {
+                return Err(RunError::Folder { path, reason });
+            }
+            Some(path)
+        }
     };
     let settings = Settings {
         seed: scenario.seed,
@@ -105,6 +125,7 @@ fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
         },
         verify: record.verify,
         captures,
+        qlog,
     };
     let mut world = World::new(topology(scenario), settings)?;
     // Flows of one kind share one factory.
@@ -113,18 +134,41 @@ fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
         world.add_group(Arc::clone(&g.label), g.window);
     }
     for f in &scenario.flows {
+        let mut factory = |name: &str, params: &Params| -> Result<_, RunError> {
+            let key = format!("{name} {params:?}");
+            Ok(match factories.get(&key) {
+                Some(known) => Arc::clone(known),
+                None => {
+                    let made = factory(name, params, options)?;
+                    factories.insert(key, Arc::clone(&made));
+                    made
+                }
+            })
+        };
         let transport = match &f.transport {
             Transport::Udp => TransportSpec::Udp,
-            Transport::Tcp(t) => {
-                let key = format!("{} {:?}", t.congestion, t.params);
-                let congestion = match factories.get(&key) {
-                    Some(known) => Arc::clone(known),
-                    None => {
-                        let made = factory(t, options)?;
-                        factories.insert(key, Arc::clone(&made));
-                        made
+            Transport::Quic(q) => {
+                use gargalo_quic::Congestion;
+                let congestion = match q.congestion.as_str() {
+                    "noq-bbr3" => Congestion::NoqBbr3,
+                    "noq-cubic" => Congestion::NoqCubic,
+                    "noq-newreno" => Congestion::NoqNewReno,
+                    name => {
+                        let factory = factory(name, &q.params)?;
+                        Congestion::Ours(Arc::new(move |init| factory.build(init)))
                     }
                 };
+                TransportSpec::Quic(Box::new(QuicSpec {
+                    config: q.config.clone(),
+                    congestion,
+                    congestion_name: q.congestion.as_str().into(),
+                    zero_rtt: q.zero_rtt,
+                    streams: q.streams,
+                    migration: q.migration,
+                }))
+            }
+            Transport::Tcp(t) => {
+                let congestion = factory(&t.congestion, &t.params)?;
                 let config = gargalo_tcp::Config {
                     notices: record.events && f.rows,
                     ..t.config.clone()
@@ -242,16 +286,16 @@ fn workload(w: &Workload) -> Option<SimWorkload> {
     })
 }
 
-fn factory(t: &Tcp, options: &RunOptions) -> Result<Arc<dyn ControllerFactory>, RunError> {
-    if let Some((_, own)) = options
-        .controllers
-        .iter()
-        .find(|(name, _)| *name == t.congestion)
-    {
+fn factory(
+    congestion: &str,
+    params: &Params,
+    options: &RunOptions,
+) -> Result<Arc<dyn ControllerFactory>, RunError> {
+    let mut own = options.controllers.iter();
+    if let Some((_, own)) = own.find(|(name, _)| name == congestion) {
         return Ok(Arc::clone(own));
     }
-    let registered =
-        Registered::new(&t.congestion, t.params.clone()).map_err(RunError::Congestion)?;
+    let registered = Registered::new(congestion, params.clone()).map_err(RunError::Congestion)?;
     Ok(Arc::new(registered))
 }
 

@@ -1,10 +1,11 @@
 //! The resolved scenario as JSON, always the same text for the same scenario, and its hash.
 
-use gargalo_cc::ParamValue;
+use gargalo_cc::{ParamValue, Params};
 use gargalo_link::{
     BaseDelay, Displacement, JitterDistribution, LinkConfig, LossModel, PieEstimator, QueueConfig,
     QueueLimit, RateModel,
 };
+use gargalo_quic::Crypto;
 use gargalo_sim::workload::distribution::Distribution;
 use gargalo_sim::workload::plan::Demand;
 use gargalo_sim::workload::video::Selection;
@@ -14,13 +15,13 @@ use gargalo_units::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::resolved::{Flow, Period, Scenario, Transport, Workload};
+use crate::resolved::{Flow, Period, Quic, Scenario, Transport, Workload};
 
 impl Scenario {
     /// The scenario as resolved: SI units, the unit in the name of each key.
     pub fn to_json(&self) -> Value {
         let node = |n: usize| self.nodes.get(n).map_or("", |n| n.name.as_str());
-        json!({
+        let mut out = json!({
             "name": self.name,
             "description": self.description,
             "seed": self.seed,
@@ -37,7 +38,12 @@ impl Scenario {
                 "links": self.record.links, "events": self.record.events,
                 "captures": self.record.captures, "verify": self.record.verify,
             },
-        })
+        });
+        // Said only if asked for, so that scenarios without QUIC keep their hash.
+        if self.record.qlog {
+            out["record"]["qlog"] = true.into();
+        }
+        out
     }
 
     /// [`to_json`](Self::to_json) as text with sorted keys and without spaces.
@@ -278,17 +284,11 @@ fn flow<'a>(f: &Flow, name: &dyn Fn(usize) -> &'a str) -> Value {
     };
     let transport = match &f.transport {
         Transport::Udp => json!({ "udp": {} }),
-        Transport::Tcp(t) => {
-            let params: Map<String, Value> = t
-                .params
-                .iter()
-                .map(|(k, v)| (k.to_owned(), param(v)))
-                .collect();
-            json!({ "tcp": {
-                "profile": t.profile, "congestion": { t.congestion.as_str(): params },
-                "options": tcp(&t.config)
-            } })
-        }
+        Transport::Quic(q) => quic(q),
+        Transport::Tcp(t) => json!({ "tcp": {
+            "profile": t.profile, "congestion": { t.congestion.as_str(): params(&t.params) },
+            "options": tcp(&t.config)
+        } }),
     };
     let mut out = json!({
         "id": f.id, "label": f.label.as_ref(), "from": from, "to": to, "start_s": at(f.start),
@@ -352,6 +352,43 @@ fn distribution(d: &Distribution) -> Value {
             "mu": mu, "sigma": sigma, "cut": cut, "body": body, "alpha": alpha, "max": max
         } }),
     }
+}
+
+fn params(p: &Params) -> Map<String, Value> {
+    p.iter().map(|(k, v)| (k.to_owned(), param(v))).collect()
+}
+
+/// QUIC and its options under the names of the scenario, with units.
+fn quic(q: &Quic) -> Value {
+    let c = &q.config;
+    let ack = c.ack_frequency.map(|a| {
+        json!({
+            "every": a.threshold.saturating_add(1), "max_delay_s": a.max_delay.map(seconds),
+            "reordering": a.reordering
+        })
+    });
+    let migration = q.migration.map(|m| {
+        json!({
+            "after_s": seconds(m.after), "change": if m.port_only { "port" } else { "address" }
+        })
+    });
+    json!({ "quic": {
+        "profile": q.profile, "congestion": { q.congestion.as_str(): params(&q.params) },
+        "options": {
+            "handshake": if q.zero_rtt { "0-rtt" } else { "1-rtt" },
+            "crypto": match c.crypto {
+                Crypto::Tls => "tls",
+                Crypto::Null => "null",
+            },
+            "datagram_size_bytes": c.datagram_size, "mtu_discovery_bytes": c.mtu_discovery,
+            "initial_window_bytes": c.initial_window.get(),
+            "max_window_bytes": c.max_window.map(|w| w.get()), "pacing": c.pacing, "ack": ack,
+            "streams": q.streams, "stream_window_bytes": c.stream_window,
+            "connection_window_bytes": c.connection_window, "send_window_bytes": c.send_window,
+            "packet_threshold": c.packet_threshold, "time_threshold": c.time_threshold,
+            "ecn": c.ecn, "idle_timeout_s": c.idle_timeout.map(seconds), "paths": c.paths, "migration": migration
+        }
+    } })
 }
 
 fn param(v: &ParamValue) -> Value {

@@ -8,7 +8,7 @@ use crate::quantity;
 use crate::tree::{Entry, Node, Value};
 
 /// What users know from elsewhere or from our plans, and what is there instead.
-const ANNOUNCED: &[&str] = &["quic", "mptcp", "fast_open", "dualpi2", "stack"];
+const ANNOUNCED: &[&str] = &["mptcp", "fast_open", "dualpi2", "stack"];
 
 /// A check of one tree.
 pub(crate) struct Checker<'a> {

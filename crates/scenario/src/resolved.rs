@@ -142,6 +142,8 @@ pub enum Rest {
 pub enum Transport {
     /// TCP.
     Tcp(Arc<Tcp>),
+    /// QUIC.
+    Quic(Arc<Quic>),
     /// UDP.
     Udp,
 }
@@ -151,6 +153,7 @@ impl Transport {
     pub fn congestion(&self) -> &str {
         match self {
             Self::Tcp(tcp) => &tcp.congestion,
+            Self::Quic(quic) => &quic.congestion,
             Self::Udp => "",
         }
     }
@@ -167,6 +170,26 @@ pub struct Tcp {
     pub congestion: String,
     /// Parameters as given; checked against the registry if it knows the name.
     pub params: Params,
+}
+
+/// QUIC with all options.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quic {
+    /// Name of the profile that options not given were taken from.
+    pub profile: String,
+    /// Options of both ends.
+    pub config: gargalo_quic::Config,
+    /// Name of the congestion control: that of the registry, never an alias, or one of the
+    /// implementation's own.
+    pub congestion: String,
+    /// Parameters as given; checked against the registry if it knows the name.
+    pub params: Params,
+    /// Data before the handshake is complete.
+    pub zero_rtt: bool,
+    /// Streams that a bulk transfer is spread over.
+    pub streams: u32,
+    /// The client moves.
+    pub migration: Option<gargalo_sim::Migration>,
 }
 
 /// What is carried.
@@ -254,6 +277,8 @@ pub struct Record {
     pub events: bool,
     /// Names of links whose packets are captured.
     pub captures: Vec<String>,
+    /// Trace QUIC connections.
+    pub qlog: bool,
     /// Carry real bytes and compare them at the receiver.
     pub verify: bool,
 }

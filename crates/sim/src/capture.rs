@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
+use bytes::Bytes;
 use gargalo_trace::pcapng;
 use gargalo_units::{Ecn, Instant};
 use gargalo_wire as wire;
@@ -35,6 +36,8 @@ pub struct Capture {
     /// Hosts at the ends of each route.
     ends: BTreeMap<u32, (NodeId, NodeId)>,
     buffer: Vec<u8>,
+    /// TLS secrets, beside the capture; made with the first of them.
+    keys: Option<BufWriter<File>>,
     /// The first failure; later packets are not tried.
     failed: Option<String>,
     identification: u16,
@@ -83,6 +86,7 @@ impl Capture {
             interfaces,
             ends: BTreeMap::new(),
             buffer: Vec::with_capacity(2048),
+            keys: None,
             failed: None,
             identification: 0,
         })
@@ -131,12 +135,34 @@ impl Capture {
         }
     }
 
+    /// A TLS secret, as a line of an `SSLKEYLOGFILE`: into the capture and into `keys.log` beside it.
+    pub(crate) fn secret(&mut self, line: &str) {
+        if self.failed.is_some() {
+            return;
+        }
+        if let Err(reason) = self.write_secret(line) {
+            self.failed = Some(reason.to_string());
+        }
+    }
+
+    fn write_secret(&mut self, line: &str) -> std::io::Result<()> {
+        self.writer.add_tls_secrets(&format!("{line}\n"))?;
+        let keys = match &mut self.keys {
+            Some(keys) => keys,
+            none => none.insert(BufWriter::new(File::create(
+                self.path.with_file_name("keys.log"),
+            )?)),
+        };
+        writeln!(keys, "{line}")
+    }
+
     /// Writes what is buffered.
     pub(crate) fn close(self) -> Result<(), BuildError> {
-        let reason = match (self.failed, self.writer.finish()) {
-            (Some(reason), _) => reason,
-            (None, Err(e)) => e.to_string(),
-            (None, Ok(_)) => return Ok(()),
+        let keys = self.keys.map_or(Ok(()), |mut k| k.flush());
+        let reason = match (self.failed, self.writer.finish(), keys) {
+            (Some(reason), ..) => reason,
+            (None, Err(e), _) | (None, Ok(_), Err(e)) => e.to_string(),
+            (None, Ok(_), Ok(())) => return Ok(()),
         };
         Err(BuildError::Capture {
             path: self.path.display().to_string(),
@@ -153,6 +179,11 @@ fn encode(
     ecn: Ecn,
     body: &Body,
 ) -> Result<(), String> {
+    // A QUIC host may have moved to another address.
+    let (src, dst) = match &body.content {
+        Content::Quic(d) => (*d.from.ip(), *d.to.ip()),
+        _ => (src, dst),
+    };
     let addresses = wire::ip::Addresses::V4 { src, dst };
     let header = wire::ip::Header {
         ecn,
@@ -169,6 +200,17 @@ fn encode(
                     src_port,
                     dst_port,
                     payload,
+                },
+                out,
+            )
+        }
+        Content::Quic(datagram) => {
+            let payload = Bytes::copy_from_slice(&datagram.payload);
+            header.emit_udp(
+                &wire::udp::Datagram {
+                    src_port: datagram.from.port(),
+                    dst_port: datagram.to.port(),
+                    payload: wire::tcp::Payload::real(payload),
                 },
                 out,
             )

@@ -11,6 +11,7 @@ use rand::Rng;
 use crate::event::{MAX_TARGETS, Target};
 use crate::flow::{Flow, FlowResult, FlowSpec, LazyTimer, Side, TransportSpec, pattern};
 use crate::net::{Body, Content as PacketContent, Datagram};
+use crate::recorder::ProtocolEvent;
 use crate::workload::generator::Parent;
 use crate::workload::wire::WireBytes;
 use crate::workload::{Action, App};
@@ -18,7 +19,7 @@ use crate::world::World;
 use crate::{BuildError, rng};
 
 /// Event targets of a flow: the timers of its two ends and of its application.
-const PER_FLOW: u32 = 3;
+pub(crate) const PER_FLOW: u32 = 3;
 const APP: u32 = 2;
 /// Most flows alive at once: many more than come and go on any link, and a gigabyte or two.
 const MOST_FLOWS: usize = 300_000;
@@ -65,6 +66,9 @@ impl World {
                 };
                 endpoint.handle(self.now, segment, ecn);
                 self.after(body.flow, side, first_flow);
+            }
+            PacketContent::Quic(datagram) => {
+                self.deliver_quic(body.flow, side, datagram, ecn, first_flow);
             }
             PacketContent::Udp(datagram) => {
                 flow.ce_marks += u64::from(ecn == Ecn::Ce);
@@ -115,9 +119,23 @@ impl World {
             sides[0].endpoint = Some(Box::new(client));
             sides[1].endpoint = Some(Box::new(server));
         }
+        let mut migrate = Instant::MAX;
+        if let TransportSpec::Quic(quic) = &spec.transport {
+            let ends = self.quic_sides(&spec, quic, id, &mut rng)?;
+            for (side, end) in sides.iter_mut().zip(ends) {
+                side.quic = Some(end);
+            }
+            if let Some(m) = quic.migration {
+                migrate = self.now + m.after;
+            }
+        }
         self.generation = self.generation.wrapping_add(1);
         let app = App::new(&spec.workload);
-        let is_udp = matches!(spec.transport, TransportSpec::Udp);
+        let (is_udp, is_quic) = match spec.transport {
+            TransportSpec::Udp => (true, false),
+            TransportSpec::Quic(_) => (false, true),
+            TransportSpec::Tcp(_) => (false, false),
+        };
         let stop = spec.stop.filter(|_| spec.arrivals.is_none());
         if let Some(group) = spec.group.and_then(|g| self.groups.get_mut(g as usize)) {
             group.start(app.total());
@@ -131,6 +149,9 @@ impl World {
             app_timer: LazyTimer::new(),
             app_due: Instant::MAX,
             stop: stop.unwrap_or(Instant::MAX),
+            migrate,
+            connected: None,
+            verify: self.settings.verify,
             rng,
             start: self.now,
             first_byte: None,
@@ -149,7 +170,12 @@ impl World {
         if let Some(stop) = stop {
             self.arm_app(slot, stop, first_flow);
         }
-        if is_udp {
+        if migrate != Instant::MAX {
+            self.arm_app(slot, migrate, first_flow);
+        }
+        if is_quic {
+            self.after_quic(slot, 0, first_flow);
+        } else if is_udp {
             let now = self.now;
             if let Some(flow) = self.flows.get_mut(slot) {
                 let action = flow.app.on_start(now, &mut flow.rng);
@@ -162,13 +188,13 @@ impl World {
     }
 
     /// Does what an application on the client's side asked for, outside of [`Self::after`].
-    fn act(&mut self, slot: u32, action: Action, first_flow: Target) {
+    pub(crate) fn act(&mut self, slot: u32, action: Action, first_flow: Target) {
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
         };
         flow.app_due = action.timer.unwrap_or(Instant::MAX);
-        let due = flow.app_due.min(flow.stop);
-        if matches!(flow.spec.transport, TransportSpec::Tcp(_)) {
+        let due = flow.app_due.min(flow.stop).min(flow.migrate);
+        if !matches!(flow.spec.transport, TransportSpec::Udp) {
             flow.sides[0].want(action);
         } else if action.write > 0 {
             flow.udp_sent += 1;
@@ -191,7 +217,7 @@ impl World {
         self.arm_app(slot, due, first_flow);
     }
 
-    fn arm_app(&mut self, slot: u32, at: Instant, first_flow: Target) {
+    pub(crate) fn arm_app(&mut self, slot: u32, at: Instant, first_flow: Target) {
         if let Some(flow) = self.flows.get_mut(slot)
             && flow.app_timer.arm(at)
         {
@@ -211,6 +237,10 @@ impl World {
         };
         let side = &mut flow.sides[which as usize];
         if !side.timer.fire(self.now) {
+            return;
+        }
+        if side.quic.is_some() {
+            self.on_quic_timer(slot, which as usize, first_flow);
             return;
         }
         let Some(endpoint) = &mut side.endpoint else {
@@ -241,13 +271,21 @@ impl World {
             self.retire(slot);
             return;
         }
-        if flow.app_due <= self.now {
+        if flow.migrate <= self.now {
+            self.migrate(slot, first_flow);
+        }
+        let Some(flow) = self.flows.get_mut(slot) else {
+            return;
+        };
+        if flow.app_due > self.now {
+            let due = flow.app_due.min(flow.stop).min(flow.migrate);
+            self.arm_app(slot, due, first_flow);
+        } else if flow.sides[0].quic.is_some() {
+            self.on_quic_app_timer(slot, first_flow);
+        } else {
             let action = flow.app.on_timer(self.now, &mut flow.rng);
             self.act(slot, action, first_flow);
             self.after(slot, 0, first_flow);
-        } else {
-            let due = flow.app_due.min(flow.stop);
-            self.arm_app(slot, due, first_flow);
         }
     }
 
@@ -266,7 +304,10 @@ impl World {
         let mut action = Action::default();
         while let Some(event) = endpoint.poll_event() {
             match event {
-                Event::Connected if index == 0 => action = flow.app.on_start(now, &mut flow.rng),
+                Event::Connected if index == 0 => {
+                    flow.connected.get_or_insert(now);
+                    action = flow.app.on_start(now, &mut flow.rng);
+                }
                 // The peer will not write again: neither shall we, once what is owed is written.
                 Event::PeerClosed if flow.app.closes_after_peer() => {
                     flow.sides[index].close = true;
@@ -334,7 +375,12 @@ impl World {
         if self.recorder.wants_events() {
             while let Some(notice) = endpoint.poll_notice() {
                 if flow.spec.rows {
-                    self.recorder.event(now, flow.id, &notice);
+                    self.recorder.event(ProtocolEvent {
+                        time: now,
+                        flow: flow.id,
+                        kind: notice.kind(),
+                        detail: notice.detail(),
+                    });
                 }
             }
         }
@@ -394,7 +440,7 @@ impl World {
 }
 
 /// The ephemeral port of a flow (RFC 6335 §6).
-fn client_port(id: u64) -> u16 {
+pub(crate) fn client_port(id: u64) -> u16 {
     49_152 + (id % 16_384) as u16
 }
 
@@ -441,10 +487,23 @@ fn write_pattern(id: u64, index: usize, side: &mut Side, endpoint: &mut Endpoint
     }
 }
 
-fn result(flow: Flow, now: Instant) -> FlowResult {
-    let sender = flow.sides[flow.app.sender()].endpoint.as_ref();
-    let stats = sender.map(|e| e.stats()).unwrap_or_default();
+fn result(mut flow: Flow, now: Instant) -> FlowResult {
+    let sender = &mut flow.sides[flow.app.sender()];
+    let mut stats = sender.endpoint.as_ref().map(|e| e.stats()).unwrap_or_default();
+    if let Some(q) = &mut sender.quic {
+        let s = q.endpoint.stats();
+        stats = tcp::Stats {
+            sent_packets: s.sent_packets,
+            sent_bytes: s.sent_bytes,
+            retransmitted_packets: s.retransmitted_packets,
+            lost_packets: s.lost_packets,
+            timeouts: s.timeouts,
+            spurious: s.spurious,
+            ..tcp::Stats::default()
+        };
+    }
     let (transport, congestion) = match &flow.spec.transport {
+        TransportSpec::Quic(q) => ("quic", q.congestion_name.to_string()),
         TransportSpec::Tcp(t) => ("tcp", t.congestion.name().to_owned()),
         TransportSpec::Udp => ("udp", String::new()),
     };

@@ -4,12 +4,15 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use gargalo_cc as cc;
+use gargalo_quic as quic;
 use gargalo_tcp as tcp;
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Duration, Instant};
 use rand_pcg::Pcg64;
 
+use crate::drive_quic::QuicSide;
 use crate::group::GroupId;
+use crate::recorder::FlowSample;
 use crate::topology::NodeId;
 use crate::workload::generator::Parent;
 use crate::workload::wire::WireBytes;
@@ -86,6 +89,8 @@ pub struct FlowSpec {
 pub enum TransportSpec {
     /// TCP.
     Tcp(TcpSpec),
+    /// QUIC.
+    Quic(Box<QuicSpec>),
     /// UDP.
     Udp,
 }
@@ -99,6 +104,32 @@ pub struct TcpSpec {
     pub congestion: Arc<dyn ControllerFactory>,
 }
 
+/// A QUIC transport.
+#[derive(Clone, Debug)]
+pub struct QuicSpec {
+    /// Configuration of both ends.
+    pub config: quic::Config,
+    /// Congestion control of both ends.
+    pub congestion: quic::Congestion,
+    /// Its name in results.
+    pub congestion_name: Arc<str>,
+    /// Send before the handshake is complete, with a ticket of an earlier connection of these hosts.
+    pub zero_rtt: bool,
+    /// A bulk transfer is spread over so many streams.
+    pub streams: u32,
+    /// The client moves, so long after its start.
+    pub migration: Option<Migration>,
+}
+
+/// The client's address changes (RFC 9000 §9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Migration {
+    /// So long after the flow's start.
+    pub after: Duration,
+    /// Only the port changes, as behind a NAT that forgot.
+    pub port_only: bool,
+}
+
 /// What became of a flow.
 #[derive(Clone, Debug)]
 pub struct FlowResult {
@@ -110,7 +141,7 @@ pub struct FlowResult {
     pub hosts: (NodeId, NodeId),
     /// Label.
     pub label: Arc<str>,
-    /// "tcp" or "udp".
+    /// "tcp", "quic" or "udp".
     pub transport: &'static str,
     /// Name of the congestion control; empty for UDP.
     pub congestion: String,
@@ -207,8 +238,10 @@ impl LazyTimer {
 /// One end of a flow.
 #[derive(Debug)]
 pub(crate) struct Side {
-    /// The connection; `None` for UDP and after a side has finished.
+    /// The connection over TCP; `None` for others and after a side has finished.
     pub endpoint: Option<Box<tcp::Endpoint>>,
+    /// The connection over QUIC.
+    pub quic: Option<Box<QuicSide>>,
     pub timer: LazyTimer,
     /// First hop of the route to the other side.
     pub route: u32,
@@ -227,6 +260,7 @@ impl Side {
     pub(crate) fn new(route: u32) -> Self {
         Self {
             endpoint: None,
+            quic: None,
             timer: LazyTimer::new(),
             route,
             backlog: 0,
@@ -258,6 +292,8 @@ pub(crate) struct Flow {
     pub app_due: Instant,
     pub rng: Pcg64,
     pub start: Instant,
+    /// When the client could write.
+    pub connected: Option<Instant>,
     pub first_byte: Option<Instant>,
     pub completed: Option<Instant>,
     /// Bytes delivered in the direction of the workload.
@@ -267,14 +303,46 @@ pub(crate) struct Flow {
     pub udp_lost: u64,
     pub ce_marks: u64,
     pub corrupted: bool,
+    /// Content is compared.
+    pub verify: bool,
     pub failure: Option<&'static str>,
     /// When the application is stopped.
     pub stop: Instant,
+    /// When the client moves.
+    pub migrate: Instant,
     /// The page it belongs to, until that was told of its end.
     pub parent: Option<Parent>,
 }
 
 impl Flow {
+    /// The state of its sender, if it has one.
+    pub(crate) fn sample(&mut self, now: Instant) -> Option<FlowSample> {
+        let side = &mut self.sides[self.app.sender()];
+        let (time, flow, delivered) = (now, self.id, Bytes::new(self.delivered));
+        macro_rules! sample {
+            ($s:expr) => {{
+                let s = $s;
+                FlowSample {
+                    time,
+                    flow,
+                    cwnd: s.cwnd,
+                    ssthresh: s.ssthresh,
+                    in_flight: s.in_flight,
+                    srtt: s.srtt,
+                    pacing_rate: s.pacing_rate,
+                    delivery_rate: s.delivery_rate,
+                    delivered,
+                    phase: s.phase,
+                }
+            }};
+        }
+        match (&side.endpoint, &mut side.quic) {
+            (Some(tcp), _) => Some(sample!(tcp.snapshot(now))),
+            (None, Some(quic)) => Some(sample!(quic.endpoint.snapshot())),
+            (None, None) => None,
+        }
+    }
+
     /// What fair queueing sees of the five-tuple of one direction.
     #[inline]
     pub(crate) fn hash(&self, side: usize) -> u32 {

@@ -7,6 +7,7 @@
 
 mod capture;
 mod drive;
+mod drive_quic;
 pub mod event;
 mod flow;
 mod group;
@@ -19,7 +20,7 @@ pub mod workload;
 mod world;
 
 pub use capture::CaptureSpec;
-pub use flow::{ControllerFactory, FlowResult, FlowSpec, Registered, TcpSpec, TransportSpec};
+pub use flow::{ControllerFactory, FlowResult, FlowSpec, Migration, QuicSpec, Registered, TcpSpec, TransportSpec};
 pub use group::{Group, GroupId, Players};
 pub use net::{IPV4_HEADER, UDP_HEADER};
 pub use recorder::{FlowSample, LinkResult, LinkSample, ProtocolEvent, Recording, Samples};
@@ -55,6 +56,22 @@ pub enum BuildError {
         name: String,
         /// All links.
         known: String,
+    },
+    /// A QUIC endpoint could not be made.
+    #[error("QUIC of flow {flow}: {reason}")]
+    Quic {
+        /// The flow's label.
+        flow: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A qlog trace could not be opened.
+    #[error("qlog {path}: {reason}")]
+    Qlog {
+        /// The file.
+        path: String,
+        /// What the system says.
+        reason: String,
     },
     /// A congestion control could not be built.
     #[error("congestion control of flow {flow}: {reason}")]

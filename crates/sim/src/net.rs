@@ -1,5 +1,8 @@
 //! Packets on their way: links, routes and the event queue.
 
+use std::net::SocketAddrV4;
+
+use bytes::BytesMut;
 use gargalo_link::{Ecn, Link, Packet};
 use gargalo_units::Instant;
 use gargalo_wire::tcp::Segment;
@@ -41,6 +44,19 @@ pub enum Content {
     Tcp(Segment),
     /// A UDP datagram.
     Udp(Datagram),
+    /// A UDP datagram of QUIC.
+    Quic(QuicDatagram),
+}
+
+/// A UDP datagram of QUIC: real bytes.
+#[derive(Clone, Debug)]
+pub struct QuicDatagram {
+    /// UDP payload.
+    pub payload: BytesMut,
+    /// Source address and port.
+    pub from: SocketAddrV4,
+    /// Destination address and port.
+    pub to: SocketAddrV4,
 }
 
 /// A UDP datagram of a traffic generator.
@@ -67,6 +83,7 @@ impl Content {
             + match self {
                 Self::Tcp(s) => s.wire_len(),
                 Self::Udp(d) => UDP_HEADER + d.bytes,
+                Self::Quic(d) => UDP_HEADER + d.payload.len() as u32,
             }
     }
 }
@@ -223,11 +240,11 @@ impl Net {
     }
 }
 
-/// Frees the content of a dropped packet; says whose datagram it was (TCP finds its losses itself).
+/// Frees the content of a dropped packet; says whose datagram it was (TCP and QUIC find their losses themselves).
 fn release(packets: &mut Slab<Body>, dropped: Packet<Handle>) -> Option<(u32, u32)> {
     let body = packets.remove(dropped.payload.id)?;
     match body.content {
         Content::Udp(_) => Some((body.flow, body.generation)),
-        Content::Tcp(_) => None,
+        Content::Tcp(_) | Content::Quic(_) => None,
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use gargalo_link::{DelayHistogram, DropReason};
-use gargalo_tcp::{Endpoint, Notice};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use crate::net::Net;
@@ -178,23 +177,11 @@ impl Recorder {
         self.recording.events
     }
 
-    pub(crate) fn flow(&mut self, now: Instant, flow: u64, delivered: u64, endpoint: &Endpoint) {
-        let s = endpoint.snapshot(now);
-        if s.cwnd.is_zero() {
+    pub(crate) fn flow(&mut self, sample: FlowSample) {
+        if sample.cwnd.is_zero() {
             return; // the handshake is not complete: there is no window yet
         }
-        self.samples.flows.push(FlowSample {
-            time: now,
-            flow,
-            cwnd: s.cwnd,
-            ssthresh: s.ssthresh,
-            in_flight: s.in_flight,
-            srtt: s.srtt,
-            pacing_rate: s.pacing_rate,
-            delivery_rate: s.delivery_rate,
-            delivered: Bytes::new(delivered),
-            phase: s.phase,
-        });
+        self.samples.flows.push(sample);
     }
 
     pub(crate) fn sample_links(&mut self, now: Instant, net: &mut Net) {
@@ -222,13 +209,8 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn event(&mut self, time: Instant, flow: u64, notice: &Notice) {
-        self.samples.events.push(ProtocolEvent {
-            time,
-            flow,
-            kind: notice.kind(),
-            detail: notice.detail(),
-        });
+    pub(crate) fn event(&mut self, event: ProtocolEvent) {
+        self.samples.events.push(event);
     }
 
     pub(crate) fn links(&self, now: Instant, net: &mut Net) -> Vec<LinkResult> {

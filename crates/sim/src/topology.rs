@@ -51,6 +51,42 @@ impl Topology {
     /// # Errors
     /// When no path exists.
     pub fn route(&self, from: NodeId, to: NodeId) -> Result<Vec<DirectionId>, BuildError> {
+        self.route_without(from, to, &[])
+    }
+
+    /// Up to `most` routes that share no link, the shortest first: each is the shortest over the links
+    /// that those before it left.
+    ///
+    /// # Errors
+    /// When no path exists.
+    pub fn disjoint_routes(
+        &self,
+        from: NodeId,
+        to: NodeId,
+        most: usize,
+    ) -> Result<Vec<Vec<DirectionId>>, BuildError> {
+        let first = self.route(from, to)?;
+        let mut used = vec![false; self.links.len()];
+        let mut routes = vec![first];
+        while routes.len() < most {
+            for direction in routes.iter().flatten() {
+                used[*direction as usize / 2] = true;
+            }
+            match self.route_without(from, to, &used) {
+                Ok(route) => routes.push(route),
+                Err(_) => break,
+            }
+        }
+        Ok(routes)
+    }
+
+    /// The shortest route over links that are not `used`; an empty list means none is.
+    fn route_without(
+        &self,
+        from: NodeId,
+        to: NodeId,
+        used: &[bool],
+    ) -> Result<Vec<DirectionId>, BuildError> {
         const FAR: u32 = u32::MAX;
         let n = self.nodes.len();
         let mut distance = vec![FAR; n];
@@ -67,6 +103,9 @@ impl Topology {
                 continue; // hosts do not forward
             }
             for &(next, direction) in &neighbours[node as usize] {
+                if used.get(direction as usize / 2) == Some(&true) {
+                    continue;
+                }
                 if d + 1 < distance[next as usize] {
                     distance[next as usize] = d + 1;
                     via[next as usize] = Some((node, direction));
@@ -139,6 +178,18 @@ mod tests {
         assert_eq!(t.route(0, 3).unwrap(), [0, 2, 5]);
         assert_eq!(t.route(3, 0).unwrap(), [4, 3, 1]);
         assert_eq!(t.route(0, 4).unwrap(), [6]);
+    }
+
+    #[test]
+    fn disjoint_routes_share_no_link() {
+        // Two parallel links and a way around over router 2.
+        let t = graph(
+            &[true, true, false],
+            &[(0, 1), (0, 1), (0, 2), (2, 1)],
+        );
+        let routes = t.disjoint_routes(0, 1, 8).unwrap();
+        assert_eq!(routes, [vec![0], vec![2], vec![4, 6]]);
+        assert_eq!(t.disjoint_routes(1, 0, 2).unwrap(), [vec![1], vec![3]]);
     }
 
     #[test]

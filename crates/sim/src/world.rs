@@ -35,6 +35,8 @@ pub struct Settings {
     pub verify: bool,
     /// Packet captures.
     pub captures: Option<CaptureSpec>,
+    /// Folder for the qlog traces of QUIC flows that have a row.
+    pub qlog: Option<std::path::PathBuf>,
 }
 
 /// How far a run is.
@@ -97,6 +99,8 @@ pub struct World {
     pub(crate) arrivals: Vec<Arrivals>,
     pub(crate) waiting: Vec<Option<Arc<FlowSpec>>>,
     pub(crate) routes: std::collections::BTreeMap<(NodeId, NodeId), u32>,
+    /// Disjoint routes of hosts that use several, by their greatest number.
+    pub(crate) paths: std::collections::BTreeMap<(NodeId, NodeId, usize), [Vec<u32>; 2]>,
     pub(crate) recorder: Recorder,
     pub(crate) results: Vec<FlowResult>,
     pub(crate) peak_flows: usize,
@@ -106,6 +110,10 @@ pub struct World {
     pub(crate) generators: Vec<Generator>,
     /// Pages of which a flow has completed since the last event.
     pub(crate) finished: Vec<Parent>,
+    /// Virtual time has begun.
+    pub(crate) running: bool,
+    /// What QUIC endpoints share; made with the first of them.
+    pub(crate) quic: Option<gargalo_quic::Realm>,
 }
 
 impl World {
@@ -139,6 +147,7 @@ impl World {
             arrivals: Vec::new(),
             waiting: Vec::new(),
             routes: std::collections::BTreeMap::new(),
+            paths: std::collections::BTreeMap::new(),
             recorder,
             results: Vec::new(),
             peak_flows: 0,
@@ -147,6 +156,8 @@ impl World {
             groups: Vec::new(),
             generators: Vec::new(),
             finished: Vec::new(),
+            running: false,
+            quic: None,
         })
     }
 
@@ -171,6 +182,35 @@ impl World {
         Ok(())
     }
 
+    /// Handles of up to `most` disjoint routes there and back, of the same links.
+    pub(crate) fn disjoint_routes(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        most: usize,
+    ) -> Result<[Vec<u32>; 2], BuildError> {
+        let key = (from, to, most);
+        if let Some(known) = self.paths.get(&key) {
+            return Ok(known.clone());
+        }
+        let mut handles = [Vec::new(), Vec::new()];
+        for there in self.topology.disjoint_routes(from, to, most)? {
+            let back: Vec<_> = there.iter().rev().map(|d| d ^ 1).collect();
+            for (i, (route, ends)) in [(there, (from, to)), (back, (to, from))]
+                .into_iter()
+                .enumerate()
+            {
+                let handle = self.net.add_route(&route);
+                if let Some(capture) = &mut self.net.capture {
+                    capture.add_route(handle, ends.0, ends.1);
+                }
+                handles[i].push(handle);
+            }
+        }
+        self.paths.insert(key, handles.clone());
+        Ok(handles)
+    }
+
     /// Adds a flow, or a template with Poisson arrivals.
     ///
     /// # Errors
@@ -178,8 +218,12 @@ impl World {
     pub fn add_flow(&mut self, spec: FlowSpec) -> Result<(), BuildError> {
         self.ensure_routes(spec.from, spec.to)?;
         // Built once here so that bad parameters are an error now, not in the middle of the run.
-        if let TransportSpec::Tcp(t) = &spec.transport {
-            self.controller(&spec, t, &mut rng::stream(self.settings.seed, "check"))?;
+        match &spec.transport {
+            TransportSpec::Tcp(t) => {
+                self.controller(&spec, t, &mut rng::stream(self.settings.seed, "check"))?;
+            }
+            TransportSpec::Quic(q) => self.check_quic(&spec, q)?,
+            TransportSpec::Udp => {}
         }
         self.next_generated = self.next_generated.max(spec.id + 1);
         let spec = Arc::new(spec);
@@ -252,6 +296,7 @@ impl World {
         let (first_arrival, first_flow) = (self.first_arrival(), self.first_flow());
         let first_generator = self.first_generator();
         let end = self.settings.end;
+        self.running = true;
         if let Some(interval) = self.recorder.interval() {
             self.net.queue.push(Instant::ZERO + interval, sampler);
         }
@@ -364,11 +409,10 @@ impl World {
     fn sample(&mut self) {
         if self.recorder.wants_flows() {
             for (_, flow) in self.flows.iter_mut() {
-                if let Some(endpoint) = &flow.sides[flow.app.sender()].endpoint
-                    && flow.spec.rows
+                if flow.spec.rows
+                    && let Some(sample) = flow.sample(self.now)
                 {
-                    self.recorder
-                        .flow(self.now, flow.id, flow.delivered, endpoint);
+                    self.recorder.flow(sample);
                 }
             }
         }

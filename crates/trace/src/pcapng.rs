@@ -15,6 +15,9 @@ use crate::Error;
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
+const DECRYPTION_SECRETS: u32 = 10;
+/// Secrets type "TLSK": lines of an SSLKEYLOGFILE.
+const TLS_KEY_LOG: u32 = 0x544c_534b;
 
 const OPT_END: u16 = 0;
 const OPT_COMMENT: u16 = 1;
@@ -118,6 +121,22 @@ impl<W: Write> Writer<W> {
         self.end()?;
         self.snap_lens.push(interface.snap_len);
         Ok(number)
+    }
+
+    /// Writes TLS secrets, lines of an `SSLKEYLOGFILE`, before packets that they decrypt
+    /// (draft-ietf-opsawg-pcapng §4.7).
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn add_tls_secrets(&mut self, lines: &str) -> io::Result<()> {
+        let len = u32::try_from(lines.len())
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "secrets of 4 GiB"))?;
+        self.begin(DECRYPTION_SECRETS);
+        self.u32(TLS_KEY_LOG);
+        self.u32(len);
+        self.padded(lines.as_bytes());
+        self.u32(u32::from(OPT_END));
+        self.end()
     }
 
     /// Writes a whole IP packet.

@@ -6,6 +6,7 @@ mod distribution;
 mod flow;
 mod link;
 mod media;
+mod quic;
 mod source;
 mod transport;
 
@@ -28,6 +29,10 @@ pub use link::{
 pub use media::{
     ByBuffer, ByThroughput, Codec, PlayoutName, PlayoutSpec, SelectionMap, SelectionName,
     SelectionSpec, Video, Voice,
+};
+pub(crate) use quic::OWN;
+pub use quic::{
+    AckMap, ChangeName, CryptoName, HandshakeName, MigrationMap, Quic, QuicCongestion, QuicProfileName,
 };
 pub use source::{Ftp, Mix, MixDirection, Shares, Web, WebModel};
 pub use transport::{
@@ -173,6 +178,9 @@ pub struct Record {
     /// stands for anything.
     #[schemars(extend("default" = []))]
     pub captures: Option<Vec<String>>,
+    /// Write a qlog trace (`*.sqlog`) of each end of each QUIC flow.
+    #[schemars(extend("default" = false))]
+    pub qlog: Option<bool>,
     /// Carry real bytes and compare them at the receiver (slow).
     #[schemars(extend("default" = false))]
     pub verify: Option<bool>,

@@ -16,6 +16,8 @@ use crate::quantity::{Quantity, Window};
 pub enum Transport {
     /// TCP.
     Tcp(Box<Tcp>),
+    /// QUIC.
+    Quic(Box<super::Quic>),
     /// UDP: datagrams without congestion control.
     Udp(Udp),
 }

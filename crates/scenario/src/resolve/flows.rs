@@ -6,7 +6,7 @@ use gargalo_link::{LinkConfig, QueueConfig, QueueLimit, RateModel};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use super::routes::{self, Routes};
-use super::{Context, Network, hosts, media, sourced, transport};
+use super::{Context, Network, hosts, media, quic, sourced, transport};
 use crate::model::{
     Flow as Spec, PeriodMap, PeriodSpec, RecordName, Request, Scenario, Workload as WorkloadSpec,
 };
@@ -22,6 +22,8 @@ pub(crate) fn resolve(
     cx: &mut Context<'_>,
 ) -> (Vec<Flow>, Vec<Group>) {
     let mut flows: Vec<Flow> = Vec::new();
+    // For each flow, which entry of the scenario it was made from.
+    let mut places: Vec<usize> = Vec::new();
     let mut groups: Vec<Group> = Vec::new();
     let mut routes = Routes::new(net);
     // Longest base round-trip time of a flow through each link.
@@ -80,6 +82,7 @@ pub(crate) fn resolve(
             (Some(label), _) => label.as_str().into(),
             _ if is_source => sourced::label(spec).into(),
             (None, Transport::Tcp(tcp)) => tcp.congestion.as_str().into(),
+            (None, Transport::Quic(quic)) => format!("quic {}", quic.congestion).into(),
             (None, Transport::Udp) => "udp".into(),
         };
         let rows = match spec.record {
@@ -108,6 +111,7 @@ pub(crate) fn resolve(
                 for flow in parts {
                     let (id, group) = (flows.len() as u64, Some(groups.len() - 1));
                     flows.push(Flow { id, group, ..flow });
+                    places.push(i);
                 }
             }
             continue;
@@ -132,9 +136,11 @@ pub(crate) fn resolve(
                     group,
                     ..common.clone()
                 });
+                places.push(i);
             }
         }
     }
+    quic::tickets(&flows, &places, cx);
     bandwidth_delay_products(net, &longest);
     (flows, groups)
 }
@@ -217,9 +223,9 @@ fn workload(spec: &Spec, at: &str, cx: &mut Context<'_>) -> Vec<Workload> {
     let raw = spec.workload.as_ref().unwrap_or(&bulk);
     let path = format!("{at}.workload");
     if !is_udp && matches!(raw, WorkloadSpec::Voice(_)) {
-        let message = "a call over TCP".to_owned();
+        let message = "a call over a reliable transport".to_owned();
         let help = "speech is carried by UDP: write `transport.udp = {}`".to_owned();
-        cx.error(&path, "not over TCP", message, help);
+        cx.error(&path, "only over UDP", message, help);
     }
     if is_udp
         && matches!(

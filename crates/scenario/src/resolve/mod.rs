@@ -5,6 +5,7 @@ mod hosts;
 mod links;
 mod media;
 mod network;
+mod quic;
 mod routes;
 mod sourced;
 mod sources;
@@ -125,6 +126,7 @@ fn record(raw: Option<&model::Record>, links: &[Link], cx: &mut Context<'_>) -> 
         links: raw.links.unwrap_or(true),
         events: raw.events.unwrap_or(true),
         captures,
+        qlog: raw.qlog.unwrap_or(false),
         verify: raw.verify.unwrap_or(false),
     }
 }

@@ -53,6 +53,12 @@ pub(crate) fn expand(
         cx.error(&format!("{at}.arrivals"), "one too many", message, help);
         return Vec::new();
     }
+    if matches!(common.transport, Transport::Quic(_)) {
+        let message = "web, ftp and mix are carried by TCP".to_owned();
+        let help = "write `transport.tcp = {}`; pages over QUIC are workload.request".to_owned();
+        cx.error(&path, "not over QUIC", message, help);
+        return Vec::new();
+    }
     if matches!(common.transport, Transport::Udp) {
         let message = "web, ftp and mix need a reliable transport".to_owned();
         let help =

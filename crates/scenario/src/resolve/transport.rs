@@ -20,8 +20,10 @@ const TIMESTAMPS: u32 = 12;
 
 /// Resolves a transport whose packets must fit the MTU of its route.
 pub(crate) fn resolve(raw: &TransportSpec, mtu: u32, at: &str, cx: &mut Context<'_>) -> Transport {
-    let TransportSpec::Tcp(spec) = raw else {
-        return Transport::Udp;
+    let spec = match raw {
+        TransportSpec::Tcp(spec) => spec,
+        TransportSpec::Quic(spec) => return super::quic::resolve(spec, mtu, at, cx),
+        TransportSpec::Udp(_) => return Transport::Udp,
     };
     let at = format!("{at}.transport.tcp");
     let profile = spec.profile.as_ref().map_or("modern", |p| p.0.as_str());
@@ -38,27 +40,41 @@ pub(crate) fn resolve(raw: &TransportSpec, mtu: u32, at: &str, cx: &mut Context<
         ),
         None => ("cubic", Default::default()),
     };
-    let mut congestion = name.to_owned();
-    // A name that the registry does not know is one that the caller brought along.
-    if let Ok(algorithm) = gargalo_cc::find(name) {
-        congestion = algorithm.name.to_owned();
-        let init = gargalo_cc::Init {
-            now: gargalo_units::Instant::ZERO,
-            mss: Bytes::new(u64::from(config.mss)),
-            initial_window: Bytes::new(u64::from(config.mss) * u64::from(config.initial_window)),
-            rng: rand_pcg::Pcg64::new(0, 0),
-        };
-        if let Err(e) = (algorithm.build)(&params, init) {
-            let path = format!("{at}.congestion.{name}");
-            cx.error(&path, "not valid", e.to_string(), String::new());
-        }
-    }
+    let mss = Bytes::new(u64::from(config.mss));
+    let initial_window = mss * u64::from(config.initial_window);
+    let path = format!("{at}.congestion.{name}");
+    let congestion = congestion(name, &params, mss, initial_window, &path, cx);
     Transport::Tcp(Arc::new(Tcp {
         profile: profile.to_owned(),
         config,
         congestion,
         params,
     }))
+}
+
+/// Checks a congestion control's parameters and returns its name in the registry. A name that the
+/// registry does not know is one that the caller brought along.
+pub(crate) fn congestion(
+    name: &str,
+    params: &Params,
+    mss: Bytes,
+    initial_window: Bytes,
+    path: &str,
+    cx: &mut Context<'_>,
+) -> String {
+    let Ok(algorithm) = gargalo_cc::find(name) else {
+        return name.to_owned();
+    };
+    let init = gargalo_cc::Init {
+        now: gargalo_units::Instant::ZERO,
+        mss,
+        initial_window,
+        rng: rand_pcg::Pcg64::new(0, 0),
+    };
+    if let Err(e) = (algorithm.build)(params, init) {
+        cx.error(path, "not valid", e.to_string(), String::new());
+    }
+    algorithm.name.to_owned()
 }
 
 /// Options that need no check.

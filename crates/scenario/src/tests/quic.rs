@@ -1,0 +1,166 @@
+//! QUIC as written, and what is refused.
+
+use gargalo_quic::Crypto;
+use gargalo_units::{Bytes, Duration};
+
+use super::grammar::simple;
+use super::{bad, ok};
+use crate::resolved::{Quic, Transport};
+
+const LINK: &str = "rate = \"10Mbit/s\", delay = \"10ms\"";
+
+fn quic(options: &str) -> Quic {
+    let s = ok(&simple(LINK, &format!("transport.quic = {{ {options} }}")));
+    match &s.flows[0].transport {
+        Transport::Quic(q) => (**q).clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn refused(link: &str, options: &str, message: &str, help: &str) {
+    let errors = bad(&simple(link, &format!("transport.quic = {{ {options} }}")));
+    let all = errors.render(false);
+    assert!(
+        errors.iter().any(|d| d.message.contains(message)
+            && d.help.as_deref().unwrap_or_default().contains(help)),
+        "no \"{message}\" with \"{help}\" in\n{all}"
+    );
+}
+
+#[test]
+fn the_standard_is_the_default() {
+    let q = quic("");
+    assert_eq!((q.profile.as_str(), q.congestion.as_str()), ("rfc9000", "cubic"));
+    assert_eq!(q.config, gargalo_quic::Config::default());
+    assert_eq!((q.zero_rtt, q.streams, q.migration), (false, 1, None));
+    let s = ok(&simple(LINK, "transport.quic = {}"));
+    assert_eq!(s.flows[0].label.as_ref(), "quic cubic");
+}
+
+#[test]
+fn google_quic_of_2018() {
+    let q = quic("profile = \"google-v41\"");
+    let c = &q.config;
+    assert_eq!((c.datagram_size, c.mtu_discovery), (1350, None));
+    assert_eq!(c.initial_window, Bytes::new(32 * 1350));
+    assert_eq!(c.max_window, Some(Bytes::new(2000 * 1350)));
+    let params: Vec<_> = q.params.iter().map(|(k, _)| k.to_owned()).collect();
+    assert_eq!(params, ["connections", "slow_start"]);
+}
+
+#[test]
+fn options_replace_what_the_profile_has() {
+    let q = quic(
+        "congestion = { reno = { beta = 0.7 } }, crypto = \"null\", initial_window = \"20 packets\", \
+         max_window = \"1MB\", datagram_size = \"1350B\", mtu_discovery = false, pacing = false, \
+         ack = { every = 10, max_delay = \"5ms\", reordering = 0 }, streams = 4, \
+         stream_window = \"1MB\", connection_window = \"2MB\", send_window = \"3MB\", \
+         packet_threshold = 10, time_threshold = 2, ecn = true, idle_timeout = \"5s\", \
+         migration = { after = \"2s\", change = \"port\" }",
+    );
+    let c = &q.config;
+    assert_eq!((q.congestion.as_str(), c.crypto), ("reno", Crypto::Null));
+    assert_eq!(c.initial_window, Bytes::new(20 * 1350));
+    assert_eq!(c.max_window, Some(Bytes::new(1_000_000)));
+    assert_eq!((c.datagram_size, c.mtu_discovery, c.pacing), (1350, None, false));
+    let ack = c.ack_frequency.unwrap();
+    assert_eq!((ack.threshold, ack.reordering), (9, 0));
+    assert_eq!(ack.max_delay, Some(Duration::from_millis(5)));
+    assert_eq!(
+        (c.stream_window, c.connection_window, c.send_window),
+        (1_000_000, 2_000_000, 3_000_000)
+    );
+    assert_eq!((c.packet_threshold, c.time_threshold, c.ecn), (10, 2.0, true));
+    assert_eq!(c.idle_timeout, Some(Duration::from_secs(5)));
+    let m = q.migration.unwrap();
+    assert_eq!((m.after, m.port_only), (Duration::from_secs(2), true));
+    assert_eq!((q.streams, c.paths), (4, 1));
+    assert_eq!(quic("multipath = 2").config.paths, 2);
+    for own in ["noq-cubic", "noq-newreno", "noq-bbr3"] {
+        assert_eq!(quic(&format!("congestion = \"{own}\"")).congestion, own);
+    }
+}
+
+#[test]
+fn what_cannot_be_is_told() {
+    refused(LINK, "congestoin = \"cubic\"", "has no key \"congestoin\"", "did you mean `congestion`");
+    refused(LINK, "congestion = \"noq-cubik\"", "noq-cubik", "did you mean `noq-cubic`");
+    refused(LINK, "congestion = { cubic = { beta = 7 } }", "beta = 7", "");
+    refused(
+        LINK,
+        "handshake = \"0-rtt\"",
+        "0-RTT without an earlier connection",
+        "starts before",
+    );
+    refused(LINK, "handshake = \"2-rtt\"", "2-rtt", "1-rtt");
+    let small = format!("{LINK}, mtu = \"1300B\"");
+    refused(
+        &small,
+        "datagram_size = \"1350B\", mtu_discovery = false",
+        "MTU of 1300 bytes leaves 1272",
+        "raise the mtu",
+    );
+    refused(LINK, "datagram_size = \"1000B\"", "out of range", "1200B (RFC 9000");
+    let tiny = format!("{LINK}, mtu = \"1000B\"");
+    refused(&tiny, "", "QUIC needs 1200", "raise the mtu");
+    refused(LINK, "mtu_discovery = \"100B\"", "out of range", "datagram_size");
+    refused(LINK, "initial_window = \"1 packets\"", "out of range", "two datagrams");
+    refused(LINK, "multipath = 9", "out of range", "1 to 8");
+    refused(
+        LINK,
+        "multipath = true, migration = { after = \"1s\" }",
+        "several paths",
+        "leave one",
+    );
+    refused(LINK, "idle_timeout = \"1ms\"", "out of range", "10ms");
+    let web = simple(LINK, "transport.quic = {}\nworkload.web = { load = \"10%\", link = \"link\" }");
+    assert!(bad(&web).render(false).contains("carried by TCP"));
+}
+
+#[test]
+fn an_earlier_connection_brings_a_ticket() {
+    let two = |first: &str, second: &str| {
+        format!(
+            "{}\n[[flows]]\nfrom = \"client\"\nto = \"server\"\n{second}",
+            simple(LINK, first)
+        )
+    };
+    let early = "transport.quic = { handshake = \"0-rtt\" }\nstart = \"1s\"";
+    ok(&two("transport.quic = {}\nworkload.bulk = { bytes = \"1kB\" }", early));
+    // Over TCP, with other protection, later or the other way round there is none.
+    for first in [
+        "transport.tcp = {}",
+        "transport.quic = { crypto = \"null\" }",
+        "transport.quic = {}\nstart = \"2s\"",
+    ] {
+        let all = bad(&two(first, early)).render(false);
+        assert!(all.contains("no ticket"), "{all}");
+    }
+}
+
+#[test]
+fn the_hash_knows_every_option() {
+    let hash = |options: &str| {
+        let text = simple(LINK, &format!("transport.quic = {{ {options} }}"));
+        ok(&text).hash()
+    };
+    let all = [
+        "",
+        "crypto = \"null\"",
+        "pacing = false",
+        "ecn = true",
+        "streams = 2",
+        "multipath = 2",
+        "ack = {}",
+        "packet_threshold = 4",
+        "time_threshold = 2",
+        "migration = { after = \"1s\" }",
+        "send_window = \"1MB\"",
+        "congestion = \"noq-cubic\"",
+    ];
+    let mut hashes: Vec<_> = all.iter().map(|o| hash(o)).collect();
+    hashes.sort();
+    hashes.dedup();
+    assert_eq!(hashes.len(), all.len());
+}

@@ -1,0 +1,166 @@
+"""QUIC from the command line: captures that decrypt, traces, determinism across processes, bad input."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGE = """
+name     = "page"
+duration = "30s"
+record   = { captures = ["link"], qlog = true }
+
+[topology.simple]
+link = { rate = "10Mbit/s", delay = "25ms", loss = { independent = 0.005 } }
+
+[[flows]]
+from = "client"
+to   = "server"
+transport.quic   = { congestion = "cubic" }
+workload.request = { objects = 5, size = "100kB", order = "multiplexed" }
+
+[[flows]]
+from  = "client"
+to    = "server"
+start = "5s"
+transport.quic   = { congestion = "bbr", handshake = "0-rtt" }
+workload.request = { objects = 1, size = "10kB" }
+"""
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    path = tmp_path / "page.toml"
+    path.write_text(PAGE, encoding="utf-8")
+    return path
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return a digest of every file with packets, keys or events."""
+    files = [*folder.glob("*.pcapng"), *folder.glob("*.log"), *folder.glob("qlog/*.sqlog")]
+    files += [*folder.glob("*.parquet")]
+    return {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in sorted(files)}
+
+
+def test_the_same_bits_in_every_process(gargalo, page, tmp_path):
+    found = []
+    for name in ("one", "two"):
+        done = gargalo("run", page, "--output", tmp_path / name)
+        assert done.returncode == 0, done.stderr
+        found.append(digests(tmp_path / name))
+    assert found[0] == found[1]
+    assert {"capture.pcapng", "keys.log", "flow0-client.sqlog", "flow1-server.sqlog"} <= set(
+        found[0]
+    )
+    done = gargalo("run", page, "--output", tmp_path / "three", "--seed", "9")
+    assert done.returncode == 0, done.stderr
+    assert digests(tmp_path / "three")["capture.pcapng"] != found[0]["capture.pcapng"]
+
+
+def test_tshark_decrypts_what_was_captured(gargalo, page, tmp_path):
+    if not shutil.which("tshark"):
+        pytest.skip("tshark is not installed: the capture was not decrypted")
+    done = gargalo("run", page, "--output", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "out"
+    capture = ["tshark", "-r", str(out / "capture.pcapng")]
+
+    def frames(*options: str) -> list[str]:
+        fields = ["-Y", "quic.stream_data", "-T", "fields", "-e", "quic.stream.stream_id"]
+        shown = subprocess.run(
+            [*capture, *options, *fields], capture_output=True, text=True, check=True
+        )
+        return shown.stdout.split("\n")
+
+    # The secrets are in the capture; a key log beside it does as well.
+    inside = frames()
+    assert len(inside) > 300
+    streams = {s for line in inside for s in line.split(",") if s}
+    assert {"0", "4", "8", "12", "16"} <= streams
+    beside = frames("-o", f"tls.keylog_file:{out / 'keys.log'}")
+    assert beside == inside
+    broken = subprocess.run(
+        [*capture, "-Y", "_ws.malformed || quic.decryption_failed"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert broken.stdout == ""
+    # The second connection's request left before the handshake was complete.
+    early = subprocess.run(
+        [*capture, "-Y", "quic.long.packet_type == 1"], capture_output=True, text=True, check=True
+    )
+    assert early.stdout != ""
+
+
+def test_traces_are_qlog(gargalo, page, tmp_path):
+    done = gargalo("run", page, "--output", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    for end, role in (("client", "client"), ("server", "server")):
+        text = (tmp_path / "out" / "qlog" / f"flow0-{end}.sqlog").read_text(encoding="utf-8")
+        # JSON text sequences (RFC 7464): a record separator before each, a newline after.
+        records = [json.loads(r) for r in text.split("\x1e") if r.strip()]
+        header, events = records[0], records[1:]
+        assert "qlog" in str(header.get("file_schema", header.get("qlog_version")))
+        assert header["trace"]["vantage_point"]["type"] == role
+        names = {e["name"] for e in events}
+        assert {"quic:packet_sent", "quic:packet_received", "quic:recovery_metrics_updated"} <= {
+            n.replace("recovery:metrics_updated", "quic:recovery_metrics_updated").replace(
+                "transport:", "quic:"
+            )
+            for n in names
+        }
+        times = [e["time"] for e in events]
+        assert times == sorted(times)
+        assert all(0 <= t < 30_000 for t in times)
+
+
+def test_tables_are_those_of_tcp(gargalo, page, tmp_path):
+    done = gargalo("run", page, "--output", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    flows = pl.read_parquet(tmp_path / "out" / "flows.parquet")
+    assert flows["transport"].to_list() == ["quic", "quic"]
+    assert flows["congestion"].to_list() == ["cubic", "bbr"]
+    assert flows["delivered_bytes"].to_list() == [500_000, 10_000]
+    assert flows["rtt_min_s"].min() > 0.05
+    events = pl.read_parquet(tmp_path / "out" / "events.parquet")
+    assert {"handshake", "loss"} <= set(events["kind"].to_list())
+    samples = pl.read_parquet(tmp_path / "out" / "flow_samples.parquet")
+    assert samples["congestion_window_bytes"].min() > 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('congestion = "cubic"', 'congestion = "cubik"', "cubic"),
+        ('congestion = "cubic"', "speed = 3", 'no key "speed"'),
+        ('start = "5s"', 'start = "0s"', "0-RTT without an earlier connection"),
+        (
+            'congestion = "cubic"',
+            'datagram_size = "1480B", mtu_discovery = false',
+            "leaves 1472",
+        ),
+    ],
+)
+def test_bad_options_are_told_and_nothing_is_written(gargalo, page, tmp_path, old, new, told):
+    page.write_text(PAGE.replace(old, new, 1), encoding="utf-8")
+    done = gargalo("run", page, "--output", tmp_path / "out")
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_traces_need_a_place(gargalo, page):
+    page.write_text(PAGE.replace('captures = ["link"], ', ""), encoding="utf-8")
+    done = gargalo("run", page, "--json")
+    assert done.returncode == 1
+    assert "qlog traces were asked for, but no output directory" in done.stderr
