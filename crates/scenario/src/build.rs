@@ -214,12 +214,12 @@ fn workload(w: &Workload) -> Option<SimWorkload> {
             request_size,
             objects,
             think_time,
-            pipelined,
+            order,
         } => SimWorkload::Request(Request {
             request_size: *request_size,
-            objects: Arc::clone(objects),
+            objects: objects.clone(),
             think_time: *think_time,
-            pipelined: *pipelined,
+            order: *order,
         }),
         Workload::Cbr { rate, packet_size } => SimWorkload::Cbr {
             rate: *rate,
@@ -308,7 +308,7 @@ fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
                 row.bitrate = Some(v.mean_bitrate);
                 row.bitrate_switches = Some(v.switches);
             }
-            None => {}
+            Some(AppResult::Request(_)) | None => {}
         }
         tables.flows.push(&row);
     }

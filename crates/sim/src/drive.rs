@@ -116,7 +116,9 @@ impl World {
             sides[1].endpoint = Some(Box::new(server));
         }
         self.generation = self.generation.wrapping_add(1);
-        let app = App::new(&spec.workload);
+        let app = App::new(&spec.workload, spec.rows, || {
+            rng::stream(self.settings.seed, &format!("{path}/objects"))
+        });
         let is_udp = matches!(spec.transport, TransportSpec::Udp);
         let stop = spec.stop.filter(|_| spec.arrivals.is_none());
         if let Some(group) = spec.group.and_then(|g| self.groups.get_mut(g as usize)) {
@@ -133,6 +135,7 @@ impl World {
             stop: stop.unwrap_or(Instant::MAX),
             rng,
             start: self.now,
+            connected: None,
             first_byte: None,
             completed: None,
             delivered: 0,
@@ -266,7 +269,10 @@ impl World {
         let mut action = Action::default();
         while let Some(event) = endpoint.poll_event() {
             match event {
-                Event::Connected if index == 0 => action = flow.app.on_start(now, &mut flow.rng),
+                Event::Connected if index == 0 => {
+                    action = flow.app.on_start(now, &mut flow.rng);
+                    flow.connected = Some(now);
+                }
                 // The peer will not write again: neither shall we, once what is owed is written.
                 Event::PeerClosed if flow.app.closes_after_peer() => {
                     flow.sides[index].close = true;
@@ -285,8 +291,11 @@ impl World {
         }
         let got = read_all(flow, index, &mut endpoint);
         if got > 0 {
-            if index != flow.app.sender() {
-                flow.delivered += got;
+            let sent = flow.sides[index].written.saturating_sub(endpoint.unsent());
+            let (data, next) = flow.app.on_delivered(now, index, got, sent);
+            action = action.and(next);
+            if index != flow.app.sender() && data > 0 {
+                flow.delivered += data;
                 flow.first_byte.get_or_insert(now);
                 if flow.completed.is_none() && flow.app.total().is_some_and(|t| t <= flow.delivered)
                 {
@@ -294,7 +303,6 @@ impl World {
                     self.finished.extend(flow.parent.take());
                 }
             }
-            action = action.and(flow.app.on_delivered(now, index, got));
         } else if flow.app.total() == Some(0) && flow.completed.is_none() && over {
             flow.completed = Some(now);
         }
@@ -458,6 +466,7 @@ fn result(flow: Flow, now: Instant) -> FlowResult {
         congestion,
         start: flow.start,
         end: flow.completed.unwrap_or(now),
+        handshake: flow.connected.map(|t| t.saturating_since(flow.start)),
         first_byte: flow.first_byte,
         completion: flow.completed.map(|t| t - flow.start),
         delivered: Bytes::new(flow.delivered),

@@ -18,7 +18,8 @@ pub use distribution::{
     TimeMap, TimePareto, TimeSpec,
 };
 pub use flow::{
-    Arrivals, Bulk, Cbr, Flow, OnOff, PeriodMap, PeriodSpec, RecordName, Request, Workload,
+    Arrivals, Bulk, Cbr, Flow, OnOff, OrderName, PeriodMap, PeriodSpec, RecordName, Request,
+    Workload,
 };
 pub use link::{
     CoDel, DelayMap, DelaySpec, Direction, FqCoDel, GilbertElliott, GraphLink, JitterMap,

@@ -5,6 +5,7 @@ mod hosts;
 mod links;
 mod media;
 mod network;
+mod request;
 mod routes;
 mod sourced;
 mod sources;

@@ -227,7 +227,7 @@ fn workloads() {
     );
     let dealt = tcp(r#"workload.request = { objects = 5, size = "10kB", connections = 2 }"#);
     let objects = |w: &Workload| match w {
-        Workload::Request { objects, .. } => objects.len(),
+        Workload::Request { objects, .. } => objects.count(),
         _ => 0,
     };
     assert_eq!(
