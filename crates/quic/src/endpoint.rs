@@ -261,6 +261,11 @@ impl Endpoint {
         todo!()
     }
 
+    /// The next round-trip sample.
+    pub fn take_rtt_sample(&mut self) -> Option<Duration> {
+        todo!()
+    }
+
     /// What the protocol did, if anybody asked for it with [`Endpoint::record_notices`].
     pub fn poll_notice(&mut self) -> Option<Notice> {
         todo!()

@@ -10,8 +10,8 @@ use gargalo_sim::workload::generator::GeneratorSpec;
 use gargalo_sim::workload::plan::Model;
 use gargalo_sim::{
     AppResult, BuildError, CaptureSpec, ControllerFactory, FlowSpec, LinkSpec, Node,
-    Outcome as SimOutcome, Period as SimPeriod, Progress, Recording, QuicSpec, Registered, Request, Settings,
-    TcpSpec, Topology, TransportSpec, Workload as SimWorkload, World,
+    Outcome as SimOutcome, Period as SimPeriod, Progress, QuicSpec, Recording, Registered, Request,
+    Settings, TcpSpec, Topology, TransportSpec, Workload as SimWorkload, World,
 };
 use gargalo_trace::Tables;
 use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, LinkSample};
@@ -258,12 +258,12 @@ fn workload(w: &Workload) -> Option<SimWorkload> {
             request_size,
             objects,
             think_time,
-            pipelined,
+            order,
         } => SimWorkload::Request(Request {
             request_size: *request_size,
-            objects: Arc::clone(objects),
+            objects: objects.clone(),
             think_time: *think_time,
-            pipelined: *pipelined,
+            order: *order,
         }),
         Workload::Cbr { rate, packet_size } => SimWorkload::Cbr {
             rate: *rate,
@@ -352,7 +352,7 @@ fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
                 row.bitrate = Some(v.mean_bitrate);
                 row.bitrate_switches = Some(v.switches);
             }
-            None => {}
+            Some(AppResult::Request(_)) | None => {}
         }
         tables.flows.push(&row);
     }

@@ -10,6 +10,7 @@ use gargalo_sim::workload::distribution::Distribution;
 use gargalo_sim::workload::plan::Demand;
 use gargalo_sim::workload::video::Selection;
 use gargalo_sim::workload::voice::Playout;
+use gargalo_sim::{Objects, Order};
 use gargalo_tcp::{Config, EcnMode, Pacing, Recovery};
 use gargalo_units::{Duration, Instant};
 use serde_json::{Map, Value, json};
@@ -231,12 +232,26 @@ fn flow<'a>(f: &Flow, name: &dyn Fn(usize) -> &'a str) -> Value {
             request_size,
             objects,
             think_time,
-            pipelined,
-        } => json!({ "request": {
-            "request_bytes": request_size.get(), "think_time_s": seconds(*think_time),
-            "pipelined": pipelined,
-            "objects_bytes": objects.iter().map(|b| b.get()).collect::<Vec<_>>()
-        } }),
+            order,
+        } => {
+            let mut out = json!({
+                "request_bytes": request_size.get(), "think_time_s": seconds(*think_time),
+                "pipelined": *order == Order::Pipelined,
+            });
+            match objects {
+                Objects::Listed(sizes) => {
+                    out["objects_bytes"] = sizes.iter().map(|b| b.get()).collect();
+                }
+                Objects::Drawn { count, size } => {
+                    out["objects"] = (*count).into();
+                    out["size_bytes"] = distribution(size);
+                }
+            }
+            if let Order::Multiplexed { frame } = order {
+                out["multiplexed"] = json!({ "frame_bytes": frame.get() });
+            }
+            json!({ "request": out })
+        }
         Workload::Cbr { rate, packet_size } => json!({ "cbr": {
             "rate_bps": rate.as_bps(), "packet_bytes": packet_size.get()
         } }),

@@ -9,6 +9,7 @@ use gargalo_sim::workload::plan::Demand;
 use gargalo_sim::workload::video::Video;
 use gargalo_sim::workload::voice::Voice;
 use gargalo_sim::workload::web::Web;
+use gargalo_sim::{Objects, Order};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 /// A validated scenario.
@@ -204,12 +205,12 @@ pub enum Workload {
     Request {
         /// Size of a request.
         request_size: Bytes,
-        /// Sizes of the answers, in order.
-        objects: Arc<[Bytes]>,
+        /// Sizes of the answers.
+        objects: Objects,
         /// Time between the end of an answer and the next request.
         think_time: Duration,
-        /// Ask for everything at once.
-        pipelined: bool,
+        /// What is asked for when, and how answers share the connection.
+        order: Order,
     },
     /// Packets at a constant rate.
     Cbr {

@@ -120,7 +120,7 @@ fn flow(f: &FlowResult, verified: bool) -> Json {
             "bitrate_bps": v.mean_bitrate.as_bps(),
             "bitrate_switches": v.switches,
         }),
-        None => Json::Null,
+        Some(AppResult::Request(_)) | None => Json::Null,
     };
     if let (Some(row), Json::Object(extra)) = (row.as_object_mut(), extra) {
         row.extend(extra);

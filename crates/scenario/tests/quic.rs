@@ -67,7 +67,10 @@ fn bytes_survive_loss_reordering_and_duplication() {
         let flow = &out.json["flows"][0];
         assert_eq!(flow["delivered_bytes"], 5_000_000, "{options}: {flow}");
         completion(flow);
-        assert!(flow["lost_packets"].as_u64() > Some(10), "{options}: {flow}");
+        assert!(
+            flow["lost_packets"].as_u64() > Some(10),
+            "{options}: {flow}"
+        );
     }
 }
 

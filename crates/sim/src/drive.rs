@@ -130,7 +130,9 @@ impl World {
             }
         }
         self.generation = self.generation.wrapping_add(1);
-        let app = App::new(&spec.workload);
+        let app = App::new(&spec.workload, spec.rows, || {
+            rng::stream(self.settings.seed, &format!("{path}/objects"))
+        });
         let (is_udp, is_quic) = match spec.transport {
             TransportSpec::Udp => (true, false),
             TransportSpec::Quic(_) => (false, true),
@@ -150,10 +152,10 @@ impl World {
             app_due: Instant::MAX,
             stop: stop.unwrap_or(Instant::MAX),
             migrate,
-            connected: None,
             verify: self.settings.verify,
             rng,
             start: self.now,
+            connected: None,
             first_byte: None,
             completed: None,
             delivered: 0,
@@ -305,8 +307,8 @@ impl World {
         while let Some(event) = endpoint.poll_event() {
             match event {
                 Event::Connected if index == 0 => {
-                    flow.connected.get_or_insert(now);
                     action = flow.app.on_start(now, &mut flow.rng);
+                    flow.connected = Some(now);
                 }
                 // The peer will not write again: neither shall we, once what is owed is written.
                 Event::PeerClosed if flow.app.closes_after_peer() => {
@@ -326,8 +328,11 @@ impl World {
         }
         let got = read_all(flow, index, &mut endpoint);
         if got > 0 {
-            if index != flow.app.sender() {
-                flow.delivered += got;
+            let sent = flow.sides[index].written.saturating_sub(endpoint.unsent());
+            let (data, next) = flow.app.on_delivered(now, index, got, sent);
+            action = action.and(next);
+            if index != flow.app.sender() && data > 0 {
+                flow.delivered += data;
                 flow.first_byte.get_or_insert(now);
                 if flow.completed.is_none() && flow.app.total().is_some_and(|t| t <= flow.delivered)
                 {
@@ -335,7 +340,6 @@ impl World {
                     self.finished.extend(flow.parent.take());
                 }
             }
-            action = action.and(flow.app.on_delivered(now, index, got));
         } else if flow.app.total() == Some(0) && flow.completed.is_none() && over {
             flow.completed = Some(now);
         }
@@ -489,7 +493,11 @@ fn write_pattern(id: u64, index: usize, side: &mut Side, endpoint: &mut Endpoint
 
 fn result(mut flow: Flow, now: Instant) -> FlowResult {
     let sender = &mut flow.sides[flow.app.sender()];
-    let mut stats = sender.endpoint.as_ref().map(|e| e.stats()).unwrap_or_default();
+    let mut stats = sender
+        .endpoint
+        .as_ref()
+        .map(|e| e.stats())
+        .unwrap_or_default();
     if let Some(q) = &mut sender.quic {
         let s = q.endpoint.stats();
         stats = tcp::Stats {
@@ -517,6 +525,7 @@ fn result(mut flow: Flow, now: Instant) -> FlowResult {
         congestion,
         start: flow.start,
         end: flow.completed.unwrap_or(now),
+        handshake: flow.connected.map(|t| t.saturating_since(flow.start)),
         first_byte: flow.first_byte,
         completion: flow.completed.map(|t| t - flow.start),
         delivered: Bytes::new(flow.delivered),

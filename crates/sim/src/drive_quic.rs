@@ -38,6 +38,8 @@ pub(crate) struct QuicSide {
     to_ask: std::ops::Range<usize>,
     /// Streams over which the backlog of a byte-stream application is spread; empty until it writes.
     spread: Vec<StreamId>,
+    /// Bytes of streams written.
+    written: u64,
     /// What is written ends the streams.
     closing: bool,
     /// Routes of its paths to the peer; one without multipath.
@@ -65,6 +67,7 @@ impl QuicSide {
             incoming: BTreeMap::new(),
             to_ask: 0..0,
             spread: Vec::new(),
+            written: 0,
             closing: false,
             over: false,
         }
@@ -144,6 +147,7 @@ impl QuicSide {
                 let offered = data.len();
                 let taken = self.endpoint.write(o.stream, data);
                 o.at += taken as u64;
+                self.written += taken as u64;
                 if o.left != u64::MAX {
                     o.left -= taken as u64;
                 }
@@ -151,12 +155,10 @@ impl QuicSide {
                     break;
                 }
             }
-            if o.left == 0 {
-                if o.end {
-                    self.endpoint.finish(o.stream);
-                    self.outgoing.remove(i);
-                    continue;
-                }
+            if o.left == 0 && o.end {
+                self.endpoint.finish(o.stream);
+                self.outgoing.remove(i);
+                continue;
             }
             i += 1;
         }
@@ -192,7 +194,11 @@ fn v4(address: SocketAddr) -> Option<SocketAddrV4> {
 
 impl World {
     /// Tries what will be done when the flow starts, so that bad options are an error now.
-    pub(crate) fn check_quic(&mut self, spec: &FlowSpec, quic: &QuicSpec) -> Result<(), BuildError> {
+    pub(crate) fn check_quic(
+        &mut self,
+        spec: &FlowSpec,
+        quic: &QuicSpec,
+    ) -> Result<(), BuildError> {
         let mut rng = rng::stream(self.settings.seed, "check");
         self.quic_side(spec, quic, 0, 0, &mut rng).map(|_| ())?;
         Ok(())
@@ -292,8 +298,7 @@ impl World {
             return;
         };
         let (to, from) = (SocketAddr::V4(datagram.to), SocketAddr::V4(datagram.from));
-        q.endpoint
-            .handle(self.now, datagram.payload, ecn, to, from);
+        q.endpoint.handle(self.now, datagram.payload, ecn, to, from);
         self.after_quic(slot, side, first_flow);
     }
 
@@ -507,9 +512,6 @@ fn read(flow: &mut Flow, side: &mut QuicSide, index: usize, chunk: &Chunk, now: 
         let differs = |(byte, at): (&u8, u64)| *byte != pattern(key, sender, at);
         flow.corrupted |= chunk.data.iter().zip(start..).any(differs);
     }
-    if index != flow.app.sender() {
-        flow.delivered += bytes;
-    }
     // Streams of objects are opened in the objects' order (RFC 9000 §2.1: two bits say whose).
     let object = (chunk.stream >> 2) as usize;
     match flow.app.as_request() {
@@ -522,12 +524,22 @@ fn read(flow: &mut Flow, side: &mut QuicSide, index: usize, chunk: &Chunk, now: 
                 return Action::default();
             }
             let action = request.received_on_stream(now, object, bytes);
-            if request.wants_to_ask() {
+            if action.write > 0 {
                 side.to_ask = request.ask_streams(now);
+            }
+            flow.delivered += bytes;
+            Action {
+                timer: action.timer,
+                ..Action::default()
+            }
+        }
+        _ if bytes > 0 => {
+            let (data, action) = flow.app.on_delivered(now, index, bytes, side.written);
+            if index != flow.app.sender() {
+                flow.delivered += data;
             }
             action
         }
-        _ if bytes > 0 => flow.app.on_delivered(now, index, bytes),
         _ => Action::default(),
     }
 }

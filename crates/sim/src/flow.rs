@@ -149,6 +149,8 @@ pub struct FlowResult {
     pub start: Instant,
     /// When it completed, was stopped, or the run ended.
     pub end: Instant,
+    /// From start until the client's application could write; `None`: it never could, or UDP.
+    pub handshake: Option<Duration>,
     /// When the receiver's application got its first byte.
     pub first_byte: Option<Instant>,
     /// From start to the receiver's last byte, if the whole transfer arrived.
@@ -292,7 +294,7 @@ pub(crate) struct Flow {
     pub app_due: Instant,
     pub rng: Pcg64,
     pub start: Instant,
-    /// When the client could write.
+    /// When the client's application could write for the first time.
     pub connected: Option<Instant>,
     pub first_byte: Option<Instant>,
     pub completed: Option<Instant>,

@@ -162,7 +162,7 @@ impl Group {
                 p.bitrate = p.bitrate + v.mean_bitrate;
                 p.switches += v.switches;
             }
-            None => {}
+            Some(AppResult::Request(_)) | None => {}
         }
     }
 }

@@ -20,13 +20,18 @@ pub mod workload;
 mod world;
 
 pub use capture::CaptureSpec;
-pub use flow::{ControllerFactory, FlowResult, FlowSpec, Migration, QuicSpec, Registered, TcpSpec, TransportSpec};
+pub use flow::{
+    ControllerFactory, FlowResult, FlowSpec, Migration, QuicSpec, Registered, TcpSpec,
+    TransportSpec,
+};
 pub use group::{Group, GroupId, Players};
 pub use net::{IPV4_HEADER, UDP_HEADER};
 pub use recorder::{FlowSample, LinkResult, LinkSample, ProtocolEvent, Recording, Samples};
 pub use slab::Slab;
 pub use topology::{DirectionId, LinkSpec, Node, NodeId, Topology};
-pub use workload::{AppResult, Period, Request, Workload};
+pub use workload::{
+    AppResult, ObjectResult, Objects, Order, Period, Request, RequestResult, Workload,
+};
 pub use world::{Outcome, Progress, Settings, World};
 
 /// Why a world cannot be built.

@@ -183,10 +183,7 @@ mod tests {
     #[test]
     fn disjoint_routes_share_no_link() {
         // Two parallel links and a way around over router 2.
-        let t = graph(
-            &[true, true, false],
-            &[(0, 1), (0, 1), (0, 2), (2, 1)],
-        );
+        let t = graph(&[true, true, false], &[(0, 1), (0, 1), (0, 2), (2, 1)]);
         let routes = t.disjoint_routes(0, 1, 8).unwrap();
         assert_eq!(routes, [vec![0], vec![2], vec![4, 6]]);
         assert_eq!(t.disjoint_routes(1, 0, 2).unwrap(), [vec![1], vec![3]]);

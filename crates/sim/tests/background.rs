@@ -65,7 +65,7 @@ fn load(mbps: u64) -> Demand {
 fn cubic() -> TcpSpec {
     match tcp("cubic", Config::modern()) {
         TransportSpec::Tcp(spec) => spec,
-        TransportSpec::Udp => panic!("not TCP"),
+        other => panic!("not TCP: {other:?}"),
     }
 }
 

@@ -103,7 +103,7 @@ fn requests_are_answered_in_order() {
         request_size: Bytes::new(200),
         objects: [Bytes::new(5_000), Bytes::new(50_000)].into(),
         think_time: Duration::ZERO,
-        pipelined: false,
+        order: gargalo_sim::Order::Sequential,
     });
     let flows = vec![flow(0, 0, 1, tcp("cubic", Config::modern()), workload)];
     let out = run(simple(link.clone(), link), settings(1, 10.0), flows);

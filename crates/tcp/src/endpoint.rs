@@ -261,6 +261,14 @@ impl Endpoint {
         self.buffer.len()
     }
 
+    /// Bytes written and never sent yet.
+    #[inline]
+    pub fn unsent(&self) -> u64 {
+        self.sender
+            .as_ref()
+            .map_or(self.buffer.len(), |sender| sender.unsent())
+    }
+
     /// Closes our direction: a FIN follows what was written. The peer's direction stays open
     /// (half-close). Before the connection is open: with nothing written it is over, else it opens,
     /// delivers and closes (RFC 9293 §3.10.4 would return an error for what was written).

@@ -4,6 +4,7 @@ use gargalo_units::{Bytes, Duration, Rate};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::distribution::SizeSpec;
 use super::media::{Video, Voice};
 use super::source::{Ftp, Mix, Web};
 use super::transport::Transport;
@@ -91,30 +92,52 @@ pub struct Bulk {
     pub bytes: Option<Quantity<Bytes>>,
 }
 
-/// `from` asks, `to` answers with objects, one after another on each connection.
+/// `from` asks, `to` answers with objects.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// Number of objects. Default: as many as there are `sizes`, or 1.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub objects: Option<u32>,
-    /// Size of every object; or give `sizes`.
-    pub size: Option<Quantity<Bytes>>,
+    /// Size of every object: one for all, or a distribution from which each flow draws anew; or give
+    /// `sizes`.
+    pub size: Option<SizeSpec>,
     /// Size of each object, in order.
     #[schemars(length(min = 1, max = 1_000_000))]
     pub sizes: Option<Vec<Quantity<Bytes>>>,
     /// Size of a request.
     #[schemars(extend("default" = "100B"))]
     pub request_size: Option<Quantity<Bytes>>,
-    /// Time between the end of an answer and the next request.
+    /// Time between the end of an answer and the next request, with `order = "sequential"`.
     #[schemars(extend("default" = "0s"))]
     pub think_time: Option<Quantity<Duration>>,
-    /// Ask for everything at once.
+    /// What is asked for when, and how the answers share a connection.
+    #[schemars(extend("default" = "sequential"))]
+    pub order: Option<OrderName>,
+    /// With `order = "multiplexed"` on one byte stream: most bytes of an object in a frame, which has a
+    /// header of 9 bytes besides (RFC 9113 §4.1). Over QUIC there are streams instead.
+    #[schemars(extend("default" = "16KiB"))]
+    pub frame: Option<Quantity<Bytes>>,
+    /// The same as `order = "pipelined"`.
     #[schemars(extend("default" = false))]
     pub pipelined: Option<bool>,
     /// Connections in parallel, each a flow of its own; objects are dealt out in turn.
     #[schemars(range(min = 1, max = 1000), extend("default" = 1))]
     pub connections: Option<u32>,
+}
+
+/// What is asked for when, and how the answers share a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum OrderName {
+    /// The next object is asked for when the one before has arrived (HTTP/1.1).
+    Sequential,
+    /// All are asked for at once and come one after another (HTTP/1.1 with pipelining).
+    Pipelined,
+    /// All are asked for at once and come in turns: over TCP in frames on its one byte stream (HTTP/2),
+    /// over QUIC each on a stream of its own (HTTP/3).
+    Multiplexed,
 }
 
 /// Packets at a constant rate.

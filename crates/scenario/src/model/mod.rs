@@ -19,7 +19,8 @@ pub use distribution::{
     TimeMap, TimePareto, TimeSpec,
 };
 pub use flow::{
-    Arrivals, Bulk, Cbr, Flow, OnOff, PeriodMap, PeriodSpec, RecordName, Request, Workload,
+    Arrivals, Bulk, Cbr, Flow, OnOff, OrderName, PeriodMap, PeriodSpec, RecordName, Request,
+    Workload,
 };
 pub use link::{
     CoDel, DelayMap, DelaySpec, Direction, FqCoDel, GilbertElliott, GraphLink, JitterMap,
@@ -32,7 +33,8 @@ pub use media::{
 };
 pub(crate) use quic::OWN;
 pub use quic::{
-    AckMap, ChangeName, CryptoName, HandshakeName, MigrationMap, Quic, QuicCongestion, QuicProfileName,
+    AckMap, ChangeName, CryptoName, HandshakeName, MigrationMap, Quic, QuicCongestion,
+    QuicProfileName,
 };
 pub use source::{Ftp, Mix, MixDirection, Shares, Web, WebModel};
 pub use transport::{

@@ -6,9 +6,9 @@ use gargalo_link::{LinkConfig, QueueConfig, QueueLimit, RateModel};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use super::routes::{self, Routes};
-use super::{Context, Network, hosts, media, quic, sourced, transport};
+use super::{Context, Network, hosts, media, quic, request, sourced, transport};
 use crate::model::{
-    Flow as Spec, PeriodMap, PeriodSpec, RecordName, Request, Scenario, Workload as WorkloadSpec,
+    Flow as Spec, PeriodMap, PeriodSpec, RecordName, Scenario, Workload as WorkloadSpec,
 };
 use crate::resolved::{Flow, Group, Period, Transport, Workload};
 
@@ -261,7 +261,7 @@ fn workload(spec: &Spec, at: &str, cx: &mut Context<'_>) -> Vec<Workload> {
             let bytes = b.bytes.map(|q| q.0);
             vec![Workload::Bulk { bytes }]
         }
-        WorkloadSpec::Request(r) => request(r, &mut refuse),
+        WorkloadSpec::Request(r) => request::resolve(r, &mut refuse),
         WorkloadSpec::Cbr(c) => {
             let size = c.packet_size.map_or(Bytes::new(1000), |q| q.0);
             datagrams(c.rate.0, size, "cbr", &mut refuse);
@@ -346,81 +346,4 @@ pub(super) fn datagrams(rate: Rate, size: Bytes, key: &str, refuse: &mut Refuse<
             "give a lower rate or larger packets",
         );
     }
-}
-
-fn request(r: &Request, refuse: &mut Refuse<'_>) -> Vec<Workload> {
-    let sizes: Vec<Bytes> = match (&r.sizes, r.size) {
-        (Some(_), Some(_)) => {
-            refuse(
-                "request.sizes",
-                "both size and sizes are given",
-                "keep one of them",
-            );
-            Vec::new()
-        }
-        (None, None) => {
-            refuse(
-                "request",
-                "neither size nor sizes is given",
-                "add `size = \"10kB\"`",
-            );
-            Vec::new()
-        }
-        (Some(list), None) => {
-            if r.objects.is_some_and(|n| n as usize != list.len()) {
-                let message = format!(
-                    "objects is {}, but {} sizes are given",
-                    r.objects.unwrap_or_default(),
-                    list.len()
-                );
-                refuse("request.objects", &message, "leave objects out");
-            }
-            list.iter().map(|q| q.0).collect()
-        }
-        (None, Some(size)) => vec![size.0; r.objects.unwrap_or(1) as usize],
-    };
-    if sizes.iter().any(|s| s.is_zero()) {
-        refuse(
-            "request",
-            "an object of size zero",
-            "give objects of 1B or more",
-        );
-    }
-    // A million objects of that size still add up to less than 2^63 bytes.
-    let most = Bytes::new(1_000_000_000_000);
-    let asked = r.request_size.map(|q| q.0);
-    if sizes.iter().chain(&asked).any(|s| *s > most) {
-        refuse(
-            "request",
-            "an object or request of more than 1TB",
-            "use workload.bulk",
-        );
-    }
-    let request_size = r.request_size.map_or(Bytes::new(100), |q| q.0);
-    if request_size.is_zero() {
-        refuse(
-            "request.request_size",
-            "a request of no bytes",
-            "give 1B or more",
-        );
-    }
-    let connections = r.connections.unwrap_or(1) as usize;
-    if connections > sizes.len().max(1) {
-        let message = format!("{connections} connections for {} objects", sizes.len());
-        refuse(
-            "request.connections",
-            &message,
-            "give at most one for each object",
-        );
-        return Vec::new();
-    }
-    let dealt = |c: usize| sizes.iter().copied().skip(c).step_by(connections).collect();
-    (0..connections)
-        .map(|c| Workload::Request {
-            request_size,
-            objects: dealt(c),
-            think_time: r.think_time.map_or(Duration::ZERO, |q| q.0),
-            pipelined: r.pipelined.unwrap_or(false),
-        })
-        .collect()
 }

@@ -6,6 +6,7 @@ mod links;
 mod media;
 mod network;
 mod quic;
+mod request;
 mod routes;
 mod sourced;
 mod sources;

@@ -66,7 +66,10 @@ fn sizes(spec: &Spec, c: &mut Config, mtu: u32, at: &str, cx: &mut Context<'_>) 
             "the route's MTU of {mtu} bytes leaves {room} for a datagram, and QUIC needs {LEAST} \
              (RFC 9000 §14)"
         );
-        let help = format!("raise the mtu of the links to {}B", u32::from(LEAST) + HEADERS);
+        let help = format!(
+            "raise the mtu of the links to {}B",
+            u32::from(LEAST) + HEADERS
+        );
         cx.error(at, "does not fit", message, help);
         return;
     }
@@ -165,7 +168,10 @@ fn options(spec: &Spec, c: &mut Config, at: &str, cx: &mut Context<'_>) {
             max_delay: ack.max_delay.map(|q| q.0),
             reordering: ack.reordering.unwrap_or(3),
         });
-        if ack.max_delay.is_some_and(|q| q.0 < Duration::from_millis(1)) {
+        if ack
+            .max_delay
+            .is_some_and(|q| q.0 < Duration::from_millis(1))
+        {
             let message = "max_delay is below a millisecond, QUIC's least timer".to_owned();
             let help = "give 1ms or more (RFC 9002 §6.1.2)".to_owned();
             cx.error(&format!("{at}.ack.max_delay"), "too short", message, help);

@@ -122,7 +122,7 @@ pub(crate) fn web(spec: &WebSpec, key: &str, refuse: Refuse<'_, '_>) -> Web {
 /// Largest object: a terabyte, as elsewhere.
 const LARGEST: f64 = 1e12;
 
-fn size(spec: &SizeSpec, key: &str, refuse: Refuse<'_, '_>) -> Distribution {
+pub(super) fn size(spec: &SizeSpec, key: &str, refuse: Refuse<'_, '_>) -> Distribution {
     let bytes = |q: Quantity<Bytes>| q.0.as_f64();
     let (d, low, high) = match spec {
         SizeSpec::Fixed(q) => (Distribution::Fixed(bytes(*q)), bytes(*q), bytes(*q)),

@@ -22,8 +22,10 @@ fn refused(link: &str, options: &str, message: &str, help: &str) {
     let errors = bad(&simple(link, &format!("transport.quic = {{ {options} }}")));
     let all = errors.render(false);
     assert!(
-        errors.iter().any(|d| d.message.contains(message)
-            && d.help.as_deref().unwrap_or_default().contains(help)),
+        errors
+            .iter()
+            .any(|d| d.message.contains(message)
+                && d.help.as_deref().unwrap_or_default().contains(help)),
         "no \"{message}\" with \"{help}\" in\n{all}"
     );
 }
@@ -31,7 +33,10 @@ fn refused(link: &str, options: &str, message: &str, help: &str) {
 #[test]
 fn the_standard_is_the_default() {
     let q = quic("");
-    assert_eq!((q.profile.as_str(), q.congestion.as_str()), ("rfc9000", "cubic"));
+    assert_eq!(
+        (q.profile.as_str(), q.congestion.as_str()),
+        ("rfc9000", "cubic")
+    );
     assert_eq!(q.config, gargalo_quic::Config::default());
     assert_eq!((q.zero_rtt, q.streams, q.migration), (false, 1, None));
     let s = ok(&simple(LINK, "transport.quic = {}"));
@@ -63,7 +68,10 @@ fn options_replace_what_the_profile_has() {
     assert_eq!((q.congestion.as_str(), c.crypto), ("reno", Crypto::Null));
     assert_eq!(c.initial_window, Bytes::new(20 * 1350));
     assert_eq!(c.max_window, Some(Bytes::new(1_000_000)));
-    assert_eq!((c.datagram_size, c.mtu_discovery, c.pacing), (1350, None, false));
+    assert_eq!(
+        (c.datagram_size, c.mtu_discovery, c.pacing),
+        (1350, None, false)
+    );
     let ack = c.ack_frequency.unwrap();
     assert_eq!((ack.threshold, ack.reordering), (9, 0));
     assert_eq!(ack.max_delay, Some(Duration::from_millis(5)));
@@ -71,7 +79,10 @@ fn options_replace_what_the_profile_has() {
         (c.stream_window, c.connection_window, c.send_window),
         (1_000_000, 2_000_000, 3_000_000)
     );
-    assert_eq!((c.packet_threshold, c.time_threshold, c.ecn), (10, 2.0, true));
+    assert_eq!(
+        (c.packet_threshold, c.time_threshold, c.ecn),
+        (10, 2.0, true)
+    );
     assert_eq!(c.idle_timeout, Some(Duration::from_secs(5)));
     let m = q.migration.unwrap();
     assert_eq!((m.after, m.port_only), (Duration::from_secs(2), true));
@@ -84,9 +95,24 @@ fn options_replace_what_the_profile_has() {
 
 #[test]
 fn what_cannot_be_is_told() {
-    refused(LINK, "congestoin = \"cubic\"", "has no key \"congestoin\"", "did you mean `congestion`");
-    refused(LINK, "congestion = \"noq-cubik\"", "noq-cubik", "did you mean `noq-cubic`");
-    refused(LINK, "congestion = { cubic = { beta = 7 } }", "beta = 7", "");
+    refused(
+        LINK,
+        "congestoin = \"cubic\"",
+        "has no key \"congestoin\"",
+        "did you mean `congestion`",
+    );
+    refused(
+        LINK,
+        "congestion = \"noq-cubik\"",
+        "noq-cubik",
+        "did you mean `noq-cubic`",
+    );
+    refused(
+        LINK,
+        "congestion = { cubic = { beta = 7 } }",
+        "beta = 7",
+        "",
+    );
     refused(
         LINK,
         "handshake = \"0-rtt\"",
@@ -101,11 +127,26 @@ fn what_cannot_be_is_told() {
         "MTU of 1300 bytes leaves 1272",
         "raise the mtu",
     );
-    refused(LINK, "datagram_size = \"1000B\"", "out of range", "1200B (RFC 9000");
+    refused(
+        LINK,
+        "datagram_size = \"1000B\"",
+        "out of range",
+        "1200B (RFC 9000",
+    );
     let tiny = format!("{LINK}, mtu = \"1000B\"");
     refused(&tiny, "", "QUIC needs 1200", "raise the mtu");
-    refused(LINK, "mtu_discovery = \"100B\"", "out of range", "datagram_size");
-    refused(LINK, "initial_window = \"1 packets\"", "out of range", "two datagrams");
+    refused(
+        LINK,
+        "mtu_discovery = \"100B\"",
+        "out of range",
+        "datagram_size",
+    );
+    refused(
+        LINK,
+        "initial_window = \"1 packets\"",
+        "out of range",
+        "two datagrams",
+    );
     refused(LINK, "multipath = 9", "out of range", "1 to 8");
     refused(
         LINK,
@@ -114,7 +155,10 @@ fn what_cannot_be_is_told() {
         "leave one",
     );
     refused(LINK, "idle_timeout = \"1ms\"", "out of range", "10ms");
-    let web = simple(LINK, "transport.quic = {}\nworkload.web = { load = \"10%\", link = \"link\" }");
+    let web = simple(
+        LINK,
+        "transport.quic = {}\nworkload.web = { load = \"10%\", link = \"link\" }",
+    );
     assert!(bad(&web).render(false).contains("carried by TCP"));
 }
 
@@ -127,7 +171,10 @@ fn an_earlier_connection_brings_a_ticket() {
         )
     };
     let early = "transport.quic = { handshake = \"0-rtt\" }\nstart = \"1s\"";
-    ok(&two("transport.quic = {}\nworkload.bulk = { bytes = \"1kB\" }", early));
+    ok(&two(
+        "transport.quic = {}\nworkload.bulk = { bytes = \"1kB\" }",
+        early,
+    ));
     // Over TCP, with other protection, later or the other way round there is none.
     for first in [
         "transport.tcp = {}",

@@ -98,9 +98,9 @@ fn slips_are_told_with_line_and_fix() {
         7,
     );
     told(
-        &t("transport.tcp", "transport.quic"),
+        &t("transport.tcp", "transport.mptcp"),
         "not available in this release",
-        "tcp, udp",
+        "tcp, quic, udp",
         14,
     );
     told(&t("\"1Gbit/s\"", "1"), "has no unit", "1Mbit/s", 8);

@@ -218,7 +218,11 @@ fn what_a_source_cannot_do_is_told() {
         "transport.udp = {}",
     );
     refused(&udp, "reliable transport", "transport.tcp");
-    refused(&flow("voice = {}"), "a call over a reliable transport", "transport.udp");
+    refused(
+        &flow("voice = {}"),
+        "a call over a reliable transport",
+        "transport.udp",
+    );
     refused(
         &flow(r#"video = { ladder = ["2Mbit/s", "1Mbit/s"] }"#),
         "do not rise",

@@ -9,7 +9,7 @@ use gargalo_units::{Bytes, Duration, Instant};
 
 use super::plan::{Demand, Job, Model, Plan, connections, on_wire};
 use super::wire::WireModel;
-use super::{Request, Workload};
+use super::{Objects, Order, Request, Workload};
 use crate::event::Target;
 use crate::flow::{FlowSpec, TcpSpec, TransportSpec};
 use crate::group::GroupId;
@@ -238,9 +238,9 @@ impl World {
         let pair = p.pair;
         let workload = Workload::Request(Request {
             request_size,
-            objects,
+            objects: Objects::Listed(objects),
             think_time: Duration::ZERO,
-            pipelined: false,
+            order: Order::Sequential,
         });
         self.make(i, pair, workload, Some((i, page)), first_flow)
     }

@@ -7,8 +7,10 @@
 
 pub mod distribution;
 pub mod emodel;
+pub mod frames;
 pub mod ftp;
 pub mod generator;
+mod objects;
 pub mod plan;
 mod request;
 mod ticks;
@@ -20,7 +22,8 @@ pub mod wire;
 use gargalo_units::{Bytes, Instant, Rate};
 use rand_pcg::Pcg64;
 
-pub use request::{Request, RequestApp};
+pub use objects::{ObjectResult, Objects, RequestResult};
+pub use request::{Order, Request, RequestApp};
 pub use ticks::{Period, TickApp, exponential};
 use video::{Video, VideoApp, VideoResult};
 use voice::{Voice, VoiceApp, VoiceResult};
@@ -33,7 +36,7 @@ pub enum Workload {
         /// `None`: until the end.
         bytes: Option<Bytes>,
     },
-    /// `from` asks, `to` answers with objects one after another on one connection.
+    /// `from` asks, `to` answers with objects on one connection.
     Request(Request),
     /// `from` sends packets at a constant rate.
     Cbr {
@@ -86,6 +89,8 @@ impl Action {
 /// What the user of an application noticed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AppResult {
+    /// See [`Request`].
+    Request(RequestResult),
     /// See [`Voice`].
     Voice(VoiceResult),
     /// See [`Video`].
@@ -111,13 +116,14 @@ pub enum App {
 }
 
 impl App {
-    /// The application of a workload.
-    pub fn new(workload: &Workload) -> Self {
+    /// The application of a workload. It keeps a result for each object if it is to have a row in the
+    /// results (`has_rows`); `sizes` is made only if the sizes of objects are drawn.
+    pub fn new(workload: &Workload, has_rows: bool, sizes: impl FnOnce() -> Pcg64) -> Self {
         match workload {
             Workload::Bulk { bytes } => Self::Bulk {
                 total: bytes.map(Bytes::get),
             },
-            Workload::Request(spec) => Self::Request(RequestApp::new(spec)),
+            Workload::Request(spec) => Self::Request(RequestApp::new(spec, has_rows, sizes)),
             Workload::Cbr { rate, packet_size } => {
                 Self::Ticks(TickApp::new(*rate, *packet_size, None))
             }
@@ -164,22 +170,38 @@ impl App {
                 close: total.is_some(),
                 timer: None,
             },
-            Self::Request(r) => r.ask(),
+            Self::Request(r) => r.ask(now),
             Self::Ticks(t) => t.tick(now, rng),
             Self::Voice(v) => v.start(now, rng),
             Self::Video(v) => v.ask(now),
         }
     }
 
-    /// `bytes` arrived at `side`; what that side does now.
+    /// `bytes` of the stream arrived at `side`, which has sent `sent` bytes of its own stream: how many of
+    /// them are data of the workload (without headers of frames), and what that side does now.
     #[inline]
-    pub fn on_delivered(&mut self, now: Instant, side: usize, bytes: u64) -> Action {
+    pub fn on_delivered(
+        &mut self,
+        now: Instant,
+        side: usize,
+        bytes: u64,
+        sent: u64,
+    ) -> (u64, Action) {
         match self {
-            Self::Request(r) if side == 1 => r.serve(bytes),
+            Self::Request(r) if side == 1 => (bytes, r.serve(bytes, sent)),
             Self::Request(r) => r.answered(now, bytes),
-            Self::Video(v) if side == 1 => v.serve(bytes),
-            Self::Video(v) => v.received(now, bytes),
-            _ => Action::default(),
+            Self::Video(v) if side == 1 => (bytes, v.serve(bytes)),
+            Self::Video(v) => (bytes, v.received(now, bytes)),
+            _ => (bytes, Action::default()),
+        }
+    }
+
+    /// A request workload, for transports with streams.
+    #[inline]
+    pub fn as_request(&mut self) -> Option<&mut RequestApp> {
+        match self {
+            Self::Request(r) => Some(r),
+            _ => None,
         }
     }
 
@@ -195,7 +217,7 @@ impl App {
     pub fn on_timer(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
         match self {
             Self::Bulk { .. } => Action::default(),
-            Self::Request(r) => r.ask(),
+            Self::Request(r) => r.ask(now),
             Self::Ticks(t) => t.tick(now, rng),
             Self::Voice(v) => v.tick(now, rng),
             Self::Video(v) => v.ask(now),
@@ -205,6 +227,7 @@ impl App {
     /// What its user noticed until `now`; `lost` datagrams were dropped by the network.
     pub fn result(&self, now: Instant, lost: u64) -> Option<AppResult> {
         match self {
+            Self::Request(r) => r.result().map(AppResult::Request),
             Self::Voice(v) => Some(AppResult::Voice(v.result(lost))),
             Self::Video(v) => Some(AppResult::Video(v.result(now))),
             _ => None,

@@ -1,10 +1,14 @@
 //! Objects asked for on one connection.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use gargalo_units::{Bytes, Duration, Instant};
+use rand_pcg::Pcg64;
 
 use super::Action;
+use super::frames::Frames;
+use super::objects::{Log, Objects, RequestResult};
 
 /// Objects asked for on one connection.
 #[derive(Clone, Debug)]
@@ -12,90 +16,253 @@ pub struct Request {
     /// Size of each request.
     pub request_size: Bytes,
     /// Sizes of the answers, in order.
-    pub objects: Arc<[Bytes]>,
+    pub objects: Objects,
     /// Time between the end of an answer and the next request.
     pub think_time: Duration,
-    /// Ask for everything at once instead of one after another.
-    pub pipelined: bool,
+    /// What is asked for when, and how the answers share the connection.
+    pub order: Order,
 }
 
-/// State of a request workload.
+/// What is asked for when, and how the answers share the connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// The next object is asked for when the one before has arrived (and the think time has passed).
+    #[default]
+    Sequential,
+    /// All are asked for at once and come one after another on one stream.
+    Pipelined,
+    /// All are asked for at once and come in turns: on one byte stream in frames, on streams of their
+    /// own as the transport has it.
+    Multiplexed {
+        /// Most bytes of an object in a frame; the frame has a header of
+        /// [`FRAME_HEADER`](super::frames::FRAME_HEADER) bytes besides.
+        frame: Bytes,
+    },
+}
+
+/// State of a request workload: both ends of it.
+///
+/// A transport with one byte stream goes through [`App`](super::App). One with streams asks
+/// [`RequestApp::ask_streams`] what to ask for, answers a request of
+/// [`RequestApp::request_size`] bytes with [`RequestApp::object_size`] bytes on the same stream, and
+/// tells [`RequestApp::received_on_stream`] what of them arrived.
 #[derive(Debug)]
 pub struct RequestApp {
-    spec: Request,
+    request_size: u64,
+    sizes: Arc<[Bytes]>,
+    think_time: Duration,
+    order: Order,
     asked: usize,
-    /// Request bytes that reached the server.
+    /// Request bytes that reached the server, and how many requests it has answered.
     server_received: u64,
     answered: usize,
     /// Answer bytes still missing of what was asked so far.
     outstanding: u64,
+    incoming: Incoming,
+    log: Log,
+}
+
+/// How answers come in.
+#[derive(Debug)]
+enum Incoming {
+    /// One after another: the object that is coming and how many of its bytes have.
+    InOrder(usize, u64),
+    /// In frames.
+    Framed(Frames),
+    /// Each on a stream of its own: how many bytes of each have come.
+    Streams(Vec<u64>),
 }
 
 impl RequestApp {
-    pub(super) fn new(spec: &Request) -> Self {
+    /// Times of objects are kept if `keeps_times`; `rng` is made only if sizes are drawn.
+    pub(super) fn new(spec: &Request, keeps_times: bool, rng: impl FnOnce() -> Pcg64) -> Self {
         Self {
-            spec: spec.clone(),
+            request_size: spec.request_size.get().max(1),
+            sizes: spec.objects.sizes(rng),
+            think_time: spec.think_time,
+            order: spec.order,
             asked: 0,
             server_received: 0,
             answered: 0,
             outstanding: 0,
+            incoming: match spec.order {
+                Order::Multiplexed { frame } => Incoming::Framed(Frames::new(frame.get())),
+                _ => Incoming::InOrder(0, 0),
+            },
+            log: Log::new(keeps_times),
         }
     }
 
+    /// Bytes of all objects.
     pub(super) fn total(&self) -> u64 {
-        self.spec.objects.iter().map(|b| b.get()).sum()
+        self.sizes.iter().map(|b| b.get()).sum()
     }
 
-    pub(super) fn ask(&mut self) -> Action {
-        let n = self.spec.objects.len();
-        let until = if self.spec.pipelined {
-            n
-        } else {
-            (self.asked + 1).min(n)
+    /// How many objects there are.
+    pub fn objects(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Size of an object in bytes; 0 beyond the last.
+    pub fn object_size(&self, object: usize) -> u64 {
+        self.sizes.get(object).map_or(0, |b| b.get())
+    }
+
+    /// Size of a request in bytes, at least one.
+    pub fn request_size(&self) -> u64 {
+        self.request_size
+    }
+
+    /// All requests and answers share one stream, in order.
+    pub fn shares_stream(&self) -> bool {
+        self.order == Order::Pipelined
+    }
+
+    /// The objects to ask for now (none if all have been): one, or with an order other than sequential
+    /// all. Each is asked for on a stream of its own, unless [`RequestApp::shares_stream`].
+    pub fn ask_streams(&mut self, now: Instant) -> Range<usize> {
+        if !self.shares_stream() && !matches!(self.incoming, Incoming::Streams(_)) {
+            self.incoming = Incoming::Streams(vec![0; self.sizes.len()]);
+        }
+        self.ask_next(now)
+    }
+
+    /// Answer bytes of an object have arrived on its stream; on a shared stream `object` is of no
+    /// account.
+    ///
+    /// If the next object is to be asked for, the action says when: at once if
+    /// [`Action::write`] is not zero (it is then the size of the request), or at [`Action::timer`]. The
+    /// engine then calls [`RequestApp::ask_streams`]. [`Action::close`] is never set: all has arrived when
+    /// the delivered bytes are [`App::total`](super::App::total).
+    pub fn received_on_stream(&mut self, now: Instant, object: usize, bytes: u64) -> Action {
+        let bytes = match &mut self.incoming {
+            Incoming::Streams(received) => {
+                let size = self.sizes.get(object).map_or(0, |b| b.get());
+                let Some(got) = received.get_mut(object) else {
+                    return Action::default();
+                };
+                let new = bytes.min(size - *got);
+                *got += new;
+                if new > 0 {
+                    self.log.arrived(now, object, *got == size);
+                }
+                new
+            }
+            _ => self.take_in(now, bytes),
         };
-        let objects = &self.spec.objects[self.asked..until];
-        self.outstanding += objects.iter().map(|b| b.get()).sum::<u64>();
-        let write = objects.len() as u64 * self.spec.request_size.get();
-        self.asked = until;
-        Action {
-            write,
-            close: until == n,
-            timer: None,
-        }
-    }
-
-    pub(super) fn serve(&mut self, bytes: u64) -> Action {
-        self.server_received += bytes;
-        let whole = (self.server_received / self.spec.request_size.get().max(1)) as usize;
-        let until = whole.min(self.spec.objects.len());
-        if until <= self.answered {
-            return Action::default();
-        }
-        let write = self.spec.objects[self.answered..until]
-            .iter()
-            .map(|b| b.get())
-            .sum();
-        self.answered = until;
-        Action {
-            write,
-            close: until == self.spec.objects.len(),
-            timer: None,
-        }
-    }
-
-    pub(super) fn answered(&mut self, now: Instant, bytes: u64) -> Action {
         self.outstanding = self.outstanding.saturating_sub(bytes);
-        if self.outstanding > 0 || self.asked == self.spec.objects.len() {
+        if bytes == 0 || self.outstanding > 0 || self.asked == self.sizes.len() {
             return Action::default();
         }
-        if self.spec.think_time.is_zero() {
-            self.ask()
+        if self.think_time.is_zero() {
+            Action {
+                write: self.request_size,
+                ..Action::default()
+            }
         } else {
             Action {
-                timer: Some(now + self.spec.think_time),
+                timer: Some(now + self.think_time),
                 ..Action::default()
             }
         }
+    }
+
+    /// What to ask for now; takes note of it.
+    fn ask_next(&mut self, now: Instant) -> Range<usize> {
+        let n = self.sizes.len();
+        let until = match self.order {
+            Order::Sequential => (self.asked + 1).min(n),
+            _ => n,
+        };
+        let range = self.asked..until;
+        for size in &self.sizes[range.clone()] {
+            self.outstanding = self.outstanding.saturating_add(size.get());
+            self.log.requested(now, *size);
+        }
+        self.asked = until;
+        range
+    }
+
+    /// The client asks, on a byte stream.
+    pub(super) fn ask(&mut self, now: Instant) -> Action {
+        let asked = self.ask_next(now);
+        Action {
+            write: (asked.len() as u64).saturating_mul(self.request_size),
+            close: asked.end == self.sizes.len(),
+            timer: None,
+        }
+    }
+
+    /// Request bytes reached the server, on a byte stream of which it has sent `sent` bytes so far.
+    pub(super) fn serve(&mut self, bytes: u64, sent: u64) -> Action {
+        self.server_received += bytes;
+        let whole = usize::try_from(self.server_received / self.request_size);
+        let until = whole.unwrap_or(usize::MAX).min(self.sizes.len());
+        if until <= self.answered {
+            return Action::default();
+        }
+        let new = self.answered..until;
+        self.answered = until;
+        let sizes = self.sizes[new.clone()].iter().map(|b| b.get());
+        Action {
+            write: match &mut self.incoming {
+                Incoming::Framed(frames) => frames.add(sent, new.zip(sizes)),
+                _ => sizes.fold(0, u64::saturating_add),
+            },
+            close: until == self.sizes.len(),
+            timer: None,
+        }
+    }
+
+    /// Answer bytes reached the client on a byte stream: how many of them belong to objects, and what
+    /// it does now.
+    pub(super) fn answered(&mut self, now: Instant, bytes: u64) -> (u64, Action) {
+        let bytes = self.take_in(now, bytes);
+        self.outstanding = self.outstanding.saturating_sub(bytes);
+        if bytes == 0 || self.outstanding > 0 || self.asked == self.sizes.len() {
+            return (bytes, Action::default());
+        }
+        let action = if self.think_time.is_zero() {
+            self.ask(now)
+        } else {
+            Action {
+                timer: Some(now + self.think_time),
+                ..Action::default()
+            }
+        };
+        (bytes, action)
+    }
+
+    /// Sorts bytes of a shared stream by objects; returns how many are theirs.
+    fn take_in(&mut self, now: Instant, bytes: u64) -> u64 {
+        let log = &mut self.log;
+        match &mut self.incoming {
+            Incoming::InOrder(object, got) => {
+                let mut left = bytes;
+                while left > 0
+                    && let Some(size) = self.sizes.get(*object)
+                {
+                    let part = left.min(size.get() - *got);
+                    *got += part;
+                    left -= part;
+                    let is_last = *got == size.get();
+                    log.arrived(now, *object, is_last);
+                    if is_last {
+                        (*object, *got) = (*object + 1, 0);
+                    }
+                }
+                bytes
+            }
+            Incoming::Framed(frames) => frames.take(bytes, |object, is_last| {
+                log.arrived(now, object, is_last);
+            }),
+            Incoming::Streams(_) => bytes,
+        }
+    }
+
+    /// When objects were asked for and arrived; `None` if that was not kept.
+    pub(super) fn result(&self) -> Option<RequestResult> {
+        self.log.result()
     }
 }
 
@@ -104,26 +271,181 @@ mod tests {
     use super::*;
     use crate::workload::{App, Workload};
 
+    fn sized(sizes: &[u64], think_time: Duration, order: Order) -> Request {
+        Request {
+            request_size: Bytes::new(100),
+            objects: Objects::Listed(sizes.iter().copied().map(Bytes::new).collect()),
+            think_time,
+            order,
+        }
+    }
+
+    fn rng() -> Pcg64 {
+        crate::rng::stream(1, "t")
+    }
+
+    fn app(request: Request) -> App {
+        App::new(&Workload::Request(request), true, rng)
+    }
+
+    /// Object, and when it was asked for, began and ended, in milliseconds.
+    fn times(app: &RequestApp) -> Vec<(u32, u64, Option<u64>, Option<u64>)> {
+        let ms = |t: Instant| t.as_nanos() / 1_000_000;
+        let row = |o: &super::super::objects::ObjectResult| {
+            let (first, last) = (o.first_byte.map(ms), o.completed.map(ms));
+            (o.object, ms(o.requested), first, last)
+        };
+        app.result().unwrap().objects.iter().map(row).collect()
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
     #[test]
     fn request_asks_one_after_another() {
-        let sizes = [Bytes::new(1000), Bytes::new(2000)];
-        let mut app = App::new(&Workload::Request(Request {
-            request_size: Bytes::new(100),
-            objects: sizes.into(),
-            think_time: Duration::ZERO,
-            pipelined: false,
-        }));
-        let mut rng = crate::rng::stream(1, "t");
-        let now = Instant::ZERO;
-        assert_eq!(app.on_start(now, &mut rng).write, 100);
-        assert_eq!(app.on_delivered(now, 1, 60), Action::default());
-        let answer = app.on_delivered(now, 1, 40);
+        let mut app = app(sized(&[1000, 2000], Duration::ZERO, Order::Sequential));
+        let mut rng = rng();
+        assert_eq!(app.on_start(at(0), &mut rng).write, 100);
+        assert_eq!(app.on_delivered(at(5), 1, 60, 0), (60, Action::default()));
+        let (_, answer) = app.on_delivered(at(6), 1, 40, 0);
         assert_eq!((answer.write, answer.close), (1000, false));
-        assert_eq!(app.on_delivered(now, 0, 999), Action::default());
-        let second = app.on_delivered(now, 0, 1);
+        assert_eq!(app.on_delivered(at(7), 0, 999, 0), (999, Action::default()));
+        let (_, second) = app.on_delivered(at(8), 0, 1, 0);
         assert_eq!((second.write, second.close), (100, true));
-        let last = app.on_delivered(now, 1, 100);
+        let (_, last) = app.on_delivered(at(9), 1, 100, 1000);
         assert_eq!((last.write, last.close), (2000, true));
         assert_eq!(app.total(), Some(3000));
+        let request = app.as_request().unwrap();
+        assert_eq!(
+            times(request),
+            [(0, 0, Some(7), Some(8)), (1, 8, None, None)]
+        );
+    }
+
+    #[test]
+    fn pipelined_answers_come_in_order() {
+        let mut app = app(sized(&[10, 20, 30], Duration::ZERO, Order::Pipelined));
+        let mut rng = rng();
+        let ask = app.on_start(at(0), &mut rng);
+        assert_eq!((ask.write, ask.close), (300, true));
+        assert_eq!(app.on_delivered(at(1), 1, 250, 0).1.write, 30);
+        let (_, rest) = app.on_delivered(at(2), 1, 50, 30);
+        assert_eq!((rest.write, rest.close), (30, true));
+        app.on_delivered(at(3), 0, 29, 0);
+        app.on_delivered(at(4), 0, 31, 0);
+        let times = times(app.as_request().unwrap());
+        let expected = [
+            (0, 0, Some(3), Some(3)),
+            (1, 0, Some(3), Some(4)),
+            (2, 0, Some(4), Some(4)),
+        ];
+        assert_eq!(times, expected);
+    }
+
+    #[test]
+    fn multiplexed_answers_come_in_turns() {
+        let frame = Bytes::new(100);
+        let order = Order::Multiplexed { frame };
+        let mut app = app(sized(&[200, 100], Duration::ZERO, order));
+        let mut rng = rng();
+        assert_eq!(app.on_start(at(0), &mut rng).write, 200);
+        let (_, answer) = app.on_delivered(at(1), 1, 200, 0);
+        assert_eq!((answer.write, answer.close), (300 + 3 * 9, true));
+        assert_eq!(app.on_delivered(at(2), 0, 109, 0).0, 100);
+        assert_eq!(app.on_delivered(at(3), 0, 109, 0).0, 100);
+        assert_eq!(app.on_delivered(at(4), 0, 109, 0).0, 100);
+        let times = times(app.as_request().unwrap());
+        assert_eq!(times, [(0, 0, Some(2), Some(4)), (1, 0, Some(3), Some(3))]);
+        assert_eq!(app.total(), Some(300), "headers are not counted");
+    }
+
+    #[test]
+    fn streams_one_after_another() {
+        let think_time = Duration::from_millis(5);
+        let mut app = app(sized(&[10, 20], think_time, Order::Sequential));
+        let app = app.as_request().unwrap();
+        assert!(!app.shares_stream());
+        assert_eq!(
+            (app.objects(), app.object_size(1), app.object_size(2)),
+            (2, 20, 0)
+        );
+        assert_eq!(app.request_size(), 100);
+        assert_eq!(app.ask_streams(at(0)), 0..1);
+        assert_eq!(app.received_on_stream(at(1), 0, 9), Action::default());
+        let action = app.received_on_stream(at(2), 0, 1);
+        assert_eq!((action.write, action.timer), (0, Some(at(7))));
+        assert_eq!(app.ask_streams(at(7)), 1..2);
+        assert_eq!(app.received_on_stream(at(9), 1, 20), Action::default());
+        assert_eq!(app.ask_streams(at(9)), 2..2);
+        assert_eq!(
+            times(app),
+            [(0, 0, Some(1), Some(2)), (1, 7, Some(9), Some(9))]
+        );
+    }
+
+    #[test]
+    fn streams_ask_at_once_without_think_time() {
+        let mut app = app(sized(&[10, 20], Duration::ZERO, Order::Sequential));
+        let app = app.as_request().unwrap();
+        app.ask_streams(at(0));
+        assert_eq!(app.received_on_stream(at(1), 0, 10).write, 100);
+        assert_eq!(app.ask_streams(at(1)), 1..2);
+        // What arrives twice, or of no object, does not count.
+        assert_eq!(app.received_on_stream(at(1), 0, 10), Action::default());
+        assert_eq!(app.received_on_stream(at(1), 9, 10), Action::default());
+        assert_eq!(app.received_on_stream(at(2), 1, 20), Action::default());
+    }
+
+    #[test]
+    fn streams_all_at_once_do_not_wait_for_each_other() {
+        let frame = Bytes::new(100);
+        let order = Order::Multiplexed { frame };
+        let mut app = app(sized(&[1000, 10], Duration::ZERO, order));
+        let app = app.as_request().unwrap();
+        assert_eq!(app.ask_streams(at(0)), 0..2);
+        app.received_on_stream(at(1), 1, 10);
+        app.received_on_stream(at(2), 0, 1000);
+        assert_eq!(
+            times(app),
+            [(0, 0, Some(2), Some(2)), (1, 0, Some(1), Some(1))]
+        );
+    }
+
+    #[test]
+    fn pipelined_shares_one_stream() {
+        let mut app = app(sized(&[10, 20], Duration::ZERO, Order::Pipelined));
+        let app = app.as_request().unwrap();
+        assert!(app.shares_stream());
+        assert_eq!(app.ask_streams(at(0)), 0..2);
+        app.received_on_stream(at(1), 0, 15);
+        app.received_on_stream(at(2), 0, 15);
+        assert_eq!(
+            times(app),
+            [(0, 0, Some(1), Some(1)), (1, 0, Some(1), Some(2))]
+        );
+    }
+
+    #[test]
+    fn sizes_are_drawn_for_each_flow() {
+        let objects = Objects::Drawn {
+            count: 1000,
+            size: crate::workload::distribution::Distribution::Exponential(5000.0),
+        };
+        let request = Request {
+            objects,
+            ..sized(&[], Duration::ZERO, Order::Sequential)
+        };
+        let draw = |path| {
+            let app = RequestApp::new(&request, false, || crate::rng::stream(1, path));
+            assert_eq!(app.objects(), 1000);
+            assert!(app.result().is_none(), "a flow without a row keeps nothing");
+            app.total()
+        };
+        let (a, b) = (draw("a"), draw("b"));
+        assert_ne!(a, b);
+        assert_eq!(a, draw("a"));
+        // Within four standard deviations of the mean of a thousand.
+        assert!((a as f64 / 5e6 - 1.0).abs() < 4.0 / 1000f64.sqrt(), "{a}");
     }
 }

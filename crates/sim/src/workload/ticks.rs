@@ -95,13 +95,14 @@ mod tests {
 
     #[test]
     fn on_off_keeps_its_mean_rate() {
-        let mut app = App::new(&Workload::OnOff {
+        let workload = Workload::OnOff {
             rate: Rate::from_mbps(1),
             packet_size: Bytes::new(125),
             on: Period::Exponential(Duration::from_millis(100)),
             off: Period::Exponential(Duration::from_millis(300)),
-        });
+        };
         let mut rng = crate::rng::stream(7, "t");
+        let mut app = App::new(&workload, true, || crate::rng::stream(7, "sizes"));
         let mut now = Instant::ZERO;
         let mut sent = 0;
         let mut action = app.on_start(now, &mut rng);

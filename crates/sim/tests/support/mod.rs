@@ -123,6 +123,7 @@ pub fn settings(seed: u64, seconds: f64) -> Settings {
         recording: Recording::default(),
         verify: false,
         captures: None,
+        qlog: None,
     }
 }
 

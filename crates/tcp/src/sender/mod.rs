@@ -333,6 +333,12 @@ impl Sender {
         self.end += bytes;
     }
 
+    /// Written and never sent.
+    #[inline]
+    pub(crate) fn unsent(&self) -> u64 {
+        self.end.saturating_sub(self.nxt)
+    }
+
     /// Nothing more will be written: the FIN follows the last byte.
     pub(crate) fn finish(&mut self) {
         self.finished = true;

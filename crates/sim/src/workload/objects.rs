@@ -1,0 +1,135 @@
+//! Objects of a request workload: how large they are, and when each was asked for and arrived.
+
+use std::sync::Arc;
+
+use gargalo_units::{Bytes, Duration, Instant};
+use rand_pcg::Pcg64;
+
+use super::distribution::Distribution;
+
+/// Largest size drawn: a terabyte.
+const LARGEST: f64 = 1e12;
+
+/// Sizes of objects.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Objects {
+    /// These, in order.
+    Listed(Arc<[Bytes]>),
+    /// Drawn for each flow anew, from a random stream of their own.
+    Drawn {
+        /// How many.
+        count: u32,
+        /// Size in bytes.
+        size: Distribution,
+    },
+}
+
+impl Objects {
+    /// How many objects a flow has.
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Listed(sizes) => sizes.len(),
+            Self::Drawn { count, .. } => *count as usize,
+        }
+    }
+
+    /// The sizes of one flow; `rng` is made only if something is drawn.
+    pub(super) fn sizes(&self, rng: impl FnOnce() -> Pcg64) -> Arc<[Bytes]> {
+        match self {
+            Self::Listed(sizes) => Arc::clone(sizes),
+            Self::Drawn { count, size } => {
+                let mut rng = rng();
+                let mut draw = || libm::round(size.draw(&mut rng)).clamp(1.0, LARGEST) as u64;
+                (0..*count).map(|_| Bytes::new(draw())).collect()
+            }
+        }
+    }
+}
+
+impl<const N: usize> From<[Bytes; N]> for Objects {
+    fn from(sizes: [Bytes; N]) -> Self {
+        Self::Listed(sizes.into())
+    }
+}
+
+/// What became of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectResult {
+    /// Number of the object in its flow, from 0.
+    pub object: u32,
+    /// Its size.
+    pub size: Bytes,
+    /// When it was asked for.
+    pub requested: Instant,
+    /// When its first byte arrived.
+    pub first_byte: Option<Instant>,
+    /// When its last byte arrived.
+    pub completed: Option<Instant>,
+}
+
+impl ObjectResult {
+    /// From the request to the last byte.
+    pub fn completion(&self) -> Option<Duration> {
+        self.completed.map(|t| t.saturating_since(self.requested))
+    }
+}
+
+/// Objects that were asked for, in the order in which they were.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestResult {
+    /// One for each object asked for.
+    pub objects: Vec<ObjectResult>,
+}
+
+impl RequestResult {
+    /// Median, 95th percentile and largest of the completion times of those that arrived (nearest rank).
+    pub fn completion(&self) -> Option<[Duration; 3]> {
+        let mut times: Vec<_> = self.objects.iter().filter_map(|o| o.completion()).collect();
+        times.sort_unstable();
+        let rank = |percent: usize| (times.len() * percent).div_ceil(100).saturating_sub(1);
+        Some([*times.get(rank(50))?, *times.get(rank(95))?, *times.last()?])
+    }
+}
+
+/// Keeps the times of a flow's objects, or nothing if the flow has no row.
+#[derive(Debug)]
+pub(super) struct Log {
+    objects: Option<Vec<ObjectResult>>,
+}
+
+impl Log {
+    pub(super) fn new(keeps: bool) -> Self {
+        Self {
+            objects: keeps.then(Vec::new),
+        }
+    }
+
+    /// The next object was asked for.
+    pub(super) fn requested(&mut self, now: Instant, size: Bytes) {
+        if let Some(list) = &mut self.objects {
+            list.push(ObjectResult {
+                object: list.len() as u32,
+                size,
+                requested: now,
+                first_byte: None,
+                completed: None,
+            });
+        }
+    }
+
+    /// Bytes of an object arrived, maybe its last.
+    #[inline]
+    pub(super) fn arrived(&mut self, now: Instant, object: usize, is_last: bool) {
+        if let Some(o) = self.objects.as_mut().and_then(|list| list.get_mut(object)) {
+            o.first_byte.get_or_insert(now);
+            if is_last {
+                o.completed.get_or_insert(now);
+            }
+        }
+    }
+
+    pub(super) fn result(&self) -> Option<RequestResult> {
+        let objects = self.objects.clone()?;
+        Some(RequestResult { objects })
+    }
+}
