@@ -102,7 +102,7 @@ impl QuicSide {
 
     /// Gives a byte-stream application's backlog to its stream or streams.
     fn spread(&mut self, backlog: &mut u64, close: bool, streams: u32, is_client: bool) {
-        if *backlog == 0 && !(close && !self.closing) {
+        if *backlog == 0 && (self.closing || !close) {
             return;
         }
         if self.spread.is_empty() {
