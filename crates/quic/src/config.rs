@@ -6,6 +6,8 @@ use std::sync::Arc;
 use gargalo_cc as cc;
 use gargalo_units::{Bytes, Duration};
 
+use crate::Error;
+
 /// How packets are protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crypto {
@@ -66,6 +68,8 @@ pub struct Config {
     pub paths: u32,
     /// Streams share the connection in turns, not one after another.
     pub fair_streams: bool,
+    /// Streams that the peer may have open at once.
+    pub max_streams: u32,
 }
 
 impl Default for Config {
@@ -90,7 +94,69 @@ impl Default for Config {
             migration: true,
             paths: 1,
             fair_streams: true,
+            max_streams: 100,
         }
+    }
+}
+
+/// Least and largest UDP payload (RFC 9000 §14, and IPv6's largest).
+const DATAGRAM: std::ops::RangeInclusive<u16> = 1200..=65_527;
+
+impl Config {
+    /// Refuses what noq would silently change or cannot do.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let size = self.datagram_size;
+        let refuse = |why: String| Err(Error::Option(why));
+        if !DATAGRAM.contains(&size) {
+            return refuse(format!(
+                "a datagram size of {size} bytes is impossible; QUIC needs 1200 and UDP allows 65527"
+            ));
+        }
+        if let Some(most) = self.mtu_discovery
+            && (most < size || !DATAGRAM.contains(&most))
+        {
+            return refuse(format!(
+                "MTU discovery up to {most} bytes is impossible; give the datagram size of {size} or \
+                 more, at most 65527"
+            ));
+        }
+        if self.initial_window.get() < u64::from(size) {
+            return refuse(format!(
+                "an initial window of {} bytes holds no datagram of {size} bytes; give one or more",
+                self.initial_window.get()
+            ));
+        }
+        if self.packet_threshold == 0 {
+            return refuse("a packet threshold of 0 would lose every packet; give 3".to_owned());
+        }
+        if !(self.time_threshold.is_finite() && self.time_threshold >= 1.0) {
+            return refuse(format!(
+                "a time threshold of {} round trips is impossible; give 1 or more, as 1.125",
+                self.time_threshold
+            ));
+        }
+        if self.initial_rtt.is_zero() {
+            return refuse("an initial round-trip time of 0 is impossible; give 333 ms".to_owned());
+        }
+        if self.idle_timeout.is_some_and(|t| t.as_millis() == 0) {
+            return refuse(
+                "an idle timeout below 1 ms cannot be told to the peer; give more or none"
+                    .to_owned(),
+            );
+        }
+        for (name, window) in [
+            ("stream window", self.stream_window),
+            ("connection window", self.connection_window),
+            ("send window", self.send_window),
+        ] {
+            if window == 0 {
+                return refuse(format!("a {name} of 0 lets nothing through; give bytes"));
+            }
+        }
+        if self.paths == 0 {
+            return refuse("a connection needs at least 1 path".to_owned());
+        }
+        Ok(())
     }
 }
 

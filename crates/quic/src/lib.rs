@@ -3,9 +3,12 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod controller;
+mod crypto;
 mod endpoint;
 mod profile;
 mod realm;
+mod tls;
 
 pub use config::{AckFrequency, Build, Config, Congestion, Crypto};
 pub use endpoint::{Chunk, Datagram, Endpoint, Event, Init, Notice, Snapshot, Stats, StreamId};

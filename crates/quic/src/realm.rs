@@ -1,11 +1,34 @@
 //! What all QUIC endpoints of a world share: certificate, TLS configurations, tickets, and the clock that
 //! TLS reads.
 
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use gargalo_units::Instant;
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64;
+use ring::hmac;
+
 use crate::Error;
+use crate::tls::{ClientMemory, ServerMemory, Templates, Tickets, TokenKey, lock};
 
 /// What all QUIC endpoints of a world share. Cheap to clone; clones are the same realm.
-#[derive(Clone, Debug)]
-pub struct Realm {}
+///
+/// Everything secret in it follows from the seed: good for experiments, and for nothing else.
+#[derive(Clone)]
+pub struct Realm {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// Stands for [`Instant::ZERO`] where noq wants the standard library's type; only differences matter.
+    base: std::time::Instant,
+    templates: Templates,
+    tickets: Mutex<Tickets>,
+    reset_key: Arc<hmac::Key>,
+    token_key: Arc<TokenKey>,
+}
 
 impl Realm {
     /// A realm whose randomness comes from `seed` alone.
@@ -13,7 +36,79 @@ impl Realm {
     /// # Errors
     /// When the certificate cannot be made.
     pub fn new(seed: u64) -> Result<Self, Error> {
-        let _ = seed;
-        todo!()
+        let mut rng = Pcg64::seed_from_u64(seed);
+        let (mut key, mut reset, mut token) = ([0; 32], [0; 64], [0; 64]);
+        rng.fill_bytes(&mut key);
+        rng.fill_bytes(&mut reset);
+        rng.fill_bytes(&mut token);
+        Ok(Self {
+            inner: Arc::new(Inner {
+                base: std::time::Instant::now(),
+                templates: Templates::new(key)?,
+                tickets: Mutex::default(),
+                reset_key: Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &reset)),
+                token_key: Arc::new(TokenKey::new(&token)),
+            }),
+        })
+    }
+
+    /// The server at this address has been restarted: it knows no tickets any more, and early data that
+    /// relies on one will be rejected.
+    pub fn forget_tickets(&self, server: SocketAddr) {
+        lock(&self.inner.tickets).forget_server(server);
+    }
+
+    pub(crate) fn templates(&self) -> &Templates {
+        &self.inner.templates
+    }
+
+    pub(crate) fn client_memory(
+        &self,
+        local: IpAddr,
+        remote: SocketAddr,
+        resume: bool,
+    ) -> ClientMemory {
+        lock(&self.inner.tickets).client(local, remote, resume)
+    }
+
+    pub(crate) fn server_memory(&self, local: SocketAddr) -> ServerMemory {
+        lock(&self.inner.tickets).server(local)
+    }
+
+    pub(crate) fn reset_key(&self) -> Arc<hmac::Key> {
+        self.inner.reset_key.clone()
+    }
+
+    pub(crate) fn token_key(&self) -> Arc<TokenKey> {
+        self.inner.token_key.clone()
+    }
+
+    pub(crate) fn time(&self) -> Timeline {
+        Timeline(self.inner.base)
+    }
+}
+
+impl fmt::Debug for Realm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Realm")
+            .field("tickets", &self.inner.tickets)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Our instants as noq's and back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeline(std::time::Instant);
+
+impl Timeline {
+    #[inline]
+    pub(crate) fn to_std(self, t: Instant) -> std::time::Instant {
+        self.0 + std::time::Duration::from_nanos(t.as_nanos())
+    }
+
+    #[inline]
+    pub(crate) fn to_ours(self, t: std::time::Instant) -> Instant {
+        let since = t.saturating_duration_since(self.0);
+        Instant::from_nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
     }
 }

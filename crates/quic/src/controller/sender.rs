@@ -1,0 +1,446 @@
+//! What our congestion controls expect of a transport: samples, rounds, limits and recovery episodes.
+
+use gargalo_cc::pacer::rate_of_window;
+use gargalo_cc::{
+    Acked, Cause, Congestion, Controller, Idle, Lost, Path, RateSampler, Sent, Spurious,
+};
+use gargalo_units::{Bytes, Duration, Instant, Rate};
+
+use super::Settings;
+use super::records::Records;
+use super::report::Voice;
+use super::rtt::Rtt;
+use crate::Snapshot;
+
+/// Windows in round trips that are sent per round trip while pacing: Linux's gains, as in our TCP.
+const SLOW_START_GAIN: f64 = 2.0;
+const AVOIDANCE_GAIN: f64 = 1.2;
+/// The least window in datagrams (RFC 9002 §7.2).
+const MIN_WINDOW: u64 = 2;
+/// Whatever is this far below the largest acknowledged packet has been reported lost by then.
+const FORGET: u64 = 4096;
+
+/// One path's sender.
+#[derive(Debug)]
+pub(super) struct Sender {
+    controller: Box<dyn Controller>,
+    settings: Settings,
+    report: Voice,
+    mss: u64,
+    records: Records,
+    sampler: RateSampler,
+    rtt: Rtt,
+    in_flight: u64,
+    /// The round trip ends when a packet of this index is acknowledged.
+    round_end: u64,
+    limited: Limited,
+    episode: Episode,
+    batch: Option<Batch>,
+    /// In flight before the first loss of the batch at hand, and how many were lost.
+    before_losses: Option<u64>,
+    lost: u64,
+    last_sent: Instant,
+    /// Time of the latest event.
+    now: Instant,
+    delivery_rate: Option<Rate>,
+}
+
+/// Whether the window or the application was the limit.
+#[derive(Clone, Copy, Debug, Default)]
+struct Limited {
+    now: bool,
+    /// Valid until a packet of this index is acknowledged.
+    until: u64,
+    most_in_flight: u64,
+}
+
+/// A congestion event and what follows it (RFC 9002 §7.3.2).
+#[derive(Clone, Copy, Debug, Default)]
+struct Episode {
+    /// Losses of packets sent up to then belong to it.
+    began: Option<Instant>,
+    /// No packet sent since then has been acknowledged.
+    open: bool,
+    /// It was persistent congestion: windows grow meanwhile.
+    timeout: bool,
+}
+
+/// What one acknowledgement delivers.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    now: Instant,
+    bytes: u64,
+    in_flight_before: u64,
+    newest_sent: Instant,
+    newest_number: u64,
+    newest_index: Option<u64>,
+    rtt: Option<Duration>,
+    marked: bool,
+}
+
+impl Sender {
+    pub(super) fn new(
+        controller: Box<dyn Controller>,
+        now: Instant,
+        mtu: u16,
+        settings: Settings,
+        report: Voice,
+    ) -> Self {
+        let sender = Self {
+            controller,
+            settings,
+            report,
+            mss: u64::from(mtu),
+            records: Records::default(),
+            sampler: RateSampler::new(),
+            rtt: Rtt::default(),
+            in_flight: 0,
+            round_end: 0,
+            limited: Limited::default(),
+            episode: Episode::default(),
+            batch: None,
+            before_losses: None,
+            lost: 0,
+            last_sent: now,
+            now,
+            delivery_rate: None,
+        };
+        sender.tell(None);
+        sender
+    }
+
+    fn parts(&mut self) -> (&mut Box<dyn Controller>, Path<'_>) {
+        let path = Path {
+            mss: Bytes::new(self.mss),
+            srtt: self.rtt.smoothed,
+            latest_rtt: self.rtt.latest,
+            min_rtt: self.rtt.min,
+            in_flight: Bytes::new(self.in_flight),
+            siblings: &[],
+            index: 0,
+        };
+        (&mut self.controller, path)
+    }
+
+    pub(super) fn window(&self) -> u64 {
+        self.controller
+            .cwnd()
+            .get()
+            .min(self.settings.max_window)
+            .max(MIN_WINDOW * self.mss)
+    }
+
+    pub(super) fn ssthresh(&self) -> Option<u64> {
+        self.controller.ssthresh().map(Bytes::get)
+    }
+
+    pub(super) fn quantum(&self) -> Option<u64> {
+        self.controller.send_quantum().map(Bytes::get)
+    }
+
+    /// `None`: not paced.
+    pub(super) fn pacing_rate(&self) -> Option<Rate> {
+        if let Some(rate) = self.controller.pacing_rate() {
+            return Some(rate);
+        }
+        let srtt = self.rtt.smoothed.filter(|_| self.settings.pacing)?;
+        let gain = if self.starting() {
+            SLOW_START_GAIN
+        } else {
+            AVOIDANCE_GAIN
+        };
+        rate_of_window(Bytes::new(self.window()), srtt, gain)
+    }
+
+    fn starting(&self) -> bool {
+        let cwnd = self.controller.cwnd();
+        self.controller.ssthresh().is_none_or(|s| cwnd < s)
+    }
+
+    /// A packet leaves; tells whether that may have changed the controller's mind.
+    #[inline]
+    pub(super) fn on_sent(&mut self, now: Instant, bytes: u16, number: u64) -> bool {
+        self.now = now;
+        let size = Bytes::new(u64::from(bytes));
+        let in_flight = Bytes::new(self.in_flight);
+        let idle = (self.in_flight == 0).then(|| Idle {
+            duration: now - self.last_sent,
+            rto: self.rtt.timeout(),
+            restart_window: None, // RFC 9002 knows none
+        });
+        let state = self.sampler.on_send(now, size, in_flight);
+        self.records.push(number, bytes, state);
+        let event = Sent {
+            now,
+            bytes: size,
+            in_flight,
+            app_limited: self.sampler.is_app_limited(),
+            retransmission: false,
+            idle,
+        };
+        let (controller, path) = self.parts();
+        controller.on_send(&event, &path);
+        self.in_flight += u64::from(bytes);
+        self.limited.most_in_flight = self.limited.most_in_flight.max(self.in_flight);
+        self.last_sent = now;
+        self.report.on_sent(self.in_flight);
+        idle.is_some()
+    }
+
+    /// The window keeps data from being sent.
+    pub(super) fn on_window_limited(&mut self) {
+        self.limited.now = true;
+        self.limited.until = self.records.next_index();
+    }
+
+    /// One packet of an acknowledgement.
+    #[inline]
+    pub(super) fn on_acked(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        bytes: u64,
+        number: u64,
+        app_limited: bool,
+        smoothed: std::time::Duration,
+    ) {
+        self.now = now;
+        if self.batch.is_none() {
+            self.rtt.before(smoothed);
+            if app_limited && self.in_flight < self.window() {
+                self.sampler.set_app_limited(Bytes::new(self.in_flight));
+            }
+        }
+        let batch = self.batch.get_or_insert(Batch {
+            now,
+            bytes: 0,
+            in_flight_before: self.in_flight,
+            newest_sent: sent,
+            newest_number: number,
+            newest_index: None,
+            rtt: None,
+            marked: false,
+        });
+        batch.bytes += bytes;
+        if sent >= batch.newest_sent {
+            batch.newest_sent = sent;
+            batch.newest_number = number;
+        }
+        self.in_flight = self.in_flight.saturating_sub(bytes);
+        if let Some((index, record)) = self.records.take(number, Some(sent)) {
+            batch.newest_index = batch.newest_index.max(Some(index));
+            self.sampler
+                .on_delivered(now, &record.state, Bytes::new(bytes), false);
+        }
+    }
+
+    /// That was the acknowledgement; tells whether it delivered anything.
+    pub(super) fn end_of_acks(&mut self, in_flight: u64, largest: Option<u64>) -> bool {
+        // noq's count also covers what it does not tell of: spaces that are discarded.
+        self.in_flight = in_flight;
+        let Some(batch) = &mut self.batch else {
+            return false;
+        };
+        if largest == Some(batch.newest_number) {
+            batch.rtt = Some(batch.now - batch.newest_sent);
+        }
+        if let Some(rtt) = batch.rtt {
+            self.rtt.sample(rtt);
+        }
+        true
+    }
+
+    pub(super) fn on_lost(&mut self, now: Instant, bytes: u16, number: u64) {
+        self.now = now;
+        // Of an earlier path otherwise, or of no weight.
+        let Some((_, record)) = self.records.take(number, None) else {
+            return;
+        };
+        let first = self.before_losses.is_none();
+        self.before_losses.get_or_insert(self.in_flight);
+        self.lost += 1;
+        let size = Bytes::new(record.bytes());
+        self.in_flight = self.in_flight.saturating_sub(u64::from(bytes));
+        self.sampler.on_lost(size);
+        let lost = Lost {
+            now,
+            bytes: size,
+            state: record.state,
+            new_burst: first,
+            in_flight: Bytes::new(self.in_flight),
+        };
+        let (controller, path) = self.parts();
+        controller.on_loss(&lost, &path);
+    }
+
+    /// `sent`: when the newest of the packets that were lost or marked was sent.
+    pub(super) fn on_congestion(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        persistent: bool,
+        ecn: bool,
+        lost_bytes: u64,
+    ) {
+        self.now = now;
+        let flight = self.before_losses.take().unwrap_or(self.in_flight);
+        self.tell_losses();
+        if ecn && let Some(batch) = &mut self.batch {
+            batch.marked = true;
+        }
+        if !persistent && self.episode.began.is_some_and(|began| sent <= began) {
+            return;
+        }
+        let cause = match (persistent, ecn) {
+            (true, _) => Cause::Timeout { consecutive: 1 },
+            (false, true) => Cause::Ecn,
+            (false, false) => Cause::Loss,
+        };
+        self.episode = Episode {
+            began: Some(now),
+            open: true,
+            timeout: persistent,
+        };
+        let event = Congestion {
+            now,
+            cause,
+            lost: Bytes::new(lost_bytes),
+            in_flight: Bytes::new(flight),
+        };
+        let (controller, path) = self.parts();
+        controller.on_congestion(&event, &path);
+        let window = self.window();
+        self.report.notice(
+            match cause {
+                Cause::Timeout { .. } => "persistent-congestion",
+                Cause::Ecn => "ecn",
+                Cause::Loss => "recovery",
+            },
+            || format!("cwnd_bytes={window}"),
+        );
+        self.tell(None);
+    }
+
+    pub(super) fn on_spurious(&mut self) {
+        if self.episode.began.is_none() {
+            return;
+        }
+        let cause = if self.episode.timeout {
+            Cause::Timeout { consecutive: 1 }
+        } else {
+            Cause::Loss
+        };
+        self.episode.open = false;
+        let event = Spurious {
+            now: self.now,
+            cause,
+        };
+        let (controller, path) = self.parts();
+        controller.on_spurious(&event, &path);
+        self.report.on_spurious();
+        self.report.notice("undo", String::new);
+    }
+
+    pub(super) fn on_mtu(&mut self, mtu: u16) {
+        self.mss = u64::from(mtu);
+        let (controller, path) = self.parts();
+        controller.on_mss(&path);
+        self.report
+            .notice("mtu", || format!("datagram_bytes={mtu}"));
+    }
+
+    /// Reports the acknowledgement at hand to the controller.
+    pub(super) fn release(&mut self) {
+        let Some(batch) = self.batch.take() else {
+            return;
+        };
+        self.before_losses = None;
+        self.tell_losses();
+        let sample = self.sampler.finish(self.rtt.min);
+        if let Some(s) = &sample
+            && !s.app_limited
+        {
+            self.delivery_rate = Some(s.delivery_rate());
+        }
+        let round_start = batch.newest_index.is_some_and(|i| i >= self.round_end);
+        if round_start {
+            self.round_end = self.records.next_index();
+        }
+        if self.episode.open && self.episode.began.is_some_and(|b| batch.newest_sent > b) {
+            self.episode.open = false;
+            let (controller, path) = self.parts();
+            controller.on_recovered(batch.now, &path);
+            self.report.notice("recovered", String::new);
+        }
+        let cwnd = self.controller.cwnd().get();
+        let cwnd_limited =
+            self.limited.now || (self.starting() && cwnd < 2 * self.limited.most_in_flight);
+        if batch.bytes > 0 {
+            let acked = Acked {
+                now: batch.now,
+                bytes: Bytes::new(batch.bytes),
+                ce_bytes: Bytes::new(if batch.marked { batch.bytes } else { 0 }),
+                rtt: batch.rtt,
+                sent_at: Some(batch.newest_sent),
+                in_flight_before: Bytes::new(batch.in_flight_before),
+                in_flight: Bytes::new(self.in_flight),
+                cwnd_limited,
+                in_recovery: self.episode.open && !self.episode.timeout,
+                round_start,
+                sample,
+            };
+            let (controller, path) = self.parts();
+            controller.on_ack(&acked, &path);
+        }
+        self.records
+            .forget_below(batch.newest_number.saturating_sub(FORGET));
+        if self.records.oldest_index() >= self.limited.until {
+            self.limited = Limited {
+                now: false,
+                until: self.records.next_index(),
+                most_in_flight: self.in_flight,
+            };
+        }
+        self.tell(batch.rtt);
+    }
+
+    /// The same sender on another path to the same peer, where nothing is in flight.
+    pub(super) fn on_new_path(&self) -> Self {
+        let mut records = self.records.clone();
+        records.clear();
+        Self {
+            controller: self.controller.clone_box(),
+            report: self.report.clone(),
+            records,
+            sampler: self.sampler.clone(),
+            rtt: self.rtt.clone(),
+            in_flight: 0,
+            batch: None,
+            before_losses: None,
+            lost: 0,
+            ..*self
+        }
+    }
+
+    fn tell_losses(&mut self) {
+        let lost = std::mem::take(&mut self.lost);
+        if lost > 0 {
+            self.report.notice("loss", || format!("packets={lost}"));
+        }
+    }
+
+    fn tell(&self, rtt: Option<Duration>) {
+        self.report.on_ack(
+            || Snapshot {
+                cwnd: Bytes::new(self.window()),
+                ssthresh: self.controller.ssthresh(),
+                in_flight: Bytes::new(self.in_flight),
+                srtt: self.rtt.smoothed,
+                pacing_rate: self.pacing_rate(),
+                delivery_rate: self.delivery_rate,
+                phase: self.controller.phase(),
+            },
+            rtt,
+        );
+    }
+}

@@ -1,0 +1,211 @@
+//! noq's TLS sessions with our packet keys around or instead of theirs.
+
+mod keys;
+mod meter;
+
+pub(crate) use meter::Meter;
+
+use std::any::Any;
+use std::sync::Arc;
+
+use noq_proto::crypto::{
+    self, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, Session,
+    UnsupportedVersion,
+};
+use noq_proto::transport_parameters::TransportParameters;
+use noq_proto::{ConnectError, ConnectionId, Side, TransportError};
+
+use crate::Crypto;
+use keys::{Metered, NullHeader, NullPacket};
+
+type HeaderAndPacket = (Box<dyn HeaderKey>, Box<dyn PacketKey>);
+
+/// What becomes of the keys of application data.
+#[derive(Clone)]
+struct Treatment {
+    crypto: Crypto,
+    meter: Arc<Meter>,
+}
+
+impl Treatment {
+    fn sender(&self, key: Box<dyn PacketKey>) -> Box<dyn PacketKey> {
+        Box::new(Metered {
+            inner: self.receiver(key),
+            meter: self.meter.clone(),
+        })
+    }
+
+    fn receiver(&self, key: Box<dyn PacketKey>) -> Box<dyn PacketKey> {
+        match self.crypto {
+            Crypto::Tls => key,
+            Crypto::Null => Box::new(NullPacket::instead_of(key.as_ref())),
+        }
+    }
+
+    fn header(&self, key: Box<dyn HeaderKey>) -> Box<dyn HeaderKey> {
+        match self.crypto {
+            Crypto::Tls => key,
+            Crypto::Null => Box::new(NullHeader),
+        }
+    }
+
+    fn pair(&self, keys: KeyPair<Box<dyn PacketKey>>) -> KeyPair<Box<dyn PacketKey>> {
+        KeyPair {
+            local: self.sender(keys.local),
+            remote: self.receiver(keys.remote),
+        }
+    }
+}
+
+/// A client's TLS configuration.
+pub(crate) struct Client<C> {
+    inner: C,
+    treatment: Treatment,
+}
+
+/// A server's TLS configuration.
+pub(crate) struct Server<C> {
+    inner: C,
+    treatment: Treatment,
+}
+
+/// Wraps a client's or a server's TLS configuration.
+pub(crate) fn client<C: crypto::ClientConfig>(
+    inner: C,
+    crypto: Crypto,
+    meter: Arc<Meter>,
+) -> Client<C> {
+    Client {
+        inner,
+        treatment: Treatment { crypto, meter },
+    }
+}
+
+pub(crate) fn server<C: crypto::ServerConfig>(
+    inner: C,
+    crypto: Crypto,
+    meter: Arc<Meter>,
+) -> Server<C> {
+    Server {
+        inner,
+        treatment: Treatment { crypto, meter },
+    }
+}
+
+impl<C: crypto::ClientConfig> crypto::ClientConfig for Client<C> {
+    fn start_session(
+        &self,
+        version: u32,
+        server_name: &str,
+        params: &TransportParameters,
+    ) -> Result<Box<dyn Session>, ConnectError> {
+        Ok(Box::new(Wrapped {
+            inner: self.inner.start_session(version, server_name, params)?,
+            treatment: self.treatment.clone(),
+            side: Side::Client,
+            has_handshake_keys: false,
+        }))
+    }
+}
+
+impl<C: crypto::ServerConfig> crypto::ServerConfig for Server<C> {
+    fn initial_keys(
+        &self,
+        version: u32,
+        dst_cid: ConnectionId,
+    ) -> Result<Keys, UnsupportedVersion> {
+        self.inner.initial_keys(version, dst_cid)
+    }
+
+    fn retry_tag(&self, version: u32, orig_dst_cid: ConnectionId, packet: &[u8]) -> [u8; 16] {
+        self.inner.retry_tag(version, orig_dst_cid, packet)
+    }
+
+    fn start_session(&self, version: u32, params: &TransportParameters) -> Box<dyn Session> {
+        Box::new(Wrapped {
+            inner: self.inner.start_session(version, params),
+            treatment: self.treatment.clone(),
+            side: Side::Server,
+            has_handshake_keys: false,
+        })
+    }
+}
+
+/// A TLS session; Initial and Handshake packets are always encrypted as RFC 9001 wants.
+struct Wrapped {
+    inner: Box<dyn Session>,
+    treatment: Treatment,
+    side: Side,
+    has_handshake_keys: bool,
+}
+
+impl Session for Wrapped {
+    fn initial_keys(&self, dst_cid: ConnectionId, side: Side) -> Keys {
+        self.inner.initial_keys(dst_cid, side)
+    }
+
+    fn handshake_data(&self) -> Option<Box<dyn Any>> {
+        self.inner.handshake_data()
+    }
+
+    fn peer_identity(&self) -> Option<Box<dyn Any>> {
+        self.inner.peer_identity()
+    }
+
+    fn early_crypto(&self) -> Option<HeaderAndPacket> {
+        let (header, packet) = self.inner.early_crypto()?;
+        let packet = match self.side {
+            Side::Client => self.treatment.sender(packet),
+            Side::Server => self.treatment.receiver(packet),
+        };
+        Some((self.treatment.header(header), packet))
+    }
+
+    fn early_data_accepted(&self) -> Option<bool> {
+        self.inner.early_data_accepted()
+    }
+
+    fn is_handshaking(&self) -> bool {
+        self.inner.is_handshaking()
+    }
+
+    fn read_handshake(&mut self, buf: &[u8]) -> Result<bool, TransportError> {
+        self.inner.read_handshake(buf)
+    }
+
+    fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
+        self.inner.transport_parameters()
+    }
+
+    fn write_handshake(&mut self, buf: &mut Vec<u8>) -> Option<Keys> {
+        let keys = self.inner.write_handshake(buf)?;
+        if !std::mem::replace(&mut self.has_handshake_keys, true) {
+            return Some(keys);
+        }
+        Some(Keys {
+            header: KeyPair {
+                local: self.treatment.header(keys.header.local),
+                remote: self.treatment.header(keys.header.remote),
+            },
+            packet: self.treatment.pair(keys.packet),
+        })
+    }
+
+    fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
+        let keys = self.inner.next_1rtt_keys()?;
+        Some(self.treatment.pair(keys))
+    }
+
+    fn is_valid_retry(&self, orig_dst_cid: ConnectionId, header: &[u8], payload: &[u8]) -> bool {
+        self.inner.is_valid_retry(orig_dst_cid, header, payload)
+    }
+
+    fn export_keying_material(
+        &self,
+        output: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<(), ExportKeyingMaterialError> {
+        self.inner.export_keying_material(output, label, context)
+    }
+}

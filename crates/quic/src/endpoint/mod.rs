@@ -1,0 +1,556 @@
+//! One end of a connection, sans-IO.
+
+mod probes;
+mod qlog;
+mod setup;
+mod streams;
+mod types;
+
+pub use types::{Chunk, Datagram, Event, Init, Notice, Snapshot, Stats, StreamId};
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use gargalo_units::{Duration, Ecn, Instant};
+use noq_proto::{
+    Connection, ConnectionError, ConnectionHandle, DatagramEvent, EcnCodepoint, FourTuple,
+    PathEvent, PathStatus, Side, Transmit, TransportErrorCode, VarInt,
+};
+use rand_pcg::Pcg64;
+
+use crate::controller::Report;
+use crate::crypto::Meter;
+use crate::realm::Timeline;
+use crate::tls::{Clock, SERVER_NAME, Secrets, luck};
+use crate::{Config, Congestion, Error, Realm};
+use probes::Probes;
+use setup::Parts;
+use streams::Streams;
+
+/// One end of a connection.
+pub struct Endpoint {
+    side: Side,
+    noq: noq_proto::Endpoint,
+    connection: Option<(ConnectionHandle, Connection)>,
+    time: Timeline,
+    /// Time of the latest call.
+    now: Instant,
+    local: SocketAddr,
+    ecn: bool,
+    luck: Pcg64,
+    clock: Arc<Clock>,
+    report: Arc<Report>,
+    meter: Arc<Meter>,
+    secrets: Option<Arc<Secrets>>,
+    streams: Streams,
+    probes: Probes,
+    state: State,
+    /// Early data is or was possible.
+    early: bool,
+    events: VecDeque<Event>,
+    /// Answers that belong to no connection.
+    answers: VecDeque<Datagram>,
+    scratch: Vec<u8>,
+    ce_marks: u64,
+    sent_datagrams: u64,
+    sent_datagram_bytes: u64,
+}
+
+/// How far the connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// No data can be sent yet.
+    Opening,
+    /// Data can be sent, but the handshake is not complete.
+    Early,
+    Open,
+    /// Ended, in order or not.
+    Over,
+}
+
+impl Endpoint {
+    /// A client that connects.
+    ///
+    /// # Errors
+    /// When an option is impossible.
+    pub fn connect(
+        realm: &Realm,
+        config: &Config,
+        congestion: &Congestion,
+        init: Init,
+    ) -> Result<Self, Error> {
+        let (now, local, remote) = (init.now, init.local, init.remote);
+        setup::check_addresses(local, remote)?;
+        let mut parts = setup::parts(realm, config, congestion, init, Side::Client)?;
+        let client = parts.client.take();
+        let mut endpoint = Self::new(realm, config, parts, Side::Client, now, local);
+        if let Some(client) = client {
+            let at = endpoint.time.to_std(now);
+            let connection = luck::with(&mut endpoint.luck, || {
+                endpoint.noq.connect(at, client, remote, SERVER_NAME)
+            })
+            .map_err(|e| Error::Option(format!("cannot connect to {remote}: {e}")))?;
+            endpoint.begin(connection);
+        }
+        Ok(endpoint)
+    }
+
+    /// A server that waits for one connection.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::connect`].
+    pub fn listen(
+        realm: &Realm,
+        config: &Config,
+        congestion: &Congestion,
+        init: Init,
+    ) -> Result<Self, Error> {
+        let (now, local) = (init.now, init.local);
+        setup::check_addresses(local, init.remote)?;
+        let parts = setup::parts(realm, config, congestion, init, Side::Server)?;
+        Ok(Self::new(realm, config, parts, Side::Server, now, local))
+    }
+
+    fn new(
+        realm: &Realm,
+        config: &Config,
+        parts: Parts,
+        side: Side,
+        now: Instant,
+        local: SocketAddr,
+    ) -> Self {
+        Self {
+            side,
+            noq: parts.noq,
+            connection: None,
+            time: realm.time(),
+            now,
+            local,
+            ecn: config.ecn,
+            luck: parts.luck,
+            clock: parts.clock,
+            report: parts.report,
+            meter: parts.meter,
+            secrets: parts.secrets,
+            streams: Streams::default(),
+            probes: Probes::new(now),
+            state: State::Opening,
+            early: false,
+            events: VecDeque::new(),
+            answers: VecDeque::new(),
+            scratch: Vec::new(),
+            ce_marks: 0,
+            sent_datagrams: 0,
+            sent_datagram_bytes: 0,
+        }
+    }
+
+    /// There is a connection now.
+    fn begin(&mut self, connection: (ConnectionHandle, Connection)) {
+        self.early = connection.1.has_0rtt();
+        self.connection = Some(connection);
+        if self.early {
+            self.state = State::Early;
+            if self.side.is_client() {
+                self.streams.begin_early();
+            }
+            self.events.push_back(Event::Connected { early: true });
+            self.report.notice("zero-rtt", || "keys".to_owned());
+        }
+    }
+
+    /// Calls noq with everything that it may ask for in place.
+    #[inline]
+    fn run(&mut self, now: Instant, work: impl FnOnce(&mut Self)) {
+        self.now = self.now.max(now);
+        self.clock.set(self.now);
+        // TLS draws numbers until the handshake is complete.
+        let mut rng = self.luck.clone();
+        luck::with(&mut rng, || {
+            work(self);
+            self.shuttle();
+        });
+        self.luck = rng;
+    }
+
+    /// A datagram has arrived at `local` from `remote`.
+    pub fn handle(
+        &mut self,
+        now: Instant,
+        payload: BytesMut,
+        ecn: Ecn,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) {
+        self.ce_marks += u64::from(ecn == Ecn::Ce);
+        self.run(now, |s| s.receive(payload, ecn, local, remote));
+    }
+
+    fn receive(&mut self, payload: BytesMut, ecn: Ecn, local: SocketAddr, remote: SocketAddr) {
+        let now = self.time.to_std(self.now);
+        let path = FourTuple::new(remote, Some(local.ip()));
+        let ecn = EcnCodepoint::from_bits(ecn as u8);
+        self.scratch.clear();
+        let event = self.noq.handle(now, path, ecn, payload, &mut self.scratch);
+        match event {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                if let Some((own, connection)) = &mut self.connection
+                    && *own == handle
+                {
+                    connection.handle_event(event);
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                if self.connection.is_some() || self.state == State::Over {
+                    self.noq.ignore(incoming);
+                    return;
+                }
+                self.scratch.clear();
+                match self.noq.accept(incoming, now, &mut self.scratch, None) {
+                    Ok(connection) => self.begin(connection),
+                    Err(e) => {
+                        if let Some(transmit) = &e.response {
+                            self.answer(transmit, local);
+                        }
+                    }
+                }
+            }
+            Some(DatagramEvent::Response(transmit)) => self.answer(&transmit, local),
+            None => {}
+        }
+    }
+
+    fn answer(&mut self, transmit: &Transmit, local: SocketAddr) {
+        let payload = BytesMut::from(&self.scratch[..transmit.size]);
+        self.answers.push_back(Datagram {
+            payload,
+            ecn: Ecn::NotEct,
+            local,
+            remote: transmit.destination,
+        });
+    }
+
+    /// Carries events between noq's halves and to the application.
+    fn shuttle(&mut self) {
+        let Some((handle, mut connection)) = self.connection.take() else {
+            return;
+        };
+        while let Some(event) = connection.poll_endpoint_events() {
+            if let Some(event) = self.noq.handle_event(handle, event) {
+                connection.handle_event(event);
+            }
+        }
+        while let Some(event) = connection.poll() {
+            self.on_event(&mut connection, event);
+        }
+        self.connection = Some((handle, connection));
+    }
+
+    fn on_event(&mut self, connection: &mut Connection, event: noq_proto::Event) {
+        match event {
+            noq_proto::Event::Connected => self.on_handshake(connection),
+            noq_proto::Event::HandshakeConfirmed => {
+                self.report.notice("handshake", || "confirmed".to_owned());
+            }
+            noq_proto::Event::ConnectionLost { reason } => self.on_lost(reason),
+            noq_proto::Event::Stream(event) => self.streams.on_event(connection, &event),
+            noq_proto::Event::Path(event) => self.on_path(&event),
+            _ => {}
+        }
+    }
+
+    fn on_handshake(&mut self, connection: &mut Connection) {
+        let accepted = match self.side {
+            Side::Client => connection.accepted_0rtt(),
+            Side::Server => true,
+        };
+        let rejected = self.early && !accepted;
+        if rejected {
+            self.meter.start_again();
+        }
+        self.streams.end_early(connection, rejected);
+        if self.state == State::Opening {
+            self.events.push_back(Event::Connected { early: false });
+        }
+        self.state = State::Open;
+        let zero_rtt = self.early.then_some(accepted);
+        self.events.push_back(Event::HandshakeComplete { zero_rtt });
+        self.report.notice("handshake", || "complete".to_owned());
+        if let Some(accepted) = zero_rtt {
+            let outcome = if accepted { "accepted" } else { "rejected" };
+            self.report.notice("zero-rtt", || outcome.to_owned());
+        }
+    }
+
+    fn on_lost(&mut self, reason: ConnectionError) {
+        let in_order = match &reason {
+            ConnectionError::ApplicationClosed(close) => close.error_code == VarInt::from_u32(0),
+            ConnectionError::ConnectionClosed(close) => {
+                close.error_code == TransportErrorCode::NO_ERROR
+            }
+            ConnectionError::LocallyClosed => true,
+            _ => false,
+        };
+        self.end(if in_order {
+            Event::Closed
+        } else {
+            Event::Failed(reason.to_string())
+        });
+    }
+
+    fn end(&mut self, event: Event) {
+        if self.state == State::Over {
+            return;
+        }
+        self.state = State::Over;
+        self.report.notice("close", || match &event {
+            Event::Failed(why) => why.clone(),
+            _ => String::new(),
+        });
+        self.events.push_back(event);
+    }
+
+    fn on_path(&mut self, event: &PathEvent) {
+        match event {
+            PathEvent::Established { id, .. } => {
+                self.report.notice("path", || format!("{id} established"));
+            }
+            PathEvent::Abandoned { id, reason, .. } => {
+                self.report
+                    .notice("path", || format!("{id} abandoned: {reason:?}"));
+            }
+            _ => {}
+        }
+    }
+
+    /// The time of [`Endpoint::poll_timeout`] has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.run(now, |s| {
+            let at = s.time.to_std(s.now);
+            if let Some((_, connection)) = &mut s.connection {
+                s.probes.before_timeout(s.now, connection, &s.report);
+                connection.handle_timeout(at);
+            }
+        });
+    }
+
+    /// When [`Endpoint::handle_timeout`] wants to be called; always later than the latest call.
+    pub fn poll_timeout(&mut self) -> Option<Instant> {
+        let (_, connection) = self.connection.as_ref()?;
+        let at = self.time.to_ours(connection.poll_timeout()?);
+        Some(at.max(self.now + Duration::from_nanos(1)))
+    }
+
+    /// The next datagram to send; call until `None` after every other call.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
+        self.now = self.now.max(now);
+        let datagram = match self.answers.pop_front() {
+            Some(answer) => answer,
+            None => self.transmit()?,
+        };
+        self.sent_datagrams += 1;
+        self.sent_datagram_bytes += datagram.payload.len() as u64;
+        Some(datagram)
+    }
+
+    fn transmit(&mut self) -> Option<Datagram> {
+        let (_, connection) = self.connection.as_mut()?;
+        self.scratch.clear();
+        let at = self.time.to_std(self.now);
+        let transmit = connection.poll_transmit(at, NonZeroUsize::MIN, &mut self.scratch);
+        self.probes
+            .after_transmit(self.now, connection, &self.report);
+        let transmit = transmit?;
+        let ecn = match transmit.ecn {
+            Some(mark) if self.ecn => Ecn::from_bits(mark as u8),
+            _ => Ecn::NotEct,
+        };
+        let ip = transmit.src_ip.unwrap_or(self.local.ip());
+        Some(Datagram {
+            payload: BytesMut::from(&self.scratch[..transmit.size]),
+            ecn,
+            local: SocketAddr::new(ip, self.local.port()),
+            remote: transmit.destination,
+        })
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        if self.state != State::Over {
+            self.check();
+        }
+        self.events.pop_front()
+    }
+
+    /// Ends the connection if something went wrong that noq does not know of.
+    fn check(&mut self) {
+        let failure = self.report.take_failure().or_else(|| {
+            let stream = self.streams.reset.take()?;
+            Some(format!("the peer has reset stream {stream}"))
+        });
+        if let Some(why) = failure {
+            self.shut(self.now, 1);
+            self.end(Event::Failed(why));
+        }
+    }
+
+    /// The next piece of a stream that the peer has written.
+    pub fn poll_read(&mut self) -> Option<Chunk> {
+        let (_, connection) = self.connection.as_mut()?;
+        self.streams.read(connection)
+    }
+
+    /// The connection, while data may be written to it.
+    fn writable(&mut self) -> Option<(&mut Connection, &mut Streams)> {
+        match (&mut self.connection, self.state) {
+            (Some((_, connection)), State::Early | State::Open) => {
+                Some((connection, &mut self.streams))
+            }
+            _ => None,
+        }
+    }
+
+    /// Opens a bidirectional stream; `None` when there may be no more of them now.
+    pub fn open(&mut self) -> Option<StreamId> {
+        let (connection, streams) = self.writable()?;
+        streams.open(connection)
+    }
+
+    /// Writes to a stream, opened by either side; returns how many bytes were taken.
+    pub fn write(&mut self, stream: StreamId, data: Bytes) -> usize {
+        self.writable().map_or(0, |(connection, streams)| {
+            streams.write(connection, stream, data)
+        })
+    }
+
+    /// Room for [`Endpoint::write`]: 0 also before keys are there and after the end.
+    pub fn write_room(&mut self, stream: StreamId) -> u64 {
+        self.writable()
+            .map_or(0, |(connection, streams)| streams.room(connection, stream))
+    }
+
+    /// Ends a stream after what was written.
+    pub fn finish(&mut self, stream: StreamId) {
+        if let Some((connection, streams)) = self.writable() {
+            streams.finish(connection, stream);
+        }
+    }
+
+    /// Ends the connection now.
+    pub fn close(&mut self, now: Instant) {
+        if self.state == State::Over {
+            return;
+        }
+        self.shut(now, 0);
+        self.end(Event::Closed);
+    }
+
+    fn shut(&mut self, now: Instant, code: u32) {
+        self.run(now, |s| {
+            let at = s.time.to_std(s.now);
+            if let Some((_, connection)) = &mut s.connection {
+                connection.close(at, VarInt::from_u32(code), Bytes::new());
+            }
+        });
+    }
+
+    /// All data written has been acknowledged, on streams that have been finished.
+    pub fn all_acknowledged(&mut self) -> bool {
+        self.streams.all_acknowledged()
+    }
+
+    /// Nothing is left to do or to wait for.
+    pub fn is_over(&self) -> bool {
+        match &self.connection {
+            Some((_, connection)) => connection.is_drained(),
+            None => self.state == State::Over,
+        }
+    }
+
+    /// The client's address has changed: sends from `local` from now on (RFC 9000 §9).
+    pub fn migrate(&mut self, now: Instant, local: SocketAddr) {
+        self.local = local;
+        self.run(now, |s| {
+            let at = s.time.to_std(s.now);
+            if let Some((_, connection)) = &mut s.connection {
+                connection.handle_network_change(None, at);
+            }
+        });
+        self.report.notice("path", || format!("moved to {local}"));
+    }
+
+    /// Client: opens a further path (draft-ietf-quic-multipath).
+    pub fn open_path(&mut self, now: Instant, local: IpAddr, remote: SocketAddr) {
+        let path = FourTuple::new(remote, Some(local));
+        self.run(now, |s| {
+            let at = s.time.to_std(s.now);
+            if let Some((_, connection)) = &mut s.connection {
+                let outcome = connection.open_path(path, PathStatus::Available, at);
+                s.report.notice("path", || match outcome {
+                    Ok(id) => format!("{id} opened to {remote}"),
+                    Err(e) => format!("cannot open a path to {remote}: {e}"),
+                });
+            }
+        });
+    }
+
+    /// Counters.
+    pub fn stats(&mut self) -> Stats {
+        let lost = self
+            .connection
+            .as_mut()
+            .map_or(0, |(_, connection)| connection.stats().lost_packets);
+        let data = self.meter.sent();
+        Stats {
+            sent_packets: self.report.sent_packets(),
+            sent_bytes: data.bytes,
+            retransmitted_packets: data.repeating_packets,
+            lost_packets: lost,
+            timeouts: self.probes.timeouts(),
+            spurious: self.report.spurious(),
+            ce_marks: self.ce_marks,
+            sent_datagrams: self.sent_datagrams,
+            sent_datagram_bytes: self.sent_datagram_bytes,
+        }
+    }
+
+    /// The sender's state.
+    pub fn snapshot(&mut self) -> Snapshot {
+        self.report.snapshot()
+    }
+
+    /// The round-trip sample of the latest acknowledgement, once.
+    #[inline]
+    pub fn take_rtt_sample(&mut self) -> Option<Duration> {
+        self.report.take_rtt_sample()
+    }
+
+    /// What the protocol did, if anybody asked for it with [`Endpoint::record_notices`].
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.report.poll_notice()
+    }
+
+    /// Collects notices from now on.
+    pub fn record_notices(&mut self) {
+        self.report.record_notices();
+    }
+
+    /// A line of an `SSLKEYLOGFILE`, as soon as the secret exists.
+    pub fn poll_secret(&mut self) -> Option<String> {
+        self.secrets.as_ref()?.pop()
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("side", &self.side)
+            .field("local", &self.local)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}

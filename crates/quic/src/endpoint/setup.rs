@@ -1,0 +1,216 @@
+//! From our options to noq's.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use noq_proto::{
+    AckFrequencyConfig, ClientConfig, ConnectionId, ConnectionIdGenerator, EndpointConfig,
+    IdleTimeout, MtuDiscoveryConfig, ServerConfig, Side, TransportConfig, ValidationTokenConfig,
+    VarInt,
+};
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::Init;
+use super::qlog::Qlog;
+use crate::controller::{Factory, Report};
+use crate::crypto::Meter;
+use crate::tls::{Clock, Secrets, lock};
+use crate::{Config, Congestion, Error, Realm, crypto};
+
+/// Length of connection IDs, and of the one that a client makes up for its server.
+const CID: usize = 8;
+const FIRST_CID: usize = 20;
+/// Address tokens that a server gives to a client (RFC 9000 §8.1.3), as noq does by default.
+const TOKENS: u32 = 2;
+
+/// What an endpoint is made of.
+pub(super) struct Parts {
+    pub(super) noq: noq_proto::Endpoint,
+    /// Of clients.
+    pub(super) client: Option<ClientConfig>,
+    pub(super) luck: Pcg64,
+    pub(super) clock: Arc<Clock>,
+    pub(super) report: Arc<Report>,
+    pub(super) meter: Arc<Meter>,
+    pub(super) secrets: Option<Arc<Secrets>>,
+}
+
+pub(super) fn parts(
+    realm: &Realm,
+    config: &Config,
+    congestion: &Congestion,
+    init: Init,
+    side: Side,
+) -> Result<Parts, Error> {
+    config.check()?;
+    let mut rng = init.rng;
+    let mut branch = || {
+        let mut seed = [0; 32];
+        rng.fill_bytes(&mut seed);
+        seed
+    };
+    let (seed, cids, luck, control) = (branch(), branch(), branch(), branch());
+    let report = Arc::new(Report::default());
+    let meter = Arc::new(Meter::default());
+    let clock = Arc::new(Clock::default());
+    clock.set(init.now);
+    let secrets = init.secrets.then(Arc::default);
+
+    let factory = Factory::new(
+        congestion,
+        config,
+        realm.time(),
+        Pcg64::from_seed(control),
+        report.clone(),
+    );
+    factory.check(config, init.now).map_err(Error::Controller)?;
+    let mut transport = transport(config)?;
+    transport.congestion_controller_factory(Arc::new(factory));
+    if let Some((writer, title)) = init.qlog {
+        transport.qlog_factory(Arc::new(Qlog::new(writer, title, realm.time())));
+    }
+    let transport = Arc::new(transport);
+
+    let mut cid_rng = Pcg64::from_seed(cids);
+    let first_cid = Mutex::new(Pcg64::from_rng(&mut cid_rng));
+    let mut endpoint = EndpointConfig::new(realm.reset_key());
+    endpoint
+        .rng_seed(Some(seed))
+        .cid_generator(Arc::new(move || Box::new(Cids(cid_rng.clone()))))
+        // Packets without QUIC's fixed bit puzzle tools that look at captures.
+        .grease_quic_bit(false)
+        .max_udp_payload_size(u16::MAX - 8)
+        .map_err(|e| Error::Option(e.to_string()))?;
+
+    let tls = |e: noq_proto::crypto::rustls::NoInitialCipherSuite| Error::Tls(e.to_string());
+    let (mut client, mut server) = (None, None);
+    match side {
+        Side::Client => {
+            let memory = realm.client_memory(init.local.ip(), init.remote, init.zero_rtt);
+            let inner = realm
+                .templates()
+                .client(clock.clone(), memory.clone(), secrets.clone());
+            let inner = QuicClientConfig::try_from(inner).map_err(tls)?;
+            let session = crypto::client(inner, config.crypto, meter.clone());
+            let mut config = ClientConfig::new(Arc::new(session));
+            config
+                .transport_config(transport)
+                .token_store(Arc::new(memory))
+                .initial_dst_cid_provider(Arc::new(move || {
+                    let mut id = [0; FIRST_CID];
+                    lock(&first_cid).fill_bytes(&mut id);
+                    ConnectionId::new(&id)
+                }));
+            client = Some(config);
+        }
+        Side::Server => {
+            let memory = realm.server_memory(init.local);
+            let inner = realm
+                .templates()
+                .server(clock.clone(), &memory, secrets.clone());
+            let inner = QuicServerConfig::try_from(inner).map_err(tls)?;
+            let session = crypto::server(inner, config.crypto, meter.clone());
+            let mut tokens = ValidationTokenConfig::default();
+            tokens.log(memory.used.clone()).sent(TOKENS);
+            let mut s = ServerConfig::new(Arc::new(session), realm.token_key());
+            s.transport_config(transport)
+                .validation_token_config(tokens)
+                .time_source(clock.clone())
+                .migration(config.migration);
+            server = Some(Arc::new(s));
+        }
+    }
+    Ok(Parts {
+        noq: noq_proto::Endpoint::new(Arc::new(endpoint), server, true),
+        client,
+        luck: Pcg64::from_seed(luck),
+        clock,
+        report,
+        meter,
+        secrets,
+    })
+}
+
+fn transport(config: &Config) -> Result<TransportConfig, Error> {
+    let varint = |name: &str, n: u64| {
+        VarInt::from_u64(n).map_err(|_| {
+            Error::Option(format!(
+                "{name} of {n} is more than QUIC can say; at most 2^62 - 1"
+            ))
+        })
+    };
+    let mut t = TransportConfig::default();
+    t.initial_mtu(config.datagram_size)
+        .stream_receive_window(varint("stream window", config.stream_window)?)
+        .receive_window(varint("connection window", config.connection_window)?)
+        .send_window(config.send_window)
+        .send_fairness(config.fair_streams)
+        .packet_threshold(config.packet_threshold)
+        .time_threshold(config.time_threshold)
+        .initial_rtt(std(config.initial_rtt))
+        .max_concurrent_bidi_streams(config.max_streams.into())
+        .datagram_receive_buffer_size(None)
+        // Datagrams of a batch would be padded to the same size.
+        .enable_segmentation_offload(false);
+    t.mtu_discovery_config(config.mtu_discovery.map(|most| {
+        let mut discovery = MtuDiscoveryConfig::default();
+        discovery.upper_bound(most);
+        discovery
+    }));
+    if config.mtu_discovery.is_none() {
+        // What looks like a black hole must not change the size either.
+        t.min_mtu(config.datagram_size);
+    }
+    let idle = match config.idle_timeout {
+        Some(d) => Some(IdleTimeout::from(varint("idle timeout", d.as_millis())?)),
+        None => None,
+    };
+    t.max_idle_timeout(idle);
+    if let Some(asked) = &config.ack_frequency {
+        let mut frequency = AckFrequencyConfig::default();
+        frequency
+            .ack_eliciting_threshold(asked.threshold.into())
+            .max_ack_delay(asked.max_delay.map(std))
+            .reordering_threshold(asked.reordering.into());
+        t.ack_frequency_config(Some(frequency));
+    }
+    if config.paths > 1 {
+        t.max_concurrent_multipath_paths(config.paths);
+    }
+    Ok(t)
+}
+
+fn std(d: gargalo_units::Duration) -> std::time::Duration {
+    std::time::Duration::from_nanos(d.as_nanos())
+}
+
+/// Connection IDs from a seeded generator.
+struct Cids(Pcg64);
+
+impl ConnectionIdGenerator for Cids {
+    fn generate_cid(&mut self) -> ConnectionId {
+        let mut id = [0; CID];
+        self.0.fill_bytes(&mut id);
+        ConnectionId::new(&id)
+    }
+
+    fn cid_len(&self) -> usize {
+        CID
+    }
+
+    fn cid_lifetime(&self) -> Option<std::time::Duration> {
+        None
+    }
+}
+
+/// Addresses must be of one family, and such that datagrams can be sent to them.
+pub(super) fn check_addresses(local: SocketAddr, remote: SocketAddr) -> Result<(), Error> {
+    if local.is_ipv4() != remote.is_ipv4() {
+        return Err(Error::Option(format!(
+            "{local} and {remote} are of different families; give both ends IPv4 or both IPv6"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! What goes into an endpoint and what comes out of it.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use bytes::{Bytes, BytesMut};
+use gargalo_units::{Bytes as Size, Duration, Ecn, Instant, Rate};
+use rand_pcg::Pcg64;
+
+/// Number of a stream (RFC 9000 §2.1).
+pub type StreamId = u64;
+
+/// What an endpoint starts from.
+pub struct Init {
+    /// When.
+    pub now: Instant,
+    /// Its own address and port.
+    pub local: SocketAddr,
+    /// The peer's.
+    pub remote: SocketAddr,
+    /// The endpoint's random stream.
+    pub rng: Pcg64,
+    /// Client: use a ticket of an earlier connection to the same `remote` address from the same `local` one,
+    /// if there is one, to send before the handshake is complete.
+    pub zero_rtt: bool,
+    /// Collect TLS secrets for [`Endpoint::poll_secret`](crate::Endpoint::poll_secret).
+    pub secrets: bool,
+    /// Where the qlog trace goes (JSON-SEQ), and its title.
+    pub qlog: Option<(Box<dyn std::io::Write + Send + Sync>, String)>,
+}
+
+impl fmt::Debug for Init {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Init")
+            .field("now", &self.now)
+            .field("local", &self.local)
+            .field("remote", &self.remote)
+            .field("zero_rtt", &self.zero_rtt)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A UDP datagram on its way.
+#[derive(Debug)]
+pub struct Datagram {
+    /// UDP payload.
+    pub payload: BytesMut,
+    /// Mark.
+    pub ecn: Ecn,
+    /// From.
+    pub local: SocketAddr,
+    /// To.
+    pub remote: SocketAddr,
+}
+
+/// What an application learns from its endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Data may be sent: the handshake is complete, or 0-RTT keys are there (`early`).
+    Connected {
+        /// Before the handshake is complete.
+        early: bool,
+    },
+    /// The handshake is complete; `zero_rtt` tells whether early data was accepted, if any was offered.
+    /// What was written early and rejected is sent again without further ado.
+    HandshakeComplete {
+        /// `None`: no early data was offered.
+        zero_rtt: Option<bool>,
+    },
+    /// The connection has ended in order, by either side.
+    Closed,
+    /// The connection failed.
+    Failed(String),
+}
+
+/// What happened on a connection so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Packets with data or other ack-eliciting content sent (first flights included).
+    pub sent_packets: u64,
+    /// Bytes of stream data sent, repetitions included.
+    pub sent_bytes: u64,
+    /// Of the packets sent, those that repeat stream data.
+    pub retransmitted_packets: u64,
+    /// Packets taken for lost.
+    pub lost_packets: u64,
+    /// Probe timeouts that fired (RFC 9002 §6.2).
+    pub timeouts: u64,
+    /// Congestion events withdrawn as spurious.
+    pub spurious: u64,
+    /// Congestion Experienced marks on received packets.
+    pub ce_marks: u64,
+    /// UDP datagrams sent, of any kind.
+    pub sent_datagrams: u64,
+    /// UDP payload bytes sent.
+    pub sent_datagram_bytes: u64,
+}
+
+/// The state of the first path's sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// Congestion window.
+    pub cwnd: Size,
+    /// Slow-start threshold; `None`: infinite or none.
+    pub ssthresh: Option<Size>,
+    /// Bytes in flight.
+    pub in_flight: Size,
+    /// Smoothed round-trip time.
+    pub srtt: Option<Duration>,
+    /// Pacing rate; `None`: not paced.
+    pub pacing_rate: Option<Rate>,
+    /// Latest delivery-rate sample; `None` with noq's own congestion controls.
+    pub delivery_rate: Option<Rate>,
+    /// One word for the controller's phase.
+    pub phase: &'static str,
+}
+
+/// Something the protocol did, for the table of events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// One or two words: `loss`, `recovery`, `timeout`, `handshake`, `zero-rtt`, `path`, `mtu`, ….
+    pub kind: &'static str,
+    /// What else there is to say.
+    pub detail: String,
+}
+
+/// Data of a stream, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Which stream.
+    pub stream: StreamId,
+    /// Content; may be empty if `end`.
+    pub data: Bytes,
+    /// Nothing follows on this stream.
+    pub end: bool,
+}

@@ -1,0 +1,105 @@
+//! TLS 1.3 whose every byte follows from seeds.
+
+mod certificate;
+mod clock;
+mod keys;
+pub(crate) mod luck;
+mod secrets;
+mod tickets;
+
+pub(crate) use certificate::SERVER_NAME;
+pub(crate) use clock::Clock;
+pub(crate) use keys::TokenKey;
+pub(crate) use secrets::Secrets;
+pub(crate) use tickets::{ClientMemory, ServerMemory, Tickets, lock};
+
+use std::sync::Arc;
+
+use rustls::client::{ClientConfig, Resumption};
+use rustls::crypto::{CryptoProvider, ring as provider};
+use rustls::server::ServerConfig;
+use rustls::{CipherSuite, RootCertStore};
+
+use crate::Error;
+
+/// Application protocol of both ends (RFC 7301).
+const ALPN: &[u8] = b"gargalo";
+
+/// ring's algorithms with our randomness and key exchange; AES-128-GCM comes first.
+fn seeded_provider() -> Arc<CryptoProvider> {
+    let mut suites = provider::DEFAULT_CIPHER_SUITES.to_vec();
+    suites.retain(|s| s.tls13().is_some());
+    suites.sort_by_key(|s| s.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
+    Arc::new(CryptoProvider {
+        cipher_suites: suites,
+        kx_groups: vec![&luck::X25519],
+        secure_random: &luck::Luck,
+        ..provider::default_provider()
+    })
+}
+
+/// The TLS configurations that every endpoint of a world starts from.
+#[derive(Clone, Debug)]
+pub(crate) struct Templates {
+    client: ClientConfig,
+    server: ServerConfig,
+}
+
+impl Templates {
+    pub(crate) fn new(key: [u8; 32]) -> Result<Self, Error> {
+        let tls = |e: rustls::Error| Error::Tls(e.to_string());
+        let (certificate, key) = certificate::make(key)?;
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate.clone()).map_err(tls)?;
+        let provider = seeded_provider();
+        let clock = Arc::new(Clock::default());
+        let mut client = ClientConfig::builder_with_details(provider.clone(), clock.clone())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(tls)?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        client.alpn_protocols = vec![ALPN.to_vec()];
+        client.enable_early_data = true;
+        let mut server = ServerConfig::builder_with_details(provider, clock)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(tls)?
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .map_err(tls)?;
+        server.alpn_protocols = vec![ALPN.to_vec()];
+        server.max_early_data_size = u32::MAX;
+        Ok(Self { client, server })
+    }
+
+    /// One client's configuration.
+    pub(crate) fn client(
+        &self,
+        clock: Arc<Clock>,
+        memory: ClientMemory,
+        secrets: Option<Arc<Secrets>>,
+    ) -> ClientConfig {
+        let mut config = self.client.clone();
+        config.time_provider = clock;
+        config.resumption = Resumption::store(Arc::new(memory));
+        if let Some(secrets) = secrets {
+            config.key_log = secrets;
+        }
+        config
+    }
+
+    /// One server's configuration.
+    pub(crate) fn server(
+        &self,
+        clock: Arc<Clock>,
+        memory: &ServerMemory,
+        secrets: Option<Arc<Secrets>>,
+    ) -> ServerConfig {
+        let mut config = self.server.clone();
+        config.time_provider = clock;
+        config.session_storage = memory.sessions.clone();
+        if let Some(secrets) = secrets {
+            config.key_log = secrets;
+        }
+        config
+    }
+}
