@@ -12,6 +12,7 @@ use rand_pcg::Pcg64;
 use crate::group::GroupId;
 use crate::topology::NodeId;
 use crate::workload::generator::Parent;
+use crate::workload::tls::Tls;
 use crate::workload::wire::WireBytes;
 use crate::workload::{Action, App, AppResult, Workload};
 
@@ -97,6 +98,8 @@ pub struct TcpSpec {
     pub config: Arc<tcp::Config>,
     /// Congestion control of both ends.
     pub congestion: Arc<dyn ControllerFactory>,
+    /// TLS between it and the application.
+    pub tls: Option<Tls>,
 }
 
 /// What became of a flow.
