@@ -299,10 +299,19 @@ fn flow<'a>(f: &Flow, name: &dyn Fn(usize) -> &'a str) -> Value {
                 .iter()
                 .map(|(k, v)| (k.to_owned(), param(v)))
                 .collect();
-            json!({ "tcp": {
+            let mut out = json!({
                 "profile": t.profile, "congestion": { t.congestion.as_str(): params },
                 "options": tcp(&t.config)
-            } })
+            });
+            if let Some(tls) = &t.tls {
+                out["tls"] = json!({
+                    "client_hello_bytes": tls.client_hello.get(),
+                    "server_flight_bytes": tls.server_flight.get(),
+                    "client_finished_bytes": tls.client_finished.get(),
+                    "record_bytes": tls.record.get(), "early_data": tls.early_data
+                });
+            }
+            json!({ "tcp": out })
         }
     };
     let mut out = json!({

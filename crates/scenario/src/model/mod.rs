@@ -7,6 +7,7 @@ mod flow;
 mod link;
 mod media;
 mod source;
+mod tls;
 mod transport;
 
 use gargalo_units::Duration;
@@ -31,6 +32,7 @@ pub use media::{
     SelectionSpec, Video, Voice,
 };
 pub use source::{Ftp, Mix, MixDirection, Shares, Web, WebModel};
+pub use tls::{TlsMap, TlsSpec, TlsVersion};
 pub use transport::{
     Congestion, DelayedAck, EcnName, KeepAlive, PacingMap, PacingName, PacingSpec, ProfileName,
     RecoveryName, Switch, Tcp, Transport, Udp,
