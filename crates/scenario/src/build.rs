@@ -18,6 +18,7 @@ use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, LinkSample};
 use gargalo_units::{Duration, Instant};
 use serde_json::{Value as Json, json};
 
+use crate::objects::{self, Completion};
 use crate::resolved::{Flow, Period, Scenario, Transport, Workload};
 use crate::summary;
 
@@ -176,6 +177,7 @@ fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
                 TransportSpec::Tcp(TcpSpec {
                     config: config.into(),
                     congestion,
+                    tls: t.tls,
                 })
             }
         };
@@ -323,6 +325,7 @@ fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
             workload: template.map_or("", |t| t.workload.name()),
             start: f.start,
             end: f.end,
+            handshake: f.handshake,
             first_byte: f.first_byte.map(|t| t.saturating_since(f.start)),
             completion: f.completion,
             delivered: f.delivered,
@@ -352,8 +355,16 @@ fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
                 row.bitrate = Some(v.mean_bitrate);
                 row.bitrate_switches = Some(v.switches);
             }
-            Some(AppResult::Request(_)) | None => {}
+            Some(AppResult::Request(r)) => {
+                let took = Completion::of(r.objects.iter());
+                row.completed_objects = Some(took.count);
+                row.object_completion_p50 = took.p50;
+                row.object_completion_p95 = took.p95;
+                row.object_completion_max = took.max;
+            }
+            None => {}
         }
+        objects::push(f, &mut tables.objects);
         tables.flows.push(&row);
     }
     for s in &out.samples.flows {

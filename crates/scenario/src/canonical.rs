@@ -300,10 +300,21 @@ fn flow<'a>(f: &Flow, name: &dyn Fn(usize) -> &'a str) -> Value {
     let transport = match &f.transport {
         Transport::Udp => json!({ "udp": {} }),
         Transport::Quic(q) => quic(q),
-        Transport::Tcp(t) => json!({ "tcp": {
-            "profile": t.profile, "congestion": { t.congestion.as_str(): params(&t.params) },
-            "options": tcp(&t.config)
-        } }),
+        Transport::Tcp(t) => {
+            let mut out = json!({
+                "profile": t.profile, "congestion": { t.congestion.as_str(): params(&t.params) },
+                "options": tcp(&t.config)
+            });
+            if let Some(tls) = &t.tls {
+                out["tls"] = json!({
+                    "client_hello_bytes": tls.client_hello.get(),
+                    "server_flight_bytes": tls.server_flight.get(),
+                    "client_finished_bytes": tls.client_finished.get(),
+                    "record_bytes": tls.record.get(), "early_data": tls.early_data
+                });
+            }
+            json!({ "tcp": out })
+        }
     };
     let mut out = json!({
         "id": f.id, "label": f.label.as_ref(), "from": from, "to": to, "start_s": at(f.start),

@@ -35,6 +35,7 @@ mod canonical;
 mod check;
 mod diagnostic;
 pub mod model;
+mod objects;
 pub mod quantity;
 mod reference;
 mod resolve;

@@ -6,6 +6,7 @@ use gargalo_cc::Params;
 use gargalo_link::LinkConfig;
 use gargalo_sim::workload::ftp::Ftp;
 use gargalo_sim::workload::plan::Demand;
+use gargalo_sim::workload::tls::Tls;
 use gargalo_sim::workload::video::Video;
 use gargalo_sim::workload::voice::Voice;
 use gargalo_sim::workload::web::Web;
@@ -171,6 +172,8 @@ pub struct Tcp {
     pub congestion: String,
     /// Parameters as given; checked against the registry if it knows the name.
     pub params: Params,
+    /// TLS between it and the application.
+    pub tls: Option<Tls>,
 }
 
 /// QUIC with all options.

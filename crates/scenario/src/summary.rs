@@ -9,6 +9,7 @@ use serde_json::{Value as Json, json};
 
 use crate::background;
 use crate::build::seconds;
+use crate::objects::{self, Completion};
 use crate::resolved::Scenario;
 
 /// `{"summary", "flows", "links", "run"}`.
@@ -30,6 +31,12 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
     }
     warnings.extend(background::warnings(scenario, out));
     let mut summary = summary(out);
+    let requests = |f: &FlowResult| matches!(f.application, Some(AppResult::Request(_)));
+    if let Some(map) = summary.as_object_mut()
+        && out.flows.iter().any(requests)
+    {
+        map.extend(Completion::of(out.flows.iter().flat_map(objects::of)).json());
+    }
     if let (Some(map), background) = (summary.as_object_mut(), background::json(scenario, out))
         && !background.is_null()
     {
@@ -82,6 +89,7 @@ fn flow(f: &FlowResult, verified: bool) -> Json {
         "congestion": f.congestion,
         "start_s": f.start.as_secs_f64(),
         "end_s": f.end.as_secs_f64(),
+        "handshake_s": seconds(f.handshake),
         "first_byte_s": seconds(f.first_byte.map(|t| t.saturating_since(f.start))),
         "completion_s": seconds(f.completion),
         "delivered_bytes": f.delivered.get(),
@@ -120,7 +128,8 @@ fn flow(f: &FlowResult, verified: bool) -> Json {
             "bitrate_bps": v.mean_bitrate.as_bps(),
             "bitrate_switches": v.switches,
         }),
-        Some(AppResult::Request(_)) | None => Json::Null,
+        Some(AppResult::Request(r)) => Json::Object(Completion::of(r.objects.iter()).json()),
+        None => Json::Null,
     };
     if let (Some(row), Json::Object(extra)) = (row.as_object_mut(), extra) {
         row.extend(extra);

@@ -133,10 +133,10 @@ impl World {
         let app = App::new(&spec.workload, spec.rows, || {
             rng::stream(self.settings.seed, &format!("{path}/objects"))
         });
-        let (is_udp, is_quic) = match spec.transport {
-            TransportSpec::Udp => (true, false),
-            TransportSpec::Quic(_) => (false, true),
-            TransportSpec::Tcp(_) => (false, false),
+        let (is_udp, is_quic, app) = match &spec.transport {
+            TransportSpec::Udp => (true, false, app),
+            TransportSpec::Quic(_) => (false, true, app),
+            TransportSpec::Tcp(tcp) => (false, false, app.inside(tcp.tls)),
         };
         let stop = spec.stop.filter(|_| spec.arrivals.is_none());
         if let Some(group) = spec.group.and_then(|g| self.groups.get_mut(g as usize)) {
@@ -308,7 +308,7 @@ impl World {
             match event {
                 Event::Connected if index == 0 => {
                     action = flow.app.on_start(now, &mut flow.rng);
-                    flow.connected = Some(now);
+                    flow.connected = flow.app.is_open().then_some(now);
                 }
                 // The peer will not write again: neither shall we, once what is owed is written.
                 Event::PeerClosed if flow.app.closes_after_peer() => {
@@ -331,6 +331,9 @@ impl World {
             let sent = flow.sides[index].written.saturating_sub(endpoint.unsent());
             let (data, next) = flow.app.on_delivered(now, index, got, sent);
             action = action.and(next);
+            if index == 0 && flow.connected.is_none() && flow.app.is_open() {
+                flow.connected = Some(now);
+            }
             if index != flow.app.sender() && data > 0 {
                 flow.delivered += data;
                 flow.first_byte.get_or_insert(now);

@@ -15,6 +15,7 @@ use crate::group::GroupId;
 use crate::recorder::FlowSample;
 use crate::topology::NodeId;
 use crate::workload::generator::Parent;
+use crate::workload::tls::Tls;
 use crate::workload::wire::WireBytes;
 use crate::workload::{Action, App, AppResult, Workload};
 
@@ -102,6 +103,8 @@ pub struct TcpSpec {
     pub config: Arc<tcp::Config>,
     /// Congestion control of both ends.
     pub congestion: Arc<dyn ControllerFactory>,
+    /// TLS between it and the application.
+    pub tls: Option<Tls>,
 }
 
 /// A QUIC transport.

@@ -9,6 +9,7 @@ use gargalo_sim::workload::distribution::Distribution;
 use gargalo_sim::workload::ftp::Ftp;
 use gargalo_sim::workload::generator::GeneratorSpec;
 use gargalo_sim::workload::plan::{Demand, Job, Model, Plan};
+use gargalo_sim::workload::tls::Tls;
 use gargalo_sim::workload::web::Web;
 use gargalo_sim::workload::wire::WireModel;
 use gargalo_sim::{FlowSpec, Outcome, TcpSpec, TransportSpec, World};
@@ -247,6 +248,16 @@ fn sizes_keep_their_tail_index_when_a_load_is_met() {
 
 #[test]
 fn what_is_planned_is_what_is_sent() {
+    what_is_planned_is_sent(None);
+}
+
+#[test]
+fn what_is_planned_is_what_is_sent_inside_tls() {
+    what_is_planned_is_sent(Some(Tls::FULL));
+    what_is_planned_is_sent(Some(Tls::RESUMED));
+}
+
+fn what_is_planned_is_sent(tls: Option<Tls>) {
     let persistent = Web {
         persistent: true,
         ..web()
@@ -255,6 +266,7 @@ fn what_is_planned_is_what_is_sent() {
         // Nothing is begun in the last five seconds, so that all is sent.
         let spec = GeneratorSpec {
             stop: Some(secs(5.0)),
+            transport: TcpSpec { tls, ..cubic() },
             ..source(model, load(100))
         };
         let out = go(spec, 10.0, 1, Vec::new());

@@ -17,6 +17,7 @@ fn completion(config: Config, congestion: &str, params: Params, rate: Rate, byte
     let transport = TransportSpec::Tcp(TcpSpec {
         config: config.into(),
         congestion,
+        tls: None,
     });
     let flows = vec![flow(0, 0, 1, transport, bulk(bytes))];
     let out = run(simple(link.clone(), link), settings(1, 60.0), flows);

@@ -85,21 +85,27 @@ impl Schema {
     }
 }
 
+/// The type of a row, with a lifetime if it has texts.
+macro_rules! row {
+    ($row:ident, $lifetime:lifetime) => { $row };
+    ($row:ident, $lifetime:lifetime, $text:lifetime) => { $row<$lifetime> };
+}
+
 macro_rules! tables {
     ($(
         $(#[doc = $doc:literal])+
-        $kind:ident($name:literal): $row:ident<$text:lifetime> {
+        $kind:ident($name:literal): $row:ident$(<$text:lifetime>)? {
             $( $(#[doc = $column_doc:literal])+ $field:ident: $ty:ty => $column:literal [$unit:literal], )+
         }
     )+) => {
         $(
             $(#[doc = $doc])+
             #[derive(Clone, Copy, Debug, Default, PartialEq)]
-            pub struct $row<$text> {
+            pub struct $row$(<$text>)? {
                 $( $(#[doc = $column_doc])+ pub $field: $ty, )+
             }
 
-            impl<$text> $row<$text> {
+            impl$(<$text>)? $row$(<$text>)? {
                 const COLUMNS: &'static [Column] = &[$( Column {
                     name: $column,
                     ty: <$ty as Cell>::TYPE,
@@ -114,7 +120,7 @@ macro_rules! tables {
             pub enum $kind {}
 
             impl Kind for $kind {
-                type Row<$text> = $row<$text>;
+                type Row<'row> = row!($row, 'row $(, $text)?);
                 const SCHEMA: &'static Schema = &Schema {
                     name: $name,
                     doc: concat!($($doc),+),
@@ -154,6 +160,9 @@ tables! {
         start: Instant => "start_s" ["s"],
         /// When it ended: completed, failed or the end of the run.
         end: Instant => "end_s" ["s"],
+        /// From the start until the client's application could write: handshake of TCP and TLS, or of
+        /// QUIC; missing for UDP and if it never could.
+        handshake: Option<Duration> => "handshake_s" ["s"],
         /// From the start to the first byte delivered to the receiving application.
         first_byte: Option<Duration> => "first_byte_s" ["s"],
         /// From the start to the last byte delivered; missing if the flow did not complete.
@@ -208,6 +217,14 @@ tables! {
         bitrate: Option<Rate> => "bitrate_bps" ["bit/s"],
         /// Video: changes of rate from one segment to the next.
         bitrate_switches: Option<u64> => "bitrate_switches" ["1"],
+        /// Requests: objects that arrived.
+        completed_objects: Option<u64> => "completed_objects" ["1"],
+        /// Requests: median of the times from an object's request to its last byte.
+        object_completion_p50: Option<f64> => "object_completion_p50_s" ["s"],
+        /// Requests: 95th percentile of these times.
+        object_completion_p95: Option<f64> => "object_completion_p95_s" ["s"],
+        /// Requests: the longest of them.
+        object_completion_max: Option<f64> => "object_completion_max_s" ["s"],
     }
 
     /// A flow at an instant.
@@ -268,6 +285,24 @@ tables! {
         kind: &'a str => "kind" [""],
         /// What else there is to say; may be empty.
         detail: &'a str => "detail" [""],
+    }
+
+    /// An object that was asked for.
+    Objects("objects"): ObjectRow {
+        /// Number of the flow.
+        flow: u64 => "flow" [""],
+        /// Number of the object in its flow, from 0.
+        object: u64 => "object" [""],
+        /// Size of the object.
+        size: Bytes => "size_bytes" ["byte"],
+        /// When it was asked for.
+        requested: Instant => "requested_s" ["s"],
+        /// From the request to its first byte; missing if none arrived.
+        first_byte: Option<Duration> => "first_byte_s" ["s"],
+        /// When its last byte arrived; missing if it did not.
+        completed: Option<Instant> => "completed_s" ["s"],
+        /// From the request to its last byte; missing if that did not arrive.
+        completion: Option<Duration> => "completion_s" ["s"],
     }
 }
 

@@ -9,7 +9,7 @@ use arrow_array::builder::{
 };
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
-use crate::schema::{Events, FlowSamples, Flows, LinkSamples, Schema, Type};
+use crate::schema::{Events, FlowSamples, Flows, LinkSamples, Objects, Schema, Type};
 use crate::{Error, RunDir};
 
 /// The values of one column.
@@ -230,16 +230,19 @@ pub struct Tables {
     pub link_samples: Table<LinkSamples>,
     /// A row per protocol event.
     pub events: Table<Events>,
+    /// A row per object that was asked for.
+    pub objects: Table<Objects>,
 }
 
 impl Tables {
-    /// All four, in the order of the reference.
-    pub fn all(&self) -> [&Columns; 4] {
+    /// All of them, in the order of the reference.
+    pub fn all(&self) -> [&Columns; 5] {
         [
             &self.flows,
             &self.flow_samples,
             &self.link_samples,
             &self.events,
+            &self.objects,
         ]
     }
 

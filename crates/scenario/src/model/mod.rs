@@ -8,6 +8,7 @@ mod link;
 mod media;
 mod quic;
 mod source;
+mod tls;
 mod transport;
 
 use gargalo_units::Duration;
@@ -37,6 +38,7 @@ pub use quic::{
     QuicProfileName,
 };
 pub use source::{Ftp, Mix, MixDirection, Shares, Web, WebModel};
+pub use tls::{TlsMap, TlsSpec, TlsVersion};
 pub use transport::{
     Congestion, DelayedAck, EcnName, KeepAlive, PacingMap, PacingName, PacingSpec, ProfileName,
     RecoveryName, Switch, Tcp, Transport, Udp,

@@ -8,6 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value, json};
 
+use super::tls::TlsSpec;
 use crate::quantity::{Quantity, Window};
 
 /// How data is carried: one of the following.
@@ -96,6 +97,10 @@ pub struct Tcp {
     pub nagle: Option<bool>,
     /// Shrink the window after an idle period (RFC 5681 §4.1).
     pub slow_start_after_idle: Option<bool>,
+    /// TLS 1.3 between TCP and the application, as flights of its handshake and headers of its records;
+    /// true and `"1.3"` are the same.
+    #[schemars(extend("default" = false))]
+    pub tls: Option<TlsSpec>,
 }
 
 /// True, false, or something more precise.

@@ -10,6 +10,7 @@ mod request;
 mod routes;
 mod sourced;
 mod sources;
+mod tls;
 mod traffic;
 mod transport;
 

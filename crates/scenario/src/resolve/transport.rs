@@ -6,7 +6,7 @@ use gargalo_cc::Params;
 use gargalo_tcp::{Config, EcnMode, KeepAlive, PROFILES, Pacing, Recovery};
 use gargalo_units::{Bytes, Duration};
 
-use super::Context;
+use super::{Context, tls};
 use crate::model::{
     EcnName, PacingName, PacingSpec, RecoveryName, Switch, Tcp as Spec, Transport as TransportSpec,
 };
@@ -33,6 +33,7 @@ pub(crate) fn resolve(raw: &TransportSpec, mtu: u32, at: &str, cx: &mut Context<
     config.ecn = ecn(spec, config.ecn);
     sizes(spec, &mut config, mtu, &at, cx);
     timeouts(spec, &config, &at, cx);
+    let tls = tls::resolve(spec.tls, &format!("{at}.tls"), cx);
     let (name, params) = match &spec.congestion {
         Some(c) => (
             c.name.as_str(),
@@ -49,6 +50,7 @@ pub(crate) fn resolve(raw: &TransportSpec, mtu: u32, at: &str, cx: &mut Context<
         config,
         congestion,
         params,
+        tls,
     }))
 }
 

@@ -92,7 +92,7 @@ impl World {
             self.ensure_routes(from, to)?;
         }
         let end = spec.stop.unwrap_or(Instant::MAX).min(self.settings.end);
-        let wire = WireModel::new(&spec.transport.config);
+        let wire = WireModel::new(&spec.transport.config).inside(spec.transport.tls);
         let path = format!("generator/{}", spec.id);
         let seed = (self.settings.seed, path.as_str());
         let pairs = u32::try_from(spec.pairs.len()).unwrap_or(u32::MAX);

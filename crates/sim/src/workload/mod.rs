@@ -1,7 +1,8 @@
 //! What the applications at both ends of a flow do, and where flows come from.
 //!
 //! A workload is a small state machine per flow. It sees delivered bytes and ticks of its own
-//! timer, and answers with what to write; the engine moves bytes in and out of the transport.
+//! timer, and answers with what to write; the engine moves bytes in and out of the transport. Over TCP
+//! there may be TLS in between ([`tls`]).
 //! [`web`] and [`ftp`] are sources of flows instead: they make one for every transfer
 //! ([`generator`]), as many as the load asked for takes ([`plan`]).
 
@@ -14,6 +15,7 @@ mod objects;
 pub mod plan;
 mod request;
 mod ticks;
+pub mod tls;
 pub mod video;
 pub mod voice;
 pub mod web;
@@ -25,6 +27,7 @@ use rand_pcg::Pcg64;
 pub use objects::{ObjectResult, Objects, RequestResult};
 pub use request::{Order, Request, RequestApp};
 pub use ticks::{Period, TickApp, exponential};
+use tls::{Tls, TlsApp};
 use video::{Video, VideoApp, VideoResult};
 use voice::{Voice, VoiceApp, VoiceResult};
 
@@ -113,6 +116,8 @@ pub enum App {
     Voice(Box<VoiceApp>),
     /// See [`Workload::Video`].
     Video(Box<VideoApp>),
+    /// One of the others inside TLS.
+    Tls(Box<TlsApp>),
 }
 
 impl App {
@@ -138,6 +143,24 @@ impl App {
         }
     }
 
+    /// The same inside TLS, or as it is.
+    #[must_use]
+    pub fn inside(self, tls: Option<Tls>) -> Self {
+        match tls {
+            Some(spec) => Self::Tls(Box::new(TlsApp::new(self, spec))),
+            None => self,
+        }
+    }
+
+    /// Whether the client may write, once [`App::on_start`] was called: with TLS not before its handshake.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        match self {
+            Self::Tls(t) => t.is_open(),
+            _ => true,
+        }
+    }
+
     /// Bytes that have to reach the receiver for the flow to be complete; `None` without end or
     /// not known yet.
     pub fn total(&self) -> Option<u64> {
@@ -145,6 +168,7 @@ impl App {
             Self::Bulk { total } => *total,
             Self::Request(r) => Some(r.total()),
             Self::Video(v) => v.total(),
+            Self::Tls(t) => t.app().total(),
             Self::Ticks(_) | Self::Voice(_) => None,
         }
     }
@@ -153,13 +177,18 @@ impl App {
     pub fn sender(&self) -> usize {
         match self {
             Self::Request(_) | Self::Video(_) => 1,
+            Self::Tls(t) => t.app().sender(),
             _ => 0,
         }
     }
 
     /// Whether a side closes as soon as its peer has closed (all but servers that still owe data).
     pub fn closes_after_peer(&self) -> bool {
-        !matches!(self, Self::Request(_) | Self::Video(_))
+        match self {
+            Self::Request(_) | Self::Video(_) => false,
+            Self::Tls(t) => t.app().closes_after_peer(),
+            _ => true,
+        }
     }
 
     /// The connection is up (or, for UDP, the flow starts); called on the client side.
@@ -174,11 +203,12 @@ impl App {
             Self::Ticks(t) => t.tick(now, rng),
             Self::Voice(v) => v.start(now, rng),
             Self::Video(v) => v.ask(now),
+            Self::Tls(t) => t.connected(now, rng),
         }
     }
 
     /// `bytes` of the stream arrived at `side`, which has sent `sent` bytes of its own stream: how many of
-    /// them are data of the workload (without headers of frames), and what that side does now.
+    /// them are data of the workload (without headers of frames and records), and what that side does now.
     #[inline]
     pub fn on_delivered(
         &mut self,
@@ -192,6 +222,7 @@ impl App {
             Self::Request(r) => r.answered(now, bytes),
             Self::Video(v) if side == 1 => (bytes, v.serve(bytes)),
             Self::Video(v) => (bytes, v.received(now, bytes)),
+            Self::Tls(t) => t.on_delivered(now, side, bytes, sent),
             _ => (bytes, Action::default()),
         }
     }
@@ -221,6 +252,7 @@ impl App {
             Self::Ticks(t) => t.tick(now, rng),
             Self::Voice(v) => v.tick(now, rng),
             Self::Video(v) => v.ask(now),
+            Self::Tls(t) => t.on_timer(now, rng),
         }
     }
 
@@ -230,6 +262,7 @@ impl App {
             Self::Request(r) => r.result().map(AppResult::Request),
             Self::Voice(v) => Some(AppResult::Voice(v.result(lost))),
             Self::Video(v) => Some(AppResult::Video(v.result(now))),
+            Self::Tls(t) => t.app().result(now, lost),
             _ => None,
         }
     }

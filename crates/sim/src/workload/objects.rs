@@ -81,16 +81,6 @@ pub struct RequestResult {
     pub objects: Vec<ObjectResult>,
 }
 
-impl RequestResult {
-    /// Median, 95th percentile and largest of the completion times of those that arrived (nearest rank).
-    pub fn completion(&self) -> Option<[Duration; 3]> {
-        let mut times: Vec<_> = self.objects.iter().filter_map(|o| o.completion()).collect();
-        times.sort_unstable();
-        let rank = |percent: usize| (times.len() * percent).div_ceil(100).saturating_sub(1);
-        Some([*times.get(rank(50))?, *times.get(rank(95))?, *times.last()?])
-    }
-}
-
 /// Keeps the times of a flow's objects, or nothing if the flow has no row.
 #[derive(Debug)]
 pub(super) struct Log {

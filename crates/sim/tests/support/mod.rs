@@ -88,6 +88,7 @@ pub fn tcp(congestion: &str, config: Config) -> TransportSpec {
     TransportSpec::Tcp(TcpSpec {
         config: config.into(),
         congestion,
+        tls: None,
     })
 }
 

@@ -1,0 +1,403 @@
+//! TLS 1.3 over TCP: flights of the handshake and records around the data, as bytes and round trips.
+//!
+//! Nothing is encrypted: the two ends know from the positions in the byte stream what they were sent.
+//! The handshake is that of RFC 8446 §2: ClientHello; the server's flight up to its Finished; the
+//! client's Finished, with which data may go. Data comes in records, which the receiver can open only
+//! when they are whole (§5.2). With early data (§2.3) it follows the ClientHello at once. Alerts, session
+//! tickets and key updates are left out.
+
+use std::collections::VecDeque;
+
+use gargalo_units::{Bytes, Instant};
+use rand::Rng;
+use rand_pcg::Pcg64;
+
+use super::{Action, App};
+
+/// What a record has beside its data: header of 5 bytes, content type of one, authentication tag of 16
+/// (RFC 8446 §5.2, §5.3).
+pub const RECORD_OVERHEAD: u64 = 22;
+
+/// Sizes of a handshake and its records; flights with the headers of their records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// ClientHello.
+    pub client_hello: Bytes,
+    /// From ServerHello to Finished.
+    pub server_flight: Bytes,
+    /// The client's Finished, with early data also EndOfEarlyData.
+    pub client_finished: Bytes,
+    /// Most data in a record.
+    pub record: Bytes,
+    /// The client knows the server and sends data before the handshake.
+    pub early_data: bool,
+}
+
+impl Tls {
+    /// A full handshake as rustls 0.23 has it with a self-signed Ed25519 certificate of 289 bytes and one
+    /// application protocol.
+    pub const FULL: Self = Self {
+        client_hello: Bytes::new(225),
+        server_flight: Bytes::new(600),
+        client_finished: Bytes::new(80),
+        record: Bytes::new(16_384),
+        early_data: false,
+    };
+
+    /// The same after an earlier connection, with early data: the ClientHello bears a ticket, there is
+    /// no certificate, and EndOfEarlyData comes before the client's Finished.
+    pub const RESUMED: Self = Self {
+        client_hello: Bytes::new(330),
+        server_flight: Bytes::new(232),
+        client_finished: Bytes::new(100),
+        record: Bytes::new(16_384),
+        early_data: true,
+    };
+
+    /// So much data in records, written at once.
+    pub(crate) fn protected(&self, bytes: u64) -> u64 {
+        let records = bytes.div_ceil(self.record.get().max(1));
+        bytes.saturating_add(records.saturating_mul(RECORD_OVERHEAD))
+    }
+}
+
+/// An application inside TLS, both ends of it.
+#[derive(Debug)]
+pub struct TlsApp {
+    app: App,
+    spec: Tls,
+    /// From the client to the server, and back.
+    streams: [Stream; 2],
+    /// Made when the connection is up, for the start of the application.
+    rng: Option<Pcg64>,
+    /// The server has sent its flight.
+    has_answered: bool,
+    /// The client has sent its Finished.
+    is_complete: bool,
+    /// The client closes after its Finished.
+    closes: bool,
+}
+
+impl TlsApp {
+    pub(super) fn new(app: App, spec: Tls) -> Self {
+        Self {
+            app,
+            spec,
+            streams: [(); 2].map(|()| Stream::new(spec.record.get())),
+            rng: None,
+            has_answered: false,
+            is_complete: false,
+            closes: false,
+        }
+    }
+
+    /// What is inside.
+    pub(super) fn app(&self) -> &App {
+        &self.app
+    }
+
+    /// Whether the client's application may write.
+    pub(super) fn is_open(&self) -> bool {
+        self.is_complete || (self.spec.early_data && self.rng.is_some())
+    }
+
+    /// The TCP connection is up.
+    pub(super) fn connected(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
+        let mut word = || u128::from(rng.next_u64());
+        self.rng = Some(Pcg64::new((word() << 64) | word(), word()));
+        let hello = self.flight(0, self.spec.client_hello);
+        if self.spec.early_data {
+            hello.and(self.start(now))
+        } else {
+            hello
+        }
+    }
+
+    fn start(&mut self, now: Instant) -> Action {
+        let Some(rng) = &mut self.rng else {
+            return Action::default();
+        };
+        let action = self.app.on_start(now, rng);
+        self.protect(0, action)
+    }
+
+    pub(super) fn on_timer(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
+        let action = self.app.on_timer(now, rng);
+        self.protect(0, action)
+    }
+
+    /// As [`App::on_delivered`].
+    pub(super) fn on_delivered(
+        &mut self,
+        now: Instant,
+        side: usize,
+        bytes: u64,
+        sent: u64,
+    ) -> (u64, Action) {
+        let opened = self.streams[1 - side].take(bytes);
+        let mut action = Action::default();
+        if opened.flights > 0 && side == 1 && !self.has_answered {
+            self.has_answered = true;
+            action = self.flight(1, self.spec.server_flight);
+        }
+        if opened.flights > 0 && side == 0 && !self.is_complete {
+            action = self.flight(0, self.spec.client_finished);
+            self.is_complete = true;
+            action.close = std::mem::take(&mut self.closes);
+            if !self.spec.early_data {
+                action = action.and(self.start(now));
+            }
+        }
+        if opened.data == 0 {
+            return (0, action);
+        }
+        let sent = self.streams[side].data_until(sent);
+        let (data, next) = self.app.on_delivered(now, side, opened.data, sent);
+        (data, action.and(self.protect(side, next)))
+    }
+
+    fn flight(&mut self, side: usize, bytes: Bytes) -> Action {
+        Action {
+            write: self.streams[side].flight(bytes.get()),
+            ..Action::default()
+        }
+    }
+
+    /// The action of the application inside, as TLS passes it on.
+    fn protect(&mut self, side: usize, action: Action) -> Action {
+        // After its Finished, not before.
+        let waits = side == 0 && !self.is_complete;
+        self.closes |= waits && action.close;
+        Action {
+            write: self.streams[side].write(action.write),
+            close: action.close && !waits,
+            timer: action.timer,
+        }
+    }
+}
+
+/// One direction of the byte stream, from the first byte that has not been opened.
+#[derive(Debug)]
+struct Stream {
+    /// Most data in a record.
+    most: u64,
+    units: VecDeque<Units>,
+    /// Bytes of the first unit that have arrived.
+    arrived: u64,
+    /// Position of the first unit, and data before it.
+    start: u64,
+    data: u64,
+}
+
+/// Flights or records of the same size, one after another.
+#[derive(Debug)]
+struct Units {
+    count: u64,
+    /// On the stream, at least one byte.
+    size: u64,
+    /// Data in each; `None`: a flight of the handshake.
+    data: Option<u64>,
+}
+
+/// What could be opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Opened {
+    flights: u64,
+    data: u64,
+}
+
+impl Stream {
+    fn new(most: u64) -> Self {
+        Self {
+            most: most.max(1),
+            units: VecDeque::new(),
+            arrived: 0,
+            start: 0,
+            data: 0,
+        }
+    }
+
+    /// Writes a flight of the handshake; returns its bytes.
+    fn flight(&mut self, bytes: u64) -> u64 {
+        let size = bytes.max(1);
+        self.units.push_back(Units {
+            count: 1,
+            size,
+            data: None,
+        });
+        size
+    }
+
+    /// Writes data at once; returns the bytes of its records. `u64::MAX` is data without end.
+    fn write(&mut self, bytes: u64) -> u64 {
+        if bytes == u64::MAX {
+            self.records(u64::MAX, self.most);
+            return u64::MAX;
+        }
+        let (full, rest) = (bytes / self.most, bytes % self.most);
+        self.records(full, self.most);
+        self.records(u64::from(rest > 0), rest);
+        let count = full + u64::from(rest > 0);
+        bytes.saturating_add(count.saturating_mul(RECORD_OVERHEAD))
+    }
+
+    fn records(&mut self, count: u64, data: u64) {
+        match self.units.back_mut() {
+            _ if count == 0 => {}
+            Some(last) if last.data == Some(data) => last.count = last.count.saturating_add(count),
+            _ => self.units.push_back(Units {
+                count,
+                size: data + RECORD_OVERHEAD,
+                data: Some(data),
+            }),
+        }
+    }
+
+    /// So many bytes arrived: what can be opened now.
+    fn take(&mut self, bytes: u64) -> Opened {
+        let mut opened = Opened::default();
+        self.arrived += bytes;
+        while let Some(first) = self.units.front_mut() {
+            let whole = (self.arrived / first.size).min(first.count);
+            if whole == 0 {
+                break;
+            }
+            self.arrived -= whole * first.size;
+            self.start += whole * first.size;
+            match first.data {
+                None => opened.flights += whole,
+                Some(data) => opened.data += whole * data,
+            }
+            first.count -= whole;
+            if first.count > 0 {
+                break;
+            }
+            self.units.pop_front();
+        }
+        self.data += opened.data;
+        opened
+    }
+
+    /// How much data is in records that begin before a position of the stream which is not behind the
+    /// first unopened byte.
+    fn data_until(&self, position: u64) -> u64 {
+        let mut left = position.saturating_sub(self.start);
+        let mut data = self.data;
+        for units in &self.units {
+            let begun = left.div_ceil(units.size).min(units.count);
+            data = data.saturating_add(units.data.unwrap_or(0).saturating_mul(begun));
+            left = left.saturating_sub(units.size.saturating_mul(begun));
+            if left == 0 {
+                break;
+            }
+        }
+        data
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{Order, Request, Workload};
+    use gargalo_units::Duration;
+
+    const NOW: Instant = Instant::ZERO;
+
+    fn rng() -> Pcg64 {
+        crate::rng::stream(1, "t")
+    }
+
+    fn tls(workload: &Workload, spec: Tls) -> App {
+        App::new(workload, true, rng).inside(Some(spec))
+    }
+
+    fn request() -> Workload {
+        Workload::Request(Request {
+            request_size: Bytes::new(100),
+            objects: [Bytes::new(20_000)].into(),
+            think_time: Duration::ZERO,
+            order: Order::Sequential,
+        })
+    }
+
+    #[test]
+    fn a_full_handshake_comes_before_the_request() {
+        let mut app = tls(&request(), Tls::FULL);
+        let hello = app.on_start(NOW, &mut rng());
+        assert_eq!(
+            (hello.write, hello.close, app.is_open()),
+            (225, false, false)
+        );
+        assert_eq!(app.on_delivered(NOW, 1, 224, 0), (0, Action::default()));
+        let (data, flight) = app.on_delivered(NOW, 1, 1, 0);
+        assert_eq!((data, flight.write), (0, 600));
+        assert_eq!(app.on_delivered(NOW, 0, 599, 225), (0, Action::default()));
+        assert!(!app.is_open());
+        let (data, finished) = app.on_delivered(NOW, 0, 1, 225);
+        assert!(app.is_open());
+        assert_eq!((data, finished.write, finished.close), (0, 80 + 122, true));
+        // The answer: one full record and one with what is left.
+        let (data, answer) = app.on_delivered(NOW, 1, 80 + 122, 600);
+        assert_eq!((data, answer.write, answer.close), (100, 20_044, true));
+        assert_eq!(app.on_delivered(NOW, 0, 16_405, 427).0, 0, "not whole");
+        assert_eq!(app.on_delivered(NOW, 0, 1, 427).0, 16_384);
+        assert_eq!(app.on_delivered(NOW, 0, 3638, 427).0, 3616);
+        assert_eq!((app.total(), app.sender()), (Some(20_000), 1));
+    }
+
+    #[test]
+    fn early_data_goes_with_the_hello_and_the_close_after_finished() {
+        let mut app = tls(&request(), Tls::RESUMED);
+        let hello = app.on_start(NOW, &mut rng());
+        assert_eq!((hello.write, hello.close), (330 + 122, false));
+        assert!(app.is_open());
+        let (data, answer) = app.on_delivered(NOW, 1, 452, 0);
+        assert_eq!(
+            (data, answer.write, answer.close),
+            (100, 232 + 20_044, true)
+        );
+        let (data, finished) = app.on_delivered(NOW, 0, 232 + 16_406, 452);
+        assert_eq!((data, finished.write, finished.close), (16_384, 100, true));
+        assert_eq!(
+            app.on_delivered(NOW, 1, 100, 20_276),
+            (0, Action::default())
+        );
+        assert_eq!(app.on_delivered(NOW, 0, 3638, 552).0, 3616);
+    }
+
+    #[test]
+    fn bulk_without_end_comes_in_full_records() {
+        let mut app = tls(&Workload::Bulk { bytes: None }, Tls::FULL);
+        app.on_start(NOW, &mut rng());
+        app.on_delivered(NOW, 1, 225, 0);
+        let (_, action) = app.on_delivered(NOW, 0, 600, 225);
+        assert_eq!((action.write, action.close), (u64::MAX, false));
+        assert_eq!(
+            app.on_delivered(NOW, 1, 80 + 3 * 16_406 + 5, 600).0,
+            3 * 16_384
+        );
+        assert_eq!(app.total(), None);
+    }
+
+    #[test]
+    fn records_count_as_sent_once_they_begin() {
+        let mut stream = Stream::new(100);
+        assert_eq!(stream.flight(50), 50);
+        assert_eq!(stream.write(250), 250 + 3 * 22);
+        for (position, data) in [(50, 0), (51, 100), (172, 100), (173, 200), (1000, 250)] {
+            assert_eq!(stream.data_until(position), data, "{position}");
+        }
+        let opened = stream.take(50 + 122 + 3);
+        assert_eq!((opened.flights, opened.data), (1, 100));
+        assert_eq!(stream.data_until(175), 200);
+        assert_eq!(stream.data_until(172), 100);
+    }
+
+    #[test]
+    fn overhead_by_arithmetic_is_that_of_the_stream() {
+        for bytes in [0, 1, 16_384, 16_385, 1_000_000] {
+            let written = Stream::new(16_384).write(bytes);
+            assert_eq!(Tls::FULL.protected(bytes), written);
+        }
+    }
+}
