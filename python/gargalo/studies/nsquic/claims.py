@@ -11,14 +11,25 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gargalo.studies.model import Claim, Context, Finding, above, decide, evidence
+from gargalo.studies.model import (
+    Claim,
+    Context,
+    Finding,
+    above,
+    below,
+    between,
+    decide,
+    evidence,
+    inconclusive,
+)
 from gargalo.studies.nsquic.claims_new import NEW_CLAIMS
 from gargalo.studies.nsquic.experiments import FACTORS, STANDARD
-from gargalo.studies.nsquic.gains import gain, levels, share, value, within
-from gargalo.studies.nsquic.published import level_text
+from gargalo.studies.nsquic.gains import gain, levels, share, value
+from gargalo.studies.nsquic.published import TITLES, level_text
 from gargalo.studies.nsquic.transports import CUBIC, PUBLISHED, QUIC, VARIANTS
 
 if TYPE_CHECKING:
+    from gargalo.metrics import Interval
     from gargalo.reporting.model import Evidence
     from gargalo.studies.nsquic.gains import Conditions
 
@@ -32,7 +43,7 @@ def always_faster(context: Context) -> Finding:
         for factor in FACTORS:
             found = levels(rows, factor)
             if not found:
-                conditions.append((None, f"{experiment}: {factor} was not measured"))
+                return inconclusive(lines, f"{experiment}: {TITLES[factor]} was not varied")
             for level in found:
                 if level == STANDARD[factor] and factor != "mbps":
                     continue  # the standard cell once
@@ -59,8 +70,7 @@ def advantage_grows(context: Context) -> Finding:
             text = f"{level_text(factor, x)}: CUBIC's time over QUIC's"
             lines.append(evidence(text, ratio, expected=expected))
         if len(gains) < 2 or any(g.mean is None for g in gains):
-            conditions.append((None, f"{factor} was not measured"))
-            continue
+            return inconclusive(lines, f"{TITLES[factor]} was not varied")
         means = [g.mean for g in gains if g.mean is not None]
         conditions += [
             (
@@ -69,7 +79,7 @@ def advantage_grows(context: Context) -> Finding:
                 f"the advantage goes from {means[0]:.2f} to {means[-1]:.2f}",
             ),
             (
-                within(gains[-1], low, high),
+                between(gains[-1], low, high),
                 f"at {level_text(factor, found[-1])} it is {means[-1]:.2f}",
             ),
         ]
@@ -85,14 +95,16 @@ def loss_hurts_tcp(context: Context) -> Finding:
     lines: list[Evidence] = []
     conditions: Conditions = []
     for experiment in ("simple", "dumbbell"):
+        clean: dict[str, float] = {}
+        slow: dict[str, Interval] = {}
         grown: dict[str, float] = {}
         spread: dict[str, float] = {}
         for p in (QUIC, CUBIC):
             cell = {**STANDARD, "defaults": PUBLISHED, "protocol": p}
-            clean = context.mean("time_s", experiment, **{**cell, "loss": 0.0})
-            lossy = context.interval("time_s", experiment, **{**cell, "loss": 1e-3})
+            clean[p] = context.mean("time_s", experiment, **{**cell, "loss": 0.0})
+            lossy = slow[p] = context.interval("time_s", experiment, **{**cell, "loss": 1e-3})
             times = context.experiment(experiment, **{**cell, "loss": 1e-3})
-            grown[p] = math.nan if lossy.mean is None else lossy.mean / clean
+            grown[p] = math.nan if lossy.mean is None else lossy.mean / clean[p]
             std = times["time_s"].std() if times.height > 1 else None
             spread[p] = math.nan if std is None else float(str(std))
             lines += [
@@ -100,18 +112,19 @@ def loss_hurts_tcp(context: Context) -> Finding:
                 value(f"{experiment}, {p}: time at 1e-3 over that without loss", grown[p]),
                 value(f"{experiment}, {p}: standard deviation at 1e-3", spread[p], unit="s"),
             ]
-        known = not any(math.isnan(x) for x in (*grown.values(), *spread.values()))
+        if any(math.isnan(x) for x in (*grown.values(), *spread.values())):
+            return inconclusive(lines, f"{experiment}: losses were not measured")
         conditions += [
             (
-                grown[QUIC] <= VARIES_LITTLE if known else None,
+                below(slow[QUIC], VARIES_LITTLE * clean[QUIC]),
                 f"{experiment}: QUIC needs {grown[QUIC]:.2f} times as long",
             ),
             (
-                grown[CUBIC] > grown[QUIC] if known else None,
+                grown[CUBIC] > grown[QUIC],
                 f"{experiment}: TCP grows by {grown[CUBIC]:.2f}, QUIC by {grown[QUIC]:.2f}",
             ),
             (
-                spread[CUBIC] > spread[QUIC] if known else None,
+                spread[CUBIC] > spread[QUIC],
                 f"{experiment}: TCP varies by {spread[CUBIC]:.3f} s, QUIC by {spread[QUIC]:.3f} s",
             ),
         ]
@@ -130,7 +143,7 @@ def many_nodes(context: Context) -> Finding:
     counts = rows["nodes"].unique().sort().to_list() if rows.height else []
     counts = [n for n in counts if n >= MANY]
     if not counts:
-        return decide(lines, [(None, "many nodes were not measured")])
+        return inconclusive(lines, "many nodes were not measured")
     for n in counts:
         times = {
             p: {
@@ -141,8 +154,7 @@ def many_nodes(context: Context) -> Finding:
         }
         measured = {p: v for p, v in times.items() if not math.isnan(v["time_s"])}
         if QUIC not in measured or CUBIC not in measured:
-            conditions.append((None, f"{n} nodes: not measured"))
-            continue
+            return inconclusive(lines, f"{n} nodes were not measured")
         fastest = min(measured, key=lambda p: measured[p]["fastest_s"])
         slowest = max(measured, key=lambda p: measured[p]["time_s"])
         mine, other = measured[QUIC], measured[CUBIC]
@@ -177,7 +189,7 @@ def who_shares(context: Context) -> Finding:
     conditions: Conditions = []
     sizes = sorted(rows["kb"].unique().to_list()) if rows.height else []
     if not sizes:
-        return decide(lines, [(None, "fairness was not measured")])
+        return inconclusive(lines, "fairness was not measured")
     for kb in sizes:
         size = level_text("kb", kb)
         for pair in ("quic + quic", "cubic + cubic"):
@@ -198,11 +210,11 @@ def order(context: Context) -> Finding:
     """The order of `simple`: QUIC, Hybla, all others, Vegas last."""
     rows = context.experiment("simple", defaults=PUBLISHED, **STANDARD)
     if rows.height == 0:
-        return decide([], [(None, "the standard cell was not measured")])
+        return inconclusive([], "the standard cell was not measured")
     times = rows.group_by("protocol").agg(pl.col("time_s").mean()).sort("time_s", "protocol")
     known = {p: float(x) for p, x in times.iter_rows() if p in (QUIC, *VARIANTS)}
     if set(known) != {QUIC, *VARIANTS}:
-        return decide([], [(None, "not all protocols were measured")])
+        return inconclusive([], "not all protocols were measured")
     first, second, *_, last = known
     lines = [value(f"{p}: time", x, unit="s") for p, x in known.items()]
     return decide(

@@ -11,7 +11,7 @@ from gargalo.metrics import mean_interval
 from gargalo.reporting.model import FigureBlock
 from gargalo.studies.nsquic import experiments as ex
 from gargalo.studies.nsquic.gains import factor_cells, gain, levels, ratio, share
-from gargalo.studies.nsquic.published import SHARE_100_KB
+from gargalo.studies.nsquic.published import SHARE_100_KB, TITLES, level_text
 from gargalo.studies.nsquic.transports import (
     CUBIC,
     DEFAULTS,
@@ -94,7 +94,7 @@ def times(rows: pl.DataFrame, factor: str, names: Sequence[str]) -> go.Figure:
     """Draw the transmission time of each protocol against a factor."""
     figure = go.Figure()
     rows = factor_cells(rows, factor)
-    for p in names:
+    for p in names if rows.height else ():
         mine = rows.filter(pl.col("protocol") == p)
         xs = levels(mine, factor)
         if not xs:
@@ -147,7 +147,6 @@ def grouped(
     return figure
 
 
-TITLES = {"mbps": "bandwidth", "delay_s": "delay", "loss": "packet error rate", "kb": "size"}
 NETWORKS = {
     "simple": ("One flow", "10 Mbit/s, 50 ms, 1 MB unless a factor says otherwise."),
     "dumbbell": (
@@ -274,8 +273,6 @@ def sizes(context: Context) -> list[float]:
 
 def add_fairness(context: Context, add: Callable[..., None]) -> None:
     """Add the figures of two flows beside each other."""
-    from gargalo.studies.nsquic.published import level_text
-
     by_text = {level_text("kb", kb): kb for kb in sizes(context)}
     for defaults in DEFAULTS:
 

@@ -9,7 +9,6 @@ import polars as pl
 
 from gargalo.metrics import Interval, mean_interval
 from gargalo.reporting.model import Evidence
-from gargalo.studies.model import above, below
 from gargalo.studies.nsquic.experiments import STANDARD
 from gargalo.studies.nsquic.transports import CUBIC, QUIC
 
@@ -24,12 +23,6 @@ if TYPE_CHECKING:
 def value(label: str, number: float, *, unit: str = "", expected: str = "") -> Evidence:
     """Make a line of evidence of a number that has no interval."""
     return Evidence(label, None if math.isnan(number) else number, unit=unit, expected=expected)
-
-
-def within(interval: Interval, low: float, high: float) -> bool | None:
-    """Whether a mean lies within bounds; None if that is not known."""
-    parts = [above(interval, low), below(interval, high)]
-    return False if False in parts else None if None in parts else True
 
 
 def factor_cells(rows: pl.DataFrame, factor: str) -> pl.DataFrame:

@@ -15,6 +15,8 @@ RECEIVE_RATES = (
     (10.0, 210000.0, CUBIC, 9.89e6),
 )
 """Mean receive rate of one flow by bandwidth (Mbit/s), size (kB) and protocol, in bit/s."""
+TITLES = {"mbps": "bandwidth", "delay_s": "delay", "loss": "packet error rate", "kb": "size"}
+"""Factors in words."""
 SHARE_100_KB = 3.6
 """One QUIC beside one CUBIC, 100 kB: QUIC's rate over CUBIC's."""
 
