@@ -41,12 +41,18 @@ def test_only_chance_is_repeated():
     for job in jobs_of(STUDY, QUICK):
         if job.repeat:
             assert job.labels.get("loss", 0) > 0 or job.labels.get("reordered", 0) > 0
-    lossy = [j for j in jobs_of(STUDY, STUDY.profiles["full"]) if j.labels.get("loss", 0) > 0]
-    assert {j.repeat for j in lossy} == set(range(30))
+    for profile, few in (("quick", 5), ("full", 30)):
+        lossy = [
+            (j.labels["protocol"], j.repeat)
+            for j in jobs_of(STUDY, STUDY.profiles[profile])
+            if j.labels.get("loss", 0) > 0
+        ]
+        assert {r for p, r in lossy if p == "quic"} == set(range(30))
+        assert {r for p, r in lossy if p == "vegas"} == set(range(few))
 
 
-def test_full_has_every_factor_of_the_work():
-    rows = ex.one_at_a_time(STUDY.profiles["full"])
+def test_every_factor_of_the_work_is_varied():
+    rows = ex.one_at_a_time()
     assert len(rows) == 1 + 5 + 4 + 4 + 6
     for factor, levels in ex.FACTORS.items():
         assert {r[factor] for r in rows} == set(levels)

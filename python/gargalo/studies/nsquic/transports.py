@@ -43,24 +43,29 @@ def quic(defaults: str, **more: Any) -> dict[str, Any]:
 def tcp(defaults: str, congestion: str | dict[str, Any] = CUBIC, **more: Any) -> dict[str, Any]:
     """TCP of ns-3.27, or one like a current Linux.
 
-    ns-3.27 grows by a segment per acknowledgement in slow start, however much that covers: `abc_limit`.
-    BBR is not of that time and paces.
+    BBR is not of that time; it paces.
     """
     if defaults == MODERN:
         return {"tcp": {"profile": "modern", "congestion": congestion, **more}}
     if congestion == "bbr":
         return {"tcp": {"profile": "ns3-3.27", "congestion": "bbr", "pacing": "controller", **more}}
     if isinstance(congestion, str):
-        congestion = per_ack(congestion)
+        congestion = old(congestion)
     return {"tcp": {"profile": "ns3-3.27", "congestion": congestion, **more}}
 
 
-def per_ack(congestion: str) -> dict[str, Any]:
-    """A congestion control with the slow start of ns-3.27."""
-    params: dict[str, Any] = {"abc_limit": 1}
-    if congestion == CUBIC:
-        params["slow_start"] = "standard"
-    return {congestion: params}
+OLD: dict[str, dict[str, Any]] = {
+    "cubic": {"slow_start": "standard"},
+    "hybla": {"rtt0": "50ms", "scale_initial_window": False, "bandwidth_estimate": False},
+    "ledbat": {"initial_slow_start": True, "slow_start_exit": 1, "init_cwnd": 0},
+    "vegas": {"alternate": False},
+}
+"""Where ns-3.27's congestion controls have other defaults than ours."""
+
+
+def old(congestion: str) -> dict[str, Any]:
+    """A congestion control as in ns-3.27, which in slow start grows by a segment per acknowledgement."""
+    return {congestion: {"abc_limit": 1, **OLD.get(congestion, {})}}
 
 
 def transport(protocol: str, defaults: str) -> dict[str, Any]:
@@ -84,29 +89,23 @@ class Step:
 
 def steps() -> tuple[Step, ...]:
     """Return the steps: first TCP's defaults are renewed one by one, then QUIC's."""
-    old, new = quic(PUBLISHED), quic(MODERN)
+    then, now = quic(PUBLISHED), quic(MODERN)
     segment: dict[str, Any] = {"mss": "1448B"}
     counting = {**segment, "congestion": {CUBIC: {"slow_start": "standard"}}}
     window = {**counting, "initial_window": "10 packets"}
     buffers = {**window, "send_buffer": "64MiB", "receive_buffer": "64MiB"}
     single = quic(PUBLISHED, congestion={CUBIC: {"connections": 1, "slow_start": "hystart"}})
     return (
-        Step("as published", old, tcp(PUBLISHED)),
-        Step("TCP: segments of 1448 bytes", old, tcp(PUBLISHED, **segment)),
-        Step("TCP: slow start counts bytes", old, tcp(PUBLISHED, **counting)),
-        Step("TCP: initial window 10", old, tcp(PUBLISHED, **window)),
-        Step(
-            "TCP: buffers of 64 MiB",
-            old,
-            tcp(PUBLISHED, **buffers),
-        ),
-        Step("TCP: RFC 9438 CUBIC, RACK-TLP, PRR", old, tcp(MODERN)),
+        Step("as published", then, tcp(PUBLISHED)),
+        Step("TCP: segments of 1448 bytes", then, tcp(PUBLISHED, **segment)),
+        Step("TCP: slow start counts bytes", then, tcp(PUBLISHED, **counting)),
+        Step("TCP: initial window 10", then, tcp(PUBLISHED, **window)),
+        Step("TCP: buffers of 64 MiB", then, tcp(PUBLISHED, **buffers)),
+        Step("TCP: RFC 9438 CUBIC, RACK-TLP, PRR", then, tcp(MODERN)),
         Step("QUIC: CUBIC of one connection", single, tcp(MODERN)),
-        Step("QUIC: initial window 10, RFC 9000 and 9438", new, tcp(MODERN)),
-        Step("TCP: TLS 1.3 in front", new, tcp(MODERN, tls="1.3")),
+        Step("QUIC: initial window 10, RFC 9000 and 9438", now, tcp(MODERN)),
+        Step("TCP: TLS 1.3 in front", now, tcp(MODERN, tls="1.3")),
     )
 
 
 STEPS = steps()
-SAME = STEPS[7].name
-"""The step with equal initial windows and the same CUBIC on both sides."""
