@@ -19,7 +19,9 @@ STYLES = {"reproduced": "green", "contradicted": "red", "inconclusive": "yellow"
 
 def study(
     name: Annotated[str, typer.Argument(help="Which study; see `gargalo list studies`.")],
-    profile: Annotated[str, typer.Option(help="quick (minutes), full (as published), or another of the study's.")] = "quick",
+    profile: Annotated[
+        str, typer.Option(help="quick (minutes), full (as published), or another of the study's.")
+    ] = "quick",
     directory: Annotated[
         Path | None,
         typer.Option("--output", help="For store and report. Default: runs/studies/NAME/PROFILE."),

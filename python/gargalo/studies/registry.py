@@ -6,11 +6,12 @@ import difflib
 from typing import TYPE_CHECKING
 
 from gargalo.studies.high_speed_tcp import STUDY as HIGH_SPEED_TCP
+from gargalo.studies.nsquic import STUDY as NSQUIC
 
 if TYPE_CHECKING:
     from gargalo.studies.model import Study
 
-STUDIES: dict[str, Study] = {s.name: s for s in (HIGH_SPEED_TCP,)}
+STUDIES: dict[str, Study] = {s.name: s for s in (HIGH_SPEED_TCP, NSQUIC)}
 
 
 def find(name: str) -> Study:

@@ -72,6 +72,32 @@ fn alpha_of_section_4_3() {
 }
 
 #[test]
+fn two_connections_give_up_half_as_much() {
+    let params = CubicParams {
+        connections: 2,
+        ..params()
+    };
+    // One of two keeps 0.7, the other all: 0.85. Google's QUIC releases (1 + 0.85) / 2 of the plateau.
+    let mut c = after_loss(params, 1000);
+    assert_eq!(c.cwnd(), MSS * 850);
+    c.on_congestion(&congestion(Cause::Loss, MSS * 850), &path(RTT));
+    assert!((c.policy().curve.w_max - 850.0 * (1.0 + 0.85) / 2.0).abs() < 1e-9);
+    assert_eq!(c.ssthresh(), Some((MSS * 850).mul_f64(0.85)));
+}
+
+#[test]
+fn one_connection_is_the_rfc() {
+    let one = CubicParams {
+        connections: 1,
+        ..params()
+    };
+    assert_eq!(
+        (one.aggregate(0.7), one.alpha()),
+        (0.7, 3.0 * (1.0 - 0.7) / (1.0 + 0.7))
+    );
+}
+
+#[test]
 fn follows_the_curve_to_the_plateau_and_beyond() {
     let mut c = after_loss(params(), 1000);
     assert_eq!(c.cwnd(), MSS * 700);

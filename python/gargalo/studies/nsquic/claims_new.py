@@ -1,0 +1,219 @@
+"""What the work left to others, as claims: reordering, small objects, 0-RTT, and equal defaults."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from gargalo.metrics import mean_interval
+from gargalo.studies.model import Claim, Context, Finding, above, decide, evidence, inconclusive
+from gargalo.studies.nsquic.experiments import (
+    EARLY,
+    FACTORS,
+    FIXED,
+    FULL_HANDSHAKE,
+    ONE,
+    RACK,
+    SIX,
+    STANDARD,
+    STREAMS,
+    TIMED,
+)
+from gargalo.studies.nsquic.gains import gain, levels, ratio, share, value
+from gargalo.studies.nsquic.published import level_text
+from gargalo.studies.nsquic.transports import CUBIC, MODERN, PUBLISHED, TLS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gargalo.metrics import Interval
+    from gargalo.reporting.model import Evidence
+    from gargalo.studies.nsquic.gains import Conditions
+
+HIGH = 0.05
+"""Share of late packets from which on reordering is high."""
+
+
+def reordering_hurts(context: Context) -> Finding:
+    """With many late packets a fixed packet threshold needs longer than RACK."""
+    rows = context.experiment("reordering")
+    found = sorted(rows["reordered"].unique().to_list()) if rows.height else []
+    lines: list[Evidence] = []
+    conditions: Conditions = []
+    for x in found:
+        fixed = ratio(context, "reordering", over=FIXED, under=RACK, reordered=x)
+        timed = ratio(context, "reordering", over=TIMED, under=RACK, reordered=x)
+        late = f"{100 * x:g}% late"
+        high = x >= HIGH
+        text = f"{late}: time of QUIC with 3 packets over TCP's with RACK"
+        lines += [
+            evidence(text, fixed, expected="> 1" if high else ""),
+            evidence(f"{late}: the same of QUIC with the time threshold only", timed),
+        ]
+        if high:
+            conditions.append((above(fixed, 1.0), f"{late}: QUIC is not slower"))
+    if not conditions:
+        return inconclusive(lines, "high reordering was not measured")
+    return decide(lines, conditions)
+
+
+LOSSY = 0.01
+"""Packet error rate from which on a link is lossy."""
+
+
+def streams_help(context: Context) -> Finding:
+    """With loss, objects on streams arrive sooner, and loss delays them less, than on one byte stream."""
+    rows = context.experiment("objects")
+    lines: list[Evidence] = []
+    conditions: Conditions = []
+    mean = {
+        (p, x): context.interval("object_mean_s", "objects", protocol=p, loss=x)
+        for x in (sorted(rows["loss"].unique().to_list()) if rows.height else [])
+        for p in (STREAMS, ONE, SIX)
+    }
+    for (p, x), found in mean.items():
+        text = f"{p}, {level_text('loss', x)}: mean time to an object"
+        lines.append(evidence(text, found, unit="s"))
+    for x in sorted({x for _, x in mean if x >= LOSSY}):
+        sooner = ratio(context, "objects", metric="object_mean_s", over=ONE, under=STREAMS, loss=x)
+        text = f"{level_text('loss', x)}: time on TCP's one connection over that on QUIC's"
+        lines.append(evidence(text, sooner, expected="> 1"))
+        conditions.append((above(sooner, 1.0), f"{level_text('loss', x)}: QUIC is not sooner"))
+        if any((p, 0.0) not in mean for p in (STREAMS, ONE)):
+            return inconclusive(lines, "objects without loss were not measured")
+        more = extra(context, mean[ONE, 0.0], mean[STREAMS, 0.0], x)
+        text = f"{level_text('loss', x)}: what loss adds on TCP less what it adds on QUIC"
+        lines.append(evidence(text, more, unit="s", expected="> 0"))
+        conditions.append((above(more, 0.0), f"{level_text('loss', x)}: loss adds as much on QUIC"))
+    if not conditions:
+        return inconclusive(lines, "objects on a lossy link were not measured")
+    return decide(lines, conditions)
+
+
+def extra(context: Context, tcp: Interval, quic: Interval, loss: float) -> Interval:
+    """Return what loss adds to the time to an object on TCP less what it adds on QUIC, paired by seed."""
+    rows = context.experiment("objects", loss=loss)
+    columns = ["repeat", "object_mean_s"]
+    if tcp.mean is None or quic.mean is None:
+        return mean_interval([])
+    one, other = (rows.filter(pl.col("protocol") == p).select(columns) for p in (ONE, STREAMS))
+    both = one.join(other, on="repeat", suffix="_quic").sort("repeat")
+    added = both["object_mean_s"] - tcp.mean - (both["object_mean_s_quic"] - quic.mean)
+    return mean_interval(added.to_list())
+
+
+SMALL_KB = 10.0
+"""Largest transfer that is small."""
+ONE_RTT = 0.02
+"""A saving counts as one round trip if it is no farther from it than this share."""
+
+
+def early_data(context: Context) -> Finding:
+    """0-RTT saves one round trip on small transfers."""
+    rows = context.experiment("zero-rtt")
+    lines: list[Evidence] = []
+    conditions: Conditions = []
+    cells = rows.select("kb", "delay_s").unique().sort("kb", "delay_s") if rows.height else rows
+    for kb, delay_s in cells.select("kb", "delay_s").iter_rows() if cells.height else []:
+        times = [
+            context.mean("time_s", "zero-rtt", protocol=p, kb=kb, delay_s=delay_s)
+            for p in (FULL_HANDSHAKE, EARLY, TLS)
+        ]
+        saved = (times[0] - times[1]) / (2 * delay_s)
+        small = kb <= SMALL_KB
+        where = f"{level_text('kb', kb)}, {level_text('delay_s', delay_s)}"
+        expected = f"{1 - ONE_RTT:g} to {1 + ONE_RTT:g}" if small else ""
+        lines += [
+            value(f"{where}: saved, in round trips", saved, expected=expected),
+            value(f"{where}: TCP with TLS over QUIC with 0-RTT", times[2] / times[1]),
+        ]
+        if small:
+            holds = None if math.isnan(saved) else abs(saved - 1) <= ONE_RTT
+            conditions.append((holds, f"{where}: {saved:.2f} round trips are saved"))
+    if not conditions:
+        return inconclusive(lines, "small transfers with 0-RTT were not measured")
+    return decide(lines, conditions)
+
+
+LEFT = 0.5
+"""Most of the advantage that may be left for it to have been the old defaults'."""
+
+
+def what_is_left(context: Context) -> Finding:
+    """With equal initial windows and standard CUBIC less than half of claims 1, 2 and 5 is left."""
+    rows = context.experiment("simple", defaults=MODERN)
+    varied = {factor: levels(rows, factor) for factor in FACTORS}
+    if not all(varied.values()):
+        return inconclusive([], "the modern defaults were not measured")
+    cells = {
+        tuple({**STANDARD, factor: x}.values()): (factor, x)
+        for factor in varied
+        for x in varied[factor]
+    }
+    kinds = ((PUBLISHED, CUBIC), (MODERN, CUBIC), (MODERN, TLS))
+    gains = [
+        [gain(context, "simple", f, x, d, over=o).mean for f, x in cells.values()] for d, o in kinds
+    ]
+    compared = {
+        "one flow, mean over all cells: CUBIC's time over QUIC's": [
+            geometric_mean(g) for g in gains
+        ]
+    }
+    for factor in ("mbps", "delay_s"):
+        top = max(varied[factor])
+        known = [gain(context, "simple", factor, top, d, over=o).mean for d, o in kinds]
+        what = f"one flow, {level_text(factor, top)}: CUBIC's time over QUIC's"
+        compared[what] = [math.nan if g is None else g for g in known]
+    what = "beside each other, 100 kB: QUIC's rate over CUBIC's"
+    compared[what] = [share(context, d, 100.0) for d in (PUBLISHED, MODERN)]
+    lines: list[Evidence] = []
+    conditions: Conditions = []
+    for what, (old, new, *tls) in compared.items():
+        if math.isnan(old) or math.isnan(new):
+            return inconclusive(lines, f"{what}: not measured")
+        names = ("as published", "modern", "modern, TCP with TLS")
+        for name, number in zip(names, (old, new, *tls), strict=False):
+            lines.append(value(f"{what}, {name}", number))
+        if old <= 1:
+            conditions.append((None, f"{what}: there was no advantage"))
+            continue
+        left = (new - 1) / (old - 1)
+        text = f"{what}: share of the advantage that is left"
+        lines.append(value(text, left, expected=f"< {LEFT}"))
+        conditions.append((left < LEFT, f"{what}: {100 * left:.0f}% is left"))
+    for (defaults, over), found in zip(kinds, gains, strict=True):
+        sooner = sum(g is not None and g > 1 for g in found)
+        text = f"cells in which QUIC is sooner done than {over}, {defaults}, of {len(found)}"
+        lines.append(value(text, float(sooner)))
+    return decide(lines, conditions)
+
+
+def geometric_mean(ratios: Sequence[float | None]) -> float:
+    """Return the geometric mean of ratios; NaN if one is not known."""
+    known = [math.log(g) for g in ratios if g is not None]
+    return math.exp(sum(known) / len(known)) if known and len(known) == len(ratios) else math.nan
+
+
+NEW_CLAIMS = (
+    Claim(
+        "reordering",
+        "New: when many packets arrive late (5% and more), QUIC with a fixed packet threshold needs longer than "
+        "TCP, whose RACK adapts.",
+        reordering_hurts,
+    ),
+    Claim(
+        "small-objects",
+        "New: many small objects on a lossy link arrive sooner on QUIC's streams than on TCP's one byte stream, "
+        "and loss delays them less.",
+        streams_help,
+    ),
+    Claim("zero-rtt", "New: 0-RTT saves one round trip on small transfers.", early_data),
+    Claim(
+        "what-is-left",
+        "New: with equal initial windows and standard CUBIC on both sides, less than half of QUIC's advantage is "
+        "left: on the whole, at 1 Gbit/s, at 200 ms, and beside TCP.",
+        what_is_left,
+    ),
+)

@@ -1,0 +1,356 @@
+"""The runs of the study."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gargalo.studies.model import Experiment, Profile
+from gargalo.studies.nsquic import transports as t
+from gargalo.studies.nsquic.scenarios import (
+    DELAY_S,
+    KB,
+    LOSS,
+    MBPS,
+    WARM_UP,
+    download,
+    dumbbell,
+    link,
+    scenario,
+    simple,
+)
+from gargalo.sweeps.job import Job, derive_seeds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+SEED = 2018
+OTHERS = frozenset(t.TCPS) - {t.CUBIC}
+STANDARD: dict[str, Any] = {"mbps": MBPS, "delay_s": DELAY_S, "loss": LOSS, "kb": float(KB)}
+"""The cell that every factor is varied from."""
+FACTORS: dict[str, tuple[float, ...]] = {
+    "mbps": (5.0, 10.0, 50.0, 100.0, 500.0, 1000.0),
+    "delay_s": (0.01, 0.05, 0.1, 0.15, 0.2),
+    "loss": (0.0, 1e-4, 1e-3, 1e-2, 1e-1),
+    "kb": (10.0, 100.0, 200.0, 500.0, 1000.0, 10000.0, 210000.0),
+}
+"""All levels of the work."""
+
+
+def jobs_of(
+    profile: Profile,
+    experiment: str,
+    cells: Iterable[dict[str, Any]],
+    build: Callable[[dict[str, Any]], dict[str, Any]],
+) -> list[Job]:
+    """Make the jobs of an experiment: without loss or reordering one seed is enough.
+
+    Protocols that no claim about loss speaks of may do with fewer.
+    """
+    seeds = derive_seeds(SEED, profile.repeat)
+    jobs = []
+    for labels in cells:
+        n = 1
+        if labels.get("loss", 0) > 0 or labels.get("reordered", 0) > 0:
+            n = profile.settings["others_repeat"] if labels["protocol"] in OTHERS else len(seeds)
+        made = build(labels)
+        for repeat, seed in enumerate(seeds[:n]):
+            jobs.append(Job({"experiment": experiment, **labels}, made, seed, repeat))
+    return jobs
+
+
+def one_at_a_time() -> list[dict[str, Any]]:
+    """Return the standard cell and every cell that differs from it in one factor."""
+    cells = [STANDARD]
+    for factor in FACTORS:
+        cells += [{**STANDARD, factor: x} for x in FACTORS[factor] if x != STANDARD[factor]]
+    return cells
+
+
+def protocols(profile: Profile, defaults: str) -> list[str]:
+    """Return who is compared: with the new defaults also TCP behind a TLS handshake."""
+    return [t.QUIC, *profile.settings["tcps"], *([t.TLS] if defaults == t.MODERN else [])]
+
+
+def compared(profile: Profile, cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return each cell for each protocol under each set of defaults."""
+    return [
+        {"defaults": d, "protocol": p, **cell}
+        for cell in cells
+        for d in t.DEFAULTS
+        for p in protocols(profile, d)
+    ]
+
+
+def network(labels: dict[str, Any]) -> dict[str, Any]:
+    """Return the factors among labels."""
+    return {name: float(labels[name]) for name in STANDARD if name in labels}
+
+
+def simple_factors(profile: Profile) -> list[Job]:
+    """One flow, one link, one factor varied at a time."""
+
+    def build(labels: dict[str, Any]) -> dict[str, Any]:
+        protocol = labels["protocol"]
+        transport = t.transport(protocol, labels["defaults"])
+        return simple(protocol, transport, **network(labels))
+
+    return jobs_of(profile, "simple", compared(profile, one_at_a_time()), build)
+
+
+def same(labels: dict[str, Any], flows: int, **more: Any) -> dict[str, Any]:
+    """A dumbbell of equal flows."""
+    protocol = labels["protocol"]
+    one = (protocol, t.transport(protocol, labels["defaults"]))
+    return dumbbell([one] * flows, **network(labels), **more)
+
+
+def dumbbell_factors(profile: Profile) -> list[Job]:
+    """Two equal flows over one bottleneck, one factor varied at a time."""
+    cells = compared(profile, one_at_a_time())
+    return jobs_of(profile, "dumbbell", cells, lambda labels: same(labels, 2))
+
+
+def nodes(profile: Profile) -> list[Job]:
+    """Up to 80 equal flows over one bottleneck."""
+    cells = compared(profile, [{"nodes": n} for n in profile.settings["nodes"]])
+    return jobs_of(profile, "nodes", cells, lambda labels: same(labels, int(labels["nodes"])))
+
+
+PAIRS = {
+    "quic + quic": (t.QUIC, t.QUIC),
+    "cubic + cubic": (t.CUBIC, t.CUBIC),
+    "quic + cubic": (t.QUIC, t.CUBIC),
+}
+
+
+def fairness(profile: Profile) -> list[Job]:
+    """Two flows of the same protocol or of both, for each size."""
+
+    def build(labels: dict[str, Any]) -> dict[str, Any]:
+        pair = [(p, t.transport(p, labels["defaults"])) for p in PAIRS[labels["pair"]]]
+        return dumbbell(pair, **network(labels))
+
+    cells = [
+        {"defaults": d, "pair": p, "kb": kb}
+        for d in t.DEFAULTS
+        for p in PAIRS
+        for kb in profile.settings["fairness_kb"]
+    ]
+    return jobs_of(profile, "fairness", cells, build)
+
+
+TOOL = ("quic", "hybla", "newreno")
+"""Who is compared in the tool paper."""
+
+
+def tool_simple(profile: Profile) -> list[Job]:
+    """Tool paper: one flow, 20 Mbit/s, 30 ms, by size."""
+
+    def build(labels: dict[str, Any]) -> dict[str, Any]:
+        protocol = labels["protocol"]
+        transport = t.transport(protocol, labels["defaults"])
+        return simple(protocol, transport, mbps=20, delay_s=0.03, kb=labels["kb"])
+
+    cells = [
+        {"defaults": d, "protocol": p, "kb": kb}
+        for kb in profile.settings["tool_kb"]
+        for d in t.DEFAULTS
+        for p in TOOL
+    ]
+    return jobs_of(profile, "tool-simple", cells, build)
+
+
+def tool_dumbbell(profile: Profile) -> list[Job]:
+    """Tool paper: two flows, 10 Mbit/s everywhere, access 50 ms, by the bottleneck's delay."""
+
+    def build(labels: dict[str, Any]) -> dict[str, Any]:
+        return same(
+            {**labels, "mbps": 10, "kb": profile.settings["tool_dumbbell_kb"]},
+            2,
+            access=link(10, 0.05),
+        )
+
+    cells = [
+        {"defaults": d, "protocol": p, "delay_s": x}
+        for x in profile.settings["tool_delays_s"]
+        for d in t.DEFAULTS
+        for p in TOOL
+    ]
+    return jobs_of(profile, "tool-dumbbell", cells, build)
+
+
+CORNERS: dict[str, dict[str, float]] = {
+    "10 Mbit/s, 50 ms": {"mbps": 10.0, "delay_s": 0.05},
+    "1 Gbit/s, 50 ms": {"mbps": 1000.0, "delay_s": 0.05},
+    "10 Mbit/s, 200 ms": {"mbps": 10.0, "delay_s": 0.2},
+}
+"""Where the steps from old to new defaults are measured: what claims 1 and 2 speak of."""
+SHARED = "beside each other"
+
+
+def default_steps(profile: Profile) -> list[Job]:
+    """From the defaults of the work to those of today, one change after another."""
+    by_name = {s.name: s for s in t.STEPS}
+
+    def build(labels: dict[str, Any]) -> dict[str, Any]:
+        step = by_name[labels["step"]]
+        if labels["where"] == SHARED:
+            pair = [(t.QUIC, step.quic), (t.CUBIC, step.tcp)]
+            return dumbbell(pair, kb=100)
+        protocol = labels["protocol"]
+        chosen = step.quic if protocol == t.QUIC else step.tcp
+        return simple(protocol, chosen, **CORNERS[labels["where"]])
+
+    cells = [
+        {"step": s.name, "where": where, "protocol": p}
+        for s in t.STEPS
+        for where in CORNERS
+        for p in (t.QUIC, t.CUBIC)
+    ]
+    cells += [{"step": s.name, "where": SHARED, "protocol": "quic + cubic"} for s in t.STEPS]
+    return jobs_of(profile, "steps", cells, build)
+
+
+LATE_S = 0.01
+"""How late displaced packets arrive: some ten packets at the rate of the link, a tenth of the round trip."""
+FIXED = "quic, 3 packets"
+TIMED = "quic, time only"
+RACK = "cubic, RACK"
+DUPACKS = "cubic, 3 duplicates"
+DETECTION: dict[str, dict[str, Any]] = {
+    FIXED: t.quic(t.MODERN, packet_threshold=3),
+    TIMED: t.quic(t.MODERN, packet_threshold=1000),
+    RACK: t.tcp(t.MODERN),
+    DUPACKS: t.tcp(t.MODERN, recovery="sack"),
+}
+"""Ways to tell a lost packet from a late one."""
+
+
+def reordering(profile: Profile) -> list[Job]:
+    """Data packets that arrive late, by how many of them."""
+
+    def build(labels: dict[str, Any]) -> dict[str, Any]:
+        label, share = labels["protocol"], labels["reordered"]
+        down = {"reorder": {"probability": share, "late": f"{1e3 * LATE_S:g}ms"}}
+        made = link(down=down) if share > 0 else link()
+        flow = download(label, DETECTION[label], profile.settings["reordering_kb"])
+        return scenario({"simple": {"link": made}}, [flow])
+
+    cells = [
+        {"protocol": p, "reordered": float(x)}
+        for x in profile.settings["reordered"]
+        for p in DETECTION
+    ]
+    return jobs_of(profile, "reordering", cells, build)
+
+
+OBJECTS = 50
+OBJECT_KB = 10
+STREAMS = "quic, 1 connection"
+ONE = "cubic + TLS, 1 connection"
+SIX = "cubic + TLS, 6 connections"
+PAGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    STREAMS: (t.quic(t.MODERN), {"order": "multiplexed"}),
+    ONE: (t.tcp(t.MODERN, tls="1.3"), {"order": "multiplexed"}),
+    SIX: (t.tcp(t.MODERN, tls="1.3"), {"order": "sequential", "connections": 6}),
+}
+"""Ways to carry the objects of a page: as HTTP/3, HTTP/2 and HTTP/1.1 do."""
+
+
+def objects(profile: Profile) -> list[Job]:
+    """A page of many small objects, by loss."""
+
+    def build(labels: dict[str, Any]) -> dict[str, Any]:
+        transport, how = PAGES[labels["protocol"]]
+        flow = download(labels["protocol"], transport, OBJECT_KB)
+        flow["workload"] = {"request": {"objects": OBJECTS, "size": f"{OBJECT_KB}kB", **how}}
+        return scenario({"simple": {"link": link(loss=labels["loss"])}}, [flow])
+
+    cells = [{"protocol": p, "loss": x} for x in profile.settings["object_losses"] for p in PAGES]
+    return jobs_of(profile, "objects", cells, build)
+
+
+FULL_HANDSHAKE = "quic, 1-RTT"
+EARLY = "quic, 0-RTT"
+HANDSHAKES: dict[str, dict[str, Any]] = {
+    FULL_HANDSHAKE: t.quic(t.MODERN, handshake="1-rtt"),
+    EARLY: t.quic(t.MODERN, handshake="0-rtt"),
+    "cubic": t.tcp(t.MODERN),
+    t.TLS: t.tcp(t.MODERN, tls="1.3"),
+}
+AGAIN_S = 10.0
+"""When the connection that is judged begins; the one before it left a ticket."""
+
+
+def zero_rtt(profile: Profile) -> list[Job]:
+    """The second connection between two hosts, by size and delay."""
+
+    def build(labels: dict[str, Any]) -> dict[str, Any]:
+        label = labels["protocol"]
+        chosen = HANDSHAKES[label]
+        first = {k: {**v, "handshake": "1-rtt"} if k == "quic" else v for k, v in chosen.items()}
+        flows = [
+            download(WARM_UP, first, 1),
+            download(label, chosen, labels["kb"], start=f"{AGAIN_S:g}s"),
+        ]
+        return scenario({"simple": {"link": link(delay_s=labels["delay_s"])}}, flows)
+
+    cells = [
+        {"protocol": p, "kb": kb, "delay_s": x}
+        for kb in profile.settings["zero_rtt_kb"]
+        for x in profile.settings["zero_rtt_delays_s"]
+        for p in HANDSHAKES
+    ]
+    return jobs_of(profile, "zero-rtt", cells, build)
+
+
+EXPERIMENTS = (
+    Experiment("simple", "One flow, one factor at a time", simple_factors),
+    Experiment("dumbbell", "Two equal flows, one factor at a time", dumbbell_factors),
+    Experiment("nodes", "Many equal flows", nodes),
+    Experiment("fairness", "Two flows of one protocol or of both", fairness),
+    Experiment("steps", "From old defaults to new ones", default_steps),
+    Experiment("reordering", "Late packets", reordering),
+    Experiment("objects", "A page of small objects", objects),
+    Experiment("zero-rtt", "The second connection", zero_rtt),
+    Experiment("tool-simple", "Tool paper: one flow by size", tool_simple),
+    Experiment("tool-dumbbell", "Tool paper: two flows by delay", tool_dumbbell),
+)
+
+QUICK = Profile(
+    "quick",
+    "All factors and protocols; where packets are lost thirty seeds for QUIC and CUBIC, five for others; the tool "
+    "paper up to 100 MB: minutes.",
+    30,
+    {
+        "others_repeat": 5,
+        "tcps": t.TCPS,
+        "nodes": [2, 10, 20, 40, 80],
+        "fairness_kb": list(FACTORS["kb"]),
+        "tool_kb": [1.0, 10.0, 100.0, 1000.0, 10000.0, 100000.0],
+        "tool_delays_s": [0.025, 0.075, 0.15],
+        "tool_dumbbell_kb": 20000.0,
+        "reordered": [0.0, 0.001, 0.01, 0.05, 0.2],
+        "reordering_kb": 10000.0,
+        "object_losses": [0.0, 0.001, 0.01, 0.03],
+        "zero_rtt_kb": [1.0, 10.0, 100.0, 1000.0],
+        "zero_rtt_delays_s": [0.01, 0.05, 0.2],
+    },
+)
+
+FULL = Profile(
+    "full",
+    "As published: all levels of all factors, to 210 MB and 1 GB, thirty seeds where packets are lost.",
+    30,
+    {
+        **QUICK.settings,
+        "others_repeat": 30,
+        "tool_kb": [10.0**i for i in range(7)],
+        "tool_delays_s": [0.025, 0.05, 0.075, 0.1, 0.15, 0.2],
+        "tool_dumbbell_kb": 100000.0,
+        "reordered": [0.0, 0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5],
+        "object_losses": [0.0, 0.001, 0.01, 0.02, 0.03, 0.05],
+        "zero_rtt_kb": [1.0, 10.0, 100.0, 1000.0, 10000.0],
+        "zero_rtt_delays_s": list(FACTORS["delay_s"]),
+    },
+)

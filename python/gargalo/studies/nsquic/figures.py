@@ -1,0 +1,335 @@
+"""Figures: times and advantages by factor, both sets of defaults side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from gargalo.metrics import mean_interval
+from gargalo.reporting.model import FigureBlock
+from gargalo.studies.nsquic import experiments as ex
+from gargalo.studies.nsquic.gains import factor_cells, gain, levels, ratio, share
+from gargalo.studies.nsquic.published import SHARE_100_KB, TITLES, level_text
+from gargalo.studies.nsquic.transports import (
+    CUBIC,
+    DEFAULTS,
+    MODERN,
+    PUBLISHED,
+    QUIC,
+    STEPS,
+    TCPS,
+    TLS,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gargalo.metrics import Interval
+    from gargalo.studies.model import Context
+
+AXES: dict[str, tuple[str, float, bool]] = {
+    "mbps": ("bandwidth (Mbit/s)", 1.0, True),
+    "delay_s": ("one-way delay (ms)", 1e3, False),
+    "loss": ("packet error rate", 1.0, True),
+    "kb": ("transferred (kB)", 1.0, True),
+}
+"""Title, factor and whether the axis is logarithmic."""
+NO_LOSS = 1e-5
+"""Where no loss stands on a logarithmic axis."""
+LINES: tuple[tuple[str, str, str, str, str], ...] = (
+    ("as published", PUBLISHED, CUBIC, "#D55E00", "dash"),
+    ("modern", MODERN, CUBIC, "#0072B2", "solid"),
+    ("modern, TCP with TLS", MODERN, TLS, "#009E73", "dot"),
+)
+"""Comparisons of QUIC with CUBIC: name, defaults, the TCP, colour, dash."""
+
+
+def errors(found: Sequence[Interval]) -> dict[str, Any] | None:
+    """Error bars of 95% intervals; None if there are none."""
+    if all(i.high is None for i in found):
+        return None
+    up = [0.0 if i.high is None or i.mean is None else i.high - i.mean for i in found]
+    down = [0.0 if i.low is None or i.mean is None else i.mean - i.low for i in found]
+    return {"type": "data", "array": up, "arrayminus": down, "thickness": 1, "width": 3}
+
+
+def points(
+    xs: Sequence[float | str], found: Sequence[Interval], name: str, **style: Any
+) -> go.Scatter:
+    """Draw a line through means."""
+    kept = [(x, i) for x, i in zip(xs, found, strict=True) if i.mean is not None]
+    return go.Scatter(
+        x=[x for x, _ in kept],
+        y=[i.mean for _, i in kept],
+        mode="lines+markers",
+        name=name,
+        error_y=errors([i for _, i in kept]),
+        **style,
+    )
+
+
+def place(factor: str, levels_: Sequence[float]) -> list[float]:
+    """Return where levels stand on their axis."""
+    scale = AXES[factor][1]
+    return [NO_LOSS if factor == "loss" and x == 0 else scale * x for x in levels_]
+
+
+def against(figure: go.Figure, factor: str, y: str, *, log_y: bool = False) -> go.Figure:
+    """Title the axes of a figure against a factor."""
+    title, _, log = AXES[factor]
+    figure.update_layout(xaxis_title=title, yaxis_title=y, xaxis_type="log" if log else "linear")
+    if factor == "loss":
+        ticks = [NO_LOSS, 1e-4, 1e-3, 1e-2, 1e-1]
+        figure.update_xaxes(tickvals=ticks, ticktext=["none", *(f"{x:g}" for x in ticks[1:])])
+    if log_y:
+        figure.update_yaxes(type="log")
+    else:
+        figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def times(rows: pl.DataFrame, factor: str, names: Sequence[str]) -> go.Figure:
+    """Draw the transmission time of each protocol against a factor."""
+    figure = go.Figure()
+    rows = factor_cells(rows, factor)
+    for p in names if rows.height else ():
+        mine = rows.filter(pl.col("protocol") == p)
+        xs = levels(mine, factor)
+        if not xs:
+            continue
+        found = [mean_interval(mine.filter(pl.col(factor) == x)["time_s"].to_list()) for x in xs]
+        figure.add_trace(points(place(factor, xs), found, p, legendgroup=p))
+    wide = factor in ("kb", "loss", "mbps")
+    return against(figure, factor, "transmission time (s)", log_y=wide)
+
+
+def gains(context: Context, experiment: str, factor: str) -> go.Figure:
+    """Draw the advantage of QUIC over CUBIC against a factor for both sets of defaults."""
+    figure = go.Figure()
+    for name, defaults, over, colour, dash in LINES:
+        xs = levels(context.experiment(experiment, defaults=defaults), factor)
+        found = [gain(context, experiment, factor, x, defaults, over=over) for x in xs]
+        if any(i.mean is not None for i in found):
+            line = {"color": colour, "dash": dash}
+            figure.add_trace(points(place(factor, xs), found, name, line=line))
+    if figure.data:
+        figure.add_hline(y=1, line={"width": 1, "dash": "dot"})
+    return against(figure, factor, "CUBIC's time over QUIC's")
+
+
+def grouped(
+    names: Sequence[str],
+    xs: Sequence[str],
+    of: Callable[[str, str], Interval],
+    title: str,
+    **style: Any,
+) -> go.Figure:
+    """Draw groups of bars, one bar for each name."""
+    figure = go.Figure()
+    for name in names:
+        found = [of(name, x) for x in xs]
+        if all(i.mean is None for i in found):
+            continue
+        figure.add_trace(
+            go.Bar(
+                x=list(xs),
+                y=[i.mean for i in found],
+                name=name,
+                legendgroup=name,
+                error_y=errors(found),
+                **style,
+            )
+        )
+    figure.update_layout(barmode="group", yaxis_title=title)
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+NETWORKS = {
+    "simple": ("One flow", "10 Mbit/s, 50 ms, 1 MB unless a factor says otherwise."),
+    "dumbbell": (
+        "Two flows, the slower one",
+        "Bottleneck of 10 Mbit/s and 50 ms, access links of 10 ms, 1 MB each unless a factor says otherwise.",
+    ),
+}
+
+
+def figures(context: Context) -> list[FigureBlock]:
+    """Return the figures of which there are runs."""
+    found: list[FigureBlock] = []
+
+    def add(title: str, caption: str, figure: go.Figure, group: str, *, own: bool = False) -> None:
+        if figure.data:
+            found.append(FigureBlock(title, caption, figure, group, restyle=not own))
+
+    add("Where the advantage comes from", STEPS_CAPTION, steps(context), "defaults", own=True)
+    for network, (who, where) in NETWORKS.items():
+        for factor, what in TITLES.items():
+            title = f"{who}: QUIC's advantage against {what}"
+            caption = f"{where} CUBIC's transmission time over QUIC's, with both sets of defaults."
+            add(title, caption, gains(context, network, factor), "defaults", own=True)
+    for network, (who, where) in NETWORKS.items():
+        for defaults in DEFAULTS:
+            for factor, what in TITLES.items():
+                rows = context.experiment(network, defaults=defaults)
+                drawn = times(rows, factor, (QUIC, *TCPS, TLS))
+                add(f"{who}: time against {what}, {defaults}", where, drawn, f"{network} network")
+    for defaults in DEFAULTS:
+        caption = "Median, fastest and slowest flow; 10 Mbit/s and 50 ms shared by as many flows as nodes."
+        add(f"Many flows, {defaults}", caption, many(context, defaults), "many flows")
+    add_fairness(context, add)
+    add_new(context, add)
+    for defaults in DEFAULTS:
+        rows = context.experiment("tool-simple", defaults=defaults)
+        drawn = times_by(rows, "kb", ex.TOOL)
+        add(f"Tool paper: time against size, {defaults}", "20 Mbit/s, 30 ms.", drawn, "tool paper")
+        rows = context.experiment("tool-dumbbell", defaults=defaults)
+        drawn = times_by(rows, "delay_s", ex.TOOL)
+        caption = (
+            "Two flows, access and bottleneck of 10 Mbit/s, access delay 50 ms; the slower flow."
+        )
+        title = f"Tool paper: time against the bottleneck's delay, {defaults}"
+        add(title, caption, drawn, "tool paper")
+    return found
+
+
+def times_by(rows: pl.DataFrame, factor: str, names: Sequence[str]) -> go.Figure:
+    """Draw times against a factor that alone is varied."""
+    others = [c for c in ex.STANDARD if c != factor and c in rows.columns]
+    return times(rows.drop(others), factor, names)
+
+
+STEPS_CAPTION = (
+    "CUBIC's transmission time over QUIC's for 1 MB, and beside each other QUIC's receive rate over CUBIC's for "
+    "100 kB; each step keeps the changes of those before it."
+)
+
+
+def steps(context: Context) -> go.Figure:
+    """Draw the advantage after each change of the defaults."""
+    figure = go.Figure()
+    names = [s.name for s in STEPS]
+    looks = (("#0072B2", "circle"), ("#D55E00", "square"), ("#009E73", "diamond"))
+    for (where, _), (colour, marker) in zip(ex.CORNERS.items(), looks, strict=True):
+        found = [ratio(context, "steps", step=n, where=where) for n in names]
+        if any(i.mean is not None for i in found):
+            style = {"line": {"color": colour}, "marker": {"color": colour, "symbol": marker}}
+            figure.add_trace(points(names, found, where, **style))
+    beside = []
+    for n in names:
+        rows = context.experiment("steps", step=n, where=ex.SHARED)
+        columns = [f"receive_rate.{QUIC}", f"receive_rate.{CUBIC}"]
+        known = rows.height and set(columns) <= set(rows.columns)
+        pairs = rows.select(columns).drop_nulls().iter_rows() if known else []
+        beside.append(mean_interval([q / c for q, c in pairs if c > 0]))
+    if any(i.mean is not None for i in beside):
+        style = {"line": {"color": "#CC79A7", "dash": "dash"}, "marker": {"symbol": "triangle-up"}}
+        figure.add_trace(points(names, beside, f"{ex.SHARED}: rates", **style))
+    if figure.data:
+        figure.add_hline(y=1, line={"width": 1, "dash": "dot"})
+    figure.update_layout(yaxis_title="QUIC's advantage", xaxis={"automargin": True})
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def many(context: Context, defaults: str) -> go.Figure:
+    """Draw the median time against the number of nodes, with bars to the fastest and the slowest flow."""
+    figure = go.Figure()
+    rows = context.experiment("nodes", defaults=defaults)
+    for p in (QUIC, *TCPS, TLS):
+        mine = rows.filter(pl.col("protocol") == p).sort("nodes") if rows.height else rows
+        if mine.height == 0:
+            continue
+        middle = mine["median_s"]
+        bars = {
+            "type": "data",
+            "array": (mine["time_s"] - middle).to_list(),
+            "arrayminus": (middle - mine["fastest_s"]).to_list(),
+            "thickness": 1,
+            "width": 3,
+        }
+        figure.add_trace(
+            go.Scatter(
+                x=mine["nodes"].to_list(),
+                y=middle.to_list(),
+                error_y=bars,
+                mode="lines+markers",
+                name=p,
+                legendgroup=p,
+            )
+        )
+    figure.update_layout(xaxis_title="nodes per side", yaxis_title="transmission time (s)")
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def sizes(context: Context) -> list[float]:
+    """Return the sizes of the fairness experiment."""
+    rows = context.experiment("fairness")
+    return sorted(float(x) for x in rows["kb"].unique().to_list()) if rows.height else []
+
+
+def add_fairness(context: Context, add: Callable[..., None]) -> None:
+    """Add the figures of two flows beside each other."""
+    by_text = {level_text("kb", kb): kb for kb in sizes(context)}
+    for defaults in DEFAULTS:
+
+        def index(pair: str, size: str, defaults: str = defaults) -> Interval:
+            cell = {"defaults": defaults, "pair": pair, "kb": by_text[size]}
+            return context.interval("jain", "fairness", **cell)
+
+        drawn = grouped(list(ex.PAIRS), list(by_text), index, "Jain's index")
+        caption = "Two flows on the dumbbell, mean receive rates; 1 is even, 0.5 is all to one."
+        add(f"Fairness by size, {defaults}", caption, drawn, "fairness")
+
+    def one(defaults: str, size: str) -> Interval:
+        found = share(context, defaults, by_text[size])
+        return mean_interval([found] if found == found else [])
+
+    drawn = grouped(list(DEFAULTS), list(by_text), one, "QUIC's receive rate over CUBIC's")
+    if drawn.data:
+        drawn.add_hline(y=1, line={"width": 1, "dash": "dot"})
+    caption = f"One QUIC beside one TCP CUBIC; 1 is fair. Published: {SHARE_100_KB} at 100 kB."
+    add("QUIC beside TCP", caption, drawn, "fairness", own=True)
+
+
+def add_new(context: Context, add: Callable[..., None]) -> None:
+    """Add the figures of what the work left to others."""
+    rows = context.experiment("reordering")
+    figure = go.Figure()
+    for p in ex.DETECTION:
+        mine = rows.filter(pl.col("protocol") == p) if rows.height else rows
+        xs = mine["reordered"].unique().sort().to_list() if mine.height else []
+        found = [
+            mean_interval(mine.filter(pl.col("reordered") == x)["time_s"].to_list()) for x in xs
+        ]
+        if xs:
+            figure.add_trace(points([100 * x for x in xs], found, p, legendgroup=p))
+    figure.update_layout(xaxis_title="late packets (%)", yaxis_title="transmission time (s)")
+    figure.update_yaxes(rangemode="tozero")
+    caption = f"10 MB over 10 Mbit/s and 50 ms; late packets arrive {1e3 * ex.LATE_S:g} ms late."
+    add("Reordering", caption, figure, "reordering")
+
+    losses = context.experiment("objects")
+    xs = sorted(losses["loss"].unique().to_list()) if losses.height else []
+    by_text = {f"{100 * x:g}% lost": x for x in xs}
+    for metric, title in (
+        ("object_mean_s", "mean time to an object (s)"),
+        ("object_p95_s", "95% of the objects are there (s)"),
+        ("page_s", "the whole page is there (s)"),
+    ):
+
+        def of(protocol: str, loss: str, metric: str = metric) -> Interval:
+            return context.interval(metric, "objects", protocol=protocol, loss=by_text[loss])
+
+        drawn = grouped(list(ex.PAGES), list(by_text), of, title)
+        caption = f"{ex.OBJECTS} objects of {ex.OBJECT_KB} kB over 10 Mbit/s and 50 ms, from the first packet on."
+        add(f"Small objects: {title}", caption, drawn, "small objects")
+
+    rows = context.experiment("zero-rtt")
+    for delay_s in sorted(rows["delay_s"].unique().to_list()) if rows.height else []:
+        drawn = times_by(rows.filter(pl.col("delay_s") == delay_s), "kb", list(ex.HANDSHAKES))
+        caption = "The second connection between two hosts, 10 Mbit/s; the first one left a ticket."
+        add(f"0-RTT, one-way delay {1e3 * delay_s:g} ms", caption, drawn, "0-RTT")

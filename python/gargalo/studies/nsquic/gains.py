@@ -1,0 +1,92 @@
+"""How much sooner one protocol is done than another, paired by seed."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from gargalo.metrics import Interval, mean_interval
+from gargalo.reporting.model import Evidence
+from gargalo.studies.nsquic.experiments import STANDARD
+from gargalo.studies.nsquic.transports import CUBIC, QUIC
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from gargalo.studies.model import Context
+
+    Conditions: TypeAlias = list[tuple[bool | None, str]]
+
+
+def value(label: str, number: float, *, unit: str = "", expected: str = "") -> Evidence:
+    """Make a line of evidence of a number that has no interval."""
+    return Evidence(label, None if math.isnan(number) else number, unit=unit, expected=expected)
+
+
+def factor_cells(rows: pl.DataFrame, factor: str) -> pl.DataFrame:
+    """Keep the rows in which all other factors have their standard values."""
+    for other, value in STANDARD.items():
+        if other != factor and other in rows.columns:
+            rows = rows.filter(pl.col(other) == value)
+    return rows
+
+
+def levels(rows: pl.DataFrame, factor: str) -> list[float]:
+    """Return the levels of a factor of which there are runs."""
+    if factor not in rows.columns:
+        return []
+    found = factor_cells(rows, factor)[factor].drop_nulls().unique().sort().to_list()
+    return [float(x) for x in found]
+
+
+def ratio(
+    context: Context,
+    experiment: str,
+    *,
+    metric: str = "time_s",
+    over: str = CUBIC,
+    under: str = QUIC,
+    **cell: object,
+) -> Interval:
+    """Return the mean over seeds of a metric of one protocol over that of another.
+
+    The same seed has the same losses of the n-th packets, so that the ratio is steadier than its parts.
+    """
+    rows = context.experiment(experiment, **cell)
+    if rows.height == 0 or metric not in rows.columns:
+        return mean_interval([])
+    above, below = (
+        rows.filter(pl.col("protocol") == p).select("repeat", pl.col(metric).alias(name))
+        for p, name in ((over, "over"), (under, "under"))
+    )
+    both = above.join(below, on="repeat").drop_nulls().sort("repeat")
+    values = [
+        float(a) / float(b)
+        for a, b in both.select("over", "under").iter_rows()
+        if b > 0 and math.isfinite(a / b)
+    ]
+    return mean_interval(values)
+
+
+def gain(
+    context: Context,
+    experiment: str,
+    factor: str,
+    level: float,
+    defaults: str,
+    *,
+    over: str = CUBIC,
+) -> Interval:
+    """Return how many times as long TCP needs as QUIC, with one factor off its standard value."""
+    cell = {**STANDARD, factor: level}
+    return ratio(context, experiment, over=over, defaults=defaults, **cell)
+
+
+def share(context: Context, defaults: str, kb: float) -> float:
+    """Return QUIC's mean receive rate over that of TCP CUBIC beside it."""
+    cell = {"defaults": defaults, "pair": "quic + cubic", "kb": kb}
+    mine = context.mean(f"receive_rate.{QUIC}", "fairness", **cell)
+    other = context.mean(f"receive_rate.{CUBIC}", "fairness", **cell)
+    return mine / other if other > 0 else math.nan

@@ -1,0 +1,114 @@
+"""The networks of the study: two hosts and a link, and a dumbbell. Clients ask, servers send."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+MBPS = 10.0
+DELAY_S = 0.05
+LOSS = 0.0
+KB = 1000
+QUEUE_PACKETS = 1000
+"""ns-3.27's queue above the device: pfifo_fast with 1000 packets."""
+ACCESS_MBPS = 1000.0
+ACCESS_S = 0.01
+LIMIT_S = 3600.0
+"""Runs end when all is delivered; what takes longer than this counts as this long."""
+WARM_UP = "warm-up"
+"""Label of a flow that is not judged."""
+RECORD = {"flows": False, "links": False, "events": False}
+"""What the metrics need is in the rows of flows and objects."""
+
+
+def rate(mbps: float) -> str:
+    """Write a rate."""
+    return f"{mbps:g}Mbit/s"
+
+
+def seconds(value: float) -> str:
+    """Write a time, to the microsecond."""
+    return f"{round(value, 6):.10g}s"
+
+
+def link(
+    mbps: float = MBPS, delay_s: float = DELAY_S, loss: float = LOSS, **more: Any
+) -> dict[str, Any]:
+    """A link with the queue of the work; loss is independent, in both directions."""
+    queue = {"droptail": f"{QUEUE_PACKETS} packets"}
+    made: dict[str, Any] = {"rate": rate(mbps), "delay": seconds(delay_s), "queue": queue}
+    if loss > 0:
+        made["loss"] = loss
+    return {**made, **more}
+
+
+def download(
+    label: str,
+    transport: Mapping[str, Any],
+    kb: float,
+    client: str = "client",
+    server: str = "server",
+    **more: Any,
+) -> dict[str, Any]:
+    """A flow: the client connects and asks for so many kilobytes, the server sends them."""
+    return {
+        "label": label,
+        "from": client,
+        "to": server,
+        "transport": dict(transport),
+        "workload": {"request": {"size": f"{round(1000 * kb)}B"}},
+        **more,
+    }
+
+
+def scenario(topology: dict[str, Any], flows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Put a scenario together."""
+    return {
+        "name": "nsquic",
+        "duration": seconds(LIMIT_S),
+        "record": RECORD,
+        "topology": topology,
+        "flows": flows,
+    }
+
+
+def simple(
+    label: str,
+    transport: Mapping[str, Any],
+    *,
+    mbps: float = MBPS,
+    delay_s: float = DELAY_S,
+    loss: float = LOSS,
+    kb: float = KB,
+) -> dict[str, Any]:
+    """One flow over one link."""
+    return scenario(
+        {"simple": {"link": link(mbps, delay_s, loss)}}, [download(label, transport, kb)]
+    )
+
+
+def dumbbell(
+    flows: Sequence[tuple[str, Mapping[str, Any]]],
+    *,
+    mbps: float = MBPS,
+    delay_s: float = DELAY_S,
+    loss: float = LOSS,
+    kb: float = KB,
+    access: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """A client, a server and a flow for each entry, all from time 0 over one bottleneck."""
+    return scenario(
+        {
+            "dumbbell": {
+                "pairs": len(flows),
+                "access": access or link(ACCESS_MBPS, ACCESS_S),
+                "bottleneck": link(mbps, delay_s, loss),
+            }
+        },
+        [
+            download(label, transport, kb, f"left{i}", f"right{i}")
+            for i, (label, transport) in enumerate(flows)
+        ],
+    )

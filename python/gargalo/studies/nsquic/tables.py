@@ -1,0 +1,130 @@
+"""Tables: the published figures beside ours, advantages by cell, and every cell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from gargalo.reporting.model import TableBlock
+from gargalo.studies.nsquic.experiments import CORNERS, FACTORS, STANDARD
+from gargalo.studies.nsquic.gains import gain, levels, ratio
+from gargalo.studies.nsquic.published import level_text, receive_rates
+from gargalo.studies.nsquic.transports import CUBIC, MODERN, PUBLISHED, STEPS, TLS
+
+if TYPE_CHECKING:
+    from gargalo.studies.model import Context
+
+LABELS = (
+    "defaults",
+    "protocol",
+    "pair",
+    "step",
+    "where",
+    "mbps",
+    "delay_s",
+    "loss",
+    "kb",
+    "nodes",
+    "reordered",
+)
+METRICS = (
+    "time_s",
+    "fastest_s",
+    "median_s",
+    "completed",
+    "receive_rate_bps",
+    "jain",
+    "object_mean_s",
+    "object_p95_s",
+    "page_s",
+    "lost_packets",
+    "retransmitted_packets",
+    "spurious_losses",
+    "dropped_packets",
+)
+
+
+def beside_published(context: Context) -> pl.DataFrame:
+    """Return the published receive rates with ours."""
+    rows = context.experiment("simple")
+    columns = ["defaults", "mbps", "kb", "protocol", "delay_s", "loss", "wire_rate_bps"]
+    if rows.height == 0 or not set(columns) <= set(rows.columns):
+        return pl.DataFrame()
+    known = rows.filter(
+        (pl.col("delay_s") == STANDARD["delay_s"]) & (pl.col("loss") == STANDARD["loss"])
+    )
+    found = receive_rates()
+    for defaults, name in ((PUBLISHED, "as_published_bps"), (MODERN, "modern_bps")):
+        mine = known.filter(pl.col("defaults") == defaults)
+        mine = mine.group_by("mbps", "kb", "protocol").agg(
+            pl.col("wire_rate_bps").mean().alias(name)
+        )
+        found = found.join(mine, on=["mbps", "kb", "protocol"], how="left", maintain_order="left")
+    return found
+
+
+def advantages(context: Context) -> pl.DataFrame:
+    """Return CUBIC's time over QUIC's by network and cell, for both sets of defaults."""
+    kinds = ((PUBLISHED, CUBIC), (MODERN, CUBIC), (MODERN, TLS))
+    names = ("as_published", "modern", "modern_with_tls")
+    rows = []
+    for network in ("simple", "dumbbell"):
+        for factor in FACTORS:
+            for level in levels(context.experiment(network), factor):
+                found = [gain(context, network, factor, level, d, over=o).mean for d, o in kinds]
+                rows.append(
+                    {
+                        "network": network,
+                        "factor": level_text(factor, level),
+                        **dict(zip(names, found, strict=True)),
+                    }
+                )
+    return pl.DataFrame(rows)
+
+
+def step_gains(context: Context) -> pl.DataFrame:
+    """Return the advantage after each change of the defaults."""
+    if context.experiment("steps").height == 0:
+        return pl.DataFrame()
+    rows = [
+        {
+            "step": s.name,
+            **{w: ratio(context, "steps", step=s.name, where=w).mean for w in CORNERS},
+        }
+        for s in STEPS
+    ]
+    return pl.DataFrame(rows)
+
+
+def tables(context: Context) -> list[TableBlock]:
+    """Return the tables of which there are runs."""
+    found = []
+    for title, caption, frame in (
+        (
+            "Mean receive rate: published and here",
+            "Of one flow over one link, from the handshake's first answer to the last byte, headers included, as "
+            "the flow monitor of ns-3 counts. The published figures are of one run each.",
+            beside_published(context),
+        ),
+        ("Advantage after each step", "CUBIC's time over QUIC's, 1 MB.", step_gains(context)),
+        ("Advantage by cell", "CUBIC's time over QUIC's.", advantages(context)),
+    ):
+        if frame.height:
+            found.append(TableBlock(title, caption, frame, group="defaults"))
+    if "experiment" not in context.frame.columns:
+        return found
+    for name in context.frame["experiment"].unique(maintain_order=True).to_list():
+        rows = context.experiment(name)
+
+        def known(column: str, rows: pl.DataFrame = rows) -> bool:
+            return column in rows.columns and rows[column].null_count() < rows.height
+
+        labels = [c for c in LABELS if known(c)]
+        cells = rows.group_by(labels, maintain_order=True).agg(
+            *(pl.col(m).mean() for m in METRICS if known(m)),
+            pl.col("time_s").std().alias("time_std_s"),
+            pl.len().alias("runs"),
+        )
+        found.append(TableBlock(name, "Means over the repeats.", cells, group="all cells"))
+    return found
