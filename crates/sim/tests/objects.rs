@@ -34,7 +34,7 @@ fn request(sizes: &[u64], order: Order) -> Workload {
 fn over(tls: Option<Tls>, config: Config) -> TransportSpec {
     match tcp("cubic", config) {
         TransportSpec::Tcp(spec) => TransportSpec::Tcp(TcpSpec { tls, ..spec }),
-        TransportSpec::Udp => panic!("not TCP"),
+        _ => panic!("not TCP"),
     }
 }
 
