@@ -15,6 +15,8 @@ use crate::Snapshot;
 /// Windows in round trips that are sent per round trip while pacing: Linux's gains, as in our TCP.
 const SLOW_START_GAIN: f64 = 2.0;
 const AVOIDANCE_GAIN: f64 = 1.2;
+/// Datagrams that leave unpaced once there is a rate to pace by, as with Linux and Chromium.
+const UNPACED: u64 = 10;
 /// The least window in datagrams (RFC 9002 §7.2).
 const MIN_WINDOW: u64 = 2;
 /// Whatever is this far below the largest acknowledged packet has been reported lost by then.
@@ -43,6 +45,8 @@ pub(super) struct Sender {
     /// Time of the latest event.
     now: Instant,
     delivery_rate: Option<Rate>,
+    /// May still leave unpaced.
+    unpaced: u64,
 }
 
 /// Whether the window or the application was the limit.
@@ -104,6 +108,7 @@ impl Sender {
             last_sent: now,
             now,
             delivery_rate: None,
+            unpaced: settings.initial_window.min(UNPACED * u64::from(mtu)),
         };
         sender.tell(None);
         sender
@@ -143,7 +148,8 @@ impl Sender {
         if let Some(rate) = self.controller.pacing_rate() {
             return Some(rate);
         }
-        let srtt = self.rtt.smoothed.filter(|_| self.settings.pacing)?;
+        let paced = self.settings.pacing && self.unpaced == 0;
+        let srtt = self.rtt.smoothed.filter(|_| paced)?;
         let gain = if self.starting() {
             SLOW_START_GAIN
         } else {
@@ -184,7 +190,12 @@ impl Sender {
         self.limited.most_in_flight = self.limited.most_in_flight.max(self.in_flight);
         self.last_sent = now;
         self.report.on_sent(self.in_flight);
-        idle.is_some()
+        let mut changed = idle.is_some();
+        if self.unpaced > 0 && self.rtt.smoothed.is_some() {
+            self.unpaced = self.unpaced.saturating_sub(u64::from(bytes));
+            changed |= self.unpaced == 0;
+        }
+        changed
     }
 
     /// The window keeps data from being sent.

@@ -10,9 +10,10 @@ const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Recognises probes by what they are made of.
 ///
-/// noq asks for an immediate acknowledgement (draft-ietf-quic-ack-frequency) with each probe that it
-/// sends after the handshake, and otherwise only with probes of the path's MTU, which it counts. During a
-/// handshake there is nothing else that a timer could send.
+/// After a timer has expired without finding losses, noq sends CRYPTO frames during a handshake, and later
+/// a request for an immediate acknowledgement (draft-ietf-quic-ack-frequency), only if a probe timeout has
+/// expired; a probe with nothing to say is a PING. Probes of the path's MTU, which have both of the latter,
+/// are counted by noq.
 #[derive(Debug)]
 pub(super) struct Probes {
     timeouts: u64,
@@ -26,8 +27,15 @@ pub(super) struct Probes {
 #[derive(Clone, Copy, Debug)]
 struct Watch {
     at: Instant,
-    handshake: bool,
-    requests: u64,
+    seen: Seen,
+}
+
+/// What has been sent and lost so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    crypto: u64,
+    asks: u64,
+    lost: u64,
 }
 
 impl Probes {
@@ -56,8 +64,7 @@ impl Probes {
         if now - self.last >= SHORTEST {
             self.watch = Some(Watch {
                 at: now,
-                handshake: connection.is_handshaking(),
-                requests: requests(connection),
+                seen: seen(connection),
             });
         }
     }
@@ -75,25 +82,28 @@ impl Probes {
         }
         self.sent = sent;
         self.last = now;
-        if let Some(watch) = self.watch.take_if(|w| w.at == now)
-            && (watch.handshake || requests(connection) > watch.requests)
-        {
-            self.timeouts += 1;
-            report.notice("timeout", String::new);
+        if let Some(watch) = self.watch.take_if(|w| w.at == now) {
+            let (before, after) = (watch.seen, seen(connection));
+            let probed = after.crypto > before.crypto || after.asks > before.asks;
+            if probed && after.lost == before.lost {
+                self.timeouts += 1;
+                report.notice("timeout", String::new);
+            }
         }
     }
 }
 
-/// Immediate acknowledgements asked for, but not of probes of the MTU.
-fn requests(connection: &mut Connection) -> u64 {
-    connection
-        .paths()
-        .into_iter()
-        .filter_map(|id| connection.path_stats(id))
-        .map(|s| {
-            s.frame_tx
-                .immediate_ack
-                .saturating_sub(s.sent_plpmtud_probes)
-        })
-        .sum()
+fn seen(connection: &mut Connection) -> Seen {
+    let mut seen = Seen::default();
+    for id in connection.paths() {
+        if let Some(path) = connection.path_stats(id) {
+            let sent = &path.frame_tx;
+            seen.crypto += sent.crypto;
+            // noq may count one packet of a handshake too many among the probes of the MTU.
+            let asks = sent.immediate_ack + sent.ping;
+            seen.asks += asks.saturating_sub(2 * path.sent_plpmtud_probes);
+            seen.lost += path.lost_packets;
+        }
+    }
+    seen
 }

@@ -1,8 +1,7 @@
 //! Two endpoints and two links between them, in virtual time.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -50,6 +49,9 @@ struct Wire {
     free_at: Instant,
 }
 
+/// Changes a datagram, or takes it away.
+pub type Mangle = Box<dyn FnMut(&mut Pcg64, &mut BytesMut) -> bool>;
+
 /// Something that has left: when, from which end, how long, what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
@@ -80,7 +82,7 @@ pub struct Pair {
     pub apps: [App; 2],
     pub drops: u64,
     /// Hook: changes datagrams before they are delivered.
-    pub mangle: Option<Box<dyn FnMut(&mut Pcg64, &mut BytesMut) -> bool>>,
+    pub mangle: Option<Mangle>,
 }
 
 /// Writes patterns and checks patterns.
@@ -137,9 +139,6 @@ impl App {
                 }
                 active = true;
                 *done += end.write(*stream, pattern(*stream, *done, n)) as u64;
-            }
-            if end.write_room(*stream) == 0 && *len > 0 {
-                // `finish` may come while data waits, too.
             }
             active = true;
             end.finish(*stream);
@@ -329,6 +328,7 @@ impl Pair {
             );
             assert!(self.step(), "nothing happens any more: {:?}", self.events);
         }
+        self.pump();
     }
 
     /// Everything is delivered and acknowledged.
@@ -351,6 +351,3 @@ impl Pair {
         Some(*at)
     }
 }
-
-/// The order of a heap, for tests that want one.
-pub type Heap<T> = BinaryHeap<Reverse<T>>;

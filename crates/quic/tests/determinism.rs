@@ -1,0 +1,82 @@
+//! The same seeds give the same datagrams, bit for bit, in every process.
+
+mod pair;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::process::Command;
+
+use gargalo_quic::{Config, Congestion, Crypto};
+use gargalo_units::Duration;
+use pair::{CLIENT, Link, Pair, SERVER, ours, pair};
+
+const CHILD: &str = "GARGALO_QUIC_TRACE";
+
+/// Every datagram with its time, as one number per run, and how many there were.
+fn traces(seed: u64) -> String {
+    let mut out = String::new();
+    for (congestion, crypto) in [
+        (ours("cubic"), Crypto::Tls),
+        (ours("bbr"), Crypto::Tls),
+        (Congestion::NoqBbr3, Crypto::Null),
+    ] {
+        let config = Config {
+            crypto,
+            ecn: true,
+            ..Config::default()
+        };
+        let mut link = Link::new(20, 15);
+        link.loss = 0.01;
+        link.duplication = 0.01;
+        link.jitter = Duration::from_millis(2);
+        let mut p = pair(seed, &config, &congestion, link);
+        p.apps[CLIENT].to_send = vec![100_000; 8];
+        p.apps[SERVER].answer = Some(50_000);
+        p.run_until(Duration::from_secs(60), |p| {
+            p.is_settled() && p.apps[CLIENT].ended.len() == 8
+        });
+        p.close();
+        // This hasher has fixed keys.
+        let mut hasher = DefaultHasher::new();
+        for sent in &p.sent {
+            (sent.at.as_nanos(), sent.from, &sent.payload).hash(&mut hasher);
+        }
+        out += &format!("{:016x}/{} ", hasher.finish(), p.sent.len());
+    }
+    out
+}
+
+#[test]
+fn two_processes_send_the_same() {
+    let own = traces(5);
+    if std::env::var_os(CHILD).is_some() {
+        println!("trace: {own}");
+        return;
+    }
+    assert_eq!(own, traces(5), "twice in one process");
+    assert_ne!(own, traces(6), "another seed");
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "two_processes_send_the_same", "--nocapture"])
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&child.stdout);
+    assert!(text.contains(&format!("trace: {own}")), "{own}, but {text}");
+}
+
+#[test]
+fn a_realm_may_serve_several_threads() {
+    let config = Config::default();
+    let run = |mut p: Pair| {
+        p.apps[CLIENT].to_send = vec![300_000];
+        p.run_until(Duration::from_secs(60), Pair::is_settled);
+        p.sent
+    };
+    let make = || pair(9, &config, &ours("cubic"), Link::new(20, 15));
+    let alone = run(make());
+    std::thread::scope(|scope| {
+        let all: Vec<_> = (0..4).map(|_| scope.spawn(|| run(make()))).collect();
+        for thread in all {
+            assert_eq!(thread.join().unwrap(), alone);
+        }
+    });
+}
