@@ -39,7 +39,7 @@ KNOWN = {
     "workloads": {"bulk", "request", "cbr", "onoff"},
     "topologies": {"simple", "dumbbell", "parking-lot", "multipath", "graph"},
     "profiles": {"modern", "ns3-3.27", "rfc5681", "rfc9000", "google-v41"},
-    "tables": {"flows", "flow_samples", "link_samples", "events"},
+    "tables": {"flows", "flow_samples", "link_samples", "events", "objects"},
 }
 
 

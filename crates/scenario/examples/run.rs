@@ -12,5 +12,8 @@ fn main() {
     let start = std::time::Instant::now();
     let out = run(&scenario, RunOptions { output: out_dir, ..RunOptions::default() }).unwrap();
     println!("{:#}", out.json);
+    if std::env::var_os("EVENTS").is_some() {
+        eprintln!("{:?}", out.tables.events);
+    }
     eprintln!("{:?}", start.elapsed());
 }
