@@ -288,3 +288,24 @@ fn more_streams_than_allowed_wait_for_earlier_ones() {
     });
     assert_eq!(p.apps[CLIENT].read.values().sum::<u64>(), 400_000);
 }
+
+#[test]
+fn thousands_of_packets_may_wait_behind_a_hole() {
+    let config = Config {
+        crypto: Crypto::Null,
+        initial_window: Bytes::new(8_000_000),
+        pacing: false,
+        ..Config::default()
+    };
+    let mut p = pair(1, &config, &ours("reno"), Link::new(1000, 10));
+    p.keep = false;
+    p.apps[CLIENT].to_send = vec![9 * MB, MB];
+    let mut n = 0;
+    p.mangle = Some(Box::new(move |_, payload| {
+        n += usize::from(payload.len() > 1000);
+        n != 100
+    }));
+    p.run_until(Duration::from_secs(60), Pair::is_settled);
+    assert_eq!(p.apps[SERVER].read.values().sum::<u64>(), 10 * MB);
+    assert_eq!(p.apps[SERVER].ended.len(), 2);
+}

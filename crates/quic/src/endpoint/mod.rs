@@ -2,6 +2,7 @@
 
 mod probes;
 mod qlog;
+mod reading;
 mod setup;
 mod streams;
 mod types;
@@ -389,8 +390,8 @@ impl Endpoint {
     /// Ends the connection if something went wrong that noq does not know of.
     fn check(&mut self) {
         let failure = self.report.take_failure().or_else(|| {
-            let stream = self.streams.reset.take()?;
-            Some(format!("the peer has reset stream {stream}"))
+            let reset = std::mem::take(&mut self.streams.reset);
+            reset.then(|| "the peer has reset a stream".to_owned())
         });
         if let Some(why) = failure {
             self.shut(self.now, 1);

@@ -3,26 +3,26 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use noq_proto::{Connection, Dir, ReadError, StreamEvent, WriteError};
+use noq_proto::{Connection, Dir, StreamEvent, WriteError};
 
+use super::reading::{Reading, Reset};
 use super::{Chunk, StreamId};
 
 /// What a stream takes at once; the rest waits for noq's windows.
 const ROOM: usize = 64 << 10;
 
-/// What waits for noq's windows, and what waits for the application.
+/// What waits for noq's windows, and what the application has not read.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     /// Written, but not yet taken by noq.
     waiting: BTreeMap<StreamId, Waiting>,
     /// Written to, and not yet acknowledged to the end.
     unfinished: BTreeSet<StreamId>,
-    readable: VecDeque<noq_proto::StreamId>,
-    read: VecDeque<Chunk>,
+    reading: Reading,
     /// What was done before the handshake was complete, in case that it was in vain.
     early: Option<Vec<Early>>,
-    /// A stream that the peer has reset.
-    pub(super) reset: Option<StreamId>,
+    /// The peer has reset a stream.
+    pub(super) reset: bool,
 }
 
 #[derive(Debug, Default)]
@@ -148,10 +148,10 @@ impl Streams {
         match event {
             StreamEvent::Opened { dir } => {
                 while let Some(id) = connection.streams().accept(*dir) {
-                    self.readable.push_back(id);
+                    self.reading.on_readable(id);
                 }
             }
-            StreamEvent::Readable { id } => self.readable.push_back(*id),
+            StreamEvent::Readable { id } => self.reading.on_readable(*id),
             StreamEvent::Writable { id } => self.on_writable(connection, (*id).into()),
             StreamEvent::Finished { id } | StreamEvent::Stopped { id, .. } => {
                 self.unfinished.remove(&(*id).into());
@@ -183,46 +183,11 @@ impl Streams {
     }
 
     pub(super) fn read(&mut self, connection: &mut Connection) -> Option<Chunk> {
-        while self.read.is_empty() {
-            let id = self.readable.pop_front()?;
-            self.drain(connection, id);
-        }
-        self.read.pop_front()
-    }
-
-    /// Takes over everything that has arrived on a stream.
-    fn drain(&mut self, connection: &mut Connection, id: noq_proto::StreamId) {
-        let stream = id.into();
-        let mut receiver = connection.recv_stream(id);
-        let Ok(mut chunks) = receiver.read(true) else {
-            return; // closed
-        };
-        let end = loop {
-            match chunks.next(usize::MAX) {
-                Ok(Some(chunk)) => self.read.push_back(Chunk {
-                    stream,
-                    data: chunk.bytes,
-                    end: false,
-                }),
-                Ok(None) => break true,
-                Err(ReadError::Blocked) => break false,
-                Err(ReadError::Reset(_)) => {
-                    self.reset = Some(stream);
-                    break false;
-                }
-            }
-        };
-        let _ = chunks.finalize();
-        if end {
-            match self.read.back_mut() {
-                Some(last) => last.end = true,
-                None => self.read.push_back(Chunk {
-                    stream,
-                    data: Bytes::new(),
-                    end,
-                }),
-            }
-        }
+        let chunk = self.reading.next(connection);
+        chunk.unwrap_or_else(|Reset| {
+            self.reset = true;
+            None
+        })
     }
 
     /// Everything written has arrived; a stream that is not finished never counts as arrived.

@@ -1,0 +1,73 @@
+//! Data packets per second of both ends together, over a link of 1 Gbit/s and 20 ms.
+//!
+//! `cargo bench -p gargalo-quic`; prints wall-clock figures.
+
+#[path = "../tests/pair/mod.rs"]
+mod pair;
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use gargalo_quic::{Config, Congestion, Crypto, Event};
+use gargalo_units::{Bytes as Size, Duration};
+use pair::{CLIENT, Link, SERVER, ours, pair};
+
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+
+fn run(name: &str, crypto: Crypto, congestion: &Congestion, total: u64) {
+    let config = Config {
+        crypto,
+        datagram_size: 1252,
+        mtu_discovery: None,
+        initial_window: Size::new(12_520),
+        ..Config::default()
+    };
+    let mut link = Link::new(1000, 10);
+    link.buffer = 1_250_000;
+    let mut p = pair(1, &config, congestion, link);
+    p.keep = false;
+    p.run_until(Duration::from_secs(1), |p| {
+        p.happened(CLIENT, &Event::Connected { early: false })
+            .is_some()
+    });
+    let stream = p.ends[CLIENT].open().unwrap();
+    let (mut written, mut read) = (0, 0);
+    let start = Instant::now();
+    p.run_until(Duration::from_secs(100), |p| {
+        while written < total {
+            let n = p.ends[CLIENT].write(stream, Bytes::from_static(&ZEROS));
+            if n == 0 {
+                break;
+            }
+            written += n as u64;
+        }
+        while let Some(chunk) = p.ends[SERVER].poll_read() {
+            read += chunk.data.len() as u64;
+        }
+        read >= total
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    let stats = p.ends[CLIENT].stats();
+    println!(
+        "{name:12} {:8.0} data packets/s, {:.2} s wall, {:.0} Mbit/s virtual, {} lost",
+        stats.sent_packets as f64 / seconds,
+        seconds,
+        read as f64 * 8.0 / (p.now - gargalo_units::Instant::ZERO).as_secs_f64() / 1e6,
+        stats.lost_packets
+    );
+}
+
+fn main() {
+    let total = std::env::var("MEGABYTES").map_or(500, |m| m.parse().unwrap()) * 1_000_000;
+    let only = std::env::args().nth(1).filter(|a| !a.starts_with('-'));
+    for (name, crypto, congestion) in [
+        ("tls cubic", Crypto::Tls, ours("cubic")),
+        ("tls bbr", Crypto::Tls, ours("bbr")),
+        ("null cubic", Crypto::Null, ours("cubic")),
+        ("null noq", Crypto::Null, Congestion::NoqCubic),
+    ] {
+        if only.as_ref().is_none_or(|o| name.contains(o.as_str())) {
+            run(name, crypto, &congestion, total);
+        }
+    }
+}
