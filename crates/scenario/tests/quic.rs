@@ -59,7 +59,7 @@ fn bytes_survive_loss_reordering_and_duplication() {
     ] {
         let out = simulate(&network(
             "rate = \"50Mbit/s\", queue = { droptail = \"60 packets\" }, loss = { independent = 0.01 }, \
-             reorder = { probability = 0.02, delay = \"5ms\" }, duplicate = 0.01",
+             reorder = { probability = 0.02, late = \"5ms\" }, duplicate = 0.01",
             &[&format!(
                 "transport.quic = {{ {options} }}\nworkload.bulk = {{ bytes = \"5MB\" }}"
             )],
@@ -82,8 +82,11 @@ fn the_first_byte_tells_the_handshake() {
     let out = simulate(&network(
         link,
         &[
-            &format!("transport.quic = {{}}\n{request}"),
-            &format!("start = \"2s\"\ntransport.quic = {{ handshake = \"0-rtt\" }}\n{request}"),
+            // Without probes of larger datagrams, which would take from the initial window.
+            &format!("transport.quic = {{ mtu_discovery = false }}\n{request}"),
+            &format!(
+                "start = \"2s\"\ntransport.quic = {{ mtu_discovery = false, handshake = \"0-rtt\" }}\n{request}"
+            ),
             &format!("start = \"4s\"\ntransport.tcp = {{ tls = \"1.3\" }}\n{request}"),
             &format!("start = \"6s\"\ntransport.tcp = {{}}\n{request}"),
         ],
@@ -166,7 +169,7 @@ fn objects_do_not_wait_for_each_other() {
 fn a_client_may_move() {
     for change in ["address", "port"] {
         let out = simulate(&network(
-            "rate = \"10Mbit/s\"",
+            "rate = \"10Mbit/s\", queue = { droptail = \"60 packets\" }",
             &[&format!(
                 "transport.quic = {{ migration = {{ after = \"1s\", change = \"{change}\" }} }}\nworkload.bulk = {{ bytes = \"5MB\" }}"
             )],

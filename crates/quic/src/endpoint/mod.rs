@@ -19,7 +19,7 @@ use bytes::{Bytes, BytesMut};
 use gargalo_units::{Duration, Ecn, Instant};
 use noq_proto::{
     Connection, ConnectionError, ConnectionHandle, DatagramEvent, EcnCodepoint, FourTuple,
-    PathEvent, PathStatus, Side, Transmit, TransportErrorCode, VarInt,
+    PathError, PathEvent, PathStatus, Side, Transmit, TransportErrorCode, VarInt,
 };
 use rand_pcg::Pcg64;
 
@@ -59,6 +59,8 @@ pub struct Endpoint {
     ce_marks: u64,
     sent_datagrams: u64,
     sent_datagram_bytes: u64,
+    /// Paths to open as soon as the peer has issued identifiers for them.
+    wanted_paths: Vec<FourTuple>,
 }
 
 /// How far the connection is.
@@ -144,6 +146,7 @@ impl Endpoint {
             events: VecDeque::new(),
             answers: VecDeque::new(),
             scratch: Vec::new(),
+            wanted_paths: Vec::new(),
             ce_marks: 0,
             sent_datagrams: 0,
             sent_datagram_bytes: 0,
@@ -188,7 +191,12 @@ impl Endpoint {
         remote: SocketAddr,
     ) {
         self.ce_marks += u64::from(ecn == Ecn::Ce);
-        self.run(now, |s| s.receive(payload, ecn, local, remote));
+        self.run(now, |s| {
+            s.receive(payload, ecn, local, remote);
+            if !s.wanted_paths.is_empty() {
+                s.open_wanted_paths();
+            }
+        });
     }
 
     fn receive(&mut self, payload: BytesMut, ecn: Ecn, local: SocketAddr, remote: SocketAddr) {
@@ -474,7 +482,11 @@ impl Endpoint {
 
     /// The client's address has changed: sends from `local` from now on (RFC 9000 §9).
     pub fn migrate(&mut self, now: Instant, local: SocketAddr) {
+        let rebound = self.local.ip() == local.ip();
         self.local = local;
+        if rebound {
+            return; // a client does not see that its NAT has given it another port
+        }
         self.run(now, |s| {
             let at = s.time.to_std(s.now);
             if let Some((_, connection)) = &mut s.connection {
@@ -487,15 +499,28 @@ impl Endpoint {
     /// Client: opens a further path (draft-ietf-quic-multipath).
     pub fn open_path(&mut self, now: Instant, local: IpAddr, remote: SocketAddr) {
         let path = FourTuple::new(remote, Some(local));
-        self.run(now, |s| {
-            let at = s.time.to_std(s.now);
-            if let Some((_, connection)) = &mut s.connection {
-                let outcome = connection.open_path(path, PathStatus::Available, at);
-                s.report.notice("path", || match outcome {
-                    Ok(id) => format!("{id} opened to {remote}"),
-                    Err(e) => format!("cannot open a path to {remote}: {e}"),
-                });
+        self.wanted_paths.push(path);
+        self.run(now, Self::open_wanted_paths);
+    }
+
+    /// Opens the paths that wait for connection identifiers of the peer.
+    fn open_wanted_paths(&mut self) {
+        let at = self.time.to_std(self.now);
+        let Some((_, connection)) = &mut self.connection else {
+            return;
+        };
+        let report = &self.report;
+        self.wanted_paths.retain(|path| {
+            let outcome = connection.open_path(*path, PathStatus::Available, at);
+            if matches!(outcome, Err(PathError::RemoteCidsExhausted)) {
+                return true;
             }
+            let remote = path.remote();
+            report.notice("path", || match outcome {
+                Ok(id) => format!("{id} opened to {remote}"),
+                Err(e) => format!("cannot open a path to {remote}: {e}"),
+            });
+            false
         });
     }
 
