@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gargalo import _core
     from gargalo.plots import Plots
 
-TABLES = ("flows", "flow_samples", "link_samples", "events")
+TABLES = ("flows", "flow_samples", "link_samples", "events", "objects")
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,11 @@ class Run:
     def events(self) -> pl.DataFrame:
         """A row per protocol event: losses, timeouts, recoveries."""
         return self._table("events")
+
+    @cached_property
+    def objects(self) -> pl.DataFrame:
+        """A row per object that a flow asked for: when, first and last byte."""
+        return self._table("objects")
 
     @property
     def plot(self) -> Plots:

@@ -57,7 +57,7 @@ def execute(
         store: Directory for results; made if there is none.
         measure: Called in the worker with every `Run`; the numbers it returns become columns of
             `Sweep.frame()`. When its source changes, runs are done again.
-        keep: Tables to keep whole, of `flows`, `flow_samples`, `link_samples`, `events`.
+        keep: Tables to keep whole, of `flows`, `flow_samples`, `link_samples`, `events`, `objects`.
         workers: Processes; by default one for each core.
         cluster: Address of a Dask scheduler, instead of processes.
         progress: Called a few times a second.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from gargalo.sweeps.job import Task
 
-WHOLE = ("packets", "events", "flows", "peak_flows", "completed_flows")
+WHOLE = ("packets", "events", "flows", "peak_flows", "completed_flows", "completed_objects")
 """Standard figures that are counts."""
 TEXT = ("bottleneck",)
 FACTS = ("virtual_s", "flows", "peak_flows", "packets", "events", "wall_s")

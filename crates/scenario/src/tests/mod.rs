@@ -2,6 +2,7 @@
 
 mod grammar;
 mod quic;
+mod requests;
 mod slips;
 mod sources;
 

@@ -7,7 +7,7 @@ use super::{bad, set};
 
 /// The only diagnostic says this, helps with that, and points at the line.
 #[track_caller]
-fn told(text: &str, message: &str, help: &str, line: usize) {
+pub(super) fn told(text: &str, message: &str, help: &str, line: usize) {
     let errors = bad(text);
     let all = errors.render(false);
     let found = errors.iter().find(|d| d.message.contains(message));
