@@ -543,22 +543,26 @@ class Reorder:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """`from` asks, `to` answers with objects, one after another on each connection."""
+    """`from` asks, `to` answers with objects."""
 
     connections: int | None = None
     """Connections in parallel, each a flow of its own; objects are dealt out in turn."""
+    frame: str | None = None
+    """With `order = "multiplexed"` on one byte stream: most bytes of an object in a frame, which has a header of 9 bytes besides (RFC 9113 §4.1). Over QUIC there are streams instead."""
     objects: int | None = None
     """Number of objects. Default: as many as there are `sizes`, or 1."""
+    order: str | None = None
+    """What is asked for when, and how the answers share a connection."""
     pipelined: bool | None = None
-    """Ask for everything at once."""
+    """The same as `order = "pipelined"`."""
     request_size: str | None = None
     """Size of a request."""
-    size: str | None = None
-    """Size of every object; or give `sizes`."""
+    size: str | SizeMap | Mapping[str, Any] | None = None
+    """Size of every object: one for all, or a distribution from which each flow draws anew; or give `sizes`."""
     sizes: Sequence[str] | None = None
     """Size of each object, in order."""
     think_time: str | None = None
-    """Time between the end of an answer and the next request."""
+    """Time between the end of an answer and the next request, with `order = "sequential"`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -723,6 +727,8 @@ class Tcp:
     """Length of TIME-WAIT."""
     timestamps: bool | None = None
     """Timestamps (RFC 7323)."""
+    tls: bool | str | TlsMap | Mapping[str, Any] | None = None
+    """TLS 1.3 between TCP and the application, as flights of its handshake and headers of its records; true and `"1.3"` are the same."""
     window_scaling: bool | None = None
     """Window scaling (RFC 7323)."""
 
@@ -747,6 +753,22 @@ class TimePareto:
     """Longest time."""
     min: str
     """Shortest time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TlsMap:
+    """TLS 1.3 as flights of these sizes, headers of records included."""
+
+    client_finished: str | None = None
+    """The client's Finished. Default: 80 B, with `early_data` 100 B, since EndOfEarlyData comes before it."""
+    client_hello: str | None = None
+    """ClientHello. Default: 225 B, with `early_data` 330 B, since it then bears a ticket."""
+    early_data: bool | None = None
+    """The client has a ticket of an earlier connection and sends data with its ClientHello (0-RTT)."""
+    record_size: str | None = None
+    """Most data in a record; the receiver opens a record when it is whole. At most 16 KiB (RFC 8446 §5.1)."""
+    server_flight: str | None = None
+    """From ServerHello to Finished; 3 to 4 kB with a usual chain of certificates. Default: 600 B, with `early_data` 232 B, since there is no certificate then."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -914,6 +936,7 @@ __all__ = [
     "Tcp",
     "TimeMap",
     "TimePareto",
+    "TlsMap",
     "Topology",
     "Transport",
     "Video",
