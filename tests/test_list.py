@@ -38,13 +38,8 @@ KNOWN = {
     "queues": {"droptail", "red", "codel", "fq-codel", "pie", "step"},
     "workloads": {"bulk", "request", "cbr", "onoff"},
     "topologies": {"simple", "dumbbell", "parking-lot", "multipath", "graph"},
-<<<<<<< HEAD
     "profiles": {"modern", "ns3-3.27", "rfc5681", "rfc9000", "google-v41"},
-    "tables": {"flows", "flow_samples", "link_samples", "events"},
-=======
-    "profiles": {"modern", "ns3-3.27", "rfc5681"},
     "tables": {"flows", "flow_samples", "link_samples", "events", "objects"},
->>>>>>> 2b4d276 (Requests and TLS in documentation, example and tests)
 }
 
 
