@@ -72,7 +72,12 @@ def test_tshark_decrypts_what_was_captured(gargalo, page, tmp_path):
     done = gargalo("run", page, "--output", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     out = tmp_path / "out"
-    capture = ["tshark", "-r", str(out / "capture.pcapng")]
+    # Both ends of the link are in the capture; packet numbers are written relative to what has been seen,
+    # so that tshark can follow one end at a time.
+    one = out / "server.pcapng"
+    end = ["-Y", 'frame.interface_name == "link server"', "-w", str(one)]
+    subprocess.run(["tshark", "-r", str(out / "capture.pcapng"), *end], check=True)
+    capture = ["tshark", "-r", str(one)]
 
     def frames(*options: str) -> list[str]:
         fields = ["-Y", "quic.stream_data", "-T", "fields", "-e", "quic.stream.stream_id"]
@@ -83,7 +88,7 @@ def test_tshark_decrypts_what_was_captured(gargalo, page, tmp_path):
 
     # The secrets are in the capture; a key log beside it does as well.
     inside = frames()
-    assert len(inside) > 300
+    assert len(inside) > 100
     streams = {s for line in inside for s in line.split(",") if s}
     assert {"0", "4", "8", "12", "16"} <= streams
     beside = frames("-o", f"tls.keylog_file:{out / 'keys.log'}")
@@ -162,5 +167,5 @@ def test_bad_options_are_told_and_nothing_is_written(gargalo, page, tmp_path, ol
 def test_traces_need_a_place(gargalo, page):
     page.write_text(PAGE.replace('captures = ["link"], ', ""), encoding="utf-8")
     done = gargalo("run", page, "--json")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "qlog traces were asked for, but no output directory" in done.stderr
