@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gargalo_cc::Params;
 use gargalo_quic::{AckFrequency, Config, Crypto, PROFILES};
 use gargalo_sim::Migration;
 use gargalo_units::{Bytes, Duration, Instant};
@@ -35,6 +36,7 @@ pub(crate) fn resolve(spec: &Spec, mtu: u32, at: &str, cx: &mut Context<'_>) -> 
         Some(c) => (c.0.name.as_str(), c.0.params.clone()),
         None => (profile.congestion)(),
     };
+    let params = reducing_the_window(congestion, params);
     let congestion = if OWN.contains(&congestion) {
         congestion.to_owned()
     } else {
@@ -55,6 +57,18 @@ pub(crate) fn resolve(spec: &Spec, mtu: u32, at: &str, cx: &mut Context<'_>) -> 
         streams: spec.streams.unwrap_or(1),
         migration,
     }))
+}
+
+/// After a loss QUIC keeps a share of its congestion window (RFC 9002 §7.3.2), TCP of what is in flight
+/// (RFC 5681 §3.1): said where an algorithm leaves the choice and the scenario does not make it.
+fn reducing_the_window(congestion: &str, params: Params) -> Params {
+    const KEY: &str = "reduce_from";
+    let has_choice = gargalo_cc::find(congestion)
+        .is_ok_and(|algorithm| algorithm.params.iter().any(|p| p.name == KEY));
+    if has_choice && params.iter().all(|(key, _)| key != KEY) {
+        return params.with(KEY, "cwnd");
+    }
+    params
 }
 
 /// Sizes of datagrams.

@@ -51,7 +51,13 @@ fn google_quic_of_2018() {
     assert_eq!(c.initial_window, Bytes::new(32 * 1350));
     assert_eq!(c.max_window, Some(Bytes::new(2000 * 1350)));
     let params: Vec<_> = q.params.iter().map(|(k, _)| k.to_owned()).collect();
-    assert_eq!(params, ["connections", "slow_start"]);
+    assert_eq!(params, ["connections", "slow_start", "reduce_from"]);
+    // RFC 9002 speaks of the window; who asks for the flight gets it.
+    let text = |q: &Quic| format!("{:?}", q.params);
+    assert!(text(&quic("congestion = \"reno\"")).contains("cwnd"));
+    let own = quic("congestion = { reno = { reduce_from = \"flight-size\" } }");
+    assert!(text(&own).contains("flight"));
+    assert_eq!(quic("congestion = \"bbr\"").params, Default::default());
 }
 
 #[test]
