@@ -1,4 +1,4 @@
-//! Packet keys that count, and packet keys that do not encrypt.
+//! Packet keys that let others see, and packet keys that do not encrypt.
 
 use std::sync::Arc;
 
@@ -7,23 +7,36 @@ use noq_proto::PathId;
 use noq_proto::crypto::{CryptoError, HeaderKey, PacketKey};
 
 use super::meter::Meter;
+use crate::qlog::{Direction, Trace};
 
 /// Length of AEAD tags and header protection samples (RFC 9001 §5.3, §5.4.2).
 const TAG: usize = 16;
 
-/// A sender's key that counts first.
-pub(super) struct Metered {
+/// A key that lets others see what it protects.
+pub(super) struct Tapped {
     pub(super) inner: Box<dyn PacketKey>,
-    pub(super) meter: Arc<Meter>,
+    /// Sees packets on their way out.
+    pub(super) meter: Option<Arc<Meter>>,
+    /// Sees all packets.
+    pub(super) trace: Option<Arc<Trace>>,
 }
 
-impl PacketKey for Metered {
+impl PacketKey for Tapped {
+    #[inline]
     fn encrypt(&self, path: PathId, packet: u64, buf: &mut [u8], header_len: usize) {
         let end = buf.len().saturating_sub(self.inner.tag_len());
-        self.meter.packet(buf.get(header_len..end).unwrap_or(&[]));
+        if let Some((header, payload)) = buf[..end].split_at_checked(header_len) {
+            if let Some(meter) = &self.meter {
+                meter.packet(payload);
+            }
+            if let Some(trace) = &self.trace {
+                trace.packet(Direction::Out, packet, header, payload, buf.len());
+            }
+        }
         self.inner.encrypt(path, packet, buf, header_len);
     }
 
+    #[inline]
     fn decrypt(
         &self,
         path: PathId,
@@ -31,7 +44,12 @@ impl PacketKey for Metered {
         header: &[u8],
         payload: &mut BytesMut,
     ) -> Result<(), CryptoError> {
-        self.inner.decrypt(path, packet, header, payload)
+        let size = header.len() + payload.len();
+        self.inner.decrypt(path, packet, header, payload)?;
+        if let Some(trace) = &self.trace {
+            trace.packet(Direction::In, packet, header, payload, size);
+        }
+        Ok(())
     }
 
     fn tag_len(&self) -> usize {

@@ -1,7 +1,6 @@
 //! One end of a connection, sans-IO.
 
 mod probes;
-mod qlog;
 mod reading;
 mod setup;
 mod streams;
@@ -25,6 +24,7 @@ use rand_pcg::Pcg64;
 
 use crate::controller::Report;
 use crate::crypto::Meter;
+use crate::qlog::Trace;
 use crate::realm::Timeline;
 use crate::tls::{Clock, SERVER_NAME, Secrets, luck};
 use crate::{Config, Congestion, Error, Realm};
@@ -47,6 +47,7 @@ pub struct Endpoint {
     report: Arc<Report>,
     meter: Arc<Meter>,
     secrets: Option<Arc<Secrets>>,
+    trace: Option<Arc<Trace>>,
     streams: Streams,
     probes: Probes,
     state: State,
@@ -137,6 +138,7 @@ impl Endpoint {
             report: parts.report,
             meter: parts.meter,
             secrets: parts.secrets,
+            trace: parts.trace,
             streams: Streams::default(),
             probes: Probes::new(now),
             state: State::Opening,
@@ -256,6 +258,7 @@ impl Endpoint {
             noq_proto::Event::Connected => self.on_handshake(connection),
             noq_proto::Event::HandshakeConfirmed => {
                 self.report.notice("handshake", || "confirmed".to_owned());
+                self.trace_state("handshake_confirmed");
             }
             noq_proto::Event::ConnectionLost { reason } => self.on_lost(reason),
             noq_proto::Event::Stream(event) => self.streams.on_event(connection, &event),
@@ -281,6 +284,7 @@ impl Endpoint {
         let zero_rtt = self.early.then_some(accepted);
         self.events.push_back(Event::HandshakeComplete { zero_rtt });
         self.report.notice("handshake", || "complete".to_owned());
+        self.trace_state("handshake_complete");
         if let Some(accepted) = zero_rtt {
             let outcome = if accepted { "accepted" } else { "rejected" };
             self.report.notice("zero-rtt", || outcome.to_owned());
@@ -296,18 +300,32 @@ impl Endpoint {
             ConnectionError::LocallyClosed => true,
             _ => false,
         };
-        self.end(if in_order {
+        let event = if in_order {
             Event::Closed
         } else {
             Event::Failed(reason.to_string())
-        });
+        };
+        self.end(event, false);
     }
 
-    fn end(&mut self, event: Event) {
+    fn trace_state(&self, state: &str) {
+        if let Some(trace) = &self.trace {
+            trace.state(state);
+        }
+    }
+
+    fn end(&mut self, event: Event, locally: bool) {
         if self.state == State::Over {
             return;
         }
         self.state = State::Over;
+        if let Some(trace) = &self.trace {
+            let failure = match &event {
+                Event::Failed(why) => Some(why.as_str()),
+                _ => None,
+            };
+            trace.closed(locally, failure);
+        }
         self.report.notice("close", || match &event {
             Event::Failed(why) => why.clone(),
             _ => String::new(),
@@ -349,6 +367,7 @@ impl Endpoint {
     /// The next datagram to send; call until `None` after every other call.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
         self.now = self.now.max(now);
+        self.clock.set(self.now);
         let datagram = match self.answers.pop_front() {
             Some(answer) => answer,
             None => self.transmit()?,
@@ -389,13 +408,18 @@ impl Endpoint {
 
     /// Ends the connection if something went wrong that noq does not know of.
     fn check(&mut self) {
+        if let Some(trace) = &self.trace
+            && let Some(why) = trace.take_failure()
+        {
+            self.report.notice("qlog", || why);
+        }
         let failure = self.report.take_failure().or_else(|| {
             let reset = std::mem::take(&mut self.streams.reset);
             reset.then(|| "the peer has reset a stream".to_owned())
         });
         if let Some(why) = failure {
             self.shut(self.now, 1);
-            self.end(Event::Failed(why));
+            self.end(Event::Failed(why), true);
         }
     }
 
@@ -447,7 +471,7 @@ impl Endpoint {
             return;
         }
         self.shut(now, 0);
-        self.end(Event::Closed);
+        self.end(Event::Closed, true);
     }
 
     fn shut(&mut self, now: Instant, code: u32) {
