@@ -68,16 +68,37 @@ impl PacketKey for Tapped {
 /// Leaves packets readable and puts a checksum where the tag would be. The limits are those of the key it
 /// stands for, so that key updates happen at the same packets.
 pub(super) struct NullPacket {
+    /// Stands for the key: packets of another one are not accepted.
+    generation: u64,
     confidentiality: u64,
     integrity: u64,
 }
 
 impl NullPacket {
-    pub(super) fn instead_of(key: &dyn PacketKey) -> Self {
+    pub(super) fn instead_of(key: &dyn PacketKey, generation: u64) -> Self {
         Self {
+            generation,
             confidentiality: key.confidentiality_limit(),
             integrity: key.integrity_limit(),
         }
+    }
+}
+
+impl NullPacket {
+    /// A sum over 64-bit words, quick and blind to malice.
+    #[inline]
+    fn checksum(&self, path: PathId, packet: u64, header: &[u8], payload: &[u8]) -> [u8; TAG] {
+        let number = packet ^ u64::from(path != PathId::ZERO) << 63;
+        let length = (header.len() as u64) << 32 | payload.len() as u64;
+        let sum = words(header)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .wrapping_add(words(payload))
+            .wrapping_add(length)
+            .wrapping_add(self.generation << 48);
+        let mut tag = [0; TAG];
+        tag[..8].copy_from_slice(&sum.to_be_bytes());
+        tag[8..].copy_from_slice(&number.to_be_bytes());
+        tag
     }
 }
 
@@ -86,7 +107,7 @@ impl PacketKey for NullPacket {
         let end = buf.len() - TAG;
         let (content, tag) = buf.split_at_mut(end);
         let (header, payload) = content.split_at(header_len);
-        tag.copy_from_slice(&checksum(path, packet, header, payload));
+        tag.copy_from_slice(&self.checksum(path, packet, header, payload));
     }
 
     fn decrypt(
@@ -98,7 +119,7 @@ impl PacketKey for NullPacket {
     ) -> Result<(), CryptoError> {
         let end = payload.len().checked_sub(TAG).ok_or(CryptoError)?;
         let (content, tag) = payload.split_at(end);
-        if tag != checksum(path, packet, header, content) {
+        if tag != self.checksum(path, packet, header, content) {
             return Err(CryptoError);
         }
         payload.truncate(end);
@@ -116,21 +137,6 @@ impl PacketKey for NullPacket {
     fn integrity_limit(&self) -> u64 {
         self.integrity
     }
-}
-
-/// A sum over 64-bit words, quick and blind to malice.
-#[inline]
-fn checksum(path: PathId, packet: u64, header: &[u8], payload: &[u8]) -> [u8; TAG] {
-    let number = packet ^ u64::from(path != PathId::ZERO) << 63;
-    let length = (header.len() as u64) << 32 | payload.len() as u64;
-    let sum = words(header)
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        .wrapping_add(words(payload))
-        .wrapping_add(length);
-    let mut tag = [0; TAG];
-    tag[..8].copy_from_slice(&sum.to_be_bytes());
-    tag[8..].copy_from_slice(&number.to_be_bytes());
-    tag
 }
 
 #[inline]
@@ -163,7 +169,12 @@ mod tests {
     use super::*;
 
     fn key() -> NullPacket {
+        of_generation(3)
+    }
+
+    fn of_generation(generation: u64) -> NullPacket {
         NullPacket {
+            generation,
             confidentiality: 1,
             integrity: 1,
         }
@@ -181,6 +192,13 @@ mod tests {
         };
         assert_eq!(open(&packet, 77).unwrap()[..], (9..44).collect::<Vec<u8>>());
         assert!(open(&packet, 78).is_err());
+        let mut payload = BytesMut::from(&packet[9..]);
+        let other = of_generation(4);
+        assert!(
+            other
+                .decrypt(PathId::ZERO, 77, &packet[..9], &mut payload)
+                .is_err()
+        );
         for bit in 0..packet.len() * 8 {
             let mut wrong = packet.clone();
             wrong[bit / 8] ^= 1 << (bit % 8);

@@ -20,6 +20,9 @@ use crate::Crypto;
 use crate::qlog::Trace;
 use keys::{NullHeader, NullPacket, Tapped};
 
+/// What stands for a generation of 0-RTT keys.
+const EARLY: u64 = 0xffff;
+
 type HeaderAndPacket = (Box<dyn HeaderKey>, Box<dyn PacketKey>);
 
 /// What becomes of the keys.
@@ -34,16 +37,16 @@ pub(crate) struct Treatment {
 }
 
 impl Treatment {
-    fn sender(&self, key: Box<dyn PacketKey>) -> Box<dyn PacketKey> {
+    fn sender(&self, key: Box<dyn PacketKey>, generation: u64) -> Box<dyn PacketKey> {
         Box::new(Tapped {
-            inner: self.data(key),
+            inner: self.data(key, generation),
             meter: Some(self.meter.clone()),
             trace: self.trace.clone(),
         })
     }
 
-    fn receiver(&self, key: Box<dyn PacketKey>) -> Box<dyn PacketKey> {
-        self.traced(self.data(key))
+    fn receiver(&self, key: Box<dyn PacketKey>, generation: u64) -> Box<dyn PacketKey> {
+        self.traced(self.data(key, generation))
     }
 
     fn traced(&self, inner: Box<dyn PacketKey>) -> Box<dyn PacketKey> {
@@ -68,10 +71,10 @@ impl Treatment {
         }
     }
 
-    fn data(&self, key: Box<dyn PacketKey>) -> Box<dyn PacketKey> {
+    fn data(&self, key: Box<dyn PacketKey>, generation: u64) -> Box<dyn PacketKey> {
         match self.crypto {
             Crypto::Tls => key,
-            Crypto::Null => Box::new(NullPacket::instead_of(key.as_ref())),
+            Crypto::Null => Box::new(NullPacket::instead_of(key.as_ref(), generation)),
         }
     }
 
@@ -82,10 +85,14 @@ impl Treatment {
         }
     }
 
-    fn pair(&self, keys: KeyPair<Box<dyn PacketKey>>) -> KeyPair<Box<dyn PacketKey>> {
+    fn pair(
+        &self,
+        keys: KeyPair<Box<dyn PacketKey>>,
+        generation: u64,
+    ) -> KeyPair<Box<dyn PacketKey>> {
         KeyPair {
-            local: self.sender(keys.local),
-            remote: self.receiver(keys.remote),
+            local: self.sender(keys.local, generation),
+            remote: self.receiver(keys.remote, generation),
         }
     }
 }
@@ -124,6 +131,7 @@ impl<C: crypto::ClientConfig> crypto::ClientConfig for Client<C> {
             treatment: self.treatment.clone(),
             side: Side::Client,
             has_handshake_keys: false,
+            generation: 0,
         }))
     }
 }
@@ -148,6 +156,7 @@ impl<C: crypto::ServerConfig> crypto::ServerConfig for Server<C> {
             treatment: self.treatment.clone(),
             side: Side::Server,
             has_handshake_keys: false,
+            generation: 0,
         })
     }
 }
@@ -158,6 +167,8 @@ struct Wrapped {
     treatment: Treatment,
     side: Side,
     has_handshake_keys: bool,
+    /// How often 1-RTT keys have been updated.
+    generation: u64,
 }
 
 impl Session for Wrapped {
@@ -177,8 +188,8 @@ impl Session for Wrapped {
     fn early_crypto(&self) -> Option<HeaderAndPacket> {
         let (header, packet) = self.inner.early_crypto()?;
         let packet = match self.side {
-            Side::Client => self.treatment.sender(packet),
-            Side::Server => self.treatment.receiver(packet),
+            Side::Client => self.treatment.sender(packet, EARLY),
+            Side::Server => self.treatment.receiver(packet, EARLY),
         };
         Some((self.treatment.header(header), packet))
     }
@@ -209,13 +220,14 @@ impl Session for Wrapped {
                 local: self.treatment.header(keys.header.local),
                 remote: self.treatment.header(keys.header.remote),
             },
-            packet: self.treatment.pair(keys.packet),
+            packet: self.treatment.pair(keys.packet, self.generation),
         })
     }
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
         let keys = self.inner.next_1rtt_keys()?;
-        Some(self.treatment.pair(keys))
+        self.generation += 1;
+        Some(self.treatment.pair(keys, self.generation))
     }
 
     fn is_valid_retry(&self, orig_dst_cid: ConnectionId, header: &[u8], payload: &[u8]) -> bool {

@@ -42,6 +42,7 @@ pub struct Endpoint {
     now: Instant,
     local: SocketAddr,
     ecn: bool,
+    multipath: bool,
     luck: Pcg64,
     clock: Arc<Clock>,
     report: Arc<Report>,
@@ -51,6 +52,8 @@ pub struct Endpoint {
     streams: Streams,
     probes: Probes,
     state: State,
+    /// The peer has closed.
+    draining: bool,
     /// Early data is or was possible.
     early: bool,
     events: VecDeque<Event>,
@@ -133,6 +136,7 @@ impl Endpoint {
             now,
             local,
             ecn: config.ecn,
+            multipath: config.paths > 1,
             luck: parts.luck,
             clock: parts.clock,
             report: parts.report,
@@ -142,6 +146,7 @@ impl Endpoint {
             streams: Streams::default(),
             probes: Probes::new(now),
             state: State::Opening,
+            draining: false,
             early: false,
             events: VecDeque::new(),
             answers: VecDeque::new(),
@@ -195,11 +200,15 @@ impl Endpoint {
 
     fn receive(&mut self, payload: BytesMut, ecn: Ecn, local: SocketAddr, remote: SocketAddr) {
         let now = self.time.to_std(self.now);
-        let path = FourTuple::new(remote, Some(local.ip()));
+        // What was on its way to a client that has moved still finds it; it must not move back for that.
+        let own = if self.multipath { local } else { self.local };
+        let path = FourTuple::new(remote, Some(own.ip()));
         let ecn = EcnCodepoint::from_bits(ecn as u8);
         self.scratch.clear();
         let event = self.noq.handle(now, path, ecn, payload, &mut self.scratch);
         match event {
+            // RFC 9000 §10.2.2: whatever still comes is of no interest, and noq may choke on it.
+            Some(DatagramEvent::ConnectionEvent(..)) if self.draining => {}
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some((own, connection)) = &mut self.connection
                     && *own == handle
@@ -243,6 +252,7 @@ impl Endpoint {
             return;
         };
         while let Some(event) = connection.poll_endpoint_events() {
+            self.draining |= event.is_draining();
             if let Some(event) = self.noq.handle_event(handle, event) {
                 connection.handle_event(event);
             }
