@@ -7,12 +7,9 @@ mod pair;
 
 use std::time::Instant;
 
-use bytes::Bytes;
-use gargalo_quic::{Config, Congestion, Crypto, Event};
+use gargalo_quic::{Config, Congestion, Crypto};
 use gargalo_units::{Bytes as Size, Duration};
-use pair::{CLIENT, Link, SERVER, ours, pair};
-
-static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+use pair::{CLIENT, Link, Pair, SERVER, ours, pair};
 
 fn run(name: &str, crypto: Crypto, congestion: &Congestion, total: u64) {
     let config = Config {
@@ -26,33 +23,17 @@ fn run(name: &str, crypto: Crypto, congestion: &Congestion, total: u64) {
     link.buffer = 1_250_000;
     let mut p = pair(1, &config, congestion, link);
     p.keep = false;
-    p.run_until(Duration::from_secs(1), |p| {
-        p.happened(CLIENT, &Event::Connected { early: false })
-            .is_some()
-    });
-    let stream = p.ends[CLIENT].open().unwrap();
-    let (mut written, mut read) = (0, 0);
+    p.apps[CLIENT].bulk = total;
+    p.apps[SERVER].unchecked = true;
     let start = Instant::now();
-    p.run_until(Duration::from_secs(100), |p| {
-        while written < total {
-            let n = p.ends[CLIENT].write(stream, Bytes::from_static(&ZEROS));
-            if n == 0 {
-                break;
-            }
-            written += n as u64;
-        }
-        while let Some(chunk) = p.ends[SERVER].poll_read() {
-            read += chunk.data.len() as u64;
-        }
-        read >= total
-    });
+    p.run_until(Duration::from_secs(100), Pair::is_settled);
     let seconds = start.elapsed().as_secs_f64();
     let stats = p.ends[CLIENT].stats();
     println!(
         "{name:12} {:8.0} data packets/s, {:.2} s wall, {:.0} Mbit/s virtual, {} lost",
         stats.sent_packets as f64 / seconds,
         seconds,
-        read as f64 * 8.0 / (p.now - gargalo_units::Instant::ZERO).as_secs_f64() / 1e6,
+        total as f64 * 8.0 / (p.now - gargalo_units::Instant::ZERO).as_secs_f64() / 1e6,
         stats.lost_packets
     );
 }

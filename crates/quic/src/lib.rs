@@ -7,6 +7,7 @@ mod controller;
 mod crypto;
 mod endpoint;
 mod profile;
+mod qlog;
 mod realm;
 mod tls;
 

@@ -10,6 +10,7 @@ use noq_proto::congestion::{Controller, ControllerMetrics};
 use super::report::Voice;
 use super::{Settings, UNPACED, ours};
 use crate::Snapshot;
+use crate::qlog::Metrics;
 
 /// One of noq's controllers.
 #[derive(Debug)]
@@ -54,28 +55,48 @@ impl Foreign {
 
     fn tell(&self, rtt: Option<gargalo_units::Duration>) {
         let metrics = self.inner.metrics();
-        // Infinite is the largest number to noq.
-        let ssthresh = metrics.ssthresh.filter(|s| *s != u64::MAX);
-        let starting = ssthresh.is_none_or(|s| metrics.congestion_window < s);
         self.report.on_ack(
             || Snapshot {
                 cwnd: Bytes::new(self.window()),
-                ssthresh: ssthresh.map(Bytes::new),
+                ssthresh: ssthresh(&metrics).map(Bytes::new),
                 in_flight: Bytes::new(self.in_flight),
                 srtt: self.srtt.map(ours),
-                pacing_rate: metrics
-                    .pacing_rate
-                    .map(|bytes| Rate::from_bps(bytes.saturating_mul(8))),
+                pacing_rate: rate(&metrics),
                 delivery_rate: None,
-                phase: self.phase.unwrap_or(if starting {
-                    "slow-start"
-                } else {
-                    "congestion-avoidance"
-                }),
+                phase: self.phase_now(&metrics),
             },
             rtt,
         );
+        self.report.metrics(|| Metrics {
+            congestion_window: self.window(),
+            bytes_in_flight: self.in_flight,
+            ssthresh: ssthresh(&metrics),
+            smoothed_rtt: self.srtt.map(ours),
+            latest_rtt: rtt,
+            pacing_rate: rate(&metrics),
+            phase: self.phase_now(&metrics),
+            ..Metrics::default()
+        });
     }
+
+    fn phase_now(&self, metrics: &ControllerMetrics) -> &'static str {
+        let starting = ssthresh(metrics).is_none_or(|s| metrics.congestion_window < s);
+        self.phase.unwrap_or(if starting {
+            "slow-start"
+        } else {
+            "congestion-avoidance"
+        })
+    }
+}
+
+/// Infinite is the largest number to noq.
+fn ssthresh(metrics: &ControllerMetrics) -> Option<u64> {
+    metrics.ssthresh.filter(|s| *s != u64::MAX)
+}
+
+fn rate(metrics: &ControllerMetrics) -> Option<Rate> {
+    let bytes = metrics.pacing_rate?;
+    Some(Rate::from_bps(bytes.saturating_mul(8)))
 }
 
 impl Controller for Foreign {
@@ -172,6 +193,7 @@ impl Controller for Foreign {
     fn on_packet_lost(&mut self, lost_bytes: u16, pn: u64, now: StdInstant) {
         self.in_flight = self.in_flight.saturating_sub(u64::from(lost_bytes));
         self.lost += 1;
+        self.report.on_lost(pn);
         self.inner.on_packet_lost(lost_bytes, pn, now);
     }
 

@@ -1,21 +1,25 @@
 //! What controllers tell their endpoint; noq owns them and gives no way back.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use gargalo_units::{Bytes, Duration};
 
+use crate::qlog::{Metrics, Trace};
 use crate::tls::lock;
 use crate::{Notice, Snapshot};
 
 /// Shared between an endpoint and the controllers of its paths.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Report {
     in_flight: AtomicU64,
     sent_packets: AtomicU64,
     wants_notices: AtomicBool,
+    failed: AtomicBool,
     rest: Mutex<Rest>,
+    trace: Option<Arc<Trace>>,
 }
 
 #[derive(Debug, Default)]
@@ -63,6 +67,19 @@ impl Voice {
         rest.rtt = rtt.or(rest.rtt);
     }
 
+    /// Tells the trace of the sender's view, if there is one.
+    pub(super) fn metrics(&self, metrics: impl FnOnce() -> Metrics) {
+        if let Some(trace) = self.report.trace.as_ref().filter(|_| self.shown) {
+            trace.metrics(metrics());
+        }
+    }
+
+    pub(super) fn on_lost(&self, number: u64) {
+        if let Some(trace) = &self.report.trace {
+            trace.packet_lost(number);
+        }
+    }
+
     pub(super) fn on_spurious(&self) {
         lock(&self.report.rest).spurious += 1;
     }
@@ -73,8 +90,24 @@ impl Voice {
 }
 
 impl Report {
+    pub(crate) fn new(trace: Option<Arc<Trace>>) -> Self {
+        Self {
+            trace,
+            ..Self::default()
+        }
+    }
+
+    /// A probe timeout has expired.
+    pub(crate) fn probe_timeout(&self) {
+        self.notice("timeout", String::new);
+        if let Some(trace) = &self.trace {
+            trace.probe_timeout();
+        }
+    }
+
     pub(super) fn on_failure(&self, why: String) {
         lock(&self.rest).failure.get_or_insert(why);
+        self.failed.store(true, Relaxed);
     }
 
     /// Tells of an event, if anybody listens.
@@ -101,6 +134,9 @@ impl Report {
     }
 
     pub(crate) fn take_failure(&self) -> Option<String> {
+        if !self.failed.load(Relaxed) {
+            return None;
+        }
         lock(&self.rest).failure.take()
     }
 
@@ -117,5 +153,14 @@ impl Report {
         let mut snapshot = lock(&self.rest).snapshot;
         snapshot.in_flight = Bytes::new(self.in_flight.load(Relaxed));
         snapshot
+    }
+}
+
+impl fmt::Debug for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Report")
+            .field("in_flight", &self.in_flight)
+            .field("sent_packets", &self.sent_packets)
+            .finish_non_exhaustive()
     }
 }

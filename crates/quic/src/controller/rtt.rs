@@ -16,7 +16,7 @@ pub(super) struct Rtt {
     pub(super) smoothed: Option<Duration>,
     pub(super) latest: Option<Duration>,
     pub(super) min: Option<Duration>,
-    var: Duration,
+    pub(super) var: Duration,
 }
 
 impl Rtt {

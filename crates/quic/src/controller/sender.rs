@@ -11,6 +11,7 @@ use super::records::Records;
 use super::report::Voice;
 use super::rtt::Rtt;
 use crate::Snapshot;
+use crate::qlog::Metrics;
 
 /// Windows in round trips that are sent per round trip while pacing: Linux's gains, as in our TCP.
 const SLOW_START_GAIN: f64 = 2.0;
@@ -190,6 +191,7 @@ impl Sender {
         self.limited.most_in_flight = self.limited.most_in_flight.max(self.in_flight);
         self.last_sent = now;
         self.report.on_sent(self.in_flight);
+        self.trace();
         let mut changed = idle.is_some();
         if self.unpaced > 0 && self.rtt.smoothed.is_some() {
             self.unpaced = self.unpaced.saturating_sub(u64::from(bytes));
@@ -263,6 +265,7 @@ impl Sender {
 
     pub(super) fn on_lost(&mut self, now: Instant, bytes: u16, number: u64) {
         self.now = now;
+        self.report.on_lost(number);
         // Of an earlier path otherwise, or of no weight.
         let Some((_, record)) = self.records.take(number, None) else {
             return;
@@ -453,5 +456,20 @@ impl Sender {
             },
             rtt,
         );
+        self.trace();
+    }
+
+    fn trace(&self) {
+        self.report.metrics(|| Metrics {
+            congestion_window: self.window(),
+            bytes_in_flight: self.in_flight,
+            ssthresh: self.ssthresh(),
+            min_rtt: self.rtt.min,
+            smoothed_rtt: self.rtt.smoothed,
+            latest_rtt: self.rtt.latest,
+            rtt_variance: self.rtt.latest.map(|_| self.rtt.var),
+            pacing_rate: self.pacing_rate(),
+            phase: self.controller.phase(),
+        });
     }
 }

@@ -1,4 +1,4 @@
-//! Packet keys that count, and packet keys that do not encrypt.
+//! Packet keys that let others see, and packet keys that do not encrypt.
 
 use std::sync::Arc;
 
@@ -7,23 +7,36 @@ use noq_proto::PathId;
 use noq_proto::crypto::{CryptoError, HeaderKey, PacketKey};
 
 use super::meter::Meter;
+use crate::qlog::{Direction, Trace};
 
 /// Length of AEAD tags and header protection samples (RFC 9001 §5.3, §5.4.2).
 const TAG: usize = 16;
 
-/// A sender's key that counts first.
-pub(super) struct Metered {
+/// A key that lets others see what it protects.
+pub(super) struct Tapped {
     pub(super) inner: Box<dyn PacketKey>,
-    pub(super) meter: Arc<Meter>,
+    /// Sees packets on their way out.
+    pub(super) meter: Option<Arc<Meter>>,
+    /// Sees all packets.
+    pub(super) trace: Option<Arc<Trace>>,
 }
 
-impl PacketKey for Metered {
+impl PacketKey for Tapped {
+    #[inline]
     fn encrypt(&self, path: PathId, packet: u64, buf: &mut [u8], header_len: usize) {
         let end = buf.len().saturating_sub(self.inner.tag_len());
-        self.meter.packet(buf.get(header_len..end).unwrap_or(&[]));
+        if let Some((header, payload)) = buf[..end].split_at_checked(header_len) {
+            if let Some(meter) = &self.meter {
+                meter.packet(payload);
+            }
+            if let Some(trace) = &self.trace {
+                trace.packet(Direction::Out, packet, header, payload, buf.len());
+            }
+        }
         self.inner.encrypt(path, packet, buf, header_len);
     }
 
+    #[inline]
     fn decrypt(
         &self,
         path: PathId,
@@ -31,7 +44,12 @@ impl PacketKey for Metered {
         header: &[u8],
         payload: &mut BytesMut,
     ) -> Result<(), CryptoError> {
-        self.inner.decrypt(path, packet, header, payload)
+        let size = header.len() + payload.len();
+        self.inner.decrypt(path, packet, header, payload)?;
+        if let Some(trace) = &self.trace {
+            trace.packet(Direction::In, packet, header, payload, size);
+        }
+        Ok(())
     }
 
     fn tag_len(&self) -> usize {
@@ -50,16 +68,37 @@ impl PacketKey for Metered {
 /// Leaves packets readable and puts a checksum where the tag would be. The limits are those of the key it
 /// stands for, so that key updates happen at the same packets.
 pub(super) struct NullPacket {
+    /// Stands for the key: packets of another one are not accepted.
+    generation: u64,
     confidentiality: u64,
     integrity: u64,
 }
 
 impl NullPacket {
-    pub(super) fn instead_of(key: &dyn PacketKey) -> Self {
+    pub(super) fn instead_of(key: &dyn PacketKey, generation: u64) -> Self {
         Self {
+            generation,
             confidentiality: key.confidentiality_limit(),
             integrity: key.integrity_limit(),
         }
+    }
+}
+
+impl NullPacket {
+    /// A sum over 64-bit words, quick and blind to malice.
+    #[inline]
+    fn checksum(&self, path: PathId, packet: u64, header: &[u8], payload: &[u8]) -> [u8; TAG] {
+        let number = packet ^ u64::from(path != PathId::ZERO) << 63;
+        let length = (header.len() as u64) << 32 | payload.len() as u64;
+        let sum = words(header)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .wrapping_add(words(payload))
+            .wrapping_add(length)
+            .wrapping_add(self.generation << 48);
+        let mut tag = [0; TAG];
+        tag[..8].copy_from_slice(&sum.to_be_bytes());
+        tag[8..].copy_from_slice(&number.to_be_bytes());
+        tag
     }
 }
 
@@ -68,7 +107,7 @@ impl PacketKey for NullPacket {
         let end = buf.len() - TAG;
         let (content, tag) = buf.split_at_mut(end);
         let (header, payload) = content.split_at(header_len);
-        tag.copy_from_slice(&checksum(path, packet, header, payload));
+        tag.copy_from_slice(&self.checksum(path, packet, header, payload));
     }
 
     fn decrypt(
@@ -80,7 +119,7 @@ impl PacketKey for NullPacket {
     ) -> Result<(), CryptoError> {
         let end = payload.len().checked_sub(TAG).ok_or(CryptoError)?;
         let (content, tag) = payload.split_at(end);
-        if tag != checksum(path, packet, header, content) {
+        if tag != self.checksum(path, packet, header, content) {
             return Err(CryptoError);
         }
         payload.truncate(end);
@@ -98,21 +137,6 @@ impl PacketKey for NullPacket {
     fn integrity_limit(&self) -> u64 {
         self.integrity
     }
-}
-
-/// A sum over 64-bit words, quick and blind to malice.
-#[inline]
-fn checksum(path: PathId, packet: u64, header: &[u8], payload: &[u8]) -> [u8; TAG] {
-    let number = packet ^ u64::from(path != PathId::ZERO) << 63;
-    let length = (header.len() as u64) << 32 | payload.len() as u64;
-    let sum = words(header)
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        .wrapping_add(words(payload))
-        .wrapping_add(length);
-    let mut tag = [0; TAG];
-    tag[..8].copy_from_slice(&sum.to_be_bytes());
-    tag[8..].copy_from_slice(&number.to_be_bytes());
-    tag
 }
 
 #[inline]
@@ -145,7 +169,12 @@ mod tests {
     use super::*;
 
     fn key() -> NullPacket {
+        of_generation(3)
+    }
+
+    fn of_generation(generation: u64) -> NullPacket {
         NullPacket {
+            generation,
             confidentiality: 1,
             integrity: 1,
         }
@@ -163,6 +192,13 @@ mod tests {
         };
         assert_eq!(open(&packet, 77).unwrap()[..], (9..44).collect::<Vec<u8>>());
         assert!(open(&packet, 78).is_err());
+        let mut payload = BytesMut::from(&packet[9..]);
+        let other = of_generation(4);
+        assert!(
+            other
+                .decrypt(PathId::ZERO, 77, &packet[..9], &mut payload)
+                .is_err()
+        );
         for bit in 0..packet.len() * 8 {
             let mut wrong = packet.clone();
             wrong[bit / 8] ^= 1 << (bit % 8);

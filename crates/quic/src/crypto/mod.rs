@@ -1,5 +1,6 @@
 //! noq's TLS sessions with our packet keys around or instead of theirs.
 
+pub(crate) mod frames;
 mod keys;
 mod meter;
 
@@ -16,29 +17,64 @@ use noq_proto::transport_parameters::TransportParameters;
 use noq_proto::{ConnectError, ConnectionId, Side, TransportError};
 
 use crate::Crypto;
-use keys::{Metered, NullHeader, NullPacket};
+use crate::qlog::Trace;
+use keys::{NullHeader, NullPacket, Tapped};
+
+/// What stands for a generation of 0-RTT keys.
+const EARLY: u64 = 0xffff;
 
 type HeaderAndPacket = (Box<dyn HeaderKey>, Box<dyn PacketKey>);
 
-/// What becomes of the keys of application data.
+/// What becomes of the keys.
 #[derive(Clone)]
-struct Treatment {
-    crypto: Crypto,
-    meter: Arc<Meter>,
+pub(crate) struct Treatment {
+    /// How packets with application data are protected.
+    pub(crate) crypto: Crypto,
+    /// Counts application data.
+    pub(crate) meter: Arc<Meter>,
+    /// Writes down all packets.
+    pub(crate) trace: Option<Arc<Trace>>,
 }
 
 impl Treatment {
-    fn sender(&self, key: Box<dyn PacketKey>) -> Box<dyn PacketKey> {
-        Box::new(Metered {
-            inner: self.receiver(key),
-            meter: self.meter.clone(),
+    fn sender(&self, key: Box<dyn PacketKey>, generation: u64) -> Box<dyn PacketKey> {
+        Box::new(Tapped {
+            inner: self.data(key, generation),
+            meter: Some(self.meter.clone()),
+            trace: self.trace.clone(),
         })
     }
 
-    fn receiver(&self, key: Box<dyn PacketKey>) -> Box<dyn PacketKey> {
+    fn receiver(&self, key: Box<dyn PacketKey>, generation: u64) -> Box<dyn PacketKey> {
+        self.traced(self.data(key, generation))
+    }
+
+    fn traced(&self, inner: Box<dyn PacketKey>) -> Box<dyn PacketKey> {
+        match &self.trace {
+            None => inner,
+            trace => Box::new(Tapped {
+                inner,
+                meter: None,
+                trace: trace.clone(),
+            }),
+        }
+    }
+
+    /// Keys of a handshake.
+    fn handshake(&self, keys: Keys) -> Keys {
+        Keys {
+            header: keys.header,
+            packet: KeyPair {
+                local: self.traced(keys.packet.local),
+                remote: self.traced(keys.packet.remote),
+            },
+        }
+    }
+
+    fn data(&self, key: Box<dyn PacketKey>, generation: u64) -> Box<dyn PacketKey> {
         match self.crypto {
             Crypto::Tls => key,
-            Crypto::Null => Box::new(NullPacket::instead_of(key.as_ref())),
+            Crypto::Null => Box::new(NullPacket::instead_of(key.as_ref(), generation)),
         }
     }
 
@@ -49,10 +85,14 @@ impl Treatment {
         }
     }
 
-    fn pair(&self, keys: KeyPair<Box<dyn PacketKey>>) -> KeyPair<Box<dyn PacketKey>> {
+    fn pair(
+        &self,
+        keys: KeyPair<Box<dyn PacketKey>>,
+        generation: u64,
+    ) -> KeyPair<Box<dyn PacketKey>> {
         KeyPair {
-            local: self.sender(keys.local),
-            remote: self.receiver(keys.remote),
+            local: self.sender(keys.local, generation),
+            remote: self.receiver(keys.remote, generation),
         }
     }
 }
@@ -69,27 +109,14 @@ pub(crate) struct Server<C> {
     treatment: Treatment,
 }
 
-/// Wraps a client's or a server's TLS configuration.
-pub(crate) fn client<C: crypto::ClientConfig>(
-    inner: C,
-    crypto: Crypto,
-    meter: Arc<Meter>,
-) -> Client<C> {
-    Client {
-        inner,
-        treatment: Treatment { crypto, meter },
-    }
+/// Wraps a client's TLS configuration.
+pub(crate) fn client<C: crypto::ClientConfig>(inner: C, treatment: Treatment) -> Client<C> {
+    Client { inner, treatment }
 }
 
-pub(crate) fn server<C: crypto::ServerConfig>(
-    inner: C,
-    crypto: Crypto,
-    meter: Arc<Meter>,
-) -> Server<C> {
-    Server {
-        inner,
-        treatment: Treatment { crypto, meter },
-    }
+/// Wraps a server's TLS configuration.
+pub(crate) fn server<C: crypto::ServerConfig>(inner: C, treatment: Treatment) -> Server<C> {
+    Server { inner, treatment }
 }
 
 impl<C: crypto::ClientConfig> crypto::ClientConfig for Client<C> {
@@ -104,6 +131,7 @@ impl<C: crypto::ClientConfig> crypto::ClientConfig for Client<C> {
             treatment: self.treatment.clone(),
             side: Side::Client,
             has_handshake_keys: false,
+            generation: 0,
         }))
     }
 }
@@ -114,7 +142,8 @@ impl<C: crypto::ServerConfig> crypto::ServerConfig for Server<C> {
         version: u32,
         dst_cid: ConnectionId,
     ) -> Result<Keys, UnsupportedVersion> {
-        self.inner.initial_keys(version, dst_cid)
+        let keys = self.inner.initial_keys(version, dst_cid)?;
+        Ok(self.treatment.handshake(keys))
     }
 
     fn retry_tag(&self, version: u32, orig_dst_cid: ConnectionId, packet: &[u8]) -> [u8; 16] {
@@ -127,6 +156,7 @@ impl<C: crypto::ServerConfig> crypto::ServerConfig for Server<C> {
             treatment: self.treatment.clone(),
             side: Side::Server,
             has_handshake_keys: false,
+            generation: 0,
         })
     }
 }
@@ -137,11 +167,14 @@ struct Wrapped {
     treatment: Treatment,
     side: Side,
     has_handshake_keys: bool,
+    /// How often 1-RTT keys have been updated.
+    generation: u64,
 }
 
 impl Session for Wrapped {
     fn initial_keys(&self, dst_cid: ConnectionId, side: Side) -> Keys {
-        self.inner.initial_keys(dst_cid, side)
+        self.treatment
+            .handshake(self.inner.initial_keys(dst_cid, side))
     }
 
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
@@ -155,8 +188,8 @@ impl Session for Wrapped {
     fn early_crypto(&self) -> Option<HeaderAndPacket> {
         let (header, packet) = self.inner.early_crypto()?;
         let packet = match self.side {
-            Side::Client => self.treatment.sender(packet),
-            Side::Server => self.treatment.receiver(packet),
+            Side::Client => self.treatment.sender(packet, EARLY),
+            Side::Server => self.treatment.receiver(packet, EARLY),
         };
         Some((self.treatment.header(header), packet))
     }
@@ -180,20 +213,21 @@ impl Session for Wrapped {
     fn write_handshake(&mut self, buf: &mut Vec<u8>) -> Option<Keys> {
         let keys = self.inner.write_handshake(buf)?;
         if !std::mem::replace(&mut self.has_handshake_keys, true) {
-            return Some(keys);
+            return Some(self.treatment.handshake(keys));
         }
         Some(Keys {
             header: KeyPair {
                 local: self.treatment.header(keys.header.local),
                 remote: self.treatment.header(keys.header.remote),
             },
-            packet: self.treatment.pair(keys.packet),
+            packet: self.treatment.pair(keys.packet, self.generation),
         })
     }
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
         let keys = self.inner.next_1rtt_keys()?;
-        Some(self.treatment.pair(keys))
+        self.generation += 1;
+        Some(self.treatment.pair(keys, self.generation))
     }
 
     fn is_valid_retry(&self, orig_dst_cid: ConnectionId, header: &[u8], payload: &[u8]) -> bool {

@@ -1,7 +1,6 @@
 //! One end of a connection, sans-IO.
 
 mod probes;
-mod qlog;
 mod reading;
 mod setup;
 mod streams;
@@ -25,6 +24,7 @@ use rand_pcg::Pcg64;
 
 use crate::controller::Report;
 use crate::crypto::Meter;
+use crate::qlog::Trace;
 use crate::realm::Timeline;
 use crate::tls::{Clock, SERVER_NAME, Secrets, luck};
 use crate::{Config, Congestion, Error, Realm};
@@ -42,14 +42,18 @@ pub struct Endpoint {
     now: Instant,
     local: SocketAddr,
     ecn: bool,
+    multipath: bool,
     luck: Pcg64,
     clock: Arc<Clock>,
     report: Arc<Report>,
     meter: Arc<Meter>,
     secrets: Option<Arc<Secrets>>,
+    trace: Option<Arc<Trace>>,
     streams: Streams,
     probes: Probes,
     state: State,
+    /// The peer has closed.
+    draining: bool,
     /// Early data is or was possible.
     early: bool,
     events: VecDeque<Event>,
@@ -134,14 +138,17 @@ impl Endpoint {
             now,
             local,
             ecn: config.ecn,
+            multipath: config.paths > 1,
             luck: parts.luck,
             clock: parts.clock,
             report: parts.report,
             meter: parts.meter,
             secrets: parts.secrets,
+            trace: parts.trace,
             streams: Streams::default(),
             probes: Probes::new(now),
             state: State::Opening,
+            draining: false,
             early: false,
             events: VecDeque::new(),
             answers: VecDeque::new(),
@@ -201,11 +208,15 @@ impl Endpoint {
 
     fn receive(&mut self, payload: BytesMut, ecn: Ecn, local: SocketAddr, remote: SocketAddr) {
         let now = self.time.to_std(self.now);
-        let path = FourTuple::new(remote, Some(local.ip()));
+        // What was on its way to a client that has moved still finds it; it must not move back for that.
+        let own = if self.multipath { local } else { self.local };
+        let path = FourTuple::new(remote, Some(own.ip()));
         let ecn = EcnCodepoint::from_bits(ecn as u8);
         self.scratch.clear();
         let event = self.noq.handle(now, path, ecn, payload, &mut self.scratch);
         match event {
+            // RFC 9000 §10.2.2: whatever still comes is of no interest, and noq may choke on it.
+            Some(DatagramEvent::ConnectionEvent(..)) if self.draining => {}
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some((own, connection)) = &mut self.connection
                     && *own == handle
@@ -249,6 +260,7 @@ impl Endpoint {
             return;
         };
         while let Some(event) = connection.poll_endpoint_events() {
+            self.draining |= event.is_draining();
             if let Some(event) = self.noq.handle_event(handle, event) {
                 connection.handle_event(event);
             }
@@ -264,6 +276,7 @@ impl Endpoint {
             noq_proto::Event::Connected => self.on_handshake(connection),
             noq_proto::Event::HandshakeConfirmed => {
                 self.report.notice("handshake", || "confirmed".to_owned());
+                self.trace_state("handshake_confirmed");
             }
             noq_proto::Event::ConnectionLost { reason } => self.on_lost(reason),
             noq_proto::Event::Stream(event) => self.streams.on_event(connection, &event),
@@ -289,6 +302,7 @@ impl Endpoint {
         let zero_rtt = self.early.then_some(accepted);
         self.events.push_back(Event::HandshakeComplete { zero_rtt });
         self.report.notice("handshake", || "complete".to_owned());
+        self.trace_state("handshake_complete");
         if let Some(accepted) = zero_rtt {
             let outcome = if accepted { "accepted" } else { "rejected" };
             self.report.notice("zero-rtt", || outcome.to_owned());
@@ -304,18 +318,32 @@ impl Endpoint {
             ConnectionError::LocallyClosed => true,
             _ => false,
         };
-        self.end(if in_order {
+        let event = if in_order {
             Event::Closed
         } else {
             Event::Failed(reason.to_string())
-        });
+        };
+        self.end(event, false);
     }
 
-    fn end(&mut self, event: Event) {
+    fn trace_state(&self, state: &str) {
+        if let Some(trace) = &self.trace {
+            trace.state(state);
+        }
+    }
+
+    fn end(&mut self, event: Event, locally: bool) {
         if self.state == State::Over {
             return;
         }
         self.state = State::Over;
+        if let Some(trace) = &self.trace {
+            let failure = match &event {
+                Event::Failed(why) => Some(why.as_str()),
+                _ => None,
+            };
+            trace.closed(locally, failure);
+        }
         self.report.notice("close", || match &event {
             Event::Failed(why) => why.clone(),
             _ => String::new(),
@@ -357,6 +385,7 @@ impl Endpoint {
     /// The next datagram to send; call until `None` after every other call.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
         self.now = self.now.max(now);
+        self.clock.set(self.now);
         let datagram = match self.answers.pop_front() {
             Some(answer) => answer,
             None => self.transmit()?,
@@ -397,13 +426,18 @@ impl Endpoint {
 
     /// Ends the connection if something went wrong that noq does not know of.
     fn check(&mut self) {
+        if let Some(trace) = &self.trace
+            && let Some(why) = trace.take_failure()
+        {
+            self.report.notice("qlog", || why);
+        }
         let failure = self.report.take_failure().or_else(|| {
             let reset = std::mem::take(&mut self.streams.reset);
             reset.then(|| "the peer has reset a stream".to_owned())
         });
         if let Some(why) = failure {
             self.shut(self.now, 1);
-            self.end(Event::Failed(why));
+            self.end(Event::Failed(why), true);
         }
     }
 
@@ -455,7 +489,7 @@ impl Endpoint {
             return;
         }
         self.shut(now, 0);
-        self.end(Event::Closed);
+        self.end(Event::Closed, true);
     }
 
     fn shut(&mut self, now: Instant, code: u32) {

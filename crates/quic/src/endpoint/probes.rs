@@ -87,7 +87,7 @@ impl Probes {
             let probed = after.crypto > before.crypto || after.asks > before.asks;
             if probed && after.lost == before.lost {
                 self.timeouts += 1;
-                report.notice("timeout", String::new);
+                report.probe_timeout();
             }
         }
     }

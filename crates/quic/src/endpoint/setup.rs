@@ -13,9 +13,9 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::Init;
-use super::qlog::Qlog;
 use crate::controller::{Factory, Report};
-use crate::crypto::Meter;
+use crate::crypto::{Meter, Treatment};
+use crate::qlog::{Head, Trace};
 use crate::tls::{Clock, Secrets, lock};
 use crate::{Config, Congestion, Error, Realm, crypto};
 
@@ -35,6 +35,7 @@ pub(super) struct Parts {
     pub(super) report: Arc<Report>,
     pub(super) meter: Arc<Meter>,
     pub(super) secrets: Option<Arc<Secrets>>,
+    pub(super) trace: Option<Arc<Trace>>,
 }
 
 pub(super) fn parts(
@@ -52,11 +53,26 @@ pub(super) fn parts(
         seed
     };
     let (seed, cids, luck, control) = (branch(), branch(), branch(), branch());
-    let report = Arc::new(Report::default());
     let meter = Arc::new(Meter::default());
     let clock = Arc::new(Clock::default());
     clock.set(init.now);
     let secrets = init.secrets.then(Arc::default);
+    let trace = init.qlog.map(|(writer, title)| {
+        let head = Head {
+            title,
+            is_client: side.is_client(),
+            local: init.local,
+            remote: init.remote,
+            config: config.clone(),
+        };
+        Arc::new(Trace::new(writer, head, clock.clone()))
+    });
+    let report = Arc::new(Report::new(trace.clone()));
+    let treatment = Treatment {
+        crypto: config.crypto,
+        meter: meter.clone(),
+        trace: trace.clone(),
+    };
 
     let factory = Factory::new(
         congestion,
@@ -68,9 +84,6 @@ pub(super) fn parts(
     factory.check(config, init.now).map_err(Error::Controller)?;
     let mut transport = transport(config)?;
     transport.congestion_controller_factory(Arc::new(factory));
-    if let Some((writer, title)) = init.qlog {
-        transport.qlog_factory(Arc::new(Qlog::new(writer, title, realm.time())));
-    }
     let transport = Arc::new(transport);
 
     let mut cid_rng = Pcg64::from_seed(cids);
@@ -93,7 +106,7 @@ pub(super) fn parts(
                 .templates()
                 .client(clock.clone(), memory.clone(), secrets.clone());
             let inner = QuicClientConfig::try_from(inner).map_err(tls)?;
-            let session = crypto::client(inner, config.crypto, meter.clone());
+            let session = crypto::client(inner, treatment);
             let mut config = ClientConfig::new(Arc::new(session));
             config
                 .transport_config(transport)
@@ -111,7 +124,7 @@ pub(super) fn parts(
                 .templates()
                 .server(clock.clone(), &memory, secrets.clone());
             let inner = QuicServerConfig::try_from(inner).map_err(tls)?;
-            let session = crypto::server(inner, config.crypto, meter.clone());
+            let session = crypto::server(inner, treatment);
             let mut tokens = ValidationTokenConfig::default();
             tokens.log(memory.used.clone()).sent(TOKENS);
             let mut s = ServerConfig::new(Arc::new(session), realm.token_key());
@@ -130,6 +143,7 @@ pub(super) fn parts(
         report,
         meter,
         secrets,
+        trace,
     })
 }
 

@@ -21,6 +21,11 @@ impl Clock {
         self.0.store(now.as_nanos(), Ordering::Relaxed);
     }
 
+    /// Virtual time.
+    pub(crate) fn now(&self) -> Instant {
+        Instant::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+
     fn since_epoch(&self) -> Duration {
         START + Duration::from_nanos(self.0.load(Ordering::Relaxed))
     }

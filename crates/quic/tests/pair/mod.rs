@@ -73,6 +73,11 @@ pub struct Pair {
     pub ends: [Endpoint; 2],
     pub now: Instant,
     wires: [Wire; 2],
+    /// Those of 10.1.0.0/16.
+    second: Option<[Wire; 2]>,
+    watching: bool,
+    /// From where and to where each end has sent.
+    pub addresses: [Vec<(SocketAddr, SocketAddr)>; 2],
     flying: BTreeMap<(Instant, u64), Flying>,
     serial: u64,
     rng: Pcg64,
@@ -85,6 +90,8 @@ pub struct Pair {
     pub mangle: Option<Mangle>,
 }
 
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+
 /// Writes patterns and checks patterns.
 #[derive(Default)]
 pub struct App {
@@ -92,6 +99,10 @@ pub struct App {
     pub to_send: Vec<u64>,
     /// Answer each finished stream with this much.
     pub answer: Option<u64>,
+    /// Zeros to write on one stream, whose reader does not look at them.
+    pub bulk: u64,
+    bulk_stream: Option<StreamId>,
+    pub unchecked: bool,
     writing: BTreeMap<StreamId, (u64, u64)>,
     pub read: BTreeMap<StreamId, u64>,
     pub ended: Vec<(Instant, StreamId)>,
@@ -108,15 +119,13 @@ fn pattern(stream: StreamId, from: u64, len: u64) -> Bytes {
 }
 
 impl App {
-    fn run(&mut self, now: Instant, end: &mut Endpoint) -> bool {
-        let mut active = false;
+    fn run(&mut self, now: Instant, end: &mut Endpoint) {
         while let Some(chunk) = end.poll_read() {
-            active = true;
             let at = self.read.entry(chunk.stream).or_default();
-            assert_eq!(
-                chunk.data,
-                pattern(chunk.stream, *at, chunk.data.len() as u64)
-            );
+            if !self.unchecked {
+                let expected = pattern(chunk.stream, *at, chunk.data.len() as u64);
+                assert_eq!(chunk.data, expected);
+            }
             *at += chunk.data.len() as u64;
             if chunk.end {
                 self.ended.push((now, chunk.stream));
@@ -125,9 +134,23 @@ impl App {
                 }
             }
         }
+        if self.bulk > 0 {
+            if self.bulk_stream.is_none() {
+                self.bulk_stream = end.open();
+            }
+            while let (Some(stream), 1..) = (self.bulk_stream, self.bulk) {
+                let n = self.bulk.min(ZEROS.len() as u64) as usize;
+                match end.write(stream, Bytes::from_static(&ZEROS[..n])) {
+                    0 => break,
+                    taken => self.bulk -= taken as u64,
+                }
+            }
+            if self.bulk == 0 {
+                self.bulk_stream.iter().for_each(|s| end.finish(*s));
+            }
+        }
         while let Some(len) = self.to_send.last().copied() {
             let Some(stream) = end.open() else { break };
-            active = true;
             self.to_send.pop();
             self.writing.insert(stream, (0, len));
         }
@@ -137,18 +160,15 @@ impl App {
                 if n == 0 {
                     return true;
                 }
-                active = true;
                 *done += end.write(*stream, pattern(*stream, *done, n)) as u64;
             }
-            active = true;
             end.finish(*stream);
             false
         });
-        active
     }
 
     pub fn is_done(&self) -> bool {
-        self.to_send.is_empty() && self.writing.is_empty()
+        self.bulk == 0 && self.to_send.is_empty() && self.writing.is_empty()
     }
 }
 
@@ -201,6 +221,9 @@ pub fn pair_in(
         ends: [client, server],
         now,
         wires: links.map(|link| Wire { link, free_at: now }),
+        second: None,
+        watching: false,
+        addresses: [Vec::new(), Vec::new()],
         flying: BTreeMap::new(),
         serial: 0,
         rng: Pcg64::seed_from_u64(99),
@@ -215,22 +238,19 @@ pub fn pair_in(
 
 impl Pair {
     fn pump(&mut self) {
-        loop {
-            let mut active = false;
-            for side in [CLIENT, SERVER] {
-                while let Some(event) = self.ends[side].poll_event() {
-                    self.events[side].push((self.now, event));
-                    active = true;
-                }
-                active |= self.apps[side].run(self.now, &mut self.ends[side]);
-                while let Some(datagram) = self.ends[side].poll_transmit(self.now) {
-                    active = true;
-                    self.send(side, datagram);
-                }
-            }
-            if !active {
-                return;
-            }
+        for side in [CLIENT, SERVER] {
+            self.pump_one(side);
+        }
+    }
+
+    /// What a driver does after each call.
+    fn pump_one(&mut self, side: usize) {
+        while let Some(event) = self.ends[side].poll_event() {
+            self.events[side].push((self.now, event));
+        }
+        self.apps[side].run(self.now, &mut self.ends[side]);
+        while let Some(datagram) = self.ends[side].poll_transmit(self.now) {
+            self.send(side, datagram);
         }
     }
 
@@ -242,7 +262,14 @@ impl Pair {
                 payload: datagram.payload.to_vec(),
             });
         }
-        let wire = &mut self.wires[side];
+        if self.watching {
+            self.addresses[side].push((datagram.local, datagram.remote));
+        }
+        let on_second = matches!(datagram.local, SocketAddr::V4(a) if a.ip().octets()[1] == 1);
+        let wire = match &mut self.second {
+            Some(wires) if on_second => &mut wires[side],
+            _ => &mut self.wires[side],
+        };
         let link = wire.link;
         let size = datagram.payload.len() as u64 + 28;
         let start = wire.free_at.max(self.now);
@@ -280,7 +307,6 @@ impl Pair {
 
     /// One step; `false` when nothing is left to happen.
     pub fn step(&mut self) -> bool {
-        self.pump();
         let timers = [CLIENT, SERVER].map(|s| self.ends[s].poll_timeout());
         let arrival = self.flying.first_key_value().map(|(k, _)| k.0);
         let Some(next) = timers.into_iter().flatten().chain(arrival).min() else {
@@ -291,10 +317,12 @@ impl Pair {
         if arrival == Some(next) {
             let (_, Flying { to, datagram }) = self.flying.pop_first().unwrap();
             self.deliver(to, datagram);
+            self.pump_one(to);
         } else {
             for side in [CLIENT, SERVER] {
                 if timers[side] == Some(next) {
                     self.ends[side].handle_timeout(next);
+                    self.pump_one(side);
                 }
             }
         }
@@ -344,6 +372,20 @@ impl Pair {
         self.run_until(Duration::from_secs(120), |p| {
             p.ends.iter().all(Endpoint::is_over)
         });
+    }
+
+    /// Acts after a call to an end.
+    pub fn poke(&mut self) {
+        self.pump();
+    }
+
+    pub fn watch_addresses(&mut self) {
+        self.watching = true;
+    }
+
+    pub fn second_wires(&mut self, link: Link) {
+        let free_at = self.now;
+        self.second = Some([link; 2].map(|link| Wire { link, free_at }));
     }
 
     pub fn happened(&self, side: usize, event: &Event) -> Option<Instant> {

@@ -1,0 +1,329 @@
+//! Traces for [qvis](https://qvis.quictools.info): qlog 0.3 (draft-ietf-quic-qlog-main-schema-02 and
+//! -quic-events-02) in JSON-SEQ, the newest that it opens, in virtual time.
+
+mod frame;
+mod json;
+
+use std::fmt::Write as _;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use gargalo_units::{Duration, Rate};
+
+use crate::Config;
+use crate::tls::{Clock, lock};
+use json::{hex, millis, string};
+
+/// Where packets go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Out,
+    In,
+}
+
+/// What a sender knows of its path.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Metrics {
+    pub(crate) congestion_window: u64,
+    pub(crate) bytes_in_flight: u64,
+    pub(crate) ssthresh: Option<u64>,
+    pub(crate) min_rtt: Option<Duration>,
+    pub(crate) smoothed_rtt: Option<Duration>,
+    pub(crate) latest_rtt: Option<Duration>,
+    pub(crate) rtt_variance: Option<Duration>,
+    pub(crate) pacing_rate: Option<Rate>,
+    pub(crate) phase: &'static str,
+}
+
+/// What the head of a trace tells.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) title: String,
+    pub(crate) is_client: bool,
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
+    pub(crate) config: Config,
+}
+
+/// The trace of one connection.
+pub(crate) struct Trace {
+    clock: Arc<Clock>,
+    state: Mutex<State>,
+}
+
+struct State {
+    writer: Box<dyn io::Write + Send + Sync>,
+    /// Until the first packet tells the connection's ID.
+    head: Option<Head>,
+    metrics: Metrics,
+    /// Packets with long headers that were sent: number and type.
+    long: Vec<(u64, &'static str)>,
+    record: String,
+    failure: Option<String>,
+}
+
+impl Trace {
+    pub(crate) fn new(
+        writer: Box<dyn io::Write + Send + Sync>,
+        head: Head,
+        clock: Arc<Clock>,
+    ) -> Self {
+        Self {
+            clock,
+            state: Mutex::new(State {
+                writer,
+                head: Some(head),
+                metrics: Metrics::default(),
+                long: Vec::new(),
+                record: String::new(),
+                failure: None,
+            }),
+        }
+    }
+
+    /// Writes an event; before the first packet there is no trace yet.
+    fn event(&self, state: &mut State, name: &str, data: impl FnOnce(&mut String)) {
+        if state.head.is_some() || state.failure.is_some() {
+            return;
+        }
+        let record = &mut state.record;
+        record.clear();
+        record.push_str("\u{1e}{\"time\":");
+        millis(record, self.clock.now().as_nanos());
+        let _ = write!(record, ",\"name\":\"{name}\",\"data\":{{");
+        data(record);
+        record.push_str("}}\n");
+        state.put();
+    }
+
+    /// A packet is sent or was received; `header` and `payload` are not encrypted.
+    pub(crate) fn packet(
+        &self,
+        direction: Direction,
+        number: u64,
+        header: &[u8],
+        payload: &[u8],
+        size: usize,
+    ) {
+        let Some(header) = frame::Header::read(header) else {
+            return;
+        };
+        let state = &mut *lock(&self.state);
+        if let Some(head) = state.head.take() {
+            self.begin(state, &head, &header);
+        }
+        if direction == Direction::Out && header.kind != "1RTT" {
+            state.long.push((number, header.kind));
+        }
+        let name = match direction {
+            Direction::Out => "transport:packet_sent",
+            Direction::In => "transport:packet_received",
+        };
+        self.event(state, name, |out| {
+            let _ = write!(
+                out,
+                "\"header\":{{\"packet_type\":\"{}\",\"packet_number\":{number},\"dcid\":\"",
+                header.kind
+            );
+            hex(out, header.dcid);
+            if let Some(scid) = header.scid {
+                out.push_str("\",\"scid\":\"");
+                hex(out, scid);
+            }
+            let _ = write!(out, "\"}},\"raw\":{{\"length\":{size}}},\"frames\":[");
+            frame::write_all(out, payload);
+            out.push(']');
+        });
+    }
+
+    /// The first records.
+    fn begin(&self, state: &mut State, head: &Head, first: &frame::Header<'_>) {
+        let record = &mut state.record;
+        record.clear();
+        record.push_str("\u{1e}{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON-SEQ\",\"title\":");
+        string(record, &head.title);
+        let side = if head.is_client { "client" } else { "server" };
+        let _ = write!(
+            record,
+            ",\"trace\":{{\"vantage_point\":{{\"name\":\"gargalo\",\"type\":\"{side}\"}},\"title\":"
+        );
+        string(record, &head.title);
+        record.push_str(",\"common_fields\":{\"ODCID\":\"");
+        hex(record, first.dcid);
+        record.push_str(
+            "\",\"protocol_type\":[\"QUIC\"],\"time_format\":\"relative\",\"reference_time\":0}}}\n",
+        );
+        state.put();
+        let (local, remote, c) = (head.local, head.remote, &head.config);
+        self.event(state, "connectivity:connection_started", |out| {
+            let version = if local.is_ipv4() { "ipv4" } else { "ipv6" };
+            let _ = write!(
+                out,
+                "\"ip_version\":\"{version}\",\"src_ip\":\"{}\",\"dst_ip\":\"{}\",\"protocol\":\"QUIC\",\
+                 \"src_port\":{},\"dst_port\":{}",
+                local.ip(),
+                remote.ip(),
+                local.port(),
+                remote.port()
+            );
+        });
+        self.event(state, "transport:parameters_set", |out| {
+            let _ = write!(
+                out,
+                "\"owner\":\"local\",\"max_idle_timeout\":{},\"initial_max_data\":{},\
+                 \"initial_max_stream_data_bidi_local\":{w},\"initial_max_stream_data_bidi_remote\":{w},\
+                 \"initial_max_streams_bidi\":{}",
+                c.idle_timeout.map_or(0, Duration::as_millis),
+                c.connection_window,
+                c.max_streams,
+                w = c.stream_window,
+            );
+        });
+        self.event(state, "recovery:parameters_set", |out| {
+            let _ = write!(
+                out,
+                "\"reordering_threshold\":{},\"time_threshold\":{},\"timer_granularity\":1,\
+                 \"initial_rtt\":",
+                c.packet_threshold, c.time_threshold
+            );
+            millis(out, c.initial_rtt.as_nanos());
+            let _ = write!(
+                out,
+                ",\"max_datagram_size\":{size},\"initial_congestion_window\":{},\
+                 \"minimum_congestion_window\":{},\"persistent_congestion_threshold\":3",
+                c.initial_window.get(),
+                2 * u64::from(c.datagram_size),
+                size = c.datagram_size,
+            );
+        });
+    }
+
+    /// Packet `number` was taken for lost.
+    pub(crate) fn packet_lost(&self, number: u64) {
+        let state = &mut *lock(&self.state);
+        // A handshake's numbers are used again by later packets, which are lost later.
+        let kind = match state.long.iter().position(|(n, _)| *n == number) {
+            Some(i) => state.long.remove(i).1,
+            None => "1RTT",
+        };
+        self.event(state, "recovery:packet_lost", |out| {
+            let _ = write!(
+                out,
+                "\"header\":{{\"packet_type\":\"{kind}\",\"packet_number\":{number}}}"
+            );
+        });
+    }
+
+    /// The sender's view has changed.
+    pub(crate) fn metrics(&self, now: Metrics) {
+        let state = &mut *lock(&self.state);
+        let before = state.metrics;
+        if now == before || state.head.is_some() {
+            return;
+        }
+        state.metrics = now;
+        if now.phase != before.phase {
+            self.event(state, "recovery:congestion_state_updated", |out| {
+                if !before.phase.is_empty() {
+                    let _ = write!(out, "\"old\":\"{}\",", before.phase);
+                }
+                let _ = write!(out, "\"new\":\"{}\"", now.phase);
+            });
+        }
+        let mut fields = String::new();
+        let bytes = |name: &str, now: Option<u64>, before: Option<u64>, out: &mut String| {
+            if let Some(value) = now.filter(|_| now != before) {
+                let _ = write!(out, ",\"{name}\":{value}");
+            }
+        };
+        let time =
+            |name: &str, now: Option<Duration>, before: Option<Duration>, out: &mut String| {
+                if let Some(value) = now.filter(|_| now != before) {
+                    let _ = write!(out, ",\"{name}\":");
+                    millis(out, value.as_nanos());
+                }
+            };
+        let bps = |r: Option<Rate>| r.map(Rate::as_bps);
+        let out = &mut fields;
+        time("min_rtt", now.min_rtt, before.min_rtt, out);
+        time("smoothed_rtt", now.smoothed_rtt, before.smoothed_rtt, out);
+        time("latest_rtt", now.latest_rtt, before.latest_rtt, out);
+        time("rtt_variance", now.rtt_variance, before.rtt_variance, out);
+        let window = |m: &Metrics| Some(m.congestion_window);
+        bytes("congestion_window", window(&now), window(&before), out);
+        let flight = |m: &Metrics| Some(m.bytes_in_flight);
+        bytes("bytes_in_flight", flight(&now), flight(&before), out);
+        bytes("ssthresh", now.ssthresh, before.ssthresh, out);
+        bytes(
+            "pacing_rate",
+            bps(now.pacing_rate),
+            bps(before.pacing_rate),
+            out,
+        );
+        if let Some(fields) = fields.strip_prefix(',') {
+            self.event(state, "recovery:metrics_updated", |out| {
+                out.push_str(fields)
+            });
+        }
+    }
+
+    /// The connection is in another state.
+    pub(crate) fn state(&self, new: &str) {
+        self.event(
+            &mut lock(&self.state),
+            "connectivity:connection_state_updated",
+            |out| {
+                let _ = write!(out, "\"new\":\"{new}\"");
+            },
+        );
+    }
+
+    /// A probe timeout has expired.
+    pub(crate) fn probe_timeout(&self) {
+        self.event(
+            &mut lock(&self.state),
+            "recovery:loss_timer_updated",
+            |out| out.push_str("\"timer_type\":\"pto\",\"event_type\":\"expired\""),
+        );
+    }
+
+    /// The connection has ended; `failure` tells why if not in order.
+    pub(crate) fn closed(&self, locally: bool, failure: Option<&str>) {
+        let state = &mut *lock(&self.state);
+        self.event(state, "connectivity:connection_closed", |out| {
+            let owner = if locally { "local" } else { "remote" };
+            let trigger = match failure {
+                None => "clean",
+                Some("timed out") => "idle_timeout",
+                Some(_) => "error",
+            };
+            let _ = write!(out, "\"owner\":\"{owner}\",\"trigger\":\"{trigger}\"");
+            if let Some(why) = failure {
+                out.push_str(",\"reason\":");
+                string(out, why);
+            }
+        });
+        if let Err(e) = state.writer.flush() {
+            state.failure.get_or_insert(e.to_string());
+        }
+    }
+
+    /// Why nothing is written any more, once.
+    pub(crate) fn take_failure(&self) -> Option<String> {
+        let state = &mut *lock(&self.state);
+        state
+            .failure
+            .as_mut()
+            .map(std::mem::take)
+            .filter(|f| !f.is_empty())
+    }
+}
+
+impl State {
+    fn put(&mut self) {
+        if let Err(e) = self.writer.write_all(self.record.as_bytes()) {
+            self.failure = Some(e.to_string());
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Clients that move, and several paths at once.
+
+mod pair;
+
+use std::net::SocketAddr;
+
+use gargalo_quic::{Config, Crypto, Event};
+use gargalo_units::{Duration, Instant};
+use pair::{CLIENT, Link, Pair, SERVER, addr, ours, pair};
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
+}
+
+#[test]
+fn a_client_may_move() {
+    let (other_port, other_address) = (
+        SocketAddr::from(([10, 0, 0, 1], 4444)),
+        SocketAddr::from(([10, 0, 7, 1], 4433)),
+    );
+    for to in [other_port, other_address] {
+        for upload in [true, false] {
+            let mut p = pair(1, &Config::default(), &ours("cubic"), Link::new(20, 10));
+            p.watch_addresses();
+            p.apps[CLIENT].to_send = vec![if upload { 3_000_000 } else { 100 }];
+            p.apps[SERVER].answer = Some(if upload { 100 } else { 3_000_000 });
+            p.run_until(Duration::from_secs(10), |p| p.now > at(400));
+            let now = p.now;
+            p.ends[CLIENT].migrate(now, to);
+            p.poke();
+            p.run_until(Duration::from_secs(60), |p| {
+                p.is_settled() && p.apps[CLIENT].ended.len() == 1
+            });
+            p.close();
+            assert!(p.happened(CLIENT, &Event::Closed).is_some());
+            let (last, _) = p.addresses[CLIENT].last().unwrap();
+            assert_eq!(*last, to, "the client sends from its new address");
+            let (_, last) = p.addresses[SERVER].last().unwrap();
+            assert_eq!(*last, to, "and is answered there");
+            let taken = (p.apps[CLIENT].ended[0].0 - Instant::ZERO).as_secs_f64();
+            assert!(taken < 4.0, "{taken} s, {to}, {upload}");
+        }
+    }
+}
+
+#[test]
+fn a_server_may_forbid_moving() {
+    let config = Config {
+        migration: false,
+        idle_timeout: Some(Duration::from_secs(5)),
+        ..Config::default()
+    };
+    let mut p = pair(1, &config, &ours("cubic"), Link::new(20, 10));
+    p.apps[CLIENT].to_send = vec![3_000_000];
+    p.run_until(Duration::from_secs(10), |p| p.now > at(400));
+    let now = p.now;
+    p.ends[CLIENT].migrate(now, SocketAddr::from(([10, 0, 7, 1], 4433)));
+    p.poke();
+    p.run_until(Duration::from_secs(60), |p| p.ends[CLIENT].is_over());
+    assert!(matches!(
+        p.events[CLIENT].last(),
+        Some((_, Event::Failed(_)))
+    ));
+}
+
+#[test]
+fn two_paths_carry_more_than_one() {
+    let seconds = |paths, crypto| {
+        let config = Config {
+            paths,
+            crypto,
+            ..Config::default()
+        };
+        let mut p = pair(1, &config, &ours("cubic"), Link::new(10, 10));
+        p.watch_addresses();
+        p.second_wires(Link::new(10, 10));
+        p.apps[CLIENT].to_send = vec![3_000_000; 2];
+        p.run_until(Duration::from_secs(5), |p| p.now > at(100));
+        let now = p.now;
+        let (local, remote) = (
+            SocketAddr::from(([10, 1, 0, 1], 0)),
+            SocketAddr::from(([10, 1, 0, 2], 4433)),
+        );
+        p.ends[CLIENT].open_path(now, local.ip(), remote);
+        p.poke();
+        p.run_until(Duration::from_secs(60), Pair::is_settled);
+        let used: std::collections::BTreeSet<_> = p.addresses[CLIENT].iter().copied().collect();
+        let notices: Vec<_> = std::iter::from_fn(|| p.ends[CLIENT].poll_notice())
+            .filter(|n| n.kind == "path")
+            .map(|n| n.detail)
+            .collect();
+        let taken = (p.apps[SERVER].ended[1].0 - Instant::ZERO).as_secs_f64();
+        p.close();
+        (taken, used.len(), notices)
+    };
+    let (one, used, notices) = seconds(1, Crypto::Tls);
+    assert_eq!(used, 1);
+    assert!(notices[0].contains("cannot open"), "{notices:?}");
+    let (two, used, notices) = seconds(2, Crypto::Tls);
+    assert_eq!(used, 2);
+    assert!(
+        notices.iter().any(|n| n.contains("established")),
+        "{notices:?}"
+    );
+    assert!(two < 0.65 * one, "{two} s with two, {one} s with one");
+    assert_eq!(seconds(2, Crypto::Null).0, two);
+    assert_eq!(addr(1).port(), 4433);
+}
