@@ -120,7 +120,7 @@ def test_sizes_are_drawn_alike_whatever_the_order():
 
 def test_the_example_shows_what_it_says():
     run = gargalo.run(ROOT / "examples" / "page-load.toml")
-    assert run.objects.height == 240
+    assert run.objects.height == 300
     labels = run.flows.select(pl.col("id").alias("flow"), "label")
     took = run.objects.join(labels, on="flow").group_by("label").agg(pl.len())
     assert dict(took.rows()) == {
@@ -128,6 +128,7 @@ def test_the_example_shows_what_it_says():
         "in turns": 60,
         "in turns, TLS": 60,
         "in turns, TLS with early data": 60,
+        "in turns, QUIC": 60,
     }
     by_label = {r["label"]: r for r in run.flows.to_dicts()}
     plain, tls = by_label["in turns"]["handshake_s"], by_label["in turns, TLS"]["handshake_s"]
