@@ -325,7 +325,10 @@ def add_new(context: Context, add: Callable[..., None]) -> None:
             return context.interval(metric, "objects", protocol=protocol, loss=by_text[loss])
 
         drawn = grouped(list(ex.PAGES), list(by_text), of, title)
-        caption = f"{ex.OBJECTS} objects of {ex.OBJECT_KB} kB over 10 Mbit/s and 50 ms, from the first packet on."
+        n, low, high = len(ex.OBJECT_KB), min(ex.OBJECT_KB), max(ex.OBJECT_KB)
+        caption = (
+            f"{n} objects of {low} to {high} kB over 10 Mbit/s and 50 ms, from the first packet on."
+        )
         add(f"Small objects: {title}", caption, drawn, "small objects")
 
     rows = context.experiment("zero-rtt")

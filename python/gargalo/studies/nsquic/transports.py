@@ -34,10 +34,18 @@ MODERN = "modern"
 DEFAULTS = (PUBLISHED, MODERN)
 
 
+QUIC_CUBIC: dict[str, dict[str, Any]] = {
+    PUBLISHED: {"connections": 2, "slow_start": "hystart", "reduce_from": "cwnd"},
+    MODERN: {"reduce_from": "cwnd"},
+}
+"""CUBIC of QUIC: after a loss RFC 9002 and Google's QUIC keep a share of the window, not of what is in flight."""
+
+
 def quic(defaults: str, **more: Any) -> dict[str, Any]:
     """QUIC as the work had it, or of RFC 9000; packets are not encrypted, which changes no timing."""
     profile = {PUBLISHED: "google-v41", MODERN: "rfc9000"}[defaults]
-    return {"quic": {"profile": profile, "crypto": "null", **more}}
+    congestion = {CUBIC: QUIC_CUBIC[defaults]}
+    return {"quic": {"profile": profile, "crypto": "null", "congestion": congestion, **more}}
 
 
 def tcp(defaults: str, congestion: str | dict[str, Any] = CUBIC, **more: Any) -> dict[str, Any]:
@@ -94,7 +102,7 @@ def steps() -> tuple[Step, ...]:
     counting = {**segment, "congestion": {CUBIC: {"slow_start": "standard"}}}
     window = {**counting, "initial_window": "10 packets"}
     buffers = {**window, "send_buffer": "64MiB", "receive_buffer": "64MiB"}
-    single = quic(PUBLISHED, congestion={CUBIC: {"connections": 1, "slow_start": "hystart"}})
+    single = quic(PUBLISHED, congestion={CUBIC: {**QUIC_CUBIC[PUBLISHED], "connections": 1}})
     return (
         Step("as published", then, tcp(PUBLISHED)),
         Step("TCP: segments of 1448 bytes", then, tcp(PUBLISHED, **segment)),
