@@ -86,7 +86,8 @@ def streams_help(context: Context) -> Finding:
         more = extra(context, mean[ONE, 0.0], mean[STREAMS, 0.0], x)
         text = f"{level_text('loss', x)}: what loss adds on TCP less what it adds on QUIC"
         lines.append(evidence(text, more, unit="s", expected="> 0"))
-        conditions.append((above(more, 0.0), f"{level_text('loss', x)}: loss adds as much on QUIC"))
+        adds = f"{level_text('loss', x)}: loss adds {-1e3 * (more.mean or 0.0):.0f} ms more on QUIC"
+        conditions.append((above(more, 0.0), adds))
     if not conditions:
         return inconclusive(lines, "objects on a lossy link were not measured")
     return decide(lines, conditions)
