@@ -74,8 +74,9 @@ def streams_help(context: Context) -> Finding:
         for p in PAGES
     }
     for (p, x), found in mean.items():
-        text = f"{p}, {level_text('loss', x)}: mean time to an object"
-        lines.append(evidence(text, found, unit="s"))
+        if p in (STREAMS, ONE) and (x == 0 or x >= LOSSY):
+            text = f"{p}, {level_text('loss', x)}: mean time to an object"
+            lines.append(evidence(text, found, unit="s"))
     for x in sorted({x for _, x in mean if x >= LOSSY}):
         sooner = ratio(context, "objects", metric="object_mean_s", over=ONE, under=STREAMS, loss=x)
         text = f"{level_text('loss', x)}: time on TCP's one connection over that on QUIC's"
@@ -124,16 +125,16 @@ def early_data(context: Context) -> Finding:
             for p in (FULL_HANDSHAKE, EARLY, TLS)
         ]
         saved = (times[0] - times[1]) / (2 * delay_s)
-        small = kb <= SMALL_KB
+        if kb > SMALL_KB:
+            continue
         where = f"{level_text('kb', kb)}, {level_text('delay_s', delay_s)}"
-        expected = f"{1 - ONE_RTT:g} to {1 + ONE_RTT:g}" if small else ""
+        expected = f"{1 - ONE_RTT:g} to {1 + ONE_RTT:g}"
         lines += [
             value(f"{where}: saved, in round trips", saved, expected=expected),
             value(f"{where}: TCP with TLS over QUIC with 0-RTT", times[2] / times[1]),
         ]
-        if small:
-            holds = None if math.isnan(saved) else abs(saved - 1) <= ONE_RTT
-            conditions.append((holds, f"{where}: {saved:.2f} round trips are saved"))
+        holds = None if math.isnan(saved) else abs(saved - 1) <= ONE_RTT
+        conditions.append((holds, f"{where}: {saved:.2f} round trips are saved"))
     if not conditions:
         return inconclusive(lines, "small transfers with 0-RTT were not measured")
     return decide(lines, conditions)
