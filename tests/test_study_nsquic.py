@@ -107,7 +107,7 @@ def made_up(*, advantage=2.0, left=0.1, slower_when_late=1.5, saved=1.0):
             "receive_rate.cubic": 1.0,
         }
         if experiment == "objects":
-            slow = {ex.STREAMS: 1.0, ex.ONE: 3.0, ex.SIX: 2.0}[p]
+            slow = {ex.STREAMS: 1.0, ex.ONE: 3.0}.get(p, 2.0)
             row["object_mean_s"] = row["object_p95_s"] = row["page_s"] = (
                 slow + (slow + noise) * x["loss"]
             )

@@ -252,6 +252,10 @@ CLAIMS = (
         "advantage-grows",
         "The advantage grows with bandwidth (near 3 times at 1 Gbit/s) and with delay (about 2 times at 200 ms).",
         advantage_grows,
+        because=(
+            "It grows with both, as published, and more so: our QUIC needs about a round trip less than the published "
+            "one, which at 5 Mbit/s and 1 Gbit/s had nearly the receive rates of ours with an initial window of 10, not 32."
+        ),
     ),
     Claim(
         "loss",
@@ -262,6 +266,11 @@ CLAIMS = (
         "many-nodes",
         "With many nodes QUIC has the fastest flow and TCP the slowest, and QUIC's median is lower.",
         many_nodes,
+        because=(
+            "QUIC's flows share more evenly than those of most TCPs here: its slowest flow is sooner done, and its fastest "
+            "later than that of a TCP which shares unevenly. All flows together take what the bottleneck needs, "
+            "so that medians come close; runs are single ones, in which all flows start at the same instant."
+        ),
     ),
     Claim(
         "fairness",

@@ -244,26 +244,30 @@ def reordering(profile: Profile) -> list[Job]:
     return jobs_of(profile, "reordering", cells, build)
 
 
-OBJECTS = 50
-OBJECT_KB = 10
-STREAMS = "quic, 1 connection"
-ONE = "cubic + TLS, 1 connection"
+OBJECT_KB = (1, 2, 4, 8, 35) * 10
+"""Sizes of the objects of a page: half a megabyte, most of them small."""
+STREAMS = "quic, streams"
+ONE = "cubic + TLS, in turns"
+FRAMES = "cubic + TLS, frames of 16 KiB"
 SIX = "cubic + TLS, 6 connections"
 PAGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     STREAMS: (t.quic(t.MODERN), {"order": "multiplexed"}),
-    ONE: (t.tcp(t.MODERN, tls="1.3"), {"order": "multiplexed"}),
+    ONE: (t.tcp(t.MODERN, tls="1.3"), {"order": "multiplexed", "frame": "1200B"}),
+    FRAMES: (t.tcp(t.MODERN, tls="1.3"), {"order": "multiplexed"}),
     SIX: (t.tcp(t.MODERN, tls="1.3"), {"order": "sequential", "connections": 6}),
 }
-"""Ways to carry the objects of a page: as HTTP/3, HTTP/2 and HTTP/1.1 do."""
+"""Ways to carry the objects of a page: as HTTP/3, as HTTP/2 with turns as short as those, as HTTP/2 with frames
+of the usual size, as HTTP/1.1."""
 
 
 def objects(profile: Profile) -> list[Job]:
     """A page of many small objects, by loss."""
+    sizes = [f"{kb}kB" for kb in OBJECT_KB]
 
     def build(labels: dict[str, Any]) -> dict[str, Any]:
         transport, how = PAGES[labels["protocol"]]
-        flow = download(labels["protocol"], transport, OBJECT_KB)
-        flow["workload"] = {"request": {"objects": OBJECTS, "size": f"{OBJECT_KB}kB", **how}}
+        flow = download(labels["protocol"], transport, 1)
+        flow["workload"] = {"request": {"sizes": sizes, **how}}
         return scenario({"simple": {"link": link(loss=labels["loss"])}}, [flow])
 
     cells = [{"protocol": p, "loss": x} for x in profile.settings["object_losses"] for p in PAGES]
@@ -330,7 +334,7 @@ QUICK = Profile(
         "tool_kb": [1.0, 10.0, 100.0, 1000.0, 10000.0, 100000.0],
         "tool_delays_s": [0.025, 0.075, 0.15],
         "tool_dumbbell_kb": 20000.0,
-        "reordered": [0.0, 0.001, 0.01, 0.05, 0.2],
+        "reordered": [0.0, 0.001, 0.01, 0.05, 0.1, 0.2],
         "reordering_kb": 10000.0,
         "object_losses": [0.0, 0.001, 0.01, 0.03],
         "zero_rtt_kb": [1.0, 10.0, 100.0, 1000.0],

@@ -203,7 +203,9 @@ def times_by(rows: pl.DataFrame, factor: str, names: Sequence[str]) -> go.Figure
 
 STEPS_CAPTION = (
     "CUBIC's transmission time over QUIC's for 1 MB, and beside each other QUIC's receive rate over CUBIC's for "
-    "100 kB; each step keeps the changes of those before it."
+    "100 kB. Each step keeps the changes of those before it: "
+    + "; ".join(s.name for s in STEPS)
+    + "."
 )
 
 
@@ -211,27 +213,41 @@ def steps(context: Context) -> go.Figure:
     """Draw the advantage after each change of the defaults."""
     figure = go.Figure()
     names = [s.name for s in STEPS]
-    looks = (("#0072B2", "circle"), ("#D55E00", "square"), ("#009E73", "diamond"))
-    for (where, _), (colour, marker) in zip(ex.CORNERS.items(), looks, strict=True):
-        found = [ratio(context, "steps", step=n, where=where) for n in names]
-        if any(i.mean is not None for i in found):
-            style = {"line": {"color": colour}, "marker": {"color": colour, "symbol": marker}}
-            figure.add_trace(points(names, found, where, **style))
-    beside = []
-    for n in names:
-        rows = context.experiment("steps", step=n, where=ex.SHARED)
-        columns = [f"receive_rate.{QUIC}", f"receive_rate.{CUBIC}"]
-        known = rows.height and set(columns) <= set(rows.columns)
-        pairs = rows.select(columns).drop_nulls().iter_rows() if known else []
-        beside.append(mean_interval([q / c for q, c in pairs if c > 0]))
-    if any(i.mean is not None for i in beside):
-        style = {"line": {"color": "#CC79A7", "dash": "dash"}, "marker": {"symbol": "triangle-up"}}
-        figure.add_trace(points(names, beside, f"{ex.SHARED}: rates", **style))
+    found = {w: [ratio(context, "steps", step=n, where=w) for n in names] for w in ex.CORNERS}
+    found[f"{ex.SHARED}: rates"] = [beside(context, n) for n in names]
+    looks = (
+        ("#0072B2", "circle"),
+        ("#D55E00", "square"),
+        ("#009E73", "diamond"),
+        ("#CC79A7", "triangle-up"),
+    )
+    for (where, intervals), (colour, symbol) in zip(found.items(), looks, strict=True):
+        if any(i.mean is not None for i in intervals):
+            figure.add_trace(
+                go.Scatter(
+                    x=[i.mean for i in intervals],
+                    y=[s.short for s in STEPS],
+                    mode="lines+markers",
+                    name=where,
+                    line={"color": colour, "dash": "dash" if ex.SHARED in where else "solid"},
+                    marker={"color": colour, "symbol": symbol},
+                )
+            )
     if figure.data:
-        figure.add_hline(y=1, line={"width": 1, "dash": "dot"})
-    figure.update_layout(yaxis_title="QUIC's advantage", xaxis={"automargin": True})
-    figure.update_yaxes(rangemode="tozero")
+        figure.add_vline(x=1, line={"width": 1, "dash": "dot"})
+    figure.update_layout(xaxis_title="QUIC's advantage", xaxis_type="log")
+    figure.update_xaxes(tickvals=[1, 1.5, 2, 3, 5, 8])
+    figure.update_yaxes(autorange="reversed", automargin=True)
     return figure
+
+
+def beside(context: Context, step: str) -> Interval:
+    """Return QUIC's receive rate over CUBIC's beside it after a step."""
+    rows = context.experiment("steps", step=step, where=ex.SHARED)
+    columns = [f"receive_rate.{QUIC}", f"receive_rate.{CUBIC}"]
+    if rows.height == 0 or not set(columns) <= set(rows.columns):
+        return mean_interval([])
+    return mean_interval([q / c for q, c in rows.select(columns).drop_nulls().iter_rows() if c > 0])
 
 
 def many(context: Context, defaults: str) -> go.Figure:
@@ -291,6 +307,7 @@ def add_fairness(context: Context, add: Callable[..., None]) -> None:
     drawn = grouped(list(DEFAULTS), list(by_text), one, "QUIC's receive rate over CUBIC's")
     if drawn.data:
         drawn.add_hline(y=1, line={"width": 1, "dash": "dot"})
+    drawn.update_yaxes(type="log", rangemode="normal")
     caption = f"One QUIC beside one TCP CUBIC; 1 is fair. Published: {SHARE_100_KB} at 100 kB."
     add("QUIC beside TCP", caption, drawn, "fairness", own=True)
 
@@ -325,7 +342,10 @@ def add_new(context: Context, add: Callable[..., None]) -> None:
             return context.interval(metric, "objects", protocol=protocol, loss=by_text[loss])
 
         drawn = grouped(list(ex.PAGES), list(by_text), of, title)
-        caption = f"{ex.OBJECTS} objects of {ex.OBJECT_KB} kB over 10 Mbit/s and 50 ms, from the first packet on."
+        n, low, high = len(ex.OBJECT_KB), min(ex.OBJECT_KB), max(ex.OBJECT_KB)
+        caption = (
+            f"{n} objects of {low} to {high} kB over 10 Mbit/s and 50 ms, from the first packet on."
+        )
         add(f"Small objects: {title}", caption, drawn, "small objects")
 
     rows = context.experiment("zero-rtt")

@@ -34,10 +34,18 @@ MODERN = "modern"
 DEFAULTS = (PUBLISHED, MODERN)
 
 
+QUIC_CUBIC: dict[str, dict[str, Any]] = {
+    PUBLISHED: {"connections": 2, "slow_start": "hystart", "reduce_from": "cwnd"},
+    MODERN: {"reduce_from": "cwnd"},
+}
+"""CUBIC of QUIC: after a loss RFC 9002 and Google's QUIC keep a share of the window, not of what is in flight."""
+
+
 def quic(defaults: str, **more: Any) -> dict[str, Any]:
     """QUIC as the work had it, or of RFC 9000; packets are not encrypted, which changes no timing."""
     profile = {PUBLISHED: "google-v41", MODERN: "rfc9000"}[defaults]
-    return {"quic": {"profile": profile, "crypto": "null", **more}}
+    congestion = {CUBIC: QUIC_CUBIC[defaults]}
+    return {"quic": {"profile": profile, "crypto": "null", "congestion": congestion, **more}}
 
 
 def tcp(defaults: str, congestion: str | dict[str, Any] = CUBIC, **more: Any) -> dict[str, Any]:
@@ -83,6 +91,8 @@ class Step:
 
     name: str
     """What changed since the step before."""
+    short: str
+    """The same for the axis of a figure."""
     quic: Mapping[str, Any]
     tcp: Mapping[str, Any]
 
@@ -94,17 +104,17 @@ def steps() -> tuple[Step, ...]:
     counting = {**segment, "congestion": {CUBIC: {"slow_start": "standard"}}}
     window = {**counting, "initial_window": "10 packets"}
     buffers = {**window, "send_buffer": "64MiB", "receive_buffer": "64MiB"}
-    single = quic(PUBLISHED, congestion={CUBIC: {"connections": 1, "slow_start": "hystart"}})
+    single = quic(PUBLISHED, congestion={CUBIC: {**QUIC_CUBIC[PUBLISHED], "connections": 1}})
     return (
-        Step("as published", then, tcp(PUBLISHED)),
-        Step("TCP: segments of 1448 bytes", then, tcp(PUBLISHED, **segment)),
-        Step("TCP: slow start counts bytes", then, tcp(PUBLISHED, **counting)),
-        Step("TCP: initial window 10", then, tcp(PUBLISHED, **window)),
-        Step("TCP: buffers of 64 MiB", then, tcp(PUBLISHED, **buffers)),
-        Step("TCP: RFC 9438 CUBIC, RACK-TLP, PRR", then, tcp(MODERN)),
-        Step("QUIC: CUBIC of one connection", single, tcp(MODERN)),
-        Step("QUIC: initial window 10, RFC 9000 and 9438", now, tcp(MODERN)),
-        Step("TCP: TLS 1.3 in front", now, tcp(MODERN, tls="1.3")),
+        Step("as published", "as published", then, tcp(PUBLISHED)),
+        Step("TCP: segments of 1448 bytes", "TCP: 1448 B", then, tcp(PUBLISHED, **segment)),
+        Step("TCP: slow start counts bytes", "TCP: bytes", then, tcp(PUBLISHED, **counting)),
+        Step("TCP: initial window 10", "TCP: window 10", then, tcp(PUBLISHED, **window)),
+        Step("TCP: buffers of 64 MiB", "TCP: buffers", then, tcp(PUBLISHED, **buffers)),
+        Step("TCP: RFC 9438 CUBIC, RACK-TLP, PRR", "TCP: recovery", then, tcp(MODERN)),
+        Step("QUIC: CUBIC of one connection", "QUIC: 1 flow", single, tcp(MODERN)),
+        Step("QUIC: initial window 10, RFC 9000 and 9438", "QUIC: window 10", now, tcp(MODERN)),
+        Step("TCP: TLS 1.3 in front", "TCP: TLS", now, tcp(MODERN, tls="1.3")),
     )
 
 
