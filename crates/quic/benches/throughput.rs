@@ -11,9 +11,10 @@ use gargalo_quic::{Config, Congestion, Crypto};
 use gargalo_units::{Bytes as Size, Duration};
 use pair::{CLIENT, Link, Pair, SERVER, ours, pair};
 
-fn run(name: &str, crypto: Crypto, congestion: &Congestion, total: u64) {
+fn run(name: &str, crypto: Crypto, pacing: bool, congestion: &Congestion, total: u64) {
     let config = Config {
         crypto,
+        pacing,
         datagram_size: 1252,
         mtu_discovery: None,
         initial_window: Size::new(12_520),
@@ -41,14 +42,15 @@ fn run(name: &str, crypto: Crypto, congestion: &Congestion, total: u64) {
 fn main() {
     let total = std::env::var("MEGABYTES").map_or(500, |m| m.parse().unwrap()) * 1_000_000;
     let only = std::env::args().nth(1).filter(|a| !a.starts_with('-'));
-    for (name, crypto, congestion) in [
-        ("tls cubic", Crypto::Tls, ours("cubic")),
-        ("tls bbr", Crypto::Tls, ours("bbr")),
-        ("null cubic", Crypto::Null, ours("cubic")),
-        ("null noq", Crypto::Null, Congestion::NoqCubic),
+    for (name, crypto, pacing, congestion) in [
+        ("tls cubic", Crypto::Tls, true, ours("cubic")),
+        ("tls bbr", Crypto::Tls, true, ours("bbr")),
+        ("null cubic", Crypto::Null, true, ours("cubic")),
+        ("null noq", Crypto::Null, true, Congestion::NoqCubic),
+        ("null unpaced", Crypto::Null, false, ours("cubic")),
     ] {
         if only.as_ref().is_none_or(|o| name.contains(o.as_str())) {
-            run(name, crypto, &congestion, total);
+            run(name, crypto, pacing, &congestion, total);
         }
     }
 }

@@ -36,7 +36,8 @@ use streams::Streams;
 pub struct Endpoint {
     side: Side,
     noq: noq_proto::Endpoint,
-    connection: Option<(ConnectionHandle, Connection)>,
+    /// Boxed: it is large, and moved about.
+    connection: Option<(ConnectionHandle, Box<Connection>)>,
     time: Timeline,
     /// Time of the latest call.
     now: Instant,
@@ -161,9 +162,9 @@ impl Endpoint {
     }
 
     /// There is a connection now.
-    fn begin(&mut self, connection: (ConnectionHandle, Connection)) {
-        self.early = connection.1.has_0rtt();
-        self.connection = Some(connection);
+    fn begin(&mut self, (handle, connection): (ConnectionHandle, Connection)) {
+        self.early = connection.has_0rtt();
+        self.connection = Some((handle, Box::new(connection)));
         if self.early {
             self.state = State::Early;
             if self.side.is_client() {
