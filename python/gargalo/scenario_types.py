@@ -15,107 +15,116 @@ from typing import Any, ClassVar
 class Scenario:
     """A network, the flows on it and how long to watch them."""
 
-    name: str | None = None
-    """Name in results. Default: the file's name without its extension."""
     description: str | None = None
     """What the scenario shows, in a sentence."""
-    seed: int | None = None
-    """Seed of every random stream; the same seed gives the same results, byte for byte."""
     duration: str
     """Length of the run."""
-    topology: Topology | Mapping[str, Any]
-    """Hosts, routers and links."""
     flows: Sequence[Flow | Mapping[str, Any]] | None = None
     """What happens on the network, in the order of identifiers."""
+    name: str | None = None
+    """Name in results. Default: the file's name without its extension."""
     record: Record | Mapping[str, Any] | None = None
     """What is recorded."""
+    seed: int | None = None
+    """Seed of every random stream; the same seed gives the same results, byte for byte."""
+    topology: Topology | Mapping[str, Any]
+    """Hosts, routers and links."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Topology:
-    """Hosts, routers and links; give exactly one."""
+class AckMap:
+    """When the peer acknowledges."""
 
-    simple: Simple | Mapping[str, Any] | None = None
-    """Two hosts, `client` and `server`, and one link between them, named `link`."""
-    dumbbell: Dumbbell | Mapping[str, Any] | None = None
-    """Hosts `left0`, `left1`, … and `right0`, `right1`, … that share one bottleneck."""
-    parking_lot: ParkingLot | Mapping[str, Any] | None = None
-    """A chain of bottlenecks that a long flow shares with cross traffic on each."""
-    multipath: Multipath | Mapping[str, Any] | None = None
-    """Two hosts, `client` and `server`, joined by several disjoint paths `path0`, `path1`, …."""
-    graph: Graph | Mapping[str, Any] | None = None
-    """Named nodes and links; packets take the path with the fewest links."""
-    _names: ClassVar[Mapping[str, str]] = {"parking_lot": "parking-lot"}
+    every: int | None = None
+    """Each so many packets."""
+    max_delay: str | None = None
+    """Longest delay. Default: the peer's."""
+    reordering: int | None = None
+    """A gap of so many packets is acknowledged at once; 0: never."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Simple:
-    """Two hosts, `client` and `server`, and one link between them, named `link`."""
+class Arrivals:
+    """Copies of a flow that start at random times (a Poisson process), each with its own connection."""
 
-    link: Link | Mapping[str, Any]
-    """The link; up is from client to server."""
+    rate: str
+    """Mean number of new flows per time."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Link:
-    """A link."""
+class Bulk:
+    """One transfer, as fast as the network lets it."""
 
-    up: Direction | Mapping[str, Any] | None = None
-    """Overrides for packets from the first end to the second (client to server, left to right)."""
-    down: Direction | Mapping[str, Any] | None = None
-    """Overrides for packets from the second end to the first."""
-    rate: str | RateMap | Mapping[str, Any] | None = None
-    """How fast bytes leave: a rate, `"unlimited"`, steps over time or a recorded trace."""
-    delay: str | DelayMap | Mapping[str, Any] | None = None
-    """Propagation delay of one direction: constant, or steps over time."""
-    jitter: str | JitterMap | Mapping[str, Any] | None = None
-    """Random variation of the delay: half the width of a uniform distribution, or a table that names another one. Packets keep their order. Default: none."""
-    loss: str | float | LossMap | Mapping[str, Any] | None = None
-    """Packets lost beside congestion: a probability, or a model. Default: none."""
-    reorder: Reorder | Mapping[str, Any] | None = None
-    """Packets that change places. Default: none."""
-    duplicate: str | float | None = None
-    """Probability that a packet is sent twice."""
-    mtu: str | None = None
-    """Largest packet, IP header included; larger ones are dropped."""
+    bytes: str | None = None
+    """Bytes to carry; decimal (1 MB is 1,000,000 bytes; MiB when meant). Default: until the flow stops."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByBuffer:
+    """A rate that grows with the buffer."""
+
+    cushion: str | None = None
+    """So much above the reservoir the highest rate."""
+    reservoir: str | None = None
+    """Below this much in the buffer the lowest rate."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByThroughput:
+    """The highest rate below a share of the harmonic mean of the throughput."""
+
+    efficiency: float | None = None
+    """The share."""
+    window: int | None = None
+    """Over so many segments."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cbr:
+    """Packets at a constant rate."""
+
+    packet_size: str | None = None
+    """Payload of a packet."""
+    rate: str
+    """Payload rate."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoDel:
+    """Controlled Delay (RFC 8289)."""
+
+    ce_threshold: str | None = None
+    """Mark every ECN-capable packet that waited longer. Default: none."""
     ecn: bool | None = None
-    """Whether the queue marks ECN-capable packets instead of dropping them, where the queue's own table does not say. Default: as the queue does. Tail drop cannot mark."""
-    queue: str | QueueMap | Mapping[str, Any] | None = None
-    """The queue in front of the link: a name, or a table with its parameters."""
+    """Mark ECN-capable packets instead of dropping them."""
+    interval: str | None = None
+    """A worst-case round-trip time."""
+    limit: str | None = None
+    """Packets that may wait."""
+    target: str | None = None
+    """Acceptable standing delay."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Direction:
-    """What one direction of a link has that the other has not."""
+class CountMap:
+    """A random number of things; give exactly one."""
 
-    rate: str | RateMap | Mapping[str, Any] | None = None
-    """How fast bytes leave: a rate, `"unlimited"`, steps over time or a recorded trace."""
-    delay: str | DelayMap | Mapping[str, Any] | None = None
-    """Propagation delay of one direction: constant, or steps over time."""
-    jitter: str | JitterMap | Mapping[str, Any] | None = None
-    """Random variation of the delay: half the width of a uniform distribution, or a table that names another one. Packets keep their order. Default: none."""
-    loss: str | float | LossMap | Mapping[str, Any] | None = None
-    """Packets lost beside congestion: a probability, or a model. Default: none."""
-    reorder: Reorder | Mapping[str, Any] | None = None
-    """Packets that change places. Default: none."""
-    duplicate: str | float | None = None
-    """Probability that a packet is sent twice."""
-    mtu: str | None = None
-    """Largest packet, IP header included; larger ones are dropped."""
-    ecn: bool | None = None
-    """Whether the queue marks ECN-capable packets instead of dropping them, where the queue's own table does not say. Default: as the queue does. Tail drop cannot mark."""
-    queue: str | QueueMap | Mapping[str, Any] | None = None
-    """The queue in front of the link: a name, or a table with its parameters."""
+    geometric: float | None = None
+    """Geometric from 1 with this mean."""
+    pareto: CountPareto | Mapping[str, Any] | None = None
+    """Pareto, clipped and moved to zero."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class RateMap:
-    """A rate that changes; give exactly one."""
+class CountPareto:
+    """Pareto distribution of a number: drawn from `min`, what is above `max` becomes `max`, then `min` is taken off and the rest rounded (3GPP2 C.R1002)."""
 
-    trace: str | None = None
-    """A packet-delivery trace in mahimahi's format; the path is relative to the scenario file."""
-    steps: Sequence[Sequence[Any]] | None = None
-    """Pairs of an instant and the rate from then on; the first instant is 0s."""
+    alpha: float
+    """Tail index."""
+    max: float
+    """Most before `min` is taken off."""
+    min: float
+    """Least before it is taken off."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,13 +136,227 @@ class DelayMap:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DelayedAck:
+    """Delayed acknowledgements; what is not said is as the profile has it."""
+
+    every: int | None = None
+    """Acknowledge every so many full segments (RFC 5681 §4.2: 2)."""
+    quick: int | None = None
+    """So many first segments are acknowledged at once."""
+    timeout: str | None = None
+    """Longest delay."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Direction:
+    """What one direction of a link has that the other has not."""
+
+    delay: str | DelayMap | Mapping[str, Any] | None = None
+    """Propagation delay of one direction: constant, or steps over time."""
+    duplicate: str | float | None = None
+    """Probability that a packet is sent twice."""
+    ecn: bool | None = None
+    """Whether the queue marks ECN-capable packets instead of dropping them, where the queue's own table does not say. Default: as the queue does. Tail drop cannot mark."""
+    jitter: str | JitterMap | Mapping[str, Any] | None = None
+    """Random variation of the delay: half the width of a uniform distribution, or a table that names another one. Packets keep their order. Default: none."""
+    loss: str | float | LossMap | Mapping[str, Any] | None = None
+    """Packets lost beside congestion: a probability, or a model. Default: none."""
+    mtu: str | None = None
+    """Largest packet, IP header included; larger ones are dropped."""
+    queue: str | QueueMap | Mapping[str, Any] | None = None
+    """The queue in front of the link: a name, or a table with its parameters."""
+    rate: str | RateMap | Mapping[str, Any] | None = None
+    """How fast bytes leave: a rate, `"unlimited"`, steps over time or a recorded trace."""
+    reorder: Reorder | Mapping[str, Any] | None = None
+    """Packets that change places. Default: none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dumbbell:
+    """Hosts `left0`, `left1`, … and `right0`, `right1`, … that share one bottleneck."""
+
+    access: Link | Mapping[str, Any] | Sequence[Link | Mapping[str, Any]] | None = None
+    """The links between hosts and routers: one for all, or a list with one for each pair (used on both sides). Default: perfect wires."""
+    bottleneck: Link | Mapping[str, Any]
+    """The link between the two routers."""
+    pairs: int | None = None
+    """Hosts on each side."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flow:
+    """Data from one host to another; with `count` or `arrivals`, many of the same kind."""
+
+    arrivals: Arrivals | Mapping[str, Any] | None = None
+    """Makes the flow a template of which copies start at random."""
+    count: int | None = None
+    """Number of copies. Default: 1, or with a `*` as many as there are hosts of that name."""
+    from_: str
+    """The host that sends the data (with requests: that asks for it). `left*` puts copy i on host `left`i."""
+    label: str | None = None
+    """Name in results and pictures; results are grouped by it. Default: the congestion control, or `udp`."""
+    record: str | None = None
+    """What is kept of it: a row in the tables, or no more than totals in the summary. Default: `full`, for web, ftp and mix `summary`."""
+    start: str | None = None
+    """When the flow starts, or arrivals begin."""
+    stop: str | None = None
+    """When its application stops. Default: at the end of the run."""
+    to: str
+    """The other host."""
+    transport: Transport | Mapping[str, Any]
+    """How data is carried."""
+    workload: Workload | Mapping[str, Any] | None = None
+    """What is carried. Default: bulk without end."""
+    _names: ClassVar[Mapping[str, str]] = {"from_": "from"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FqCoDel:
+    """A queue per flow with CoDel on each (RFC 8290)."""
+
+    ce_threshold: str | None = None
+    """Mark every ECN-capable packet that waited longer. Default: none."""
+    drop_batch: str | None = None
+    """Packets dropped at most at once from the fattest queue."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them."""
+    flows: int | None = None
+    """Queues that flows are hashed to."""
+    interval: str | None = None
+    """A worst-case round-trip time."""
+    limit: str | None = None
+    """Packets that may wait in all queues."""
+    memory_limit: str | None = None
+    """Bytes that may wait in all queues."""
+    quantum: str | None = None
+    """Bytes a queue may send in its turn."""
+    target: str | None = None
+    """Acceptable standing delay."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ftp:
+    """Files, each over a connection of its own, that begin as a Poisson process, spread over the pairs of hosts."""
+
+    files: str | None = None
+    """Mean number of new files per time; or give `load`."""
+    link: str | None = None
+    """The link whose capacity counts. Default: the slowest on the way."""
+    load: str | float | None = None
+    """Bits on the wire from `from` to `to`, headers included: a rate, or a share of the capacity of `link`. It is met over the time the flow lasts."""
+    size: str | SizeMap | Mapping[str, Any] | None = None
+    """Size of a file. Default: Pareto with index 1.1 from 100 kB to 20 MB."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GilbertElliott:
+    """A two-state Markov chain (Gilbert 1960, Elliott 1963), in the parameters of `tc`'s `gemodel`."""
+
+    h: str | float | None = None
+    """Probability that a packet survives in the bad state."""
+    k: str | float | None = None
+    """Probability that a packet survives in the good state."""
+    p: str | float
+    """Probability to go from good to bad, per packet."""
+    r: str | float
+    """Probability to go from bad to good, per packet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """Named nodes and links; packets take the path with the fewest links."""
+
+    hosts: Sequence[str] | None = None
+    """The nodes that never forward packets of others. Default: those with only one link."""
+    links: Sequence[GraphLink | Mapping[str, Any]]
+    """The links."""
+    nodes: Sequence[str]
+    """Names of all nodes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphLink:
+    """A link of a graph."""
+
+    delay: str | DelayMap | Mapping[str, Any] | None = None
+    """Propagation delay of one direction: constant, or steps over time."""
+    down: Direction | Mapping[str, Any] | None = None
+    """Overrides for packets from `to` to `from`."""
+    duplicate: str | float | None = None
+    """Probability that a packet is sent twice."""
+    ecn: bool | None = None
+    """Whether the queue marks ECN-capable packets instead of dropping them, where the queue's own table does not say. Default: as the queue does. Tail drop cannot mark."""
+    from_: str
+    """One end: the name of a node."""
+    jitter: str | JitterMap | Mapping[str, Any] | None = None
+    """Random variation of the delay: half the width of a uniform distribution, or a table that names another one. Packets keep their order. Default: none."""
+    loss: str | float | LossMap | Mapping[str, Any] | None = None
+    """Packets lost beside congestion: a probability, or a model. Default: none."""
+    mtu: str | None = None
+    """Largest packet, IP header included; larger ones are dropped."""
+    name: str | None = None
+    """Name of the link. Default: `from-to`."""
+    queue: str | QueueMap | Mapping[str, Any] | None = None
+    """The queue in front of the link: a name, or a table with its parameters."""
+    rate: str | RateMap | Mapping[str, Any] | None = None
+    """How fast bytes leave: a rate, `"unlimited"`, steps over time or a recorded trace."""
+    reorder: Reorder | Mapping[str, Any] | None = None
+    """Packets that change places. Default: none."""
+    to: str
+    """The other end."""
+    up: Direction | Mapping[str, Any] | None = None
+    """Overrides for packets from `from` to `to`."""
+    _names: ClassVar[Mapping[str, str]] = {"from_": "from"}
+
+
+@dataclass(frozen=True, kw_only=True)
 class JitterMap:
     """Random variation of the delay, by its distribution."""
 
-    scale: str
-    """Half the width of a uniform distribution, the standard deviation of the others."""
     distribution: str | None = None
     """Its shape; all have mean zero."""
+    scale: str
+    """Half the width of a uniform distribution, the standard deviation of the others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeepAlive:
+    """Keep-alive probes."""
+
+    idle: str | None = None
+    """Silence before the first probe."""
+    interval: str | None = None
+    """Time between probes."""
+    probes: int | None = None
+    """Unanswered probes before the connection is given up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """A link."""
+
+    delay: str | DelayMap | Mapping[str, Any] | None = None
+    """Propagation delay of one direction: constant, or steps over time."""
+    down: Direction | Mapping[str, Any] | None = None
+    """Overrides for packets from the second end to the first."""
+    duplicate: str | float | None = None
+    """Probability that a packet is sent twice."""
+    ecn: bool | None = None
+    """Whether the queue marks ECN-capable packets instead of dropping them, where the queue's own table does not say. Default: as the queue does. Tail drop cannot mark."""
+    jitter: str | JitterMap | Mapping[str, Any] | None = None
+    """Random variation of the delay: half the width of a uniform distribution, or a table that names another one. Packets keep their order. Default: none."""
+    loss: str | float | LossMap | Mapping[str, Any] | None = None
+    """Packets lost beside congestion: a probability, or a model. Default: none."""
+    mtu: str | None = None
+    """Largest packet, IP header included; larger ones are dropped."""
+    queue: str | QueueMap | Mapping[str, Any] | None = None
+    """The queue in front of the link: a name, or a table with its parameters."""
+    rate: str | RateMap | Mapping[str, Any] | None = None
+    """How fast bytes leave: a rate, `"unlimited"`, steps over time or a recorded trace."""
+    reorder: Reorder | Mapping[str, Any] | None = None
+    """Packets that change places. Default: none."""
+    up: Direction | Mapping[str, Any] | None = None
+    """Overrides for packets from the first end to the second (client to server, left to right)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,33 +373,111 @@ class LossMap:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GilbertElliott:
-    """A two-state Markov chain (Gilbert 1960, Elliott 1963), in the parameters of `tc`'s `gemodel`."""
+class MigrationMap:
+    """The client moves."""
 
-    p: str | float
-    """Probability to go from good to bad, per packet."""
-    r: str | float
-    """Probability to go from bad to good, per packet."""
-    h: str | float | None = None
-    """Probability that a packet survives in the bad state."""
-    k: str | float | None = None
-    """Probability that a packet survives in the good state."""
+    after: str
+    """So long after the flow's start."""
+    change: str | None = None
+    """What changes: the address, or only the port as behind a NAT that forgot."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reorder:
-    """Packets that change places."""
+class Mix:
+    """Background traffic as a share of a link's capacity: constant bit rate over UDP, files and web, the last two over the flow's transport."""
 
-    probability: str | float
-    """Probability that a packet is displaced."""
-    gap: int | None = None
-    """Only every n-th packet may be displaced."""
-    correlation: str | float | None = None
-    """Probability that a decision repeats the last one."""
-    late: str | None = None
-    """A displaced packet arrives that much later."""
-    early: str | None = None
-    """A displaced packet arrives that much earlier. Default, if `late` is not given either: as early as can be, without any propagation delay (as netem does)."""
+    direction: str | None = None
+    """The loaded direction."""
+    ftp: Ftp | Mapping[str, Any] | None = None
+    """The files; their load follows from the share."""
+    link: str | None = None
+    """The loaded link. Default: the slowest on the way."""
+    load: str | float
+    """Bits on the wire in each loaded direction, headers and acknowledgements included: a share of the link's capacity, or a rate."""
+    packet_size: str | None = None
+    """Payload of a constant-bit-rate packet."""
+    shares: Shares | Mapping[str, Any] | None = None
+    """Shares of the load. Default: 20% constant bit rate, 24% files, 56% web."""
+    web: Web | Mapping[str, Any] | None = None
+    """The web traffic; its load follows from the share."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Multipath:
+    """Two hosts, `client` and `server`, joined by several disjoint paths `path0`, `path1`, …."""
+
+    paths: Sequence[Link | Mapping[str, Any]]
+    """The paths; up is from client to server."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnOff:
+    """A constant rate in on periods, silence in off periods."""
+
+    off: str | PeriodMap | Mapping[str, Any]
+    """Length of the off periods."""
+    on: str | PeriodMap | Mapping[str, Any]
+    """Length of the on periods."""
+    packet_size: str | None = None
+    """Payload of a packet."""
+    rate: str
+    """Payload rate while on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PacingMap:
+    """Multiples of window over round-trip time to pace at."""
+
+    avoidance: float | None = None
+    """In congestion avoidance."""
+    slow_start: float | None = None
+    """In slow start."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParkingLot:
+    """A chain of bottlenecks that a long flow shares with cross traffic on each."""
+
+    access: Link | Mapping[str, Any] | None = None
+    """The links between hosts and routers. Default: perfect wires."""
+    bottleneck: Link | Mapping[str, Any] | Sequence[Link | Mapping[str, Any]]
+    """The links between routers: one for all, or a list with one for each hop."""
+    hops: int
+    """Number of bottlenecks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeriodMap:
+    """Random length of a period; give exactly one."""
+
+    exponential: str | None = None
+    """Exponentially distributed with this mean."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pie:
+    """Proportional Integral controller Enhanced (RFC 8033)."""
+
+    alpha: float | None = None
+    """Weight of the deviation, per second."""
+    beta: float | None = None
+    """Weight of the trend, per second."""
+    derandomize: bool | None = None
+    """Spread drops evenly."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them."""
+    estimator: str | None = None
+    """How the delay is known."""
+    limit: str | None = None
+    """Packets that may wait."""
+    mark_threshold: str | float | None = None
+    """Drop even ECN-capable packets from this probability on."""
+    max_burst: str | None = None
+    """Time a burst passes without drops."""
+    target: str | None = None
+    """Reference delay."""
+    update: str | None = None
+    """Time between two updates of the probability."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,209 +500,362 @@ class QueueMap:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Quic:
+    """QUIC (RFC 9000): a production implementation in virtual time."""
+
+    ack: AckMap | Mapping[str, Any] | None = None
+    """Ask the peer to acknowledge less often (draft-ietf-quic-ack-frequency)."""
+    congestion: str | Mapping[str, Any] | str | None = None
+    """Congestion control of both ends: a name, or a table of one name and its parameters. `noq-cubic`, `noq-newreno` and `noq-bbr3` are the implementation's own."""
+    connection_window: str | None = None
+    """What the peer may send on all streams ahead of their reader."""
+    crypto: str | None = None
+    """`null` has the same packets at the same times, but does not encrypt: for large sweeps."""
+    datagram_size: str | None = None
+    """UDP payload of a full packet, before discovery finds room for more."""
+    ecn: bool | None = None
+    """Explicit congestion notification."""
+    handshake: str | None = None
+    """`0-rtt` sends data before the handshake is complete, with a ticket of an earlier connection of the same hosts."""
+    idle_timeout: str | None = None
+    """A silent connection is dropped after this."""
+    initial_window: str | None = None
+    """Initial congestion window, in packets or bytes."""
+    max_window: str | None = None
+    """The congestion window never counts for more than this. Default: no such limit."""
+    migration: MigrationMap | Mapping[str, Any] | None = None
+    """The client's address changes (RFC 9000 §9)."""
+    mtu_discovery: bool | str | None = None
+    """Discovery of larger datagrams (RFC 8899): true up to 1452 bytes, or up to a size."""
+    multipath: bool | int | None = None
+    """Use disjoint paths between the hosts at once (draft-ietf-quic-multipath): true for up to eight, or how many at most."""
+    pacing: bool | None = None
+    """Spread packets over the round trip; false: only where the congestion control gives a rate."""
+    packet_threshold: int | None = None
+    """A packet is lost when one this much later was acknowledged (RFC 9002 §6.1.1)."""
+    profile: str | None = None
+    """Named set of defaults for all that follows."""
+    send_window: str | None = None
+    """What the application may write ahead of acknowledgements."""
+    stream_window: str | None = None
+    """What the peer may send on a stream ahead of its reader."""
+    streams: int | None = None
+    """Streams that a bulk transfer is spread over."""
+    time_threshold: float | None = None
+    """Or after this share of a round trip (RFC 9002 §6.1.2)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateMap:
+    """A rate that changes; give exactly one."""
+
+    trace: str | None = None
+    """A packet-delivery trace in mahimahi's format; the path is relative to the scenario file."""
+    steps: Sequence[Sequence[Any]] | None = None
+    """Pairs of an instant and the rate from then on; the first instant is 0s."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What is recorded besides the summary."""
+
+    captures: Sequence[str] | None = None
+    """Names of links whose packets are captured (pcapng) at both ends; `*` at the end of a name stands for anything."""
+    events: bool | None = None
+    """Record protocol events: losses, timeouts, recoveries."""
+    flows: bool | None = None
+    """Sample the state of flows: windows, round-trip times, rates."""
+    interval: str | None = None
+    """Time between two samples of flows and links."""
+    links: bool | None = None
+    """Sample the state of links: queues, drops, marks."""
+    qlog: bool | None = None
+    """Write a qlog trace (`*.sqlog`) of each end of each QUIC flow."""
+    verify: bool | None = None
+    """Carry real bytes and compare them at the receiver (slow)."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Red:
     """Random Early Detection (Floyd and Jacobson 1993)."""
 
-    limit: str | None = None
-    """Packets that may wait."""
-    min_threshold: float | None = None
-    """Average queue in packets below which nothing is dropped."""
-    max_threshold: float | None = None
-    """Average queue in packets from which the probability is `max_probability`."""
-    max_probability: str | float | None = None
-    """Drop probability at `max_threshold`."""
-    weight: str | float | None = None
-    """Weight of a new sample in the average."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them."""
     gentle: bool | None = None
     """Grow to probability 1 between once and twice `max_threshold`."""
-    ecn: bool | None = None
-    """Mark ECN-capable packets instead of dropping them."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CoDel:
-    """Controlled Delay (RFC 8289)."""
-
-    target: str | None = None
-    """Acceptable standing delay."""
-    interval: str | None = None
-    """A worst-case round-trip time."""
     limit: str | None = None
     """Packets that may wait."""
-    ecn: bool | None = None
-    """Mark ECN-capable packets instead of dropping them."""
-    ce_threshold: str | None = None
-    """Mark every ECN-capable packet that waited longer. Default: none."""
+    max_probability: str | float | None = None
+    """Drop probability at `max_threshold`."""
+    max_threshold: float | None = None
+    """Average queue in packets from which the probability is `max_probability`."""
+    min_threshold: float | None = None
+    """Average queue in packets below which nothing is dropped."""
+    weight: str | float | None = None
+    """Weight of a new sample in the average."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class FqCoDel:
-    """A queue per flow with CoDel on each (RFC 8290)."""
+class Reorder:
+    """Packets that change places."""
 
-    flows: int | None = None
-    """Queues that flows are hashed to."""
-    quantum: str | None = None
-    """Bytes a queue may send in its turn."""
-    limit: str | None = None
-    """Packets that may wait in all queues."""
-    memory_limit: str | None = None
-    """Bytes that may wait in all queues."""
-    drop_batch: str | None = None
-    """Packets dropped at most at once from the fattest queue."""
-    target: str | None = None
-    """Acceptable standing delay."""
-    interval: str | None = None
-    """A worst-case round-trip time."""
-    ecn: bool | None = None
-    """Mark ECN-capable packets instead of dropping them."""
-    ce_threshold: str | None = None
-    """Mark every ECN-capable packet that waited longer. Default: none."""
+    correlation: str | float | None = None
+    """Probability that a decision repeats the last one."""
+    early: str | None = None
+    """A displaced packet arrives that much earlier. Default, if `late` is not given either: as early as can be, without any propagation delay (as netem does)."""
+    gap: int | None = None
+    """Only every n-th packet may be displaced."""
+    late: str | None = None
+    """A displaced packet arrives that much later."""
+    probability: str | float
+    """Probability that a packet is displaced."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pie:
-    """Proportional Integral controller Enhanced (RFC 8033)."""
+class Request:
+    """`from` asks, `to` answers with objects."""
 
-    target: str | None = None
-    """Reference delay."""
-    update: str | None = None
-    """Time between two updates of the probability."""
-    alpha: float | None = None
-    """Weight of the deviation, per second."""
-    beta: float | None = None
-    """Weight of the trend, per second."""
-    max_burst: str | None = None
-    """Time a burst passes without drops."""
-    limit: str | None = None
-    """Packets that may wait."""
-    ecn: bool | None = None
-    """Mark ECN-capable packets instead of dropping them."""
-    mark_threshold: str | float | None = None
-    """Drop even ECN-capable packets from this probability on."""
-    estimator: str | None = None
-    """How the delay is known."""
-    derandomize: bool | None = None
-    """Spread drops evenly."""
+    connections: int | None = None
+    """Connections in parallel, each a flow of its own; objects are dealt out in turn."""
+    frame: str | None = None
+    """With `order = "multiplexed"` on one byte stream: most bytes of an object in a frame, which has a header of 9 bytes besides (RFC 9113 §4.1). Over QUIC there are streams instead."""
+    objects: int | None = None
+    """Number of objects. Default: as many as there are `sizes`, or 1."""
+    order: str | None = None
+    """What is asked for when, and how the answers share a connection."""
+    pipelined: bool | None = None
+    """The same as `order = "pipelined"`."""
+    request_size: str | None = None
+    """Size of a request."""
+    size: str | SizeMap | Mapping[str, Any] | None = None
+    """Size of every object: one for all, or a distribution from which each flow draws anew; or give `sizes`."""
+    sizes: Sequence[str] | None = None
+    """Size of each object, in order."""
+    think_time: str | None = None
+    """Time between the end of an answer and the next request, with `order = "sequential"`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionMap:
+    """How the rate of a segment is chosen, with values; give exactly one."""
+
+    throughput: ByThroughput | Mapping[str, Any] | None = None
+    """From the throughput of the latest segments (Jiang et al., FESTIVE, CoNEXT 2012)."""
+    buffer: ByBuffer | Mapping[str, Any] | None = None
+    """From the buffer alone (Huang et al., BBA-0, SIGCOMM 2014)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shares:
+    """Shares of a load; together 1."""
+
+    cbr: str | float | None = None
+    """Constant bit rate over UDP."""
+    ftp: str | float | None = None
+    """Files."""
+    web: str | float | None = None
+    """Web."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simple:
+    """Two hosts, `client` and `server`, and one link between them, named `link`."""
+
+    link: Link | Mapping[str, Any]
+    """The link; up is from client to server."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeHybrid:
+    """A log-normal body and a Pareto tail."""
+
+    alpha: float
+    """Tail index."""
+    body: float
+    """Share of sizes in the body."""
+    cut: str
+    """Where the tail begins."""
+    max: str
+    """Largest size."""
+    mu: float
+    """Mean of the logarithm of the sizes in the body, in bytes."""
+    sigma: float
+    """Standard deviation of the logarithm of the sizes in the body."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeLogNormal:
+    """Log-normal distribution of sizes, conditioned on both bounds."""
+
+    max: str
+    """Largest size."""
+    min: str | None = None
+    """Smallest size."""
+    mu: float
+    """Mean of the logarithm of the size in bytes."""
+    sigma: float
+    """Standard deviation of the logarithm."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeMap:
+    """Random size of an object or file; give exactly one."""
+
+    exponential: str | None = None
+    """Exponentially distributed with this mean."""
+    pareto: SizePareto | Mapping[str, Any] | None = None
+    """Pareto between two bounds."""
+    lognormal: SizeLogNormal | Mapping[str, Any] | None = None
+    """Log-normal between two bounds."""
+    hybrid: SizeHybrid | Mapping[str, Any] | None = None
+    """A log-normal body and a Pareto tail."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizePareto:
+    """Pareto distribution of sizes, conditioned on the upper bound."""
+
+    alpha: float
+    """Tail index; below 2 the variance, below 1 the mean would be infinite without the upper bound."""
+    max: str
+    """Largest size."""
+    min: str
+    """Smallest size."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
     """Tail drop that marks above a threshold, for DCTCP (RFC 8257)."""
 
-    mark_above: str | None = None
-    """Mark ECN-capable packets that find more than this waiting (K), in packets, bytes or multiples of BDP as with `droptail`; in time: that waited longer."""
-    limit: str | None = None
-    """Packets that may wait."""
     drop_incapable: bool | None = None
     """Drop packets that would be marked but are not ECN-capable."""
     ecn: bool | None = None
     """Mark at all."""
+    limit: str | None = None
+    """Packets that may wait."""
+    mark_above: str | None = None
+    """Mark ECN-capable packets that find more than this waiting (K), in packets, bytes or multiples of BDP as with `droptail`; in time: that waited longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dumbbell:
+class Tcp:
+    """TCP."""
+
+    congestion: str | Mapping[str, Any] | None = None
+    """Congestion control of both ends: a name, or a table of one name and its parameters, like `{ cubic = { beta = 0.7 } }`."""
+    data_retries: int | None = None
+    """Timeouts in a row before the connection is given up."""
+    delayed_ack: bool | DelayedAck | Mapping[str, Any] | None = None
+    """Delayed acknowledgements; false acknowledges each segment at once."""
+    dsack: bool | None = None
+    """Reports of duplicates (RFC 2883)."""
+    ecn: bool | str | None = None
+    """Explicit congestion notification; true is `classic`, with `congestion = "dctcp"` it is `dctcp`, which is the default there."""
+    frto: bool | None = None
+    """Detection of spurious timeouts (RFC 5682)."""
+    initial_window: str | None = None
+    """Initial congestion window (RFC 6928), in packets or bytes."""
+    keep_alive: bool | KeepAlive | Mapping[str, Any] | None = None
+    """Keep-alive probes (RFC 9293 §3.8.4). Default: never."""
+    limited_transmit: bool | None = None
+    """New data on the first duplicate acknowledgements (RFC 3042)."""
+    max_rto: str | None = None
+    """Largest retransmission timeout."""
+    min_rto: str | None = None
+    """Least retransmission timeout."""
+    min_rto_above_srtt: bool | None = None
+    """Linux's rule: the timeout is at least the round-trip time plus `min_rto`."""
+    mss: str | None = None
+    """Payload of a full segment. Default: the profile's, or less if the route's MTU is smaller."""
+    nagle: bool | None = None
+    """Hold back small segments while data is outstanding (RFC 9293 §3.7.4)."""
+    pacing: bool | str | PacingMap | Mapping[str, Any] | None = None
+    """When the sender paces; false is `off`, true is `window`."""
+    profile: str | None = None
+    """Named set of defaults for all that follows."""
+    prr: bool | None = None
+    """Proportional rate reduction (RFC 6937)."""
+    receive_buffer: str | None = None
+    """The largest window ever announced."""
+    recovery: str | None = None
+    """How losses are found."""
+    sack: bool | None = None
+    """Selective acknowledgements (RFC 2018)."""
+    send_buffer: str | None = None
+    """What the application may write ahead of acknowledgements."""
+    slow_start_after_idle: bool | None = None
+    """Shrink the window after an idle period (RFC 5681 §4.1)."""
+    syn_ack_retries: int | None = None
+    """How often a SYN-ACK is repeated."""
+    syn_retries: int | None = None
+    """How often a SYN is repeated."""
+    syn_timeout: str | None = None
+    """First timeout of the handshake (RFC 6298: 1 s)."""
+    tail_loss_probe: bool | None = None
+    """Tail loss probes (RFC 8985 §7)."""
+    time_wait: str | None = None
+    """Length of TIME-WAIT."""
+    timestamps: bool | None = None
+    """Timestamps (RFC 7323)."""
+    tls: bool | str | TlsMap | Mapping[str, Any] | None = None
+    """TLS 1.3 between TCP and the application, as flights of its handshake and headers of its records; true and `"1.3"` are the same."""
+    window_scaling: bool | None = None
+    """Window scaling (RFC 7323)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeMap:
+    """A random span of time; give exactly one."""
+
+    exponential: str | None = None
+    """Exponentially distributed with this mean."""
+    pareto: TimePareto | Mapping[str, Any] | None = None
+    """Pareto between two bounds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimePareto:
+    """Pareto distribution of times, conditioned on the upper bound."""
+
+    alpha: float
+    """Tail index."""
+    max: str
+    """Longest time."""
+    min: str
+    """Shortest time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TlsMap:
+    """TLS 1.3 as flights of these sizes, headers of records included."""
+
+    client_finished: str | None = None
+    """The client's Finished. Default: 80 B, with `early_data` 100 B, since EndOfEarlyData comes before it."""
+    client_hello: str | None = None
+    """ClientHello. Default: 225 B, with `early_data` 330 B, since it then bears a ticket."""
+    early_data: bool | None = None
+    """The client has a ticket of an earlier connection and sends data with its ClientHello (0-RTT)."""
+    record_size: str | None = None
+    """Most data in a record; the receiver opens a record when it is whole. At most 16 KiB (RFC 8446 §5.1)."""
+    server_flight: str | None = None
+    """From ServerHello to Finished; 3 to 4 kB with a usual chain of certificates. Default: 600 B, with `early_data` 232 B, since there is no certificate then."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topology:
+    """Hosts, routers and links; give exactly one."""
+
+    simple: Simple | Mapping[str, Any] | None = None
+    """Two hosts, `client` and `server`, and one link between them, named `link`."""
+    dumbbell: Dumbbell | Mapping[str, Any] | None = None
     """Hosts `left0`, `left1`, … and `right0`, `right1`, … that share one bottleneck."""
-
-    pairs: int | None = None
-    """Hosts on each side."""
-    access: Link | Mapping[str, Any] | Sequence[Link | Mapping[str, Any]] | None = None
-    """The links between hosts and routers: one for all, or a list with one for each pair (used on both sides). Default: perfect wires."""
-    bottleneck: Link | Mapping[str, Any]
-    """The link between the two routers."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ParkingLot:
+    parking_lot: ParkingLot | Mapping[str, Any] | None = None
     """A chain of bottlenecks that a long flow shares with cross traffic on each."""
-
-    hops: int
-    """Number of bottlenecks."""
-    access: Link | Mapping[str, Any] | None = None
-    """The links between hosts and routers. Default: perfect wires."""
-    bottleneck: Link | Mapping[str, Any] | Sequence[Link | Mapping[str, Any]]
-    """The links between routers: one for all, or a list with one for each hop."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Multipath:
+    multipath: Multipath | Mapping[str, Any] | None = None
     """Two hosts, `client` and `server`, joined by several disjoint paths `path0`, `path1`, …."""
-
-    paths: Sequence[Link | Mapping[str, Any]]
-    """The paths; up is from client to server."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Graph:
+    graph: Graph | Mapping[str, Any] | None = None
     """Named nodes and links; packets take the path with the fewest links."""
-
-    nodes: Sequence[str]
-    """Names of all nodes."""
-    hosts: Sequence[str] | None = None
-    """The nodes that never forward packets of others. Default: those with only one link."""
-    links: Sequence[GraphLink | Mapping[str, Any]]
-    """The links."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GraphLink:
-    """A link of a graph."""
-
-    from_: str
-    """One end: the name of a node."""
-    to: str
-    """The other end."""
-    name: str | None = None
-    """Name of the link. Default: `from-to`."""
-    up: Direction | Mapping[str, Any] | None = None
-    """Overrides for packets from `from` to `to`."""
-    down: Direction | Mapping[str, Any] | None = None
-    """Overrides for packets from `to` to `from`."""
-    rate: str | RateMap | Mapping[str, Any] | None = None
-    """How fast bytes leave: a rate, `"unlimited"`, steps over time or a recorded trace."""
-    delay: str | DelayMap | Mapping[str, Any] | None = None
-    """Propagation delay of one direction: constant, or steps over time."""
-    jitter: str | JitterMap | Mapping[str, Any] | None = None
-    """Random variation of the delay: half the width of a uniform distribution, or a table that names another one. Packets keep their order. Default: none."""
-    loss: str | float | LossMap | Mapping[str, Any] | None = None
-    """Packets lost beside congestion: a probability, or a model. Default: none."""
-    reorder: Reorder | Mapping[str, Any] | None = None
-    """Packets that change places. Default: none."""
-    duplicate: str | float | None = None
-    """Probability that a packet is sent twice."""
-    mtu: str | None = None
-    """Largest packet, IP header included; larger ones are dropped."""
-    ecn: bool | None = None
-    """Whether the queue marks ECN-capable packets instead of dropping them, where the queue's own table does not say. Default: as the queue does. Tail drop cannot mark."""
-    queue: str | QueueMap | Mapping[str, Any] | None = None
-    """The queue in front of the link: a name, or a table with its parameters."""
-    _names: ClassVar[Mapping[str, str]] = {"from_": "from"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Flow:
-    """Data from one host to another; with `count` or `arrivals`, many of the same kind."""
-
-    from_: str
-    """The host that sends the data (with requests: that asks for it). `left*` puts copy i on host `left`i."""
-    to: str
-    """The other host."""
-    start: str | None = None
-    """When the flow starts, or arrivals begin."""
-    stop: str | None = None
-    """When its application stops. Default: at the end of the run."""
-    count: int | None = None
-    """Number of copies. Default: 1, or with a `*` as many as there are hosts of that name."""
-    label: str | None = None
-    """Name in results and pictures; results are grouped by it. Default: the congestion control, or `udp`."""
-    transport: Transport | Mapping[str, Any]
-    """How data is carried."""
-    workload: Workload | Mapping[str, Any] | None = None
-    """What is carried. Default: bulk without end."""
-    arrivals: Arrivals | Mapping[str, Any] | None = None
-    """Makes the flow a template of which copies start at random."""
-    record: str | None = None
-    """What is kept of it: a row in the tables, or no more than totals in the summary. Default: `full`, for web, ftp and mix `summary`."""
-    _names: ClassVar[Mapping[str, str]] = {"from_": "from"}
+    _names: ClassVar[Mapping[str, str]] = {"parking_lot": "parking-lot"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -417,187 +871,69 @@ class Transport:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tcp:
-    """TCP."""
+class Video:
+    """Adaptive streaming over TCP: `to` plays what `from` has, one segment after another."""
 
-    congestion: str | Mapping[str, Any] | None = None
-    """Congestion control of both ends: a name, or a table of one name and its parameters, like `{ cubic = { beta = 0.7 } }`."""
-    profile: str | None = None
-    """Named set of defaults for all that follows."""
-    mss: str | None = None
-    """Payload of a full segment. Default: the profile's, or less if the route's MTU is smaller."""
-    initial_window: str | None = None
-    """Initial congestion window (RFC 6928), in packets or bytes."""
-    receive_buffer: str | None = None
-    """The largest window ever announced."""
-    send_buffer: str | None = None
-    """What the application may write ahead of acknowledgements."""
-    timestamps: bool | None = None
-    """Timestamps (RFC 7323)."""
-    window_scaling: bool | None = None
-    """Window scaling (RFC 7323)."""
-    sack: bool | None = None
-    """Selective acknowledgements (RFC 2018)."""
-    dsack: bool | None = None
-    """Reports of duplicates (RFC 2883)."""
-    ecn: bool | str | None = None
-    """Explicit congestion notification; true is `classic`, with `congestion = "dctcp"` it is `dctcp`, which is the default there."""
-    pacing: bool | str | PacingMap | Mapping[str, Any] | None = None
-    """When the sender paces; false is `off`, true is `window`."""
-    delayed_ack: bool | DelayedAck | Mapping[str, Any] | None = None
-    """Delayed acknowledgements; false acknowledges each segment at once."""
-    recovery: str | None = None
-    """How losses are found."""
-    prr: bool | None = None
-    """Proportional rate reduction (RFC 6937)."""
-    tail_loss_probe: bool | None = None
-    """Tail loss probes (RFC 8985 §7)."""
-    frto: bool | None = None
-    """Detection of spurious timeouts (RFC 5682)."""
-    limited_transmit: bool | None = None
-    """New data on the first duplicate acknowledgements (RFC 3042)."""
-    min_rto: str | None = None
-    """Least retransmission timeout."""
-    min_rto_above_srtt: bool | None = None
-    """Linux's rule: the timeout is at least the round-trip time plus `min_rto`."""
-    max_rto: str | None = None
-    """Largest retransmission timeout."""
-    syn_timeout: str | None = None
-    """First timeout of the handshake (RFC 6298: 1 s)."""
-    syn_retries: int | None = None
-    """How often a SYN is repeated."""
-    syn_ack_retries: int | None = None
-    """How often a SYN-ACK is repeated."""
-    data_retries: int | None = None
-    """Timeouts in a row before the connection is given up."""
-    time_wait: str | None = None
-    """Length of TIME-WAIT."""
-    keep_alive: bool | KeepAlive | Mapping[str, Any] | None = None
-    """Keep-alive probes (RFC 9293 §3.8.4). Default: never."""
-    nagle: bool | None = None
-    """Hold back small segments while data is outstanding (RFC 9293 §3.7.4)."""
-    slow_start_after_idle: bool | None = None
-    """Shrink the window after an idle period (RFC 5681 §4.1)."""
-    tls: bool | str | TlsMap | Mapping[str, Any] | None = None
-    """TLS 1.3 between TCP and the application, as flights of its handshake and headers of its records; true and `"1.3"` are the same."""
+    buffer: str | None = None
+    """Most playing time that is buffered. Default: 60 s, with `buffer` selection 240 s."""
+    ladder: Sequence[str] | None = None
+    """Rates it comes in, rising. Default: 235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300 and 5800 kbit/s."""
+    length: str | None = None
+    """Playing time of the whole. Default: until the flow stops."""
+    request_size: str | None = None
+    """Size of a request."""
+    segment: str | None = None
+    """Playing time of a segment."""
+    selection: str | SelectionMap | Mapping[str, Any] | None = None
+    """How the rate of a segment is chosen."""
+    startup: str | None = None
+    """Playing begins, and goes on after standing still, with this much in the buffer. Default: two segments."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PacingMap:
-    """Multiples of window over round-trip time to pace at."""
+class Voice:
+    """One direction of a call over UDP: `from` speaks, `to` listens."""
 
-    slow_start: float | None = None
-    """In slow start."""
-    avoidance: float | None = None
-    """In congestion avoidance."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DelayedAck:
-    """Delayed acknowledgements; what is not said is as the profile has it."""
-
-    every: int | None = None
-    """Acknowledge every so many full segments (RFC 5681 §4.2: 2)."""
-    timeout: str | None = None
-    """Longest delay."""
-    quick: int | None = None
-    """So many first segments are acknowledged at once."""
+    codec: str | None = None
+    """How speech is coded: a packet every 20 ms."""
+    pause: str | PeriodMap | Mapping[str, Any] | None = None
+    """Length of pauses. Default: exponential with mean 1.587 s (ITU-T P.59)."""
+    playout: str | None = None
+    """When a packet is played."""
+    talk: str | PeriodMap | Mapping[str, Any] | None = None
+    """Length of talk spurts. Default: exponential with mean 1.004 s (ITU-T P.59)."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeepAlive:
-    """Keep-alive probes."""
+class Web:
+    """Web browsing: sessions that begin as a Poisson process, spread over the pairs of hosts."""
 
-    idle: str | None = None
-    """Silence before the first probe."""
-    interval: str | None = None
-    """Time between probes."""
-    probes: int | None = None
-    """Unanswered probes before the connection is given up."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TlsMap:
-    """TLS 1.3 as flights of these sizes, headers of records included."""
-
-    client_hello: str | None = None
-    """ClientHello. Default: 225 B, with `early_data` 330 B, since it then bears a ticket."""
-    server_flight: str | None = None
-    """From ServerHello to Finished; 3 to 4 kB with a usual chain of certificates. Default: 600 B, with `early_data` 232 B, since there is no certificate then."""
-    client_finished: str | None = None
-    """The client's Finished. Default: 80 B, with `early_data` 100 B, since EndOfEarlyData comes before it."""
-    record_size: str | None = None
-    """Most data in a record; the receiver opens a record when it is whole. At most 16 KiB (RFC 8446 §5.1)."""
-    early_data: bool | None = None
-    """The client has a ticket of an earlier connection and sends data with its ClientHello (0-RTT)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Quic:
-    """QUIC (RFC 9000): a production implementation in virtual time."""
-
-    congestion: str | Mapping[str, Any] | str | None = None
-    """Congestion control of both ends: a name, or a table of one name and its parameters. `noq-cubic`, `noq-newreno` and `noq-bbr3` are the implementation's own."""
-    profile: str | None = None
-    """Named set of defaults for all that follows."""
-    handshake: str | None = None
-    """`0-rtt` sends data before the handshake is complete, with a ticket of an earlier connection of the same hosts."""
-    crypto: str | None = None
-    """`null` has the same packets at the same times, but does not encrypt: for large sweeps."""
-    initial_window: str | None = None
-    """Initial congestion window, in packets or bytes."""
-    max_window: str | None = None
-    """The congestion window never counts for more than this. Default: no such limit."""
-    datagram_size: str | None = None
-    """UDP payload of a full packet, before discovery finds room for more."""
-    mtu_discovery: bool | str | None = None
-    """Discovery of larger datagrams (RFC 8899): true up to 1452 bytes, or up to a size."""
-    pacing: bool | None = None
-    """Spread packets over the round trip; false: only where the congestion control gives a rate."""
-    ack: AckMap | Mapping[str, Any] | None = None
-    """Ask the peer to acknowledge less often (draft-ietf-quic-ack-frequency)."""
-    streams: int | None = None
-    """Streams that a bulk transfer is spread over."""
-    stream_window: str | None = None
-    """What the peer may send on a stream ahead of its reader."""
-    connection_window: str | None = None
-    """What the peer may send on all streams ahead of their reader."""
-    send_window: str | None = None
-    """What the application may write ahead of acknowledgements."""
-    packet_threshold: int | None = None
-    """A packet is lost when one this much later was acknowledged (RFC 9002 §6.1.1)."""
-    time_threshold: float | None = None
-    """Or after this share of a round trip (RFC 9002 §6.1.2)."""
-    ecn: bool | None = None
-    """Explicit congestion notification."""
-    idle_timeout: str | None = None
-    """A silent connection is dropped after this."""
-    multipath: bool | int | None = None
-    """Use disjoint paths between the hosts at once (draft-ietf-quic-multipath): true for up to eight, or how many at most."""
-    migration: MigrationMap | Mapping[str, Any] | None = None
-    """The client's address changes (RFC 9000 §9)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AckMap:
-    """When the peer acknowledges."""
-
-    every: int | None = None
-    """Each so many packets."""
-    max_delay: str | None = None
-    """Longest delay. Default: the peer's."""
-    reordering: int | None = None
-    """A gap of so many packets is acknowledged at once; 0: never."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class MigrationMap:
-    """The client moves."""
-
-    after: str
-    """So long after the flow's start."""
-    change: str | None = None
-    """What changes: the address, or only the port as behind a NAT that forgot."""
+    connections: int | None = None
+    """Connections of a page at the same time."""
+    embedded: int | CountMap | Mapping[str, Any] | None = None
+    """Number of objects that a page embeds."""
+    embedded_size: str | SizeMap | Mapping[str, Any] | None = None
+    """Size of an embedded object."""
+    link: str | None = None
+    """The link whose capacity counts. Default: the slowest on the way."""
+    load: str | float | None = None
+    """Bits on the wire from `from` to `to`, headers included: a rate, or a share of the capacity of `link`. It is met over the time the flow lasts; sessions are under way from the beginning."""
+    main_size: str | SizeMap | Mapping[str, Any] | None = None
+    """Size of the main object of a page."""
+    model: str | None = None
+    """Where the defaults of all that follows come from."""
+    pages: int | CountMap | Mapping[str, Any] | None = None
+    """Pages of a session. Default: geometric with mean 5."""
+    parsing_time: str | TimeMap | Mapping[str, Any] | None = None
+    """From the main object's last byte to the request of the first embedded one. Default: exponential with mean 130 ms."""
+    persistent: bool | None = None
+    """Use connections for one object after another (HTTP/1.1); otherwise each object has a connection of its own (HTTP/1.0)."""
+    request_size: str | None = None
+    """Size of a request."""
+    sessions: str | None = None
+    """Mean number of new sessions per time; or give `load`."""
+    think_time: str | TimeMap | Mapping[str, Any] | None = None
+    """From one page's request to the next. Default: exponential with mean 30 s."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -622,342 +958,6 @@ class Workload:
     """One direction of a call."""
     video: Video | Mapping[str, Any] | None = None
     """Adaptive streaming."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bulk:
-    """One transfer, as fast as the network lets it."""
-
-    bytes: str | None = None
-    """Bytes to carry; decimal (1 MB is 1,000,000 bytes; MiB when meant). Default: until the flow stops."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """`from` asks, `to` answers with objects."""
-
-    objects: int | None = None
-    """Number of objects. Default: as many as there are `sizes`, or 1."""
-    size: str | SizeMap | Mapping[str, Any] | None = None
-    """Size of every object: one for all, or a distribution from which each flow draws anew; or give `sizes`."""
-    sizes: Sequence[str] | None = None
-    """Size of each object, in order."""
-    request_size: str | None = None
-    """Size of a request."""
-    think_time: str | None = None
-    """Time between the end of an answer and the next request, with `order = "sequential"`."""
-    order: str | None = None
-    """What is asked for when, and how the answers share a connection."""
-    frame: str | None = None
-    """With `order = "multiplexed"` on one byte stream: most bytes of an object in a frame, which has a header of 9 bytes besides (RFC 9113 §4.1). Over QUIC there are streams instead."""
-    pipelined: bool | None = None
-    """The same as `order = "pipelined"`."""
-    connections: int | None = None
-    """Connections in parallel, each a flow of its own; objects are dealt out in turn."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SizeMap:
-    """Random size of an object or file; give exactly one."""
-
-    exponential: str | None = None
-    """Exponentially distributed with this mean."""
-    pareto: SizePareto | Mapping[str, Any] | None = None
-    """Pareto between two bounds."""
-    lognormal: SizeLogNormal | Mapping[str, Any] | None = None
-    """Log-normal between two bounds."""
-    hybrid: SizeHybrid | Mapping[str, Any] | None = None
-    """A log-normal body and a Pareto tail."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SizePareto:
-    """Pareto distribution of sizes, conditioned on the upper bound."""
-
-    alpha: float
-    """Tail index; below 2 the variance, below 1 the mean would be infinite without the upper bound."""
-    min: str
-    """Smallest size."""
-    max: str
-    """Largest size."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SizeLogNormal:
-    """Log-normal distribution of sizes, conditioned on both bounds."""
-
-    mu: float
-    """Mean of the logarithm of the size in bytes."""
-    sigma: float
-    """Standard deviation of the logarithm."""
-    min: str | None = None
-    """Smallest size."""
-    max: str
-    """Largest size."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SizeHybrid:
-    """A log-normal body and a Pareto tail."""
-
-    mu: float
-    """Mean of the logarithm of the sizes in the body, in bytes."""
-    sigma: float
-    """Standard deviation of the logarithm of the sizes in the body."""
-    body: float
-    """Share of sizes in the body."""
-    cut: str
-    """Where the tail begins."""
-    alpha: float
-    """Tail index."""
-    max: str
-    """Largest size."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cbr:
-    """Packets at a constant rate."""
-
-    rate: str
-    """Payload rate."""
-    packet_size: str | None = None
-    """Payload of a packet."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class OnOff:
-    """A constant rate in on periods, silence in off periods."""
-
-    rate: str
-    """Payload rate while on."""
-    packet_size: str | None = None
-    """Payload of a packet."""
-    on: str | PeriodMap | Mapping[str, Any]
-    """Length of the on periods."""
-    off: str | PeriodMap | Mapping[str, Any]
-    """Length of the off periods."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PeriodMap:
-    """Random length of a period; give exactly one."""
-
-    exponential: str | None = None
-    """Exponentially distributed with this mean."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Web:
-    """Web browsing: sessions that begin as a Poisson process, spread over the pairs of hosts."""
-
-    sessions: str | None = None
-    """Mean number of new sessions per time; or give `load`."""
-    load: str | float | None = None
-    """Bits on the wire from `from` to `to`, headers included: a rate, or a share of the capacity of `link`. It is met over the time the flow lasts; sessions are under way from the beginning."""
-    link: str | None = None
-    """The link whose capacity counts. Default: the slowest on the way."""
-    model: str | None = None
-    """Where the defaults of all that follows come from."""
-    pages: int | CountMap | Mapping[str, Any] | None = None
-    """Pages of a session. Default: geometric with mean 5."""
-    think_time: str | TimeMap | Mapping[str, Any] | None = None
-    """From one page's request to the next. Default: exponential with mean 30 s."""
-    main_size: str | SizeMap | Mapping[str, Any] | None = None
-    """Size of the main object of a page."""
-    embedded: int | CountMap | Mapping[str, Any] | None = None
-    """Number of objects that a page embeds."""
-    embedded_size: str | SizeMap | Mapping[str, Any] | None = None
-    """Size of an embedded object."""
-    parsing_time: str | TimeMap | Mapping[str, Any] | None = None
-    """From the main object's last byte to the request of the first embedded one. Default: exponential with mean 130 ms."""
-    request_size: str | None = None
-    """Size of a request."""
-    connections: int | None = None
-    """Connections of a page at the same time."""
-    persistent: bool | None = None
-    """Use connections for one object after another (HTTP/1.1); otherwise each object has a connection of its own (HTTP/1.0)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CountMap:
-    """A random number of things; give exactly one."""
-
-    geometric: float | None = None
-    """Geometric from 1 with this mean."""
-    pareto: CountPareto | Mapping[str, Any] | None = None
-    """Pareto, clipped and moved to zero."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CountPareto:
-    """Pareto distribution of a number: drawn from `min`, what is above `max` becomes `max`, then `min` is taken off and the rest rounded (3GPP2 C.R1002)."""
-
-    alpha: float
-    """Tail index."""
-    min: float
-    """Least before it is taken off."""
-    max: float
-    """Most before `min` is taken off."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TimeMap:
-    """A random span of time; give exactly one."""
-
-    exponential: str | None = None
-    """Exponentially distributed with this mean."""
-    pareto: TimePareto | Mapping[str, Any] | None = None
-    """Pareto between two bounds."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TimePareto:
-    """Pareto distribution of times, conditioned on the upper bound."""
-
-    alpha: float
-    """Tail index."""
-    min: str
-    """Shortest time."""
-    max: str
-    """Longest time."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ftp:
-    """Files, each over a connection of its own, that begin as a Poisson process, spread over the pairs of hosts."""
-
-    files: str | None = None
-    """Mean number of new files per time; or give `load`."""
-    load: str | float | None = None
-    """Bits on the wire from `from` to `to`, headers included: a rate, or a share of the capacity of `link`. It is met over the time the flow lasts."""
-    link: str | None = None
-    """The link whose capacity counts. Default: the slowest on the way."""
-    size: str | SizeMap | Mapping[str, Any] | None = None
-    """Size of a file. Default: Pareto with index 1.1 from 100 kB to 20 MB."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mix:
-    """Background traffic as a share of a link's capacity: constant bit rate over UDP, files and web, the last two over the flow's transport."""
-
-    load: str | float
-    """Bits on the wire in each loaded direction, headers and acknowledgements included: a share of the link's capacity, or a rate."""
-    link: str | None = None
-    """The loaded link. Default: the slowest on the way."""
-    direction: str | None = None
-    """The loaded direction."""
-    shares: Shares | Mapping[str, Any] | None = None
-    """Shares of the load. Default: 20% constant bit rate, 24% files, 56% web."""
-    packet_size: str | None = None
-    """Payload of a constant-bit-rate packet."""
-    web: Web | Mapping[str, Any] | None = None
-    """The web traffic; its load follows from the share."""
-    ftp: Ftp | Mapping[str, Any] | None = None
-    """The files; their load follows from the share."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shares:
-    """Shares of a load; together 1."""
-
-    cbr: str | float | None = None
-    """Constant bit rate over UDP."""
-    ftp: str | float | None = None
-    """Files."""
-    web: str | float | None = None
-    """Web."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Voice:
-    """One direction of a call over UDP: `from` speaks, `to` listens."""
-
-    codec: str | None = None
-    """How speech is coded: a packet every 20 ms."""
-    talk: str | PeriodMap | Mapping[str, Any] | None = None
-    """Length of talk spurts. Default: exponential with mean 1.004 s (ITU-T P.59)."""
-    pause: str | PeriodMap | Mapping[str, Any] | None = None
-    """Length of pauses. Default: exponential with mean 1.587 s (ITU-T P.59)."""
-    playout: str | None = None
-    """When a packet is played."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Video:
-    """Adaptive streaming over TCP: `to` plays what `from` has, one segment after another."""
-
-    segment: str | None = None
-    """Playing time of a segment."""
-    ladder: Sequence[str] | None = None
-    """Rates it comes in, rising. Default: 235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300 and 5800 kbit/s."""
-    selection: str | SelectionMap | Mapping[str, Any] | None = None
-    """How the rate of a segment is chosen."""
-    buffer: str | None = None
-    """Most playing time that is buffered. Default: 60 s, with `buffer` selection 240 s."""
-    startup: str | None = None
-    """Playing begins, and goes on after standing still, with this much in the buffer. Default: two segments."""
-    length: str | None = None
-    """Playing time of the whole. Default: until the flow stops."""
-    request_size: str | None = None
-    """Size of a request."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SelectionMap:
-    """How the rate of a segment is chosen, with values; give exactly one."""
-
-    throughput: ByThroughput | Mapping[str, Any] | None = None
-    """From the throughput of the latest segments (Jiang et al., FESTIVE, CoNEXT 2012)."""
-    buffer: ByBuffer | Mapping[str, Any] | None = None
-    """From the buffer alone (Huang et al., BBA-0, SIGCOMM 2014)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ByThroughput:
-    """The highest rate below a share of the harmonic mean of the throughput."""
-
-    efficiency: float | None = None
-    """The share."""
-    window: int | None = None
-    """Over so many segments."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ByBuffer:
-    """A rate that grows with the buffer."""
-
-    reservoir: str | None = None
-    """Below this much in the buffer the lowest rate."""
-    cushion: str | None = None
-    """So much above the reservoir the highest rate."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Arrivals:
-    """Copies of a flow that start at random times (a Poisson process), each with its own connection."""
-
-    rate: str
-    """Mean number of new flows per time."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Record:
-    """What is recorded besides the summary."""
-
-    interval: str | None = None
-    """Time between two samples of flows and links."""
-    flows: bool | None = None
-    """Sample the state of flows: windows, round-trip times, rates."""
-    links: bool | None = None
-    """Sample the state of links: queues, drops, marks."""
-    events: bool | None = None
-    """Record protocol events: losses, timeouts, recoveries."""
-    captures: Sequence[str] | None = None
-    """Names of links whose packets are captured (pcapng) at both ends; `*` at the end of a name stands for anything."""
-    qlog: bool | None = None
-    """Write a qlog trace (`*.sqlog`) of each end of each QUIC flow."""
-    verify: bool | None = None
-    """Carry real bytes and compare them at the receiver (slow)."""
 
 
 __all__ = [
