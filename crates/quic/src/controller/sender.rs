@@ -1,9 +1,11 @@
 //! What our congestion controls expect of a transport: samples, rounds, limits and recovery episodes.
 
+mod losses;
+#[cfg(test)]
+mod tests;
+
 use gargalo_cc::pacer::rate_of_window;
-use gargalo_cc::{
-    Acked, Cause, Congestion, Controller, Idle, Lost, Path, RateSampler, Sent, Spurious,
-};
+use gargalo_cc::{Acked, Controller, Idle, Path, RateSampler, Sent};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use super::Settings;
@@ -263,98 +265,6 @@ impl Sender {
         true
     }
 
-    pub(super) fn on_lost(&mut self, now: Instant, bytes: u16, number: u64) {
-        self.now = now;
-        self.report.on_lost(number);
-        // Of an earlier path otherwise, or of no weight.
-        let Some((_, record)) = self.records.take(number, None) else {
-            return;
-        };
-        let first = self.before_losses.is_none();
-        self.before_losses.get_or_insert(self.in_flight);
-        self.lost += 1;
-        let size = Bytes::new(record.bytes());
-        self.in_flight = self.in_flight.saturating_sub(u64::from(bytes));
-        self.sampler.on_lost(size);
-        let lost = Lost {
-            now,
-            bytes: size,
-            state: record.state,
-            new_burst: first,
-            in_flight: Bytes::new(self.in_flight),
-        };
-        let (controller, path) = self.parts();
-        controller.on_loss(&lost, &path);
-    }
-
-    /// `sent`: when the newest of the packets that were lost or marked was sent.
-    pub(super) fn on_congestion(
-        &mut self,
-        now: Instant,
-        sent: Instant,
-        persistent: bool,
-        ecn: bool,
-        lost_bytes: u64,
-    ) {
-        self.now = now;
-        let flight = self.before_losses.take().unwrap_or(self.in_flight);
-        self.tell_losses();
-        if ecn && let Some(batch) = &mut self.batch {
-            batch.marked = true;
-        }
-        if !persistent && self.episode.began.is_some_and(|began| sent <= began) {
-            return;
-        }
-        let cause = match (persistent, ecn) {
-            (true, _) => Cause::Timeout { consecutive: 1 },
-            (false, true) => Cause::Ecn,
-            (false, false) => Cause::Loss,
-        };
-        self.episode = Episode {
-            began: Some(now),
-            open: true,
-            timeout: persistent,
-        };
-        let event = Congestion {
-            now,
-            cause,
-            lost: Bytes::new(lost_bytes),
-            in_flight: Bytes::new(flight),
-        };
-        let (controller, path) = self.parts();
-        controller.on_congestion(&event, &path);
-        let window = self.window();
-        self.report.notice(
-            match cause {
-                Cause::Timeout { .. } => "persistent-congestion",
-                Cause::Ecn => "ecn",
-                Cause::Loss => "recovery",
-            },
-            || format!("cwnd_bytes={window}"),
-        );
-        self.tell(None);
-    }
-
-    pub(super) fn on_spurious(&mut self) {
-        if self.episode.began.is_none() {
-            return;
-        }
-        let cause = if self.episode.timeout {
-            Cause::Timeout { consecutive: 1 }
-        } else {
-            Cause::Loss
-        };
-        self.episode.open = false;
-        let event = Spurious {
-            now: self.now,
-            cause,
-        };
-        let (controller, path) = self.parts();
-        controller.on_spurious(&event, &path);
-        self.report.on_spurious();
-        self.report.notice("undo", String::new);
-    }
-
     pub(super) fn on_mtu(&mut self, mtu: u16) {
         self.mss = u64::from(mtu);
         let (controller, path) = self.parts();
@@ -433,13 +343,6 @@ impl Sender {
             before_losses: None,
             lost: 0,
             ..*self
-        }
-    }
-
-    fn tell_losses(&mut self) {
-        let lost = std::mem::take(&mut self.lost);
-        if lost > 0 {
-            self.report.notice("loss", || format!("packets={lost}"));
         }
     }
 

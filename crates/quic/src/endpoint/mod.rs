@@ -1,5 +1,7 @@
 //! One end of a connection, sans-IO.
 
+mod incoming;
+mod paths;
 mod probes;
 mod reading;
 mod setup;
@@ -10,16 +12,13 @@ pub use types::{Chunk, Datagram, Event, Init, Notice, Snapshot, Stats, StreamId}
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use gargalo_units::{Duration, Ecn, Instant};
-use noq_proto::{
-    Connection, ConnectionError, ConnectionHandle, DatagramEvent, EcnCodepoint, FourTuple,
-    PathError, PathEvent, PathStatus, Side, Transmit, TransportErrorCode, VarInt,
-};
+use noq_proto::{Connection, ConnectionHandle, FourTuple, Side, VarInt};
 use rand_pcg::Pcg64;
 
 use crate::controller::Report;
@@ -189,182 +188,6 @@ impl Endpoint {
         self.luck = rng;
     }
 
-    /// A datagram has arrived at `local` from `remote`.
-    pub fn handle(
-        &mut self,
-        now: Instant,
-        payload: BytesMut,
-        ecn: Ecn,
-        local: SocketAddr,
-        remote: SocketAddr,
-    ) {
-        self.ce_marks += u64::from(ecn == Ecn::Ce);
-        self.run(now, |s| {
-            s.receive(payload, ecn, local, remote);
-            if !s.wanted_paths.is_empty() {
-                s.open_wanted_paths();
-            }
-        });
-    }
-
-    fn receive(&mut self, payload: BytesMut, ecn: Ecn, local: SocketAddr, remote: SocketAddr) {
-        let now = self.time.to_std(self.now);
-        // What was on its way to a client that has moved still finds it; it must not move back for that.
-        let own = if self.multipath { local } else { self.local };
-        let path = FourTuple::new(remote, Some(own.ip()));
-        let ecn = EcnCodepoint::from_bits(ecn as u8);
-        self.scratch.clear();
-        let event = self.noq.handle(now, path, ecn, payload, &mut self.scratch);
-        match event {
-            // RFC 9000 §10.2.2: whatever still comes is of no interest, and noq may choke on it.
-            Some(DatagramEvent::ConnectionEvent(..)) if self.draining => {}
-            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                if let Some((own, connection)) = &mut self.connection
-                    && *own == handle
-                {
-                    connection.handle_event(event);
-                }
-            }
-            Some(DatagramEvent::NewConnection(incoming)) => {
-                if self.connection.is_some() || self.state == State::Over {
-                    self.noq.ignore(incoming);
-                    return;
-                }
-                self.scratch.clear();
-                match self.noq.accept(incoming, now, &mut self.scratch, None) {
-                    Ok(connection) => self.begin(connection),
-                    Err(e) => {
-                        if let Some(transmit) = &e.response {
-                            self.answer(transmit, local);
-                        }
-                    }
-                }
-            }
-            Some(DatagramEvent::Response(transmit)) => self.answer(&transmit, local),
-            None => {}
-        }
-    }
-
-    fn answer(&mut self, transmit: &Transmit, local: SocketAddr) {
-        let payload = BytesMut::from(&self.scratch[..transmit.size]);
-        self.answers.push_back(Datagram {
-            payload,
-            ecn: Ecn::NotEct,
-            local,
-            remote: transmit.destination,
-        });
-    }
-
-    /// Carries events between noq's halves and to the application.
-    fn shuttle(&mut self) {
-        let Some((handle, mut connection)) = self.connection.take() else {
-            return;
-        };
-        while let Some(event) = connection.poll_endpoint_events() {
-            self.draining |= event.is_draining();
-            if let Some(event) = self.noq.handle_event(handle, event) {
-                connection.handle_event(event);
-            }
-        }
-        while let Some(event) = connection.poll() {
-            self.on_event(&mut connection, event);
-        }
-        self.connection = Some((handle, connection));
-    }
-
-    fn on_event(&mut self, connection: &mut Connection, event: noq_proto::Event) {
-        match event {
-            noq_proto::Event::Connected => self.on_handshake(connection),
-            noq_proto::Event::HandshakeConfirmed => {
-                self.report.notice("handshake", || "confirmed".to_owned());
-                self.trace_state("handshake_confirmed");
-            }
-            noq_proto::Event::ConnectionLost { reason } => self.on_lost(reason),
-            noq_proto::Event::Stream(event) => self.streams.on_event(connection, &event),
-            noq_proto::Event::Path(event) => self.on_path(&event),
-            _ => {}
-        }
-    }
-
-    fn on_handshake(&mut self, connection: &mut Connection) {
-        let accepted = match self.side {
-            Side::Client => connection.accepted_0rtt(),
-            Side::Server => true,
-        };
-        let rejected = self.early && !accepted;
-        if rejected {
-            self.meter.start_again();
-        }
-        self.streams.end_early(connection, rejected);
-        if self.state == State::Opening {
-            self.events.push_back(Event::Connected { early: false });
-        }
-        self.state = State::Open;
-        let zero_rtt = self.early.then_some(accepted);
-        self.events.push_back(Event::HandshakeComplete { zero_rtt });
-        self.report.notice("handshake", || "complete".to_owned());
-        self.trace_state("handshake_complete");
-        if let Some(accepted) = zero_rtt {
-            let outcome = if accepted { "accepted" } else { "rejected" };
-            self.report.notice("zero-rtt", || outcome.to_owned());
-        }
-    }
-
-    fn on_lost(&mut self, reason: ConnectionError) {
-        let in_order = match &reason {
-            ConnectionError::ApplicationClosed(close) => close.error_code == VarInt::from_u32(0),
-            ConnectionError::ConnectionClosed(close) => {
-                close.error_code == TransportErrorCode::NO_ERROR
-            }
-            ConnectionError::LocallyClosed => true,
-            _ => false,
-        };
-        let event = if in_order {
-            Event::Closed
-        } else {
-            Event::Failed(reason.to_string())
-        };
-        self.end(event, false);
-    }
-
-    fn trace_state(&self, state: &str) {
-        if let Some(trace) = &self.trace {
-            trace.state(state);
-        }
-    }
-
-    fn end(&mut self, event: Event, locally: bool) {
-        if self.state == State::Over {
-            return;
-        }
-        self.state = State::Over;
-        if let Some(trace) = &self.trace {
-            let failure = match &event {
-                Event::Failed(why) => Some(why.as_str()),
-                _ => None,
-            };
-            trace.closed(locally, failure);
-        }
-        self.report.notice("close", || match &event {
-            Event::Failed(why) => why.clone(),
-            _ => String::new(),
-        });
-        self.events.push_back(event);
-    }
-
-    fn on_path(&mut self, event: &PathEvent) {
-        match event {
-            PathEvent::Established { id, .. } => {
-                self.report.notice("path", || format!("{id} established"));
-            }
-            PathEvent::Abandoned { id, reason, .. } => {
-                self.report
-                    .notice("path", || format!("{id} abandoned: {reason:?}"));
-            }
-            _ => {}
-        }
-    }
-
     /// The time of [`Endpoint::poll_timeout`] has come.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.run(now, |s| {
@@ -513,50 +336,6 @@ impl Endpoint {
             Some((_, connection)) => connection.is_drained(),
             None => self.state == State::Over,
         }
-    }
-
-    /// The client's address has changed: sends from `local` from now on (RFC 9000 §9).
-    pub fn migrate(&mut self, now: Instant, local: SocketAddr) {
-        let rebound = self.local.ip() == local.ip();
-        self.local = local;
-        if rebound {
-            return; // a client does not see that its NAT has given it another port
-        }
-        self.run(now, |s| {
-            let at = s.time.to_std(s.now);
-            if let Some((_, connection)) = &mut s.connection {
-                connection.handle_network_change(None, at);
-            }
-        });
-        self.report.notice("path", || format!("moved to {local}"));
-    }
-
-    /// Client: opens a further path (draft-ietf-quic-multipath).
-    pub fn open_path(&mut self, now: Instant, local: IpAddr, remote: SocketAddr) {
-        let path = FourTuple::new(remote, Some(local));
-        self.wanted_paths.push(path);
-        self.run(now, Self::open_wanted_paths);
-    }
-
-    /// Opens the paths that wait for connection identifiers of the peer.
-    fn open_wanted_paths(&mut self) {
-        let at = self.time.to_std(self.now);
-        let Some((_, connection)) = &mut self.connection else {
-            return;
-        };
-        let report = &self.report;
-        self.wanted_paths.retain(|path| {
-            let outcome = connection.open_path(*path, PathStatus::Available, at);
-            if matches!(outcome, Err(PathError::RemoteCidsExhausted)) {
-                return true;
-            }
-            let remote = path.remote();
-            report.notice("path", || match outcome {
-                Ok(id) => format!("{id} opened to {remote}"),
-                Err(e) => format!("cannot open a path to {remote}: {e}"),
-            });
-            false
-        });
     }
 
     /// Counters.
