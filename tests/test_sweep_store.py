@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -44,6 +45,16 @@ def check_whole(store: Path) -> list[str]:
     return found
 
 
+def wait_for_a_run(store: Path, known: int) -> None:
+    """Wait until a store has more runs than are known; at most half a minute."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        with contextlib.suppress(Exception):  # A store that is being made or compacted.
+            if len(sweeps.Store(store).ids()) > known:
+                return
+        time.sleep(0.05)
+
+
 def test_killed_at_random_moments_nothing_is_lost_or_doubled(tmp_path):
     # A low threshold, so that some kills meet a compaction.
     driver = tmp_path / "driver.py"
@@ -63,7 +74,10 @@ def test_killed_at_random_moments_nothing_is_lost_or_doubled(tmp_path):
     store, seen = tmp_path / "store", set()
     for attempt in range(20):
         sweep = subprocess.Popen(begin, cwd=tmp_path, env=env, start_new_session=True)
-        time.sleep(0.9 + dice.random())
+        if attempt % 4:
+            # However slow the machine: some kills come while runs are being finished.
+            wait_for_a_run(store, len(seen))
+        time.sleep(dice.random())
         if attempt % 2:
             sweep.kill()  # Its workers have to find out by themselves.
         else:
