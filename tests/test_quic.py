@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
+import gargalo
 import polars as pl
 import pytest
 
@@ -138,6 +139,36 @@ def test_tables_are_those_of_tcp(gargalo, page, tmp_path):
     assert {"handshake", "loss"} <= set(events["kind"].to_list())
     samples = pl.read_parquet(tmp_path / "out" / "flow_samples.parquet")
     assert samples["congestion_window_bytes"].min() > 0
+
+
+def test_a_congestion_control_in_python_runs_under_quic():
+    class Halving(gargalo.WindowBased):
+        """Reno."""
+
+        def increase(self, acked, ack, path):
+            self.grow(path.mss * acked / self.cwnd())
+
+        def decrease(self, event, path):
+            return self.cwnd() / 2
+
+    link = {"rate": "10Mbit/s", "delay": "20ms", "queue": {"droptail": "1BDP"}}
+    run = gargalo.run(
+        {
+            "duration": "5s",
+            "topology": {"simple": {"link": link}},
+            "flows": [
+                {
+                    "from": "client",
+                    "to": "server",
+                    "transport": {"quic": {"congestion": "halving"}},
+                    "workload": {"bulk": {}},
+                }
+            ],
+        },
+        controllers={"halving": Halving},
+    )
+    assert run.flows["congestion"].to_list() == ["halving"]
+    assert run.flows["goodput_bps"][0] > 5e6
 
 
 @pytest.mark.parametrize(

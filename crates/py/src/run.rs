@@ -181,19 +181,27 @@ fn adopt(
 ) -> PyResult<Vec<(String, Arc<dyn ControllerFactory>)>> {
     let mut factories: Vec<(String, Arc<dyn ControllerFactory>)> = Vec::new();
     for flow in &mut scenario.flows {
-        let Transport::Tcp(tcp) = &mut flow.transport else {
+        let Some(class) = classes.get_item(flow.transport.congestion())? else {
             continue;
         };
-        let Some(class) = classes.get_item(&tcp.congestion)? else {
-            continue;
+        let (congestion, params) = match &mut flow.transport {
+            Transport::Tcp(tcp) => {
+                let tcp = Arc::make_mut(tcp);
+                (&mut tcp.congestion, tcp.params.clone())
+            }
+            Transport::Quic(quic) => {
+                let quic = Arc::make_mut(quic);
+                (&mut quic.congestion, quic.params.clone())
+            }
+            Transport::Udp => continue,
         };
-        let key = format!("{} {:?}", tcp.congestion, tcp.params);
+        let key = format!("{congestion} {params:?}");
         if !factories.iter().any(|(known, _)| *known == key) {
-            let (name, params) = (tcp.congestion.clone(), tcp.params.clone());
+            let name = congestion.clone();
             let factory = PyFactory::new(name, class.unbind(), params, Arc::clone(faults));
             factories.push((key.clone(), Arc::new(factory)));
         }
-        Arc::make_mut(tcp).congestion = key;
+        *congestion = key;
     }
     Ok(factories)
 }

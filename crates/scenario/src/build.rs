@@ -150,19 +150,21 @@ fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
             Transport::Udp => TransportSpec::Udp,
             Transport::Quic(q) => {
                 use gargalo_quic::Congestion;
+                let mut congestion_name = Arc::from(q.congestion.as_str());
                 let congestion = match q.congestion.as_str() {
                     "noq-bbr3" => Congestion::NoqBbr3,
                     "noq-cubic" => Congestion::NoqCubic,
                     "noq-newreno" => Congestion::NoqNewReno,
                     name => {
                         let factory = factory(name, &q.params)?;
+                        congestion_name = factory.name().into();
                         Congestion::Ours(Arc::new(move |init| factory.build(init)))
                     }
                 };
                 TransportSpec::Quic(Box::new(QuicSpec {
                     config: q.config.clone(),
                     congestion,
-                    congestion_name: q.congestion.as_str().into(),
+                    congestion_name,
                     zero_rtt: q.zero_rtt,
                     streams: q.streams,
                     migration: q.migration,
