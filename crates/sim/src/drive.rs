@@ -152,7 +152,6 @@ impl World {
             app_due: Instant::MAX,
             stop: stop.unwrap_or(Instant::MAX),
             migrate,
-            verify: self.settings.verify,
             rng,
             start: self.now,
             connected: None,

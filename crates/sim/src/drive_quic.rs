@@ -367,9 +367,9 @@ impl World {
                 }
             }
         }
-        let before = flow.delivered;
+        let (before, verify) = (flow.delivered, self.settings.verify);
         while let Some(chunk) = side.endpoint.poll_read() {
-            action = action.and(read(flow, &mut side, index, &chunk, now));
+            action = action.and(read(flow, &mut side, index, &chunk, now, verify));
         }
         if flow.delivered > before {
             flow.first_byte.get_or_insert(now);
@@ -379,7 +379,7 @@ impl World {
             }
         }
         flow.sides[index].want(action);
-        write(flow, &mut side, index, self.settings.verify);
+        write(flow, &mut side, index, verify);
         if !side.over && is_done(flow, &mut side, index) {
             side.endpoint.close(now);
         }
@@ -502,12 +502,19 @@ fn start(flow: &mut Flow, side: &mut QuicSide, now: Instant) -> Action {
 }
 
 /// A piece of a stream arrived at one end.
-fn read(flow: &mut Flow, side: &mut QuicSide, index: usize, chunk: &Chunk, now: Instant) -> Action {
+fn read(
+    flow: &mut Flow,
+    side: &mut QuicSide,
+    index: usize,
+    chunk: &Chunk,
+    now: Instant,
+    verify: bool,
+) -> Action {
     let bytes = chunk.data.len() as u64;
     let at = side.incoming.entry(chunk.stream).or_insert(0);
     let start = *at;
     *at += bytes;
-    if flow.verify {
+    if verify {
         let (key, sender) = (key(flow.id, chunk.stream), 1 - index);
         let differs = |(byte, at): (&u8, u64)| *byte != pattern(key, sender, at);
         flow.corrupted |= chunk.data.iter().zip(start..).any(differs);

@@ -308,8 +308,6 @@ pub(crate) struct Flow {
     pub udp_lost: u64,
     pub ce_marks: u64,
     pub corrupted: bool,
-    /// Content is compared.
-    pub verify: bool,
     pub failure: Option<&'static str>,
     /// When the application is stopped.
     pub stop: Instant,
