@@ -9,6 +9,7 @@
 
 pub mod algorithms;
 mod event;
+mod factory;
 pub mod filter;
 pub mod pacer;
 mod packet_pair;
@@ -26,6 +27,7 @@ pub mod window_based;
 
 pub use algorithms::ALGORITHMS;
 pub use event::{Acked, Cause, Congestion, Idle, Lost, RateSample, SendState, Sent, Spurious};
+pub use factory::{ControllerFactory, Registered};
 pub use pacer::Pacer;
 pub use params::{BuildError, Param, ParamKind, ParamValue, Params};
 pub use path::{Path, Sibling};

@@ -1,9 +1,8 @@
 //! Flows: a transport connection (or datagram stream) between two hosts and the application on it.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
-use gargalo_cc as cc;
+use gargalo_cc::ControllerFactory;
 use gargalo_quic as quic;
 use gargalo_tcp as tcp;
 use gargalo_trace::Quantiles;
@@ -18,44 +17,6 @@ use crate::workload::generator::Parent;
 use crate::workload::tls::Tls;
 use crate::workload::wire::WireBytes;
 use crate::workload::{Action, App, AppResult, Workload};
-
-/// Makes a flow's congestion control.
-pub trait ControllerFactory: Debug + Send + Sync {
-    /// Its name in results.
-    fn name(&self) -> &str;
-    /// A fresh instance.
-    ///
-    /// # Errors
-    /// A sentence that says what is wrong with the parameters.
-    fn build(&self, init: cc::Init) -> Result<Box<dyn cc::Controller>, String>;
-}
-
-/// A congestion control by its name in the registry, with parameters.
-#[derive(Clone, Debug)]
-pub struct Registered {
-    algorithm: &'static cc::Algorithm,
-    params: cc::Params,
-}
-
-impl Registered {
-    /// Looks the name up.
-    ///
-    /// # Errors
-    /// When nothing is registered under it; the message has the nearest name.
-    pub fn new(name: &str, params: cc::Params) -> Result<Self, String> {
-        let algorithm = cc::find(name).map_err(|e| e.to_string())?;
-        Ok(Self { algorithm, params })
-    }
-}
-
-impl ControllerFactory for Registered {
-    fn name(&self) -> &str {
-        self.algorithm.name
-    }
-    fn build(&self, init: cc::Init) -> Result<Box<dyn cc::Controller>, String> {
-        (self.algorithm.build)(&self.params, init).map_err(|e| e.to_string())
-    }
-}
 
 /// A flow as configured; one template makes many flows when `arrivals` is set.
 #[derive(Clone, Debug)]

@@ -20,10 +20,8 @@ pub mod workload;
 mod world;
 
 pub use capture::CaptureSpec;
-pub use flow::{
-    ControllerFactory, FlowResult, FlowSpec, Migration, QuicSpec, Registered, TcpSpec,
-    TransportSpec,
-};
+pub use flow::{FlowResult, FlowSpec, Migration, QuicSpec, TcpSpec, TransportSpec};
+pub use gargalo_cc::{ControllerFactory, Registered};
 pub use group::{Group, GroupId, Players};
 pub use net::{IPV4_HEADER, UDP_HEADER};
 pub use recorder::{FlowSample, LinkResult, LinkSample, ProtocolEvent, Recording, Samples};
