@@ -2,10 +2,16 @@
 
 pub mod clock;
 pub mod device;
+pub mod engine;
 mod error;
+pub mod fabric;
+mod glance;
+mod kernel;
 pub mod namespace;
 pub mod netlink;
 pub mod sandbox;
+pub mod traffic;
+mod waiter;
 
 pub use clock::Clock;
 pub use error::{Error, Result};
