@@ -3,6 +3,8 @@
 mod incoming;
 mod opening;
 mod outgoing;
+mod path;
+mod resume;
 mod timers;
 
 use std::sync::Arc;
@@ -10,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gargalo_cc::Controller;
 use gargalo_units::{Duration, Ecn, Instant, Seq};
-use gargalo_wire::tcp::Segment;
+use gargalo_wire::tcp::{Flags, Segment};
 
 use crate::challenge::ChallengeLimit;
 use crate::ecn::EcnReceiver;
@@ -98,6 +100,12 @@ pub struct Endpoint {
     buffer: SendBuffer,
     /// Since the connection is open.
     sender: Option<Box<Sender>>,
+    /// What the path is known to carry, as an MSS without options; `None`: nothing is known.
+    path_mss: Option<u16>,
+    /// Payload of a segment as agreed in the handshake.
+    agreed_mss: u16,
+    /// The network has said that the peer cannot be reached, and nothing was heard of it since.
+    unreachable: bool,
     /// Until the connection is open.
     handshake: Option<Box<Handshake>>,
     /// A cookie that the server granted.
@@ -186,6 +194,9 @@ impl Endpoint {
             receiver,
             buffer: SendBuffer::default(),
             sender: None,
+            path_mss: None,
+            agreed_mss: config.mss,
+            unreachable: false,
             handshake: Some(Box::new(Handshake::new(
                 Some(controller),
                 init.fast_open_cookie,
@@ -394,6 +405,31 @@ impl Endpoint {
         &self.config
     }
 
+    /// An acknowledgement must leave at once. A driver that is handed several segments before it can
+    /// send sends what there is first, so that each is answered for itself.
+    #[inline]
+    pub fn owes_ack(&self) -> bool {
+        self.receiver.ack().is_due()
+    }
+
+    /// Whether this connection, in TIME-WAIT, gives way to a new one of the same addresses and ports
+    /// that `syn` opens: its timestamp is later or, without timestamps or at the same one, its sequence
+    /// number is (RFC 6191 §2, RFC 9293 §3.10.7.4).
+    pub fn may_be_succeeded_by(&self, syn: &Segment) -> bool {
+        let is_syn =
+            syn.flags.contains(Flags::SYN) && !syn.flags.intersects(Flags::ACK | Flags::RST);
+        if self.state != State::TimeWait || !is_syn {
+            return false;
+        }
+        let later = self.ack_seq().precedes(syn.seq);
+        match (self.timestamps.recent(), syn.options.timestamps) {
+            (Some(recent), Some(t)) if t.value != recent => {
+                (t.value.wrapping_sub(recent) as i32) > 0
+            }
+            _ => later,
+        }
+    }
+
     /// SND.NXT on the wire.
     #[inline]
     fn next_seq(&self) -> Seq {
@@ -425,7 +461,9 @@ impl Endpoint {
         match error {
             None if lingered => {}
             None | Some(Error::Aborted) => self.events.push(Event::Closed),
-            Some(Error::Reset | Error::Refused) => self.events.push(Event::Reset),
+            Some(Error::Reset | Error::Refused | Error::Unreachable) => {
+                self.events.push(Event::Reset)
+            }
             Some(Error::TimedOut) => self.events.push(Event::TimedOut),
         }
     }
