@@ -36,6 +36,8 @@ pub trait Station: Send {
     fn is_done(&self) -> bool;
     /// It is time for a sample of its connections.
     fn sample(&mut self, now: Instant);
+    /// The run is over: counters are read, connections given up.
+    fn close(&mut self, now: Instant);
 }
 
 /// Looks at the network now and then.
@@ -106,7 +108,7 @@ struct Port {
 
 struct Attached {
     station: Box<dyn Station>,
-    /// Its interfaces.
+    /// Its addresses, by interface.
     ports: Vec<(IpAddr, PortId)>,
     /// It may have something to send.
     active: bool,
@@ -123,7 +125,6 @@ pub struct Tuning {
 
 /// The loop and all it serves.
 pub struct Engine {
-    clock: Clock,
     fabric: Fabric,
     ports: Vec<Port>,
     stations: Vec<Attached>,
@@ -145,9 +146,8 @@ pub struct EngineStats {
 
 impl Engine {
     /// An engine for a network whose paths end at ports to be attached.
-    pub fn new(clock: Clock, fabric: Fabric, tuning: Tuning) -> Self {
+    pub fn new(fabric: Fabric, tuning: Tuning) -> Self {
         Self {
-            clock,
             fabric,
             ports: Vec::new(),
             stations: Vec::new(),
@@ -162,13 +162,15 @@ impl Engine {
         self.attach(End::Device(device))
     }
 
-    /// Attaches a host with these addresses, one port each; the ports are numbered on.
-    pub fn attach_station(&mut self, station: Box<dyn Station>, addresses: &[IpAddr]) {
+    /// Attaches a host with interfaces that have these addresses, one port each; the ports are numbered
+    /// on.
+    pub fn attach_station(&mut self, station: Box<dyn Station>, interfaces: &[Vec<IpAddr>]) {
         let index = self.stations.len();
-        let ports = addresses
-            .iter()
-            .map(|a| (*a, self.attach(End::Station(index))))
-            .collect();
+        let mut ports = Vec::new();
+        for addresses in interfaces {
+            let port = self.attach(End::Station(index));
+            ports.extend(addresses.iter().map(|a| (*a, port)));
+        }
         self.stations.push(Attached {
             station,
             ports,
@@ -189,9 +191,9 @@ impl Engine {
         &mut self.fabric
     }
 
-    /// The hosts, in the order they were attached.
-    pub fn into_stations(self) -> Vec<Box<dyn Station>> {
-        self.stations.into_iter().map(|a| a.station).collect()
+    /// Tells every host that the run is over.
+    pub fn close(&mut self, now: Instant) {
+        self.stations.iter_mut().for_each(|a| a.station.close(now));
     }
 
     /// Serves until `end`, or until `stop` is wanted, or until `over` says so after a look (it is
@@ -201,6 +203,7 @@ impl Engine {
     /// When a device is gone or the system refuses to wait.
     pub fn run(
         &mut self,
+        clock: Clock,
         end: Instant,
         stop: &Stop,
         observer: &mut dyn Observer,
@@ -210,10 +213,10 @@ impl Engine {
         let mut stats = EngineStats::default();
         let mut ask = Instant::ZERO;
         let interval = observer.interval();
-        let mut look = interval.map_or(Instant::MAX, |i| self.clock.now() + i);
+        let mut look = interval.map_or(Instant::MAX, |i| clock.now() + i);
         self.ready = (0..self.ports.len() as PortId).collect();
         loop {
-            let now = self.clock.now();
+            let now = clock.now();
             stats.turns += 1;
             let late = now.saturating_since(self.fabric.next_event());
             if self.fabric.next_event() < Instant::MAX {
@@ -237,7 +240,7 @@ impl Engine {
             }
             let read = self.read(now)?;
             let due = self.next_event().min(look).min(end).min(ask);
-            let mut wait = self.clock.until(due).min(LONGEST_WAIT);
+            let mut wait = clock.until(due).min(LONGEST_WAIT);
             if read || wait <= self.tuning.busy_poll {
                 wait = Duration::ZERO;
             }

@@ -36,7 +36,6 @@ pub(crate) struct End {
 
 /// All such ends.
 pub(crate) struct KernelTraffic {
-    clock: Clock,
     ends: Vec<Driven>,
     recorder: Arc<Recorder>,
     interval: Option<Duration>,
@@ -62,7 +61,6 @@ enum Phase {
 impl KernelTraffic {
     /// Prepares the ends; servers listen from now on.
     pub(crate) fn new(
-        clock: Clock,
         ends: Vec<End>,
         recorder: Arc<Recorder>,
         interval: Option<Duration>,
@@ -91,7 +89,6 @@ impl KernelTraffic {
             });
         }
         Ok(Self {
-            clock,
             ends: driven,
             recorder,
             interval,
@@ -99,7 +96,7 @@ impl KernelTraffic {
     }
 
     /// Drives them until all are over or `stop` is wanted.
-    pub(crate) fn run(mut self, stop: &Stop) -> Result<()> {
+    pub(crate) fn run(mut self, clock: Clock, stop: &Stop) -> Result<()> {
         let waiter = Waiter::new()?;
         for (key, d) in self.ends.iter().enumerate() {
             d.phase.register(&waiter, key)?;
@@ -107,7 +104,7 @@ impl KernelTraffic {
         let mut look = self.interval.map_or(Instant::MAX, |i| Instant::ZERO + i);
         let mut ready: Vec<usize> = Vec::new();
         while !stop.is_wanted() {
-            let now = self.clock.now();
+            let now = clock.now();
             ready.extend((0..self.ends.len()).filter(|i| self.ends[*i].due <= now));
             ready.sort_unstable();
             ready.dedup();
@@ -123,10 +120,10 @@ impl KernelTraffic {
             }
             let due = self.ends.iter().map(|d| d.due).min();
             let due = due.unwrap_or(Instant::MAX).min(look);
-            let wait = self.clock.until(due).min(LONGEST_WAIT);
+            let wait = clock.until(due).min(LONGEST_WAIT);
             waiter.wait(wait, |key| ready.push(key as usize))?;
         }
-        let now = self.clock.now();
+        let now = clock.now();
         for d in &mut self.ends {
             d.finish(now);
         }
