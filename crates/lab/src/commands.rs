@@ -11,20 +11,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::namespace::NetNs;
+use crate::spec::CommandSpec;
 use crate::{Error, Result};
-
-/// A program to be run on a host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommandSpec {
-    /// Index of the host.
-    pub host: u32,
-    /// A line for the shell.
-    pub run: String,
-    /// When it starts.
-    pub start: Instant,
-    /// The run does not wait for it; it is ended with the run.
-    pub background: bool,
-}
 
 /// What became of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]

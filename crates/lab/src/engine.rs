@@ -12,6 +12,7 @@ use nix::unistd::Pid;
 
 use crate::device::{BATCH, Device, Frame, HEADROOM};
 use crate::fabric::{Fabric, PortId};
+use crate::spec::Tuning;
 use crate::waiter::Waiter;
 use crate::{Clock, Error, Result};
 
@@ -112,15 +113,6 @@ struct Attached {
     ports: Vec<(IpAddr, PortId)>,
     /// It may have something to send.
     active: bool,
-}
-
-/// How the loop waits.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Tuning {
-    /// Does not sleep when the next event is nearer than this: costs a core, saves wake-ups.
-    pub busy_poll: Duration,
-    /// Runs on this processor only.
-    pub cpu: Option<usize>,
 }
 
 /// The loop and all it serves.

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::namespace::NetNs;
 use crate::netlink::{Netlink, any};
 use crate::plan::{Interface, Plan};
-use crate::run::{LabSpec, Stack};
+use crate::spec::{LabSpec, Stack};
 use crate::station::{self, Station};
 use crate::traffic::Recorder;
 use crate::{Result, kernel, sandbox};

@@ -10,7 +10,7 @@ use crate::Result;
 use crate::engine::Observer;
 use crate::fabric::{Fabric, Path};
 use crate::plan::Plan;
-use crate::run::LabSpec;
+use crate::spec::LabSpec;
 
 /// "up" and "down": the two directions of a link.
 const DIRECTIONS: [&str; 2] = ["up", "down"];

@@ -2,68 +2,21 @@
 
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gargalo_sim::{FlowSpec, NodeId, Outcome, Progress, Samples, Topology, TransportSpec, rng};
-use gargalo_units::{Duration, Instant};
+use gargalo_sim::{NodeId, Outcome, Progress, Samples, TransportSpec, rng};
+use gargalo_units::Instant;
 
-use crate::commands::{CommandResult, CommandSpec, Commands};
-use crate::device::Choice;
-use crate::engine::{Engine, EngineStats, Stop, Tuning};
+use crate::commands::{CommandResult, Commands};
+use crate::engine::{Engine, EngineStats, Stop};
 use crate::hosts::{attach, environment, make_hosts, name_hosts};
 use crate::kernel::{self, KernelTraffic};
 use crate::network::{LinkObserver, fabric};
 use crate::plan::Plan;
+use crate::spec::{LabSpec, Stack};
 use crate::station;
 use crate::traffic::{Flow, Recorder, server_port};
 use crate::{Clock, Error, Result};
-
-/// Whose stack a host has.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Stack {
-    /// Ours, in this process.
-    #[default]
-    Gargalo,
-    /// The kernel's, in a namespace of its own.
-    Kernel {
-        /// Congestion control of programs that do not choose one.
-        congestion: Option<String>,
-        /// Settings under `/proc/sys/net`: names with dots or slashes, and values.
-        settings: Vec<(String, String)>,
-    },
-}
-
-/// What a run in real time needs.
-#[derive(Clone, Debug)]
-pub struct LabSpec {
-    /// Nodes and links.
-    pub topology: Topology,
-    /// The stack of every node, in their order; of no account for routers.
-    pub stacks: Vec<Stack>,
-    /// Flows.
-    pub flows: Vec<FlowSpec>,
-    /// Programs.
-    pub commands: Vec<CommandSpec>,
-    /// Seed of random streams: loss, jitter, and our stack's choices.
-    pub seed: u64,
-    /// Length of the run.
-    pub end: Instant,
-    /// Carry a pattern and compare it at the receiver.
-    pub verify: bool,
-    /// Time between samples; `None`: no samples.
-    pub interval: Option<Duration>,
-    /// Sample flows.
-    pub sample_flows: bool,
-    /// Sample links.
-    pub sample_links: bool,
-    /// How the forwarding loop waits.
-    pub tuning: Tuning,
-    /// How devices are made.
-    pub devices: Choice,
-    /// Directory for what programs print.
-    pub directory: PathBuf,
-}
 
 /// What a run in real time produced.
 #[derive(Debug)]
