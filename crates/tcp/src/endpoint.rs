@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gargalo_cc::Controller;
 use gargalo_units::{Duration, Ecn, Instant, Seq};
-use gargalo_wire::tcp::Segment;
+use gargalo_wire::tcp::{Flags, Segment};
 
 use crate::challenge::ChallengeLimit;
 use crate::ecn::EcnReceiver;
@@ -398,6 +398,31 @@ impl Endpoint {
     /// The configuration.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// An acknowledgement must leave at once. A driver that is handed several segments before it can
+    /// send sends what there is first, so that each is answered for itself.
+    #[inline]
+    pub fn owes_ack(&self) -> bool {
+        self.receiver.ack().is_due()
+    }
+
+    /// Whether this connection, in TIME-WAIT, gives way to a new one of the same addresses and ports
+    /// that `syn` opens: its timestamp is later or, without timestamps or at the same one, its sequence
+    /// number is (RFC 6191 §2, RFC 9293 §3.10.7.4).
+    pub fn may_be_succeeded_by(&self, syn: &Segment) -> bool {
+        let is_syn =
+            syn.flags.contains(Flags::SYN) && !syn.flags.intersects(Flags::ACK | Flags::RST);
+        if self.state != State::TimeWait || !is_syn {
+            return false;
+        }
+        let later = self.ack_seq().precedes(syn.seq);
+        match (self.timestamps.recent(), syn.options.timestamps) {
+            (Some(recent), Some(t)) if t.value != recent => {
+                (t.value.wrapping_sub(recent) as i32) > 0
+            }
+            _ => later,
+        }
     }
 
     /// SND.NXT on the wire.

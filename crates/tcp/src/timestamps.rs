@@ -50,6 +50,11 @@ impl Timestamps {
         self.enabled
     }
 
+    /// TS.Recent, if the option is in use.
+    pub(crate) fn recent(&self) -> Option<u32> {
+        self.enabled.then_some(self.recent)
+    }
+
     /// Ticks of our clock without the offset.
     #[inline]
     pub(crate) fn ticks(now: Instant) -> u32 {

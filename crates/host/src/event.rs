@@ -1,0 +1,102 @@
+use std::net::SocketAddr;
+
+use gargalo_tcp::Error;
+
+/// A connection; never reused within a host. Later connections compare greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId {
+    pub(crate) serial: u64,
+    pub(crate) slot: u32,
+}
+
+/// A listener; never reused within a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListenerId(pub(crate) u64);
+
+/// A UDP socket; never reused within a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UdpId(pub(crate) u64);
+
+/// What an application learns from a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HostEvent {
+    /// A listener has a new connection, which is open.
+    Accepted {
+        /// Whose.
+        listener: ListenerId,
+        /// The connection, which now is the application's: it must be released one day.
+        connection: ConnectionId,
+        /// The peer.
+        remote: SocketAddr,
+    },
+    /// A connection that [`Host::connect`](crate::Host::connect) began is open.
+    Connected(ConnectionId),
+    /// New data is ready to be read.
+    Readable(ConnectionId),
+    /// There is room in the send buffer again after a write was cut short.
+    Writable(ConnectionId),
+    /// The peer has closed its direction: no data follows what is ready to be read.
+    PeerClosed(ConnectionId),
+    /// The connection is over, in order or not. What is ready can still be read; the application
+    /// releases it when it is done.
+    Closed {
+        /// Which.
+        id: ConnectionId,
+        /// Why, if not in order.
+        error: Option<Error>,
+    },
+    /// A datagram is ready to be received, after none was.
+    UdpReadable(UdpId),
+    /// The remote host says that nobody has the port (RFC 1122 §4.1.3.3).
+    UdpUnreachable {
+        /// Our socket.
+        socket: UdpId,
+        /// The address that was sent to.
+        remote: SocketAddr,
+    },
+}
+
+/// Events of a connection that wait to be polled: a set, since each says "look here".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Waiting(u8);
+
+impl Waiting {
+    pub(crate) const CONNECTED: Self = Self(1);
+    pub(crate) const READABLE: Self = Self(2);
+    pub(crate) const WRITABLE: Self = Self(4);
+    pub(crate) const PEER_CLOSED: Self = Self(8);
+    pub(crate) const CLOSED: Self = Self(16);
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+    pub(crate) fn contains(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+    /// Takes the earliest in the order of a connection's life.
+    pub(crate) fn pop(&mut self) -> Option<Self> {
+        if self.0 == 0 {
+            return None;
+        }
+        let bit = self.0 & self.0.wrapping_neg();
+        self.0 &= !bit;
+        Some(Self(bit))
+    }
+}
+
+impl From<gargalo_tcp::Event> for Waiting {
+    fn from(event: gargalo_tcp::Event) -> Self {
+        use gargalo_tcp::Event;
+        match event {
+            Event::Connected => Self::CONNECTED,
+            Event::Readable => Self::READABLE,
+            Event::Writable => Self::WRITABLE,
+            Event::PeerClosed => Self::PEER_CLOSED,
+            Event::Closed | Event::Reset | Event::TimedOut => Self::CLOSED,
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The host as a value: what it owns, time and events.
+
+use std::collections::VecDeque;
+
+use gargalo_tcp::State;
+use gargalo_units::Instant;
+
+use crate::connection::{Connection, Origin, Table};
+use crate::event::Waiting;
+use crate::listen::Listeners;
+use crate::output::Outgoing;
+use crate::secrets::Secrets;
+use crate::timers::Timers;
+use crate::{ConfigError, ConnectionId, HostConfig, HostEvent, HostStats, UdpId};
+
+/// Who has something to tell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Teller {
+    Connection(ConnectionId),
+    Udp(UdpId),
+}
+
+/// An IP host.
+///
+/// Memory is bounded by what the configuration allows and the application holds: half-open
+/// connections by the backlog, unaccepted ones by the accept queue, TIME-WAIT, queues and ICMP by limits
+/// of their own, reassembly by receive buffers.
+#[derive(Debug)]
+pub struct Host {
+    pub(crate) config: HostConfig,
+    pub(crate) secrets: Secrets,
+    /// The latest time that anybody told.
+    pub(crate) now: Instant,
+    pub(crate) table: Table,
+    pub(crate) listeners: Listeners,
+    pub(crate) timers: Timers,
+    /// Slots that may have something to send, each once.
+    pub(crate) ready: VecDeque<u32>,
+    pub(crate) outgoing: Outgoing,
+    pub(crate) tellers: VecDeque<Teller>,
+    /// In the order of entering.
+    pub(crate) time_wait: VecDeque<ConnectionId>,
+    /// Connections opened by us so far (RFC 6056 §3.3.3: `next_ephemeral`).
+    pub(crate) ports_taken: u64,
+    pub(crate) stats: HostStats,
+}
+
+impl Host {
+    /// A host without sockets.
+    ///
+    /// # Errors
+    /// When the configuration is impossible.
+    pub fn new(config: HostConfig, now: Instant) -> Result<Self, ConfigError> {
+        config.check()?;
+        let secrets = Secrets::new(config.seed);
+        Ok(Self {
+            secrets,
+            now,
+            table: Table::new(secrets.table),
+            listeners: Listeners::default(),
+            timers: Timers::default(),
+            ready: VecDeque::new(),
+            outgoing: Outgoing::new(config.most_outgoing),
+            tellers: VecDeque::new(),
+            time_wait: VecDeque::new(),
+            ports_taken: 0,
+            stats: HostStats::default(),
+            config,
+        })
+    }
+
+    /// Counts since the host was made.
+    pub fn stats(&self) -> &HostStats {
+        &self.stats
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &HostConfig {
+        &self.config
+    }
+
+    /// Connections that are remembered, whatever their state: half-open, open, in TIME-WAIT, or over
+    /// and not released.
+    pub fn connection_count(&self) -> usize {
+        self.table.len()
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is to be called; `None`: not before something
+    /// arrives. While [`poll_transmit`](Self::poll_transmit) has not been drained it is a time that has
+    /// come. It may be early, never late. O(1).
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if !self.ready.is_empty() || !self.outgoing.is_empty() {
+            return Some(self.now);
+        }
+        self.timers.next()
+    }
+
+    /// Time has come to `now`; harmless if nothing is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        while let Some(slot) = self.timers.pop(self.now) {
+            let now = self.now;
+            let Some(c) = self.table.slot_mut(slot) else {
+                continue;
+            };
+            c.armed = Instant::MAX;
+            if c.deadline() <= now {
+                if c.orphaned_until <= now {
+                    c.on_orphan_timeout(now, self.config.orphan_timeout);
+                }
+                c.endpoint.handle_timeout(now);
+            }
+            self.touch(slot);
+        }
+    }
+
+    /// The next thing that the application should know. An event of a connection says "look here", so
+    /// that two of a kind may have become one.
+    pub fn poll_event(&mut self) -> Option<HostEvent> {
+        loop {
+            match *self.tellers.front()? {
+                Teller::Connection(id) => {
+                    if let Some(event) = self.connection_event(id) {
+                        return Some(event);
+                    }
+                }
+                Teller::Udp(_) => {}
+            }
+            self.tellers.pop_front();
+        }
+    }
+
+    fn connection_event(&mut self, id: ConnectionId) -> Option<HostEvent> {
+        let c = self.table.get_mut(id)?;
+        if let Origin::Queued(listener) = c.origin {
+            c.origin = Origin::Accepted;
+            let remote = c.tuple.remote();
+            self.listeners.on_taken(listener);
+            return Some(HostEvent::Accepted {
+                listener,
+                connection: id,
+                remote,
+            });
+        }
+        while let Some(event) = c.events.pop() {
+            return Some(match event {
+                // Told as Accepted.
+                Waiting::CONNECTED if c.origin == Origin::Accepted => continue,
+                Waiting::CONNECTED => HostEvent::Connected(id),
+                Waiting::READABLE => HostEvent::Readable(id),
+                Waiting::WRITABLE => HostEvent::Writable(id),
+                Waiting::PEER_CLOSED => HostEvent::PeerClosed(id),
+                _ => HostEvent::Closed {
+                    id,
+                    error: c.endpoint.error(),
+                },
+            });
+        }
+        c.is_eventful = false;
+        None
+    }
+
+    /// After anything that was done to a connection: takes note of what changed, wakes who must know and
+    /// lets it send.
+    #[inline]
+    pub(crate) fn touch(&mut self, slot: u32) {
+        let Some(c) = self.table.slot_mut(slot) else {
+            return;
+        };
+        while let Some(event) = c.endpoint.poll_event() {
+            c.events.add(event.into());
+        }
+        if !c.is_ready {
+            c.is_ready = true;
+            self.ready.push_back(slot);
+        }
+        if !c.events.is_empty() {
+            self.on_news(slot);
+        }
+        let Some(c) = self.table.slot_mut(slot) else {
+            return;
+        };
+        match c.endpoint.state() {
+            State::Closed | State::TimeWait | State::Listen => self.on_end(slot),
+            _ => {
+                if c.is_released && c.endpoint.readable() > 0 && c.endpoint.state().may_receive() {
+                    // Nobody will read it, and the peer should know (RFC 1122 §4.2.2.13).
+                    c.endpoint.abort(self.now);
+                    self.on_end(slot);
+                }
+            }
+        }
+        let Some(c) = self.table.slot_mut(slot) else {
+            return;
+        };
+        let wanted = c.deadline();
+        self.timers.arm(slot, &mut c.armed, wanted);
+    }
+
+    fn on_news(&mut self, slot: u32) {
+        let Some(c) = self.table.slot_mut(slot) else {
+            return;
+        };
+        if let Origin::HalfOpen(listener) = c.origin {
+            if !c.events.contains(Waiting::CONNECTED) {
+                return;
+            }
+            c.origin = Origin::Queued(listener);
+            self.stats.accepted += 1;
+            self.listeners.on_opened(listener);
+        }
+        if !c.is_eventful && !c.is_released {
+            c.is_eventful = true;
+            let id = ConnectionId {
+                serial: c.serial,
+                slot,
+            };
+            self.tellers.push_back(Teller::Connection(id));
+        }
+    }
+
+    /// The connection is over, lingers in TIME-WAIT, or was reset before it was open.
+    fn on_end(&mut self, slot: u32) {
+        let now = self.now;
+        let Some(c) = self.table.slot_mut(slot) else {
+            return;
+        };
+        if let Origin::HalfOpen(listener) = c.origin {
+            // The listener waits for the next SYN, not this endpoint.
+            c.origin = Origin::Accepted;
+            c.is_released = true;
+            c.endpoint.close(now);
+            self.stats.half_open_failed += 1;
+            self.listeners.on_failed(listener);
+        }
+        let Some(c) = self.table.slot_mut(slot) else {
+            return;
+        };
+        if c.endpoint.state() == State::TimeWait {
+            c.orphaned_until = Instant::MAX;
+            if !c.lingers {
+                c.lingers = true;
+                let serial = c.serial;
+                self.time_wait.push_back(ConnectionId { serial, slot });
+                self.limit_time_wait();
+            }
+        } else {
+            c.orphaned_until = Instant::MAX;
+            self.table.detach(slot);
+        }
+    }
+
+    /// Forgets the oldest in TIME-WAIT when there are too many.
+    fn limit_time_wait(&mut self) {
+        while self.time_wait.len() > self.config.most_in_time_wait {
+            let Some(id) = self.time_wait.pop_front() else {
+                return;
+            };
+            let oldest = self.table.slot_mut(id.slot);
+            if let Some(c) = oldest.filter(|c| c.serial == id.serial && c.lingers) {
+                self.stats.time_wait_dropped += 1;
+                c.endpoint.abort(self.now);
+                self.touch(id.slot);
+            }
+        }
+        // Those that ended by themselves leave from the front.
+        while let Some(id) = self.time_wait.front()
+            && !is_lingering(self.table.slot(id.slot), *id)
+        {
+            self.time_wait.pop_front();
+        }
+    }
+
+    /// Nothing more to send: forgets the connection if it is over and nobody holds it.
+    pub(crate) fn settle(&mut self, slot: u32) {
+        let Some(c) = self.table.slot_mut(slot) else {
+            return;
+        };
+        if c.endpoint.state() == State::Closed && c.is_released {
+            self.timers.disarm(slot, &mut c.armed);
+            self.table.remove(slot);
+            return;
+        }
+        let wanted = c.deadline();
+        self.timers.arm(slot, &mut c.armed, wanted);
+    }
+}
+
+fn is_lingering(c: Option<&Connection>, id: ConnectionId) -> bool {
+    c.is_some_and(|c| c.serial == id.serial && c.endpoint.state() == State::TimeWait)
+}

@@ -1,0 +1,118 @@
+//! Datagrams that arrive: whom they are for.
+
+use gargalo_tcp::State;
+use gargalo_units::{Ecn, Instant};
+use gargalo_wire::ParseError;
+use gargalo_wire::ip::{Datagram, Header, Transport, Verify};
+use gargalo_wire::tcp::{Flags, Segment};
+
+use crate::Host;
+use crate::config::is_broadcast;
+use crate::connection::{Origin, Tuple};
+
+impl Host {
+    /// One IP datagram arrived; it may be anything.
+    pub fn handle(&mut self, now: Instant, datagram: &[u8]) {
+        self.now = self.now.max(now);
+        self.stats.received += 1;
+        match Datagram::parse(datagram, Verify::All) {
+            Ok(d) => self.on_datagram(d),
+            Err(ParseError::BadChecksum { .. }) => self.stats.bad_checksums += 1,
+            Err(ParseError::Fragment) => self.stats.fragments += 1,
+            Err(_) => self.stats.malformed += 1,
+        }
+    }
+
+    fn on_datagram(&mut self, datagram: Datagram) {
+        let addresses = datagram.header.addresses;
+        if !self.config.addresses.contains(&addresses.dst()) {
+            self.stats.not_ours += 1;
+            return;
+        }
+        let from = addresses.src();
+        if from.is_unspecified() || from.is_multicast() || is_broadcast(&from) {
+            self.stats.bad_sources += 1;
+            return;
+        }
+        match datagram.transport {
+            Transport::Tcp(segment) => self.on_tcp(&datagram.header, segment),
+            Transport::Udp(_) => {}
+            Transport::Other { .. } => self.stats.unknown_protocols += 1,
+        }
+    }
+
+    #[inline]
+    fn on_tcp(&mut self, header: &Header, segment: Segment) {
+        let tuple = Tuple {
+            addresses: header.addresses.reversed(),
+            local_port: segment.dst_port,
+            remote_port: segment.src_port,
+        };
+        if let Some(slot) = self.table.find(&tuple)
+            && !self.is_succeeded(slot, &segment)
+        {
+            self.on_segment(slot, segment, header.ecn);
+        } else {
+            self.on_stranger(&tuple, segment, header.ecn);
+        }
+    }
+
+    #[inline]
+    fn on_segment(&mut self, slot: u32, segment: Segment, ecn: Ecn) {
+        let now = self.now;
+        let Some(c) = self.table.slot_mut(slot) else {
+            return;
+        };
+        if let Origin::HalfOpen(listener) = c.origin
+            && segment.flags.contains(Flags::ACK)
+            && !self.listeners.has_room(listener, self.config.accept_queue)
+        {
+            // As if it had been lost: the peer repeats what it has to say.
+            self.stats.dropped_by_accept_queue += 1;
+            return;
+        }
+        if c.is_ready && c.endpoint.owes_ack() {
+            // The driver handed over several datagrams at once; what the first one demands is sent
+            // for itself, as [`gargalo_tcp::Endpoint`] asks.
+            self.flush_one(slot);
+        }
+        if let Some(c) = self.table.slot_mut(slot) {
+            c.endpoint.handle(now, segment, ecn);
+        }
+        self.touch(slot);
+    }
+
+    /// Whether a connection in TIME-WAIT gives way to the SYN that arrived (RFC 6191 §2, RFC 9293
+    /// §3.10.7.4); then it is forgotten.
+    fn is_succeeded(&mut self, slot: u32, segment: &Segment) -> bool {
+        let now = self.now;
+        let Some(c) = self.table.slot_mut(slot) else {
+            return false;
+        };
+        if c.endpoint.state() != State::TimeWait || !c.endpoint.may_be_succeeded_by(segment) {
+            return false;
+        }
+        if self.listeners.find(&c.tuple.local()).is_none() {
+            return false;
+        }
+        self.stats.time_wait_reused += 1;
+        c.endpoint.abort(now);
+        self.touch(slot);
+        true
+    }
+
+    /// A segment that belongs to no connection.
+    fn on_stranger(&mut self, tuple: &Tuple, segment: Segment, ecn: Ecn) {
+        self.stats.strangers += 1;
+        let flags = segment.flags;
+        if flags.contains(Flags::RST) {
+            return;
+        }
+        match self.listeners.find(&tuple.local()) {
+            Some(listener) if flags.contains(Flags::SYN) && !flags.contains(Flags::ACK) => {
+                self.on_syn(listener, tuple, segment, ecn);
+            }
+            _ => self.reset_stranger(tuple, &segment),
+        }
+    }
+}

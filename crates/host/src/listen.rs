@@ -1,0 +1,213 @@
+//! Listeners: backlog, accept queue, and how SYNs become connections.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use gargalo_cc::{Controller, Init as ControllerInit};
+use gargalo_tcp::{Config, Endpoint, Init};
+use gargalo_units::{Bytes, Ecn, Instant};
+use gargalo_wire::tcp::Segment;
+
+use crate::connection::{Connection, Origin, Tuple};
+use crate::event::Waiting;
+use crate::{ConnectionId, Host, ListenerId, SocketError, SocketOptions};
+
+/// One listener.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    pub(crate) local: SocketAddr,
+    pub(crate) options: SocketOptions,
+    half_open: usize,
+    queued: usize,
+}
+
+/// All listeners.
+#[derive(Debug, Default)]
+pub(crate) struct Listeners {
+    all: BTreeMap<ListenerId, Listener>,
+    by_port: BTreeMap<u16, Vec<ListenerId>>,
+    next: u64,
+}
+
+impl Listeners {
+    /// Adds one; `None`: the address is taken.
+    pub(crate) fn add(&mut self, local: SocketAddr, options: SocketOptions) -> Option<ListenerId> {
+        let there = self.by_port.entry(local.port()).or_default();
+        if there.iter().any(|id| self.all[id].local == local) {
+            return None;
+        }
+        let id = ListenerId(self.next);
+        self.next += 1;
+        there.push(id);
+        let listener = Listener {
+            local,
+            options,
+            half_open: 0,
+            queued: 0,
+        };
+        self.all.insert(id, listener);
+        Some(id)
+    }
+
+    pub(crate) fn remove(&mut self, id: ListenerId) -> bool {
+        let Some(listener) = self.all.remove(&id) else {
+            return false;
+        };
+        if let Some(there) = self.by_port.get_mut(&listener.local.port()) {
+            there.retain(|other| *other != id);
+            if there.is_empty() {
+                self.by_port.remove(&listener.local.port());
+            }
+        }
+        true
+    }
+
+    pub(crate) fn get(&self, id: ListenerId) -> Option<&Listener> {
+        self.all.get(&id)
+    }
+
+    /// Who listens there: on the very address, else on any of its family, else (`[::]`) on any at all.
+    pub(crate) fn find(&self, local: &SocketAddr) -> Option<ListenerId> {
+        let there = self.by_port.get(&local.port())?;
+        let rank = |id: &ListenerId| match self.all.get(id)?.local.ip() {
+            ip if ip == local.ip() => Some(0),
+            ip if ip.is_unspecified() && ip.is_ipv4() == local.is_ipv4() => Some(1),
+            IpAddr::V6(ip) if ip.is_unspecified() => Some(2),
+            _ => None,
+        };
+        let best = there.iter().filter_map(|id| Some((rank(id)?, *id))).min()?;
+        Some(best.1)
+    }
+
+    /// Whether a port is listened on, on any address.
+    pub(crate) fn has_port(&self, port: u16) -> bool {
+        self.by_port.contains_key(&port)
+    }
+
+    /// Whether one more connection may wait for the application.
+    pub(crate) fn has_room(&self, id: ListenerId, most: usize) -> bool {
+        self.all.get(&id).is_some_and(|l| l.queued < most)
+    }
+
+    fn change(&mut self, id: ListenerId, half_open: isize, queued: isize) {
+        if let Some(l) = self.all.get_mut(&id) {
+            l.half_open = l.half_open.saturating_add_signed(half_open);
+            l.queued = l.queued.saturating_add_signed(queued);
+        }
+    }
+    /// A half-open connection of it has opened.
+    pub(crate) fn on_opened(&mut self, id: ListenerId) {
+        self.change(id, -1, 1);
+    }
+    /// A half-open connection of it has failed.
+    pub(crate) fn on_failed(&mut self, id: ListenerId) {
+        self.change(id, -1, 0);
+    }
+    /// The application has taken one.
+    pub(crate) fn on_taken(&mut self, id: ListenerId) {
+        self.change(id, 0, -1);
+    }
+}
+
+impl Host {
+    /// A SYN for a listener.
+    pub(crate) fn on_syn(&mut self, id: ListenerId, tuple: &Tuple, syn: Segment, ecn: Ecn) {
+        let Some(listener) = self.listeners.get(id) else {
+            return;
+        };
+        if listener.queued >= self.config.accept_queue || listener.half_open >= self.config.backlog
+        {
+            self.stats.dropped_by_backlog += 1;
+            return;
+        }
+        let options = listener.options.clone();
+        let isn = self.secrets.isn(tuple, self.now);
+        let Ok((config, controller)) = self.parts(tuple, &options) else {
+            // The parameters were tried when the listener was made.
+            self.stats.dropped_by_backlog += 1;
+            return;
+        };
+        let init = self.init(tuple, isn);
+        let mut endpoint = Endpoint::listen(config, controller, init, self.now);
+        endpoint.handle(self.now, syn, ecn);
+        if let Some(new) = self.admit(tuple, endpoint, Origin::HalfOpen(id)) {
+            self.listeners.change(id, 1, 0);
+            self.touch(new.slot);
+        }
+    }
+
+    /// What a connection starts from.
+    pub(crate) fn init(&self, tuple: &Tuple, isn: gargalo_units::Seq) -> Init {
+        Init {
+            local_port: tuple.local_port,
+            remote_port: tuple.remote_port,
+            isn,
+            ts_offset: self.secrets.timestamp_offset(tuple),
+            fast_open_cookie: None,
+        }
+    }
+
+    /// Configuration, with an MSS that the MTU carries, and controller of a new connection.
+    pub(crate) fn parts(
+        &self,
+        tuple: &Tuple,
+        options: &SocketOptions,
+    ) -> Result<(Arc<Config>, Box<dyn Controller>), SocketError> {
+        let config = fit(&options.tcp, self.config.mtu, tuple.headers());
+        let mss = u64::from(config.mss);
+        let init = ControllerInit {
+            now: self.now,
+            mss: Bytes::new(mss),
+            initial_window: Bytes::new(mss * u64::from(config.initial_window)),
+            rng: self.secrets.stream(self.table.next_serial()),
+        };
+        let built = options.congestion.build(init);
+        let controller = built.map_err(|message| SocketError::Congestion {
+            name: options.congestion.name().to_owned(),
+            message,
+        })?;
+        Ok((config, controller))
+    }
+
+    /// Adds a connection to the table.
+    pub(crate) fn admit(
+        &mut self,
+        tuple: &Tuple,
+        endpoint: Endpoint,
+        origin: Origin,
+    ) -> Option<ConnectionId> {
+        let new = Connection {
+            serial: 0,
+            endpoint,
+            tuple: *tuple,
+            header: self.header(tuple),
+            origin,
+            mtu: self.config.mtu,
+            blamed: 0,
+            armed: Instant::MAX,
+            orphaned_until: Instant::MAX,
+            undelivered: 0,
+            is_ready: false,
+            is_eventful: false,
+            is_released: false,
+            is_attached: true,
+            lingers: false,
+            events: Waiting::default(),
+        };
+        self.table.insert(*tuple, new)
+    }
+}
+
+/// The configuration with an MSS that a path of `mtu` bytes carries.
+fn fit(config: &Arc<Config>, mtu: u32, headers: u32) -> Arc<Config> {
+    let options = if config.timestamps { 12 } else { 0 };
+    let most = mtu.saturating_sub(headers + options);
+    if u32::from(config.mss) <= most {
+        return Arc::clone(config);
+    }
+    Arc::new(Config {
+        mss: u16::try_from(most).unwrap_or(u16::MAX),
+        ..Config::clone(config)
+    })
+}

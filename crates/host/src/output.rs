@@ -1,0 +1,145 @@
+//! Datagrams that leave.
+
+use std::collections::VecDeque;
+
+use gargalo_units::{Ecn, Instant};
+use gargalo_wire::ip;
+use gargalo_wire::tcp::{Flags, Segment};
+
+use gargalo_tcp::Transmit;
+
+use crate::Host;
+use crate::connection::Tuple;
+
+/// Whole datagrams that wait to be sent: what is no connection's, and acknowledgements that must leave
+/// one by one.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    queue: VecDeque<Vec<u8>>,
+    most: usize,
+}
+
+impl Outgoing {
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            queue: VecDeque::new(),
+            most,
+        }
+    }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+    pub(crate) fn is_full(&self) -> bool {
+        self.queue.len() >= self.most
+    }
+    pub(crate) fn push(&mut self, datagram: Vec<u8>) {
+        self.queue.push_back(datagram);
+    }
+    fn pop(&mut self) -> Option<Vec<u8>> {
+        self.queue.pop_front()
+    }
+}
+
+impl Host {
+    /// Appends the next datagram to send to `out`; `false`: there is none now. Connections that have
+    /// something take turns.
+    pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
+        self.now = self.now.max(now);
+        if let Some(datagram) = self.outgoing.pop() {
+            out.extend_from_slice(&datagram);
+            self.stats.sent += 1;
+            return true;
+        }
+        while let Some(slot) = self.ready.pop_front() {
+            let Some(c) = self.table.slot_mut(slot) else {
+                continue;
+            };
+            if let Some(t) = c.endpoint.poll_transmit(self.now) {
+                self.ready.push_back(slot);
+                if emit(c.header, &t, out) {
+                    self.stats.sent += 1;
+                    return true;
+                }
+            } else {
+                c.is_ready = false;
+                self.settle(slot);
+            }
+        }
+        false
+    }
+
+    /// Puts the next segment of a connection among what waits to be sent.
+    pub(crate) fn flush_one(&mut self, slot: u32) {
+        if self.outgoing.is_full() {
+            return;
+        }
+        if let Some(c) = self.table.slot_mut(slot)
+            && let Some(t) = c.endpoint.poll_transmit(self.now)
+        {
+            let mut datagram = Vec::with_capacity(80);
+            if emit(c.header, &t, &mut datagram) {
+                self.outgoing.push(datagram);
+            }
+        }
+    }
+
+    /// Sends a segment that belongs to no connection.
+    pub(crate) fn send_stray(&mut self, tuple: &Tuple, segment: &Segment) -> bool {
+        if self.outgoing.is_full() {
+            self.stats.outgoing_dropped += 1;
+            return false;
+        }
+        let header = self.header(tuple);
+        let mut datagram = Vec::with_capacity(80);
+        let sent = header.emit_tcp(segment, &mut datagram).is_ok();
+        if sent {
+            self.outgoing.push(datagram);
+        }
+        sent
+    }
+
+    pub(crate) fn header(&self, tuple: &Tuple) -> ip::Header {
+        let flow_label = if tuple.is_v6() {
+            self.secrets.flow_label(tuple)
+        } else {
+            0
+        };
+        ip::Header {
+            ttl: self.config.ttl,
+            flow_label,
+            ..ip::Header::new(tuple.addresses)
+        }
+    }
+
+    /// Answers a segment that belongs to nobody (RFC 9293 §3.10.7.1).
+    pub(crate) fn reset_stranger(&mut self, tuple: &Tuple, segment: &Segment) {
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
+        let mut reset = Segment {
+            src_port: tuple.local_port,
+            dst_port: tuple.remote_port,
+            flags: Flags::RST,
+            ..Segment::default()
+        };
+        if segment.flags.contains(Flags::ACK) {
+            reset.seq = segment.ack;
+        } else {
+            reset.flags = Flags::RST | Flags::ACK;
+            reset.ack = segment.end();
+        }
+        if self.send_stray(tuple, &reset) {
+            self.stats.resets_sent += 1;
+        }
+    }
+}
+
+/// Appends a connection's datagram.
+#[inline]
+fn emit(header: ip::Header, t: &Transmit, out: &mut Vec<u8>) -> bool {
+    let ecn: Ecn = t.ecn;
+    // The segment fits: its options are ours, its payload at most the MSS.
+    ip::Header { ecn, ..header }
+        .emit_tcp(&t.segment, out)
+        .is_ok()
+}

@@ -1,0 +1,255 @@
+//! The application's calls about TCP.
+
+use std::net::{IpAddr, SocketAddr};
+
+use bytes::Bytes;
+use gargalo_tcp::{Chunk, Endpoint, State};
+use gargalo_units::Instant;
+use gargalo_wire::ip::Addresses;
+
+use crate::config::is_broadcast;
+use crate::connection::{Connection, Origin, Tuple};
+use crate::{ConnectionId, Host, ListenerId, SocketError, SocketOptions};
+
+impl Host {
+    /// Listens. An unspecified address means any of its family; `[::]` means any at all, unless
+    /// somebody listens on the port of that address or family.
+    ///
+    /// # Errors
+    /// When the address is not ours or taken, the port zero, or the congestion control refuses.
+    pub fn listen(
+        &mut self,
+        local: SocketAddr,
+        options: SocketOptions,
+    ) -> Result<ListenerId, SocketError> {
+        if local.port() == 0 {
+            return Err(SocketError::NoPort);
+        }
+        let ip = local.ip();
+        if !ip.is_unspecified() && !self.config.addresses.contains(&ip) {
+            return Err(SocketError::NotOurs { address: ip });
+        }
+        // A refusal is better told now than to the first peer.
+        let probe = Tuple {
+            addresses: pair(self.config.addresses[0], self.config.addresses[0])?,
+            local_port: local.port(),
+            remote_port: 0,
+        };
+        self.parts(&probe, &options)?;
+        self.listeners
+            .add(local, options)
+            .ok_or(SocketError::InUse { local })
+    }
+
+    /// Listens no more. Connections that are half-open are forgotten; those that the application has
+    /// not been told of are reset.
+    pub fn close_listener(&mut self, id: ListenerId) {
+        if !self.listeners.remove(id) {
+            return;
+        }
+        for slot in self.table.occupied() {
+            let Some(c) = self.table.slot_mut(slot) else {
+                continue;
+            };
+            if c.origin == Origin::HalfOpen(id) || c.origin == Origin::Queued(id) {
+                c.origin = Origin::Accepted;
+                c.is_released = true;
+                c.endpoint.abort(self.now);
+                self.touch(slot);
+            }
+        }
+    }
+
+    /// Opens a connection: the SYN comes out of [`poll_transmit`](Self::poll_transmit). Without `local`,
+    /// or with an unspecified address or port zero in it, the host chooses (RFC 6056 §3.3.3).
+    ///
+    /// # Errors
+    /// When there is no way to the remote address, the local one is not ours or taken, or the congestion
+    /// control refuses.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        local: Option<SocketAddr>,
+        remote: SocketAddr,
+        options: &SocketOptions,
+    ) -> Result<ConnectionId, SocketError> {
+        self.now = self.now.max(now);
+        let tuple = self.choose(local, remote)?;
+        let isn = self.secrets.isn(&tuple, self.now);
+        let (config, controller) = self.parts(&tuple, options)?;
+        let init = self.init(&tuple, isn);
+        let endpoint = Endpoint::connect(config, controller, init, self.now);
+        let id = self
+            .admit(&tuple, endpoint, Origin::Active)
+            .ok_or(SocketError::NoPortLeft)?;
+        self.stats.opened += 1;
+        self.touch(id.slot);
+        Ok(id)
+    }
+
+    fn choose(
+        &mut self,
+        local: Option<SocketAddr>,
+        remote: SocketAddr,
+    ) -> Result<Tuple, SocketError> {
+        let to = remote.ip();
+        if to.is_unspecified() || to.is_multicast() || is_broadcast(&to) || remote.port() == 0 {
+            return Err(SocketError::BadRemote { remote });
+        }
+        let from = match local.map(|l| l.ip()).filter(|ip| !ip.is_unspecified()) {
+            Some(ip) if self.config.addresses.contains(&ip) => ip,
+            Some(address) => return Err(SocketError::NotOurs { address }),
+            None => self.source_for(to).ok_or(SocketError::NoRoute { remote })?,
+        };
+        let addresses = Addresses::new(from, to).ok_or(SocketError::NoRoute { remote })?;
+        let mut tuple = Tuple {
+            addresses,
+            local_port: local.map_or(0, |l| l.port()),
+            remote_port: remote.port(),
+        };
+        if tuple.local_port == 0 {
+            self.choose_port(&mut tuple)?;
+        } else if self.table.find(&tuple).is_some() {
+            return Err(SocketError::InUse {
+                local: tuple.local(),
+            });
+        }
+        Ok(tuple)
+    }
+
+    /// Our first address of the family.
+    pub(crate) fn source_for(&self, to: IpAddr) -> Option<IpAddr> {
+        let of_family = |a: &&IpAddr| a.is_ipv4() == to.is_ipv4();
+        self.config.addresses.iter().find(of_family).copied()
+    }
+
+    /// RFC 6056 §3.3.3, algorithm 3: from a place that depends on the remote address, one further with
+    /// every connection.
+    fn choose_port(&mut self, tuple: &mut Tuple) -> Result<(), SocketError> {
+        let (first, last) = self.config.ephemeral_ports;
+        let count = u64::from(last - first) + 1;
+        let offset = self.secrets.port_offset(tuple) % count;
+        for _ in 0..count {
+            let n = offset.wrapping_add(self.ports_taken) % count;
+            self.ports_taken = self.ports_taken.wrapping_add(1);
+            // Below `count`, so that the sum is at most `last`.
+            tuple.local_port = first + n as u16;
+            if self.table.find(tuple).is_none() && !self.listeners.has_port(tuple.local_port) {
+                return Ok(());
+            }
+        }
+        Err(SocketError::NoPortLeft)
+    }
+
+    /// Writes content; returns how much the send buffer took: 0 when it is full or the connection does
+    /// not take any. When it was cut short, [`HostEvent::Writable`](crate::HostEvent) follows.
+    pub fn write(&mut self, id: ConnectionId, data: Bytes) -> usize {
+        let Some(c) = self.table.get_mut(id) else {
+            return 0;
+        };
+        let taken = c.endpoint.write(data);
+        self.touch(id.slot);
+        taken
+    }
+
+    /// How many bytes [`write`](Self::write) would take now.
+    pub fn write_room(&self, id: ConnectionId) -> u64 {
+        self.table.get(id).map_or(0, |c| c.endpoint.write_room())
+    }
+
+    /// Reads at most `max` bytes, in order and each once; `None` when nothing is ready. Reading opens
+    /// the receive window.
+    pub fn read(&mut self, id: ConnectionId, max: u64) -> Option<Bytes> {
+        let c = self.table.get_mut(id)?;
+        let chunk = c.endpoint.read(max)?;
+        self.touch(id.slot);
+        Some(match chunk {
+            Chunk::Real(bytes) => bytes,
+            // Datagrams carry real bytes; a gap between them would read as zeros.
+            Chunk::Synthetic(n) => Bytes::from(vec![0; usize::try_from(n).unwrap_or(0)]),
+        })
+    }
+
+    /// Closes our direction: a FIN follows what was written. The peer's stays open.
+    pub fn close(&mut self, now: Instant, id: ConnectionId) {
+        self.now = self.now.max(now);
+        if let Some(c) = self.table.get_mut(id) {
+            c.endpoint.close(self.now);
+            self.touch(id.slot);
+        }
+    }
+
+    /// Ends the connection at once; the peer gets a reset.
+    pub fn abort(&mut self, now: Instant, id: ConnectionId) {
+        self.now = self.now.max(now);
+        if let Some(c) = self.table.get_mut(id) {
+            c.endpoint.abort(self.now);
+            self.touch(id.slot);
+        }
+    }
+
+    /// The application is done: no more events or reads, the id is unknown from now on. What is still
+    /// open is closed, delivers what was written and may wait [`HostConfig::orphan_timeout`] for the
+    /// peer's FIN; data that was not read, or arrives now, makes it a reset (RFC 1122 §4.2.2.13).
+    /// TIME-WAIT runs its course.
+    ///
+    /// [`HostConfig::orphan_timeout`]: crate::HostConfig::orphan_timeout
+    pub fn release(&mut self, id: ConnectionId) {
+        let (now, timeout) = (self.now, self.config.orphan_timeout);
+        let Some(c) = self.table.get_mut(id) else {
+            return;
+        };
+        if let Origin::Queued(listener) = c.origin {
+            c.origin = Origin::Accepted;
+            self.listeners.on_taken(listener);
+        }
+        let Some(c) = self.table.get_mut(id) else {
+            return;
+        };
+        c.is_released = true;
+        match c.endpoint.state() {
+            State::Closed | State::TimeWait => {}
+            _ if c.endpoint.readable() > 0 => c.endpoint.abort(now),
+            _ => {
+                c.endpoint.close(now);
+                c.orphan(now, timeout);
+            }
+        }
+        self.touch(id.slot);
+    }
+
+    /// The connection's endpoint.
+    pub fn endpoint(&self, id: ConnectionId) -> Option<&Endpoint> {
+        self.table.get(id).map(|c| &c.endpoint)
+    }
+
+    /// The connection's endpoint, for its notices and samples. What it may have to send after this is
+    /// found.
+    pub fn endpoint_mut(&mut self, id: ConnectionId) -> Option<&mut Endpoint> {
+        let c = self.table.get_mut(id)?;
+        if !c.is_ready {
+            c.is_ready = true;
+            self.ready.push_back(id.slot);
+        }
+        Some(&mut c.endpoint)
+    }
+
+    /// Our address and port.
+    pub fn local_addr(&self, id: ConnectionId) -> Option<SocketAddr> {
+        self.table.get(id).map(|c| c.tuple.local())
+    }
+
+    /// The peer's address and port.
+    pub fn remote_addr(&self, id: ConnectionId) -> Option<SocketAddr> {
+        self.table.get(id).map(|c| c.tuple.remote())
+    }
+
+    /// The path MTU that the connection assumes, in bytes.
+    pub fn path_mtu(&self, id: ConnectionId) -> Option<u32> {
+        self.table.get(id).map(|c: &Connection| c.mtu)
+    }
+}
+
+fn pair(a: IpAddr, b: IpAddr) -> Result<Addresses, SocketError> {
+    Addresses::new(a, b).ok_or(SocketError::NotOurs { address: a })
+}

@@ -1,0 +1,70 @@
+/// What happened at a host so far, in datagrams unless said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HostStats {
+    /// Handed to [`Host::handle`](crate::Host::handle).
+    pub received: u64,
+    /// Taken from [`Host::poll_transmit`](crate::Host::poll_transmit).
+    pub sent: u64,
+    /// Dropped: no IP datagram, or a header that contradicts itself.
+    pub malformed: u64,
+    /// Dropped: an IP, TCP, UDP or ICMP checksum is wrong.
+    pub bad_checksums: u64,
+    /// Dropped: a fragment.
+    pub fragments: u64,
+    /// Dropped: to an address that is not ours.
+    pub not_ours: u64,
+    /// Dropped: from an address that no host has (RFC 1122 §3.2.1.3).
+    pub bad_sources: u64,
+    /// Dropped: a protocol that is neither TCP, UDP nor ICMP.
+    pub unknown_protocols: u64,
+    /// Segments that belong to no connection.
+    pub strangers: u64,
+    /// Resets sent to strangers (RFC 9293 §3.10.7.1).
+    pub resets_sent: u64,
+    /// Connections opened by us.
+    pub opened: u64,
+    /// Connections opened by peers, cookies included.
+    pub accepted: u64,
+    /// SYNs dropped: backlog full and no cookies, or accept queue full.
+    pub dropped_by_backlog: u64,
+    /// Acknowledgements that would have opened a connection, dropped: accept queue full.
+    pub dropped_by_accept_queue: u64,
+    /// SYNs answered by a cookie.
+    pub cookies_sent: u64,
+    /// Connections opened by a cookie.
+    pub cookies_accepted: u64,
+    /// Acknowledgements that claimed to carry a cookie and did not.
+    pub cookies_refused: u64,
+    /// Half-open connections given up: no answer, or reset.
+    pub half_open_failed: u64,
+    /// Connections in TIME-WAIT that a new SYN has replaced (RFC 6191).
+    pub time_wait_reused: u64,
+    /// Connections in TIME-WAIT forgotten early because there were too many.
+    pub time_wait_dropped: u64,
+    /// Datagrams dropped because too many waited to be sent.
+    pub outgoing_dropped: u64,
+    /// ICMP messages received with a right checksum.
+    pub icmp_received: u64,
+    /// Echo replies sent.
+    pub echo_replies: u64,
+    /// ICMP errors sent (port unreachable).
+    pub icmp_errors_sent: u64,
+    /// ICMP messages that the rate limit suppressed.
+    pub icmp_limited: u64,
+    /// ICMP errors about a connection that were heeded.
+    pub icmp_heeded: u64,
+    /// ICMP errors about a connection whose sequence number is not outstanding (RFC 5927 §4.1), or
+    /// about none at all.
+    pub icmp_ignored: u64,
+    /// Path MTUs lowered because a router said "too big".
+    pub too_big: u64,
+    /// Path MTUs lowered because timeouts suggested a black hole (RFC 4821 §7.7).
+    pub black_holes: u64,
+    /// UDP datagrams handed to sockets.
+    pub udp_received: u64,
+    /// UDP datagrams dropped because the socket's queue was full.
+    pub udp_dropped: u64,
+    /// UDP datagrams to ports nobody has.
+    pub udp_unreachable: u64,
+}

@@ -1,0 +1,365 @@
+//! Two hosts in memory, a network between them that delays, loses, reorders, duplicates and narrows,
+//! and one virtual clock.
+#![allow(dead_code)] // each test file uses its part
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gargalo_cc::{Params, Registered};
+use gargalo_host::{ConnectionId, Host, HostConfig, HostEvent, SocketOptions};
+use gargalo_tcp::Config;
+use gargalo_units::{Duration, Instant};
+use rand::{Rng, RngExt};
+use rand_pcg::Pcg64;
+
+pub const CLIENT: usize = 0;
+pub const SERVER: usize = 1;
+
+pub const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+pub const fn at(n: u64) -> Instant {
+    Instant::from_nanos(n * 1_000_000)
+}
+
+pub fn address(v6: bool, side: usize) -> IpAddr {
+    if v6 {
+        IpAddr::V6(format!("fd00::{}", side + 1).parse().unwrap())
+    } else {
+        IpAddr::V4([10, 0, 0, side as u8 + 1].into())
+    }
+}
+
+pub fn server(v6: bool) -> SocketAddr {
+    SocketAddr::new(address(v6, SERVER), 80)
+}
+
+/// Both families.
+pub fn host_config(side: usize) -> HostConfig {
+    HostConfig {
+        seed: 7 + side as u64,
+        ..HostConfig::new([address(false, side), address(true, side)])
+    }
+}
+
+pub fn options(tcp: Config, congestion: &str) -> SocketOptions {
+    SocketOptions {
+        tcp: Arc::new(tcp),
+        congestion: Arc::new(Registered::new(congestion, Params::new()).unwrap()),
+    }
+}
+
+/// Small buffers, so that memory shows.
+pub fn cubic() -> SocketOptions {
+    let tcp = Config {
+        receive_buffer: gargalo_units::Bytes::new(256 << 10),
+        send_buffer: gargalo_units::Bytes::new(256 << 10),
+        ..Config::default()
+    };
+    options(tcp, "cubic")
+}
+
+/// What the network does to datagrams of both directions.
+#[derive(Clone, Copy, Debug)]
+pub struct Network {
+    pub delay: Duration,
+    pub loss: f64,
+    pub duplicate: f64,
+    /// A datagram is held back by up to this much more.
+    pub jitter: Duration,
+    /// Longer datagrams are dropped, by a router that says so or not.
+    pub mtu: usize,
+    pub tells: bool,
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self {
+            delay: ms(5),
+            loss: 0.0,
+            duplicate: 0.0,
+            jitter: Duration::ZERO,
+            mtu: 65_535,
+            tells: true,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct World {
+    pub now: Instant,
+    pub hosts: [Host; 2],
+    pub network: Network,
+    /// Every event, in order.
+    pub events: Vec<(usize, HostEvent)>,
+    /// Datagrams that were dropped for their length.
+    pub too_long: u64,
+    /// Called with every datagram that leaves.
+    pub tap: Option<fn(usize, &[u8])>,
+    in_flight: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
+    count: u64,
+    rng: Pcg64,
+}
+
+impl World {
+    pub fn new(network: Network) -> Self {
+        Self::with([host_config(CLIENT), host_config(SERVER)], network)
+    }
+
+    pub fn with(configs: [HostConfig; 2], network: Network) -> Self {
+        let now = at(1000);
+        Self {
+            now,
+            hosts: configs.map(|c| Host::new(c, now).unwrap()),
+            network,
+            events: Vec::new(),
+            too_long: 0,
+            tap: None,
+            in_flight: BTreeMap::new(),
+            count: 0,
+            rng: Pcg64::new(42, 1),
+        }
+    }
+
+    /// Puts a datagram on the way to `side`.
+    pub fn inject(&mut self, side: usize, datagram: Vec<u8>) {
+        let more = match self.network.jitter.as_nanos() {
+            0 => 0,
+            n => self.rng.random_range(0..n),
+        };
+        let arrives = self.now + self.network.delay + Duration::from_nanos(more);
+        self.count += 1;
+        self.in_flight
+            .insert((arrives, self.count), (side, datagram));
+    }
+
+    fn chance(&mut self, p: f64) -> bool {
+        p > 0.0 && (self.rng.next_u64() as f64) < p * u64::MAX as f64
+    }
+
+    fn carry(&mut self, from: usize, datagram: Vec<u8>) {
+        if let Some(tap) = self.tap {
+            tap(from, &datagram);
+        }
+        if datagram.len() > self.network.mtu {
+            self.too_long += 1;
+            if self.network.tells {
+                let told = too_big(&datagram, self.network.mtu as u32);
+                self.inject(from, told);
+            }
+            return;
+        }
+        if self.chance(self.network.loss) {
+            return;
+        }
+        if self.chance(self.network.duplicate) {
+            self.inject(1 - from, datagram.clone());
+        }
+        self.inject(1 - from, datagram);
+    }
+
+    /// Sends what there is, and collects events.
+    pub fn drain(&mut self) {
+        for side in 0..2 {
+            loop {
+                let mut out = Vec::new();
+                if !self.hosts[side].poll_transmit(self.now, &mut out) {
+                    break;
+                }
+                self.carry(side, out);
+            }
+            while let Some(event) = self.hosts[side].poll_event() {
+                self.events.push((side, event));
+            }
+        }
+    }
+
+    /// Goes on to the next thing that happens; `false`: nothing ever will.
+    pub fn step(&mut self) -> bool {
+        self.drain();
+        let arrival = self.in_flight.first_key_value().map(|(k, _)| k.0);
+        let timers = self.hosts.iter().filter_map(Host::poll_timeout);
+        let Some(next) = timers.chain(arrival).min() else {
+            return false;
+        };
+        self.now = self.now.max(next);
+        while let Some(entry) = self.in_flight.first_entry() {
+            if entry.key().0 > self.now {
+                break;
+            }
+            let (side, datagram) = entry.remove();
+            self.hosts[side].handle(self.now, &datagram);
+        }
+        for host in &mut self.hosts {
+            host.handle_timeout(self.now);
+        }
+        self.drain();
+        true
+    }
+
+    /// Steps until `until` has come.
+    pub fn run_until(&mut self, until: Instant) {
+        loop {
+            self.drain();
+            let arrival = self.in_flight.first_key_value().map(|(k, _)| k.0);
+            let timers = self.hosts.iter().filter_map(Host::poll_timeout);
+            match timers.chain(arrival).min() {
+                Some(next) if next <= until => assert!(self.step()),
+                _ => break,
+            }
+        }
+        self.now = until;
+    }
+
+    pub fn run_for(&mut self, d: Duration) {
+        self.run_until(self.now + d);
+    }
+
+    /// Steps until `done`; panics after `limit`.
+    #[track_caller]
+    pub fn run_while(&mut self, limit: Duration, mut busy: impl FnMut(&mut Self) -> bool) {
+        let end = self.now + limit;
+        while busy(self) {
+            assert!(self.step(), "nothing more happens, and it is not done");
+            assert!(self.now < end, "not done after {limit}");
+        }
+    }
+
+    /// An open connection: ids at the client and at the server, which listens already.
+    #[track_caller]
+    pub fn connect(&mut self, remote: SocketAddr, o: &SocketOptions) -> [ConnectionId; 2] {
+        let from = self.events.len();
+        let near = self.hosts[CLIENT]
+            .connect(self.now, None, remote, o)
+            .unwrap();
+        let mut far = None;
+        self.run_while(Duration::from_secs(60), |w| {
+            far = w.events[from..].iter().find_map(|e| match e {
+                (SERVER, HostEvent::Accepted { connection, .. }) => Some(*connection),
+                _ => None,
+            });
+            far.is_none() || !w.events[from..].contains(&(CLIENT, HostEvent::Connected(near)))
+        });
+        [near, far.unwrap()]
+    }
+
+    /// Moves `total` bytes from `from` to `to` and checks each.
+    #[track_caller]
+    pub fn transfer(&mut self, ids: [ConnectionId; 2], from: usize, total: u64, limit: Duration) {
+        let mut t = Transfer::new(ids, from, total);
+        self.run_while(limit, |w| !t.step(&mut w.hosts));
+    }
+}
+
+/// A transfer whose content is known.
+#[derive(Debug)]
+pub struct Transfer {
+    ids: [ConnectionId; 2],
+    from: usize,
+    total: u64,
+    pub written: u64,
+    pub read: u64,
+}
+
+/// Byte `i` of every stream: a period that no segment size divides.
+pub fn content(i: u64) -> u8 {
+    ((i % 251) ^ (i >> 16)) as u8
+}
+
+impl Transfer {
+    pub fn new(ids: [ConnectionId; 2], from: usize, total: u64) -> Self {
+        Self {
+            ids,
+            from,
+            total,
+            written: 0,
+            read: 0,
+        }
+    }
+
+    /// Writes and reads what it can; whether all has arrived.
+    #[track_caller]
+    pub fn step(&mut self, hosts: &mut [Host; 2]) -> bool {
+        let (from, to) = (self.from, 1 - self.from);
+        while self.written < self.total {
+            let room = hosts[from].write_room(self.ids[from]);
+            let n = room.min(self.total - self.written).min(16 << 10);
+            if n == 0 {
+                break;
+            }
+            let data: Bytes = (self.written..self.written + n).map(content).collect();
+            self.written += hosts[from].write(self.ids[from], data) as u64;
+        }
+        while let Some(data) = hosts[to].read(self.ids[to], u64::MAX) {
+            for b in &data {
+                assert_eq!(*b, content(self.read), "byte {} is wrong", self.read);
+                self.read += 1;
+            }
+        }
+        assert!(self.read <= self.total);
+        self.read == self.total
+    }
+}
+
+/// What a router says to the sender of a datagram that is too long (RFC 792, 1191, 4443).
+pub fn too_big(datagram: &[u8], mtu: u32) -> Vec<u8> {
+    icmp_error(datagram, mtu, (3, 4), (2, 0))
+}
+
+/// An ICMP error about `datagram`, from its destination: type and code of either version; `word` is
+/// what stands after the checksum.
+pub fn icmp_error(datagram: &[u8], word: u32, v4: (u8, u8), v6: (u8, u8)) -> Vec<u8> {
+    use gargalo_wire::{Checksum, ip, ipv4, ipv6};
+    let mut body = Vec::new();
+    let quoted = &datagram[..datagram.len().min(128)];
+    let is_v6 = datagram[0] >> 4 == 6;
+    let (kind, code) = if is_v6 { v6 } else { v4 };
+    body.extend([kind, code, 0, 0]);
+    body.extend(word.to_be_bytes());
+    body.extend(quoted);
+    let mut out = Vec::new();
+    let len = body.len() as u16;
+    if is_v6 {
+        let p = ipv6::Packet::parse(datagram).unwrap();
+        let addresses = ip::Addresses::V6 {
+            src: p.dst(),
+            dst: p.src(),
+        };
+        let sum = addresses.pseudo_header(58, body.len() as u32);
+        let sum = sum.add_bytes(&body).finish();
+        body[2..4].copy_from_slice(&sum.to_be_bytes());
+        ipv6::Header {
+            src: p.dst(),
+            dst: p.src(),
+            dscp: 0,
+            ecn: gargalo_units::Ecn::NotEct,
+            flow_label: 0,
+            next_header: 58,
+            hop_limit: 64,
+            payload_len: len,
+        }
+        .emit(&mut out);
+    } else {
+        let p = ipv4::Packet::parse(datagram).unwrap();
+        let sum = Checksum::new().add_bytes(&body).finish();
+        body[2..4].copy_from_slice(&sum.to_be_bytes());
+        ipv4::Header {
+            src: p.dst(),
+            dst: p.src(),
+            dscp: 0,
+            ecn: gargalo_units::Ecn::NotEct,
+            ident: 0,
+            dont_fragment: true,
+            more_fragments: false,
+            fragment_offset: 0,
+            ttl: 64,
+            protocol: 1,
+            payload_len: len,
+        }
+        .emit(&mut out);
+    }
+    out.extend(body);
+    out
+}
