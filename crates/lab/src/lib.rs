@@ -1,1 +1,12 @@
 //! The lab: real kernels and our own stacks over emulated links, in real time and without root.
+
+pub mod clock;
+pub mod device;
+mod error;
+pub mod namespace;
+pub mod netlink;
+pub mod sandbox;
+
+pub use clock::Clock;
+pub use error::{Error, Result};
+pub use namespace::NetNs;
