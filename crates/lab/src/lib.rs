@@ -1,8 +1,10 @@
 //! The lab: real kernels and our own stacks over emulated links, in real time and without root.
 
+pub mod application;
 pub mod clock;
 pub mod device;
 mod error;
+pub mod iperf3;
 pub mod namespace;
 pub mod netlink;
 pub mod sandbox;

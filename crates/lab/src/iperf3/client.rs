@@ -165,7 +165,7 @@ impl Client {
             }
             State::CreateStreams => self.open_next(host, now),
             State::TestStart => {
-                let start = self.start();
+                let start = self.beginning();
                 let start = self.test.describe(&self.env, host, now, start);
                 let s = &self.test.settings;
                 self.reporter.start(start, s.direction, s.parallel);
@@ -219,7 +219,7 @@ impl Client {
         }
     }
 
-    fn start(&self) -> Start {
+    fn beginning(&self) -> Start {
         Start {
             version: version().to_owned(),
             system_info: self.env.system.clone(),
@@ -307,7 +307,7 @@ impl Client {
 
 impl Application for Client {
     fn start(&mut self, host: &mut Host, now: Instant) {
-        self.reporter.prepare(self.start());
+        self.reporter.prepare(self.beginning());
         match host.connect(now, None, self.server, &self.options) {
             Ok(id) => {
                 self.control = Some(id);

@@ -275,9 +275,6 @@ pub struct Parameters {
     /// Congestion control.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
-    /// The client wants the server's output.
-    #[serde(deserialize_with = "whole", skip_serializing_if = "is_zero")]
-    pub get_server_output: u64,
     /// Who asks.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub client_version: String,
@@ -297,12 +294,6 @@ pub struct Results {
     /// Congestion control in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion_used: Option<String>,
-    /// The server's report, if it was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server_output_json: Option<Box<serde_json::value::RawValue>>,
-    /// The same as text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server_output_text: Option<String>,
     /// The streams.
     pub streams: Vec<StreamResults>,
 }

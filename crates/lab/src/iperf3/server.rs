@@ -291,7 +291,7 @@ impl Server {
         self.reporter.finish();
     }
 
-    /// Tells the client that it asks for something impossible: iperf3's error for parameters, 103.
+    /// Tells the client that it asks for something impossible: iperf3's error for parameters.
     fn refuse(&mut self, host: &mut Host, now: Instant, why: &str) {
         if let Some(s) = &self.session {
             let mut message = vec![State::ServerError.to_byte()];
@@ -342,7 +342,7 @@ impl Server {
 }
 
 /// What iperf3 calls its error "unable to receive parameters from client".
-const RECEIVING_PARAMETERS: u32 = 103;
+const RECEIVING_PARAMETERS: u32 = 114;
 
 /// Counts what arrived before the end did.
 fn drain(test: &mut Test, host: &mut Host) {
