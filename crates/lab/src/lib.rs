@@ -2,12 +2,14 @@
 
 pub mod application;
 pub mod clock;
+pub mod connect;
 pub mod device;
 mod error;
 pub mod iperf3;
 pub mod namespace;
 pub mod netlink;
 pub mod sandbox;
+pub mod wire;
 
 pub use clock::Clock;
 pub use error::{Error, Result};

@@ -129,11 +129,14 @@ impl Client {
         loop {
             match self.stage {
                 Stage::State => {
-                    let Some(byte) = self.reader.byte() else { return };
+                    let Some(byte) = self.reader.byte() else {
+                        return;
+                    };
                     match State::from_byte(byte) {
                         Some(state) => self.on_state(host, now, state),
                         None => {
-                            let why = format!("the server sent {byte}, which is no state of iperf3");
+                            let why =
+                                format!("the server sent {byte}, which is no state of iperf3");
                             self.fail(host, now, why);
                         }
                     }
@@ -147,7 +150,9 @@ impl Client {
                     Err(e) => self.fail(host, now, e.to_string()),
                 },
                 Stage::Error => {
-                    let Some((error, system)) = self.reader.server_error() else { return };
+                    let Some((error, system)) = self.reader.server_error() else {
+                        return;
+                    };
                     let why = format!("the server failed (iperf3's error {error}, errno {system})");
                     self.fail(host, now, why);
                 }
@@ -185,7 +190,8 @@ impl Client {
             }
             State::DisplayResults => {
                 let congestion = self.congestion();
-                self.test.conclude(self.results.as_ref(), &congestion, &mut self.reporter);
+                self.test
+                    .conclude(self.results.as_ref(), &congestion, &mut self.reporter);
                 self.tell(host, State::IperfDone);
                 self.reporter.finish();
                 self.leave(host, now);
@@ -196,11 +202,19 @@ impl Client {
                 self.fail(host, now, "the server has terminated");
             }
             State::AccessDenied => {
-                self.fail(host, now, "the server is busy running a test; try again later");
+                self.fail(
+                    host,
+                    now,
+                    "the server is busy running a test; try again later",
+                );
             }
             State::ServerError => self.stage = Stage::Error,
             State::TestEnd | State::ClientTerminate | State::IperfDone => {
-                self.fail(host, now, format!("the server sent {state:?}, which only clients say"));
+                self.fail(
+                    host,
+                    now,
+                    format!("the server sent {state:?}, which only clients say"),
+                );
             }
         }
     }
@@ -254,7 +268,13 @@ impl Client {
         }
     }
 
-    fn on_closed(&mut self, host: &mut Host, now: Instant, id: ConnectionId, error: Option<gargalo_tcp::Error>) {
+    fn on_closed(
+        &mut self,
+        host: &mut Host,
+        now: Instant,
+        id: ConnectionId,
+        error: Option<gargalo_tcp::Error>,
+    ) {
         let reason = error.map_or_else(|| "closed by the server".to_owned(), |e| e.to_string());
         if Some(id) == self.control {
             host.release(id);
@@ -311,7 +331,11 @@ impl Application for Client {
         match host.connect(now, None, self.server, &self.options) {
             Ok(id) => {
                 self.control = Some(id);
-                let line = format!("Connecting to host {}, port {}\n", self.name, self.server.port());
+                let line = format!(
+                    "Connecting to host {}, port {}\n",
+                    self.name,
+                    self.server.port()
+                );
                 self.reporter.text(line);
             }
             Err(e) => self.fail(host, now, format!("unable to connect to server: {e}")),

@@ -108,7 +108,10 @@ impl Cookie {
     /// Its text; what is not printable ASCII is left out.
     pub fn text(&self) -> String {
         let letters = self.0.iter().take_while(|c| **c != 0);
-        letters.filter(|c| c.is_ascii_graphic()).map(|c| char::from(*c)).collect()
+        letters
+            .filter(|c| c.is_ascii_graphic())
+            .map(|c| char::from(*c))
+            .collect()
     }
 }
 
@@ -212,6 +215,19 @@ fn whole<'de, D: Deserializer<'de>>(d: D) -> Result<u64, D::Error> {
     }
 }
 
+/// Whole numbers that may be negative: iperf3 has -1 for "none", and some versions write it as
+/// 18446744073709551615.
+fn signed<'de, D: Deserializer<'de>>(d: D) -> Result<i64, D::Error> {
+    let n = f64::deserialize(d)?;
+    if (-9.0e18..=9.0e18).contains(&n) {
+        Ok(n as i64)
+    } else if n == u64::MAX as f64 {
+        Ok(-1)
+    } else {
+        Err(serde::de::Error::custom(format!("{n} is out of range")))
+    }
+}
+
 fn is_zero(n: &u64) -> bool {
     *n == 0
 }
@@ -246,7 +262,11 @@ pub struct Parameters {
     #[serde(deserialize_with = "whole")]
     pub blockcount: u64,
     /// Maximum segment size; 0: the system's.
-    #[serde(rename = "MSS", deserialize_with = "whole", skip_serializing_if = "is_zero")]
+    #[serde(
+        rename = "MSS",
+        deserialize_with = "whole",
+        skip_serializing_if = "is_zero"
+    )]
     pub mss: u64,
     /// `TCP_NODELAY`.
     #[serde(skip_serializing_if = "is_false")]
@@ -290,6 +310,7 @@ pub struct Results {
     /// Part of it in the kernel.
     pub cpu_util_system: f64,
     /// 1 when retransmissions are counted; -1: it sends nothing.
+    #[serde(deserialize_with = "signed")]
     pub sender_has_retransmits: i64,
     /// Congestion control in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -302,23 +323,27 @@ pub struct Results {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StreamResults {
     /// Its number: 1, 3, 4, 5, … in the order of opening.
+    #[serde(deserialize_with = "signed")]
     pub id: i64,
     /// Bytes sent or received.
     #[serde(deserialize_with = "whole")]
     pub bytes: u64,
     /// Segments sent again; -1: it receives.
+    #[serde(deserialize_with = "signed")]
     pub retransmits: i64,
     /// UDP.
     pub jitter: f64,
     /// UDP.
+    #[serde(deserialize_with = "signed")]
     pub errors: i64,
     /// UDP.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "signed")]
     pub omitted_errors: i64,
     /// UDP.
+    #[serde(deserialize_with = "signed")]
     pub packets: i64,
     /// UDP.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "signed")]
     pub omitted_packets: i64,
     /// Seconds; 0.
     #[serde(default)]
@@ -331,4 +356,83 @@ pub struct StreamResults {
 /// The number of the stream opened as `index`th, from 0: iperf3 leaves 2 out.
 pub const fn stream_id(index: usize) -> i64 {
     if index == 0 { 1 } else { index as i64 + 2 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand_pcg::Pcg64;
+
+    #[test]
+    fn states_have_iperf3s_bytes() {
+        assert_eq!(State::from_byte(10), Some(State::CreateStreams));
+        assert_eq!(State::from_byte(255), Some(State::AccessDenied));
+        assert_eq!(State::ServerError.to_byte(), 254);
+        assert_eq!(State::from_byte(3), None);
+    }
+
+    #[test]
+    fn cookies_are_36_letters_and_a_zero() {
+        let cookie = Cookie::draw(&mut Pcg64::seed_from_u64(1));
+        let bytes = cookie.message();
+        assert_eq!((bytes.len(), bytes[36]), (37, 0));
+        assert_eq!(cookie.text().len(), 36);
+        let mut reader = Reader::default();
+        reader.push(&bytes[..30]);
+        assert_eq!(reader.cookie(), None);
+        reader.push(&bytes[30..]);
+        assert_eq!(reader.cookie(), Some(cookie));
+        assert!(reader.is_empty());
+    }
+
+    #[test]
+    fn json_comes_whole_or_not_at_all() {
+        // As iperf 3.12 sends it.
+        let text = br#"{"tcp":true,"omit":0,"time":2,"num":0,"blockcount":0,"parallel":1,"bidirectional":true,"len":131072,"bandwidth":1e7,"pacing_timer":1000,"client_version":"3.12"}"#;
+        let mut reader = Reader::default();
+        reader.push(&(text.len() as u32).to_be_bytes());
+        reader.push(&text[..50]);
+        assert_eq!(reader.json::<Parameters>(1000), Ok(None));
+        reader.push(&text[50..]);
+        reader.push(&[4]);
+        let p = reader.json::<Parameters>(1000).unwrap().unwrap();
+        assert!(p.tcp && p.bidirectional && !p.reverse);
+        assert_eq!((p.bandwidth, p.len, p.time), (10_000_000, 131_072, 2));
+        assert_eq!(reader.byte(), Some(4));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_an_error() {
+        let mut reader = Reader::default();
+        reader.push(b"GET / HTTP/1.1\r\n\r\n");
+        assert!(matches!(
+            reader.json::<Parameters>(1000),
+            Err(ProtocolError::TooLong(_))
+        ));
+        for text in [r#"{"tcp":true,"time":-1}"#, "[", r#"{"num":"x"}"#] {
+            let mut reader = Reader::default();
+            reader.push(&(text.len() as u32).to_be_bytes());
+            reader.push(text.as_bytes());
+            assert!(matches!(
+                reader.json::<Parameters>(1000),
+                Err(ProtocolError::BadJson(_))
+            ));
+        }
+    }
+
+    #[test]
+    fn results_of_a_receiver_say_none_in_two_ways() {
+        for none in ["-1", "18446744073709551615"] {
+            let text = format!(
+                r#"{{"cpu_util_total":1.5,"cpu_util_user":0,"cpu_util_system":1.5,"sender_has_retransmits":{none},"congestion_used":"bbr","streams":[{{"id":1,"bytes":2621440,"retransmits":{none},"jitter":0,"errors":0,"omitted_errors":0,"packets":0,"omitted_packets":0,"start_time":0,"end_time":2.000097}}]}}"#
+            );
+            let r: Results = serde_json::from_str(&text).unwrap();
+            assert_eq!(
+                (r.sender_has_retransmits, r.streams[0].retransmits),
+                (-1, -1)
+            );
+            assert_eq!(r.streams[0].bytes, 2_621_440);
+        }
+    }
 }

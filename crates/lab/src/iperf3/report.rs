@@ -73,7 +73,11 @@ pub(super) fn http_date(unix: u64) -> String {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 2 } else { shifted - 10 };
+    let month = if shifted < 10 {
+        shifted + 2
+    } else {
+        shifted - 10
+    };
     let year = year_of_era + era * 400 + u64::from(month < 2);
     format!(
         "{}, {day:02} {} {year} {:02}:{:02}:{:02} GMT",

@@ -139,8 +139,12 @@ impl Reporter {
             let bytes = rows.iter().map(|r| r.moved.bytes).sum();
             let sum = IntervalSum {
                 moved: Moved::new(first.moved.start, first.moved.end, bytes),
-                retransmits: is_sender
-                    .then(|| rows.iter().filter_map(|r| r.state).map(|s| s.retransmits).sum()),
+                retransmits: is_sender.then(|| {
+                    rows.iter()
+                        .filter_map(|r| r.state)
+                        .map(|s| s.retransmits)
+                        .sum()
+                }),
                 omitted: first.omitted,
                 sender: is_sender,
             };
@@ -191,7 +195,13 @@ impl Reporter {
             let Some(first) = half.first() else { continue };
             for s in &half {
                 let who = s.halves.sender.socket.to_string();
-                self.summary_lines(&who, is_sender, &s.halves.sender.moved, &s.halves.receiver.moved, s.retransmits);
+                self.summary_lines(
+                    &who,
+                    is_sender,
+                    &s.halves.sender.moved,
+                    &s.halves.receiver.moved,
+                    s.retransmits,
+                );
             }
             let total = |of: fn(&EndStream) -> &EndHalf| {
                 let span = of(&first.halves).moved;

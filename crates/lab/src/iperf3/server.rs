@@ -114,8 +114,9 @@ impl Server {
     fn announce(&mut self) {
         let port = self.listen.first().map_or(0, SocketAddr::port);
         let n = self.number + 1;
-        self.reporter
-            .text(format!("{RULE}Server listening on {port} (test #{n})\n{RULE}"));
+        self.reporter.text(format!(
+            "{RULE}Server listening on {port} (test #{n})\n{RULE}"
+        ));
     }
 
     fn on_accepted(&mut self, host: &mut Host, now: Instant, id: ConnectionId, remote: SocketAddr) {
@@ -154,7 +155,9 @@ impl Server {
         if let Some(bytes) = host.read(id, missing as u64) {
             reader.push(&bytes);
         }
-        let Some(cookie) = reader.cookie() else { return };
+        let Some(cookie) = reader.cookie() else {
+            return;
+        };
         s.candidates.remove(at);
         let Some(test) = &mut s.test else { return };
         if Some(cookie) != s.cookie || test.streams.len() >= test.expected() {
@@ -177,7 +180,8 @@ impl Server {
         host.write(s.control, State::TestStart.message());
         host.write(s.control, State::TestRunning.message());
         s.stage = Stage::End;
-        self.reporter.start(start, test.settings.direction, test.settings.parallel);
+        self.reporter
+            .start(start, test.settings.direction, test.settings.parallel);
         test.begin(&self.env, now);
     }
 
@@ -189,7 +193,9 @@ impl Server {
             let stage = s.stage;
             match stage {
                 Stage::Cookie => {
-                    let Some(cookie) = s.reader.cookie() else { return };
+                    let Some(cookie) = s.reader.cookie() else {
+                        return;
+                    };
                     s.cookie = Some(cookie);
                     s.stage = Stage::Parameters;
                     host.write(s.control, State::ParamExchange.message());
@@ -272,9 +278,14 @@ impl Server {
                 host.write(s.control, State::ExchangeResults.message());
             }
             (Some(State::IperfDone), Stage::Done) => self.end_session(host, now),
-            (Some(State::ClientTerminate), _) => self.drop_client(host, now, "the client has terminated"),
+            (Some(State::ClientTerminate), _) => {
+                self.drop_client(host, now, "the client has terminated")
+            }
             _ => {
-                let why = format!("the client sent state {}, which has no place here", byte.cast_signed());
+                let why = format!(
+                    "the client sent state {}, which has no place here",
+                    byte.cast_signed()
+                );
                 self.drop_client(host, now, &why);
             }
         }
@@ -371,17 +382,27 @@ impl Application for Server {
     fn on_event(&mut self, host: &mut Host, now: Instant, event: HostEvent) {
         let control = self.session.as_ref().map(|s| s.control);
         match event {
-            HostEvent::Accepted { connection, remote, .. } => {
+            HostEvent::Accepted {
+                connection, remote, ..
+            } => {
                 self.on_accepted(host, now, connection, remote);
             }
             HostEvent::Readable(id) if Some(id) == control => self.on_control(host, now),
             HostEvent::Readable(id) => self.on_candidate(host, now, id),
             HostEvent::PeerClosed(id) if Some(id) == control => {
                 self.on_control(host, now);
-                self.drop_client(host, now, "the client has unexpectedly closed the connection");
+                self.drop_client(
+                    host,
+                    now,
+                    "the client has unexpectedly closed the connection",
+                );
             }
             HostEvent::Closed { id, .. } if Some(id) == control => {
-                self.drop_client(host, now, "the client has unexpectedly closed the connection");
+                self.drop_client(
+                    host,
+                    now,
+                    "the client has unexpectedly closed the connection",
+                );
             }
             HostEvent::Closed { id, .. } => self.on_stream_closed(host, now, id),
             _ => {}
@@ -422,7 +443,9 @@ impl Application for Server {
             host.write(s.control, State::ServerTerminate.message());
         }
         self.is_one_off = true;
-        self.outcome = Some(Outcome::Failed("interrupt - the server has terminated".to_owned()));
+        self.outcome = Some(Outcome::Failed(
+            "interrupt - the server has terminated".to_owned(),
+        ));
         self.drop_client(host, now, "interrupt - the server has terminated");
     }
 

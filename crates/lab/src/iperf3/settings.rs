@@ -173,7 +173,9 @@ impl Settings {
             if value <= most {
                 Ok(value)
             } else {
-                Err(format!("the client asks for {name} = {value}, more than {most}"))
+                Err(format!(
+                    "the client asks for {name} = {value}, more than {most}"
+                ))
             }
         };
         if p.udp || p.sctp || !p.tcp {

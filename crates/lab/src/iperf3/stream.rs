@@ -128,7 +128,11 @@ impl Stream {
         while left > 0 && self.is_open {
             let want = left.min(block.len() as u64);
             let room = host.write_room(self.connection);
-            if room < want && host.endpoint(self.connection).is_some_and(|e| e.unsent() > 0) {
+            if room < want
+                && host
+                    .endpoint(self.connection)
+                    .is_some_and(|e| e.unsent() > 0)
+            {
                 break;
             }
             let n = host.write(self.connection, block.slice(..want as usize)) as u64;
@@ -163,7 +167,9 @@ impl Stream {
         if !self.is_sender {
             return;
         }
-        self.total = self.total.max(self.written.saturating_sub(endpoint.unsent()));
+        self.total = self
+            .total
+            .max(self.written.saturating_sub(endpoint.unsent()));
         self.retransmitted = endpoint.stats().retransmitted_packets;
         let s = endpoint.snapshot(now);
         let micros = |d: Option<Duration>| d.map_or(0, Duration::as_micros);

@@ -78,7 +78,10 @@ pub(super) fn interval(row: &IntervalStream, role: &str) -> String {
             retransmits,
             snd_cwnd,
             ..
-        }) => format!("{line}  {retransmits:3}   {}       {tail}\n", bytes(*snd_cwnd)),
+        }) => format!(
+            "{line}  {retransmits:3}   {}       {tail}\n",
+            bytes(*snd_cwnd)
+        ),
         None => format!("{line}                  {tail}\n"),
     }
 }

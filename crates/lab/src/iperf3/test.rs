@@ -98,14 +98,32 @@ impl Test {
         };
         // Descriptors of iperf3's streams: 5, 7, 9, …
         let socket = 5 + 2 * index as u32;
-        self.streams
-            .push(Stream::new(index, socket, connection, is_sender, (local, remote)));
+        self.streams.push(Stream::new(
+            index,
+            socket,
+            connection,
+            is_sender,
+            (local, remote),
+        ));
     }
 
     /// All streams are open: fills in what a report begins with.
-    pub(super) fn describe(&self, env: &Environment, host: &Host, now: Instant, start: Start) -> Start {
-        let connected = self.streams.iter().map(|s| Connected::new(s.socket, s.local, s.remote));
-        let config = self.streams.first().and_then(|s| host.endpoint(s.connection)).map(|e| e.config());
+    pub(super) fn describe(
+        &self,
+        env: &Environment,
+        host: &Host,
+        now: Instant,
+        start: Start,
+    ) -> Start {
+        let connected = self
+            .streams
+            .iter()
+            .map(|s| Connected::new(s.socket, s.local, s.remote));
+        let config = self
+            .streams
+            .first()
+            .and_then(|s| host.endpoint(s.connection))
+            .map(|e| e.config());
         Start {
             connected: connected.collect(),
             version: version().to_owned(),
@@ -152,7 +170,10 @@ impl Test {
 
     /// Moves data. The end of a test by bytes or blocks is found here.
     pub(super) fn turn(&mut self, host: &mut Host, now: Instant) -> Progress {
-        let Phase::Running { begun, omit_until, .. } = self.phase else {
+        let Phase::Running {
+            begun, omit_until, ..
+        } = self.phase
+        else {
             return Progress::GoesOn;
         };
         let mut received = 0;
@@ -161,7 +182,9 @@ impl Test {
             s.on_received(n);
             received += n;
         }
-        if received > 0 && let Phase::Running { heard, .. } = &mut self.phase {
+        if received > 0
+            && let Phase::Running { heard, .. } = &mut self.phase
+        {
             *heard = now;
         }
         let limit = match self.role {
@@ -198,23 +221,43 @@ impl Test {
     }
 
     fn written(&self) -> u64 {
-        self.streams.iter().filter(|s| s.is_sender).map(Stream::written).sum()
+        self.streams
+            .iter()
+            .filter(|s| s.is_sender)
+            .map(Stream::written)
+            .sum()
     }
 
     /// `n` bytes have been sent and acknowledged, or received.
     fn has_moved(&self, host: &Host, n: u64) -> bool {
-        let received: u64 = self.streams.iter().filter(|s| !s.is_sender).map(Stream::bytes).sum();
+        let received: u64 = self
+            .streams
+            .iter()
+            .filter(|s| !s.is_sender)
+            .map(Stream::bytes)
+            .sum();
         let mut senders = self.streams.iter().filter(|s| s.is_sender).peekable();
         let sends = senders.peek().is_some();
         received >= n || (sends && self.written() >= n && senders.all(|s| s.is_acknowledged(host)))
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        let Phase::Running { begun, started, omit_until, next, heard } = self.phase else {
+        let Phase::Running {
+            begun,
+            started,
+            omit_until,
+            next,
+            heard,
+        } = self.phase
+        else {
             return None;
         };
         let end = self.end_at(started, omit_until);
-        let silence = self.settings.direction.receives(self.role).then_some(heard + SILENCE);
+        let silence = self
+            .settings
+            .direction
+            .receives(self.role)
+            .then_some(heard + SILENCE);
         let rate = self.settings.rate;
         let paced = (rate > 0).then(|| {
             let senders = self.streams.iter().filter(|s| s.is_sender && s.is_open());
@@ -224,7 +267,10 @@ impl Test {
             });
             due.min()
         });
-        [end, omit_until, next, silence, paced.flatten()].into_iter().flatten().min()
+        [end, omit_until, next, silence, paced.flatten()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// When the client ends it.
@@ -237,14 +283,28 @@ impl Test {
         }
     }
 
-    pub(super) fn handle_timeout(&mut self, host: &Host, now: Instant, reporter: &mut Reporter) -> Progress {
-        let Phase::Running { omit_until, heard, .. } = self.phase else {
+    pub(super) fn handle_timeout(
+        &mut self,
+        host: &Host,
+        now: Instant,
+        reporter: &mut Reporter,
+    ) -> Progress {
+        let Phase::Running {
+            omit_until, heard, ..
+        } = self.phase
+        else {
             return Progress::GoesOn;
         };
         if omit_until.is_some_and(|at| at <= now) {
             self.end_of_omission(host, now, reporter);
         }
-        let Phase::Running { started, omit_until, next, .. } = self.phase else {
+        let Phase::Running {
+            started,
+            omit_until,
+            next,
+            ..
+        } = self.phase
+        else {
             return Progress::GoesOn;
         };
         if self.end_at(started, omit_until).is_some_and(|at| at <= now) {
@@ -253,13 +313,19 @@ impl Test {
         if self.settings.direction.receives(self.role) && heard + SILENCE <= now {
             return Progress::Silent;
         }
-        if let Some(at) = next && at <= now {
+        if let Some(at) = next
+            && at <= now
+        {
             self.tell(host, now, reporter);
             let interval = self.settings.report.interval;
             if let Phase::Running { next, .. } = &mut self.phase {
                 // No drift, and no bursts of reports after a pause.
                 let on_time = at + interval;
-                *next = Some(if on_time > now { on_time } else { now + interval });
+                *next = Some(if on_time > now {
+                    on_time
+                } else {
+                    now + interval
+                });
             }
         }
         Progress::GoesOn
@@ -274,7 +340,13 @@ impl Test {
             s.omit(host, now);
         }
         let after = self.next_after(now);
-        if let Phase::Running { started, omit_until, next, .. } = &mut self.phase {
+        if let Phase::Running {
+            started,
+            omit_until,
+            next,
+            ..
+        } = &mut self.phase
+        {
             *started = now;
             *omit_until = None;
             *next = after;
@@ -282,16 +354,30 @@ impl Test {
     }
 
     fn tell(&mut self, host: &Host, now: Instant, reporter: &mut Reporter) {
-        let Phase::Running { started, omit_until, .. } = self.phase else {
+        let Phase::Running {
+            started,
+            omit_until,
+            ..
+        } = self.phase
+        else {
             return;
         };
         let omitted = omit_until.is_some();
-        let rows = self.streams.iter_mut().map(|s| s.interval(host, now, started, omitted));
+        let rows = self
+            .streams
+            .iter_mut()
+            .map(|s| s.interval(host, now, started, omitted));
         reporter.interval(rows.collect());
     }
 
     /// Ends the measurement; data that moves afterwards does not count.
-    pub(super) fn finish(&mut self, env: &Environment, host: &Host, now: Instant, reporter: &mut Reporter) {
+    pub(super) fn finish(
+        &mut self,
+        env: &Environment,
+        host: &Host,
+        now: Instant,
+        reporter: &mut Reporter,
+    ) {
         let Phase::Running { begun, started, .. } = self.phase else {
             return;
         };
@@ -324,15 +410,28 @@ impl Test {
             cpu_util_system: self.cpu.host_system,
             sender_has_retransmits: if sends { 1 } else { -1 },
             congestion_used: Some(congestion.to_owned()),
-            streams: self.streams.iter().map(|s| s.results(self.seconds())).collect(),
+            streams: self
+                .streams
+                .iter()
+                .map(|s| s.results(self.seconds()))
+                .collect(),
         }
     }
 
     /// Tells the end, with the peer's figures if it sent any.
-    pub(super) fn conclude(&self, peer: Option<&Results>, congestion: &str, reporter: &mut Reporter) {
+    pub(super) fn conclude(
+        &self,
+        peer: Option<&Results>,
+        congestion: &str,
+        reporter: &mut Reporter,
+    ) {
         let none = Results::default();
         let known = peer.unwrap_or(&none);
-        let summaries: Vec<_> = self.streams.iter().map(|s| self.summary(s, known)).collect();
+        let summaries: Vec<_> = self
+            .streams
+            .iter()
+            .map(|s| self.summary(s, known))
+            .collect();
         let ours = Some(congestion.to_owned());
         let theirs = known.congestion_used.clone();
         let (sender, receiver) = match self.settings.direction.sends(self.role) {
