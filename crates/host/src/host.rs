@@ -7,10 +7,12 @@ use gargalo_units::Instant;
 
 use crate::connection::{Connection, Origin, Table};
 use crate::event::Waiting;
+use crate::limiter::Limiter;
 use crate::listen::Listeners;
 use crate::output::Outgoing;
 use crate::secrets::Secrets;
 use crate::timers::Timers;
+use crate::udp::Sockets;
 use crate::{ConfigError, ConnectionId, HostConfig, HostEvent, HostStats, UdpId};
 
 /// Who has something to tell.
@@ -33,6 +35,7 @@ pub struct Host {
     pub(crate) now: Instant,
     pub(crate) table: Table,
     pub(crate) listeners: Listeners,
+    pub(crate) udp: Sockets,
     pub(crate) timers: Timers,
     /// Slots that may have something to send, each once.
     pub(crate) ready: VecDeque<u32>,
@@ -42,6 +45,10 @@ pub struct Host {
     pub(crate) time_wait: VecDeque<ConnectionId>,
     /// Connections opened by us so far (RFC 6056 §3.3.3: `next_ephemeral`).
     pub(crate) ports_taken: u64,
+    /// UDP goes first next time.
+    pub(crate) udp_turn: bool,
+    pub(crate) echo_limit: Limiter,
+    pub(crate) error_limit: Limiter,
     pub(crate) stats: HostStats,
 }
 
@@ -58,12 +65,16 @@ impl Host {
             now,
             table: Table::new(secrets.table),
             listeners: Listeners::default(),
+            udp: Sockets::default(),
             timers: Timers::default(),
             ready: VecDeque::new(),
             outgoing: Outgoing::new(config.most_outgoing),
             tellers: VecDeque::new(),
             time_wait: VecDeque::new(),
             ports_taken: 0,
+            udp_turn: false,
+            echo_limit: Limiter::new(config.icmp_rate),
+            error_limit: Limiter::new(config.icmp_rate),
             stats: HostStats::default(),
             config,
         })
@@ -89,7 +100,7 @@ impl Host {
     /// arrives. While [`poll_transmit`](Self::poll_transmit) has not been drained it is a time that has
     /// come. It may be early, never late. O(1).
     pub fn poll_timeout(&self) -> Option<Instant> {
-        if !self.ready.is_empty() || !self.outgoing.is_empty() {
+        if !self.ready.is_empty() || !self.outgoing.is_empty() || self.udp.has_ready() {
             return Some(self.now);
         }
         self.timers.next()
@@ -109,6 +120,9 @@ impl Host {
                     c.on_orphan_timeout(now, self.config.orphan_timeout);
                 }
                 c.endpoint.handle_timeout(now);
+                if self.config.black_hole_detection {
+                    self.suspect_black_hole(slot);
+                }
             }
             self.touch(slot);
         }
@@ -124,7 +138,11 @@ impl Host {
                         return Some(event);
                     }
                 }
-                Teller::Udp(_) => {}
+                Teller::Udp(id) => {
+                    if let Some(event) = self.udp.event(id) {
+                        return Some(event);
+                    }
+                }
             }
             self.tellers.pop_front();
         }

@@ -9,6 +9,7 @@ use gargalo_wire::tcp::{Flags, Segment};
 use crate::Host;
 use crate::config::is_broadcast;
 use crate::connection::{Origin, Tuple};
+use crate::icmp::{ICMP, ICMPV6};
 
 impl Host {
     /// One IP datagram arrived; it may be anything.
@@ -27,14 +28,14 @@ impl Host {
         self.now = self.now.max(now);
         self.stats.received += 1;
         match Datagram::parse(datagram, verify) {
-            Ok(d) => self.on_datagram(d),
+            Ok(d) => self.on_datagram(d, datagram),
             Err(ParseError::BadChecksum { .. }) => self.stats.bad_checksums += 1,
             Err(ParseError::Fragment) => self.stats.fragments += 1,
             Err(_) => self.stats.malformed += 1,
         }
     }
 
-    fn on_datagram(&mut self, datagram: Datagram) {
+    fn on_datagram(&mut self, datagram: Datagram, bytes: &[u8]) {
         let addresses = datagram.header.addresses;
         if !self.config.addresses.contains(&addresses.dst()) {
             self.stats.not_ours += 1;
@@ -47,7 +48,17 @@ impl Host {
         }
         match datagram.transport {
             Transport::Tcp(segment) => self.on_tcp(&datagram.header, segment),
-            Transport::Udp(_) => {}
+            Transport::Udp(udp) => self.on_udp(&datagram.header, &udp, bytes),
+            Transport::Other { protocol, payload }
+                if protocol
+                    == if addresses.src().is_ipv4() {
+                        ICMP
+                    } else {
+                        ICMPV6
+                    } =>
+            {
+                self.on_icmp(&datagram.header, &payload);
+            }
             Transport::Other { .. } => self.stats.unknown_protocols += 1,
         }
     }
@@ -122,6 +133,9 @@ impl Host {
         match self.listeners.find(&tuple.local()) {
             Some(listener) if flags.contains(Flags::SYN) && !flags.contains(Flags::ACK) => {
                 self.on_syn(listener, tuple, segment, ecn);
+            }
+            Some(listener) if flags.contains(Flags::ACK) && !flags.contains(Flags::SYN) => {
+                self.on_cookie(listener, tuple, segment, ecn);
             }
             _ => self.reset_stranger(tuple, &segment),
         }

@@ -14,16 +14,21 @@
 
 mod config;
 mod connection;
+mod cookie;
 mod error;
 mod event;
 mod host;
+mod icmp;
 mod input;
+mod limiter;
 mod listen;
 mod output;
+mod path;
 mod secrets;
 mod sockets;
 mod stats;
 mod timers;
+mod udp;
 
 pub use config::{HostConfig, SocketOptions, SynCookies};
 pub use error::{ConfigError, SocketError};

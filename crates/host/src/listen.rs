@@ -6,12 +6,15 @@ use std::sync::Arc;
 
 use gargalo_cc::{Controller, Init as ControllerInit};
 use gargalo_tcp::{Config, Endpoint, Init};
-use gargalo_units::{Bytes, Ecn, Instant};
-use gargalo_wire::tcp::Segment;
+use gargalo_units::{Bytes, Duration, Ecn, Instant};
+use gargalo_wire::tcp::{Flags, Segment};
 
 use crate::connection::{Connection, Origin, Tuple};
 use crate::event::Waiting;
-use crate::{ConnectionId, Host, ListenerId, SocketError, SocketOptions};
+use crate::{ConnectionId, Host, ListenerId, SocketError, SocketOptions, SynCookies, cookie};
+
+/// How long after the last cookie acknowledgements may bring one back.
+const COOKIE_LIFE: Duration = Duration::from_secs(120);
 
 /// One listener.
 #[derive(Debug)]
@@ -20,6 +23,8 @@ pub(crate) struct Listener {
     pub(crate) options: SocketOptions,
     half_open: usize,
     queued: usize,
+    /// Cookies were sent before this.
+    cookies_until: Instant,
 }
 
 /// All listeners.
@@ -45,6 +50,7 @@ impl Listeners {
             options,
             half_open: 0,
             queued: 0,
+            cookies_until: Instant::ZERO,
         };
         self.all.insert(id, listener);
         Some(id)
@@ -116,9 +122,18 @@ impl Host {
         let Some(listener) = self.listeners.get(id) else {
             return;
         };
-        if listener.queued >= self.config.accept_queue || listener.half_open >= self.config.backlog
-        {
+        let is_full = listener.half_open >= self.config.backlog;
+        let with_cookie = match self.config.syn_cookies {
+            SynCookies::Off => false,
+            SynCookies::WhenFull => is_full,
+            SynCookies::Always => true,
+        };
+        if listener.queued >= self.config.accept_queue || (is_full && !with_cookie) {
             self.stats.dropped_by_backlog += 1;
+            return;
+        }
+        if with_cookie {
+            self.send_cookie(id, tuple, &syn);
             return;
         }
         let options = listener.options.clone();
@@ -132,6 +147,66 @@ impl Host {
         let mut endpoint = Endpoint::listen(config, controller, init, self.now);
         endpoint.handle(self.now, syn, ecn);
         if let Some(new) = self.admit(tuple, endpoint, Origin::HalfOpen(id)) {
+            self.listeners.change(id, 1, 0);
+            self.touch(new.slot);
+        }
+    }
+
+    /// Answers a SYN and remembers nothing of it (RFC 4987 §3.6).
+    fn send_cookie(&mut self, id: ListenerId, tuple: &Tuple, syn: &Segment) {
+        let now = self.now;
+        let Some(listener) = self.listeners.all.get_mut(&id) else {
+            return;
+        };
+        listener.cookies_until = now + COOKIE_LIFE;
+        let config = fit(&listener.options.tcp, self.config.mtu, tuple.headers());
+        let isn = cookie::make(self.secrets.cookie, tuple, syn, now);
+        let init = self.init(tuple, isn);
+        let mut answer = Endpoint::answer(&config, &init, now, syn);
+        if let Some(t) = &mut answer.options.timestamps {
+            t.value = cookie::timestamp(t.value, syn);
+        } else if let Some(x) = &mut answer.options.extra {
+            // Only timestamps could bring them back.
+            x.window_scale = None;
+            x.sack_permitted = false;
+            answer.flags = Flags::SYN | Flags::ACK;
+        }
+        if self.send_stray(tuple, &answer) {
+            self.stats.cookies_sent += 1;
+        }
+    }
+
+    /// An acknowledgement that belongs to no connection, for a listener: of a cookie?
+    pub(crate) fn on_cookie(&mut self, id: ListenerId, tuple: &Tuple, ack: Segment, ecn: Ecn) {
+        let now = self.now;
+        let Some(listener) = self.listeners.get(id) else {
+            return;
+        };
+        if listener.cookies_until <= now {
+            self.reset_stranger(tuple, &ack);
+            return;
+        }
+        let Some(syn) = cookie::check(self.secrets.cookie, tuple, &ack, now) else {
+            self.stats.cookies_refused += 1;
+            self.reset_stranger(tuple, &ack);
+            return;
+        };
+        if listener.queued >= self.config.accept_queue {
+            self.stats.dropped_by_accept_queue += 1;
+            return;
+        }
+        let options = listener.options.clone();
+        let Ok((config, controller)) = self.parts(tuple, &options) else {
+            return;
+        };
+        let init = self.init(tuple, ack.ack + u32::MAX);
+        let mut endpoint = Endpoint::resume(config, controller, init, now, &syn);
+        endpoint.handle(now, ack, ecn);
+        if !endpoint.state().is_synchronised() {
+            return;
+        }
+        if let Some(new) = self.admit(tuple, endpoint, Origin::HalfOpen(id)) {
+            self.stats.cookies_accepted += 1;
             self.listeners.change(id, 1, 0);
             self.touch(new.slot);
         }

@@ -50,6 +50,25 @@ impl Host {
             self.stats.sent += 1;
             return true;
         }
+        // Sockets and connections take turns.
+        self.udp_turn = !self.udp_turn;
+        if self.udp_turn && self.send_udp_next(out) {
+            return true;
+        }
+        if self.send_segment(out) {
+            return true;
+        }
+        self.send_udp_next(out)
+    }
+
+    fn send_udp_next(&mut self, out: &mut Vec<u8>) -> bool {
+        let sent = self.udp.has_ready() && self.send_next_udp(out);
+        self.stats.sent += u64::from(sent);
+        sent
+    }
+
+    #[inline]
+    fn send_segment(&mut self, out: &mut Vec<u8>) -> bool {
         while let Some(slot) = self.ready.pop_front() {
             let Some(c) = self.table.slot_mut(slot) else {
                 continue;

@@ -84,6 +84,11 @@ impl Secrets {
         self.port.hash(&(tuple.addresses, tuple.remote_port))
     }
 
+    /// Where the search for the `n`-th UDP port begins.
+    pub(crate) fn udp_port_offset(&self, n: u64) -> u64 {
+        self.port.hash(&n)
+    }
+
     /// Flow label of IPv6 (RFC 6437 §3), 20 bits.
     pub(crate) fn flow_label(&self, tuple: &Tuple) -> u32 {
         self.flow_label.hash(tuple) as u32 & 0xf_ffff

@@ -3,6 +3,8 @@
 mod incoming;
 mod opening;
 mod outgoing;
+mod path;
+mod resume;
 mod timers;
 
 use std::sync::Arc;
@@ -98,6 +100,12 @@ pub struct Endpoint {
     buffer: SendBuffer,
     /// Since the connection is open.
     sender: Option<Box<Sender>>,
+    /// What the path is known to carry, as an MSS without options; `None`: nothing is known.
+    path_mss: Option<u16>,
+    /// Payload of a segment as agreed in the handshake.
+    agreed_mss: u16,
+    /// The network has said that the peer cannot be reached, and nothing was heard of it since.
+    unreachable: bool,
     /// Until the connection is open.
     handshake: Option<Box<Handshake>>,
     /// A cookie that the server granted.
@@ -186,6 +194,9 @@ impl Endpoint {
             receiver,
             buffer: SendBuffer::default(),
             sender: None,
+            path_mss: None,
+            agreed_mss: config.mss,
+            unreachable: false,
             handshake: Some(Box::new(Handshake::new(
                 Some(controller),
                 init.fast_open_cookie,
@@ -456,7 +467,9 @@ impl Endpoint {
         match error {
             None if lingered => {}
             None | Some(Error::Aborted) => self.events.push(Event::Closed),
-            Some(Error::Reset | Error::Refused) => self.events.push(Event::Reset),
+            Some(Error::Reset | Error::Refused | Error::Unreachable) => {
+                self.events.push(Event::Reset)
+            }
             Some(Error::TimedOut) => self.events.push(Event::TimedOut),
         }
     }

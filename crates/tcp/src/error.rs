@@ -9,6 +9,8 @@ pub enum Error {
     Refused,
     /// No answer after the last retransmission, SYN, data or keep-alive probe (RFC 9293 §3.8.3).
     TimedOut,
+    /// The network said that the peer cannot be reached (RFC 1122 §4.2.3.9).
+    Unreachable,
     /// The application aborted it.
     Aborted,
 }
@@ -19,6 +21,7 @@ impl fmt::Display for Error {
             Self::Reset => "connection reset by peer",
             Self::Refused => "connection refused",
             Self::TimedOut => "connection timed out",
+            Self::Unreachable => "destination unreachable",
             Self::Aborted => "connection aborted",
         })
     }

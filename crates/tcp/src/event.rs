@@ -15,7 +15,7 @@ pub enum Event {
     /// Both directions ended in order. The endpoint may linger in TIME-WAIT: keep it until its
     /// state is CLOSED.
     Closed,
-    /// The connection was reset or refused; see [`Endpoint::error`](crate::Endpoint::error).
+    /// The connection was reset or refused, or its peer is unreachable; see [`Endpoint::error`](crate::Endpoint::error).
     Reset,
     /// The connection was given up after too many retransmissions without an answer.
     TimedOut,

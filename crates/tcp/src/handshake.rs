@@ -7,11 +7,11 @@ use crate::Config;
 use crate::receiver::shift_for;
 
 /// Length of the timestamps option with its padding (RFC 7323 appendix A).
-const TIMESTAMPS_LEN: u16 = 12;
+pub(crate) const TIMESTAMPS_LEN: u16 = 12;
 /// What a peer accepts that does not say (RFC 9293 §3.7.1).
 const DEFAULT_MSS: u16 = 536;
 /// The least MSS that we honour: options alone take up to 40 bytes, so that less cannot work.
-const LEAST_MSS: u16 = 48;
+pub(crate) const LEAST_MSS: u16 = 48;
 /// The longest wait for an answer to a SYN (RFC 6298 §2.5 asks for at least 60 s).
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 

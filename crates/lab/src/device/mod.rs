@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::namespace::NetNs;
 use crate::netlink::Netlink;
+use crate::spec::Choice;
 use crate::{Error, Result};
 use packet::PacketDevice;
 use tun::TunDevice;
@@ -36,24 +37,6 @@ pub struct Device {
 enum Kind {
     Tun(Box<TunDevice>),
     Packet(Box<PacketDevice>),
-}
-
-/// How devices are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// TUN if possible, else a pair of Ethernet devices.
-    Best {
-        /// Several segments may cross in one system call, as with a network card that segments.
-        offload: bool,
-    },
-    /// A pair of Ethernet devices.
-    Veth,
-}
-
-impl Default for Choice {
-    fn default() -> Self {
-        Self::Best { offload: true }
-    }
 }
 
 impl Device {

@@ -20,7 +20,12 @@ const TCP_CHECKSUM: usize = 16;
 pub(super) struct Batch {
     bytes: Vec<u8>,
     runs: Vec<Joined>,
+    /// The latest run of each connection that sends, as an index.
+    open: Vec<usize>,
 }
+
+/// Connections whose runs are kept open at a time; their segments may alternate.
+const OPEN: usize = 32;
 
 /// A run of segments in a batch.
 #[derive(Debug)]
@@ -60,6 +65,7 @@ impl Batch {
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.runs.clear();
+        self.open.clear();
     }
 
     /// Bytes collected.
@@ -75,17 +81,45 @@ impl Batch {
             return false;
         }
         let all = start..self.bytes.len();
-        if !join || !self.append(all.clone()) {
-            let shape = join.then(|| Shape::of(&self.bytes[all.clone()])).flatten();
-            self.runs.push(Joined {
-                total: all.len(),
-                is_closed: shape.is_none() || self.pushes(&all, shape),
-                first: all,
-                rest: Vec::new(),
-                shape,
-            });
+        let shape = join.then(|| Shape::of(&self.bytes[all.clone()])).flatten();
+        let Some(new) = shape else {
+            // An acknowledgement or a reset must not be overtaken by what follows it.
+            let flow = flow(&self.bytes[all.clone()]);
+            let (bytes, runs) = (&self.bytes, &self.runs);
+            self.open
+                .retain(|i| self::flow(&bytes[runs[*i].first.clone()]) != flow);
+            self.add(all, None, true);
+            return true;
+        };
+        let wanted = flow(&self.bytes[start..]);
+        let known = self
+            .open
+            .iter()
+            .position(|i| flow(&self.bytes[self.runs[*i].first.clone()]) == wanted);
+        match known {
+            Some(k) if self.append(self.open[k], all.clone(), &new) => {}
+            known => {
+                let is_closed = self.bytes[start + new.ip + 13] & PSH != 0;
+                let index = self.add(all, Some(new), is_closed);
+                match known {
+                    Some(k) => self.open[k] = index,
+                    None if self.open.len() < OPEN => self.open.push(index),
+                    None => self.open[index % OPEN] = index,
+                }
+            }
         }
         true
+    }
+
+    fn add(&mut self, all: Range<usize>, shape: Option<Shape>, is_closed: bool) -> usize {
+        self.runs.push(Joined {
+            total: all.len(),
+            first: all,
+            rest: Vec::new(),
+            shape,
+            is_closed,
+        });
+        self.runs.len() - 1
     }
 
     /// The datagram just written.
@@ -93,19 +127,10 @@ impl Batch {
         self.bytes.get(from..).unwrap_or_default()
     }
 
-    fn pushes(&self, all: &Range<usize>, shape: Option<Shape>) -> bool {
-        shape.is_some_and(|s| self.bytes[all.start + s.ip + 13] & PSH != 0)
-    }
-
-    /// Joins the datagram at `all` to the latest run, if it continues it.
-    fn append(&mut self, all: Range<usize>) -> bool {
-        let Some(last) = self.runs.last_mut() else {
-            return false;
-        };
+    /// Joins the datagram at `all` to a run, if it continues it.
+    fn append(&mut self, run: usize, all: Range<usize>, new: &Shape) -> bool {
+        let last = &mut self.runs[run];
         let Some(run) = last.shape.filter(|_| !last.is_closed) else {
-            return false;
-        };
-        let Some(new) = Shape::of(&self.bytes[all.clone()]) else {
             return false;
         };
         let seq = self.bytes[all.start + new.ip + 4..]
@@ -141,6 +166,14 @@ impl Batch {
         }
         let bytes = self.bytes.as_slice();
         self.runs.iter().map(move |joined| Run { bytes, joined })
+    }
+}
+
+/// Addresses and ports, where TCP over IP without options has them.
+fn flow(bytes: &[u8]) -> Option<&[u8]> {
+    match bytes.first()? >> 4 {
+        6 => bytes.get(8..44),
+        _ => bytes.get(12..24),
     }
 }
 
@@ -336,28 +369,46 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is pushed, the runs carry every byte of it in order.
+        /// Whatever is pushed, the runs carry every byte of each connection in order.
         #[test]
         fn nothing_is_lost(
             steps in prop::collection::vec(
                 (1usize..5, any::<bool>(), 0u16..2, any::<bool>(), any::<bool>()), 1..200)
         ) {
             let mut batch = Batch::default();
-            let (mut seq, mut sent, mut n) = (0u32, Vec::new(), 0u8);
+            let (mut seq, mut n) = ([0u32; 2], 0u8);
+            let mut sent = [Vec::new(), Vec::new()];
             for (len, pushes, window, gap, v6) in steps {
+                let i = usize::from(v6);
                 let data: Vec<u8> = (0..len).map(|_| { n = n.wrapping_add(1); n }).collect();
-                seq = seq.wrapping_add(u32::from(gap));
-                push(&mut batch, v6, &segment(seq, &data, pushes, window));
-                sent.extend_from_slice(&data);
-                seq = seq.wrapping_add(len as u32);
+                seq[i] = seq[i].wrapping_add(u32::from(gap));
+                push(&mut batch, v6, &segment(seq[i], &data, pushes, window));
+                sent[i].extend_from_slice(&data);
+                seq[i] = seq[i].wrapping_add(len as u32);
             }
-            let mut got = Vec::new();
+            let mut got = [Vec::new(), Vec::new()];
             for run in batch.runs() {
-                let d = Datagram::parse(&whole(&run), Verify::Nothing).unwrap();
+                let bytes = whole(&run);
+                let d = Datagram::parse(&bytes, Verify::Nothing).unwrap();
                 let Transport::Tcp(s) = d.transport else { panic!() };
-                got.extend_from_slice(s.payload.bytes().unwrap());
+                got[usize::from(bytes[0] >> 4 == 6)].extend_from_slice(s.payload.bytes().unwrap());
             }
             prop_assert_eq!(got, sent);
         }
+    }
+
+    #[test]
+    fn connections_that_alternate_are_joined_each_by_itself() {
+        let mut batch = Batch::default();
+        for i in 0..10 {
+            push(&mut batch, false, &segment(100 * i, &[1; 100], false, 9));
+            push(&mut batch, true, &segment(100 * i, &[2; 100], false, 9));
+        }
+        assert_eq!(batch.runs().count(), 2);
+        // An acknowledgement keeps its place.
+        push(&mut batch, false, &segment(1000, b"", false, 9));
+        push(&mut batch, false, &segment(1000, &[1; 100], false, 9));
+        push(&mut batch, true, &segment(1000, &[2; 100], false, 9));
+        assert_eq!(batch.runs().count(), 4);
     }
 }

@@ -65,6 +65,7 @@ impl Endpoint {
             return;
         }
         self.timers.heard = now;
+        self.unreachable = false;
         if !segment.payload.is_empty() || flags.contains(Flags::FIN) {
             self.on_text(now, offset, segment.payload, flags, ecn);
         }

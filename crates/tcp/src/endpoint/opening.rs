@@ -3,6 +3,7 @@
 use gargalo_units::{Duration, Ecn, Instant, Seq};
 use gargalo_wire::tcp::{Flags, Segment};
 
+use super::path::payload_of;
 use super::{Endpoint, Urgent};
 use crate::ecn::EcnReceiver;
 use crate::handshake::{Agreed, PeerSyn};
@@ -143,7 +144,7 @@ impl Endpoint {
     }
 
     /// Takes over what the peer's SYN says.
-    fn meet(&mut self, now: Instant, segment: &Segment, syn: &PeerSyn) {
+    pub(super) fn meet(&mut self, now: Instant, segment: &Segment, syn: &PeerSyn) {
         let agreed = Agreed::new(&self.config, syn);
         self.receive_base = segment.seq + 1;
         self.peer = PeerWindow::new(syn.window);
@@ -169,7 +170,8 @@ impl Endpoint {
         let Some(controller) = h.controller.take() else {
             return;
         };
-        let mss = h.agreed.map_or(self.config.mss, |a| a.mss);
+        self.agreed_mss = h.agreed.map_or(self.config.mss, |a| a.mss);
+        let mss = payload_of(self.path_mss, &self.timestamps).min(self.agreed_mss);
         let mut sender = Sender::new(&self.config, controller, mss, now);
         if h.agreed.is_some_and(|a| !a.sack) {
             sender.without_sack();

@@ -85,7 +85,7 @@ impl Endpoint {
         {
             sender.on_timeout(now);
             if sender.has_given_up() {
-                self.end(Some(Error::TimedOut));
+                self.end(Some(self.silence()));
             }
         }
     }
@@ -97,7 +97,7 @@ impl Endpoint {
         };
         let Some(h) = &mut self.handshake else { return };
         if h.transmissions() > retries {
-            self.end(Some(Error::TimedOut));
+            self.end(Some(self.silence()));
         } else {
             h.due = true;
             h.deadline = Instant::MAX;

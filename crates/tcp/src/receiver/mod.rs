@@ -14,7 +14,7 @@ use ack::AckPolicy;
 use assembler::Assembler;
 use window::Window;
 
-pub(crate) use window::shift_for;
+pub(crate) use window::{initial_window, shift_for};
 
 /// The receiver of one connection.
 ///

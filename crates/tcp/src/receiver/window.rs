@@ -25,6 +25,11 @@ pub(crate) fn shift_for(buffer: u64) -> u8 {
         .unwrap_or(MAX_SHIFT)
 }
 
+/// The window field of a segment with SYN: never scaled (RFC 7323 §2.2).
+pub(crate) fn initial_window(buffer: u64) -> u16 {
+    u16::try_from(buffer).unwrap_or(u16::MAX)
+}
+
 impl Window {
     /// For a buffer of `buffer` bytes and segments of `mss` bytes; unscaled until [`Self::scale`].
     pub(crate) fn new(buffer: u64, mss: u64) -> Self {
@@ -62,7 +67,7 @@ impl Window {
 
     /// The window field of a segment with SYN: never scaled (RFC 7323 §2.2).
     pub(crate) fn initial(&self) -> u16 {
-        u16::try_from(self.buffer).unwrap_or(u16::MAX)
+        initial_window(self.buffer)
     }
 
     /// Whether reading has made the window grow so much that the peer should know at once: by a

@@ -371,14 +371,36 @@ impl Sender {
     }
 
     /// The path has become narrower or wider: segments of at most `mss` bytes.
-    #[allow(dead_code, reason = "path MTU discovery sets it")]
-    pub(crate) fn set_mss(&mut self, mss: u16) {
+    /// What was longer cannot have arrived: it is cut and sent again, which says nothing about
+    /// congestion.
+    pub(crate) fn set_mss(&mut self, now: Instant, mss: u16) {
         let mss = u32::from(mss.max(1));
-        if mss < self.mss {
+        if mss == self.mss {
+            return;
+        }
+        if mss < self.mss && self.board.lose_longer(mss) {
             self.board.split(mss);
+            self.resend_due = true;
+            self.tlp = None;
+            self.probe_due = false;
+            // The timeouts that it caused were no sign of a path that is slower than thought.
+            self.undo.end();
+            self.frto = Frto::Off;
+            self.timers.rto = now + self.rtt.rto();
+            self.timers.probe = Instant::MAX;
         }
         self.mss = mss;
         self.tell_mss();
+    }
+
+    /// Payload of a full segment.
+    pub(crate) fn mss(&self) -> u32 {
+        self.mss
+    }
+
+    /// Timeouts since anything new was acknowledged.
+    pub(crate) fn timeouts_in_a_row(&self) -> u32 {
+        self.counts_since_timeout
     }
 
     pub(crate) fn poll_notice(&mut self) -> Option<Notice> {

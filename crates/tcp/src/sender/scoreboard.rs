@@ -389,6 +389,20 @@ impl Scoreboard {
         self.repeated.push_back((index, state.sent_at));
     }
 
+    /// Marks everything lost that was sent in a segment with more than `mss` bytes of payload and has not
+    /// been acknowledged; whether there is such a segment.
+    pub(crate) fn lose_longer(&mut self, mss: u32) -> bool {
+        let mut found = false;
+        for i in 0..self.entries.len() {
+            let e = &self.entries[i];
+            if e.len - u32::from(e.fin) > mss {
+                found = true;
+                self.mark_lost(i);
+            }
+        }
+        found
+    }
+
     /// Splits segments that have become larger than `mss`.
     pub(crate) fn split(&mut self, mss: u32) {
         let old = std::mem::take(&mut self.entries);

@@ -664,7 +664,7 @@ fn a_smaller_segment_size_splits_what_is_resent() {
     config.mss = MSS as u16;
     let mut r = Rig::new(&config, 4);
     r.write(4);
-    r.sender.set_mss(500);
+    r.sender.set_mss(r.now, 500);
     // The window is still a segment of the old size.
     assert_eq!(r.wait().1, ["R0", "R0.5"]);
     r.now = at(1100);

@@ -1,0 +1,173 @@
+//! What ICMP says about our connections and sockets, and what the path carries.
+
+use gargalo_tcp::State;
+use gargalo_wire::ip::{self, TCP};
+
+use crate::connection::Tuple;
+use crate::icmp::{self, Message, Problem, Quoted};
+use crate::{Host, HostConfig};
+
+/// Common MTUs, for routers that do not say theirs (RFC 1191 §7.1).
+const PLATEAUS: [u32; 10] = [
+    32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 576, 552, 508,
+];
+/// Timeouts in a row that suggest a black hole (Linux: `tcp_retries1`).
+const SUSPICIOUS: u32 = 3;
+/// The MSS tried first then (RFC 4821 §7.2: 1024 bytes).
+const BASE_MSS: u32 = 1024;
+
+impl Host {
+    pub(crate) fn on_icmp(&mut self, header: &ip::Header, bytes: &[u8]) {
+        let message = Message::parse(&header.addresses, bytes);
+        if message == Message::BadChecksum {
+            self.stats.bad_checksums += 1;
+            return;
+        }
+        self.stats.icmp_received += 1;
+        match message {
+            Message::EchoRequest(rest) => self.on_echo(header, rest),
+            Message::Error(problem, quoted) => {
+                if self.on_icmp_error(problem, &quoted) {
+                    self.stats.icmp_heeded += 1;
+                } else {
+                    self.stats.icmp_ignored += 1;
+                }
+            }
+            Message::Other | Message::BadChecksum => self.stats.icmp_ignored += 1,
+        }
+    }
+
+    fn on_echo(&mut self, header: &ip::Header, rest: &[u8]) {
+        if !self.echo_limit.admit(self.now) {
+            self.stats.icmp_limited += 1;
+            return;
+        }
+        let answer = icmp::echo_reply(&self.answer_to(header), rest);
+        if self.send_icmp(answer) {
+            self.stats.echo_replies += 1;
+        }
+    }
+
+    /// Nobody has the port of a UDP datagram.
+    pub(crate) fn refuse_udp(&mut self, header: &ip::Header, quoted: &[u8]) {
+        if !self.error_limit.admit(self.now) {
+            self.stats.icmp_limited += 1;
+            return;
+        }
+        let answer = icmp::port_unreachable(&self.answer_to(header), quoted);
+        if self.send_icmp(answer) {
+            self.stats.icmp_errors_sent += 1;
+        }
+    }
+
+    fn answer_to(&self, header: &ip::Header) -> ip::Header {
+        ip::Header {
+            ttl: self.config.ttl,
+            dscp: header.dscp,
+            ..ip::Header::new(header.addresses.reversed())
+        }
+    }
+
+    fn send_icmp(&mut self, message: Option<Vec<u8>>) -> bool {
+        let Some(message) = message.filter(|m| m.len() as u64 <= u64::from(self.config.mtu)) else {
+            return false;
+        };
+        if self.outgoing.is_full() {
+            self.stats.outgoing_dropped += 1;
+            return false;
+        }
+        self.outgoing.push(message);
+        true
+    }
+
+    /// Whether anything of ours is concerned.
+    fn on_icmp_error(&mut self, problem: Problem, quoted: &Quoted) -> bool {
+        if quoted.protocol != TCP {
+            return problem == Problem::Port
+                && self.on_udp_unreachable(quoted.local(), quoted.remote());
+        }
+        let tuple = Tuple {
+            addresses: quoted.addresses,
+            local_port: quoted.src_port,
+            remote_port: quoted.dst_port,
+        };
+        let Some(slot) = self.table.find(&tuple) else {
+            return false;
+        };
+        let Some(c) = self.table.slot_mut(slot) else {
+            return false;
+        };
+        // Who cannot see our segments does not know what is outstanding (RFC 5927 §4.1).
+        if !c.endpoint.is_outstanding(quoted.seq) {
+            return false;
+        }
+        match problem {
+            Problem::TooBig(mtu) => self.on_too_big(slot, mtu, quoted.length),
+            Problem::Port | Problem::Hard => {
+                c.endpoint.on_unreachable(true);
+                self.touch(slot);
+                true
+            }
+            Problem::Soft => {
+                c.endpoint.on_unreachable(false);
+                true
+            }
+        }
+    }
+
+    /// RFC 1191 §6, RFC 8201 §4.
+    fn on_too_big(&mut self, slot: u32, told: u32, length: u32) -> bool {
+        let Some(c) = self.table.slot(slot) else {
+            return false;
+        };
+        let told = if told == 0 {
+            let below = PLATEAUS.iter().find(|p| **p < length.min(c.mtu));
+            below.copied().unwrap_or(0)
+        } else {
+            told
+        };
+        let lowered = self.lower_mtu(slot, told);
+        self.stats.too_big += u64::from(lowered);
+        lowered
+    }
+
+    /// Whether the path MTU became lower.
+    fn lower_mtu(&mut self, slot: u32, mtu: u32) -> bool {
+        let now = self.now;
+        let Some(c) = self.table.slot_mut(slot) else {
+            return false;
+        };
+        let mtu = mtu.max(HostConfig::least_mtu(c.tuple.is_v6()));
+        if mtu >= c.mtu {
+            return false;
+        }
+        c.mtu = mtu;
+        let mss = mtu.saturating_sub(c.tuple.headers());
+        let mss = u16::try_from(mss).unwrap_or(u16::MAX);
+        c.endpoint.set_mss(now, mss);
+        self.touch(slot);
+        true
+    }
+
+    /// After a timeout: perhaps a router drops what is too long and does not say so (RFC 4821 §7.7).
+    pub(crate) fn suspect_black_hole(&mut self, slot: u32) {
+        let Some(c) = self.table.slot_mut(slot) else {
+            return;
+        };
+        let timeouts = c.endpoint.timeouts_in_a_row();
+        if timeouts < SUSPICIOUS || c.endpoint.state() == State::Closed {
+            c.blamed = 0;
+            return;
+        }
+        if timeouts == c.blamed {
+            return;
+        }
+        c.blamed = timeouts;
+        let headers = c.tuple.headers();
+        let mss = c.mtu.saturating_sub(headers);
+        let lower = if mss > BASE_MSS { BASE_MSS } else { mss / 2 };
+        if self.lower_mtu(slot, lower + headers) {
+            self.stats.black_holes += 1;
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What the network tells about the path (RFC 1122 §4.2.3.9, RFC 1191, RFC 5927).
+
+use gargalo_units::{Instant, Seq};
+
+use super::Endpoint;
+use crate::handshake::{LEAST_MSS, TIMESTAMPS_LEN};
+use crate::timestamps::Timestamps;
+use crate::{Error, State};
+
+impl Endpoint {
+    /// Whether `seq` begins something that was sent and is not acknowledged: what an error message of
+    /// the network must quote to be believed (RFC 5927 §4.1).
+    pub fn is_outstanding(&self, seq: Seq) -> bool {
+        let distance = i64::from(seq.distance(self.send_base + self.una as u32));
+        match self.state {
+            State::Closed | State::Listen => false,
+            // Our SYN precedes offset 0.
+            State::SynSent | State::SynReceived => distance == -1,
+            _ => (0..(self.sent - self.una) as i64).contains(&distance),
+        }
+    }
+
+    /// The path carries segments of at most `mss` bytes, options not counted (RFC 6691): path MTU less
+    /// the IP header less 20. What was sent in longer segments is cut and sent again, with no effect on
+    /// the congestion window (RFC 1191 §6.5).
+    pub fn set_mss(&mut self, now: Instant, mss: u16) {
+        self.path_mss = Some(mss);
+        let payload = payload_of(self.path_mss, &self.timestamps).min(self.agreed_mss);
+        if let Some(sender) = &mut self.sender {
+            sender.set_mss(now, payload);
+        }
+    }
+
+    /// Payload of a full segment at present, in bytes; 0 before the connection is open.
+    pub fn mss(&self) -> u32 {
+        self.sender.as_ref().map_or(0, |s| s.mss())
+    }
+
+    /// Retransmission timeouts since anything new was acknowledged.
+    pub fn timeouts_in_a_row(&self) -> u32 {
+        self.sender.as_ref().map_or(0, |s| s.timeouts_in_a_row())
+    }
+
+    /// The network says that the peer cannot be reached, for good (`hard`) or for now. Only an
+    /// opening connection is ended by that, and only for good (RFC 1122 §4.2.3.9, RFC 5461 §4); another
+    /// goes on, and should it time out, it was unreachable.
+    pub fn on_unreachable(&mut self, hard: bool) {
+        match self.state {
+            State::SynSent | State::SynReceived if hard => self.end(Some(Error::Unreachable)),
+            _ => self.unreachable = true,
+        }
+    }
+
+    /// Why nothing was heard.
+    pub(super) fn silence(&self) -> Error {
+        if self.unreachable {
+            Error::Unreachable
+        } else {
+            Error::TimedOut
+        }
+    }
+}
+
+/// Payload of a segment on a path with this MSS.
+pub(super) fn payload_of(path_mss: Option<u16>, timestamps: &Timestamps) -> u16 {
+    let options = if timestamps.is_enabled() {
+        TIMESTAMPS_LEN
+    } else {
+        0
+    };
+    path_mss.map_or(u16::MAX, |mss| mss.saturating_sub(options).max(LEAST_MSS))
+}
