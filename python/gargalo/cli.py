@@ -24,6 +24,7 @@ from gargalo.cli_report import report as report_command
 from gargalo.cli_study import study
 from gargalo.cli_sweep import compare, sweep
 from gargalo.cli_trace import app as trace_app
+from gargalo.cli_wire import connect, iperf3
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,6 +43,8 @@ app.command()(sweep)
 app.command()(compare)
 app.command()(study)
 app.command("report")(report_command)
+app.command()(iperf3)
+app.command()(connect)
 
 
 class World(str, Enum):

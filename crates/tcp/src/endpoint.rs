@@ -365,6 +365,12 @@ impl Endpoint {
         }
     }
 
+    /// The window that the peer grants us, in bytes (SND.WND).
+    #[inline]
+    pub fn peer_window(&self) -> u64 {
+        self.peer.bytes()
+    }
+
     /// The state (RFC 9293 §3.3.2).
     #[inline]
     pub fn state(&self) -> State {
