@@ -26,9 +26,12 @@ fn main() {
         let family = if v6 { "IPv6" } else { "IPv4" };
         let seconds = start.elapsed().as_secs_f64();
         println!(
-            "{family}: {} datagrams forged in {seconds:.1} s; the transfer was right to the last byte",
-            out.injected
+            "{family}: {} datagrams forged in {seconds:.1} s ({:.0} s of virtual time)",
+            out.injected,
+            out.world.now.as_secs_f64()
         );
+        let [up, down] = out.moved;
+        println!("  the transfer was right to the last byte: {up} bytes up, {down} bytes down");
         for (name, n) in NAMES.iter().zip(out.forger.made) {
             println!("  {n:>9} {name}");
         }

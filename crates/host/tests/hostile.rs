@@ -9,10 +9,11 @@ use common::*;
 #[test]
 fn a_transfer_survives_fifty_thousand_forged_datagrams() {
     for v6 in [false, true] {
-        let out = attack(v6, 1, 50_000, 20, &mut |_| {});
+        let out = attack(v6, 1, 50_000, 50, &mut |_| {});
         let config = host_config(SERVER);
         assert!(out.most_connections <= config.backlog + 10);
         assert!(out.injected >= 50_000);
+        assert!(out.moved.iter().all(|n| *n > 1 << 20), "{:?}", out.moved);
         assert!(out.forger.made.iter().all(|n| *n > 1000), "every kind came");
         let stats = out.world.hosts[SERVER].stats();
         for (what, n) in [
