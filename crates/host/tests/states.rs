@@ -1,4 +1,4 @@
-//! Resets, crashes, TIME-WAIT, released connections, many connections, turns.
+//! Resets, crashes, many connections, ports, turns.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use common::*;
 use gargalo_host::{Host, HostEvent, SocketError};
-use gargalo_tcp::{Error, State};
+use gargalo_tcp::Error;
 use gargalo_units::{Duration, Instant, Seq};
 use gargalo_wire::ip::{Addresses, Datagram, Header, Transport, Verify};
 use gargalo_wire::tcp::{Flags, Segment};
@@ -102,144 +102,6 @@ fn a_client_that_crashed_gets_through_on_the_same_port() {
     assert!(w.events.contains(&(CLIENT, HostEvent::Connected(again))));
 }
 
-/// An open connection that the server closes first, so that it lingers there; the client's address.
-fn linger(w: &mut World) -> std::net::SocketAddr {
-    let ids = w.connect(server(false), &cubic());
-    let local = w.hosts[CLIENT].local_addr(ids[CLIENT]).unwrap();
-    for side in [SERVER, CLIENT] {
-        let now = w.now;
-        w.hosts[side].close(now, ids[side]);
-        w.run_for(ms(50));
-    }
-    assert_eq!(
-        w.hosts[SERVER].endpoint(ids[SERVER]).unwrap().state(),
-        State::TimeWait
-    );
-    for side in [SERVER, CLIENT] {
-        w.hosts[side].release(ids[side]);
-        w.drain();
-    }
-    local
-}
-
-#[test]
-fn a_new_syn_takes_the_place_of_a_connection_in_time_wait() {
-    let mut w = World::new(Network::default());
-    w.hosts[SERVER].listen(server(false), cubic()).unwrap();
-    let local = linger(&mut w);
-    assert_eq!(w.hosts[SERVER].connection_count(), 1);
-    let (now, o) = (w.now, cubic());
-    w.events.clear();
-    let id = w.hosts[CLIENT]
-        .connect(now, Some(local), server(false), &o)
-        .unwrap();
-    w.run_for(ms(20));
-    assert!(w.events.contains(&(CLIENT, HostEvent::Connected(id))));
-    assert_eq!(w.hosts[SERVER].stats().time_wait_reused, 1);
-    assert_eq!(w.hosts[SERVER].connection_count(), 1);
-}
-
-#[test]
-fn an_old_syn_does_not() {
-    let mut w = World::new(Network::default());
-    w.keep = 100;
-    w.hosts[SERVER].listen(server(false), cubic()).unwrap();
-    linger(&mut w);
-    let old = w.recent[CLIENT][0].clone();
-    let now = w.now;
-    w.hosts[SERVER].handle(now, &old);
-    let answer = all_out(&mut w.hosts[SERVER], now);
-    assert_eq!(answer.len(), 1);
-    assert_eq!(answer[0].flags, Flags::ACK);
-    assert_eq!(w.hosts[SERVER].stats().time_wait_reused, 0);
-}
-
-#[test]
-fn time_wait_is_bounded() {
-    let mut config = host_config(SERVER);
-    config.most_in_time_wait = 5;
-    let mut w = World::with([host_config(CLIENT), config], Network::default());
-    w.hosts[SERVER].listen(server(false), cubic()).unwrap();
-    for _ in 0..20 {
-        linger(&mut w);
-    }
-    assert_eq!(w.hosts[SERVER].connection_count(), 5);
-    assert_eq!(w.hosts[SERVER].stats().time_wait_dropped, 15);
-    w.run_for(Duration::from_secs(61));
-    assert_eq!(w.hosts[SERVER].connection_count(), 0);
-}
-
-#[test]
-fn a_released_connection_delivers_what_was_written_and_goes_away() {
-    let mut w = World::new(Network::default());
-    w.hosts[SERVER].listen(server(false), cubic()).unwrap();
-    let ids = w.connect(server(false), &cubic());
-    let mut t = Transfer::new(ids, CLIENT, 200_000);
-    t.step(&mut w.hosts);
-    assert_eq!(t.written, 200_000);
-    w.hosts[CLIENT].release(ids[CLIENT]);
-    assert_eq!(
-        w.hosts[CLIENT].write(ids[CLIENT], Bytes::from_static(b"x")),
-        0
-    );
-    assert_eq!(w.hosts[CLIENT].local_addr(ids[CLIENT]), None);
-    w.run_while(Duration::from_secs(10), |w| !t.step(&mut w.hosts));
-    w.run_for(ms(50));
-    assert!(
-        w.events
-            .contains(&(SERVER, HostEvent::PeerClosed(ids[SERVER])))
-    );
-    w.hosts[SERVER].release(ids[SERVER]);
-    w.run_for(Duration::from_secs(61));
-    assert_eq!(w.hosts.each_ref().map(Host::connection_count), [0, 0]);
-}
-
-#[test]
-fn a_released_connection_with_unread_data_is_a_reset() {
-    let mut w = World::new(Network::default());
-    w.hosts[SERVER].listen(server(false), cubic()).unwrap();
-    for before in [true, false] {
-        let ids = w.connect(server(false), &cubic());
-        if !before {
-            w.hosts[SERVER].release(ids[SERVER]);
-        }
-        w.hosts[CLIENT].write(ids[CLIENT], Bytes::from_static(b"read me"));
-        w.run_for(ms(50));
-        w.hosts[SERVER].release(ids[SERVER]);
-        w.run_for(ms(50));
-        let reset = HostEvent::Closed {
-            id: ids[CLIENT],
-            error: Some(Error::Reset),
-        };
-        assert!(w.events.contains(&(CLIENT, reset)));
-        assert_eq!(w.hosts[SERVER].connection_count(), 0);
-    }
-}
-
-#[test]
-fn a_released_connection_waits_only_so_long_for_a_peer_that_never_closes() {
-    let mut w = World::new(Network::default());
-    w.hosts[SERVER].listen(server(false), cubic()).unwrap();
-    let ids = w.connect(server(false), &cubic());
-    w.hosts[SERVER].release(ids[SERVER]);
-    w.run_for(Duration::from_secs(59));
-    assert_eq!(w.hosts[SERVER].connection_count(), 1);
-    w.run_for(Duration::from_secs(2));
-    assert_eq!(w.hosts[SERVER].connection_count(), 0);
-    // And for one that is alive and takes nothing.
-    let ids = w.connect(server(false), &cubic());
-    let mut t = Transfer::new(ids, SERVER, 1 << 20);
-    for _ in 0..10 {
-        let room = w.hosts[SERVER].write_room(ids[SERVER]);
-        w.hosts[SERVER].write(ids[SERVER], vec![0; room as usize].into());
-        w.run_for(ms(100));
-    }
-    t.stop();
-    w.hosts[SERVER].release(ids[SERVER]);
-    w.run_for(Duration::from_secs(130));
-    assert_eq!(w.hosts[SERVER].connection_count(), 0);
-}
-
 #[test]
 fn a_thousand_connections_carry_their_own_bytes() {
     for v6 in [false, true] {
@@ -314,6 +176,8 @@ fn ports_are_chosen_apart_and_run_out_in_the_end() {
     assert_eq!(none, Err(SocketError::NoPortLeft));
     let other = "10.0.0.9:80".parse().unwrap();
     assert!(host.connect(at(0), None, other, &o).is_ok());
+    let own = host.connect(at(0), None, "10.0.0.1:80".parse().unwrap(), &o);
+    assert!(matches!(own, Err(SocketError::Ourselves { .. })));
     let taken = host.connect(
         at(0),
         Some("10.0.0.1:50005".parse().unwrap()),
@@ -396,4 +260,33 @@ fn an_unknown_id_is_nobody() {
         "the place is taken again, the name is not"
     );
     assert_eq!(w.hosts[CLIENT].remote_addr(ids[CLIENT]), None);
+}
+
+#[test]
+fn an_impossible_host_is_refused_in_a_sentence() {
+    let with = |change: fn(&mut gargalo_host::HostConfig)| {
+        let mut config = host_config(CLIENT);
+        change(&mut config);
+        Host::new(config, at(0)).unwrap_err().to_string()
+    };
+    assert_eq!(
+        with(|c| c.mtu = 1279),
+        "MTU 1279 is out of range: give 1280 to 65535 bytes"
+    );
+    assert_eq!(
+        with(|c| c.addresses.clear()),
+        "a host needs at least one address"
+    );
+    assert_eq!(
+        with(|c| c.addresses.push([127, 0, 0, 1].into())),
+        "127.0.0.1 is not the address of a host: give a unicast address"
+    );
+    assert_eq!(
+        with(|c| c.ephemeral_ports = (9, 8)),
+        "ephemeral ports 9 to 8 are no range: give 1 <= first <= last"
+    );
+    assert_eq!(
+        with(|c| c.ttl = 0),
+        "time to live 0 reaches nobody: give 1 to 255"
+    );
 }
