@@ -1,1 +1,53 @@
 //! The lab: real kernels and our own stacks over emulated links, in real time and without root.
+//!
+//! [`run`](run()) does a whole scenario. Its parts stand alone: the [`sandbox`] gives an ordinary user a place
+//! to work in, [`NetNs`] a host, [`device::Device`] its network interface, [`fabric::Fabric`] the emulated
+//! network (sans-IO), and [`engine::Engine`] moves datagrams between them in real time.
+//!
+//! On systems other than Linux only the values exist that say what a run would do.
+
+#[cfg(target_os = "linux")]
+mod clock;
+#[cfg(target_os = "linux")]
+pub mod commands;
+#[cfg(target_os = "linux")]
+pub mod device;
+#[cfg(target_os = "linux")]
+pub mod engine;
+mod error;
+#[cfg(target_os = "linux")]
+pub mod fabric;
+#[cfg(target_os = "linux")]
+mod glance;
+#[cfg(target_os = "linux")]
+mod hosts;
+#[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
+mod namespace;
+#[cfg(target_os = "linux")]
+pub mod netlink;
+#[cfg(target_os = "linux")]
+mod network;
+#[cfg(target_os = "linux")]
+pub mod plan;
+#[cfg(target_os = "linux")]
+mod run;
+#[cfg(target_os = "linux")]
+pub mod sandbox;
+mod spec;
+#[cfg(target_os = "linux")]
+mod station;
+#[cfg(target_os = "linux")]
+pub mod traffic;
+#[cfg(target_os = "linux")]
+mod waiter;
+
+#[cfg(target_os = "linux")]
+pub use clock::Clock;
+pub use error::{Error, Result};
+#[cfg(target_os = "linux")]
+pub use namespace::NetNs;
+#[cfg(target_os = "linux")]
+pub use run::{LabOutcome, Watch, run};
+pub use spec::{Choice, CommandSpec, LabSpec, Stack, Tuning};

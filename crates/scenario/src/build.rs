@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gargalo_cc::Params;
+use gargalo_lab::Stack;
 use gargalo_sim::workload::generator::GeneratorSpec;
 use gargalo_sim::workload::plan::Model;
 use gargalo_sim::{
@@ -60,6 +61,12 @@ pub enum RunError {
     /// Captures need a place.
     #[error("{0} were asked for, but no output directory: add --output DIR")]
     NoOutput(&'static str),
+    /// The simulator has no kernel.
+    #[error("{0}, which only the lab has: run it with --world lab")]
+    OnlyLab(String),
+    /// The lab failed.
+    #[error(transparent)]
+    Lab(#[from] gargalo_lab::Error),
     /// The folder of the traces could not be made.
     #[error("cannot create {}: {reason}; choose another --output", path.display())]
     Folder {
@@ -93,6 +100,7 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
 }
 
 fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
+    refuse_kernel(scenario)?;
     let record = &scenario.record;
     let captures = match (&options.output, record.captures.is_empty()) {
         (_, true) => None,
@@ -129,106 +137,164 @@ fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
         qlog,
     };
     let mut world = World::new(topology(scenario), settings)?;
-    // Flows of one kind share one factory.
-    let mut factories: BTreeMap<String, Arc<dyn ControllerFactory>> = BTreeMap::new();
     for g in &scenario.groups {
         world.add_group(Arc::clone(&g.label), g.window);
     }
+    let mut factories = Factories::new(options);
     for f in &scenario.flows {
-        let mut factory = |name: &str, params: &Params| -> Result<_, RunError> {
-            let key = format!("{name} {params:?}");
-            Ok(match factories.get(&key) {
-                Some(known) => Arc::clone(known),
-                None => {
-                    let made = factory(name, params, options)?;
-                    factories.insert(key, Arc::clone(&made));
-                    made
-                }
-            })
-        };
-        let transport = match &f.transport {
-            Transport::Udp => TransportSpec::Udp,
-            Transport::Quic(q) => {
-                use gargalo_quic::Congestion;
-                let mut congestion_name = Arc::from(q.congestion.as_str());
-                let congestion = match q.congestion.as_str() {
-                    "noq-bbr3" => Congestion::NoqBbr3,
-                    "noq-cubic" => Congestion::NoqCubic,
-                    "noq-newreno" => Congestion::NoqNewReno,
-                    name => {
-                        let factory = factory(name, &q.params)?;
-                        congestion_name = factory.name().into();
-                        Congestion::Ours(Arc::new(move |init| factory.build(init)))
-                    }
-                };
-                TransportSpec::Quic(Box::new(QuicSpec {
-                    config: q.config.clone(),
-                    congestion,
-                    congestion_name,
-                    zero_rtt: q.zero_rtt,
-                    streams: q.streams,
-                    migration: q.migration,
-                }))
+        let Some(spec) = flow(scenario, f, &mut factories)? else {
+            if let Some(spec) = generator(scenario, f, &mut factories)? {
+                world.add_generator(spec)?;
             }
-            Transport::Tcp(t) => {
-                let congestion = factory(&t.congestion, &t.params)?;
-                let config = gargalo_tcp::Config {
-                    notices: record.events && f.rows,
-                    ..t.config.clone()
-                };
-                TransportSpec::Tcp(TcpSpec {
-                    config: config.into(),
-                    congestion,
-                    tls: t.tls,
-                })
-            }
-        };
-        let group = f.group.map(|g| g as u32);
-        if let (Some(source), TransportSpec::Tcp(tcp), Some(group)) = (&f.source, &transport, group)
-        {
-            let model = match &f.workload {
-                Workload::Web(web) => Model::Web(**web),
-                Workload::Ftp(ftp) => Model::Ftp(*ftp),
-                _ => continue,
-            };
-            let pair = |&(a, b): &(usize, usize)| (a as u32, b as u32);
-            world.add_generator(GeneratorSpec {
-                id: f.id,
-                label: Arc::clone(&f.label),
-                pairs: source.pairs.iter().map(pair).collect(),
-                start: f.start,
-                stop: f.stop,
-                transport: tcp.clone(),
-                model,
-                demand: source.demand,
-                group,
-                rows: f.rows,
-            })?;
-            continue;
-        }
-        let Some(workload) = workload(&f.workload) else {
             continue;
         };
-        // A player asks for what it shows: its connection is opened by the flow's second host.
-        let (from, to) = match &f.workload {
-            Workload::Video(_) => (f.to, f.from),
-            _ => (f.from, f.to),
-        };
-        world.add_flow(FlowSpec {
-            id: f.id,
-            label: Arc::clone(&f.label),
-            from: from as u32,
-            to: to as u32,
-            start: f.start,
-            stop: f.stop,
-            transport,
-            workload,
-            arrivals: f.arrivals,
-            group,
-            rows: f.rows,
-        })?;
+        world.add_flow(spec)?;
     }
     Ok(world)
+}
+
+/// What only the lab has cannot be simulated.
+fn refuse_kernel(scenario: &Scenario) -> Result<(), RunError> {
+    let mut stacks = scenario.nodes.iter().zip(&scenario.lab.stacks);
+    if let Some((node, _)) = stacks.find(|(n, s)| n.is_host && **s != Stack::Gargalo) {
+        return Err(RunError::OnlyLab(format!(
+            "host \"{}\" has the kernel's stack",
+            node.name
+        )));
+    }
+    match scenario.lab.commands.first() {
+        Some(c) => Err(RunError::OnlyLab(format!("`{}` is a program", c.run))),
+        None => Ok(()),
+    }
+}
+
+/// Congestion controls; flows of one kind share one factory.
+pub(crate) struct Factories<'a> {
+    options: &'a RunOptions,
+    made: BTreeMap<String, Arc<dyn ControllerFactory>>,
+}
+
+impl<'a> Factories<'a> {
+    pub(crate) fn new(options: &'a RunOptions) -> Self {
+        Self {
+            options,
+            made: BTreeMap::new(),
+        }
+    }
+
+    fn get(&mut self, name: &str, params: &Params) -> Result<Arc<dyn ControllerFactory>, RunError> {
+        let key = format!("{name} {params:?}");
+        if let Some(known) = self.made.get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let made = factory(name, params, self.options)?;
+        self.made.insert(key, Arc::clone(&made));
+        Ok(made)
+    }
+}
+
+/// A flow as the worlds take it; `None` for sources of flows.
+pub(crate) fn flow(
+    scenario: &Scenario,
+    f: &Flow,
+    factories: &mut Factories<'_>,
+) -> Result<Option<FlowSpec>, RunError> {
+    let Some(workload) = workload(&f.workload).filter(|_| f.source.is_none()) else {
+        return Ok(None);
+    };
+    // A player asks for what it shows: its connection is opened by the flow's second host.
+    let (from, to) = match &f.workload {
+        Workload::Video(_) => (f.to, f.from),
+        _ => (f.from, f.to),
+    };
+    Ok(Some(FlowSpec {
+        id: f.id,
+        label: Arc::clone(&f.label),
+        from: from as u32,
+        to: to as u32,
+        start: f.start,
+        stop: f.stop,
+        transport: transport(scenario, f, factories)?,
+        workload,
+        arrivals: f.arrivals,
+        group: f.group.map(|g| g as u32),
+        rows: f.rows,
+    }))
+}
+
+/// A source of flows as the simulator takes it.
+fn generator(
+    scenario: &Scenario,
+    f: &Flow,
+    factories: &mut Factories<'_>,
+) -> Result<Option<GeneratorSpec>, RunError> {
+    let model = match &f.workload {
+        Workload::Web(web) => Model::Web(**web),
+        Workload::Ftp(ftp) => Model::Ftp(*ftp),
+        _ => return Ok(None),
+    };
+    let transport = transport(scenario, f, factories)?;
+    let (Some(source), TransportSpec::Tcp(transport), Some(group)) =
+        (&f.source, transport, f.group)
+    else {
+        return Ok(None);
+    };
+    let pair = |&(a, b): &(usize, usize)| (a as u32, b as u32);
+    Ok(Some(GeneratorSpec {
+        id: f.id,
+        label: Arc::clone(&f.label),
+        pairs: source.pairs.iter().map(pair).collect(),
+        start: f.start,
+        stop: f.stop,
+        transport,
+        model,
+        demand: source.demand,
+        group: group as u32,
+        rows: f.rows,
+    }))
+}
+
+fn transport(
+    scenario: &Scenario,
+    f: &Flow,
+    factories: &mut Factories<'_>,
+) -> Result<TransportSpec, RunError> {
+    Ok(match &f.transport {
+        Transport::Udp => TransportSpec::Udp,
+        Transport::Quic(q) => {
+            use gargalo_quic::Congestion;
+            let mut congestion_name = Arc::from(q.congestion.as_str());
+            let congestion = match q.congestion.as_str() {
+                "noq-bbr3" => Congestion::NoqBbr3,
+                "noq-cubic" => Congestion::NoqCubic,
+                "noq-newreno" => Congestion::NoqNewReno,
+                name => {
+                    let factory = factories.get(name, &q.params)?;
+                    congestion_name = factory.name().into();
+                    Congestion::Ours(Arc::new(move |init| factory.build(init)))
+                }
+            };
+            TransportSpec::Quic(Box::new(QuicSpec {
+                config: q.config.clone(),
+                congestion,
+                congestion_name,
+                zero_rtt: q.zero_rtt,
+                streams: q.streams,
+                migration: q.migration,
+            }))
+        }
+        Transport::Tcp(t) => {
+            let config = gargalo_tcp::Config {
+                notices: scenario.record.events && f.rows,
+                ..t.config.clone()
+            };
+            TransportSpec::Tcp(TcpSpec {
+                config: config.into(),
+                congestion: factories.get(&t.congestion, &t.params)?,
+                tls: t.tls,
+            })
+        }
+    })
 }
 
 /// Nodes and links as the simulator takes them.
@@ -303,7 +369,7 @@ fn factory(
     Ok(Arc::new(registered))
 }
 
-fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
+pub(crate) fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
     let mut tables = Tables::default();
     let spec: BTreeMap<u64, &Flow> = scenario.flows.iter().map(|f| (f.id, f)).collect();
     let node = |i: usize| scenario.nodes[i].name.as_str();

@@ -1,6 +1,7 @@
 //! The resolved scenario as JSON, always the same text for the same scenario, and its hash.
 
 use gargalo_cc::{ParamValue, Params};
+use gargalo_lab::Stack;
 use gargalo_link::{
     BaseDelay, Displacement, JitterDistribution, LinkConfig, LossModel, PieEstimator, QueueConfig,
     QueueLimit, RateModel,
@@ -44,6 +45,19 @@ impl Scenario {
         if self.record.qlog {
             out["record"]["qlog"] = true.into();
         }
+        // Likewise for scenarios of the simulator.
+        if let Some(hosts) = hosts(self) {
+            out["hosts"] = hosts;
+        }
+        if !self.lab.commands.is_empty() {
+            let commands = self.lab.commands.iter().map(|c| {
+                json!({
+                    "host": node(c.host as usize), "run": c.run, "start_s": at(c.start),
+                    "background": c.background,
+                })
+            });
+            out["commands"] = commands.collect();
+        }
         out
     }
 
@@ -66,6 +80,27 @@ impl Scenario {
         write(&json, &mut text);
         hex(&Sha256::digest(text.as_bytes()))
     }
+}
+
+/// Hosts with the kernel's stack; `None`: there are none.
+fn hosts(scenario: &Scenario) -> Option<Value> {
+    let named = scenario.nodes.iter().zip(&scenario.lab.stacks);
+    let kernels = named.filter_map(|(node, stack)| match stack {
+        Stack::Kernel {
+            congestion,
+            settings,
+        } if node.is_host => {
+            let sysctl: Map<String, Value> = settings
+                .iter()
+                .map(|(k, v)| (k.clone(), v.as_str().into()))
+                .collect();
+            let host = json!({ "stack": "kernel", "congestion": congestion, "sysctl": sysctl });
+            Some((node.name.clone(), host))
+        }
+        _ => None,
+    });
+    let map: Map<String, Value> = kernels.collect();
+    (!map.is_empty()).then(|| map.into())
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -264,7 +264,11 @@ impl<'a> Checker<'a> {
         for e in entries {
             match properties(schema).find(|(k, _)| *k == e.key) {
                 Some((_, schema)) => self.node(&e.value, schema, &e.key),
-                None => self.unknown(e.place.clone(), &e.key, &known, name, "key"),
+                None => match schema.get("additionalProperties") {
+                    // A table whose keys are names.
+                    Some(values @ Json::Object(_)) => self.node(&e.value, values, &e.key),
+                    _ => self.unknown(e.place.clone(), &e.key, &known, name, "key"),
+                },
             }
         }
         let required = schema.get("required").and_then(Json::as_array);

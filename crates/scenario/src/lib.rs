@@ -34,6 +34,8 @@ pub mod build;
 mod canonical;
 mod check;
 mod diagnostic;
+#[cfg(target_os = "linux")]
+pub mod lab;
 pub mod model;
 mod objects;
 pub mod quantity;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gargalo_cc::Params;
+use gargalo_lab::{CommandSpec, Stack, Tuning};
 use gargalo_link::LinkConfig;
 use gargalo_sim::workload::ftp::Ftp;
 use gargalo_sim::workload::plan::Demand;
@@ -36,6 +37,21 @@ pub struct Scenario {
     pub groups: Vec<Group>,
     /// What is recorded.
     pub record: Record,
+    /// What only the lab has.
+    pub lab: Lab,
+}
+
+/// What only the lab has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lab {
+    /// The stack of every node, in their order.
+    pub stacks: Vec<Stack>,
+    /// Programs.
+    pub commands: Vec<CommandSpec>,
+    /// How the network waits.
+    pub tuning: Tuning,
+    /// Many segments may cross at once.
+    pub offload: bool,
 }
 
 /// A host or a router.

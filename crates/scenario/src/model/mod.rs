@@ -4,12 +4,15 @@
 
 mod distribution;
 mod flow;
+mod lab;
 mod link;
 mod media;
 mod quic;
 mod source;
 mod tls;
 mod transport;
+
+use std::collections::BTreeMap;
 
 use gargalo_units::Duration;
 use schemars::JsonSchema;
@@ -23,6 +26,7 @@ pub use flow::{
     Arrivals, Bulk, Cbr, Flow, OnOff, OrderName, PeriodMap, PeriodSpec, RecordName, Request,
     Workload,
 };
+pub use lab::{Command, Host, Lab, StackName};
 pub use link::{
     CoDel, DelayMap, DelaySpec, Direction, FqCoDel, GilbertElliott, GraphLink, JitterMap,
     JitterSpec, Link, LossMap, LossSpec, Pie, PieEstimatorName, QueueMap, QueueName, QueueSpec,
@@ -65,6 +69,16 @@ pub struct Scenario {
     #[serde(default)]
     #[schemars(extend("default" = []))]
     pub flows: Vec<Flow>,
+    /// Hosts that are special, by name.
+    #[serde(default)]
+    #[schemars(extend("default" = {}))]
+    pub hosts: BTreeMap<String, Host>,
+    /// Programs, in the lab.
+    #[serde(default)]
+    #[schemars(extend("default" = []))]
+    pub commands: Vec<Command>,
+    /// How the lab works.
+    pub lab: Option<Lab>,
     /// What is recorded.
     pub record: Option<Record>,
 }

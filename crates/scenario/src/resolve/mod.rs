@@ -2,6 +2,7 @@
 
 mod flows;
 mod hosts;
+mod lab;
 mod links;
 mod media;
 mod network;
@@ -65,6 +66,7 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
     let (topology, mut network) = network::lower(&raw.topology, cx);
     let (flows, groups) = flows::resolve(raw, &mut network, cx);
     let record = record(raw.record.as_ref(), &network.links, cx);
+    let lab = lab::resolve(raw, &network.nodes, cx);
     let stem = cx.origin.path.as_ref().and_then(|p| p.file_stem());
     let stem = stem.map(|s| s.to_string_lossy().into_owned());
     Scenario {
@@ -82,6 +84,7 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
         flows,
         groups,
         record,
+        lab,
     }
 }
 

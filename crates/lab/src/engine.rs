@@ -1,0 +1,375 @@
+//! The forwarding loop: devices, in-process hosts and the network between them, in real time.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use gargalo_units::{Duration, Instant};
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::epoll::EpollFlags;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::unistd::Pid;
+
+use crate::device::{BATCH, Device, Frame, HEADROOM};
+use crate::fabric::{Fabric, PortId};
+use crate::spec::Tuning;
+use crate::waiter::Waiter;
+use crate::{Clock, Error, Result};
+
+/// Reads of one device in a row before others get a turn.
+const TURN: usize = 8;
+/// Longest wait: how soon a stop is noticed that does not wake us.
+const LONGEST_WAIT: Duration = Duration::from_millis(200);
+/// Key of the wake-up; devices have their port's number.
+const WAKE: u64 = u64::MAX - 1;
+
+/// A host in this process: sans-IO, with applications.
+pub trait Station: Send {
+    /// A datagram arrived.
+    fn handle(&mut self, now: Instant, datagram: &[u8]);
+    /// Timers that are due.
+    fn handle_timeout(&mut self, now: Instant);
+    /// The next timer.
+    fn poll_timeout(&self) -> Option<Instant>;
+    /// Appends the next datagram to send; `false`: none.
+    fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> bool;
+    /// Everything its applications had to do is done.
+    fn is_done(&self) -> bool;
+    /// It is time for a sample of its connections.
+    fn sample(&mut self, now: Instant);
+    /// The run is over: counters are read, connections given up.
+    fn close(&mut self, now: Instant);
+}
+
+/// Looks at the network now and then.
+pub trait Observer: Send {
+    /// Time between two looks; `None`: never.
+    fn interval(&self) -> Option<Duration>;
+    /// Looks.
+    fn look(&mut self, now: Instant, fabric: &mut Fabric);
+}
+
+/// Nobody looks.
+impl Observer for () {
+    fn interval(&self) -> Option<Duration> {
+        None
+    }
+    fn look(&mut self, _now: Instant, _fabric: &mut Fabric) {}
+}
+
+/// Ends a running engine, from any thread.
+#[derive(Clone, Debug)]
+pub struct Stop {
+    wanted: Arc<AtomicBool>,
+    wake: Arc<EventFd>,
+}
+
+impl Stop {
+    /// A new one.
+    ///
+    /// # Errors
+    /// When the process has no descriptors left.
+    pub fn new() -> Result<Self> {
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let wake = EventFd::from_flags(flags).map_err(|e| Error::system("making an event", e))?;
+        Ok(Self {
+            wanted: Arc::default(),
+            wake: Arc::new(wake),
+        })
+    }
+
+    /// Ends it.
+    pub fn stop(&self) {
+        self.wanted.store(true, Ordering::Release);
+        let _ = self.wake.write(1);
+    }
+
+    /// The wake-up was seen.
+    fn clear(&self) {
+        let _ = self.wake.read();
+    }
+
+    /// It was asked to end.
+    pub fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Acquire)
+    }
+}
+
+/// What is attached to a port.
+enum End {
+    Device(Device),
+    /// Index of a station.
+    Station(usize),
+}
+
+struct Port {
+    end: End,
+    outbox: Vec<Frame>,
+}
+
+struct Attached {
+    station: Box<dyn Station>,
+    /// Its addresses, by interface.
+    ports: Vec<(IpAddr, PortId)>,
+    /// It may have something to send.
+    active: bool,
+}
+
+/// The loop and all it serves.
+pub struct Engine {
+    fabric: Fabric,
+    ports: Vec<Port>,
+    stations: Vec<Attached>,
+    tuning: Tuning,
+    inbox: Vec<Frame>,
+    ready: Vec<PortId>,
+}
+
+/// What the loop did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineStats {
+    /// Turns of the loop.
+    pub turns: u64,
+    /// Times it slept.
+    pub sleeps: u64,
+    /// Most that the network was late with something, over the run.
+    pub most_late: Duration,
+}
+
+impl Engine {
+    /// An engine for a network whose paths end at ports to be attached.
+    pub fn new(fabric: Fabric, tuning: Tuning) -> Self {
+        Self {
+            fabric,
+            ports: Vec::new(),
+            stations: Vec::new(),
+            tuning,
+            inbox: Vec::new(),
+            ready: Vec::new(),
+        }
+    }
+
+    /// Attaches a device to the next port of the network.
+    pub fn attach_device(&mut self, device: Device) -> PortId {
+        self.attach(End::Device(device))
+    }
+
+    /// Attaches a host with interfaces that have these addresses, one port each; the ports are numbered
+    /// on.
+    pub fn attach_station(&mut self, station: Box<dyn Station>, interfaces: &[Vec<IpAddr>]) {
+        let index = self.stations.len();
+        let mut ports = Vec::new();
+        for addresses in interfaces {
+            let port = self.attach(End::Station(index));
+            ports.extend(addresses.iter().map(|a| (*a, port)));
+        }
+        self.stations.push(Attached {
+            station,
+            ports,
+            active: true,
+        });
+    }
+
+    fn attach(&mut self, end: End) -> PortId {
+        self.ports.push(Port {
+            end,
+            outbox: Vec::new(),
+        });
+        (self.ports.len() - 1) as PortId
+    }
+
+    /// The network.
+    pub fn fabric_mut(&mut self) -> &mut Fabric {
+        &mut self.fabric
+    }
+
+    /// Tells every host that the run is over.
+    pub fn close(&mut self, now: Instant) {
+        self.stations.iter_mut().for_each(|a| a.station.close(now));
+    }
+
+    /// Serves until `end`, or until `stop` is wanted, or until `over` says so after a look (it is
+    /// asked some times a second, and told whether every station is done).
+    ///
+    /// # Errors
+    /// When a device is gone or the system refuses to wait.
+    pub fn run(
+        &mut self,
+        clock: Clock,
+        end: Instant,
+        stop: &Stop,
+        observer: &mut dyn Observer,
+        over: &mut dyn FnMut(Instant, bool) -> bool,
+    ) -> Result<EngineStats> {
+        let waiter = self.waiter(stop)?;
+        let mut stats = EngineStats::default();
+        let mut ask = Instant::ZERO;
+        let interval = observer.interval();
+        let mut look = interval.map_or(Instant::MAX, |i| clock.now() + i);
+        self.ready = (0..self.ports.len() as PortId).collect();
+        loop {
+            let now = clock.now();
+            stats.turns += 1;
+            let late = now.saturating_since(self.fabric.next_event());
+            if self.fabric.next_event() < Instant::MAX {
+                stats.most_late = stats.most_late.max(late);
+            }
+            self.forward(now)?;
+            while look <= now && look < end {
+                observer.look(now, &mut self.fabric);
+                self.stations.iter_mut().for_each(|a| a.station.sample(now));
+                look += interval.unwrap_or(Duration::MAX);
+            }
+            if now >= end || stop.is_wanted() {
+                return Ok(stats);
+            }
+            if now >= ask {
+                ask = now + LONGEST_WAIT / 4;
+                let idle = self.stations.iter().all(|a| a.station.is_done());
+                if over(now, idle) {
+                    return Ok(stats);
+                }
+            }
+            let read = self.read(now)?;
+            let due = self.next_event().min(look).min(end).min(ask);
+            let mut wait = clock.until(due).min(LONGEST_WAIT);
+            if read || wait <= self.tuning.busy_poll {
+                wait = Duration::ZERO;
+            }
+            stats.sleeps += u64::from(!wait.is_zero());
+            let ready = &mut self.ready;
+            waiter.wait(wait, |key| match key {
+                WAKE => stop.clear(),
+                port if ready.contains(&(port as PortId)) => {}
+                port => ready.push(port as PortId),
+            })?;
+        }
+    }
+
+    fn waiter(&self, stop: &Stop) -> Result<Waiter> {
+        let waiter = Waiter::new()?;
+        waiter.add(&stop.wake, WAKE, EpollFlags::EPOLLIN)?;
+        for (i, port) in self.ports.iter().enumerate() {
+            if let End::Device(device) = &port.end {
+                waiter.add(device, i as u64, EpollFlags::EPOLLIN)?;
+            }
+        }
+        if let Some(cpu) = self.tuning.cpu {
+            let mut set = CpuSet::new();
+            let pinned = set
+                .set(cpu)
+                .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set));
+            pinned.map_err(|e| Error::system(format!("running on processor {cpu} only"), e))?;
+        }
+        Ok(waiter)
+    }
+
+    fn next_event(&self) -> Instant {
+        let timer = |a: &Attached| a.station.poll_timeout().unwrap_or(Instant::MAX);
+        let timers = self.stations.iter().map(timer).min();
+        self.fabric.next_event().min(timers.unwrap_or(Instant::MAX))
+    }
+
+    /// Everything that is due, until nothing is: a host may answer over links without delay.
+    fn forward(&mut self, now: Instant) -> Result<()> {
+        loop {
+            let (ports, stations) = (&mut self.ports, &mut self.stations);
+            self.fabric.advance(now, |port, frame| {
+                let port = &mut ports[port as usize];
+                if let End::Station(host) = port.end {
+                    let attached = &mut stations[host];
+                    attached.station.handle(now, &frame[HEADROOM..]);
+                    attached.active = true;
+                }
+                port.outbox.push(frame);
+            });
+            self.flush()?;
+            self.transmit(now);
+            if self.fabric.next_event() > now {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Hands frames to devices; those that hosts have read are free.
+    fn flush(&mut self) -> Result<()> {
+        for port in &mut self.ports {
+            if port.outbox.is_empty() {
+                continue;
+            }
+            if let End::Device(device) = &mut port.end {
+                let sent = device.send(&mut port.outbox);
+                sent.map_err(|e| Error::system("writing to a device", e))?;
+            }
+            port.outbox.drain(..).for_each(|f| self.fabric.recycle(f));
+        }
+        Ok(())
+    }
+
+    /// Takes from every host what it has to send.
+    fn transmit(&mut self, now: Instant) {
+        for attached in &mut self.stations {
+            let station = &mut attached.station;
+            if station.poll_timeout().is_some_and(|t| t <= now) {
+                station.handle_timeout(now);
+                attached.active = true;
+            }
+            if !attached.active {
+                continue;
+            }
+            attached.active = false;
+            loop {
+                let mut frame = self.fabric.frame();
+                frame.truncate(HEADROOM);
+                if !station.poll_transmit(now, &mut frame) {
+                    self.fabric.recycle(frame);
+                    break;
+                }
+                let port = match attached.ports.as_slice() {
+                    [(_, only)] => Some(*only),
+                    ports => source(&frame).and_then(|from| {
+                        let own = ports.iter().find(|(address, _)| *address == from);
+                        own.map(|(_, port)| *port)
+                    }),
+                };
+                match port {
+                    Some(port) => self.fabric.inject(now, port, frame),
+                    None => self.fabric.recycle(frame),
+                }
+            }
+        }
+    }
+
+    /// Reads from devices that have something: whether there may be more.
+    fn read(&mut self, now: Instant) -> Result<bool> {
+        let mut more = false;
+        for port in std::mem::take(&mut self.ready) {
+            let End::Device(device) = &mut self.ports[port as usize].end else {
+                continue;
+            };
+            for turn in 0..TURN {
+                while self.inbox.len() < BATCH {
+                    self.inbox.push(self.fabric.frame());
+                }
+                let n = device.receive(&mut self.inbox);
+                let n = n.map_err(|e| Error::system("reading from a device", e))?;
+                for frame in &mut self.inbox[..n] {
+                    let frame = std::mem::replace(frame, self.fabric.frame());
+                    self.fabric.inject(now, port, frame);
+                }
+                if n == 0 {
+                    break;
+                }
+                if turn + 1 == TURN {
+                    more = true;
+                    self.ready.push(port);
+                }
+            }
+        }
+        Ok(more)
+    }
+}
+
+fn source(frame: &Frame) -> Option<IpAddr> {
+    crate::glance::glance(frame.get(HEADROOM..)?).map(|g| g.src)
+}

@@ -1,0 +1,321 @@
+//! The emulated network: links between ports, with real datagrams inside. Sans-IO.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::net::IpAddr;
+
+use gargalo_link::{Ecn, Link, LinkConfig, LinkStats, Packet};
+use gargalo_units::{Bytes, Instant};
+use rand_pcg::Pcg64;
+
+use crate::device::{Frame, HEADROOM};
+use crate::glance::{glance, mark};
+use crate::{Error, Result};
+
+/// Index of a place where datagrams enter and leave the network.
+pub type PortId = u32;
+/// Index of one direction of a link: twice the link's index, plus one for down.
+pub type Direction = u32;
+
+/// A way through the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// Link directions, in order.
+    pub hops: Vec<Direction>,
+    /// Where it ends.
+    pub exit: PortId,
+}
+
+/// Which way datagrams take that enter at a port.
+#[derive(Clone, Debug, Default)]
+pub struct Ingress {
+    by_destination: BTreeMap<IpAddr, u32>,
+    otherwise: Option<u32>,
+}
+
+/// What the network could not carry at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FabricStats {
+    /// Datagrams that entered.
+    pub packets: u64,
+    /// Arrivals at the end of a link.
+    pub arrivals: u64,
+    /// Not IP, or cut off.
+    pub malformed: u64,
+    /// To an address that no host has, like multicasts of a kernel that looks for routers.
+    pub unroutable: u64,
+}
+
+/// All links and what is inside them.
+#[derive(Debug)]
+pub struct Fabric {
+    links: Vec<Link<u32>>,
+    /// Entry of each direction in `due`, or [`Instant::MAX`].
+    pending: Vec<Instant>,
+    due: BinaryHeap<Reverse<(Instant, Direction)>>,
+    paths: Vec<Path>,
+    ports: Vec<Ingress>,
+    transit: Vec<Transit>,
+    vacant: Vec<u32>,
+    frames: Frames,
+    stats: FabricStats,
+}
+
+/// A datagram inside.
+#[derive(Debug)]
+struct Transit {
+    frame: Frame,
+    path: u32,
+    hop: u32,
+    flow: u32,
+    ecn: Ecn,
+}
+
+impl Fabric {
+    /// A network of links, two directions each, with a name for messages; `rng` gives each direction
+    /// its random stream.
+    ///
+    /// # Errors
+    /// When a link makes no sense.
+    pub fn new<'a>(
+        links: impl IntoIterator<Item = (&'a str, &'a LinkConfig)>,
+        mut rng: impl FnMut(Direction) -> Pcg64,
+    ) -> Result<Self> {
+        let mut made: Vec<Link<u32>> = Vec::new();
+        let mut largest = 0;
+        for (name, config) in links {
+            largest = largest.max(config.mtu);
+            let link = Link::new(config.clone(), rng(made.len() as u32));
+            made.push(link.map_err(|reason| Error::Link {
+                link: name.to_owned(),
+                reason,
+            })?);
+        }
+        Ok(Self {
+            pending: vec![Instant::MAX; made.len()],
+            links: made,
+            due: BinaryHeap::new(),
+            paths: Vec::new(),
+            ports: Vec::new(),
+            transit: Vec::new(),
+            vacant: Vec::new(),
+            frames: Frames::new(largest as usize),
+            stats: FabricStats::default(),
+        })
+    }
+
+    /// Adds a port.
+    pub fn add_port(&mut self) -> PortId {
+        self.ports.push(Ingress::default());
+        (self.ports.len() - 1) as PortId
+    }
+
+    /// Datagrams that enter at `port` for `destination` (`None`: for any other) take `path`.
+    pub fn add_path(&mut self, port: PortId, destination: Option<IpAddr>, path: Path) {
+        let index = self.paths.len() as u32;
+        self.paths.push(path);
+        let ingress = &mut self.ports[port as usize];
+        match destination {
+            Some(address) => {
+                ingress.by_destination.insert(address, index);
+            }
+            None => ingress.otherwise = Some(index),
+        }
+    }
+
+    /// An empty frame of full length, to be filled behind its headroom and cut.
+    #[inline]
+    pub fn frame(&mut self) -> Frame {
+        self.frames.take()
+    }
+
+    /// Takes a frame back.
+    #[inline]
+    pub fn recycle(&mut self, frame: Frame) {
+        self.frames.give(frame);
+    }
+
+    /// A datagram enters at `port`. First everything due by `now` must have been
+    /// [advanced](Self::advance).
+    pub fn inject(&mut self, now: Instant, port: PortId, frame: Frame) {
+        let Some(seen) = frame.get(HEADROOM..).and_then(glance) else {
+            self.stats.malformed += 1;
+            return self.frames.give(frame);
+        };
+        let ingress = &self.ports[port as usize];
+        let path = ingress.by_destination.get(&seen.dst).copied();
+        let Some(path) = path.or(ingress.otherwise) else {
+            self.stats.unroutable += 1;
+            return self.frames.give(frame);
+        };
+        self.stats.packets += 1;
+        let slot = self.settle(Transit {
+            frame,
+            path,
+            hop: 0,
+            flow: seen.flow,
+            ecn: seen.ecn,
+        });
+        self.forward(now, slot);
+    }
+
+    fn settle(&mut self, transit: Transit) -> u32 {
+        match self.vacant.pop() {
+            Some(slot) => {
+                self.transit[slot as usize] = transit;
+                slot
+            }
+            None => {
+                self.transit.push(transit);
+                (self.transit.len() - 1) as u32
+            }
+        }
+    }
+
+    /// Puts a datagram on the next link of its path.
+    fn forward(&mut self, now: Instant, slot: u32) {
+        let t = &self.transit[slot as usize];
+        let direction = self.paths[t.path as usize].hops[t.hop as usize];
+        let packet = Packet {
+            bytes: (t.frame.len() - HEADROOM) as u32,
+            flow: t.flow,
+            ecn: t.ecn,
+            payload: slot,
+        };
+        self.links[direction as usize].send(now, packet);
+        self.after(direction);
+    }
+
+    /// What a link dropped is free; when it wants to be asked next is noted.
+    fn after(&mut self, direction: Direction) {
+        let link = &mut self.links[direction as usize];
+        while let Some((packet, _)) = link.poll_dropped() {
+            let slot = packet.payload;
+            let frame = std::mem::take(&mut self.transit[slot as usize].frame);
+            self.frames.give(frame);
+            self.vacant.push(slot);
+        }
+        let next = link.next_event();
+        if next < self.pending[direction as usize] {
+            self.pending[direction as usize] = next;
+            self.due.push(Reverse((next, direction)));
+        }
+    }
+
+    /// When [`Fabric::advance`] has something to do; [`Instant::MAX`]: never.
+    #[inline]
+    pub fn next_event(&self) -> Instant {
+        self.due.peek().map_or(Instant::MAX, |Reverse((at, _))| *at)
+    }
+
+    /// Does everything that is due by `now`, in the order of time, at the time it was due: lateness
+    /// does not add up over links. What leaves the network goes to `deliver`.
+    pub fn advance(&mut self, now: Instant, mut deliver: impl FnMut(PortId, Frame)) {
+        while let Some(&Reverse((at, direction))) = self.due.peek() {
+            if at > now {
+                break;
+            }
+            self.due.pop();
+            if self.pending[direction as usize] != at {
+                continue; // an earlier entry stood in for it
+            }
+            self.pending[direction as usize] = Instant::MAX;
+            while let Some(arrived) = self.links[direction as usize].poll(at) {
+                self.stats.arrivals += 1;
+                let (packet, last) = (arrived.packet, arrived.last);
+                let slot = if last {
+                    packet.payload
+                } else {
+                    self.copy(packet.payload)
+                };
+                self.arrive(at, slot, packet.ecn, &mut deliver);
+            }
+            self.after(direction);
+        }
+    }
+
+    /// A duplicate of what `slot` holds.
+    fn copy(&mut self, slot: u32) -> u32 {
+        let mut frame = self.frames.take();
+        let original = &self.transit[slot as usize];
+        frame.clear();
+        frame.extend_from_slice(&original.frame);
+        let copy = Transit { frame, ..*original };
+        self.settle(copy)
+    }
+
+    fn arrive(
+        &mut self,
+        at: Instant,
+        slot: u32,
+        ecn: Ecn,
+        deliver: &mut impl FnMut(PortId, Frame),
+    ) {
+        let t = &mut self.transit[slot as usize];
+        if ecn != t.ecn {
+            t.ecn = ecn;
+            mark(&mut t.frame[HEADROOM..]);
+        }
+        t.hop += 1;
+        let path = &self.paths[t.path as usize];
+        if (t.hop as usize) < path.hops.len() {
+            return self.forward(at, slot);
+        }
+        deliver(path.exit, std::mem::take(&mut t.frame));
+        self.vacant.push(slot);
+    }
+
+    /// The links, by direction.
+    pub fn links_mut(&mut self) -> &mut [Link<u32>] {
+        &mut self.links
+    }
+
+    /// Counters of a direction.
+    pub fn link_stats(&self, direction: Direction) -> &LinkStats {
+        self.links[direction as usize].stats()
+    }
+
+    /// Bytes that a direction could have carried.
+    pub fn capacity(&self, direction: Direction, from: Instant, to: Instant) -> Option<Bytes> {
+        self.links[direction as usize].capacity(from, to)
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> FabricStats {
+        self.stats
+    }
+}
+
+/// Frames to be used again.
+#[derive(Debug)]
+struct Frames {
+    length: usize,
+    free: Vec<Frame>,
+}
+
+impl Frames {
+    fn new(mtu: usize) -> Self {
+        Self {
+            length: HEADROOM + mtu,
+            free: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn take(&mut self) -> Frame {
+        let mut frame = self
+            .free
+            .pop()
+            .unwrap_or_else(|| Vec::with_capacity(self.length));
+        frame.resize(self.length, 0);
+        frame
+    }
+
+    #[inline]
+    fn give(&mut self, frame: Frame) {
+        // Coalescing makes some grow.
+        if frame.capacity() <= 2 * self.length && frame.capacity() > 0 {
+            self.free.push(frame);
+        }
+    }
+}

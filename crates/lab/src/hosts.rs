@@ -1,0 +1,165 @@
+//! Hosts of a scenario: namespaces with interfaces, addresses and routes, or our own stacks.
+
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use gargalo_host::HostConfig;
+use gargalo_sim::{NodeId, Topology, TransportSpec, rng};
+use gargalo_units::Instant;
+use rand::Rng;
+
+use crate::device::Device;
+use crate::engine::Engine;
+use crate::namespace::NetNs;
+use crate::netlink::{Netlink, any};
+use crate::plan::{Interface, Plan};
+use crate::spec::{LabSpec, Stack};
+use crate::station::{self, Station};
+use crate::traffic::Recorder;
+use crate::{Result, kernel, sandbox};
+
+/// Largest socket buffers, as our own stack has them: the window shall not be what limits a flow.
+const BUFFERS: &str = "4096 131072 67108864";
+
+/// A namespace for every host with the kernel's stack.
+pub(crate) fn make_hosts(spec: &LabSpec, plan: &Plan) -> Result<Vec<Option<Arc<NetNs>>>> {
+    let mut hosts = Vec::with_capacity(spec.stacks.len());
+    for (i, stack) in spec.stacks.iter().enumerate() {
+        let takes_part = plan.of(i as NodeId).next().is_some();
+        let host = match stack {
+            Stack::Kernel {
+                congestion,
+                settings,
+            } if takes_part => {
+                let host = NetNs::new()?;
+                configure(&host, spec, i as NodeId)?;
+                if let Some(name) = congestion {
+                    host.set("ipv4/tcp_congestion_control", name)?;
+                }
+                for (name, value) in settings {
+                    let name = name.strip_prefix("net.").unwrap_or(name);
+                    host.set(&name.replace('.', "/"), value)?;
+                }
+                Some(Arc::new(host))
+            }
+            _ => None,
+        };
+        hosts.push(host);
+    }
+    Ok(hosts)
+}
+
+/// Settings without which runs would not be comparable with each other or with our stack.
+fn configure(host: &NetNs, spec: &LabSpec, node: NodeId) -> Result<()> {
+    // What earlier connections learnt must not change later ones.
+    host.set("ipv4/tcp_no_metrics_save", "1")?;
+    host.set("ipv4/tcp_rmem", BUFFERS)?;
+    host.set("ipv4/tcp_wmem", BUFFERS)?;
+    let ecn = spec.flows.iter().any(|f| {
+        let here = f.from == node || f.to == node;
+        here && matches!(&f.transport, TransportSpec::Tcp(tcp) if kernel::wants_ecn(tcp))
+    });
+    if ecn {
+        host.set("ipv4/tcp_ecn", "1")?;
+    }
+    Ok(())
+}
+
+/// Attaches every interface to the network, in the order of the plan; gives the kind of device.
+pub(crate) fn attach(
+    spec: &LabSpec,
+    plan: &Plan,
+    hosts: &[Option<Arc<NetNs>>],
+    engine: &mut Engine,
+    mut ends: Vec<Vec<station::End>>,
+    recorder: &Arc<Recorder>,
+) -> Result<&'static str> {
+    let mut kind = "none";
+    let mut done = vec![false; hosts.len()];
+    // The plan lists the interfaces of a host one after another.
+    for (port, interface) in plan.interfaces.iter().enumerate() {
+        let node = interface.host as usize;
+        let link = &spec.topology.links[interface.link as usize];
+        let mtu = link.up.mtu.min(link.down.mtu);
+        if let Some(host) = &hosts[node] {
+            let name = format!("eth{}", interface.number);
+            let device = Device::new(host, &name, mtu, spec.devices)?;
+            kind = device.kind();
+            let index = device.index();
+            host.run(|| address(plan, port as u32, interface, index))?;
+            engine.attach_device(device);
+            continue;
+        }
+        if std::mem::replace(&mut done[node], true) {
+            continue;
+        }
+        let own: Vec<&Interface> = plan.of(interface.host).map(|(_, i)| i).collect();
+        let ports: Vec<Vec<IpAddr>> = own.iter().map(|i| i.addresses().to_vec()).collect();
+        let seed = rng::stream(spec.seed, &format!("host/{node}")).next_u64();
+        let config = HostConfig {
+            mtu,
+            seed,
+            ..HostConfig::new(ports.concat())
+        };
+        let ends = std::mem::take(&mut ends[node]);
+        let station = Station::new(config, ends, Arc::clone(recorder), Instant::ZERO)?;
+        engine.attach_station(Box::new(station), &ports);
+    }
+    Ok(kind)
+}
+
+/// Gives an interface its addresses, and routes to all that can be reached from it.
+fn address(plan: &Plan, port: u32, interface: &Interface, index: u32) -> Result<()> {
+    let mut netlink = Netlink::open()?;
+    for own in interface.addresses() {
+        let prefix = if own.is_ipv4() { 32 } else { 128 };
+        netlink.add_address(index, own, prefix)?;
+        if interface.number == 0 {
+            netlink.add_route(index, any(own), 0, Some(own))?;
+        }
+        for way in plan.ways.iter().filter(|w| w.from == port) {
+            let far = plan.interfaces[way.to as usize].addresses();
+            for there in far.into_iter().filter(|a| a.is_ipv4() == own.is_ipv4()) {
+                netlink.add_route(index, there, prefix, Some(own))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `GARGALO_NAME` is the first address of every host, for programs.
+pub(crate) fn environment(topology: &Topology, plan: &Plan) -> Vec<(String, String)> {
+    let hosts = topology.nodes.iter().enumerate().filter(|(_, n)| n.is_host);
+    hosts
+        .filter_map(|(i, node)| {
+            let (_, first) = plan.of(i as NodeId).next()?;
+            let name: String = node
+                .name
+                .chars()
+                .map(|c| {
+                    if c.is_ascii_alphanumeric() {
+                        c.to_ascii_uppercase()
+                    } else {
+                        '_'
+                    }
+                })
+                .collect();
+            Some((format!("GARGALO_{name}"), first.v4.to_string()))
+        })
+        .collect()
+}
+
+/// Programs find hosts by their names: each interface by `NAME`, the further ones also as `NAME-1`, ….
+pub(crate) fn name_hosts(topology: &Topology, plan: &Plan) -> Result<()> {
+    let mut text = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
+    for i in &plan.interfaces {
+        let name = &topology.nodes[i.host as usize].name;
+        let own = match i.number {
+            0 => name.clone(),
+            n => format!("{name}-{n}"),
+        };
+        let _ = writeln!(text, "{} {own}\n{} {own}", i.v4, i.v6);
+    }
+    sandbox::set_host_names(&text)
+}

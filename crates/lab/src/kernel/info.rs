@@ -1,0 +1,101 @@
+//! What the kernel tells about a TCP connection (`TCP_INFO`, tcp(7)).
+
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use gargalo_sim::FlowSample;
+use gargalo_units::{Bytes, Duration, Instant, Rate};
+use nix::libc;
+
+use crate::traffic::Totals;
+
+/// `TCP_INFINITE_SSTHRESH`.
+const INFINITE: u32 = 0x7fff_ffff;
+
+/// A connection's quantities, in the kernel's units.
+pub(crate) struct TcpInfo(libc::tcp_info);
+
+impl TcpInfo {
+    /// Asks the kernel; `None` if it does not know.
+    pub(crate) fn of(socket: BorrowedFd<'_>) -> Option<Self> {
+        // SAFETY: tcp_info is plain numbers; an older kernel fills a shorter part and the rest stays 0.
+        let mut info: libc::tcp_info = unsafe { MaybeUninit::zeroed().assume_init() };
+        let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+        // SAFETY: pointer and length are those of `info`.
+        let done = unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                (&raw mut info).cast(),
+                &raw mut length,
+            )
+        };
+        (done == 0).then_some(Self(info))
+    }
+
+    /// Smoothed round-trip time.
+    pub(crate) fn srtt(&self) -> Option<Duration> {
+        (self.0.tcpi_rtt > 0).then(|| micros(self.0.tcpi_rtt))
+    }
+
+    /// Counters of the sender.
+    pub(crate) fn totals(&self) -> Totals {
+        let i = &self.0;
+        Totals {
+            sent_packets: u64::from(i.tcpi_data_segs_out),
+            sent_bytes: i.tcpi_bytes_sent,
+            retransmitted_packets: u64::from(i.tcpi_total_retrans),
+            // The kernel does not count marks; what it repeated it took for lost.
+            lost_packets: u64::from(i.tcpi_total_retrans),
+            timeouts: 0,
+            spurious: 0,
+        }
+    }
+
+    /// Marks that the receiver reported to this sender.
+    pub(crate) fn ce_marks(&self) -> u64 {
+        u64::from(self.0.tcpi_delivered_ce)
+    }
+
+    /// A row of the flow samples.
+    pub(crate) fn sample(&self, time: Instant, flow: u64, delivered: Bytes) -> FlowSample {
+        let i = &self.0;
+        let packets = |n: u32| Bytes::new(u64::from(n) * u64::from(i.tcpi_snd_mss));
+        let rate = |bytes_per_s: u64| {
+            let known = bytes_per_s > 0 && bytes_per_s < u64::MAX / 8;
+            known.then(|| Rate::from_bps(bytes_per_s * 8))
+        };
+        // RFC 6675's pipe, as the kernel computes it.
+        let in_flight =
+            (i.tcpi_unacked + i.tcpi_retrans).saturating_sub(i.tcpi_sacked + i.tcpi_lost);
+        FlowSample {
+            time,
+            flow,
+            cwnd: packets(i.tcpi_snd_cwnd),
+            ssthresh: (i.tcpi_snd_ssthresh < INFINITE).then(|| packets(i.tcpi_snd_ssthresh)),
+            in_flight: packets(in_flight),
+            srtt: self.srtt(),
+            pacing_rate: rate(i.tcpi_pacing_rate),
+            delivery_rate: rate(i.tcpi_delivery_rate),
+            delivered,
+            phase: phase(i.tcpi_ca_state),
+        }
+    }
+}
+
+fn micros(us: u32) -> Duration {
+    Duration::from_micros(u64::from(us))
+}
+
+/// `enum tcp_ca_state`.
+fn phase(state: u8) -> &'static str {
+    match state {
+        0 => "open",
+        1 => "disorder",
+        2 => "cwr",
+        3 => "recovery",
+        4 => "loss",
+        _ => "unknown",
+    }
+}

@@ -1,0 +1,289 @@
+//! Hosts whose stack is the kernel's: the ends of flows there, on one thread.
+
+mod info;
+mod socket;
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use gargalo_sim::TransportSpec;
+use gargalo_units::{Duration, Instant};
+use nix::sys::epoll::EpollFlags;
+use socket2::Socket;
+
+use crate::engine::Stop;
+use crate::namespace::NetNs;
+use crate::traffic::{Flow, Interest, Recorder, reason};
+use crate::waiter::Waiter;
+use crate::{Clock, Error, Result};
+use info::TcpInfo;
+use socket::{KernelDatagrams, KernelStream};
+
+/// Longest wait: how soon a stop is noticed.
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
+
+/// One end of a flow at a host with the kernel's stack.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) flow: Arc<Flow>,
+    /// 0 is the side that opens.
+    pub(crate) side: usize,
+    pub(crate) host: Arc<NetNs>,
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
+}
+
+/// All such ends.
+pub(crate) struct KernelTraffic {
+    ends: Vec<Driven>,
+    recorder: Arc<Recorder>,
+    interval: Option<Duration>,
+}
+
+struct Driven {
+    end: End,
+    phase: Phase,
+    flags: EpollFlags,
+    due: Instant,
+}
+
+enum Phase {
+    /// Before the flow starts.
+    Waiting,
+    Listening(Socket),
+    Connecting(Socket),
+    Open(KernelStream),
+    Datagrams(KernelDatagrams),
+    Over,
+}
+
+impl KernelTraffic {
+    /// Prepares the ends; servers listen from now on.
+    pub(crate) fn new(
+        ends: Vec<End>,
+        recorder: Arc<Recorder>,
+        interval: Option<Duration>,
+    ) -> Result<Self> {
+        let mut driven = Vec::with_capacity(ends.len());
+        for end in ends {
+            let (phase, due) = match (&end.flow.spec.transport, end.side) {
+                (TransportSpec::Tcp(tcp), 1) => {
+                    let listener = socket::listen(&end.host, end.local, tcp)?;
+                    listener
+                        .set_nonblocking(true)
+                        .map_err(|e| Error::system("preparing a listener", e))?;
+                    (Phase::Listening(listener), end.flow.stop)
+                }
+                (TransportSpec::Udp, 1) => {
+                    let made = socket::datagrams(&end.host, end.local, end.remote)?;
+                    (Phase::Datagrams(KernelDatagrams::new(made)), end.flow.stop)
+                }
+                _ => (Phase::Waiting, end.flow.spec.start),
+            };
+            driven.push(Driven {
+                end,
+                phase,
+                flags: EpollFlags::empty(),
+                due,
+            });
+        }
+        Ok(Self {
+            ends: driven,
+            recorder,
+            interval,
+        })
+    }
+
+    /// Drives them until all are over or `stop` is wanted.
+    pub(crate) fn run(mut self, clock: Clock, stop: &Stop) -> Result<()> {
+        let waiter = Waiter::new()?;
+        for (key, d) in self.ends.iter().enumerate() {
+            d.phase.register(&waiter, key)?;
+        }
+        let mut look = self.interval.map_or(Instant::MAX, |i| Instant::ZERO + i);
+        let mut ready: Vec<usize> = Vec::new();
+        while !stop.is_wanted() {
+            let now = clock.now();
+            ready.extend((0..self.ends.len()).filter(|i| self.ends[*i].due <= now));
+            ready.sort_unstable();
+            ready.dedup();
+            for key in ready.drain(..) {
+                self.ends[key].advance(now, &waiter, key)?;
+            }
+            if look <= now {
+                self.sample(now);
+                look = now + self.interval.unwrap_or(Duration::MAX);
+            }
+            if self.ends.iter().all(|d| matches!(d.phase, Phase::Over)) {
+                return Ok(());
+            }
+            let due = self.ends.iter().map(|d| d.due).min();
+            let due = due.unwrap_or(Instant::MAX).min(look);
+            let wait = clock.until(due).min(LONGEST_WAIT);
+            waiter.wait(wait, |key| ready.push(key as usize))?;
+        }
+        let now = clock.now();
+        for d in &mut self.ends {
+            d.finish(now);
+        }
+        Ok(())
+    }
+
+    fn sample(&self, now: Instant) {
+        for d in &self.ends {
+            let Phase::Open(stream) = &d.phase else {
+                continue;
+            };
+            let flow = &d.end.flow;
+            if d.end.side != flow.sender() || flow.is_over() {
+                continue;
+            }
+            if let Some(info) = TcpInfo::of(stream.socket.as_fd()) {
+                if let Some(srtt) = info.srtt() {
+                    flow.round_trip(srtt);
+                }
+                let sample = info.sample(now, flow.spec.id, flow.delivered());
+                self.recorder.sample(sample);
+            }
+        }
+    }
+}
+
+impl Phase {
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Listening(s) | Self::Connecting(s) => Some(s.as_fd()),
+            Self::Open(s) => Some(s.socket.as_fd()),
+            Self::Datagrams(s) => Some(s.socket.as_fd()),
+            Self::Waiting | Self::Over => None,
+        }
+    }
+
+    fn register(&self, waiter: &Waiter, key: usize) -> Result<()> {
+        let flags = match self {
+            Self::Connecting(_) => EpollFlags::EPOLLOUT,
+            _ => EpollFlags::EPOLLIN,
+        };
+        match self.fd() {
+            Some(fd) => waiter.add(fd, key as u64, flags),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Driven {
+    fn advance(&mut self, now: Instant, waiter: &Waiter, key: usize) -> Result<()> {
+        if self.end.flow.is_over()
+            || (now >= self.end.flow.stop
+                && !matches!(self.phase, Phase::Open(_) | Phase::Datagrams(_)))
+        {
+            self.finish(now);
+            return Ok(());
+        }
+        match &mut self.phase {
+            Phase::Waiting if now >= self.end.flow.spec.start => self.start(now, waiter, key),
+            Phase::Listening(listener) => {
+                let Some(socket) = socket::accept(listener) else {
+                    return Ok(());
+                };
+                self.phase = Phase::Open(KernelStream::new(socket));
+                self.flags = EpollFlags::EPOLLIN;
+                self.phase.register(waiter, key)?;
+                self.advance(now, waiter, key)
+            }
+            Phase::Connecting(socket) => match socket::connected(socket) {
+                None => Ok(()),
+                Some(Ok(())) => {
+                    self.end.flow.connected(now);
+                    if let Phase::Connecting(socket) =
+                        std::mem::replace(&mut self.phase, Phase::Over)
+                    {
+                        self.phase = Phase::Open(KernelStream::new(socket));
+                    }
+                    self.advance(now, waiter, key)
+                }
+                Some(Err(e)) => {
+                    self.end.flow.fail(now, reason(&e));
+                    self.finish(now);
+                    Ok(())
+                }
+            },
+            Phase::Open(stream) => {
+                let interest = self.end.flow.drive(now, self.end.side, stream);
+                self.follow(now, interest, waiter, key)
+            }
+            Phase::Datagrams(datagrams) => {
+                let interest = self.end.flow.drive_datagrams(now, self.end.side, datagrams);
+                self.follow(now, interest, waiter, key)
+            }
+            Phase::Waiting | Phase::Over => Ok(()),
+        }
+    }
+
+    /// The flow starts.
+    fn start(&mut self, now: Instant, waiter: &Waiter, key: usize) -> Result<()> {
+        let end = &self.end;
+        match &end.flow.spec.transport {
+            TransportSpec::Tcp(tcp) => {
+                let socket = socket::connect(&end.host, end.local, end.remote, tcp)?;
+                self.phase = Phase::Connecting(socket);
+                self.flags = EpollFlags::EPOLLOUT;
+                self.due = end.flow.stop;
+                self.phase.register(waiter, key)
+            }
+            _ => {
+                let socket = socket::datagrams(&end.host, end.local, end.remote)?;
+                self.phase = Phase::Datagrams(KernelDatagrams::new(socket));
+                self.flags = EpollFlags::EPOLLIN;
+                self.phase.register(waiter, key)?;
+                self.advance(now, waiter, key)
+            }
+        }
+    }
+
+    /// Waits for what the application is interested in.
+    fn follow(
+        &mut self,
+        now: Instant,
+        interest: Interest,
+        waiter: &Waiter,
+        key: usize,
+    ) -> Result<()> {
+        if interest.over {
+            self.finish(now);
+            return Ok(());
+        }
+        self.due = interest.until;
+        let mut flags = EpollFlags::empty();
+        flags.set(EpollFlags::EPOLLIN, interest.read);
+        flags.set(EpollFlags::EPOLLOUT, interest.write);
+        if flags != self.flags {
+            self.flags = flags;
+            if let Some(fd) = self.phase.fd() {
+                waiter.modify(fd, key as u64, flags)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what the kernel counted and closes.
+    fn finish(&mut self, now: Instant) {
+        if let Phase::Open(stream) = &self.phase {
+            let flow = &self.end.flow;
+            if self.end.side == flow.sender()
+                && let Some(info) = TcpInfo::of(stream.socket.as_fd())
+            {
+                flow.count(info.totals());
+                flow.marks(info.ce_marks());
+            }
+            if now >= flow.stop {
+                socket::abort(&stream.socket);
+            }
+        }
+        self.phase = Phase::Over;
+        self.due = Instant::MAX;
+    }
+}
+
+pub(crate) use socket::wants_ecn;

@@ -1,0 +1,196 @@
+//! Kernel sockets as the applications of flows see them.
+
+use std::io::{self, Read};
+use std::net::{Shutdown, SocketAddr};
+use std::time::Duration as StdDuration;
+
+use bytes::Bytes;
+use gargalo_sim::TcpSpec;
+use gargalo_tcp::EcnMode;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use crate::namespace::NetNs;
+use crate::traffic::{Datagrams, Received, Stream};
+use crate::{Error, Result};
+
+/// Bytes read at once.
+const READ: usize = 256 << 10;
+/// Connections that may wait to be accepted: a flow has one.
+const BACKLOG: i32 = 8;
+
+/// A connection of the kernel's.
+#[derive(Debug)]
+pub(crate) struct KernelStream {
+    pub(crate) socket: Socket,
+    buffer: Vec<u8>,
+}
+
+impl KernelStream {
+    pub(crate) fn new(socket: Socket) -> Self {
+        Self {
+            socket,
+            buffer: Vec::new(),
+        }
+    }
+}
+
+impl Stream for KernelStream {
+    fn write(&mut self, data: &Bytes) -> io::Result<usize> {
+        self.socket.send(data)
+    }
+
+    fn read(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<Received> {
+        self.buffer.resize(READ, 0);
+        match (&self.socket).read(&mut self.buffer)? {
+            0 => Ok(Received::End),
+            n => {
+                sink(&self.buffer[..n]);
+                Ok(Received::Bytes(n as u64))
+            }
+        }
+    }
+
+    fn shutdown(&mut self) -> io::Result<()> {
+        self.socket.shutdown(Shutdown::Write)
+    }
+}
+
+/// A UDP socket of the kernel's with one peer.
+#[derive(Debug)]
+pub(crate) struct KernelDatagrams {
+    pub(crate) socket: Socket,
+    buffer: Vec<u8>,
+}
+
+impl KernelDatagrams {
+    pub(crate) fn new(socket: Socket) -> Self {
+        Self {
+            socket,
+            buffer: vec![0; 65_535],
+        }
+    }
+}
+
+impl Datagrams for KernelDatagrams {
+    fn send(&mut self, data: &[u8]) -> io::Result<()> {
+        self.socket.send(data).map(drop)
+    }
+
+    fn receive(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+        match (&self.socket).read(&mut self.buffer) {
+            Ok(n) => {
+                sink(&self.buffer[..n]);
+                Ok(true)
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+/// A socket that listens in a host's namespace.
+pub(crate) fn listen(host: &NetNs, local: SocketAddr, tcp: &TcpSpec) -> Result<Socket> {
+    host.run(|| {
+        let what = || format!("listening at {local}");
+        let socket = stream(local, tcp)?;
+        let done = socket
+            .set_reuse_address(true)
+            .and_then(|()| socket.bind(&local.into()))
+            .and_then(|()| socket.listen(BACKLOG));
+        done.map_err(|e| Error::system(what(), e))?;
+        Ok(socket)
+    })
+}
+
+/// A socket that is connecting.
+pub(crate) fn connect(
+    host: &NetNs,
+    from: SocketAddr,
+    to: SocketAddr,
+    tcp: &TcpSpec,
+) -> Result<Socket> {
+    host.run(|| {
+        let what = |e| Error::system(format!("connecting to {to}"), e);
+        let socket = stream(to, tcp)?;
+        socket.bind(&from.into()).map_err(what)?;
+        match socket.connect(&to.into()) {
+            Err(e) if e.raw_os_error() != Some(nix::libc::EINPROGRESS) => Err(what(e)),
+            _ => Ok(socket),
+        }
+    })
+}
+
+fn stream(near: SocketAddr, tcp: &TcpSpec) -> Result<Socket> {
+    let failed = |e| Error::system("making a TCP socket", e);
+    let domain = Domain::for_address(near);
+    let socket = Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP));
+    let socket = socket.map_err(failed)?;
+    let name = tcp.congestion.name();
+    socket.set_tcp_congestion(name.as_bytes()).map_err(|e| {
+        Error::with_remedy(
+            format!("the kernel refuses the congestion control {name}"),
+            e,
+            "take one of net.ipv4.tcp_available_congestion_control, load its module \
+             (modprobe tcp_NAME), or give the host stack = \"gargalo\"",
+        )
+    })?;
+    socket.set_tcp_nodelay(!tcp.config.nagle).map_err(failed)?;
+    let usual = gargalo_tcp::Config::modern();
+    if tcp.config.mss < usual.mss {
+        let options = if tcp.config.timestamps { 12 } else { 0 };
+        let mss = u32::from(tcp.config.mss) + options;
+        socket.set_tcp_mss(mss).map_err(failed)?;
+    }
+    if tcp.config.receive_buffer != usual.receive_buffer {
+        // The kernel doubles what is asked for to pay for its bookkeeping.
+        let bytes = usize::try_from(tcp.config.receive_buffer.get() / 2).unwrap_or(usize::MAX);
+        socket.set_recv_buffer_size(bytes).map_err(failed)?;
+    }
+    if tcp.config.send_buffer != usual.send_buffer {
+        let bytes = usize::try_from(tcp.config.send_buffer.get() / 2).unwrap_or(usize::MAX);
+        socket.set_send_buffer_size(bytes).map_err(failed)?;
+    }
+    Ok(socket)
+}
+
+/// Whether ECN has to be switched on in the namespaces of a flow.
+pub(crate) fn wants_ecn(tcp: &TcpSpec) -> bool {
+    tcp.config.ecn != EcnMode::Off
+}
+
+/// How a connection attempt ended; `None`: not yet.
+pub(crate) fn connected(socket: &Socket) -> Option<io::Result<()>> {
+    match socket.take_error() {
+        Ok(Some(e)) | Err(e) => Some(Err(e)),
+        Ok(None) => match socket.peer_addr() {
+            Ok(_) => Some(Ok(())),
+            Err(_) => None,
+        },
+    }
+}
+
+/// Accepts one connection, if one waits.
+pub(crate) fn accept(listener: &Socket) -> Option<Socket> {
+    let (socket, _) = listener.accept().ok()?;
+    socket.set_nonblocking(true).ok()?;
+    Some(socket)
+}
+
+/// A UDP socket between two addresses.
+pub(crate) fn datagrams(host: &NetNs, local: SocketAddr, peer: SocketAddr) -> Result<Socket> {
+    host.run(|| {
+        let what = |e| Error::system(format!("making a UDP socket at {local}"), e);
+        let kind = Type::DGRAM.nonblocking();
+        let socket =
+            Socket::new(Domain::for_address(local), kind, Some(Protocol::UDP)).map_err(what)?;
+        socket.bind(&local.into()).map_err(what)?;
+        socket.connect(&peer.into()).map_err(what)?;
+        let _ = SockRef::from(&socket).set_recv_buffer_size(4 << 20);
+        Ok(socket)
+    })
+}
+
+/// Gives up unsent data with the connection, so that nothing lingers in the namespace.
+pub(crate) fn abort(socket: &Socket) {
+    let _ = SockRef::from(socket).set_linger(Some(StdDuration::ZERO));
+}

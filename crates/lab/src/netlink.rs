@@ -1,0 +1,249 @@
+//! Interfaces, addresses and routes of the network namespace of the calling thread (rtnetlink(7)).
+
+use std::io;
+use std::net::{IpAddr, Ipv6Addr};
+use std::os::fd::RawFd;
+
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
+    NetlinkPayload,
+};
+use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::route::{
+    RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::protocols::NETLINK_ROUTE;
+use netlink_sys::{Socket, SocketAddr};
+
+use crate::{Error, Result};
+
+/// Longest message that we send or expect as an answer, in bytes.
+const LONGEST: usize = 8192;
+
+/// A connection with the kernel's routing tables, in the namespace of the thread that opened it.
+pub struct Netlink {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Netlink {
+    /// Opens it for the namespace of the calling thread.
+    ///
+    /// # Errors
+    /// When the system has no netlink.
+    pub fn open() -> Result<Self> {
+        let failed = |e| Error::system("opening a netlink socket", e);
+        let mut socket = Socket::new(NETLINK_ROUTE).map_err(failed)?;
+        socket.bind_auto().map_err(failed)?;
+        socket.connect(&SocketAddr::new(0, 0)).map_err(failed)?;
+        Ok(Self {
+            socket,
+            sequence: 0,
+        })
+    }
+
+    /// Switches an interface on, with a given MTU in bytes.
+    ///
+    /// # Errors
+    /// When there is no such interface or we may not.
+    pub fn link_up(&mut self, index: u32, mtu: u32) -> Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        link.header.flags = LinkFlags::Up;
+        link.header.change_mask = LinkFlags::Up;
+        link.attributes.push(LinkAttribute::Mtu(mtu));
+        self.ask(
+            "switching an interface on",
+            RouteNetlinkMessage::SetLink(link),
+            0,
+        )
+    }
+
+    /// Switches the loopback interface of the namespace on.
+    ///
+    /// # Errors
+    /// When we may not.
+    pub fn loopback_up(&mut self) -> Result<()> {
+        self.link_up(1, 65_536)
+    }
+
+    /// Switches address resolution of an interface off: everything goes to the other end.
+    ///
+    /// # Errors
+    /// When there is no such interface or we may not.
+    pub fn no_arp(&mut self, index: u32) -> Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        link.header.flags = LinkFlags::Noarp;
+        link.header.change_mask = LinkFlags::Noarp;
+        let what = "switching address resolution off";
+        self.ask(what, RouteNetlinkMessage::SetLink(link), 0)
+    }
+
+    /// Makes a pair of connected Ethernet devices; the second one appears as `peer`, with a hardware
+    /// address, in the namespace that `peer_namespace` refers to.
+    ///
+    /// # Errors
+    /// When the kernel has no veth, the name is taken, or we may not.
+    pub fn add_veth(
+        &mut self,
+        name: &str,
+        peer: &str,
+        address: [u8; 6],
+        peer_namespace: RawFd,
+    ) -> Result<()> {
+        let mut other = LinkMessage::default();
+        other.attributes = vec![
+            LinkAttribute::IfName(peer.to_owned()),
+            LinkAttribute::Address(address.to_vec()),
+            LinkAttribute::NetNsFd(peer_namespace),
+        ];
+        let mut link = LinkMessage::default();
+        link.attributes = vec![
+            LinkAttribute::IfName(name.to_owned()),
+            LinkAttribute::LinkInfo(vec![
+                LinkInfo::Kind(InfoKind::Veth),
+                LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(other))),
+            ]),
+        ];
+        let what = format!("making the pair of devices {name} and {peer}");
+        self.ask(
+            &what,
+            RouteNetlinkMessage::NewLink(link),
+            NLM_F_CREATE | NLM_F_EXCL,
+        )
+    }
+
+    /// Gives an interface an address. IPv6 addresses are usable at once (no duplicate detection).
+    ///
+    /// # Errors
+    /// When there is no such interface or we may not.
+    pub fn add_address(&mut self, index: u32, address: IpAddr, prefix: u8) -> Result<()> {
+        let mut message = AddressMessage::default();
+        message.header.family = family(address);
+        message.header.index = index;
+        message.header.prefix_len = prefix;
+        message.attributes.push(AddressAttribute::Address(address));
+        if address.is_ipv4() {
+            message.attributes.push(AddressAttribute::Local(address));
+        } else {
+            message.header.flags = AddressHeaderFlags::Nodad;
+        }
+        let what = format!("giving an interface the address {address}/{prefix}");
+        self.ask(
+            &what,
+            RouteNetlinkMessage::NewAddress(message),
+            NLM_F_CREATE | NLM_F_REPLACE,
+        )
+    }
+
+    /// Adds a route over an interface: everything to `destination`/`prefix` (of length 0: everything
+    /// else of its family) goes out there, from `source` unless a program chose.
+    ///
+    /// # Errors
+    /// When there is no such interface or we may not.
+    pub fn add_route(
+        &mut self,
+        index: u32,
+        destination: IpAddr,
+        prefix: u8,
+        source: Option<IpAddr>,
+    ) -> Result<()> {
+        self.route_in_table(
+            index,
+            destination,
+            prefix,
+            source,
+            RouteHeader::RT_TABLE_MAIN,
+        )
+    }
+
+    /// Like [`Netlink::add_route`], in another table.
+    ///
+    /// # Errors
+    /// When there is no such interface or we may not.
+    pub fn route_in_table(
+        &mut self,
+        index: u32,
+        destination: IpAddr,
+        prefix: u8,
+        source: Option<IpAddr>,
+        table: u8,
+    ) -> Result<()> {
+        let mut message = RouteMessage::default();
+        message.header.address_family = family(destination);
+        message.header.destination_prefix_length = prefix;
+        message.header.table = table;
+        message.header.protocol = RouteProtocol::Static;
+        message.header.scope = if destination.is_ipv4() {
+            RouteScope::Link
+        } else {
+            RouteScope::Universe
+        };
+        message.header.kind = RouteType::Unicast;
+        if prefix > 0 {
+            let destination = RouteAttribute::Destination(destination.into());
+            message.attributes.push(destination);
+        }
+        if let Some(source) = source {
+            message
+                .attributes
+                .push(RouteAttribute::PrefSource(source.into()));
+        }
+        message.attributes.push(RouteAttribute::Oif(index));
+        let what = format!("adding a route to {destination}/{prefix}");
+        self.ask(
+            &what,
+            RouteNetlinkMessage::NewRoute(message),
+            NLM_F_CREATE | NLM_F_REPLACE,
+        )
+    }
+
+    /// Sends a request and waits for its acknowledgement.
+    fn ask(&mut self, what: &str, request: RouteNetlinkMessage, flags: u16) -> Result<()> {
+        let failed = |e: io::Error| Error::system(what, e);
+        self.sequence += 1;
+        let mut message = NetlinkMessage::from(request);
+        message.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        message.header.sequence_number = self.sequence;
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        self.socket.send(&bytes, 0).map_err(failed)?;
+        let mut answer = Vec::with_capacity(LONGEST);
+        loop {
+            answer.clear();
+            self.socket.recv(&mut answer, 0).map_err(failed)?;
+            let reply = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer)
+                .map_err(|e| failed(io::Error::other(e.to_string())))?;
+            if reply.header.sequence_number != self.sequence {
+                continue;
+            }
+            if let NetlinkPayload::Error(e) = reply.payload {
+                return match e.code {
+                    None => Ok(()),
+                    Some(_) => Err(failed(e.to_io())),
+                };
+            }
+        }
+    }
+}
+
+fn family(address: IpAddr) -> AddressFamily {
+    match address {
+        IpAddr::V4(_) => AddressFamily::Inet,
+        IpAddr::V6(_) => AddressFamily::Inet6,
+    }
+}
+
+/// The unspecified address of a family, as destination of a default route.
+pub fn any(of: IpAddr) -> IpAddr {
+    match of {
+        IpAddr::V4(_) => IpAddr::from([0, 0, 0, 0]),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}

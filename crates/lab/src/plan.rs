@@ -1,0 +1,208 @@
+//! Addresses of hosts and ways between them.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use gargalo_sim::{BuildError, NodeId, Topology};
+
+use crate::fabric::{Direction, PortId};
+
+/// Hosts have at most so many interfaces in all.
+const MOST: usize = 60_000;
+
+/// A network interface of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Whose.
+    pub host: NodeId,
+    /// Index of the link it is attached to.
+    pub link: u32,
+    /// Number among the interfaces of its host.
+    pub number: u32,
+    /// Its IPv4 address.
+    pub v4: Ipv4Addr,
+    /// Its IPv6 address.
+    pub v6: Ipv6Addr,
+}
+
+impl Interface {
+    fn new(host: NodeId, link: u32, number: u32, index: usize) -> Self {
+        let (high, low) = ((index / 250) as u8, (index % 250) as u8 + 1);
+        Self {
+            host,
+            link,
+            number,
+            v4: Ipv4Addr::new(10, 77, high, low),
+            v6: Ipv6Addr::new(0xfd00, 0x77, 0, 0, 0, 0, 0, index as u16 + 1),
+        }
+    }
+
+    /// Both addresses.
+    pub fn addresses(&self) -> [IpAddr; 2] {
+        [self.v4.into(), self.v6.into()]
+    }
+}
+
+/// A way from one interface to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Where it begins and ends: indices in [`Plan::interfaces`], which are also port numbers.
+    pub from: PortId,
+    /// Its end.
+    pub to: PortId,
+    /// Link directions between them.
+    pub hops: Vec<Direction>,
+}
+
+/// Interfaces and ways of a topology.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// All, by host, then by link.
+    pub interfaces: Vec<Interface>,
+    /// Ways of all pairs of hosts that were asked for.
+    pub ways: Vec<Way>,
+}
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// No route.
+    #[error(transparent)]
+    Route(#[from] BuildError),
+    /// Addresses would not suffice.
+    #[error("hosts have {0} interfaces in all, more than the {MOST} that can get addresses")]
+    Interfaces(usize),
+}
+
+impl Plan {
+    /// Gives every attachment of a host to a link an address, and each of these pairs of hosts its ways
+    /// in both directions: as many as share no link, the shortest first.
+    ///
+    /// # Errors
+    /// When a pair has no route, or there are too many interfaces.
+    pub fn new(topology: &Topology, pairs: &[(NodeId, NodeId)]) -> Result<Self, PlanError> {
+        let mut interfaces = Vec::new();
+        let mut at: BTreeMap<(NodeId, u32), PortId> = BTreeMap::new();
+        for (host, node) in topology.nodes.iter().enumerate() {
+            if !node.is_host {
+                continue;
+            }
+            let host = host as NodeId;
+            let attached = topology.links.iter().enumerate();
+            let attached = attached.filter(|(_, l)| l.a == host || l.b == host);
+            for (number, (link, _)) in attached.enumerate() {
+                let index = interfaces.len();
+                at.insert((host, link as u32), index as PortId);
+                interfaces.push(Interface::new(host, link as u32, number as u32, index));
+            }
+        }
+        if interfaces.len() > MOST {
+            return Err(PlanError::Interfaces(interfaces.len()));
+        }
+        let mut ways = Vec::new();
+        let mut done = std::collections::BTreeSet::new();
+        for &(a, b) in pairs {
+            let pair = (a.min(b), a.max(b));
+            if a == b || !done.insert(pair) {
+                continue;
+            }
+            for hops in topology.disjoint_routes(pair.0, pair.1, usize::MAX)? {
+                let ends = hops.first().zip(hops.last());
+                let end = |host, direction: &Direction| at.get(&(host, direction / 2)).copied();
+                let Some((first, last)) = ends else { continue };
+                let (Some(from), Some(to)) = (end(pair.0, first), end(pair.1, last)) else {
+                    continue;
+                };
+                let back = hops.iter().rev().map(|d| d ^ 1).collect();
+                ways.push(Way { from, to, hops });
+                ways.push(Way {
+                    from: to,
+                    to: from,
+                    hops: back,
+                });
+            }
+        }
+        Ok(Self { interfaces, ways })
+    }
+
+    /// The interfaces of a host, with their port numbers.
+    pub fn of(&self, host: NodeId) -> impl Iterator<Item = (PortId, &Interface)> {
+        let all = self.interfaces.iter().enumerate();
+        all.filter(move |(_, i)| i.host == host)
+            .map(|(p, i)| (p as PortId, i))
+    }
+
+    /// The first way between two hosts: the interfaces at both ends.
+    pub fn first_way(&self, from: NodeId, to: NodeId) -> Option<(&Interface, &Interface)> {
+        let ends = self.ways.iter().map(|w| {
+            let interface = |p: PortId| &self.interfaces[p as usize];
+            (interface(w.from), interface(w.to))
+        });
+        ends.into_iter()
+            .find(|(a, b)| a.host == from && b.host == to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gargalo_link::LinkConfig;
+    use gargalo_sim::{LinkSpec, Node};
+
+    fn topology(hosts: &[bool], links: &[(u32, u32)]) -> Topology {
+        let node = |(i, is_host): (usize, &bool)| Node {
+            name: format!("n{i}"),
+            is_host: *is_host,
+        };
+        let link = |(i, (a, b)): (usize, &(u32, u32))| LinkSpec {
+            name: format!("l{i}"),
+            a: *a,
+            b: *b,
+            up: LinkConfig::default(),
+            down: LinkConfig::default(),
+        };
+        Topology {
+            nodes: hosts.iter().enumerate().map(node).collect(),
+            links: links.iter().enumerate().map(link).collect(),
+        }
+    }
+
+    #[test]
+    fn every_path_has_its_own_pair_of_addresses() {
+        let plan = Plan::new(
+            &topology(&[true, true], &[(0, 1), (0, 1)]),
+            &[(0, 1), (1, 0)],
+        )
+        .unwrap();
+        assert_eq!(plan.interfaces.len(), 4);
+        let ends: Vec<_> = plan
+            .ways
+            .iter()
+            .map(|w| (w.from, w.to, w.hops.clone()))
+            .collect();
+        assert_eq!(
+            ends,
+            [
+                (0, 2, vec![0]),
+                (2, 0, vec![1]),
+                (1, 3, vec![2]),
+                (3, 1, vec![3]),
+            ]
+        );
+        let (a, b) = plan.first_way(1, 0).unwrap();
+        assert_eq!((a.v4.octets()[3], b.v4.octets()[3]), (3, 1));
+    }
+
+    #[test]
+    fn ways_lead_over_routers_and_back() {
+        let plan = Plan::new(
+            &topology(&[true, false, true], &[(0, 1), (2, 1)]),
+            &[(0, 2)],
+        )
+        .unwrap();
+        assert_eq!(plan.ways[0].hops, [0, 3]);
+        assert_eq!(plan.ways[1].hops, [2, 1]);
+        let apart = Plan::new(&topology(&[true, true], &[]), &[(0, 1)]);
+        assert!(matches!(apart, Err(PlanError::Route(_))));
+    }
+}

@@ -1,0 +1,225 @@
+//! A scenario in real time.
+
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gargalo_sim::{NodeId, Outcome, Progress, Samples, TransportSpec, rng};
+use gargalo_units::Instant;
+
+use crate::commands::{CommandResult, Commands};
+use crate::engine::{Engine, EngineStats, Stop};
+use crate::hosts::{attach, environment, make_hosts, name_hosts};
+use crate::kernel::{self, KernelTraffic};
+use crate::network::{LinkObserver, fabric};
+use crate::plan::Plan;
+use crate::spec::{LabSpec, Stack};
+use crate::station;
+use crate::traffic::{Flow, Recorder, server_port};
+use crate::{Clock, Error, Result};
+
+/// What a run in real time produced.
+#[derive(Debug)]
+pub struct LabOutcome {
+    /// The same as a simulation's.
+    pub outcome: Outcome,
+    /// Programs, in the order they were given.
+    pub commands: Vec<CommandResult>,
+    /// What the loop did.
+    pub engine: EngineStats,
+    /// "tun", "veth" or "none".
+    pub device: &'static str,
+}
+
+/// Is told how far a run is, and may end it.
+pub type Watch<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
+
+/// Runs it. Hosts with the kernel's stack need the
+/// [sandbox](crate::sandbox).
+///
+/// # Errors
+/// When the network cannot be made or a flow asks for what the lab has not.
+pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
+    check(&spec)?;
+    let pairs = pairs(&spec);
+    let plan = Plan::new(&spec.topology, &pairs).map_err(|e| Error::Unsupported(e.to_string()))?;
+    let hosts = make_hosts(&spec, &plan)?;
+    let fabric = fabric(&spec, &plan)?;
+    let recorder = Arc::new(Recorder::default());
+    let flows: Vec<Arc<Flow>> = spec
+        .flows
+        .iter()
+        .map(|f| {
+            let id = f.id;
+            let stream = |what: &str| rng::stream(spec.seed, &format!("flow/{id}/{what}"));
+            Arc::new(Flow::new(f.clone(), spec.end, spec.verify, stream))
+        })
+        .collect();
+    let mut engine = Engine::new(fabric, spec.tuning);
+    let mut kernel_ends = Vec::new();
+    let mut own_ends: Vec<Vec<station::End>> = Vec::new();
+    own_ends.resize_with(spec.topology.nodes.len(), Vec::new);
+    for flow in &flows {
+        let (from, to) = (flow.spec.from, flow.spec.to);
+        let Some((near, far)) = plan.first_way(from, to) else {
+            return Err(Error::Unsupported(format!(
+                "flow {}: no path",
+                flow.spec.id
+            )));
+        };
+        let server = SocketAddr::new(far.v4.into(), server_port(flow.spec.id));
+        let client_port = 10_000 + (flow.spec.id % 20_000) as u16;
+        let client = SocketAddr::new(near.v4.into(), client_port);
+        for (side, host, local, remote) in [(0, from, client, server), (1, to, server, client)] {
+            let flow = Arc::clone(flow);
+            match &hosts[host as usize] {
+                Some(namespace) => kernel_ends.push(kernel::End {
+                    flow,
+                    side,
+                    host: Arc::clone(namespace),
+                    local,
+                    remote,
+                }),
+                None => own_ends[host as usize].push(station::End {
+                    flow,
+                    side,
+                    local,
+                    remote,
+                }),
+            }
+        }
+    }
+    let device = attach(&spec, &plan, &hosts, &mut engine, own_ends, &recorder)?;
+    let environment = environment(&spec.topology, &plan);
+    let programs = spec.commands.iter().filter_map(|c| {
+        let host = hosts[c.host as usize].clone()?;
+        Some((c.clone(), host))
+    });
+    let mut commands = Commands::new(programs.collect(), &environment, &spec.directory)?;
+    if !spec.commands.is_empty() {
+        name_hosts(&spec.topology, &plan)?;
+    }
+
+    let stop = Stop::new()?;
+    let sampling = spec.interval.filter(|_| spec.sample_flows);
+    let traffic = KernelTraffic::new(kernel_ends, Arc::clone(&recorder), sampling)?;
+    let mut observer = LinkObserver::new(&spec);
+    let clock = Clock::start();
+    let mut interrupted = false;
+    let failure: Mutex<Option<Error>> = Mutex::new(None);
+    let stats = std::thread::scope(|scope| {
+        let (stop, failure) = (&stop, &failure);
+        let thread = scope.spawn(move || {
+            let done = traffic.run(clock, stop);
+            if let Err(e) = done {
+                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
+                stop.stop();
+            }
+        });
+        let waits = commands.any_in_foreground();
+        let mut over = |now: Instant, _idle: bool| {
+            let progress = Progress {
+                now,
+                end: spec.end,
+                packets: 0,
+                events: 0,
+            };
+            if watch(&progress).is_break() {
+                interrupted = true;
+                return true;
+            }
+            if let Err(e) = commands.advance(now) {
+                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
+                return true;
+            }
+            let flows_done = flows.iter().all(|f| f.is_over());
+            flows_done && commands.are_done() && (waits || !flows.is_empty())
+        };
+        let stats = engine.run(clock, spec.end, stop, &mut observer, &mut over);
+        engine.close(clock.now());
+        stop.stop();
+        let _ = thread.join();
+        stats
+    });
+    commands.finish();
+    let failed = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(e) = failed {
+        return Err(e);
+    }
+    let now = clock.now().min(spec.end);
+    let links = observer.results(now, engine.fabric_mut());
+    let (flow_samples, events) = recorder.take();
+    let fabric = engine.fabric_mut().stats();
+    Ok(LabOutcome {
+        outcome: Outcome {
+            flows: flows.iter().map(|f| f.result(now)).collect(),
+            groups: Vec::new(),
+            links,
+            samples: Samples {
+                flows: flow_samples,
+                links: observer.samples,
+                events,
+            },
+            end: now,
+            packets: fabric.packets,
+            events: fabric.arrivals,
+            peak_flows: flows.len(),
+            interrupted,
+        },
+        commands: commands.into_results(),
+        engine: stats?,
+        device,
+    })
+}
+
+/// What the lab has not.
+fn check(spec: &LabSpec) -> Result<()> {
+    let name = |node: NodeId| &spec.topology.nodes[node as usize].name;
+    for f in &spec.flows {
+        let refused = |what: &str| {
+            let text = format!("flow {} ({}): {what}", f.id, f.label);
+            Err(Error::Unsupported(text))
+        };
+        if matches!(f.transport, TransportSpec::Quic(_)) {
+            return refused("QUIC runs in the simulator only; run it with --world sim");
+        }
+        if f.arrivals.is_some() || f.group.is_some() {
+            return refused(
+                "sources of many flows run in the simulator only; list the flows, or run iperf3 or \
+                 curl as [[commands]]",
+            );
+        }
+    }
+    for c in &spec.commands {
+        if spec.stacks.get(c.host as usize) == Some(&Stack::Gargalo) {
+            return Err(Error::Unsupported(format!(
+                "command `{}`: host {} has our own stack, which programs cannot use; give it \
+                 stack = \"kernel\"",
+                c.run,
+                name(c.host)
+            )));
+        }
+    }
+    if spec.flows.is_empty() && spec.commands.is_empty() {
+        return Err(Error::Unsupported(
+            "there is neither a flow nor a command: nothing would happen".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Which hosts talk: those of flows; with programs, every pair.
+fn pairs(spec: &LabSpec) -> Vec<(NodeId, NodeId)> {
+    let mut pairs: Vec<_> = spec.flows.iter().map(|f| (f.from, f.to)).collect();
+    if !spec.commands.is_empty() {
+        let nodes = spec.topology.nodes.iter().enumerate();
+        let hosts: Vec<NodeId> = nodes
+            .filter(|(_, n)| n.is_host)
+            .map(|(i, _)| i as NodeId)
+            .collect();
+        for (i, a) in hosts.iter().enumerate() {
+            pairs.extend(hosts[i + 1..].iter().map(|b| (*a, *b)));
+        }
+    }
+    pairs
+}

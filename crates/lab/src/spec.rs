@@ -1,0 +1,92 @@
+//! What a run in real time is asked to do; values without any system behind them.
+
+use std::path::PathBuf;
+
+use gargalo_sim::{FlowSpec, Topology};
+use gargalo_units::{Duration, Instant};
+
+/// Whose stack a host has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Stack {
+    /// Ours, in this process.
+    #[default]
+    Gargalo,
+    /// The kernel's, in a namespace of its own.
+    Kernel {
+        /// Congestion control of programs that do not choose one.
+        congestion: Option<String>,
+        /// Settings under `/proc/sys/net`: names with dots or slashes, and values.
+        settings: Vec<(String, String)>,
+    },
+}
+
+/// What a run in real time needs.
+#[derive(Clone, Debug)]
+pub struct LabSpec {
+    /// Nodes and links.
+    pub topology: Topology,
+    /// The stack of every node, in their order; of no account for routers.
+    pub stacks: Vec<Stack>,
+    /// Flows.
+    pub flows: Vec<FlowSpec>,
+    /// Programs.
+    pub commands: Vec<CommandSpec>,
+    /// Seed of random streams: loss, jitter, and our stack's choices.
+    pub seed: u64,
+    /// Length of the run.
+    pub end: Instant,
+    /// Carry a pattern and compare it at the receiver.
+    pub verify: bool,
+    /// Time between samples; `None`: no samples.
+    pub interval: Option<Duration>,
+    /// Sample flows.
+    pub sample_flows: bool,
+    /// Sample links.
+    pub sample_links: bool,
+    /// How the forwarding loop waits.
+    pub tuning: Tuning,
+    /// How devices are made.
+    pub devices: Choice,
+    /// Directory for what programs print.
+    pub directory: PathBuf,
+}
+
+/// A program to be run on a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandSpec {
+    /// Index of the host.
+    pub host: u32,
+    /// A line for the shell.
+    pub run: String,
+    /// When it starts.
+    pub start: Instant,
+    /// The run does not wait for it; it is ended with the run.
+    pub background: bool,
+}
+
+/// How the loop waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tuning {
+    /// Does not sleep when the next event is nearer than this: costs a core, saves wake-ups.
+    pub busy_poll: Duration,
+    /// Runs on this processor only.
+    pub cpu: Option<usize>,
+}
+
+/// How devices are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// TUN if possible, else a pair of Ethernet devices.
+    Best {
+        /// Several segments may cross in one system call, as with a network card that segments.
+        offload: bool,
+    },
+    /// A pair of Ethernet devices.
+    Veth,
+}
+
+impl Default for Choice {
+    fn default() -> Self {
+        Self::Best { offload: true }
+    }
+}

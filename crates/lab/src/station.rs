@@ -1,0 +1,427 @@
+//! A host of the lab with our own stack, and the ends of flows there.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gargalo_host::{ConnectionId, Host, HostConfig, HostEvent, ListenerId, SocketOptions, UdpId};
+use gargalo_sim::{FlowSample, ProtocolEvent, TransportSpec};
+use gargalo_tcp::{Endpoint, State};
+use gargalo_units::{Ecn, Instant};
+
+use crate::engine;
+use crate::traffic::{Datagrams, Flow, Interest, Received, Recorder, Stream, Totals};
+use crate::{Error, Result};
+
+/// Bytes read at once.
+const READ: u64 = 256 << 10;
+
+/// One end of a flow at a host with our stack.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) flow: Arc<Flow>,
+    /// 0 is the side that opens.
+    pub(crate) side: usize,
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
+}
+
+/// The host and its ends of flows.
+pub(crate) struct Station {
+    host: Host,
+    ends: Vec<Driven>,
+    connections: BTreeMap<ConnectionId, usize>,
+    listeners: BTreeMap<ListenerId, usize>,
+    sockets: BTreeMap<UdpId, usize>,
+    recorder: Arc<Recorder>,
+}
+
+struct Driven {
+    end: End,
+    phase: Phase,
+    due: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Before the flow starts, or before the peer has connected.
+    Waiting,
+    Open(ConnectionId),
+    Datagrams(UdpId),
+    Over,
+}
+
+impl Station {
+    /// A host with its ends of flows; servers listen from now on.
+    pub(crate) fn new(
+        config: HostConfig,
+        ends: Vec<End>,
+        recorder: Arc<Recorder>,
+        now: Instant,
+    ) -> Result<Self> {
+        let unsupported = |e: &dyn std::fmt::Display| Error::Unsupported(e.to_string());
+        let mut host = Host::new(config, now).map_err(|e| unsupported(&e))?;
+        let (mut listeners, mut sockets) = (BTreeMap::new(), BTreeMap::new());
+        let mut driven = Vec::with_capacity(ends.len());
+        for (i, end) in ends.into_iter().enumerate() {
+            let mut phase = Phase::Waiting;
+            let mut due = end.flow.spec.start;
+            match &end.flow.spec.transport {
+                TransportSpec::Tcp(tcp) if end.side == 1 => {
+                    let options = options(&tcp.config, &tcp.congestion);
+                    let id = host
+                        .listen(end.local, options)
+                        .map_err(|e| unsupported(&e))?;
+                    listeners.insert(id, i);
+                    due = end.flow.stop;
+                }
+                TransportSpec::Tcp(_) => {}
+                _ => {
+                    let id = host.bind_udp(end.local).map_err(|e| unsupported(&e))?;
+                    sockets.insert(id, i);
+                    if end.side == 1 {
+                        phase = Phase::Datagrams(id);
+                        due = end.flow.stop;
+                    }
+                }
+            }
+            driven.push(Driven { end, phase, due });
+        }
+        Ok(Self {
+            host,
+            ends: driven,
+            connections: BTreeMap::new(),
+            listeners,
+            sockets,
+            recorder,
+        })
+    }
+
+    /// Looks at what the stack tells and lets applications act.
+    fn serve(&mut self, now: Instant) {
+        while let Some(event) = self.host.poll_event() {
+            let end = match event {
+                HostEvent::Accepted {
+                    listener,
+                    connection,
+                    ..
+                } => {
+                    let end = self.listeners.get(&listener).copied();
+                    match end {
+                        Some(i) if self.ends[i].phase == Phase::Waiting => {
+                            self.ends[i].phase = Phase::Open(connection);
+                            self.connections.insert(connection, i);
+                        }
+                        _ => self.host.abort(now, connection),
+                    }
+                    end
+                }
+                HostEvent::Connected(id) => {
+                    let end = self.connections.get(&id).copied();
+                    if let Some(i) = end {
+                        self.ends[i].end.flow.connected(now);
+                    }
+                    end
+                }
+                HostEvent::Readable(id)
+                | HostEvent::Writable(id)
+                | HostEvent::PeerClosed(id)
+                | HostEvent::Closed { id, .. } => self.connections.get(&id).copied(),
+                HostEvent::UdpReadable(id) => self.sockets.get(&id).copied(),
+                _ => None,
+            };
+            if let Some(i) = end {
+                self.advance(now, i);
+            }
+        }
+    }
+
+    fn advance(&mut self, now: Instant, i: usize) {
+        let d = &mut self.ends[i];
+        let flow = Arc::clone(&d.end.flow);
+        let interest = match d.phase {
+            Phase::Over => return,
+            _ if flow.is_over() => return self.finish(now, i),
+            Phase::Waiting if d.end.side == 1 || now < flow.spec.start => return,
+            Phase::Waiting => return self.start(now, i),
+            Phase::Open(id) => {
+                let mut stream = HostStream {
+                    host: &mut self.host,
+                    id,
+                    now,
+                };
+                flow.drive(now, d.end.side, &mut stream)
+            }
+            Phase::Datagrams(id) => {
+                let mut socket = HostDatagrams {
+                    host: &mut self.host,
+                    id,
+                    peer: d.end.remote,
+                };
+                flow.drive_datagrams(now, d.end.side, &mut socket)
+            }
+        };
+        self.follow(now, i, interest);
+    }
+
+    fn follow(&mut self, now: Instant, i: usize, interest: Interest) {
+        if interest.over {
+            return self.finish(now, i);
+        }
+        self.ends[i].due = interest.until;
+    }
+
+    fn start(&mut self, now: Instant, i: usize) {
+        let d = &mut self.ends[i];
+        let flow = &d.end.flow;
+        d.due = flow.stop;
+        match &flow.spec.transport {
+            TransportSpec::Tcp(tcp) => {
+                let options = options(&tcp.config, &tcp.congestion);
+                match self
+                    .host
+                    .connect(now, Some(d.end.local), d.end.remote, &options)
+                {
+                    Ok(id) => {
+                        d.phase = Phase::Open(id);
+                        self.connections.insert(id, i);
+                    }
+                    Err(_) => flow.fail(now, "socket error"),
+                }
+            }
+            _ => {
+                let own = self.sockets.iter().find(|(_, end)| **end == i);
+                if let Some((id, _)) = own {
+                    d.phase = Phase::Datagrams(*id);
+                    self.advance(now, i);
+                }
+            }
+        }
+    }
+
+    /// Keeps what the stack counted and closes.
+    fn finish(&mut self, now: Instant, i: usize) {
+        let d = &mut self.ends[i];
+        let flow = &d.end.flow;
+        match d.phase {
+            Phase::Open(id) => {
+                if let Some(endpoint) = self.host.endpoint(id) {
+                    let stats = endpoint.stats();
+                    if d.end.side == flow.sender() {
+                        flow.count(totals(&stats));
+                    } else {
+                        flow.marks(stats.ce_marks);
+                    }
+                }
+                if now >= flow.stop {
+                    self.host.abort(now, id);
+                } else {
+                    self.host.close(now, id);
+                }
+                self.host.release(id);
+                self.connections.remove(&id);
+            }
+            Phase::Datagrams(id) => self.host.close_udp(id),
+            Phase::Waiting | Phase::Over => {}
+        }
+        d.phase = Phase::Over;
+        d.due = Instant::MAX;
+    }
+
+    /// Round trips and notices of every sender; a sample of each if it is time.
+    fn observe(&mut self, now: Instant, sample: bool) {
+        for d in &self.ends {
+            let flow = &d.end.flow;
+            let Phase::Open(id) = d.phase else { continue };
+            if d.end.side != flow.sender() {
+                continue;
+            }
+            let Some(endpoint) = self.host.endpoint_mut(id) else {
+                continue;
+            };
+            notices(now, flow, endpoint, &self.recorder);
+            if sample && !flow.is_over() {
+                let s = endpoint.snapshot(now);
+                if !s.cwnd.is_zero() {
+                    self.recorder.sample(FlowSample {
+                        time: now,
+                        flow: flow.spec.id,
+                        cwnd: s.cwnd,
+                        ssthresh: s.ssthresh,
+                        in_flight: s.in_flight,
+                        srtt: s.srtt,
+                        pacing_rate: s.pacing_rate,
+                        delivery_rate: s.delivery_rate,
+                        delivered: flow.delivered(),
+                        phase: s.phase,
+                    });
+                }
+            }
+        }
+    }
+}
+
+fn notices(now: Instant, flow: &Flow, endpoint: &mut Endpoint, recorder: &Recorder) {
+    if let Some(rtt) = endpoint.take_rtt_sample() {
+        flow.round_trip(rtt);
+    }
+    while let Some(notice) = endpoint.poll_notice() {
+        recorder.event(ProtocolEvent {
+            time: now,
+            flow: flow.spec.id,
+            kind: notice.kind(),
+            detail: notice.detail(),
+        });
+    }
+}
+
+fn options(
+    tcp: &Arc<gargalo_tcp::Config>,
+    congestion: &Arc<dyn gargalo_cc::ControllerFactory>,
+) -> SocketOptions {
+    SocketOptions {
+        tcp: Arc::clone(tcp),
+        congestion: Arc::clone(congestion),
+    }
+}
+
+fn totals(s: &gargalo_tcp::Stats) -> Totals {
+    Totals {
+        sent_packets: s.sent_packets,
+        sent_bytes: s.sent_bytes,
+        retransmitted_packets: s.retransmitted_packets,
+        lost_packets: s.lost_packets,
+        timeouts: s.timeouts,
+        spurious: s.spurious,
+    }
+}
+
+impl engine::Station for Station {
+    fn handle(&mut self, now: Instant, datagram: &[u8]) {
+        self.host.handle(now, datagram);
+        self.serve(now);
+        self.observe(now, false);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.host.handle_timeout(now);
+        self.serve(now);
+        for i in 0..self.ends.len() {
+            if self.ends[i].due <= now {
+                self.advance(now, i);
+            }
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let due = self.ends.iter().map(|d| d.due).min();
+        let due = due.filter(|t| *t < Instant::MAX);
+        match (due, self.host.poll_timeout()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
+        self.host.poll_transmit(now, out)
+    }
+
+    fn is_done(&self) -> bool {
+        self.ends.iter().all(|d| d.phase == Phase::Over)
+    }
+
+    fn sample(&mut self, now: Instant) {
+        self.observe(now, true);
+    }
+
+    fn close(&mut self, now: Instant) {
+        for i in 0..self.ends.len() {
+            self.finish(now, i);
+        }
+    }
+}
+
+/// A connection of our stack's as applications see it.
+struct HostStream<'a> {
+    host: &'a mut Host,
+    id: ConnectionId,
+    now: Instant,
+}
+
+impl HostStream<'_> {
+    /// Why nothing more will come.
+    fn ending(&self) -> io::Result<Received> {
+        use gargalo_tcp::Error as Tcp;
+        let Some(endpoint) = self.host.endpoint(self.id) else {
+            return Ok(Received::End);
+        };
+        match endpoint.error() {
+            Some(Tcp::Refused) => Err(io::ErrorKind::ConnectionRefused.into()),
+            Some(Tcp::Reset) => Err(io::ErrorKind::ConnectionReset.into()),
+            Some(Tcp::TimedOut) => Err(io::ErrorKind::TimedOut.into()),
+            Some(_) => Err(io::ErrorKind::ConnectionAborted.into()),
+            None if has_ended(endpoint.state()) => Ok(Received::End),
+            None => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+}
+
+/// The peer's direction was open and is closed.
+fn has_ended(state: State) -> bool {
+    let opening = matches!(state, State::Listen | State::SynSent | State::SynReceived);
+    !opening && !state.may_receive()
+}
+
+impl Stream for HostStream<'_> {
+    fn write(&mut self, data: &Bytes) -> io::Result<usize> {
+        match self.host.write(self.id, data.clone()) {
+            0 => Err(io::ErrorKind::WouldBlock.into()),
+            n => Ok(n),
+        }
+    }
+
+    fn read(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<Received> {
+        match self.host.read(self.id, READ) {
+            Some(data) => {
+                sink(&data);
+                Ok(Received::Bytes(data.len() as u64))
+            }
+            None => self.ending(),
+        }
+    }
+
+    fn shutdown(&mut self) -> io::Result<()> {
+        self.host.close(self.now, self.id);
+        Ok(())
+    }
+}
+
+/// A UDP socket of our stack's as applications see it.
+struct HostDatagrams<'a> {
+    host: &'a mut Host,
+    id: UdpId,
+    peer: SocketAddr,
+}
+
+impl Datagrams for HostDatagrams<'_> {
+    fn send(&mut self, data: &[u8]) -> io::Result<()> {
+        let data = Bytes::copy_from_slice(data);
+        self.host
+            .send_udp(self.id, self.peer, data, Ecn::NotEct)
+            .map_err(|e| io::Error::other(e.to_string()))
+    }
+
+    fn receive(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+        match self.host.recv_udp(self.id) {
+            Some((from, data, _)) => {
+                if from == self.peer {
+                    sink(&data);
+                }
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+}

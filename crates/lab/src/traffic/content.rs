@@ -1,0 +1,74 @@
+//! What flows carry: zeros, or a pattern by which the receiver recognises every byte.
+
+use std::sync::OnceLock;
+
+use bytes::{Bytes, BytesMut};
+
+/// Bytes in a piece at most.
+const PIECE: u64 = 64 << 10;
+
+/// At most `want` bytes of a stream from `offset` on.
+pub(super) fn piece(key: Option<u64>, offset: u64, want: u64) -> Bytes {
+    static ZEROS: OnceLock<Bytes> = OnceLock::new();
+    let n = want.min(PIECE) as usize;
+    match key {
+        None => ZEROS
+            .get_or_init(|| Bytes::from(vec![0; PIECE as usize]))
+            .slice(..n),
+        Some(key) => {
+            let mut out = BytesMut::with_capacity(n + 8);
+            let mut at = offset;
+            while out.len() < n {
+                let word = word(key, at / 8).to_le_bytes();
+                out.extend_from_slice(&word[(at % 8) as usize..]);
+                at = (at / 8 + 1) * 8;
+            }
+            out.truncate(n);
+            out.freeze()
+        }
+    }
+}
+
+/// Whether `data` is what [`piece`] has at `offset`.
+pub(super) fn is_right(key: u64, offset: u64, data: &[u8]) -> bool {
+    let mut at = offset;
+    let mut rest = data;
+    while !rest.is_empty() {
+        let from = (at % 8) as usize;
+        let word = word(key, at / 8).to_le_bytes();
+        let n = rest.len().min(8 - from);
+        let (now, later) = rest.split_at(n);
+        if *now != word[from..from + n] {
+            return false;
+        }
+        at += n as u64;
+        rest = later;
+    }
+    true
+}
+
+fn word(key: u64, index: u64) -> u64 {
+    (index ^ key.rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index >> 7
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_fit_together_and_every_change_is_seen() {
+        let whole = piece(Some(7), 0, 1000);
+        for (from, to) in [(0, 1), (3, 17), (8, 16), (511, 1000)] {
+            let part = piece(Some(7), from as u64, (to - from) as u64);
+            assert_eq!(part, whole[from..to]);
+            assert!(is_right(7, from as u64, &part));
+            assert!(!is_right(8, from as u64, &part));
+            assert!(!is_right(7, from as u64 + 1, &part) || part.len() < 2);
+        }
+        for i in 0..whole.len() {
+            let mut bad = whole.to_vec();
+            bad[i] ^= 1;
+            assert!(!is_right(7, 0, &bad));
+        }
+    }
+}

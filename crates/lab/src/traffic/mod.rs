@@ -1,0 +1,17 @@
+//! The applications of flows, on kernel sockets and on our own stack alike.
+//!
+//! A flow's two ends share the state machine of its workload ([`gargalo_sim::workload::App`]), the same
+//! that runs in the simulator; what crosses the network is real bytes.
+
+mod content;
+mod flow;
+mod stream;
+
+pub(crate) use flow::reason;
+pub use flow::{Flow, Recorder, Totals};
+pub use stream::{Datagrams, Interest, Received, Stream};
+
+/// Port on which the flow of this identifier is served.
+pub fn server_port(flow: u64) -> u16 {
+    5000 + (flow % 50_000) as u16
+}

@@ -1,0 +1,159 @@
+//! A scenario in real time.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use gargalo_lab::{Choice, CommandSpec, LabOutcome, LabSpec};
+use gargalo_units::Instant;
+use serde_json::{Value as Json, json};
+
+use crate::build::{Factories, Outcome, RunError, RunOptions, flow, tables, topology};
+use crate::resolved::Scenario;
+use crate::summary;
+
+/// Output of a program beyond this is left out of the summary; its file has all of it.
+const SHOWN: usize = 64 << 10;
+
+/// Builds the network on this machine and runs the scenario in real time. What programs print goes
+/// to `options.output`, or to a temporary directory and no further than the summary.
+///
+/// Hosts with the kernel's stack need the sandbox ([`gargalo_lab::sandbox`]), which only a process of
+/// one thread can enter.
+///
+/// # Errors
+/// When something cannot be built, or the system refuses something.
+pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunError> {
+    if !scenario.record.captures.is_empty() {
+        let what = "captures are made in the simulator only; in the lab run tcpdump as a command";
+        return Err(gargalo_lab::Error::Unsupported(what.to_owned()).into());
+    }
+    let mut factories = Factories::new(&options);
+    let mut flows = Vec::with_capacity(scenario.flows.len());
+    for f in &scenario.flows {
+        match flow(scenario, f, &mut factories)? {
+            Some(spec) => flows.push(spec),
+            None => {
+                let text = format!(
+                    "flow {}: workload {} makes flows at random, which only the simulator does",
+                    f.label,
+                    f.workload.name()
+                );
+                return Err(gargalo_lab::Error::Unsupported(text).into());
+            }
+        }
+    }
+    let scratch = match &options.output {
+        Some(_) => None,
+        None => Some(Scratch::new()?),
+    };
+    let directory = match (&options.output, &scratch) {
+        (Some(dir), _) => dir.clone(),
+        (None, Some(scratch)) => scratch.0.clone(),
+        (None, None) => std::env::temp_dir(),
+    };
+    let record = &scenario.record;
+    let spec = LabSpec {
+        topology: topology(scenario),
+        stacks: scenario.lab.stacks.clone(),
+        flows,
+        commands: scenario.lab.commands.clone(),
+        seed: scenario.seed,
+        end: Instant::ZERO + scenario.duration,
+        verify: record.verify,
+        interval: Some(record.interval),
+        sample_flows: record.flows,
+        sample_links: record.links,
+        tuning: scenario.lab.tuning,
+        devices: Choice::Best {
+            offload: scenario.lab.offload,
+        },
+        directory,
+    };
+    let start = std::time::Instant::now();
+    let done = match &mut options.progress {
+        Some(progress) => gargalo_lab::run(spec, &mut **progress)?,
+        None => gargalo_lab::run(spec, &mut |_| ControlFlow::Continue(()))?,
+    };
+    let wall = start.elapsed().as_secs_f64();
+    let mut json = summary::json(scenario, &done.outcome, wall);
+    describe(scenario, &done, &mut json);
+    Ok(Outcome {
+        tables: tables(scenario, &done.outcome),
+        interrupted: done.outcome.interrupted,
+        json,
+    })
+}
+
+/// A directory that goes with the run.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self, RunError> {
+        let path = std::env::temp_dir();
+        let unique = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let unique = unique.map_or(0, |d| d.as_nanos());
+        let path = path.join(format!("gargalo-lab-{}-{unique}", std::process::id()));
+        match std::fs::create_dir(&path) {
+            Ok(()) => Ok(Self(path)),
+            Err(reason) => Err(RunError::Folder { path, reason }),
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Adds what only the lab has to the summary.
+fn describe(scenario: &Scenario, done: &LabOutcome, json: &mut Json) {
+    let run = &mut json["run"];
+    run["world"] = "lab".into();
+    run["device"] = done.device.into();
+    run["most_late_s"] = done.engine.most_late.as_secs_f64().into();
+    let commands: Vec<Json> = done
+        .commands
+        .iter()
+        .map(|c| {
+            json!({
+                "host": scenario.nodes[c.host as usize].name,
+                "run": c.run,
+                "start_s": c.start.map(Instant::as_secs_f64),
+                "end_s": c.end.map(Instant::as_secs_f64),
+                "exit_code": c.exit_code,
+                "stdout": text(&c.stdout),
+                "stderr": text(&c.stderr),
+            })
+        })
+        .collect();
+    let mut warnings = Vec::new();
+    for (c, spec) in done.commands.iter().zip(&scenario.lab.commands) {
+        warnings.extend(warning(scenario, spec, c.exit_code));
+    }
+    if let Some(list) = run["warnings"].as_array_mut() {
+        list.extend(warnings.into_iter().map(Json::from));
+    }
+    if !commands.is_empty() {
+        json["commands"] = commands.into();
+    }
+}
+
+fn warning(scenario: &Scenario, c: &CommandSpec, exit_code: Option<i32>) -> Option<String> {
+    let host = &scenario.nodes[c.host as usize].name;
+    match exit_code {
+        Some(0) => None,
+        Some(code) => Some(format!("`{}` on {host} ended with exit code {code}", c.run)),
+        None if c.background => None,
+        None => Some(format!(
+            "`{}` on {host} had not ended when the run did",
+            c.run
+        )),
+    }
+}
+
+fn text(path: &Path) -> String {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    let shown = &bytes[..bytes.len().min(SHOWN)];
+    String::from_utf8_lossy(shown).into_owned()
+}

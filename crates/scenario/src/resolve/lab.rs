@@ -1,0 +1,108 @@
+//! Stacks of hosts, programs on them, and how the lab works.
+
+use std::collections::BTreeMap;
+
+use gargalo_lab::{CommandSpec, Stack, Tuning};
+use gargalo_units::{Duration, Instant};
+
+use super::{Context, did_you_mean};
+use crate::diagnostic::nearest;
+use crate::model::{Host, Scenario, StackName};
+use crate::resolved::{Lab, Node};
+
+/// Resolves what the lab needs.
+pub(crate) fn resolve(raw: &Scenario, nodes: &[Node], cx: &mut Context<'_>) -> Lab {
+    let lab = raw.lab.clone().unwrap_or_default();
+    let usual = Host {
+        stack: Some(lab.stack.unwrap_or_default()),
+        ..Host::default()
+    };
+    let mut stacks: Vec<Stack> = nodes.iter().map(|_| stack(&usual, &usual)).collect();
+    // Patterns before plain names, so that the special wins.
+    let (patterns, plain): (Vec<_>, Vec<_>) = raw.hosts.iter().partition(|(n, _)| n.ends_with('*'));
+    for (name, host) in patterns.into_iter().chain(plain) {
+        let at = format!("hosts.{name}");
+        let found = find(name, nodes);
+        if found.is_empty() {
+            no_such_host(name, &at, nodes, cx);
+        }
+        let made = stack(host, &usual);
+        if made == Stack::Gargalo && (host.congestion.is_some() || host.sysctl.is_some()) {
+            let message = format!("host \"{name}\" has settings of the kernel, but not its stack");
+            let help = "add `stack = \"kernel\"`".to_owned();
+            cx.error(&at, "settings without effect", message, help);
+        }
+        for node in found {
+            stacks[node] = made.clone();
+        }
+    }
+    let mut commands = Vec::new();
+    for (i, c) in raw.commands.iter().enumerate() {
+        let at = format!("commands.{i}.host");
+        let [host] = find(&c.host, nodes)[..] else {
+            no_such_host(&c.host, &at, nodes, cx);
+            continue;
+        };
+        if stacks[host] == Stack::Gargalo {
+            let message = format!(
+                "host \"{}\" has our own stack, which programs cannot use",
+                c.host
+            );
+            let help = format!("add `[hosts.{}]` with `stack = \"kernel\"`", c.host);
+            cx.error(&at, "not a kernel's host", message, help);
+        }
+        commands.push(CommandSpec {
+            host: host as u32,
+            run: c.run.clone(),
+            start: Instant::ZERO + c.start.map_or(Duration::ZERO, |q| q.0),
+            background: c.background.unwrap_or(false),
+        });
+    }
+    Lab {
+        stacks,
+        commands,
+        tuning: Tuning {
+            busy_poll: lab.busy_poll.map_or(Duration::ZERO, |q| q.0),
+            cpu: lab.cpu.map(|c| c as usize),
+        },
+        offload: lab.offload.unwrap_or(true),
+    }
+}
+
+fn stack(host: &Host, usual: &Host) -> Stack {
+    match host.stack.or(usual.stack).unwrap_or_default() {
+        StackName::Gargalo => Stack::Gargalo,
+        StackName::Kernel => Stack::Kernel {
+            congestion: host.congestion.clone(),
+            settings: settings(host.sysctl.as_ref()),
+        },
+    }
+}
+
+fn settings(sysctl: Option<&BTreeMap<String, String>>) -> Vec<(String, String)> {
+    let pairs = sysctl.into_iter().flatten();
+    pairs.map(|(k, v)| (k.clone(), v.clone())).collect()
+}
+
+/// Indices of the hosts that a name, or a pattern with `*` at its end, means.
+fn find(name: &str, nodes: &[Node]) -> Vec<usize> {
+    let fits = |n: &Node| match name.strip_suffix('*') {
+        Some(prefix) => n.name.starts_with(prefix),
+        None => n.name == name,
+    };
+    let hosts = nodes
+        .iter()
+        .enumerate()
+        .filter(|(_, n)| n.is_host && fits(n));
+    hosts.map(|(i, _)| i).collect()
+}
+
+fn no_such_host(name: &str, at: &str, nodes: &[Node], cx: &mut Context<'_>) {
+    let names = || nodes.iter().filter(|n| n.is_host).map(|n| n.name.as_str());
+    if names().next().is_none() {
+        return; // where even the topology is wrong, its error is enough
+    }
+    let help = did_you_mean(nearest(name, names()), "hosts", names());
+    let message = format!("there is no host \"{name}\"");
+    cx.error(at, "no such host", message, help);
+}
