@@ -1,5 +1,5 @@
-//! Ten million forged datagrams (or as many as the first argument says) into a live transfer; prints
-//! what came of it: `cargo run --release -p gargalo-host --example hostile`.
+//! Ten million forged datagrams (or as many as the first argument says; the second is the seed) into
+//! live transfers, half of them over IPv6; prints what came of it: `cargo run --release -p gargalo-host --example hostile`.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -19,10 +19,13 @@ fn main() {
     let total = std::env::args()
         .nth(1)
         .map_or(10_000_000, |n| n.parse().expect("a number of datagrams"));
+    let seed = std::env::args()
+        .nth(2)
+        .map_or(1, |n| n.parse().expect("a seed"));
     for v6 in [false, true] {
         let start = std::time::Instant::now();
         let mut memory = Vec::new();
-        let out = attack(v6, 1, total / 2, 50, &mut |_| memory.extend(resident()));
+        let out = attack(v6, seed, total / 2, 50, &mut |_| memory.extend(resident()));
         let family = if v6 { "IPv6" } else { "IPv4" };
         let seconds = start.elapsed().as_secs_f64();
         println!(
