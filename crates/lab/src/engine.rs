@@ -11,7 +11,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::unistd::Pid;
 
 use crate::device::{BATCH, Device, Frame, HEADROOM};
-use crate::fabric::{Fabric, PortId};
+use crate::fabric::{Fabric, Passage, PortId};
 use crate::spec::Tuning;
 use crate::waiter::Waiter;
 use crate::{Clock, Error, Result};
@@ -47,6 +47,14 @@ pub trait Observer: Send {
     fn interval(&self) -> Option<Duration>;
     /// Looks.
     fn look(&mut self, now: Instant, fabric: &mut Fabric);
+}
+
+/// Sees every datagram at the ports.
+pub trait Tap: Send {
+    /// One enters the network.
+    fn entered(&mut self, now: Instant, port: PortId, datagram: &[u8]);
+    /// One leaves it.
+    fn left(&mut self, port: PortId, datagram: &[u8], passage: Passage);
 }
 
 /// Nobody looks.
@@ -123,6 +131,7 @@ pub struct Engine {
     tuning: Tuning,
     inbox: Vec<Frame>,
     ready: Vec<PortId>,
+    tap: Option<Box<dyn Tap>>,
 }
 
 /// What the loop did.
@@ -146,6 +155,7 @@ impl Engine {
             tuning,
             inbox: Vec::new(),
             ready: Vec::new(),
+            tap: None,
         }
     }
 
@@ -176,6 +186,11 @@ impl Engine {
             outbox: Vec::new(),
         });
         (self.ports.len() - 1) as PortId
+    }
+
+    /// Shows every datagram that enters from a device or leaves the network.
+    pub fn set_tap(&mut self, tap: Box<dyn Tap>) {
+        self.tap = Some(tap);
     }
 
     /// The network.
@@ -273,8 +288,11 @@ impl Engine {
     /// Everything that is due, until nothing is: a host may answer over links without delay.
     fn forward(&mut self, now: Instant) -> Result<()> {
         loop {
-            let (ports, stations) = (&mut self.ports, &mut self.stations);
-            self.fabric.advance(now, |port, frame| {
+            let (ports, stations, tap) = (&mut self.ports, &mut self.stations, &mut self.tap);
+            self.fabric.advance(now, |port, frame, passage| {
+                if let Some(tap) = tap {
+                    tap.left(port, &frame[HEADROOM..], passage);
+                }
                 let port = &mut ports[port as usize];
                 if let End::Station(host) = port.end {
                     let attached = &mut stations[host];
@@ -355,6 +373,9 @@ impl Engine {
                 let n = n.map_err(|e| Error::system("reading from a device", e))?;
                 for frame in &mut self.inbox[..n] {
                     let frame = std::mem::replace(frame, self.fabric.frame());
+                    if let Some(tap) = &mut self.tap {
+                        tap.entered(now, port, &frame[HEADROOM..]);
+                    }
                     self.fabric.inject(now, port, frame);
                 }
                 if n == 0 {
