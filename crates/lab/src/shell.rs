@@ -139,9 +139,14 @@ pub fn shell(spec: &ShellSpec, watch: &mut dyn FnMut(&ShellSample)) -> Result<i3
         log,
     }));
 
+    // In a shell within a shell the base stays the outermost end, as in mahimahi.
+    let outermost = |name: &str, own: String| {
+        let value = std::env::var(name).unwrap_or(own);
+        (name.to_owned(), value)
+    };
     let environment = [
-        ("GARGALO_BASE".to_owned(), v4.0.to_string()),
-        ("GARGALO_BASE6".to_owned(), v6.0.to_string()),
+        outermost("GARGALO_BASE", v4.0.to_string()),
+        outermost("GARGALO_BASE6", v6.0.to_string()),
         ("GARGALO_ADDRESS".to_owned(), v4.1.to_string()),
         ("GARGALO_DEVICE".to_owned(), name),
     ];
