@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use gargalo_trace::Quantiles;
 use gargalo_units::{Duration, Instant};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::epoll::EpollFlags;
@@ -12,12 +13,17 @@ use nix::unistd::Pid;
 
 use crate::device::{BATCH, Device, Frame, HEADROOM};
 use crate::fabric::{Fabric, Passage, PortId};
+use crate::schedule;
 use crate::spec::Tuning;
 use crate::waiter::Waiter;
 use crate::{Clock, Error, Result};
 
 /// Reads of one device in a row before others get a turn.
 const TURN: usize = 8;
+/// Datagrams that a host may send before the network moves on.
+const BURST: usize = 128;
+/// How often the network moves on before devices are read.
+const ROUNDS: usize = 8;
 /// Longest wait: how soon a stop is noticed that does not wake us.
 const LONGEST_WAIT: Duration = Duration::from_millis(200);
 /// Key of the wake-up; devices have their port's number.
@@ -132,6 +138,7 @@ pub struct Engine {
     inbox: Vec<Frame>,
     ready: Vec<PortId>,
     tap: Option<Box<dyn Tap>>,
+    late: Quantiles,
 }
 
 /// What the loop did.
@@ -141,8 +148,12 @@ pub struct EngineStats {
     pub turns: u64,
     /// Times it slept.
     pub sleeps: u64,
-    /// Most that the network was late with something, over the run.
-    pub most_late: Duration,
+    /// How late datagrams left the network: half of them at most so much,
+    pub late_p50: Duration,
+    /// 99% at most so much,
+    pub late_p99: Duration,
+    /// and all at most so much.
+    pub late_max: Duration,
 }
 
 impl Engine {
@@ -156,6 +167,7 @@ impl Engine {
             inbox: Vec::new(),
             ready: Vec::new(),
             tap: None,
+            late: Quantiles::default(),
         }
     }
 
@@ -217,6 +229,7 @@ impl Engine {
         over: &mut dyn FnMut(Instant, bool) -> bool,
     ) -> Result<EngineStats> {
         let waiter = self.waiter(stop)?;
+        schedule::prefer_short_slices();
         let mut stats = EngineStats::default();
         let mut ask = Instant::ZERO;
         let interval = observer.interval();
@@ -225,30 +238,26 @@ impl Engine {
         loop {
             let now = clock.now();
             stats.turns += 1;
-            let late = now.saturating_since(self.fabric.next_event());
-            if self.fabric.next_event() < Instant::MAX {
-                stats.most_late = stats.most_late.max(late);
-            }
-            self.forward(now)?;
+            let busy = self.forward(now)?;
             while look <= now && look < end {
                 observer.look(now, &mut self.fabric);
                 self.stations.iter_mut().for_each(|a| a.station.sample(now));
                 look += interval.unwrap_or(Duration::MAX);
             }
             if now >= end || stop.is_wanted() {
-                return Ok(stats);
+                return Ok(self.stats(stats));
             }
             if now >= ask {
                 ask = now + LONGEST_WAIT / 4;
                 let idle = self.stations.iter().all(|a| a.station.is_done());
                 if over(now, idle) {
-                    return Ok(stats);
+                    return Ok(self.stats(stats));
                 }
             }
             let read = self.read(now)?;
             let due = self.next_event().min(look).min(end).min(ask);
             let mut wait = clock.until(due).min(LONGEST_WAIT);
-            if read || wait <= self.tuning.busy_poll {
+            if read || busy || wait <= self.tuning.busy_poll {
                 wait = Duration::ZERO;
             }
             stats.sleeps += u64::from(!wait.is_zero());
@@ -258,6 +267,16 @@ impl Engine {
                 port if ready.contains(&(port as PortId)) => {}
                 port => ready.push(port as PortId),
             })?;
+        }
+    }
+
+    fn stats(&self, counts: EngineStats) -> EngineStats {
+        let late = |p| self.late.quantile(p).unwrap_or_default();
+        EngineStats {
+            late_p50: late(0.5),
+            late_p99: late(0.99),
+            late_max: self.late.max().unwrap_or_default(),
+            ..counts
         }
     }
 
@@ -285,10 +304,12 @@ impl Engine {
         self.fabric.next_event().min(timers.unwrap_or(Instant::MAX))
     }
 
-    /// Everything that is due, until nothing is: a host may answer over links without delay.
-    fn forward(&mut self, now: Instant) -> Result<()> {
-        loop {
+    /// Everything that is due; hosts may answer at once over links without delay. Whether something is
+    /// left.
+    fn forward(&mut self, now: Instant) -> Result<bool> {
+        for _ in 0..ROUNDS {
             let (ports, stations, tap) = (&mut self.ports, &mut self.stations, &mut self.tap);
+            let late = &mut self.late;
             self.fabric.advance(now, |port, frame, passage| {
                 if let Some(tap) = tap {
                     tap.left(port, &frame[HEADROOM..], passage);
@@ -299,14 +320,17 @@ impl Engine {
                     attached.station.handle(now, &frame[HEADROOM..]);
                     attached.active = true;
                 }
+                late.record(now.saturating_since(passage.due));
                 port.outbox.push(frame);
             });
             self.flush()?;
             self.transmit(now);
-            if self.fabric.next_event() > now {
-                return Ok(());
+            let hosts = self.stations.iter().any(|a| a.active);
+            if !hosts && self.fabric.next_event() > now {
+                return Ok(false);
             }
         }
+        Ok(true)
     }
 
     /// Hands frames to devices; those that hosts have read are free.
@@ -335,12 +359,13 @@ impl Engine {
             if !attached.active {
                 continue;
             }
-            attached.active = false;
-            loop {
+            attached.active = true;
+            for _ in 0..BURST {
                 let mut frame = self.fabric.frame();
                 frame.truncate(HEADROOM);
                 if !station.poll_transmit(now, &mut frame) {
                     self.fabric.recycle(frame);
+                    attached.active = false;
                     break;
                 }
                 let port = match attached.ports.as_slice() {

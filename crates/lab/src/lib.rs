@@ -39,6 +39,8 @@ mod run;
 #[cfg(target_os = "linux")]
 pub mod sandbox;
 #[cfg(target_os = "linux")]
+mod schedule;
+#[cfg(target_os = "linux")]
 pub mod shell;
 mod spec;
 #[cfg(target_os = "linux")]
