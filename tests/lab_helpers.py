@@ -102,7 +102,7 @@ def namespaces() -> set[str]:
     found = set()
     for link in Path("/proc").glob("[0-9]*/ns/net"):
         try:
-            found.add(os.readlink(link))
+            found.add(str(link.readlink()))
         except OSError:
             continue  # it has just ended
     return found

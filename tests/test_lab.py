@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import gargalo
@@ -25,6 +25,7 @@ from lab_helpers import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 RACE = """
 name     = "race"
@@ -205,10 +206,11 @@ def test_an_ordinary_user_runs_the_quickstart(tmp_path: Path) -> None:
     uid, python = ordinary_user()
     scenario = tmp_path / "quickstart.toml"
     scenario.write_text((ROOT / "examples" / "cubic-vs-bbr.toml").read_text())
-    os.chmod(tmp_path, 0o777)
+    tmp_path.chmod(0o777)
     for parent in tmp_path.parents:
-        if parent.stat().st_uid == os.geteuid() and os.access(parent, os.W_OK):
-            parent.chmod(parent.stat().st_mode | 0o055) if parent != Path("/") else None
+        # Pytest's own directories are closed to others.
+        if parent.name.startswith("pytest-"):
+            parent.chmod(0o755)
     before = namespaces(), devices()
     arguments = ["run", scenario, "--world", "lab", "--stack", "kernel", "--json"]
     changes = ["--set", "duration=4s", "--set", "flows.1.start=1s"]
@@ -283,9 +285,8 @@ def test_an_interrupt_keeps_what_was_done(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_is_said(change: dict[str, object], world: str, message: str) -> None:
-    with pytest.raises(gargalo.ScenarioError, match="(?s).*") as error:
+    with pytest.raises(gargalo.ScenarioError, match=re.escape(message)):
         gargalo.run(RACE, set=change, world=world)  # type: ignore[arg-type]
-    assert message in str(error.value)
 
 
 @needs_namespaces

@@ -73,7 +73,7 @@ def amount(text: str | None, option: str, base: int) -> int | None:
     if match is None:
         fail(f"{option} {text}: write a number, or one with K, M, G or T as in 10M")
     scale = base ** (" KMGT".index(match[2].upper()) if match[2] else 0)
-    value = round(float(match[1]) * scale)
+    value: int = round(float(match[1]) * scale)
     if value >= 1 << 63:
         fail(f"{option} {text}: too much")
     return value
