@@ -5,6 +5,7 @@ from pathlib import Path as FilePath
 from typing import Any, Literal, final
 
 __version__: str
+__file__: str
 
 class ScenarioError(ValueError):
     """A scenario is wrong; the text shows where and what to write instead."""
@@ -209,6 +210,7 @@ def run(
     progress: Callable[[float, float, int, int], bool | None] | None = None,
     output: FilePath | None = None,
     replace: bool = False,
+    world: str = "sim",
 ) -> RunResult: ...
 def trace_generate(
     *,
@@ -222,5 +224,7 @@ def trace_generate(
 def trace_info(text: str) -> dict[str, Any]: ...
 def trace_from_rates(rows: list[tuple[float, float]]) -> str: ...
 def trace_rates(text: str, bin: str) -> list[tuple[float, int]]: ...  # noqa: A002
+def enter_sandbox(kept: bool = False) -> None: ...
+def shell(request: str) -> int: ...
 def wire_iperf3(options: str, write: Callable[[str, bool], None]) -> str | None: ...
 def wire_connect(options: str, write: Callable[[str, bool], None]) -> str | None: ...

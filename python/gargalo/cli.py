@@ -51,6 +51,14 @@ class World(str, Enum):
     """Where a scenario runs."""
 
     sim = "sim"
+    lab = "lab"
+
+
+class Stack(str, Enum):
+    """Whose TCP/IP stack a host has."""
+
+    gargalo = "gargalo"
+    kernel = "kernel"
 
 
 class What(str, Enum):
@@ -114,15 +122,23 @@ def run(
         list[Path] | None,
         typer.Option(metavar="FILE", help="Python file that registers congestion controls."),
     ] = None,
-    world: Annotated[World, typer.Option(help="Where to run.")] = World.sim,
+    world: Annotated[
+        World,
+        typer.Option(help="Simulated, or in real time on this machine (Linux, no root needed)."),
+    ] = World.sim,
+    stack: Annotated[
+        Stack | None,
+        typer.Option(help="The stack of hosts that do not say, in the lab. Default: gargalo."),
+    ] = None,
 ) -> None:
-    """Simulate a scenario."""
+    """Run a scenario: simulate it, or do it in real time."""
     from gargalo.progress import bar
     from gargalo.running import Interrupted
     from gargalo.running import run as simulate
 
-    del world  # There is one so far; the option keeps command lines working when there are more.
     settings: dict[str, Any] = dict(change(c) for c in changes or [])
+    if stack is not None:
+        settings["lab.stack"] = stack.value
     for path in plugin or []:
         load_plugin(path)
     if capture:
@@ -142,6 +158,7 @@ def run(
                 output=target,
                 existing="replace" if overwrite else "refuse",
                 progress=tell,
+                world=world.value,
             )
     except Interrupted as e:
         done, interrupted = e.run, True

@@ -78,8 +78,9 @@ def run(
     existing: Literal["refuse", "replace"] = "refuse",
     progress: Callable[[Progress], object] | None = None,
     controllers: Mapping[str, type[Controller]] | None = None,
+    world: Literal["sim", "lab"] = "sim",
 ) -> Run:
-    """Simulate a scenario.
+    """Run a scenario.
 
     Args:
         scenario: Path of a TOML file, its text (if it has line ends), a dictionary or a `Scenario`.
@@ -89,6 +90,7 @@ def run(
         existing: What to do if `output` exists.
         progress: Called some times a second; returning False stops the run.
         controllers: Congestion controls by name, besides those registered.
+        world: `sim` simulates it; `lab` runs it in real time on this machine (Linux).
 
     Raises:
         ScenarioError: The scenario is wrong; nothing was written.
@@ -108,19 +110,37 @@ def run(
         def report(now_s: float, end_s: float, packets: int, events: int) -> bool:
             return tell(Progress(now_s, end_s, packets, events)) is not False
 
+    target = None if output is None else Path(output)
+    replace = existing == "replace"
+    if world == "lab" and needs_kernel(text, path, overrides):
+        from gargalo import lab
+
+        done, interrupted = lab.run(
+            text, path, overrides, progress=report, output=target, replace=replace
+        )
+        if interrupted:
+            raise Interrupted(done)
+        return done
     result = _core.run(
         text,
         path,
         overrides,
         {**registered(), **(controllers or {})},
         progress=report,
-        output=None if output is None else Path(output),
-        replace=existing == "replace",
+        output=target,
+        replace=replace,
+        world=world,
     )
-    done = Run.of(result, None if output is None else Path(output))
+    done = Run.of(result, target)
     if result.keyboard_interrupt:
         raise Interrupted(done)
     return done
+
+
+def needs_kernel(text: str, path: Path | None, overrides: list[tuple[str, str]]) -> bool:
+    """Whether a host has the kernel's stack, so that the run needs a sandbox."""
+    resolved = json.loads(_core.resolve(text, path, overrides, sorted(registered())))
+    return "hosts" in resolved
 
 
 def resolve(

@@ -41,7 +41,8 @@ pub struct HostConfig {
     /// Time to live and hop limit.
     pub ttl: u8,
     /// Shorten the segments of a connection after three timeouts in a row, in case the path drops
-    /// long ones without telling (RFC 4821 §7.7; Linux: `tcp_mtu_probing=1`).
+    /// long ones without telling (RFC 4821 §7.7; Linux: `tcp_mtu_probing=1`, whose default is 0 as
+    /// well). They are not lengthened again.
     pub black_hole_detection: bool,
     /// Makes sequence numbers, ports and hashes unpredictable; the same seed gives the same run.
     pub seed: u64,
@@ -88,7 +89,7 @@ impl HostConfig {
             return Err(ConfigError::NoAddress);
         }
         for address in &self.addresses {
-            if address.is_unspecified() || address.is_multicast() || is_broadcast(address) {
+            if !is_unicast(address) {
                 return Err(ConfigError::Address { address: *address });
             }
         }
@@ -114,8 +115,10 @@ impl HostConfig {
     }
 }
 
-pub(crate) fn is_broadcast(address: &IpAddr) -> bool {
-    matches!(address, IpAddr::V4(a) if a.is_broadcast())
+/// An address that a host on a network can have (RFC 1122 §3.2.1.3).
+pub(crate) fn is_unicast(address: &IpAddr) -> bool {
+    let is_broadcast = matches!(address, IpAddr::V4(a) if a.is_broadcast());
+    !(address.is_unspecified() || address.is_multicast() || address.is_loopback() || is_broadcast)
 }
 
 /// When SYNs are answered by cookies instead of remembering them.

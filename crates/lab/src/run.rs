@@ -146,8 +146,9 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     if let Some(e) = failed {
         return Err(e);
     }
+    // The network has been served until now, a little longer than the run.
+    let links = observer.results(clock.now(), engine.fabric_mut());
     let now = clock.now().min(spec.end);
-    let links = observer.results(now, engine.fabric_mut());
     let (flow_samples, events) = recorder.take();
     let fabric = engine.fabric_mut().stats();
     Ok(LabOutcome {

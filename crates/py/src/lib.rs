@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod controller;
+mod lab;
 mod records;
 mod run;
 mod tools;
@@ -33,6 +34,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
     m.add_function(wrap_pyfunction!(run::resolve, m)?)?;
+    m.add_function(wrap_pyfunction!(lab::enter_sandbox, m)?)?;
     m.add_function(wrap_pyfunction!(tools::trace_generate, m)?)?;
     m.add_function(wrap_pyfunction!(tools::trace_info, m)?)?;
     m.add_function(wrap_pyfunction!(tools::trace_from_rates, m)?)?;

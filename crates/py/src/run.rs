@@ -98,11 +98,11 @@ pub fn resolve(
 
 /// Runs a scenario.
 ///
-/// `progress(now_s, end_s, packets, events)` is called some times a second; false stops the run.
+/// `world` is "sim" or "lab". `progress(now_s, end_s, packets, events)` is called some times a second; false stops the run.
 /// An exception in it or in a controller stops the run and is raised, a keyboard interrupt stops it
 /// and leaves a result with `interrupted` set.
 #[pyfunction]
-#[pyo3(signature = (text, path, overrides, controllers, progress=None, output=None, replace=false))]
+#[pyo3(signature = (text, path, overrides, controllers, progress=None, output=None, replace=false, world="sim"))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn run(
     py: Python<'_>,
@@ -113,7 +113,9 @@ pub fn run(
     progress: Option<Py<PyAny>>,
     output: Option<PathBuf>,
     replace: bool,
+    world: &str,
 ) -> PyResult<RunResult> {
+    let execute = execute(world)?;
     let names: Vec<String> = controllers
         .keys()
         .iter()
@@ -122,8 +124,8 @@ pub fn run(
     let source = json!({ "text": text, "path": path, "set": overrides });
     let scenario = parse(text, path, &overrides, &names, false)?;
     let faults = Arc::new(Faults::default());
-    let mut world = scenario.clone();
-    let factories = adopt(&mut world, controllers, &faults)?;
+    let mut adopted = scenario.clone();
+    let factories = adopt(&mut adopted, controllers, &faults)?;
     let existing = if replace {
         Existing::Replace
     } else {
@@ -141,7 +143,7 @@ pub fn run(
         output: dir.as_ref().map(partial).transpose()?,
     };
     let started = Instant::now();
-    let outcome = py.detach(|| build::run(&world, options));
+    let outcome = py.detach(|| execute(&adopted, options));
     let wall = started.elapsed();
 
     let raised = raised.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -153,6 +155,10 @@ pub fn run(
     };
     let mut outcome = outcome.map_err(|e| match e {
         build::RunError::Build(BuildError::Capture { .. }) => run_error(e),
+        build::RunError::Lab(gargalo_lab::Error::Unsupported(_)) => {
+            ScenarioError::new_err(format!("error: {e}"))
+        }
+        build::RunError::Lab(_) => run_error(e),
         _ => ScenarioError::new_err(format!("error: {e}")),
     })?;
     outcome.json["run"]["wall_s"] = json!(wall.as_secs_f64());
@@ -168,6 +174,22 @@ pub fn run(
             .map_err(run_error)?;
     }
     Ok(result)
+}
+
+type Execute = fn(&Scenario, build::RunOptions) -> Result<build::Outcome, build::RunError>;
+
+/// What runs a scenario in this world.
+fn execute(world: &str) -> PyResult<Execute> {
+    match world {
+        "sim" => Ok(build::run),
+        #[cfg(target_os = "linux")]
+        "lab" => Ok(scenario::lab::run),
+        #[cfg(not(target_os = "linux"))]
+        "lab" => Err(run_error("the lab needs Linux; run it with --world sim")),
+        other => Err(PyValueError::new_err(format!(
+            "there is no world \"{other}\": sim or lab"
+        ))),
+    }
 }
 
 /// Makes factories for the flows whose congestion control is a Python class.

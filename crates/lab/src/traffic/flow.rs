@@ -154,11 +154,14 @@ impl Flow {
 
     /// Lets one end of a connection read, act and write.
     pub fn drive(&self, now: Instant, side: usize, stream: &mut dyn Stream) -> Interest {
-        if let Err(e) = self
-            .read(now, side, stream)
-            .and_then(|()| self.write(now, side, stream))
-        {
-            self.fail(now, reason(&e));
+        let mut again = false;
+        let done = self.read(now, side, stream).and_then(|more| {
+            again = more;
+            self.write(now, side, stream)
+        });
+        match done {
+            Ok(more) => again |= more,
+            Err(e) => self.fail(now, reason(&e)),
         }
         let state = self.state();
         let own = &state.sides[side];
@@ -166,12 +169,13 @@ impl Flow {
         Interest {
             read: !own.peer_closed,
             write: own.want > 0,
-            until: timer.min(self.stop),
+            until: if again { now } else { timer.min(self.stop) },
             over: state.ended.is_some() || (own.peer_closed && own.is_shut),
         }
     }
 
-    fn read(&self, now: Instant, side: usize, stream: &mut dyn Stream) -> io::Result<()> {
+    /// Whether its turn ended before there was nothing more.
+    fn read(&self, now: Instant, side: usize, stream: &mut dyn Stream) -> io::Result<bool> {
         let key = self.key(1 - side);
         let mut got = 0;
         let mut ended = false;
@@ -213,10 +217,11 @@ impl Flow {
         if now >= self.stop {
             state.ended.get_or_insert(self.stop);
         }
-        Ok(())
+        Ok(got >= TURN && !ended)
     }
 
-    fn write(&self, now: Instant, side: usize, stream: &mut dyn Stream) -> io::Result<()> {
+    /// Whether its turn ended before everything was written.
+    fn write(&self, now: Instant, side: usize, stream: &mut dyn Stream) -> io::Result<bool> {
         let key = self.key(side);
         let mut turn = 0;
         loop {
@@ -229,13 +234,13 @@ impl Flow {
                     self.state().sides[side].is_shut = true;
                     stream.shutdown()?;
                 }
-                return Ok(());
+                return Ok(false);
             }
             if turn >= TURN || now >= self.stop {
-                return Ok(());
+                return Ok(now < self.stop);
             }
             match stream.write(&content::piece(key, offset, want)) {
-                Ok(0) => return Ok(()),
+                Ok(0) => return Ok(false),
                 Ok(n) => {
                     let own = &mut self.state().sides[side];
                     own.written += n as u64;
@@ -244,7 +249,7 @@ impl Flow {
                     }
                     turn += n as u64;
                 }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }

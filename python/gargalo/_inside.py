@@ -1,0 +1,65 @@
+"""Runs inside the lab's sandbox; started as a script of its own by `gargalo.lab`.
+
+The sandbox can only be entered by a process of one thread, and importing data-frame libraries starts
+some: so this imports nothing but the engine. It reads a request (JSON) from one descriptor and
+writes events (JSON lines) to another; the standard streams are left to programs.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+from typing import Any
+
+
+def engine(path: str) -> Any:
+    """Load the engine without its package."""
+    spec = importlib.util.spec_from_file_location("_core", path)
+    if spec is None or spec.loader is None:
+        raise SystemExit(f"{path} is not the engine")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def main(request_fd: int, events_fd: int) -> int:
+    """Do what the request says; the exit code is for a shell, events tell the rest."""
+    with os.fdopen(request_fd, encoding="utf-8") as file:
+        request = json.load(file)
+    core = engine(request["engine"])
+    events = os.fdopen(events_fd, "w", encoding="utf-8", buffering=1)
+
+    def tell(**event: Any) -> None:
+        print(json.dumps(event), file=events, flush=True)
+
+    def progress(now_s: float, end_s: float, packets: int, events: int) -> None:
+        tell(progress=[now_s, end_s, packets, events])
+
+    try:
+        core.enter_sandbox(kept=request.get("kept", False))
+        if "shell" in request:
+            return int(core.shell(json.dumps(request["shell"])))
+        result = core.run(
+            request["text"],
+            request["path"],
+            [tuple(pair) for pair in request["overrides"]],
+            {},
+            progress=progress,
+            output=request["output"],
+            replace=request["replace"],
+            world="lab",
+        )
+    except core.ScenarioError as e:
+        tell(error="scenario", message=str(e))
+        return 2
+    except core.RunError as e:
+        tell(error="run", message=str(e))
+        return 1
+    tell(done=json.loads(result.json), keyboard_interrupt=result.keyboard_interrupt)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))

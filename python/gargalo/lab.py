@@ -1,0 +1,129 @@
+"""Runs in real time, with the kernel's stack beside our own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gargalo import _core, _inside
+from gargalo.results import Run, load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+
+class Inside:
+    """A process inside the sandbox."""
+
+    def __init__(self, request: dict[str, Any], **options: Any) -> None:
+        request = {"engine": _core.__file__, **request}
+        to_read, to_write = os.pipe()
+        events, tell = os.pipe()
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", _inside.__file__, str(to_read), str(tell)],
+                pass_fds=(to_read, tell),
+                **options,
+            )
+        finally:
+            os.close(to_read)
+            os.close(tell)
+        self._events = os.fdopen(events, encoding="utf-8")
+        with os.fdopen(to_write, "w", encoding="utf-8") as file:
+            json.dump(request, file)
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """Yield what it tells until it ends."""
+        with self._events:
+            for line in self._events:
+                yield json.loads(line)
+        self.process.wait()
+
+
+def run(
+    text: str,
+    path: Path | None,
+    overrides: Sequence[tuple[str, str]],
+    *,
+    progress: Callable[[float, float, int, int], bool] | None = None,
+    output: Path | None = None,
+    replace: bool = False,
+) -> tuple[Run, bool]:
+    """Run a scenario in the sandbox; also tells whether the keyboard interrupted it.
+
+    Raises:
+        ScenarioError: The lab cannot do what the scenario asks for.
+        RunError: The system refused something.
+
+    """
+    with tempfile.TemporaryDirectory(prefix="gargalo-") as scratch:
+        target = (output or Path(scratch) / "run").absolute()
+        request = {
+            "text": text,
+            "path": None if path is None else str(path),
+            "overrides": list(overrides),
+            "output": str(target),
+            "replace": replace,
+        }
+        inside = Inside(request, stdin=subprocess.DEVNULL)
+        facts, interrupted = _follow(inside, progress)
+        done = load(target)
+        # What it printed itself; the file has neither commands nor exact floats.
+        done = Run(
+            summary=facts["summary"],
+            links=facts["links"],
+            info=facts["run"],
+            scenario=done.scenario,
+            interrupted=done.interrupted,
+            directory=output,
+            _table=_in_memory(done) if output is None else done._table,
+            _json=facts,
+        )
+    return done, interrupted
+
+
+def _in_memory(run: Run) -> Callable[[str], Any]:
+    from gargalo.results import TABLES
+
+    tables = {name: run._table(name) for name in TABLES}
+    return tables.__getitem__
+
+
+def _follow(
+    inside: Inside, progress: Callable[[float, float, int, int], bool] | None
+) -> tuple[dict[str, Any], bool]:
+    """Pass progress on until the end; an interrupt reaches the process inside by itself."""
+    result: dict[str, Any] | None = None
+    before = signal.getsignal(signal.SIGINT)
+    mine = before is not None and hasattr(signal, "SIGINT")
+    try:
+        if mine:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:  # not the main thread: interrupts go elsewhere
+        mine = False
+    try:
+        for event in inside.events():
+            if "progress" in event:
+                if progress is not None and progress(*event["progress"]) is False:
+                    inside.process.send_signal(signal.SIGINT)
+            elif "error" in event:
+                kind = _core.ScenarioError if event["error"] == "scenario" else _core.RunError
+                raise kind(event["message"])
+            else:
+                result = event
+    finally:
+        if inside.process.poll() is None:
+            inside.process.kill()
+            inside.process.wait()
+        if mine:
+            signal.signal(signal.SIGINT, before)
+    if result is None:
+        msg = f"the lab ended without a result (exit code {inside.process.returncode})"
+        raise _core.RunError(msg)
+    return result["done"], bool(result["keyboard_interrupt"])
