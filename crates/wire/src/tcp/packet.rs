@@ -107,6 +107,14 @@ impl Segment {
     /// The value of a viewed segment; the payload is copied. Options are taken up to the first malformed
     /// one; [`Options::decode`] is strict.
     pub fn of(packet: &Packet<'_>) -> Self {
+        Self::with_payload(
+            packet,
+            Payload::real(Bytes::copy_from_slice(packet.payload())),
+        )
+    }
+
+    /// Like [`Segment::of`] with `payload` in place of the packet's.
+    pub fn with_payload(packet: &Packet<'_>, payload: Payload) -> Self {
         Self {
             src_port: packet.src_port(),
             dst_port: packet.dst_port(),
@@ -116,7 +124,7 @@ impl Segment {
             window: packet.window(),
             urgent: packet.urgent(),
             options: Options::decode_prefix(packet.option_bytes()),
-            payload: Payload::real(Bytes::copy_from_slice(packet.payload())),
+            payload,
         }
     }
 
