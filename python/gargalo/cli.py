@@ -21,6 +21,7 @@ from rich.console import Console
 from gargalo import _core
 from gargalo.cli_common import BAD_INPUT, FAILED, INTERRUPTED, change, err, fail
 from gargalo.cli_report import report as report_command
+from gargalo.cli_shell import shell
 from gargalo.cli_study import study
 from gargalo.cli_sweep import compare, sweep
 from gargalo.cli_trace import app as trace_app
@@ -42,6 +43,7 @@ app.add_typer(trace_app, name="trace")
 app.command()(sweep)
 app.command()(compare)
 app.command()(study)
+app.command()(shell)
 app.command("report")(report_command)
 app.command()(iperf3)
 app.command()(connect)

@@ -102,7 +102,9 @@ def address(name: str, v4: bool, v6: bool) -> str:
         fail(f"{name}: {reason}", FAILED)
     host = str(found[0][4][0])
     if "%" in host:
-        fail(f"{host}: an address of one link only cannot be reached from another; use a global one")
+        fail(
+            f"{host}: an address of one link only cannot be reached from another; use a global one"
+        )
     return host
 
 
@@ -113,7 +115,9 @@ def write(text: str, is_error: bool) -> None:
     stream.flush()
 
 
-def execute(command: Callable[[str, Callable[[str, bool], None]], str | None], options: Any) -> None:
+def execute(
+    command: Callable[[str, Callable[[str, bool], None]], str | None], options: Any
+) -> None:
     """Run a program on a user-space host; what goes wrong is a sentence and an exit code."""
     try:
         problem = command(json.dumps(options), write)
@@ -171,7 +175,9 @@ def iperf3(
     bidir: Annotated[bool, typer.Option("--bidir", help="Both send.")] = False,
     bitrate: Annotated[
         str,
-        typer.Option("-b", "--bitrate", metavar="N[KMG]", help="Bit/s of each stream; 0: no limit."),
+        typer.Option(
+            "-b", "--bitrate", metavar="N[KMG]", help="Bit/s of each stream; 0: no limit."
+        ),
     ] = "0",
     congestion: Congestion = None,
     mss: Annotated[
@@ -187,13 +193,19 @@ def iperf3(
     ] = 1.0,
     omit: Annotated[
         int,
-        typer.Option("-O", "--omit", min=0, max=600, metavar="S", help="Leave out the first seconds."),
+        typer.Option(
+            "-O", "--omit", min=0, max=600, metavar="S", help="Leave out the first seconds."
+        ),
     ] = 0,
-    as_json: Annotated[bool, typer.Option("-J", "--json", help="Report as one JSON object.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("-J", "--json", help="Report as one JSON object.")
+    ] = False,
     json_stream: Annotated[
         bool, typer.Option("--json-stream", help="Report as JSON, an object a line.")
     ] = False,
-    one_off: Annotated[bool, typer.Option("-1", "--one-off", help="Serve one test, then end.")] = False,
+    one_off: Annotated[
+        bool, typer.Option("-1", "--one-off", help="Serve one test, then end.")
+    ] = False,
     length: Annotated[
         str | None, typer.Option("-l", "--length", metavar="N[KMG]", help="Bytes of a block.")
     ] = None,

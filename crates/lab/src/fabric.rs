@@ -69,6 +69,16 @@ struct Transit {
     hop: u32,
     flow: u32,
     ecn: Ecn,
+    entered: Instant,
+}
+
+/// When a datagram entered the network and was due to leave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// When it entered.
+    pub entered: Instant,
+    /// When it was due to leave.
+    pub due: Instant,
 }
 
 impl Fabric {
@@ -155,6 +165,7 @@ impl Fabric {
             hop: 0,
             flow: seen.flow,
             ecn: seen.ecn,
+            entered: now,
         });
         self.forward(now, slot);
     }
@@ -210,7 +221,7 @@ impl Fabric {
 
     /// Does everything that is due by `now`, in the order of time, at the time it was due: lateness
     /// does not add up over links. What leaves the network goes to `deliver`.
-    pub fn advance(&mut self, now: Instant, mut deliver: impl FnMut(PortId, Frame)) {
+    pub fn advance(&mut self, now: Instant, mut deliver: impl FnMut(PortId, Frame, Passage)) {
         while let Some(&Reverse((at, direction))) = self.due.peek() {
             if at > now {
                 break;
@@ -249,7 +260,7 @@ impl Fabric {
         at: Instant,
         slot: u32,
         ecn: Ecn,
-        deliver: &mut impl FnMut(PortId, Frame),
+        deliver: &mut impl FnMut(PortId, Frame, Passage),
     ) {
         let t = &mut self.transit[slot as usize];
         if ecn != t.ecn {
@@ -261,7 +272,11 @@ impl Fabric {
         if (t.hop as usize) < path.hops.len() {
             return self.forward(at, slot);
         }
-        deliver(path.exit, std::mem::take(&mut t.frame));
+        let passage = Passage {
+            entered: t.entered,
+            due: at,
+        };
+        deliver(path.exit, std::mem::take(&mut t.frame), passage);
         self.vacant.push(slot);
     }
 

@@ -38,6 +38,10 @@ pub mod plan;
 mod run;
 #[cfg(target_os = "linux")]
 pub mod sandbox;
+#[cfg(target_os = "linux")]
+mod schedule;
+#[cfg(target_os = "linux")]
+pub mod shell;
 mod spec;
 #[cfg(target_os = "linux")]
 mod station;

@@ -71,7 +71,7 @@ fn run_error(e: impl std::fmt::Display) -> PyErr {
 }
 
 /// Reads and checks a scenario; nothing runs.
-fn parse(
+pub(crate) fn parse(
     text: &str,
     path: Option<PathBuf>,
     overrides: &[(String, String)],

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::process::{Child, Command, Stdio};
 
-use super::place;
+use super::{Place, place};
 use crate::{Error, Result};
 
 /// Holds masquerading and forwarding; both are taken back when it is dropped.
@@ -26,6 +26,15 @@ enum Rules {
 }
 
 impl Nat {
+    /// Hides the IPv4 network of a place behind the machine's own address.
+    ///
+    /// # Errors
+    /// When neither nft nor iptables can do it.
+    pub fn for_place(place: &Place) -> Result<Self> {
+        let inner = place.v4.1.into();
+        Self::new(inner, place::forwarding(inner))
+    }
+
     /// Hides the network of `ours` behind the machine's own address.
     pub(super) fn new(ours: IpAddr, switch: &'static str) -> Result<Self> {
         let network = match ours {
