@@ -56,7 +56,9 @@ def ours(seconds: int, offload: bool, reverse: bool) -> float:
     try:
         command = [*gargalo(), "iperf3", "-c", "127.0.0.1", "-t", str(seconds), "-J"]
         command += [] if offload else ["--no-offload"]
-        return goodput(run(command + (["-R"] if reverse else [])))
+        # All senders use CUBIC; asked by -C, the server does.
+        command += ["-C", "cubic", "-R"] if reverse else ["-C", "cubic"]
+        return goodput(run(command))
     finally:
         end(server)
 

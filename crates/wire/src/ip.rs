@@ -126,6 +126,25 @@ impl Header {
         Ok(total)
     }
 
+    /// Like [`Header::emit_tcp`], with the TCP checksum left to a device
+    /// ([`Segment::emit_header_offloaded`]).
+    ///
+    /// # Errors
+    /// Those of [`Header::emit_tcp`].
+    pub fn emit_tcp_offloaded(
+        &self,
+        segment: &Segment,
+        out: &mut Vec<u8>,
+    ) -> Result<u32, EmitError> {
+        let start = out.len();
+        let total = self.emit_ip(TCP, segment.wire_len(), out)?;
+        segment
+            .emit_header_offloaded(&self.addresses, out)
+            .inspect_err(|_| out.truncate(start))?;
+        append(&segment.payload, out);
+        Ok(total)
+    }
+
     /// Appends IP and TCP header only, as if the payload followed; for captures with a snap length.
     /// Gives the length of the whole datagram.
     ///

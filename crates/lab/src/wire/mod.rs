@@ -139,6 +139,7 @@ impl Wire {
         let config = HostConfig {
             mtu: self.options.mtu,
             seed: self.options.seed,
+            checksum_offload: self.port.offloads(),
             ..HostConfig::new(addresses)
         };
         Host::new(config, self.clock.now()).map_err(|e| Error::Unsupported(e.to_string()))
