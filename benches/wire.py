@@ -83,7 +83,9 @@ def kernels(copier: Path, seconds: int, offload: bool) -> float:
         server = serve(["nsenter", "-n", "-t", str(b.pid)])
         try:
             enter = ["nsenter", "-n", "-t", str(a.pid)]
-            return goodput(run([*enter, "iperf3", "-c", "10.9.0.2", "-t", str(seconds), "-J", "-C", "cubic"]))
+            return goodput(
+                run([*enter, "iperf3", "-c", "10.9.0.2", "-t", str(seconds), "-J", "-C", "cubic"])
+            )
         finally:
             end(server)
     finally:
@@ -115,9 +117,13 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--time", type=int, default=5, help="seconds of each test")
-    parser.add_argument("--repeat", type=int, default=3, help="tests of each kind; medians are told")
+    parser.add_argument(
+        "--repeat", type=int, default=3, help="tests of each kind; medians are told"
+    )
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     if INSIDE not in os.environ:
@@ -131,7 +137,9 @@ def main() -> None:
     for kind, rows in results.items():
         print(f"{kind} (median of {arguments.repeat} tests of {arguments.time} s):")
         for name, value in rows.items():
-            print(f"  {name:16} {value / 1e9:6.2f} Gbit/s  {value / rows['kernel']:5.2f} of the kernel's")
+            print(
+                f"  {name:16} {value / 1e9:6.2f} Gbit/s  {value / rows['kernel']:5.2f} of the kernel's"
+            )
 
 
 if __name__ == "__main__":

@@ -316,6 +316,12 @@ def connect(
         str | None,
         typer.Option("-w", "--window", metavar="N[KMG]", help="Send and receive buffers in bytes."),
     ] = None,
+    keep_open: Annotated[
+        bool,
+        typer.Option(
+            "--keep-open", help="Do not close at the end of the input; end when the peer does."
+        ),
+    ] = False,
     v4: Annotated[bool, typer.Option("-4", help="IPv4 only.")] = False,
     v6: Annotated[bool, typer.Option("-6", help="IPv6 only.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress.")] = False,
@@ -326,8 +332,9 @@ def connect(
 ) -> None:
     """Send standard input over our TCP and print what comes, like nc.
 
-    The end of the input closes our direction only; the command ends when both are closed. Exit code 1
-    when the connection was refused, reset or timed out.
+    The end of the input closes our direction only; the command ends when both are closed. Web servers
+    often take that for a client that has gone: say --keep-open to them. Exit code 1 when the connection
+    was refused, reset or timed out.
     """
     if listen is None and (host is None or port is None):
         fail("say HOST PORT to connect, or --listen PORT to wait for a connection")
@@ -343,5 +350,6 @@ def connect(
         "send": None if send is None else str(send),
         "receive": None if receive is None else str(receive),
         "progress": not quiet and sys.stderr.isatty(),
+        "keep_open": keep_open,
     }
     execute(_core.wire_connect, options)
