@@ -72,7 +72,7 @@ def amount(text: str | None, option: str, base: int) -> int | None:
     match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)([kmgtKMGT]?)", text.strip())
     if match is None:
         fail(f"{option} {text}: write a number, or one with K, M, G or T as in 10M")
-    scale = base ** (" KMGT".index(match[2].upper()) if match[2] else 0)
+    scale: int = base ** (" KMGT".index(match[2].upper()) if match[2] else 0)
     value = round(float(match[1]) * scale)
     if value >= 1 << 63:
         fail(f"{option} {text}: too much")
