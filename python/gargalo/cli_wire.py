@@ -115,12 +115,14 @@ def write(text: str, is_error: bool) -> None:
     stream.flush()
 
 
-def execute(
-    command: Callable[[str, Callable[[str, bool], None]], str | None], options: Any
-) -> None:
+def execute(command: str, options: Any) -> None:
     """Run a program on a user-space host; what goes wrong is a sentence and an exit code."""
+    program: Callable[[str, Callable[[str, bool], None]], str | None] | None
+    program = getattr(_core, command, None)
+    if program is None:
+        fail("our TCP on a real network needs Linux", FAILED)
     try:
-        problem = command(json.dumps(options), write)
+        problem = program(json.dumps(options), write)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     except _core.ScenarioError as error:
@@ -272,7 +274,7 @@ def iperf3(
         "window": buffers,
         "tell_congestion": congestion is not None and (reverse or bidir),
     }
-    execute(_core.wire_iperf3, options)
+    execute("wire_iperf3", options)
 
 
 def common(
@@ -352,4 +354,4 @@ def connect(
         "progress": not quiet and sys.stderr.isatty(),
         "keep_open": keep_open,
     }
-    execute(_core.wire_connect, options)
+    execute("wire_connect", options)
