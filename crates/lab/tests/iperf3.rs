@@ -288,7 +288,7 @@ fn both_directions() {
     for (side, other) in [(&client, &server), (&server, &client)] {
         for sum in ["sum_received", "sum_received_bidir_reverse"] {
             assert_eq!(bytes(side, sum), bytes(other, sum));
-            assert!(bytes(side, sum) > 5_000_000);
+            assert!(bytes(side, sum) > 2_000_000, "{sum} {}", bytes(side, sum));
         }
     }
 }

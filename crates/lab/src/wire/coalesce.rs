@@ -177,6 +177,16 @@ fn flow(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
+/// Where the TCP header begins, in a datagram that carries one right behind its IP header.
+fn tcp_start(bytes: &[u8]) -> Option<usize> {
+    let (start, protocol) = match bytes.first()? {
+        0x45 => (20, bytes.get(9)?),
+        v6 if v6 >> 4 == 6 => (40, bytes.get(6)?),
+        _ => return None,
+    };
+    (*protocol == TCP).then_some(start)
+}
+
 /// Whether two segments differ only in what may differ within a run: lengths, identification, checksums,
 /// sequence number and PSH.
 fn same_headers(bytes: &[u8], first: &Range<usize>, second: usize, shape: &Shape) -> bool {
@@ -220,15 +230,8 @@ fn complete(bytes: &mut [u8], shape: &Shape, total: usize) {
 impl Shape {
     /// Of a TCP segment with data and no flags but ACK and PSH, without IP options or fragments.
     fn of(bytes: &[u8]) -> Option<Self> {
-        let is_v6 = bytes.first()? >> 4 == 6;
-        let (ip, protocol) = if is_v6 {
-            (40, *bytes.get(6)?)
-        } else {
-            (20, *bytes.get(9)?)
-        };
-        if protocol != TCP || (!is_v6 && bytes[0] != 0x45) {
-            return None;
-        }
+        let ip = tcp_start(bytes)?;
+        let is_v6 = bytes[0] >> 4 == 6;
         let tcp = bytes.get(ip..)?;
         let headers = ip + usize::from(tcp.get(12)? >> 4) * 4;
         let flags = *tcp.get(13)?;
@@ -266,9 +269,16 @@ impl Run<'_> {
                 csum_start: s.ip as u16,
                 csum_offset: TCP_CHECKSUM as u16,
             },
-            _ => VirtioNetHdr {
-                gso_type: GSO_NONE,
-                ..VirtioNetHdr::default()
+            _ => match tcp_start(self.first()) {
+                // The host left the checksum to us.
+                Some(start) => VirtioNetHdr {
+                    flags: NEEDS_CSUM,
+                    gso_type: GSO_NONE,
+                    csum_start: start as u16,
+                    csum_offset: TCP_CHECKSUM as u16,
+                    ..VirtioNetHdr::default()
+                },
+                None => VirtioNetHdr::default(),
             },
         }
     }
@@ -322,7 +332,7 @@ mod tests {
 
     fn push(batch: &mut Batch, v6: bool, s: &Segment) {
         let header = Header::new(addresses(v6));
-        assert!(batch.push(true, |out| header.emit_tcp(s, out).is_ok()));
+        assert!(batch.push(true, |out| header.emit_tcp_offloaded(s, out).is_ok()));
     }
 
     /// What the kernel would see: the pieces of a run as one datagram.
@@ -330,6 +340,17 @@ mod tests {
         let mut slices = [IoSlice::new(&[]); Run::MOST_SLICES];
         let n = run.slices(&mut slices);
         slices[..n].iter().flat_map(|s| s.iter().copied()).collect()
+    }
+
+    /// The same with the checksum as the kernel completes it, from `csum_start` on.
+    fn summed(run: &Run<'_>) -> Vec<u8> {
+        let (header, mut bytes) = (run.virtio_header(), whole(run));
+        assert_eq!(header.flags, NEEDS_CSUM);
+        let start = usize::from(header.csum_start);
+        let at = start + usize::from(header.csum_offset);
+        let sum = Checksum::new().add_bytes(&bytes[start..]).finish();
+        bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+        bytes
     }
 
     #[test]
@@ -353,12 +374,9 @@ mod tests {
             let header = runs[0].virtio_header();
             assert_eq!((header.gso_size, header.flags), (1000, 1));
             assert_eq!(runs[1].virtio_header().gso_type, GSO_NONE);
-            let mut bytes = whole(&runs[0]);
-            // The kernel completes the sum from `csum_start` on.
-            let start = usize::from(header.csum_start);
-            let at = start + usize::from(header.csum_offset);
-            let sum = Checksum::new().add_bytes(&bytes[start..]).finish();
-            bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+            let next = summed(&runs[1]);
+            assert!(Datagram::parse(&next, Verify::All).is_ok());
+            let bytes = summed(&runs[0]);
             let d = Datagram::parse(&bytes, Verify::All).unwrap();
             let Transport::Tcp(s) = d.transport else {
                 panic!()

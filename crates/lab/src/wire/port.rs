@@ -1,10 +1,12 @@
 //! The TUN device of a user-space host: whole datagrams, or with offloading runs of segments that cross
 //! in one system call (IFF_VNET_HDR, virtio_net_hdr).
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use bytes::{Bytes, BytesMut};
 use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_LEN, VirtioNetHdr};
 
 use super::coalesce::Run;
@@ -12,6 +14,10 @@ use crate::{Error, Result};
 
 /// Most bytes of a datagram, and of a run of segments.
 const LONGEST: usize = 65_535;
+/// From this length on a datagram is handed over with its buffer: at most four times its memory.
+const LARGE: usize = 16 << 10;
+/// Most buffers lent that are kept in mind.
+const LENT: usize = 256;
 /// Packets that may wait in the kernel for us: more than we ever fall behind.
 const QUEUE: u32 = 10_000;
 
@@ -33,7 +39,9 @@ const REMEDY: &str = "run it inside `gargalo shell`, or as root";
 pub(super) struct Port {
     device: SyncDevice,
     offload: bool,
-    buffer: Vec<u8>,
+    buffer: BytesMut,
+    /// Buffers handed out: each is used again when nobody keeps anything of it.
+    lent: VecDeque<Bytes>,
 }
 
 impl fmt::Debug for Port {
@@ -45,11 +53,23 @@ impl fmt::Debug for Port {
 }
 
 /// What arrived.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Arrived<'a> {
-    pub(super) datagram: &'a [u8],
-    /// Checksums need no look: the packet never left this machine, or a device did it.
-    pub(super) is_verified: bool,
+#[derive(Clone, Debug)]
+pub(super) enum Arrived<'a> {
+    /// A datagram.
+    Raw(&'a [u8]),
+    /// One whose checksums need no look: the packet never left this machine, or a device did it.
+    Verified(&'a [u8]),
+    /// Like that, and worth keeping instead of copying.
+    Large(Bytes),
+}
+
+impl Arrived<'_> {
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Raw(bytes) | Self::Verified(bytes) => bytes,
+            Self::Large(bytes) => bytes,
+        }
+    }
 }
 
 impl Port {
@@ -72,7 +92,8 @@ impl Port {
         let port = Self {
             device,
             offload,
-            buffer: vec![0; VIRTIO_NET_HDR_LEN + LONGEST],
+            buffer: BytesMut::new(),
+            lent: VecDeque::new(),
         };
         Ok((port, name, index))
     }
@@ -83,23 +104,44 @@ impl Port {
 
     /// The next datagram from the kernel, which may be a run of segments as one; `None`: there is none.
     pub(super) fn receive(&mut self) -> io::Result<Option<Arrived<'_>>> {
+        self.buffer.resize(VIRTIO_NET_HDR_LEN + LONGEST, 0);
         let n = match self.device.recv(&mut self.buffer) {
             Ok(n) => n,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             Err(e) => return Err(e),
         };
-        let bytes = &self.buffer[..n];
         if !self.offload {
-            return Ok(Some(Arrived {
-                datagram: bytes,
-                is_verified: false,
+            return Ok(Some(Arrived::Raw(&self.buffer[..n])));
+        }
+        let header = VirtioNetHdr::decode(&self.buffer[..n])?;
+        let is_verified = header.flags & (NEEDS_CSUM | DATA_VALID) != 0;
+        if !is_verified || n < LARGE {
+            let datagram = &self.buffer[VIRTIO_NET_HDR_LEN..n];
+            return Ok(Some(if is_verified {
+                Arrived::Verified(datagram)
+            } else {
+                Arrived::Raw(datagram)
             }));
         }
-        let header = VirtioNetHdr::decode(bytes)?;
-        Ok(Some(Arrived {
-            datagram: bytes.get(VIRTIO_NET_HDR_LEN..).unwrap_or_default(),
-            is_verified: header.flags & (NEEDS_CSUM | DATA_VALID) != 0,
-        }))
+        let next = self.take_buffer();
+        let whole = std::mem::replace(&mut self.buffer, next).freeze();
+        let datagram = whole.slice(VIRTIO_NET_HDR_LEN..n);
+        self.lent.push_back(whole);
+        Ok(Some(Arrived::Large(datagram)))
+    }
+
+    /// A buffer lent before that nobody holds any more, or a new one. Looking at a few is enough: data is
+    /// read in the order in which it arrives.
+    fn take_buffer(&mut self) -> BytesMut {
+        if let Some(oldest) = self.lent.pop_front() {
+            match oldest.try_into_mut() {
+                Ok(buffer) => return buffer,
+                // Somebody is slow to read it; beyond some, it is not ours to keep.
+                Err(held) if self.lent.len() < LENT => self.lent.push_back(held),
+                Err(_) => {}
+            }
+        }
+        BytesMut::with_capacity(VIRTIO_NET_HDR_LEN + LONGEST)
     }
 
     /// Gives a run of segments, or a single datagram, to the kernel. What it has no room for is lost, as
