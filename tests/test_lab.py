@@ -21,6 +21,7 @@ from lab_helpers import (
     needs,
     needs_namespaces,
     ordinary_user,
+    why_no_namespaces,
 )
 
 if TYPE_CHECKING:
@@ -365,3 +366,63 @@ def test_a_shell_says_what_it_cannot_start(gargalo: Callable[..., object]) -> No
     done = gargalo("shell", "--isolated", "--", "no-such-program")
     assert done.returncode == 1
     assert "starting no-such-program" in done.stderr
+
+
+@needs_namespaces
+@needs("iperf3")
+def test_kernels_discover_the_path_mtu() -> None:
+    text = """
+name     = "narrow"
+duration = "60s"
+lab      = { stack = "kernel" }
+
+[topology.graph]
+nodes = ["a", "router1", "router2", "b"]
+links = [
+  { from = "a", to = "router1", delay = "2ms" },
+  { from = "router1", to = "router2", delay = "2ms", rate = "50Mbit/s", mtu = "1280B" },
+  { from = "router2", to = "b", delay = "2ms" },
+]
+
+[[commands]]
+host = "b"
+run  = "iperf3 -s"
+background = true
+
+[[commands]]
+host  = "a"
+run   = '''
+for family in -4 -6; do
+  i=0; until iperf3 $family -J -t 1 -c b; do sleep 0.3; i=$((i+1)); [ $i = 50 ] && exit 1; done
+done
+'''
+"""
+    run = gargalo.run(text, world="lab")
+    _, client = run.commands
+    assert client["exit_code"] == 0, client
+    printed, decoder, at, reports = client["stdout"], json.JSONDecoder(), 0, []
+    while (at := printed.find("{", at)) >= 0:
+        report, at = decoder.raw_decode(printed, at)
+        reports.append(report)
+    done = [r for r in reports if "sum_received" in r.get("end", {})]
+    assert len(done) == 2
+    for report in done:
+        assert report["end"]["sum_received"]["bits_per_second"] > 1e6
+        assert report["end"]["streams"][0]["sender"]["max_snd_cwnd"] > 0
+    too_big = sum(link["too_big_packets"] for link in run.links)
+    assert too_big > 0
+
+
+def test_the_lab_tells_what_it_can(gargalo: Callable[..., object]) -> None:
+    done = gargalo("lab", "--json")
+    facts = json.loads(done.stdout)
+    assert facts["system"].split()[0] == os.uname().sysname
+    if why_no_namespaces() is None:
+        assert done.returncode == 0, done.stderr
+        assert facts["device"] in {"tun", "veth"}
+        assert facts["delay_error_p50_s"] > 0
+    else:
+        assert done.returncode == 1
+        assert facts["problem"]
+    shown = gargalo("lab")
+    assert "congestion controls" in shown.stdout
