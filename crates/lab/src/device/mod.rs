@@ -4,7 +4,7 @@
 //! Ethernet devices with a packet socket at our end does the same, slower.
 
 mod packet;
-mod tun;
+pub(crate) mod tun;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -119,7 +119,7 @@ impl Device {
 }
 
 /// The kernel refused one packet, not all.
-fn is_temporary(e: &io::Error) -> bool {
+pub(crate) fn is_temporary(e: &io::Error) -> bool {
     use nix::libc::{EINVAL, EIO, ENETDOWN, ENOBUFS, ENOMEM};
     e.kind() == io::ErrorKind::WouldBlock
         || matches!(

@@ -13,6 +13,23 @@ use crate::{Error, Result};
 /// this must be more than we ever fall behind.
 const QUEUE: u32 = 10_000;
 
+/// Makes a TUN device in the namespace of the calling thread, down and without waiting for packets; also
+/// gives its index. `%d` in the name is replaced by a number that is free.
+pub(crate) fn open(name: &str, offload: bool) -> io::Result<(SyncDevice, u32)> {
+    let device = DeviceBuilder::new()
+        .name(name)
+        .enable(false)
+        .with(|b| {
+            b.offload(offload);
+        })
+        .build_sync()?;
+    device.set_nonblocking(true)?;
+    // Only the initial user namespace may; else the default of 500 must do.
+    let _ = device.set_tx_queue_len(QUEUE);
+    let index = device.if_index()?;
+    Ok((device, index))
+}
+
 pub(super) struct TunDevice {
     device: SyncDevice,
     offload: bool,
@@ -32,18 +49,7 @@ impl TunDevice {
     /// Makes one in the namespace of the calling thread; also gives its index there.
     pub(super) fn new(name: &str, mtu: u32, offload: bool) -> Result<(Self, u32)> {
         let failed = |e: io::Error| Error::system(format!("making the TUN device {name}"), e);
-        let device = DeviceBuilder::new()
-            .name(name)
-            .enable(false)
-            .with(|b| {
-                b.offload(offload);
-            })
-            .build_sync()
-            .map_err(failed)?;
-        device.set_nonblocking(true).map_err(failed)?;
-        // Only the initial user namespace may; else the default of 500 must do.
-        let _ = device.set_tx_queue_len(QUEUE);
-        let index = device.if_index().map_err(failed)?;
+        let (device, index) = open(name, offload).map_err(failed)?;
         let largest = if offload { 65_535 } else { mtu as usize };
         let tun = Self {
             device,

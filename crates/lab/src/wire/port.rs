@@ -7,9 +7,10 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use bytes::{Bytes, BytesMut};
-use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_LEN, VirtioNetHdr};
+use tun_rs::{SyncDevice, VIRTIO_NET_HDR_LEN, VirtioNetHdr};
 
 use super::coalesce::Run;
+use crate::device::{is_temporary, tun};
 use crate::{Error, Result};
 
 /// Most bytes of a datagram, and of a run of segments.
@@ -18,8 +19,6 @@ const LONGEST: usize = 65_535;
 const LARGE: usize = 16 << 10;
 /// Most buffers lent that are kept in mind.
 const LENT: usize = 256;
-/// Packets that may wait in the kernel for us: more than we ever fall behind.
-const QUEUE: u32 = 10_000;
 
 // Of virtio_net_hdr (virtio 1.2 §5.1.6).
 /// Flag: the checksum is that of the pseudo header only.
@@ -76,19 +75,8 @@ impl Port {
     /// Makes a device; also gives its name and its index.
     pub(super) fn new(offload: bool) -> Result<(Self, String, u32)> {
         let failed = |e| Error::with_remedy("making a TUN device", e, REMEDY);
-        let device = DeviceBuilder::new()
-            .name("gargalo%d")
-            .enable(false)
-            .with(|b| {
-                b.offload(offload);
-            })
-            .build_sync()
-            .map_err(failed)?;
-        device.set_nonblocking(true).map_err(failed)?;
-        // Only the initial user namespace may; the default of 500 will do.
-        let _ = device.set_tx_queue_len(QUEUE);
+        let (device, index) = tun::open("gargalo%d", offload).map_err(failed)?;
         let name = device.name().map_err(failed)?;
-        let index = device.if_index().map_err(failed)?;
         let port = Self {
             device,
             offload,
@@ -162,16 +150,6 @@ impl Port {
             _ => Ok(()),
         }
     }
-}
-
-/// The kernel refused one packet, not all.
-fn is_temporary(e: &io::Error) -> bool {
-    use nix::libc::{EINVAL, EIO, ENETDOWN, ENOBUFS, ENOMEM};
-    e.kind() == io::ErrorKind::WouldBlock
-        || matches!(
-            e.raw_os_error(),
-            Some(ENOBUFS | ENOMEM | EIO | EINVAL | ENETDOWN)
-        )
 }
 
 impl AsFd for Port {
