@@ -15,12 +15,14 @@ import pytest
 from conftest import ROOT, command, environment
 from lab_helpers import (
     as_user,
+    descendants,
     devices,
-    inside,
     namespaces,
     needs,
     needs_namespaces,
+    of_user,
     ordinary_user,
+    processes,
     why_no_namespaces,
 )
 
@@ -212,7 +214,7 @@ def test_an_ordinary_user_runs_the_quickstart(tmp_path: Path) -> None:
         # Pytest's own directories are closed to others.
         if parent.name.startswith("pytest-"):
             parent.chmod(0o755)
-    before = namespaces(), devices()
+    before = devices()
     arguments = ["run", scenario, "--world", "lab", "--stack", "kernel", "--json"]
     changes = ["--set", "duration=4s", "--set", "flows.1.start=1s"]
     done = as_user(uid, [python, "-m", "gargalo", *arguments, *changes], cwd=tmp_path)
@@ -221,7 +223,8 @@ def test_an_ordinary_user_runs_the_quickstart(tmp_path: Path) -> None:
     assert run["run"]["world"] == "lab"
     assert run["run"]["device"] in {"tun", "veth"}
     assert all(f["delivered_bytes"] > 100_000 for f in run["flows"]), run["flows"]
-    assert gone(lambda: (namespaces(), devices()) == before)
+    assert gone(lambda: not of_user(uid))
+    assert devices() == before
 
 
 @needs_namespaces
@@ -229,7 +232,7 @@ def test_an_ordinary_user_runs_the_quickstart(tmp_path: Path) -> None:
 def test_nothing_is_left_after_a_kill(tmp_path: Path, whom: str) -> None:
     scenario = tmp_path / "long.toml"
     scenario.write_text(LONG)
-    before = namespaces(), devices(), set(inside())
+    before = devices()
     process = subprocess.Popen(
         command("run", scenario, "--world", "lab", "--json"),
         cwd=tmp_path,
@@ -238,16 +241,22 @@ def test_nothing_is_left_after_a_kill(tmp_path: Path, whom: str) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    sleeping = lambda: len(namespaces()) >= len(before[0]) + 3  # noqa: E731 (both hosts and programs)
-    assert gone(sleeping, 30) or process.poll() is None
-    time.sleep(1)
-    pid = process.pid if whom == "command" else max(set(inside()) - before[2])
-    os.kill(pid, signal.SIGKILL)
+    started = lambda: descendants(process.pid)  # noqa: E731
+    # Two of the sandbox, the shell of the program, the program.
+    assert gone(lambda: len(started()) >= 4, 60)
+    inside = started()
+    there = {name for name, who in namespaces().items() if who & inside}
+    there -= {name for name, who in namespaces().items() if os.getpid() in who}
+    assert len(there) >= 2
+    # The first process inside is the youngest but for what it has started.
+    os.kill(process.pid if whom == "command" else sorted(inside)[1], signal.SIGKILL)
     _, errors = process.communicate(timeout=30)
     if whom == "inside":
         assert process.returncode == 1
         assert "the lab ended without a result" in errors
-    assert gone(lambda: (namespaces(), devices(), set(inside())) == before), namespaces()
+    assert gone(lambda: not (inside & processes().keys())), inside
+    assert not (there & namespaces().keys())
+    assert devices() == before
 
 
 @needs_namespaces
