@@ -3,6 +3,7 @@
 //! A TUN device if we may open one. Where `/dev/net/tun` is closed to ordinary users, a pair of
 //! Ethernet devices with a packet socket at our end does the same, slower.
 
+pub(crate) mod coalesce;
 mod packet;
 pub(crate) mod tun;
 

@@ -9,11 +9,11 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
 use nix::sys::time::TimeSpec;
 
-use super::coalesce::Batch;
 use super::port::Arrived;
 use super::terminal::{Sink, Source, bell, standard_input, standard_output};
 use super::{Capture, Wire};
 use crate::application::{Application, Outcome, Output};
+use crate::device::coalesce::{Batch, Sums};
 use crate::{Clock, Error, Result};
 
 /// Datagrams taken from the kernel before the host may answer.
@@ -68,7 +68,7 @@ impl Wire {
         let mut pipes = Pipes::open(&mut outlet, &bell)?;
         let mut loop_ = Loop {
             wire: self,
-            batch: Batch::default(),
+            batch: Batch::new(Sums::Left),
             bell,
             looked: Instant::ZERO,
             interrupted: false,

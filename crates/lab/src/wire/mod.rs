@@ -1,7 +1,6 @@
 //! A user-space host on a TUN device of the current network namespace, in real time: how our TCP meets
 //! the kernel's, and through it the rest of the network.
 
-mod coalesce;
 mod drive;
 mod nat;
 mod place;

@@ -3,13 +3,14 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use bytes::{Bytes, BytesMut};
 use tun_rs::{SyncDevice, VIRTIO_NET_HDR_LEN, VirtioNetHdr};
 
-use super::coalesce::Run;
+use crate::device::coalesce::Run;
+use crate::device::tun::{DATA_VALID, NEEDS_CSUM};
 use crate::device::{is_temporary, tun};
 use crate::{Error, Result};
 
@@ -19,18 +20,6 @@ const LONGEST: usize = 65_535;
 const LARGE: usize = 16 << 10;
 /// Most buffers lent that are kept in mind.
 const LENT: usize = 256;
-
-// Of virtio_net_hdr (virtio 1.2 §5.1.6).
-/// Flag: the checksum is that of the pseudo header only.
-pub(super) const NEEDS_CSUM: u8 = 1;
-/// Flag: somebody has verified the checksums.
-const DATA_VALID: u8 = 2;
-/// A single packet.
-pub(super) const GSO_NONE: u8 = 0;
-/// TCP segments over IPv4.
-pub(super) const GSO_TCPV4: u8 = 1;
-/// TCP segments over IPv6.
-pub(super) const GSO_TCPV6: u8 = 4;
 
 const REMEDY: &str = "run it inside `gargalo shell`, or as root";
 
@@ -135,16 +124,7 @@ impl Port {
     /// Gives a run of segments, or a single datagram, to the kernel. What it has no room for is lost, as
     /// in a network card.
     pub(super) fn send(&mut self, run: &Run<'_>) -> io::Result<()> {
-        let mut header = [0; VIRTIO_NET_HDR_LEN];
-        let sent = if self.offload {
-            run.virtio_header().encode(&mut header)?;
-            let mut slices = [IoSlice::new(&[]); Run::MOST_SLICES + 1];
-            slices[0] = IoSlice::new(&header);
-            let n = run.slices(&mut slices[1..]);
-            self.device.send_vectored(&slices[..=n])
-        } else {
-            self.device.send(run.first())
-        };
+        let sent = tun::send(&self.device, run, self.offload);
         match sent {
             Err(e) if !is_temporary(&e) => Err(e),
             _ => Ok(()),
