@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 
 from gargalo import _core
-from gargalo.cli_common import BAD_INPUT, FAILED, INTERRUPTED, change, err, fail
+from gargalo.cli_common import BAD_INPUT, FAILED, INTERRUPTED, World, change, err, fail
 from gargalo.cli_report import report as report_command
 from gargalo.cli_study import study
 from gargalo.cli_sweep import compare, sweep
@@ -42,13 +42,6 @@ app.command()(sweep)
 app.command()(compare)
 app.command()(study)
 app.command("report")(report_command)
-
-
-class World(str, Enum):
-    """Where a scenario runs."""
-
-    sim = "sim"
-    lab = "lab"
 
 
 class Stack(str, Enum):

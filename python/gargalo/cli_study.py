@@ -34,7 +34,9 @@ def study(
     ] = None,
     at_once: Annotated[
         int | None,
-        typer.Option("--at-once", min=1, help="Runs in the lab at the same time. Default: the study's."),
+        typer.Option(
+            "--at-once", min=1, help="Runs in the lab at the same time. Default: the study's."
+        ),
     ] = None,
     repeat: Annotated[
         int | None, typer.Option(min=1, help="Runs per cell. Default: the profile's.")

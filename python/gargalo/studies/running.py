@@ -258,7 +258,9 @@ def build_report(
     """Put the report together."""
     frame = context.frame
     counts = {v: sum(c.verdict == v for c in claims) for v in reporting.model.VERDICTS}
-    simulated = frame.filter(pl.col("most_late_s").is_null()) if "most_late_s" in frame.columns else frame
+    simulated = (
+        frame.filter(pl.col("most_late_s").is_null()) if "most_late_s" in frame.columns else frame
+    )
     packets = int(simulated["packets"].sum()) if simulated.height else 0
     examples: dict[str, str] = {}
     for job in jobs:

@@ -15,6 +15,7 @@ from gargalo.scenario import plain
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
     from gargalo.running import ScenarioLike
 
     Label: TypeAlias = str | int | float | bool
@@ -142,7 +143,12 @@ class Identifier:
         if key not in self._digests:
             self._digests[key] = self._digest(source, job.changes)
         cell, overrides = self._digests[key]
-        parts = [cell, str(job.seed), _core.__version__, *([] if job.world == "sim" else [job.world])]
+        parts = [
+            cell,
+            str(job.seed),
+            _core.__version__,
+            *([] if job.world == "sim" else [job.world]),
+        ]
         whole = hashlib.sha256(" ".join(parts).encode()).hexdigest()
         path = None if source.path is None else str(source.path)
         return Task(whole[:32], source.text, path, overrides, job.seed, job.world)

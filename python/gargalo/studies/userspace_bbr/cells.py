@@ -42,7 +42,8 @@ def levels(context: Context, experiment: str) -> list[Any]:
     factor = FACTORS[experiment]
     if rows.height == 0 or factor not in rows.columns:
         return []
-    return rows[factor].drop_nulls().unique().sort().to_list()
+    found: list[Any] = rows[factor].drop_nulls().unique().sort().to_list()
+    return found
 
 
 def goodput(context: Context, experiment: str, sender: Sender, **labels: Any) -> Interval:

@@ -132,7 +132,9 @@ def shares(mbps: float, *, behind: bool) -> Callable[[Context], Finding]:
         for name, share in wanted.items():
             low, high = share - POINTS, share + POINTS
             expected = f"{share:g}: {low:.2f} to {high:.2f}"
-            lines.append(evidence(f"{TITLES[name]}: share of the link", found[name], expected=expected))
+            lines.append(
+                evidence(f"{TITLES[name]}: share of the link", found[name], expected=expected)
+            )
             text = f"{TITLES[name]} uses {100 * (found[name].mean or 0):.0f}% of the link"
             conditions.append((between(found[name], low, high), text))
         if behind:
@@ -156,13 +158,18 @@ def order_on_traces(context: Context) -> Finding:
     found = {n: overall(context, "traces", s) for n, s in AS_PUBLISHED.items()}
     for name, mbps in published.MEANS["traces"].items():
         expected = f"{mbps:g} Mbit/s, on other traces"
-        lines.append(evidence(f"mean of {TITLES[name]}", found[name], unit="bit/s", expected=expected))
+        lines.append(
+            evidence(f"mean of {TITLES[name]}", found[name], unit="bit/s", expected=expected)
+        )
     mean = {n: i.mean or 0.0 for n, i in found.items()}
     return decide(
         lines,
         [
             (mean[BBR] > mean[CUBIC], f"BBR's mean is {mean[BBR] / mean[CUBIC]:.2f} of CUBIC's"),
-            (mean[CUBIC] > mean[RENO], f"CUBIC's mean is {mean[CUBIC] / mean[RENO]:.2f} of NewReno's"),
+            (
+                mean[CUBIC] > mean[RENO],
+                f"CUBIC's mean is {mean[CUBIC] / mean[RENO]:.2f} of NewReno's",
+            ),
         ],
     )
 
@@ -184,7 +191,10 @@ def limited_lead(context: Context) -> Finding:
         lines,
         [
             (gains[best] >= LEAD, f"the greatest lead is {gains[best]:.2f}, on {best}"),
-            (gains[worst] < 1.0, f"nowhere is CUBIC ahead: on {worst} BBR has {gains[worst]:.2f} times as much"),
+            (
+                gains[worst] < 1.0,
+                f"nowhere is CUBIC ahead: on {worst} BBR has {gains[worst]:.2f} times as much",
+            ),
         ],
     )
 
@@ -200,9 +210,7 @@ CLAIMS = (
         "1. The means over these losses are BBR 6.39 Mbit/s, NewReno 4.66 and CUBIC 4.61.",
         averages("loss"),
     ),
-    Claim(
-        "loss-factor", "1. At 1% loss BBR leads by a factor of 2.44.", factor_at_one_percent
-    ),
+    Claim("loss-factor", "1. At 1% loss BBR leads by a factor of 2.44.", factor_at_one_percent),
     Claim(
         "rate-means",
         "2. At 0.1% loss the means over 6 to 24 Mbit/s are BBR 7.35 Mbit/s, NewReno 5.26 and CUBIC 4.95.",

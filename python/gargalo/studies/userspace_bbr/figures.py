@@ -14,7 +14,7 @@ from gargalo.studies.userspace_bbr import published
 from gargalo.studies.userspace_bbr.cells import AS_PUBLISHED, goodput, levels, overall
 from gargalo.studies.userspace_bbr.claims_new import known
 from gargalo.studies.userspace_bbr.fidelity import table
-from gargalo.studies.userspace_bbr.scenarios import KERNEL, SENDERS, Sender
+from gargalo.studies.userspace_bbr.scenarios import KERNEL, SENDERS, WITHOUT_SACK, Sender
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +40,8 @@ def errors(found: Sequence[Interval]) -> dict[str, Any] | None:
 def look(sender: Sender) -> dict[str, Any]:
     """Return colour by congestion control, dash by stack and pacing, symbol by world."""
     dash = "solid" if sender.stack == KERNEL else "dash" if sender.paced else "dot"
+    if not sender.sack:
+        dash = "dashdot"
     symbol = "circle" if sender.stack == KERNEL else "square" if sender.world == "lab" else "x"
     colour = COLOURS[sender.congestion]
     return {"line": {"color": colour, "dash": dash}, "marker": {"color": colour, "symbol": symbol}}
@@ -66,7 +68,7 @@ def drawn(context: Context, experiment: str, senders: Sequence[Sender]) -> go.Fi
         style = look(sender)
         if factor == "trace":
             colour = {"color": style["line"]["color"]}
-            pattern = {"solid": "", "dash": "/", "dot": "."}[style["line"]["dash"]]
+            pattern = {"solid": "", "dash": "/", "dot": ".", "dashdot": "x"}[style["line"]["dash"]]
             marker = {**colour, "pattern": {"shape": pattern}}
             figure.add_trace(go.Bar(x=xs, y=ys, name=title_of(sender), error_y=bars, marker=marker))
         else:
@@ -77,7 +79,10 @@ def drawn(context: Context, experiment: str, senders: Sequence[Sender]) -> go.Fi
     if factor == "loss":
         ticks = [NO_LOSS, *ex.LOSSES[1:]]
         figure.update_xaxes(
-            type="log", title="packets lost", tickvals=ticks, ticktext=["none", *(f"{100 * x:g}%" for x in ticks[1:])]  # fmt: skip
+            type="log",
+            title="packets lost",
+            tickvals=ticks,
+            ticktext=["none", *(f"{100 * x:g}%" for x in ticks[1:])],
         )
     elif factor == "mbps":
         figure.update_xaxes(title="rate of the link (Mbit/s)")
@@ -137,7 +142,7 @@ def figures(context: Context) -> list[FigureBlock]:
     for experiment, title in TITLES.items():
         caption = f"{WHERE[experiment]} Bytes over duration at the receiver, 95% intervals."
         for what, senders in (
-            ("as published", tuple(AS_PUBLISHED.values())),
+            ("as published, and BBR without SACK", (*AS_PUBLISHED.values(), *WITHOUT_SACK[:2])),
             ("the kernel and, in the simulator, our stack", [s for pair in ex.TWINS for s in pair]),
             ("our stack in the lab", ex.LAB),
             ("our stack in the simulator", [s for s in SENDERS if s.world == "sim"]),
@@ -154,7 +159,9 @@ def figures(context: Context) -> list[FigureBlock]:
     return found
 
 
-AGREEMENT = "Goodput in the simulator over that in the lab, for each place; paired by seed, 95% intervals."
+AGREEMENT = (
+    "Goodput in the simulator over that in the lab, for each place; paired by seed, 95% intervals."
+)
 COMPETITION = "Share of one flow beside one of CUBIC, by the droptail queue's limit; 12 Mbit/s, 50 ms each way."
 
 
@@ -210,11 +217,24 @@ def competition(context: Context) -> go.Figure:
             )
         )
     figure.add_hline(y=0.5, line={"width": 1, "dash": "dot"})
-    figure.update_layout(yaxis_title="share", xaxis_title="limit of the queue (BDP)", xaxis_type="log")
+    figure.update_layout(
+        yaxis_title="share", xaxis_title="limit of the queue (BDP)", xaxis_type="log"
+    )
     return figure
 
 
-LABELS = ("world", "sender", "mbps", "loss", "trace", "queue_packets", "mb", "rival", "first", "discipline")
+LABELS = (
+    "world",
+    "sender",
+    "mbps",
+    "loss",
+    "trace",
+    "queue_packets",
+    "mb",
+    "rival",
+    "first",
+    "discipline",
+)
 METRICS = (
     "rate_bps", "share", "mos", "game_p95_s", "bitrate_bps", "rebuffering_s", "startup_s", "timeouts",
     "lost_packets", "retransmitted_packets", "dropped_packets",

@@ -31,13 +31,16 @@ class Sender:
     world: World
     paced: bool
     """For ours: at the controller's rate or, where it gives none, over the window."""
+    sack: bool = True
+    """Losses are found and repaired with selective acknowledgements."""
 
     @property
     def name(self) -> str:
         """What figures call it, whatever the world."""
-        if self.stack == KERNEL:
-            return f"kernel {self.congestion}"
-        return f"{self.congestion}, {'paced' if self.paced else 'unpaced'}"
+        words = [f"kernel {self.congestion}" if self.stack == KERNEL else self.congestion]
+        if self.stack == OURS:
+            words.append("paced" if self.paced else "unpaced")
+        return ", ".join([*words, *([] if self.sack else ["no SACK"])])
 
     @property
     def labels(self) -> dict[str, Any]:
@@ -47,6 +50,7 @@ class Sender:
             "stack": self.stack,
             "congestion": self.congestion,
             "paced": self.paced,
+            "sack": self.sack,
             "sender": self.name,
         }
 
@@ -56,14 +60,18 @@ class Sender:
         if self.stack == KERNEL:
             return {"tcp": {"congestion": self.congestion}}
         pacing = "window" if self.paced else "off"
-        return {"tcp": {"congestion": self.congestion, "pacing": pacing}}
+        made = {"congestion": self.congestion, "pacing": pacing}
+        return {"tcp": made if self.sack else {**made, "sack": False, "recovery": "newreno"}}
 
     def hosts(self, sending: str = "client", receiving: str = "server") -> dict[str, Any]:
         """Return the hosts that have the kernel's stack: in the lab the receiver's always is."""
         if self.world == "sim":
             return {}
-        names = (sending, receiving) if self.stack == KERNEL else (receiving,)
-        return {name: {"stack": "kernel"} for name in names}
+        hosts: dict[str, Any] = {receiving: {"stack": "kernel"}}
+        if self.stack == KERNEL:
+            sack = {} if self.sack else {"sysctl": {"net.ipv4.tcp_sack": "0"}}
+            hosts[sending] = {"stack": "kernel", **sack}
+        return hosts
 
 
 def kernel(congestion: str) -> Sender:
@@ -78,7 +86,7 @@ def ours(congestion: str, world: World, *, paced: bool) -> Sender:
 
 def twin(of: Sender) -> Sender:
     """Return who in the simulator does what a sender of the kernel's does in the lab."""
-    return Sender(of.congestion, OURS, "sim", of.paced)
+    return Sender(of.congestion, OURS, "sim", of.paced, of.sack)
 
 
 CONTROLS = ("reno", "cubic", "bbr")
@@ -86,7 +94,13 @@ CONTROLS = ("reno", "cubic", "bbr")
 KERNELS = tuple(kernel(c) for c in CONTROLS)
 LAB = tuple(ours(c, "lab", paced=p) for c in CONTROLS for p in (True, False))
 SIM = tuple(ours(c, "sim", paced=p) for c in (*CONTROLS, "bbr3") for p in (True, False))
-SENDERS = (*KERNELS, *LAB, *SIM)
+WITHOUT_SACK = (
+    Sender("bbr", KERNEL, "lab", paced=True, sack=False),
+    Sender("bbr", OURS, "lab", paced=False, sack=False),
+    Sender("bbr", OURS, "sim", paced=False, sack=False),
+)
+"""BBR on a TCP that finds losses as the one of the work does."""
+SENDERS = (*KERNELS, *LAB, *SIM, *WITHOUT_SACK)
 NAMES = tuple(dict.fromkeys(s.name for s in SENDERS))
 
 

@@ -39,11 +39,10 @@ class Model:
 
 
 MODELS = {
-    "cellular-a": Model("8Mbit/s", "24Mbit/s", 300.0, 2.0),
-    "cellular-b": Model("2Mbit/s", "4Mbit/s", 60.0, 1.0),
+    "cellular-a": Model("12Mbit/s", "24Mbit/s", 500.0, 10.0),
+    "cellular-b": Model("3Mbit/s", "6Mbit/s", 100.0, 5.0),
 }
-"""A fast network that varies much and falls silent for half a second, and a slow and steadier one that falls silent
-for longer."""
+"""A fast network that varies much and falls silent for half a second, and a slow one that falls silent for longer."""
 DURATION = "300s"
 SEED = 50
 
