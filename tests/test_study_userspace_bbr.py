@@ -124,7 +124,7 @@ def test_settings_of_a_profile_can_be_changed():
     changed = change(profile, {"mb": "2", "queue_packets": "[50]", "traces": "x y"})
     assert (changed.settings["mb"], changed.settings["queue_packets"]) == (2.0, [50])
     assert changed.settings["traces"] == "x y"
-    assert profile.settings["mb"] == 8.0
+    assert profile.settings["mb"] == 12.0
     with pytest.raises(KeyError, match='no setting "bm"; it has mb, '):
         change(profile, {"bm": "2"})
     for name, text in (("mb", "many"), ("mix_s", "1.5"), ("queue_packets", "50")):
@@ -169,6 +169,8 @@ def made_up(profile, **changes):
             rate = at_1_percent.get(x["sender"], 11.0)
             if x["sender"] == "bbr, unpaced":
                 rate *= changes.get("unpaced", 0.5)
+        if not x["sack"]:
+            rate = changes.get("bare", 1.5)
         if world == "sim":
             rate *= changes.get("sim", 1.0)
         shallow = x.get("queue_packets") in (ex.BDP // 2, ex.BDP)
@@ -201,7 +203,12 @@ def test_claims_decide_on_runs_as_the_work_has_them(quick):
 
 @pytest.mark.parametrize(
     ("claim", "changes"),
-    [("fidelity", {"sim": 1.3}), ("pacing-cost", {"unpaced": 0.99}), ("same-stack", {"sim": 1.1})],
+    [
+        ("fidelity", {"sim": 1.3}),
+        ("pacing-cost", {"unpaced": 0.99}),
+        ("same-stack", {"sim": 1.1}),
+        ("sack-cost", {"bare": 4.8}),
+    ],
 )
 def test_claims_are_contradicted_by_other_runs(quick, claim, changes):
     rows = {c.id: c for c in verdicts(STUDY, made_up(quick, **changes))}
@@ -232,7 +239,7 @@ def test_what_a_machine_cannot_do_is_left_out_and_told(quick, monkeypatch):
     assert missing == {"lab: bbr": "no such module"}
     left_out = [j for j in jobs if j not in kept]
     assert left_out
-    assert {j.labels["sender"] for j in left_out} == {"kernel bbr"}
+    assert {j.labels["sender"] for j in left_out} == {"kernel bbr", "kernel bbr, no SACK"}
     assert kernel_controls(left_out[0]) == ["cubic", "bbr"]
     monkeypatch.setattr(lab, "refusal", lambda _="cubic": "no namespaces")
     kept, missing = possible(jobs)

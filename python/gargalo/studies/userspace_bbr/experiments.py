@@ -253,18 +253,18 @@ TWINS = tuple((k, twin(k)) for k in KERNELS)
 """Senders of the kernel's and what they are compared with in the simulator."""
 
 SETTINGS: dict[str, Any] = {
-    "mb": 16.0,
-    "lossy_mb": 8.0,
-    "trace_mb": 8.0,
+    "mb": 12.0,
+    "lossy_mb": 6.0,
+    "trace_mb": 6.0,
     "traces": "",
     "queue_packets": [BDP, 10 * BDP],
-    "competition_s": 40,
+    "competition_s": 30,
     "competition_packets": [BDP // 2, BDP, 4 * BDP, 10 * BDP],
     "mix_s": 120,
 }
 QUICK = Profile(
     "quick",
-    "All cells; transfers of 16 MB instead of 50 (8 MB above 0.1% loss and on traces), four seeds instead of thirty: "
+    "All cells; transfers of 12 MB instead of 50 (6 MB above 0.1% loss and on traces), four seeds instead of thirty: "
     "minutes.",
     4,
     SETTINGS,
