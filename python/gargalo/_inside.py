@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
 import sys
 from typing import Any
 
@@ -22,6 +23,18 @@ def engine(path: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def enter(core: Any, *, kept: bool) -> None:
+    """Enter the sandbox; a root that may not keep its network gets a new one, like everybody."""
+    if kept:
+        try:
+            core.enter_sandbox(kept=True)
+        except core.RunError:
+            pass
+        else:
+            return
+    core.enter_sandbox()
 
 
 def main(request_fd: int, events_fd: int) -> int:
@@ -38,9 +51,16 @@ def main(request_fd: int, events_fd: int) -> int:
         tell(progress=[now_s, end_s, packets, events])
 
     try:
-        core.enter_sandbox(kept=request.get("kept", False))
+        enter(core, kept=request.get("kept", False))
         if "shell" in request:
-            return int(core.shell(json.dumps(request["shell"])))
+            # A handler, unlike SIG_IGN, is not inherited by the program, which shall get its Ctrl-C.
+            signal.signal(signal.SIGINT, lambda *_: None)
+
+            def watch(time_s: float, up: list[Any], down: list[Any]) -> None:
+                tell(link=[time_s, up, down])
+
+            watched = watch if request["watch"] else None
+            return int(core.shell(json.dumps(request["shell"]), watched))
         result = core.run(
             request["text"],
             request["path"],

@@ -20,10 +20,13 @@ from rich.console import Console
 
 from gargalo import _core
 from gargalo.cli_common import BAD_INPUT, FAILED, INTERRUPTED, World, change, err, fail
+from gargalo.cli_lab import lab
 from gargalo.cli_report import report as report_command
+from gargalo.cli_shell import shell
 from gargalo.cli_study import study
 from gargalo.cli_sweep import compare, sweep
 from gargalo.cli_trace import app as trace_app
+from gargalo.cli_wire import connect, iperf3
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +44,11 @@ app.add_typer(trace_app, name="trace")
 app.command()(sweep)
 app.command()(compare)
 app.command()(study)
+app.command()(shell)
+app.command()(lab)
 app.command("report")(report_command)
+app.command()(iperf3)
+app.command()(connect)
 
 
 class Stack(str, Enum):

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 
+class DiedError(_core.RunError):
+    """The process of a run was killed, or failed to tell how it ended."""
+
+
 class Inside:
     """A process inside the sandbox."""
 
@@ -75,7 +79,6 @@ def run(
         inside = Inside(request, stdin=subprocess.DEVNULL)
         facts, interrupted = _follow(inside, progress)
         done = load(target)
-        # What it printed itself; the file has neither commands nor exact floats.
         done = Run(
             summary=facts["summary"],
             links=facts["links"],
@@ -126,7 +129,7 @@ def _follow(
             signal.signal(signal.SIGINT, before)
     if result is None:
         msg = f"the lab ended without a result (exit code {inside.process.returncode})"
-        raise _core.RunError(msg)
+        raise DiedError(msg)
     return result["done"], bool(result["keyboard_interrupt"])
 
 

@@ -41,8 +41,12 @@ pub struct HostConfig {
     /// Time to live and hop limit.
     pub ttl: u8,
     /// Shorten the segments of a connection after three timeouts in a row, in case the path drops
-    /// long ones without telling (RFC 4821 §7.7; Linux: `tcp_mtu_probing=1`).
+    /// long ones without telling (RFC 4821 §7.7; Linux: `tcp_mtu_probing=1`, whose default is 0 as
+    /// well). They are not lengthened again.
     pub black_hole_detection: bool,
+    /// The device computes TCP checksums: segments leave with the sum of the pseudo header in their place
+    /// (what `VIRTIO_NET_HDR_F_NEEDS_CSUM` means). Off, unless the driver knows such a device.
+    pub checksum_offload: bool,
     /// Makes sequence numbers, ports and hashes unpredictable; the same seed gives the same run.
     pub seed: u64,
 }
@@ -63,6 +67,7 @@ impl Default for HostConfig {
             most_outgoing: 1024,
             ttl: 64,
             black_hole_detection: false,
+            checksum_offload: false,
             seed: 0,
         }
     }
@@ -88,7 +93,7 @@ impl HostConfig {
             return Err(ConfigError::NoAddress);
         }
         for address in &self.addresses {
-            if address.is_unspecified() || address.is_multicast() || is_broadcast(address) {
+            if !is_unicast(address) {
                 return Err(ConfigError::Address { address: *address });
             }
         }
@@ -114,8 +119,10 @@ impl HostConfig {
     }
 }
 
-pub(crate) fn is_broadcast(address: &IpAddr) -> bool {
-    matches!(address, IpAddr::V4(a) if a.is_broadcast())
+/// An address that a host on a network can have (RFC 1122 §3.2.1.3).
+pub(crate) fn is_unicast(address: &IpAddr) -> bool {
+    let is_broadcast = matches!(address, IpAddr::V4(a) if a.is_broadcast());
+    !(address.is_unspecified() || address.is_multicast() || address.is_loopback() || is_broadcast)
 }
 
 /// When SYNs are answered by cookies instead of remembering them.

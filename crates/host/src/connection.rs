@@ -76,6 +76,8 @@ pub(crate) struct Connection {
     pub(crate) is_attached: bool,
     /// Counted among those in TIME-WAIT.
     pub(crate) lingers: bool,
+    /// The application knows that it is over.
+    pub(crate) is_told: bool,
     pub(crate) events: Waiting,
 }
 

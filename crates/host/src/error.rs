@@ -58,6 +58,12 @@ pub enum SocketError {
         /// The remote address.
         remote: SocketAddr,
     },
+    /// The remote address is our own.
+    #[error("{remote} is this host itself, which has no loopback")]
+    Ourselves {
+        /// The remote address.
+        remote: SocketAddr,
+    },
     /// Port zero cannot be listened on.
     #[error("port 0 cannot be listened on: give a port")]
     NoPort,

@@ -109,8 +109,12 @@ impl Host {
     /// Time has come to `now`; harmless if nothing is due.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = self.now.max(now);
-        while let Some(slot) = self.timers.pop(self.now) {
-            let now = self.now;
+        let now = self.now;
+        // Each once: what is due again at once waits for the next call.
+        for _ in 0..self.timers.len() {
+            let Some(slot) = self.timers.pop(now) else {
+                return;
+            };
             let Some(c) = self.table.slot_mut(slot) else {
                 continue;
             };
@@ -162,8 +166,9 @@ impl Host {
         }
         while let Some(event) = c.events.pop() {
             return Some(match event {
-                // Told as Accepted.
+                // Told as Accepted; told before.
                 Waiting::CONNECTED if c.origin == Origin::Accepted => continue,
+                Waiting::CLOSED if std::mem::replace(&mut c.is_told, true) => continue,
                 Waiting::CONNECTED => HostEvent::Connected(id),
                 Waiting::READABLE => HostEvent::Readable(id),
                 Waiting::WRITABLE => HostEvent::Writable(id),
@@ -277,7 +282,7 @@ impl Host {
             let oldest = self.table.slot_mut(id.slot);
             if let Some(c) = oldest.filter(|c| c.serial == id.serial && c.lingers) {
                 self.stats.time_wait_dropped += 1;
-                c.endpoint.abort(self.now);
+                c.endpoint.end_time_wait();
                 self.touch(id.slot);
             }
         }

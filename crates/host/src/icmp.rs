@@ -1,6 +1,6 @@
 //! ICMP (RFC 792) and ICMPv6 (RFC 4443) messages: what arrives as a value, what leaves as bytes.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use gargalo_units::{Ecn, Seq};
 use gargalo_wire::ip::{Addresses, Header, TCP, UDP};
@@ -166,6 +166,46 @@ pub(crate) fn port_unreachable(header: &Header, quoted: &[u8]) -> Option<Vec<u8>
     build(header, kind, &[&[0; 4], quoted])
 }
 
+/// What a router with address `from` says about a datagram that is too long for its next link of `mtu`
+/// bytes (RFC 1191 §4, RFC 4443 §3.2): a whole datagram, to its source.
+///
+/// `None` when nothing is said: about what may be fragmented, about ICMP errors, fragments and what is
+/// no datagram (RFC 1812 §4.3.2.7, RFC 4443 §2.4), or if the families differ.
+pub fn packet_too_big(from: IpAddr, mtu: u32, datagram: &[u8]) -> Option<Vec<u8>> {
+    let (source, protocol, mut next) = match datagram.first()? >> 4 {
+        4 => {
+            let packet = ipv4::Packet::parse(datagram).ok()?;
+            if !packet.dont_fragment() || packet.is_fragment() {
+                return None;
+            }
+            let kind = packet.payload().first().copied();
+            (packet.src().into(), packet.protocol(), kind)
+        }
+        _ => {
+            let packet = ipv6::Packet::parse(datagram).ok()?;
+            let (protocol, payload) = packet.upper_layer().ok()?;
+            (packet.src().into(), protocol, payload.first().copied())
+        }
+    };
+    next = next.filter(|_| protocol == ICMP || protocol == ICMPV6);
+    let is_error = match (protocol, next) {
+        (ICMP, Some(kind)) => !matches!(kind, 0 | 8),
+        (ICMPV6, Some(kind)) => kind < 128,
+        _ => false,
+    };
+    let addresses = Addresses::new(from, source)?;
+    let broadcast = matches!(source, IpAddr::V4(a) if a.is_broadcast());
+    if is_error || broadcast || source.is_multicast() || source.is_unspecified() {
+        return None;
+    }
+    let (kind, most) = match addresses {
+        Addresses::V4 { .. } => ([3, 4], 576 - ipv4::HEADER_LEN - HEADER_LEN),
+        Addresses::V6 { .. } => ([2, 0], 1280 - ipv6::HEADER_LEN - HEADER_LEN),
+    };
+    let quoted = datagram.get(..most).unwrap_or(datagram);
+    build(&Header::new(addresses), kind, &[&mtu.to_be_bytes(), quoted])
+}
+
 /// `None`: too long.
 fn build(header: &Header, kind: [u8; 2], parts: &[&[u8]]) -> Option<Vec<u8>> {
     let len = 4 + parts.iter().map(|p| p.len()).sum::<usize>();
@@ -212,6 +252,7 @@ fn build(header: &Header, kind: [u8; 2], parts: &[&[u8]]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gargalo_wire::ip::{Datagram, Transport, Verify};
     use gargalo_wire::tcp::Segment;
     use proptest::prelude::*;
 
@@ -222,6 +263,47 @@ mod tests {
         } else {
             let [src, dst] = [1, 2].map(|n| std::net::Ipv4Addr::new(10, 0, 0, n));
             Addresses::V4 { src, dst }
+        }
+    }
+
+    #[test]
+    fn a_router_names_its_mtu_and_the_segment() {
+        for v6 in [false, true] {
+            let addresses = addresses(v6);
+            let segment = Segment {
+                src_port: 7,
+                dst_port: 8,
+                payload: gargalo_wire::tcp::Payload::real(vec![0; 1400].into()),
+                ..Segment::default()
+            };
+            let mut datagram = Vec::new();
+            Header::new(addresses)
+                .emit_tcp(&segment, &mut datagram)
+                .unwrap();
+            let router = match addresses.dst() {
+                IpAddr::V4(_) => IpAddr::from([10, 0, 0, 254]),
+                IpAddr::V6(_) => "fd00::fe".parse().unwrap(),
+            };
+            let told = packet_too_big(router, 1300, &datagram).unwrap();
+            let parsed = Datagram::parse(&told, Verify::All).unwrap();
+            assert_eq!(parsed.header.addresses.dst(), addresses.src());
+            let Transport::Other { payload, .. } = &parsed.transport else {
+                panic!("not ICMP: {parsed}");
+            };
+            let Message::Error(Problem::TooBig(1300), quoted) =
+                Message::parse(&parsed.header.addresses, payload)
+            else {
+                panic!("not understood");
+            };
+            assert_eq!((quoted.src_port, quoted.dst_port), (7, 8));
+            assert_eq!(
+                packet_too_big(router, 1300, &told),
+                None,
+                "no error about an error"
+            );
+            for n in 0..datagram.len() {
+                let _ = packet_too_big(router, 1300, &datagram[..n]);
+            }
         }
     }
 

@@ -1,23 +1,46 @@
 //! Datagrams that arrive: whom they are for.
 
-use gargalo_tcp::State;
-use gargalo_units::{Ecn, Instant};
+use bytes::Bytes;
+use gargalo_units::{Ecn, Instant, Seq};
 use gargalo_wire::ParseError;
 use gargalo_wire::ip::{Datagram, Header, Transport, Verify};
 use gargalo_wire::tcp::{Flags, Segment};
 
 use crate::Host;
-use crate::config::is_broadcast;
+use crate::config::is_unicast;
 use crate::connection::{Origin, Tuple};
 use crate::icmp::{ICMP, ICMPV6};
 
 impl Host {
     /// One IP datagram arrived; it may be anything.
     pub fn handle(&mut self, now: Instant, datagram: &[u8]) {
+        self.handle_unless(now, datagram, Verify::All);
+    }
+
+    /// Like [`handle`](Self::handle) for a datagram whose checksums the device has verified, or that never
+    /// had any because it did not leave the machine. It may be longer than the MTU: segments of one
+    /// connection that a device joined.
+    pub fn handle_verified(&mut self, now: Instant, datagram: &[u8]) {
+        self.handle_unless(now, datagram, Verify::Nothing);
+    }
+
+    /// Like [`handle_verified`](Self::handle_verified), but what a connection keeps of it is not copied:
+    /// as long as any of it waits to be read, all of `datagram`'s memory does.
+    pub fn handle_shared(&mut self, now: Instant, datagram: &Bytes) {
+        let parsed = Datagram::parse_shared(datagram, Verify::Nothing);
+        self.handle_parsed(now, parsed, datagram);
+    }
+
+    fn handle_unless(&mut self, now: Instant, datagram: &[u8], verify: Verify) {
+        self.handle_parsed(now, Datagram::parse(datagram, verify), datagram);
+    }
+
+    #[inline]
+    fn handle_parsed(&mut self, now: Instant, parsed: Result<Datagram, ParseError>, bytes: &[u8]) {
         self.now = self.now.max(now);
         self.stats.received += 1;
-        match Datagram::parse(datagram, Verify::All) {
-            Ok(d) => self.on_datagram(d, datagram),
+        match parsed {
+            Ok(d) => self.on_datagram(d, bytes),
             Err(ParseError::BadChecksum { .. }) => self.stats.bad_checksums += 1,
             Err(ParseError::Fragment) => self.stats.fragments += 1,
             Err(_) => self.stats.malformed += 1,
@@ -31,7 +54,7 @@ impl Host {
             return;
         }
         let from = addresses.src();
-        if from.is_unspecified() || from.is_multicast() || is_broadcast(&from) {
+        if !is_unicast(&from) || self.config.addresses.contains(&from) {
             self.stats.bad_sources += 1;
             return;
         }
@@ -59,12 +82,16 @@ impl Host {
             local_port: segment.dst_port,
             remote_port: segment.src_port,
         };
-        if let Some(slot) = self.table.find(&tuple)
-            && !self.is_succeeded(slot, &segment)
+        let Some(slot) = self.table.find(&tuple) else {
+            self.on_stranger(&tuple, segment, header.ecn, None);
+            return;
+        };
+        if segment.flags.contains(Flags::SYN)
+            && let Some(last) = self.make_way(slot, &segment)
         {
-            self.on_segment(slot, segment, header.ecn);
+            self.on_stranger(&tuple, segment, header.ecn, Some(last));
         } else {
-            self.on_stranger(&tuple, segment, header.ecn);
+            self.on_segment(slot, segment, header.ecn);
         }
     }
 
@@ -76,6 +103,7 @@ impl Host {
         };
         if let Origin::HalfOpen(listener) = c.origin
             && segment.flags.contains(Flags::ACK)
+            && !segment.flags.contains(Flags::RST)
             && !self.listeners.has_room(listener, self.config.accept_queue)
         {
             // As if it had been lost: the peer repeats what it has to say.
@@ -93,27 +121,21 @@ impl Host {
         self.touch(slot);
     }
 
-    /// Whether a connection in TIME-WAIT gives way to the SYN that arrived (RFC 6191 §2, RFC 9293
-    /// §3.10.7.4); then it is forgotten.
-    fn is_succeeded(&mut self, slot: u32, segment: &Segment) -> bool {
-        let now = self.now;
-        let Some(c) = self.table.slot_mut(slot) else {
-            return false;
-        };
-        if c.endpoint.state() != State::TimeWait || !c.endpoint.may_be_succeeded_by(segment) {
-            return false;
+    /// Forgets a connection in TIME-WAIT if it gives way to the SYN that arrived (RFC 6191 §2, RFC 9293
+    /// §3.10.7.4); gives the sequence number that it came to.
+    fn make_way(&mut self, slot: u32, syn: &Segment) -> Option<Seq> {
+        let c = self.table.slot_mut(slot)?;
+        if !c.endpoint.may_be_succeeded_by(syn) || self.listeners.find(&c.tuple.local()).is_none() {
+            return None;
         }
-        if self.listeners.find(&c.tuple.local()).is_none() {
-            return false;
-        }
+        let last = c.endpoint.end_time_wait();
         self.stats.time_wait_reused += 1;
-        c.endpoint.abort(now);
         self.touch(slot);
-        true
+        last
     }
 
-    /// A segment that belongs to no connection.
-    fn on_stranger(&mut self, tuple: &Tuple, segment: Segment, ecn: Ecn) {
+    /// A segment that belongs to no connection; `last` is where one ended that it succeeds.
+    fn on_stranger(&mut self, tuple: &Tuple, segment: Segment, ecn: Ecn, last: Option<Seq>) {
         self.stats.strangers += 1;
         let flags = segment.flags;
         if flags.contains(Flags::RST) {
@@ -121,7 +143,7 @@ impl Host {
         }
         match self.listeners.find(&tuple.local()) {
             Some(listener) if flags.contains(Flags::SYN) && !flags.contains(Flags::ACK) => {
-                self.on_syn(listener, tuple, segment, ecn);
+                self.on_syn(listener, tuple, segment, ecn, last);
             }
             Some(listener) if flags.contains(Flags::ACK) && !flags.contains(Flags::SYN) => {
                 self.on_cookie(listener, tuple, segment, ecn);

@@ -34,4 +34,5 @@ pub use config::{HostConfig, SocketOptions, SynCookies};
 pub use error::{ConfigError, SocketError};
 pub use event::{ConnectionId, HostEvent, ListenerId, UdpId};
 pub use host::Host;
+pub use icmp::packet_too_big;
 pub use stats::HostStats;

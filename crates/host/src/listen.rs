@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use gargalo_cc::{Controller, Init as ControllerInit};
 use gargalo_tcp::{Config, Endpoint, Init};
-use gargalo_units::{Bytes, Duration, Ecn, Instant};
+use gargalo_units::{Bytes, Duration, Ecn, Instant, Seq};
 use gargalo_wire::tcp::{Flags, Segment};
 
 use crate::connection::{Connection, Origin, Tuple};
@@ -117,8 +117,16 @@ impl Listeners {
 }
 
 impl Host {
-    /// A SYN for a listener.
-    pub(crate) fn on_syn(&mut self, id: ListenerId, tuple: &Tuple, syn: Segment, ecn: Ecn) {
+    /// A SYN for a listener; `last` is the sequence number that a former connection of the tuple came
+    /// to.
+    pub(crate) fn on_syn(
+        &mut self,
+        id: ListenerId,
+        tuple: &Tuple,
+        syn: Segment,
+        ecn: Ecn,
+        last: Option<Seq>,
+    ) {
         let Some(listener) = self.listeners.get(id) else {
             return;
         };
@@ -137,7 +145,11 @@ impl Host {
             return;
         }
         let options = listener.options.clone();
-        let isn = self.secrets.isn(tuple, self.now);
+        let isn = match (self.secrets.isn(tuple, self.now), last) {
+            // It sent more than the clock ticked: beyond any window without a scale.
+            (isn, Some(last)) if !last.precedes(isn) => last + (1 << 16),
+            (isn, _) => isn,
+        };
         let Ok((config, controller)) = self.parts(tuple, &options) else {
             // The parameters were tried when the listener was made.
             self.stats.dropped_by_backlog += 1;
@@ -213,7 +225,7 @@ impl Host {
     }
 
     /// What a connection starts from.
-    pub(crate) fn init(&self, tuple: &Tuple, isn: gargalo_units::Seq) -> Init {
+    pub(crate) fn init(&self, tuple: &Tuple, isn: Seq) -> Init {
         Init {
             local_port: tuple.local_port,
             remote_port: tuple.remote_port,
@@ -268,6 +280,7 @@ impl Host {
             is_released: false,
             is_attached: true,
             lingers: false,
+            is_told: false,
             events: Waiting::default(),
         };
         self.table.insert(*tuple, new)

@@ -120,11 +120,14 @@ impl Host {
         let Some(c) = self.table.slot(slot) else {
             return false;
         };
-        let told = if told == 0 {
-            let below = PLATEAUS.iter().find(|p| **p < length.min(c.mtu));
-            below.copied().unwrap_or(0)
-        } else {
-            told
+        let told = match told {
+            // What every path carries was not too long.
+            0 if length <= HostConfig::least_mtu(c.tuple.is_v6()) => return false,
+            0 => {
+                let below = PLATEAUS.iter().find(|p| **p < length.min(c.mtu));
+                below.copied().unwrap_or(0)
+            }
+            told => told,
         };
         let lowered = self.lower_mtu(slot, told);
         self.stats.too_big += u64::from(lowered);

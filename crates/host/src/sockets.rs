@@ -7,7 +7,7 @@ use gargalo_tcp::{Chunk, Endpoint, State};
 use gargalo_units::Instant;
 use gargalo_wire::ip::Addresses;
 
-use crate::config::is_broadcast;
+use crate::config::is_unicast;
 use crate::connection::{Connection, Origin, Tuple};
 use crate::{ConnectionId, Host, ListenerId, SocketError, SocketOptions};
 
@@ -93,8 +93,11 @@ impl Host {
         remote: SocketAddr,
     ) -> Result<Tuple, SocketError> {
         let to = remote.ip();
-        if to.is_unspecified() || to.is_multicast() || is_broadcast(&to) || remote.port() == 0 {
+        if !is_unicast(&to) || remote.port() == 0 {
             return Err(SocketError::BadRemote { remote });
+        }
+        if self.config.addresses.contains(&to) {
+            return Err(SocketError::Ourselves { remote });
         }
         let from = match local.map(|l| l.ip()).filter(|ip| !ip.is_unspecified()) {
             Some(ip) if self.config.addresses.contains(&ip) => ip,

@@ -14,7 +14,7 @@ pub struct HostStats {
     pub fragments: u64,
     /// Dropped: to an address that is not ours.
     pub not_ours: u64,
-    /// Dropped: from an address that no host has (RFC 1122 §3.2.1.3).
+    /// Dropped: from an address that no other host has (RFC 1122 §3.2.1.3).
     pub bad_sources: u64,
     /// Dropped: a protocol that is neither TCP, UDP nor ICMP.
     pub unknown_protocols: u64,

@@ -32,6 +32,11 @@ impl Timers {
         }
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Takes the earliest slot whose time has come; its `armed` is to be set to [`Instant::MAX`].
     pub(crate) fn pop(&mut self, now: Instant) -> Option<u32> {
         let first = *self.0.first()?;

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use gargalo_trace::Quantiles;
 use gargalo_units::{Duration, Instant};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::epoll::EpollFlags;
@@ -11,13 +12,18 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::unistd::Pid;
 
 use crate::device::{BATCH, Device, Frame, HEADROOM};
-use crate::fabric::{Fabric, PortId};
+use crate::fabric::{Fabric, Passage, PortId};
+use crate::schedule;
 use crate::spec::Tuning;
 use crate::waiter::Waiter;
 use crate::{Clock, Error, Result};
 
 /// Reads of one device in a row before others get a turn.
 const TURN: usize = 8;
+/// Datagrams that a host may send before the network moves on.
+const BURST: usize = 128;
+/// How often the network moves on before devices are read.
+const ROUNDS: usize = 8;
 /// Longest wait: how soon a stop is noticed that does not wake us.
 const LONGEST_WAIT: Duration = Duration::from_millis(200);
 /// Key of the wake-up; devices have their port's number.
@@ -47,6 +53,14 @@ pub trait Observer: Send {
     fn interval(&self) -> Option<Duration>;
     /// Looks.
     fn look(&mut self, now: Instant, fabric: &mut Fabric);
+}
+
+/// Sees every datagram at the ports.
+pub trait Tap: Send {
+    /// One enters the network.
+    fn entered(&mut self, now: Instant, port: PortId, datagram: &[u8]);
+    /// One leaves it.
+    fn left(&mut self, port: PortId, datagram: &[u8], passage: Passage);
 }
 
 /// Nobody looks.
@@ -123,6 +137,8 @@ pub struct Engine {
     tuning: Tuning,
     inbox: Vec<Frame>,
     ready: Vec<PortId>,
+    tap: Option<Box<dyn Tap>>,
+    late: Quantiles,
 }
 
 /// What the loop did.
@@ -132,8 +148,12 @@ pub struct EngineStats {
     pub turns: u64,
     /// Times it slept.
     pub sleeps: u64,
-    /// Most that the network was late with something, over the run.
-    pub most_late: Duration,
+    /// How late datagrams left the network: half of them at most so much,
+    pub late_p50: Duration,
+    /// 99% at most so much,
+    pub late_p99: Duration,
+    /// and all at most so much.
+    pub late_max: Duration,
 }
 
 impl Engine {
@@ -146,6 +166,8 @@ impl Engine {
             tuning,
             inbox: Vec::new(),
             ready: Vec::new(),
+            tap: None,
+            late: Quantiles::default(),
         }
     }
 
@@ -178,6 +200,11 @@ impl Engine {
         (self.ports.len() - 1) as PortId
     }
 
+    /// Shows every datagram that enters from a device or leaves the network.
+    pub fn set_tap(&mut self, tap: Box<dyn Tap>) {
+        self.tap = Some(tap);
+    }
+
     /// The network.
     pub fn fabric_mut(&mut self) -> &mut Fabric {
         &mut self.fabric
@@ -202,6 +229,7 @@ impl Engine {
         over: &mut dyn FnMut(Instant, bool) -> bool,
     ) -> Result<EngineStats> {
         let waiter = self.waiter(stop)?;
+        schedule::prefer_short_slices();
         let mut stats = EngineStats::default();
         let mut ask = Instant::ZERO;
         let interval = observer.interval();
@@ -210,30 +238,26 @@ impl Engine {
         loop {
             let now = clock.now();
             stats.turns += 1;
-            let late = now.saturating_since(self.fabric.next_event());
-            if self.fabric.next_event() < Instant::MAX {
-                stats.most_late = stats.most_late.max(late);
-            }
-            self.forward(now)?;
+            let busy = self.forward(now)?;
             while look <= now && look < end {
                 observer.look(now, &mut self.fabric);
                 self.stations.iter_mut().for_each(|a| a.station.sample(now));
                 look += interval.unwrap_or(Duration::MAX);
             }
             if now >= end || stop.is_wanted() {
-                return Ok(stats);
+                return Ok(self.stats(stats));
             }
             if now >= ask {
                 ask = now + LONGEST_WAIT / 4;
                 let idle = self.stations.iter().all(|a| a.station.is_done());
                 if over(now, idle) {
-                    return Ok(stats);
+                    return Ok(self.stats(stats));
                 }
             }
             let read = self.read(now)?;
             let due = self.next_event().min(look).min(end).min(ask);
             let mut wait = clock.until(due).min(LONGEST_WAIT);
-            if read || wait <= self.tuning.busy_poll {
+            if read || busy || wait <= self.tuning.busy_poll {
                 wait = Duration::ZERO;
             }
             stats.sleeps += u64::from(!wait.is_zero());
@@ -243,6 +267,16 @@ impl Engine {
                 port if ready.contains(&(port as PortId)) => {}
                 port => ready.push(port as PortId),
             })?;
+        }
+    }
+
+    fn stats(&self, counts: EngineStats) -> EngineStats {
+        let late = |p| self.late.quantile(p).unwrap_or_default();
+        EngineStats {
+            late_p50: late(0.5),
+            late_p99: late(0.99),
+            late_max: self.late.max().unwrap_or_default(),
+            ..counts
         }
     }
 
@@ -270,25 +304,33 @@ impl Engine {
         self.fabric.next_event().min(timers.unwrap_or(Instant::MAX))
     }
 
-    /// Everything that is due, until nothing is: a host may answer over links without delay.
-    fn forward(&mut self, now: Instant) -> Result<()> {
-        loop {
-            let (ports, stations) = (&mut self.ports, &mut self.stations);
-            self.fabric.advance(now, |port, frame| {
+    /// Everything that is due; hosts may answer at once over links without delay. Whether something is
+    /// left.
+    fn forward(&mut self, now: Instant) -> Result<bool> {
+        for _ in 0..ROUNDS {
+            let (ports, stations, tap) = (&mut self.ports, &mut self.stations, &mut self.tap);
+            let late = &mut self.late;
+            self.fabric.advance(now, |port, frame, passage| {
+                if let Some(tap) = tap {
+                    tap.left(port, &frame[HEADROOM..], passage);
+                }
                 let port = &mut ports[port as usize];
                 if let End::Station(host) = port.end {
                     let attached = &mut stations[host];
                     attached.station.handle(now, &frame[HEADROOM..]);
                     attached.active = true;
                 }
+                late.record(now.saturating_since(passage.due));
                 port.outbox.push(frame);
             });
             self.flush()?;
             self.transmit(now);
-            if self.fabric.next_event() > now {
-                return Ok(());
+            let hosts = self.stations.iter().any(|a| a.active);
+            if !hosts && self.fabric.next_event() > now {
+                return Ok(false);
             }
         }
+        Ok(true)
     }
 
     /// Hands frames to devices; those that hosts have read are free.
@@ -317,12 +359,13 @@ impl Engine {
             if !attached.active {
                 continue;
             }
-            attached.active = false;
-            loop {
+            attached.active = true;
+            for _ in 0..BURST {
                 let mut frame = self.fabric.frame();
                 frame.truncate(HEADROOM);
                 if !station.poll_transmit(now, &mut frame) {
                     self.fabric.recycle(frame);
+                    attached.active = false;
                     break;
                 }
                 let port = match attached.ports.as_slice() {
@@ -355,6 +398,9 @@ impl Engine {
                 let n = n.map_err(|e| Error::system("reading from a device", e))?;
                 for frame in &mut self.inbox[..n] {
                     let frame = std::mem::replace(frame, self.fabric.frame());
+                    if let Some(tap) = &mut self.tap {
+                        tap.entered(now, port, &frame[HEADROOM..]);
+                    }
                     self.fabric.inject(now, port, frame);
                 }
                 if n == 0 {

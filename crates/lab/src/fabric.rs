@@ -1,16 +1,23 @@
 //! The emulated network: links between ports, with real datagrams inside. Sans-IO.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
-use std::net::IpAddr;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use gargalo_link::{Ecn, Link, LinkConfig, LinkStats, Packet};
+use gargalo_host::packet_too_big;
+use gargalo_link::{DropReason, Ecn, Link, LinkConfig, LinkStats, Packet};
 use gargalo_units::{Bytes, Instant};
 use rand_pcg::Pcg64;
 
 use crate::device::{Frame, HEADROOM};
 use crate::glance::{glance, mark};
 use crate::{Error, Result};
+
+/// Whose word routers have when they report a packet that is too long.
+const ROUTER: (Ipv4Addr, Ipv6Addr) = (
+    Ipv4Addr::new(10, 77, 255, 254),
+    Ipv6Addr::new(0xfd00, 0x77, 0, 0, 0, 0, 0, 0xffff),
+);
 
 /// Index of a place where datagrams enter and leave the network.
 pub type PortId = u32;
@@ -57,6 +64,10 @@ pub struct Fabric {
     ports: Vec<Ingress>,
     transit: Vec<Transit>,
     vacant: Vec<u32>,
+    /// MTU of each direction, in bytes.
+    mtus: Vec<u32>,
+    /// What routers say, for the port at which the datagram in question entered.
+    replies: VecDeque<(PortId, Frame)>,
     frames: Frames,
     stats: FabricStats,
 }
@@ -66,9 +77,20 @@ pub struct Fabric {
 struct Transit {
     frame: Frame,
     path: u32,
+    port: PortId,
     hop: u32,
     flow: u32,
     ecn: Ecn,
+    entered: Instant,
+}
+
+/// When a datagram entered the network and was due to leave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// When it entered.
+    pub entered: Instant,
+    /// When it was due to leave.
+    pub due: Instant,
 }
 
 impl Fabric {
@@ -82,9 +104,9 @@ impl Fabric {
         mut rng: impl FnMut(Direction) -> Pcg64,
     ) -> Result<Self> {
         let mut made: Vec<Link<u32>> = Vec::new();
-        let mut largest = 0;
+        let mut mtus = Vec::new();
         for (name, config) in links {
-            largest = largest.max(config.mtu);
+            mtus.push(config.mtu);
             let link = Link::new(config.clone(), rng(made.len() as u32));
             made.push(link.map_err(|reason| Error::Link {
                 link: name.to_owned(),
@@ -99,7 +121,9 @@ impl Fabric {
             ports: Vec::new(),
             transit: Vec::new(),
             vacant: Vec::new(),
-            frames: Frames::new(largest as usize),
+            replies: VecDeque::new(),
+            frames: Frames::new(mtus.iter().max().map_or(0, |m| *m as usize)),
+            mtus,
             stats: FabricStats::default(),
         })
     }
@@ -152,9 +176,11 @@ impl Fabric {
         let slot = self.settle(Transit {
             frame,
             path,
+            port,
             hop: 0,
             flow: seen.flow,
             ecn: seen.ecn,
+            entered: now,
         });
         self.forward(now, slot);
     }
@@ -189,9 +215,15 @@ impl Fabric {
     /// What a link dropped is free; when it wants to be asked next is noted.
     fn after(&mut self, direction: Direction) {
         let link = &mut self.links[direction as usize];
-        while let Some((packet, _)) = link.poll_dropped() {
+        while let Some((packet, why)) = link.poll_dropped() {
             let slot = packet.payload;
-            let frame = std::mem::take(&mut self.transit[slot as usize].frame);
+            let transit = &mut self.transit[slot as usize];
+            let frame = std::mem::take(&mut transit.frame);
+            if why == DropReason::TooBig
+                && let Some(reply) = report(self.mtus[direction as usize], &frame)
+            {
+                self.replies.push_back((transit.port, reply));
+            }
             self.frames.give(frame);
             self.vacant.push(slot);
         }
@@ -205,12 +237,22 @@ impl Fabric {
     /// When [`Fabric::advance`] has something to do; [`Instant::MAX`]: never.
     #[inline]
     pub fn next_event(&self) -> Instant {
+        if !self.replies.is_empty() {
+            return Instant::ZERO;
+        }
         self.due.peek().map_or(Instant::MAX, |Reverse((at, _))| *at)
     }
 
     /// Does everything that is due by `now`, in the order of time, at the time it was due: lateness
     /// does not add up over links. What leaves the network goes to `deliver`.
-    pub fn advance(&mut self, now: Instant, mut deliver: impl FnMut(PortId, Frame)) {
+    pub fn advance(&mut self, now: Instant, mut deliver: impl FnMut(PortId, Frame, Passage)) {
+        while let Some((port, frame)) = self.replies.pop_front() {
+            let passage = Passage {
+                entered: now,
+                due: now,
+            };
+            deliver(port, frame, passage);
+        }
         while let Some(&Reverse((at, direction))) = self.due.peek() {
             if at > now {
                 break;
@@ -249,7 +291,7 @@ impl Fabric {
         at: Instant,
         slot: u32,
         ecn: Ecn,
-        deliver: &mut impl FnMut(PortId, Frame),
+        deliver: &mut impl FnMut(PortId, Frame, Passage),
     ) {
         let t = &mut self.transit[slot as usize];
         if ecn != t.ecn {
@@ -261,7 +303,11 @@ impl Fabric {
         if (t.hop as usize) < path.hops.len() {
             return self.forward(at, slot);
         }
-        deliver(path.exit, std::mem::take(&mut t.frame));
+        let passage = Passage {
+            entered: t.entered,
+            due: at,
+        };
+        deliver(path.exit, std::mem::take(&mut t.frame), passage);
         self.vacant.push(slot);
     }
 
@@ -285,6 +331,22 @@ impl Fabric {
         self.stats
     }
 }
+
+/// What a router says about a datagram that is longer than the MTU of its next link. It comes back
+/// without delay.
+fn report(mtu: u32, frame: &Frame) -> Option<Frame> {
+    let datagram = frame.get(HEADROOM..)?;
+    let router = match glance(datagram)?.src {
+        IpAddr::V4(_) => ROUTER.0.into(),
+        IpAddr::V6(_) => ROUTER.1.into(),
+    };
+    let mut reply = vec![0; HEADROOM];
+    reply.extend(packet_too_big(router, mtu, datagram)?);
+    Some(reply)
+}
+
+#[cfg(test)]
+mod tests;
 
 /// Frames to be used again.
 #[derive(Debug)]

@@ -6,10 +6,12 @@
 //!
 //! On systems other than Linux only the values exist that say what a run would do.
 
+pub mod application;
 #[cfg(target_os = "linux")]
 mod clock;
 #[cfg(target_os = "linux")]
 pub mod commands;
+pub mod connect;
 #[cfg(target_os = "linux")]
 pub mod device;
 #[cfg(target_os = "linux")]
@@ -21,6 +23,7 @@ pub mod fabric;
 mod glance;
 #[cfg(target_os = "linux")]
 mod hosts;
+pub mod iperf3;
 #[cfg(target_os = "linux")]
 mod kernel;
 #[cfg(target_os = "linux")]
@@ -35,6 +38,10 @@ pub mod plan;
 mod run;
 #[cfg(target_os = "linux")]
 pub mod sandbox;
+#[cfg(target_os = "linux")]
+mod schedule;
+#[cfg(target_os = "linux")]
+pub mod shell;
 mod spec;
 #[cfg(target_os = "linux")]
 mod station;
@@ -42,6 +49,8 @@ mod station;
 pub mod traffic;
 #[cfg(target_os = "linux")]
 mod waiter;
+#[cfg(target_os = "linux")]
+pub mod wire;
 
 #[cfg(target_os = "linux")]
 pub use clock::Clock;

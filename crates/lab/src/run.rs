@@ -73,10 +73,10 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
         for (side, host, local, remote) in [(0, from, client, server), (1, to, server, client)] {
             let flow = Arc::clone(flow);
             match &hosts[host as usize] {
-                Some(namespace) => kernel_ends.push(kernel::End {
+                Some(kernel) => kernel_ends.push(kernel::End {
                     flow,
                     side,
-                    host: Arc::clone(namespace),
+                    host: Arc::clone(&kernel.namespace),
                     local,
                     remote,
                 }),
@@ -92,8 +92,8 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     let device = attach(&spec, &plan, &hosts, &mut engine, own_ends, &recorder)?;
     let environment = environment(&spec.topology, &plan);
     let programs = spec.commands.iter().filter_map(|c| {
-        let host = hosts[c.host as usize].clone()?;
-        Some((c.clone(), host))
+        let host = hosts[c.host as usize].as_ref()?;
+        Some((c.clone(), Arc::clone(&host.namespace)))
     });
     let mut commands = Commands::new(programs.collect(), &environment, &spec.directory)?;
     if !spec.commands.is_empty() {

@@ -6,6 +6,8 @@ mod lab;
 mod records;
 mod run;
 mod tools;
+#[cfg(target_os = "linux")]
+mod wire;
 
 use pyo3::prelude::*;
 
@@ -34,6 +36,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
     m.add_function(wrap_pyfunction!(run::resolve, m)?)?;
     m.add_function(wrap_pyfunction!(lab::enter_sandbox, m)?)?;
+    m.add_function(wrap_pyfunction!(lab::shell, m)?)?;
     m.add_function(wrap_pyfunction!(tools::trace_generate, m)?)?;
     m.add_function(wrap_pyfunction!(tools::trace_info, m)?)?;
     m.add_function(wrap_pyfunction!(tools::trace_from_rates, m)?)?;
@@ -42,5 +45,10 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(tools::queues, m)?)?;
     m.add_function(wrap_pyfunction!(tools::profiles, m)?)?;
     m.add_function(wrap_pyfunction!(tools::tables, m)?)?;
+    #[cfg(target_os = "linux")]
+    {
+        m.add_function(wrap_pyfunction!(wire::wire_iperf3, m)?)?;
+        m.add_function(wrap_pyfunction!(wire::wire_connect, m)?)?;
+    }
     Ok(())
 }

@@ -4,13 +4,15 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use gargalo_lab::{Choice, CommandSpec, LabOutcome, LabSpec};
-use gargalo_units::Instant;
+use gargalo_units::{Duration, Instant};
 use serde_json::{Value as Json, json};
 
 use crate::build::{Factories, Outcome, RunError, RunOptions, flow, tables, topology};
 use crate::resolved::Scenario;
 use crate::summary;
 
+/// More than this for one packet in a hundred is worth a warning.
+const LATE: Duration = Duration::from_millis(2);
 /// Output of a program beyond this is left out of the summary; its file has all of it.
 const SHOWN: usize = 64 << 10;
 
@@ -111,7 +113,10 @@ fn describe(scenario: &Scenario, done: &LabOutcome, json: &mut Json) {
     let run = &mut json["run"];
     run["world"] = "lab".into();
     run["device"] = done.device.into();
-    run["most_late_s"] = done.engine.most_late.as_secs_f64().into();
+    let late = |d: Duration| Json::from(d.as_secs_f64());
+    run["late_p50_s"] = late(done.engine.late_p50);
+    run["late_p99_s"] = late(done.engine.late_p99);
+    run["late_max_s"] = late(done.engine.late_max);
     let commands: Vec<Json> = done
         .commands
         .iter()
@@ -128,6 +133,13 @@ fn describe(scenario: &Scenario, done: &LabOutcome, json: &mut Json) {
         })
         .collect();
     let mut warnings = Vec::new();
+    if done.engine.late_p99 > LATE {
+        warnings.push(format!(
+            "this machine was too slow for the lab: 1% of the packets left the network more than {} ms \
+             late; stop other programs, or lower the rates",
+            done.engine.late_p99.as_millis()
+        ));
+    }
     for (c, spec) in done.commands.iter().zip(&scenario.lab.commands) {
         warnings.extend(warning(scenario, spec, c.exit_code));
     }

@@ -5,6 +5,7 @@ mod opening;
 mod outgoing;
 mod path;
 mod resume;
+mod time_wait;
 mod timers;
 
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gargalo_cc::Controller;
 use gargalo_units::{Duration, Ecn, Instant, Seq};
-use gargalo_wire::tcp::{Flags, Segment};
+use gargalo_wire::tcp::Segment;
 
 use crate::challenge::ChallengeLimit;
 use crate::ecn::EcnReceiver;
@@ -365,6 +366,12 @@ impl Endpoint {
         }
     }
 
+    /// The window that the peer grants us, in bytes (SND.WND).
+    #[inline]
+    pub fn peer_window(&self) -> u64 {
+        self.peer.bytes()
+    }
+
     /// The state (RFC 9293 §3.3.2).
     #[inline]
     pub fn state(&self) -> State {
@@ -412,24 +419,6 @@ impl Endpoint {
         self.receiver.ack().is_due()
     }
 
-    /// Whether this connection, in TIME-WAIT, gives way to a new one of the same addresses and ports
-    /// that `syn` opens: its timestamp is later or, without timestamps or at the same one, its sequence
-    /// number is (RFC 6191 §2, RFC 9293 §3.10.7.4).
-    pub fn may_be_succeeded_by(&self, syn: &Segment) -> bool {
-        let is_syn =
-            syn.flags.contains(Flags::SYN) && !syn.flags.intersects(Flags::ACK | Flags::RST);
-        if self.state != State::TimeWait || !is_syn {
-            return false;
-        }
-        let later = self.ack_seq().precedes(syn.seq);
-        match (self.timestamps.recent(), syn.options.timestamps) {
-            (Some(recent), Some(t)) if t.value != recent => {
-                (t.value.wrapping_sub(recent) as i32) > 0
-            }
-            _ => later,
-        }
-    }
-
     /// SND.NXT on the wire.
     #[inline]
     fn next_seq(&self) -> Seq {
@@ -466,12 +455,5 @@ impl Endpoint {
             }
             Some(Error::TimedOut) => self.events.push(Event::TimedOut),
         }
-    }
-
-    /// Both FINs are acknowledged, ours last (RFC 9293 §3.6).
-    fn linger(&mut self, now: Instant) {
-        self.become_state(State::TimeWait);
-        self.events.push(Event::Closed);
-        self.timers.linger(now + self.config.time_wait);
     }
 }

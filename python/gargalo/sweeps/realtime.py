@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from gargalo import lab
 from gargalo.sweeps import work
 from gargalo.sweeps.errors import WorkersError
 from gargalo.sweeps.events import Crashed, Done, Failed, Moved
@@ -34,7 +35,7 @@ class RealTime:
         self._setup = setup
         self._size = at_once
         self._running: dict[str, threading.Thread] = {}
-        self._news: queue.SimpleQueue[Done | Failed] = queue.SimpleQueue()
+        self._news: queue.SimpleQueue[Done | Failed | Crashed] = queue.SimpleQueue()
         self._closed = threading.Event()
         self._ready: work.Ready | None = None
 
@@ -64,6 +65,9 @@ class RealTime:
         try:
             done = work.perform(task, ready, tell)
         except _UnwantedError:
+            return
+        except lab.DiedError as e:
+            self._news.put(Crashed(task.run, str(e)))
             return
         except Exception as e:
             self._news.put(Failed(task.run, work.reason_of(e)))

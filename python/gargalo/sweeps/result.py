@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from gargalo.sweeps.job import Job
 
 FACTS = (
-    "run", "repeat", "seed", "version", "scenario_hash", "warnings", "wall_s", "most_late_s", "kernel",
+    "run", "repeat", "seed", "version", "scenario_hash", "warnings", "wall_s", "late_p99_s", "late_max_s",
+    "kernel",
 )  # fmt: skip
 """Columns of a run that are neither labels nor figures to compare."""
 STANDARD = (

@@ -35,6 +35,9 @@ TEXT = ("bottleneck", "kernel")
 FACTS = ("virtual_s", "flows", "peak_flows", "packets", "events", "wall_s")
 """What the row of a run has of the run itself."""
 
+LATE = ("late_p99_s", "late_max_s")
+"""How late packets were in the lab."""
+
 
 class MeasureError(RuntimeError):
     """The function that measures a run failed, or returned what is no figure."""
@@ -171,7 +174,8 @@ def row(identifier: str, run: Run) -> pl.DataFrame:
     """Return the row of a run: facts and all figures of its summary."""
     figures = {**{k: run.info.get(k) for k in FACTS}, **run.summary}
     if run.info.get("world") == "lab":
-        figures |= {"most_late_s": run.info.get("most_late_s"), "kernel": platform.release()}
+        late = {k: run.info.get(k) for k in LATE}
+        figures |= {**late, "kernel": platform.release()}
     columns: list[pl.Series] = [
         pl.Series("run", [identifier], pl.String),
         pl.Series("version", [_core.__version__], pl.String),

@@ -2,7 +2,10 @@
 //! and one virtual clock.
 #![allow(dead_code)] // each test file uses its part
 
-use std::collections::BTreeMap;
+pub mod attack;
+pub mod forge;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -96,8 +99,9 @@ pub struct World {
     pub events: Vec<(usize, HostEvent)>,
     /// Datagrams that were dropped for their length.
     pub too_long: u64,
-    /// Called with every datagram that leaves.
-    pub tap: Option<fn(usize, &[u8])>,
+    /// The latest datagrams that each side sent, if that many are to be kept.
+    pub recent: [VecDeque<Vec<u8>>; 2],
+    pub keep: usize,
     in_flight: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     count: u64,
     rng: Pcg64,
@@ -116,7 +120,8 @@ impl World {
             network,
             events: Vec::new(),
             too_long: 0,
-            tap: None,
+            recent: Default::default(),
+            keep: 0,
             in_flight: BTreeMap::new(),
             count: 0,
             rng: Pcg64::new(42, 1),
@@ -140,8 +145,11 @@ impl World {
     }
 
     fn carry(&mut self, from: usize, datagram: Vec<u8>) {
-        if let Some(tap) = self.tap {
-            tap(from, &datagram);
+        if self.keep > 0 {
+            self.recent[from].push_back(datagram.clone());
+            if self.recent[from].len() > self.keep {
+                self.recent[from].pop_front();
+            }
         }
         if datagram.len() > self.network.mtu {
             self.too_long += 1;
@@ -279,6 +287,11 @@ impl Transfer {
         }
     }
 
+    /// Nothing more is written.
+    pub fn stop(&mut self) {
+        self.total = self.written;
+    }
+
     /// Writes and reads what it can; whether all has arrived.
     #[track_caller]
     pub fn step(&mut self, hosts: &mut [Host; 2]) -> bool {
@@ -311,55 +324,81 @@ pub fn too_big(datagram: &[u8], mtu: u32) -> Vec<u8> {
 /// An ICMP error about `datagram`, from its destination: type and code of either version; `word` is
 /// what stands after the checksum.
 pub fn icmp_error(datagram: &[u8], word: u32, v4: (u8, u8), v6: (u8, u8)) -> Vec<u8> {
-    use gargalo_wire::{Checksum, ip, ipv4, ipv6};
-    let mut body = Vec::new();
-    let quoted = &datagram[..datagram.len().min(128)];
+    let addresses = parses(datagram).unwrap().reversed();
     let is_v6 = datagram[0] >> 4 == 6;
     let (kind, code) = if is_v6 { v6 } else { v4 };
-    body.extend([kind, code, 0, 0]);
+    let mut body = vec![kind, code, 0, 0];
     body.extend(word.to_be_bytes());
-    body.extend(quoted);
-    let mut out = Vec::new();
-    let len = body.len() as u16;
-    if is_v6 {
-        let p = ipv6::Packet::parse(datagram).unwrap();
-        let addresses = ip::Addresses::V6 {
-            src: p.dst(),
-            dst: p.src(),
+    body.extend(&datagram[..datagram.len().min(128)]);
+    let protocol = if is_v6 { 58 } else { 1 };
+    dress(addresses, protocol, &mut body, gargalo_units::Ecn::NotEct)
+}
+
+/// The addresses of an IP datagram whose header is whole.
+pub fn parses(datagram: &[u8]) -> Option<gargalo_wire::ip::Addresses> {
+    use gargalo_wire::{ip::Addresses, ipv4, ipv6};
+    if let Ok(p) = ipv4::Packet::parse(datagram) {
+        let (src, dst) = (p.src(), p.dst());
+        return Some(Addresses::V4 { src, dst });
+    }
+    let p = ipv6::Packet::parse(datagram).ok()?;
+    let (src, dst) = (p.src(), p.dst());
+    Some(Addresses::V6 { src, dst })
+}
+
+/// A datagram with this body; the checksum of TCP, UDP and ICMP is made right where it would be.
+pub fn dress(
+    addresses: gargalo_wire::ip::Addresses,
+    protocol: u8,
+    body: &mut [u8],
+    ecn: gargalo_units::Ecn,
+) -> Vec<u8> {
+    use gargalo_wire::ip::Addresses;
+    use gargalo_wire::{Checksum, ipv4, ipv6};
+    let place = match protocol {
+        6 => Some(16),
+        17 => Some(6),
+        1 | 58 => Some(2),
+        _ => None,
+    };
+    if let Some(place) = place.filter(|p| p + 2 <= body.len()) {
+        body[place..place + 2].fill(0);
+        let start = match protocol {
+            1 => Checksum::new(),
+            p => addresses.pseudo_header(p, body.len() as u32),
         };
-        let sum = addresses.pseudo_header(58, body.len() as u32);
-        let sum = sum.add_bytes(&body).finish();
-        body[2..4].copy_from_slice(&sum.to_be_bytes());
-        ipv6::Header {
-            src: p.dst(),
-            dst: p.src(),
+        let sum = start.add_bytes(body).finish();
+        body[place..place + 2].copy_from_slice(&sum.to_be_bytes());
+    }
+    let mut out = Vec::new();
+    let payload_len = body.len() as u16;
+    match addresses {
+        Addresses::V4 { src, dst } => ipv4::Header {
+            src,
+            dst,
             dscp: 0,
-            ecn: gargalo_units::Ecn::NotEct,
-            flow_label: 0,
-            next_header: 58,
-            hop_limit: 64,
-            payload_len: len,
-        }
-        .emit(&mut out);
-    } else {
-        let p = ipv4::Packet::parse(datagram).unwrap();
-        let sum = Checksum::new().add_bytes(&body).finish();
-        body[2..4].copy_from_slice(&sum.to_be_bytes());
-        ipv4::Header {
-            src: p.dst(),
-            dst: p.src(),
-            dscp: 0,
-            ecn: gargalo_units::Ecn::NotEct,
+            ecn,
             ident: 0,
             dont_fragment: true,
             more_fragments: false,
             fragment_offset: 0,
             ttl: 64,
-            protocol: 1,
-            payload_len: len,
+            protocol,
+            payload_len,
         }
-        .emit(&mut out);
+        .emit(&mut out),
+        Addresses::V6 { src, dst } => ipv6::Header {
+            src,
+            dst,
+            dscp: 0,
+            ecn,
+            flow_label: 0,
+            next_header: protocol,
+            hop_limit: 64,
+            payload_len,
+        }
+        .emit(&mut out),
     }
-    out.extend(body);
+    out.extend_from_slice(body);
     out
 }

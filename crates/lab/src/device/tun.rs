@@ -41,7 +41,8 @@ impl TunDevice {
             .build_sync()
             .map_err(failed)?;
         device.set_nonblocking(true).map_err(failed)?;
-        device.set_tx_queue_len(QUEUE).map_err(failed)?;
+        // Only the initial user namespace may; else the default of 500 must do.
+        let _ = device.set_tx_queue_len(QUEUE);
         let index = device.if_index().map_err(failed)?;
         let largest = if offload { 65_535 } else { mtu as usize };
         let tun = Self {

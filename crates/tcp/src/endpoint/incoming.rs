@@ -55,14 +55,16 @@ impl Endpoint {
         if !flags.contains(Flags::ACK) {
             return;
         }
-        if let Some(t) = segment.options.timestamps {
-            self.timestamps.on_segment(now, t.value, offset);
-        }
         if self.state == State::SynReceived && !self.on_handshake_ack(now, &segment) {
             return;
         }
         if !self.on_ack(now, &segment, offset) {
             return;
+        }
+        // Not before the acknowledgement was believed: who guesses a sequence number alone could move
+        // the timestamp so far that everything real would be old.
+        if let Some(t) = segment.options.timestamps {
+            self.timestamps.on_segment(now, t.value, offset);
         }
         self.timers.heard = now;
         self.unreachable = false;

@@ -31,6 +31,12 @@ impl Assembler {
         self.ranges.is_empty()
     }
 
+    /// Pieces of content in memory.
+    #[inline]
+    pub(crate) fn pieces(&self) -> usize {
+        self.real.len()
+    }
+
     /// Stores `payload` at `offset`; the first copy of a byte wins. Returns the range it is part
     /// of now and, if some of it was there already, the first part that was (RFC 2883 §4).
     pub(crate) fn insert(&mut self, offset: u64, payload: &Payload) -> Inserted {
@@ -103,6 +109,12 @@ impl Assembler {
         }
         if let Some(bytes) = payload.bytes() {
             let piece = bytes.slice((from - offset) as usize..(to - offset) as usize);
+            // A little of a long segment would keep all of it in memory.
+            let piece = if 2 * piece.len() < bytes.len() {
+                Bytes::copy_from_slice(&piece)
+            } else {
+                piece
+            };
             self.real.insert(from, piece);
         }
     }

@@ -2,9 +2,8 @@
 
 mod ack;
 mod assembler;
+mod ready;
 mod window;
-
-use std::collections::VecDeque;
 
 use gargalo_units::{Duration, Instant};
 use gargalo_wire::tcp::Payload;
@@ -12,6 +11,7 @@ use gargalo_wire::tcp::Payload;
 use crate::event::Chunk;
 use ack::AckPolicy;
 use assembler::Assembler;
+use ready::Ready;
 use window::Window;
 
 pub(crate) use window::{initial_window, shift_for};
@@ -28,8 +28,11 @@ pub(crate) struct Receiver {
     read: u64,
     /// Offset of the peer's FIN; `u64::MAX`: not seen.
     fin: u64,
-    ready: VecDeque<Chunk>,
+    ready: Ready,
     assembler: Assembler,
+    /// Pieces of content that may wait ahead of a hole: short ones cost more than their bytes, and a peer could
+    /// send nothing else.
+    most_pieces: usize,
     window: Window,
     ack: AckPolicy,
     /// Duplicate data to report in the next acknowledgement (RFC 2883).
@@ -77,8 +80,9 @@ impl Receiver {
             next: 0,
             read: 0,
             fin: u64::MAX,
-            ready: VecDeque::new(),
+            ready: Ready::default(),
             assembler: Assembler::default(),
+            most_pieces: usize::try_from(config.buffer / 256).map_or(usize::MAX, |n| n.max(1024)),
             window: Window::new(config.buffer, config.mss),
             ack: AckPolicy::new(config.ack_every, config.ack_timeout, config.quick_acks),
             duplicate: None,
@@ -192,10 +196,13 @@ impl Receiver {
             self.keep(piece.payload);
             if had_hole {
                 let ready = &mut self.ready;
-                self.next = self.assembler.drain(self.next, |c| push(ready, c));
+                self.next = self.assembler.drain(self.next, |c| match c {
+                    Chunk::Synthetic(n) => ready.push_synthetic(n),
+                    Chunk::Real(bytes) => ready.push_real(bytes),
+                });
             }
             received.readable = true;
-        } else if len > 0 {
+        } else if len > 0 && self.assembler.pieces() < self.most_pieces {
             let inserted = self.assembler.insert(offset, &piece.payload);
             duplicate = duplicate.or(inserted.duplicate);
         }
@@ -219,8 +226,8 @@ impl Receiver {
     #[inline]
     fn keep(&mut self, payload: Payload) {
         match payload.bytes() {
-            None => push(&mut self.ready, Chunk::Synthetic(u64::from(payload.len()))),
-            Some(bytes) => self.ready.push_back(Chunk::Real(bytes.clone())),
+            None => self.ready.push_synthetic(u64::from(payload.len())),
+            Some(bytes) => self.ready.push_real(bytes.clone()),
         }
     }
 
@@ -230,16 +237,7 @@ impl Receiver {
         if max == 0 {
             return None;
         }
-        let chunk = match self.ready.front_mut()? {
-            Chunk::Synthetic(n) if *n > max => {
-                *n -= max;
-                Chunk::Synthetic(max)
-            }
-            Chunk::Real(bytes) if bytes.len() as u64 > max => {
-                Chunk::Real(bytes.split_to(max as usize))
-            }
-            _ => self.ready.pop_front()?,
-        };
+        let chunk = self.ready.pop(max)?;
         self.read += chunk.len();
         if !self.is_finished() && self.window.wants_update(self.read, self.next) {
             self.ack.demand();
@@ -302,15 +300,5 @@ impl Receiver {
     /// The timer of the delayed acknowledgement may have fired.
     pub(crate) fn on_timeout(&mut self, now: Instant) {
         self.ack.on_timeout(now);
-    }
-}
-
-/// Appends a chunk, joining synthetic ones.
-#[inline]
-fn push(ready: &mut VecDeque<Chunk>, chunk: Chunk) {
-    if let (Some(Chunk::Synthetic(last)), Chunk::Synthetic(n)) = (ready.back_mut(), &chunk) {
-        *last += n;
-    } else {
-        ready.push_back(chunk);
     }
 }

@@ -659,19 +659,35 @@ fn the_application_or_the_window_limits() {
 }
 
 #[test]
-fn a_smaller_segment_size_splits_what_is_resent() {
+fn a_smaller_segment_size_cuts_what_was_too_long_and_resends_it_at_once() {
     let mut config = Config::rfc5681();
     config.mss = MSS as u16;
     let mut r = Rig::new(&config, 4);
     r.write(4);
+    r.ack(100, 1, &[]);
+    r.log();
     r.sender.set_mss(r.now, 500);
-    // The window is still a segment of the old size.
-    assert_eq!(r.wait().1, ["R0", "R0.5"]);
-    r.now = at(1100);
+    let halves = ["R1", "R1.5", "R2", "R2.5", "R3", "R3.5"];
+    assert_eq!(r.sent(), halves);
+    assert_eq!(r.sender.timeouts_in_a_row(), 0);
+    // Neither loss nor congestion was told.
+    assert_eq!(r.log(), [""; 0]);
+    r.now = at(200);
     let facts = AckFacts {
-        ack: 500,
-        ..r.facts(0, &[])
+        ack: 1500,
+        ..r.facts(1, &[])
     };
     r.sender.on_ack(&facts);
-    assert_eq!(r.sent(), ["R1"]);
+    assert_eq!(r.sent(), [""; 0], "nothing is sent a third time");
+    r.ack(210, 4, &[]);
+    assert_eq!(r.sender.next_timeout(), None);
+}
+
+#[test]
+fn a_size_that_nothing_exceeds_resends_nothing() {
+    let mut r = Rig::new(&config(Recovery::RackTlp), 4);
+    r.write(4);
+    r.sender.set_mss(r.now, 2000);
+    r.sender.set_mss(r.now, MSS as u16);
+    assert_eq!(r.sent(), [""; 0]);
 }

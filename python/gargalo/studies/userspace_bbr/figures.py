@@ -258,8 +258,8 @@ def tables(context: Context) -> list[TableBlock]:
 
         labels = [c for c in LABELS if has(c)]
         aggregates = [pl.col(m).mean() for m in METRICS if has(m)]
-        if has("most_late_s"):
-            aggregates.append(pl.col("most_late_s").max())
+        if has("late_p99_s"):
+            aggregates.append(pl.col("late_p99_s").max())
         cells = rows.group_by(labels, maintain_order=True).agg(*aggregates, pl.len().alias("runs"))
         if has("rate_bps"):
             bounds = [interval_of(rows, labels, key) for key in cells.select(labels).iter_rows()]

@@ -27,7 +27,7 @@ def measure(run: Run) -> Mapping[str, float]:
     opening of the connection to the last of them, or to the end of the run; `completed`: 1 if its transfer came to
     its end. `share`: of the goodput of flows labelled "mine" in that and the mean of those labelled "rival".
     `game_p95_s`: one-way delay of the flow "game". `mos`, `bitrate_bps`, `rebuffering_s`, `startup_s`: of calls and
-    films. `dropped_packets`: on all links; `most_late_s`: how late a packet was at worst in the lab.
+    films. `dropped_packets`: on all links.
     """
     flows = run.flows
     first = flows.row(0, named=True)

@@ -1,0 +1,328 @@
+//! A program behind an emulated link: an inner network namespace, the link, and the network outside.
+
+mod learn;
+mod log;
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::time::Duration as StdDuration;
+
+use gargalo_link::LinkConfig;
+use gargalo_sim::rng;
+use gargalo_units::{Bytes, Duration, Instant, Rate};
+use nix::net::if_::if_nametoindex;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::device::Device;
+use crate::engine::{Engine, Observer, Stop};
+use crate::fabric::{Fabric, Path};
+use crate::namespace::NetNs;
+use crate::netlink::{Netlink, any};
+use crate::spec::{Choice, Tuning};
+use crate::wire::{Nat, Place};
+use crate::{Clock, Error, Result};
+use learn::Learner;
+use log::Log;
+
+/// Time between two looks at the link.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// The interface inside.
+const INSIDE: &str = "eth0";
+
+/// A program and the link in front of it.
+#[derive(Clone, Debug)]
+pub struct ShellSpec {
+    /// What leaves the program meets this.
+    pub up: LinkConfig,
+    /// What comes to it meets this.
+    pub down: LinkConfig,
+    /// Seed of loss and jitter.
+    pub seed: u64,
+    /// The program and its arguments; none: the user's shell.
+    pub command: Vec<String>,
+    /// A line for the shell, run at the outer end in the background and ended with the program.
+    pub outside: Option<String>,
+    /// Hide the program behind this machine's own address.
+    pub nat: bool,
+    /// Files for what happens on the uplink and the downlink, as mahimahi writes them.
+    pub logs: [Option<PathBuf>; 2],
+    /// How the link waits.
+    pub tuning: Tuning,
+    /// How devices are made.
+    pub devices: Choice,
+}
+
+/// A direction of the link over the last interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DirectionSample {
+    /// What it carried.
+    pub rate: Rate,
+    /// What it could have carried; `None`: unlimited.
+    pub capacity: Option<Rate>,
+    /// Waiting time of a packet that came now.
+    pub queue_delay: Duration,
+    /// Packets waiting.
+    pub queue_packets: u64,
+    /// Packets dropped since the start.
+    pub dropped_packets: u64,
+}
+
+/// The link over the last interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ShellSample {
+    /// When.
+    pub time: Instant,
+    /// Uplink, downlink.
+    pub directions: [DirectionSample; 2],
+}
+
+/// Runs the program and gives its exit code. The network outside is that of the calling thread, over
+/// which we must be root ([`sandbox`](crate::sandbox)); `watch` sees the link ten times a second.
+///
+/// # Errors
+/// When the link cannot be made or the program not be started.
+pub fn shell(spec: &ShellSpec, watch: &mut dyn FnMut(&ShellSample)) -> Result<i32> {
+    let outside = NetNs::current()?;
+    let inside = NetNs::new()?;
+    // Places of shells in shells must differ too: begin anywhere.
+    let anywhere = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0u8);
+    let place = Place::free(anywhere as u32)?;
+    let mtu = spec.up.mtu.min(spec.down.mtu);
+    let inner = Device::new(&inside, INSIDE, mtu, spec.devices)?;
+    let (name, outer) = outer_device(&outside, mtu, spec.devices)?;
+    let address = |own: [IpAddr; 2], index, routes: bool| {
+        let mut netlink = Netlink::open()?;
+        for (own, prefix) in own.into_iter().zip([30, 126]) {
+            let given = netlink.add_address(index, own, prefix);
+            if own.is_ipv6() && given.is_err() {
+                continue; // a system without IPv6
+            }
+            given?;
+            if routes {
+                netlink.add_route(index, any(own), 0, Some(own))?;
+            }
+        }
+        Ok(())
+    };
+    let (v4, v6) = (place.v4, place.v6);
+    address([v4.0.into(), v6.0.into()], outer.index(), false)?;
+    inside.run(|| address([v4.1.into(), v6.1.into()], inner.index(), true))?;
+    // So that shells inside reach out through this one.
+    inside.set("ipv4/ip_forward", "1")?;
+    let _ = inside.set("ipv6/conf/all/forwarding", "1");
+    let _nat = match spec.nat {
+        true => Some(Nat::for_place(&place)?),
+        false => None,
+    };
+
+    let links = [("uplink", &spec.up), ("downlink", &spec.down)];
+    let mut fabric = Fabric::new(links, |d| rng::stream(spec.seed, &format!("link/link/{d}")))?;
+    let ports = [fabric.add_port(), fabric.add_port()];
+    for (direction, (from, to)) in [(0, (0, 1)), (1, (1, 0))] {
+        let path = Path {
+            hops: vec![direction],
+            exit: ports[to],
+        };
+        fabric.add_path(ports[from], None, path);
+    }
+    let clock = Clock::start();
+    let log = Log::create(&spec.logs, [&spec.up, &spec.down])?;
+    let mut engine = Engine::new(fabric, spec.tuning);
+    let outer_index = outer.index();
+    engine.attach_device(inner);
+    engine.attach_device(outer);
+    engine.set_tap(Box::new(Tapped {
+        learner: Learner::new(outer_index, &place)?,
+        log,
+    }));
+
+    // In a shell within a shell the base stays the outermost end, as in mahimahi.
+    let outermost = |name: &str, own: String| {
+        let value = std::env::var(name).unwrap_or(own);
+        (name.to_owned(), value)
+    };
+    let environment = [
+        outermost("GARGALO_BASE", v4.0.to_string()),
+        outermost("GARGALO_BASE6", v6.0.to_string()),
+        ("GARGALO_ADDRESS".to_owned(), v4.1.to_string()),
+        ("GARGALO_DEVICE".to_owned(), name),
+    ];
+    let stop = Stop::new()?;
+    let (tell, told) = mpsc::channel();
+    let mut watcher = Watcher::new(tell.clone());
+    let failure = Mutex::new(None);
+    let code = std::thread::scope(|scope| {
+        let (stop, failure) = (&stop, &failure);
+        scope.spawn(move || {
+            let mut forever = |_, _| false;
+            if let Err(e) = engine.run(clock, Instant::MAX, stop, &mut watcher, &mut forever) {
+                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
+            }
+        });
+        let mut helper = None;
+        let done = (|| {
+            helper = spec
+                .outside
+                .as_ref()
+                .map(|line| start_outside(line, &environment))
+                .transpose()?;
+            let mut child = inside.run(|| start(spec, &environment))?;
+            scope.spawn(move || {
+                let status = child.wait();
+                let _ = tell.send(Told::Ended(status));
+            });
+            loop {
+                match told.recv() {
+                    Ok(Told::Sample(sample)) => watch(&sample),
+                    Ok(Told::Ended(status)) => {
+                        return status.map_err(|e| Error::system("waiting for the program", e));
+                    }
+                    Err(_) => {
+                        let gone = std::io::Error::other("nobody waits");
+                        return Err(Error::system("waiting for the program", gone));
+                    }
+                }
+            }
+        })();
+        stop.stop();
+        if let Some(child) = helper {
+            end(child);
+        }
+        done
+    })?;
+    match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(e) => Err(e),
+        None => Ok(exit_code(code)),
+    }
+}
+
+/// A device of a name that is free outside.
+fn outer_device(outside: &NetNs, mtu: u32, devices: Choice) -> Result<(String, Device)> {
+    const MOST: u32 = 10_000;
+    let free = (0..MOST)
+        .map(|n| format!("gargalo{n}"))
+        .find(|name| if_nametoindex(name.as_str()).is_err());
+    let name = free.ok_or_else(|| Error::Unsupported(format!("{MOST} devices of shells exist")))?;
+    let device = Device::new(outside, &name, mtu, devices)?;
+    Ok((name, device))
+}
+
+fn start(spec: &ShellSpec, environment: &[(String, String)]) -> Result<Child> {
+    let shell = || std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned());
+    let (program, arguments) = match spec.command.split_first() {
+        Some((program, arguments)) => (program.clone(), arguments),
+        None => (shell(), &[][..]),
+    };
+    Command::new(&program)
+        .args(arguments)
+        .envs(environment.iter().map(|(k, v)| (k, v)))
+        .spawn()
+        .map_err(|e| Error::system(format!("starting {program}"), e))
+}
+
+fn start_outside(line: &str, environment: &[(String, String)]) -> Result<Child> {
+    use std::os::unix::process::CommandExt;
+    Command::new("/bin/sh")
+        .arg("-c")
+        .arg(line)
+        .envs(environment.iter().map(|(k, v)| (k, v)))
+        .stdin(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(|e| Error::system("starting /bin/sh", e))
+}
+
+/// Ends a program and what it started.
+fn end(mut child: Child) {
+    let group = Pid::from_raw(-(child.id() as i32));
+    let _ = kill(group, Signal::SIGTERM);
+    for _ in 0..50 {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        std::thread::sleep(StdDuration::from_millis(10));
+    }
+    let _ = kill(group, Signal::SIGKILL);
+    let _ = child.wait();
+}
+
+/// As a shell reports it: 128 and the number of the signal that ended the program.
+fn exit_code(status: std::process::ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt;
+    let by_signal = status.signal().map(|s| 128 + s);
+    status.code().or(by_signal).unwrap_or(1)
+}
+
+enum Told {
+    Sample(ShellSample),
+    Ended(std::io::Result<std::process::ExitStatus>),
+}
+
+/// Looks at the link and tells the main thread.
+struct Watcher {
+    tell: mpsc::Sender<Told>,
+    before: [(u64, Instant); 2],
+}
+
+impl Watcher {
+    fn new(tell: mpsc::Sender<Told>) -> Self {
+        Self {
+            tell,
+            before: [(0, Instant::ZERO); 2],
+        }
+    }
+}
+
+impl Observer for Watcher {
+    fn interval(&self) -> Option<Duration> {
+        Some(INTERVAL)
+    }
+
+    fn look(&mut self, now: Instant, fabric: &mut Fabric) {
+        let mut sample = ShellSample {
+            time: now,
+            ..ShellSample::default()
+        };
+        let links = fabric.links_mut().iter_mut();
+        for ((out, before), link) in sample
+            .directions
+            .iter_mut()
+            .zip(&mut self.before)
+            .zip(links)
+        {
+            let s = link.sample(now);
+            let (sent, at) = std::mem::replace(before, (s.sent_bytes, now));
+            let span = now.saturating_since(at);
+            *out = DirectionSample {
+                rate: Rate::from_transfer(Bytes::new(s.sent_bytes - sent), span),
+                capacity: link.capacity(at, now).map(|c| Rate::from_transfer(c, span)),
+                queue_delay: s.queue_delay,
+                queue_packets: s.queue_packets,
+                dropped_packets: s.dropped_packets,
+            };
+        }
+        let _ = self.tell.send(Told::Sample(sample));
+    }
+}
+
+/// What looks at every datagram.
+struct Tapped {
+    learner: Learner,
+    log: Log,
+}
+
+impl crate::engine::Tap for Tapped {
+    fn entered(&mut self, now: Instant, port: u32, datagram: &[u8]) {
+        self.log.entered(now, port as usize, datagram.len());
+    }
+
+    fn left(&mut self, port: u32, datagram: &[u8], passage: crate::fabric::Passage) {
+        self.log.left(1 - port as usize, datagram.len(), passage);
+        if port == 1 {
+            self.learner.seen(datagram);
+        }
+    }
+}

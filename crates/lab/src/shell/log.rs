@@ -1,0 +1,114 @@
+//! What happened on a link, in the format of mahimahi's `mm-link`, for tools that draw it.
+//!
+//! Lines are `T + BYTES` (a packet comes), `T - BYTES DELAY` (it has left the queue, DELAY milliseconds
+//! after it came) and `T # BYTES` (so much could be sent since the last such line). Times are whole
+//! milliseconds.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use gargalo_link::{BaseDelay, LinkConfig, RateModel};
+use gargalo_units::{Bytes, Duration, Instant};
+
+use crate::fabric::Passage;
+use crate::{Error, Result};
+
+/// Files for the uplink and the downlink.
+pub(super) struct Log {
+    directions: [Option<Direction>; 2],
+}
+
+struct Direction {
+    file: BufWriter<File>,
+    /// Propagation, which is no part of the delay that is written.
+    base: Duration,
+    rate: RateModel,
+    /// Until when opportunities were written, and what part of one is left.
+    told: Instant,
+}
+
+impl Log {
+    /// Opens the files that are wanted.
+    pub(super) fn create(paths: &[Option<PathBuf>; 2], links: [&LinkConfig; 2]) -> Result<Self> {
+        let open = |path: &Option<PathBuf>, link: &LinkConfig| {
+            path.as_ref()
+                .map(|p| Direction::create(p, link))
+                .transpose()
+        };
+        Ok(Self {
+            directions: [open(&paths[0], links[0])?, open(&paths[1], links[1])?],
+        })
+    }
+
+    /// A packet of `bytes` came to a direction.
+    #[inline]
+    pub(super) fn entered(&mut self, now: Instant, direction: usize, bytes: usize) {
+        if let Some(d) = &mut self.directions[direction] {
+            d.opportunities(now);
+            d.line(format_args!("{} + {bytes}", millis(now)));
+        }
+    }
+
+    /// It came out at the other end.
+    #[inline]
+    pub(super) fn left(&mut self, direction: usize, bytes: usize, passage: Passage) {
+        if let Some(d) = &mut self.directions[direction] {
+            let total = passage.due.saturating_since(passage.entered);
+            let queued = Duration::from_nanos(total.as_nanos().saturating_sub(d.base.as_nanos()));
+            let at = Instant::from_nanos(passage.due.as_nanos().saturating_sub(d.base.as_nanos()));
+            d.line(format_args!(
+                "{} - {bytes} {}",
+                millis(at),
+                queued.as_millis()
+            ));
+        }
+    }
+}
+
+impl Direction {
+    fn create(path: &PathBuf, link: &LinkConfig) -> Result<Self> {
+        let file = File::create(path).map_err(|reason| Error::File {
+            path: path.clone(),
+            reason,
+        })?;
+        let mut made = Self {
+            file: BufWriter::new(file),
+            base: match &link.delay.base {
+                BaseDelay::Constant(d) => *d,
+                BaseDelay::Steps(_) => Duration::ZERO,
+            },
+            rate: link.rate.clone(),
+            told: Instant::ZERO,
+        };
+        made.line(format_args!("# gargalo shell\n# base timestamp: 0"));
+        Ok(made)
+    }
+
+    /// What could have been sent since the last time, in packets of 1500 bytes.
+    fn opportunities(&mut self, now: Instant) {
+        let RateModel::Constant(rate) = self.rate else {
+            return;
+        };
+        let packet = rate.transmission_time(Bytes::new(1500));
+        // After a long silence what could have been sent matters to nobody.
+        const MOST: u32 = 100_000;
+        for _ in 0..MOST {
+            if packet.is_zero() || self.told + packet > now {
+                return;
+            }
+            self.told += packet;
+            self.line(format_args!("{} # 1500", millis(self.told)));
+        }
+        self.told = now;
+    }
+
+    /// A full disk must not stop the program behind the link.
+    fn line(&mut self, text: std::fmt::Arguments<'_>) {
+        let _ = writeln!(self.file, "{text}");
+    }
+}
+
+fn millis(t: Instant) -> u64 {
+    t.as_nanos() / 1_000_000
+}

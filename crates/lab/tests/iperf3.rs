@@ -1,0 +1,504 @@
+//! Our iperf3 client against our server, on two hosts joined by a perfect link in virtual time.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use gargalo_cc::{Params, Registered};
+use gargalo_host::{Host, HostConfig};
+use gargalo_lab::application::{Application, Outcome, Output};
+use gargalo_lab::iperf3::{
+    Client, Cpu, Direction, End, Environment, Format, ReportOptions, Server, Settings, Transport,
+};
+use gargalo_tcp::Config;
+use gargalo_units::{Bytes, Duration, Instant};
+use serde_json::Value;
+
+/// One way.
+const DELAY: Duration = Duration::from_millis(5);
+/// Bit/s: packets leave one after the other.
+const RATE: u64 = 50_000_000;
+
+struct Node {
+    host: Host,
+    app: Box<dyn Application>,
+    /// What arrives, and when.
+    inbox: VecDeque<(Instant, Vec<u8>)>,
+    /// When our line is free.
+    free: Instant,
+    out: String,
+    err: String,
+}
+
+impl Node {
+    fn new(address: &str, app: Box<dyn Application>) -> Self {
+        let config = HostConfig {
+            seed: 7,
+            ..HostConfig::new([address.parse().unwrap()])
+        };
+        Self {
+            host: Host::new(config, Instant::ZERO).unwrap(),
+            app,
+            inbox: VecDeque::new(),
+            free: Instant::ZERO,
+            out: String::new(),
+            err: String::new(),
+        }
+    }
+
+    fn next(&self) -> Option<Instant> {
+        let due = [
+            self.inbox.front().map(|p| p.0),
+            self.host.poll_timeout(),
+            self.app.poll_timeout(),
+        ];
+        due.into_iter().flatten().min()
+    }
+
+    fn step(&mut self, now: Instant, peer: &mut VecDeque<(Instant, Vec<u8>)>) {
+        while self.inbox.front().is_some_and(|p| p.0 <= now) {
+            let (_, datagram) = self.inbox.pop_front().unwrap();
+            self.host.handle(now, &datagram);
+        }
+        self.host.handle_timeout(now);
+        if self.app.poll_timeout().is_some_and(|at| at <= now) {
+            self.app.handle_timeout(&mut self.host, now);
+        }
+        while let Some(event) = self.host.poll_event() {
+            self.app.on_event(&mut self.host, now, event);
+        }
+        self.app.turn(&mut self.host, now);
+        loop {
+            let mut datagram = Vec::new();
+            if !self.host.poll_transmit(now, &mut datagram) {
+                break;
+            }
+            let bits = datagram.len() as u64 * 8;
+            self.free = self.free.max(now) + Duration::from_nanos(bits * 1_000_000_000 / RATE);
+            peer.push_back((self.free + DELAY, datagram));
+        }
+        while let Some(text) = self.app.poll_output() {
+            match text {
+                Output::Out(t) => self.out += &t,
+                Output::Err(t) => self.err += &t,
+            }
+        }
+    }
+}
+
+struct Pair {
+    client: Node,
+    server: Node,
+    now: Instant,
+}
+
+impl Pair {
+    /// Until the client is done and the server has said its word, at most so long.
+    fn run(&mut self, most: Duration, until: impl Fn(&Self) -> bool) {
+        let end = self.now + most;
+        self.client.app.start(&mut self.client.host, self.now);
+        self.server.app.start(&mut self.server.host, self.now);
+        loop {
+            let mut sent = VecDeque::new();
+            self.client.step(self.now, &mut self.server.inbox);
+            self.server.step(self.now, &mut sent);
+            self.client.inbox.append(&mut sent);
+            if until(self) {
+                return;
+            }
+            let next = [self.client.next(), self.server.next()];
+            let Some(next) = next.into_iter().flatten().min() else {
+                panic!("nothing will ever happen again");
+            };
+            assert!(next <= end, "not over after {most}");
+            self.now = self.now.max(next);
+        }
+    }
+}
+
+fn transport(congestion: &str) -> Transport {
+    let mut tcp = Config::modern();
+    tcp.send_buffer = Bytes::new(1 << 20);
+    Transport {
+        tcp: Arc::new(tcp),
+        congestion: Arc::new(Registered::new(congestion, Params::new()).unwrap()),
+    }
+}
+
+fn environment() -> Environment {
+    Environment {
+        epoch: 1_795_274_380.0,
+        system: "a test".to_owned(),
+        cpu: Box::new(Cpu::default),
+    }
+}
+
+fn json() -> ReportOptions {
+    ReportOptions {
+        format: Format::Json,
+        interval: Duration::from_secs(1),
+    }
+}
+
+fn pair(settings: Settings, one_off: bool) -> Pair {
+    let v6 = settings.parallel == 3;
+    let (ours, theirs) = if v6 {
+        ("fd00::1", "fd00::2")
+    } else {
+        ("10.0.0.1", "10.0.0.2")
+    };
+    let server: SocketAddr = SocketAddr::new(theirs.parse().unwrap(), 5201);
+    let report = settings.report;
+    let client = Client::new(
+        server,
+        theirs,
+        settings,
+        &transport("cubic"),
+        environment(),
+        1,
+    );
+    let listen = vec![SocketAddr::new(theirs.parse().unwrap(), 5201)];
+    let server = Server::new(listen, transport("reno"), report, one_off, environment(), 2);
+    Pair {
+        client: Node::new(ours, Box::new(client)),
+        server: Node::new(theirs, Box::new(server)),
+        now: Instant::ZERO,
+    }
+}
+
+fn both_done(p: &Pair) -> bool {
+    p.client.app.outcome().is_some() && p.server.app.outcome().is_some()
+}
+
+fn test(settings: Settings) -> (Value, Value) {
+    let mut p = pair(settings, true);
+    p.run(Duration::from_secs(60), both_done);
+    assert_eq!(
+        p.client.app.outcome(),
+        Some(&Outcome::Done),
+        "{}",
+        p.client.err
+    );
+    assert_eq!(
+        p.server.app.outcome(),
+        Some(&Outcome::Done),
+        "{}",
+        p.server.err
+    );
+    assert!(p.client.err.is_empty() && p.server.err.is_empty());
+    let read = |text: &str| serde_json::from_str(text).unwrap();
+    (read(&p.client.out), read(&p.server.out))
+}
+
+fn bytes(report: &Value, which: &str) -> u64 {
+    report["end"][which]["bytes"].as_u64().unwrap()
+}
+
+/// Sums agree: intervals, streams, both sides.
+fn is_consistent(report: &Value, sum: &str, sent: &str, sender: bool) {
+    let intervals = report["intervals"].as_array().unwrap();
+    let of_sums: u64 = intervals
+        .iter()
+        .filter(|i| i[sum]["omitted"] == false)
+        .map(|i| i[sum]["bytes"].as_u64().unwrap())
+        .sum();
+    let of_streams: u64 = intervals
+        .iter()
+        .flat_map(|i| i["streams"].as_array().unwrap())
+        .filter(|s| s["omitted"] == false && s["sender"] == sender)
+        .map(|s| s["bytes"].as_u64().unwrap())
+        .sum();
+    assert_eq!(of_sums, of_streams);
+    assert_eq!(of_sums, bytes(report, sent));
+}
+
+#[test]
+fn upload_for_a_time() {
+    let (client, server) = test(Settings {
+        end: End::Time(3),
+        report: json(),
+        ..Settings::default()
+    });
+    is_consistent(&client, "sum", "sum_sent", true);
+    is_consistent(&server, "sum", "sum_received", false);
+    let (sent, received) = (bytes(&client, "sum_sent"), bytes(&client, "sum_received"));
+    assert_eq!(received, bytes(&server, "sum_received"));
+    // 50 Mbit/s less headers for three seconds, the start apart.
+    assert!((16_000_000..18_750_000).contains(&received), "{received}");
+    assert!(
+        sent >= received && sent - received < 2 << 20,
+        "{sent} {received}"
+    );
+    assert_eq!(client["intervals"].as_array().unwrap().len(), 3);
+    let stream = &client["intervals"][1]["streams"][0];
+    assert!(
+        stream["rtt"].as_u64().unwrap() >= 10_000,
+        "microseconds: {stream}"
+    );
+    assert!(stream["snd_cwnd"].as_u64().unwrap() > 14_480);
+    assert_eq!(stream["pmtu"], 1500);
+    assert_eq!(client["end"]["sender_tcp_congestion"], "cubic");
+    assert_eq!(client["end"]["receiver_tcp_congestion"], "reno");
+    assert_eq!(
+        client["start"]["timestamp"]["timesecs"],
+        1_795_274_383_u64 - 3
+    );
+    assert_eq!(client["start"]["cookie"], server["start"]["cookie"]);
+}
+
+#[test]
+fn reverse_with_streams_over_ipv6() {
+    let (client, server) = test(Settings {
+        end: End::Time(2),
+        parallel: 3,
+        direction: Direction::Reverse,
+        report: json(),
+        ..Settings::default()
+    });
+    is_consistent(&client, "sum", "sum_received", false);
+    is_consistent(&server, "sum", "sum_sent", true);
+    assert!(bytes(&client, "sum_received") > 8_000_000);
+    assert_eq!(bytes(&client, "sum_sent"), bytes(&server, "sum_sent"));
+    assert_eq!(client["end"]["streams"].as_array().unwrap().len(), 3);
+    assert_eq!(client["start"]["test_start"]["reverse"], 1);
+    assert_eq!(client["end"]["sender_tcp_congestion"], "reno");
+    let retransmits = &client["end"]["sum_sent"]["retransmits"];
+    assert_eq!(retransmits, &server["end"]["sum_sent"]["retransmits"]);
+}
+
+#[test]
+fn both_directions() {
+    let (client, server) = test(Settings {
+        end: End::Time(2),
+        parallel: 2,
+        direction: Direction::Both,
+        report: json(),
+        ..Settings::default()
+    });
+    is_consistent(&client, "sum", "sum_sent", true);
+    is_consistent(
+        &client,
+        "sum_bidir_reverse",
+        "sum_received_bidir_reverse",
+        false,
+    );
+    is_consistent(&server, "sum", "sum_received", false);
+    is_consistent(&server, "sum_bidir_reverse", "sum_sent_bidir_reverse", true);
+    assert_eq!(client["end"]["streams"].as_array().unwrap().len(), 4);
+    for (side, other) in [(&client, &server), (&server, &client)] {
+        for sum in ["sum_received", "sum_received_bidir_reverse"] {
+            assert_eq!(bytes(side, sum), bytes(other, sum));
+            assert!(bytes(side, sum) > 2_000_000, "{sum} {}", bytes(side, sum));
+        }
+    }
+}
+
+#[test]
+fn bytes_and_blocks_arrive_whole() {
+    for (end, expected) in [
+        (End::Bytes(5_000_001), 5_000_001),
+        (End::Blocks(70), 70 * 10_000),
+    ] {
+        let (client, server) = test(Settings {
+            end,
+            parallel: 2,
+            block: 10_000,
+            report: json(),
+            ..Settings::default()
+        });
+        assert_eq!(bytes(&client, "sum_sent"), expected);
+        assert_eq!(bytes(&server, "sum_received"), expected);
+    }
+    let (client, _) = test(Settings {
+        end: End::Bytes(5_000_001),
+        direction: Direction::Reverse,
+        report: json(),
+        ..Settings::default()
+    });
+    assert!(bytes(&client, "sum_received") >= 5_000_001);
+}
+
+#[test]
+fn a_rate_is_kept_and_a_beginning_left_out() {
+    for direction in [Direction::Upload, Direction::Reverse] {
+        let (client, _) = test(Settings {
+            end: End::Time(4),
+            omit: Duration::from_secs(2),
+            rate: 8_000_000,
+            block: 10_000,
+            direction,
+            report: json(),
+            ..Settings::default()
+        });
+        let received = bytes(&client, "sum_received");
+        assert!((3_950_000..=4_050_000).contains(&received), "{received}");
+        let omitted: Vec<_> = client["intervals"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|i| i["sum"]["omitted"].as_bool().unwrap())
+            .collect();
+        assert_eq!(omitted, [true, true, false, false, false, false]);
+        let sum = if direction == Direction::Upload {
+            "sum_sent"
+        } else {
+            "sum_received"
+        };
+        is_consistent(&client, "sum", sum, direction == Direction::Upload);
+    }
+}
+
+#[test]
+fn the_server_follows_segment_size_window_and_congestion_control() {
+    let (client, server) = test(Settings {
+        end: End::Time(2),
+        direction: Direction::Reverse,
+        mss: 536,
+        window: 20_000,
+        congestion: Some("vegas".to_owned()),
+        report: json(),
+        ..Settings::default()
+    });
+    assert_eq!(server["start"]["tcp_mss_default"], 536);
+    assert_eq!(server["start"]["sndbuf_actual"], 20_000);
+    assert_eq!(client["end"]["sender_tcp_congestion"], "vegas");
+    // 20,000 bytes a round trip of 10 ms and what the line takes.
+    let received = bytes(&client, "sum_received");
+    assert!((2_000_000..4_000_000).contains(&received), "{received}");
+}
+
+#[test]
+fn tables_and_a_second_test() {
+    let mut p = pair(
+        Settings {
+            end: End::Time(2),
+            parallel: 2,
+            ..Settings::default()
+        },
+        false,
+    );
+    let done = |p: &Pair| p.client.app.outcome().is_some() && p.server.out.contains("test #2");
+    p.run(Duration::from_secs(20), done);
+    let lines: Vec<_> = p.client.out.lines().collect();
+    assert_eq!(lines[0], "Connecting to host 10.0.0.2, port 5201");
+    assert!(lines[1].starts_with("[  5] local 10.0.0.1 port "));
+    assert_eq!(
+        lines[3],
+        "[ ID] Interval           Transfer     Bitrate         Retr  Cwnd"
+    );
+    assert!(lines[4].starts_with("[  5]   0.00-1.00   sec  "));
+    assert!(lines[6].starts_with("[SUM]   0.00-1.00   sec  "));
+    assert_eq!(lines.iter().filter(|l| l.ends_with("receiver")).count(), 3);
+    assert_eq!(lines.last(), Some(&"iperf Done."));
+    let again = pair(Settings::default(), false).client;
+    p.client = again;
+    p.run(Duration::from_secs(30), |p| {
+        p.client.app.outcome().is_some()
+    });
+    assert_eq!(
+        p.client.app.outcome(),
+        Some(&Outcome::Done),
+        "{}",
+        p.client.err
+    );
+}
+
+#[test]
+fn lines_of_json() {
+    let mut p = pair(
+        Settings {
+            end: End::Time(2),
+            report: ReportOptions {
+                format: Format::JsonStream,
+                interval: Duration::from_secs(1),
+            },
+            ..Settings::default()
+        },
+        true,
+    );
+    p.run(Duration::from_secs(20), both_done);
+    let events: Vec<String> = p
+        .client
+        .out
+        .lines()
+        .map(|l| {
+            serde_json::from_str::<Value>(l).unwrap()["event"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    assert_eq!(events, ["start", "interval", "interval", "end"]);
+}
+
+#[test]
+fn an_interrupted_client_tells_what_there_is_and_the_server_goes_on() {
+    let mut p = pair(
+        Settings {
+            report: json(),
+            ..Settings::default()
+        },
+        false,
+    );
+    p.run(Duration::from_secs(20), |p| {
+        p.now > Instant::from_nanos(2_500_000_000)
+    });
+    p.client.app.interrupt(&mut p.client.host, p.now);
+    let Pair {
+        client,
+        server,
+        now,
+    } = p;
+    let mut p = Pair {
+        client,
+        server,
+        now,
+    };
+    for _ in 0..100 {
+        let mut sent = VecDeque::new();
+        p.client.step(p.now, &mut p.server.inbox);
+        p.server.step(p.now, &mut sent);
+        p.client.inbox.append(&mut sent);
+        p.now += Duration::from_millis(10);
+    }
+    let report: Value = serde_json::from_str(&p.client.out).unwrap();
+    assert_eq!(report["error"], "interrupt - the client has terminated");
+    assert!(bytes(&report, "sum_sent") > 1_000_000);
+    assert!(matches!(p.client.app.outcome(), Some(Outcome::Failed(_))));
+    assert!(
+        p.server.err.contains("the client has terminated"),
+        "{}",
+        p.server.err
+    );
+    assert_eq!(p.server.app.outcome(), None);
+}
+
+#[test]
+fn nobody_listens() {
+    let mut p = pair(
+        Settings {
+            report: json(),
+            ..Settings::default()
+        },
+        true,
+    );
+    let nobody = Server::new(
+        Vec::new(),
+        transport("reno"),
+        json(),
+        true,
+        environment(),
+        2,
+    );
+    p.server = Node::new("10.0.0.2", Box::new(nobody));
+    p.run(Duration::from_secs(20), |p| {
+        p.client.app.outcome().is_some()
+    });
+    let why = "unable to connect to server: connection refused";
+    assert_eq!(
+        p.client.app.outcome(),
+        Some(&Outcome::Failed(why.to_owned()))
+    );
+    let report: Value = serde_json::from_str(&p.client.out).unwrap();
+    assert_eq!(report["error"], why);
+}

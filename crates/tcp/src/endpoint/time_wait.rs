@@ -1,0 +1,43 @@
+//! TIME-WAIT (RFC 9293 §3.6.1): how it begins, and who may end it.
+
+use gargalo_units::{Instant, Seq};
+use gargalo_wire::tcp::{Flags, Segment};
+
+use super::Endpoint;
+use crate::{Event, State};
+
+impl Endpoint {
+    /// Both FINs are acknowledged, ours last (RFC 9293 §3.6).
+    pub(super) fn linger(&mut self, now: Instant) {
+        self.become_state(State::TimeWait);
+        self.events.push(Event::Closed);
+        self.timers.linger(now + self.config.time_wait);
+    }
+
+    /// Whether this connection, in TIME-WAIT, gives way to a new one of the same addresses and ports
+    /// that `syn` opens: its timestamp is later or, without timestamps or at the same one, its sequence
+    /// number is (RFC 6191 §2, RFC 9293 §3.10.7.4).
+    pub fn may_be_succeeded_by(&self, syn: &Segment) -> bool {
+        let is_syn =
+            syn.flags.contains(Flags::SYN) && !syn.flags.intersects(Flags::ACK | Flags::RST);
+        if self.state != State::TimeWait || !is_syn {
+            return false;
+        }
+        let later = self.ack_seq().precedes(syn.seq);
+        match (self.timestamps.recent(), syn.options.timestamps) {
+            (Some(recent), Some(t)) if t.value != recent => {
+                (t.value.wrapping_sub(recent) as i32) > 0
+            }
+            _ => later,
+        }
+    }
+
+    /// Ends TIME-WAIT early: a successor needs the ports, or there are too many. Gives SND.NXT, which
+    /// a successor's sequence numbers must lie above (RFC 9293 §3.6.1); `None` in another state.
+    pub fn end_time_wait(&mut self) -> Option<Seq> {
+        (self.state == State::TimeWait).then(|| {
+            self.end(None);
+            self.next_seq()
+        })
+    }
+}

@@ -1,0 +1,106 @@
+use std::collections::VecDeque;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::event::Chunk;
+
+/// Pieces shorter than this are put together: kept for itself, each would cost more than its bytes.
+pub(crate) const SHORT: usize = 256;
+
+/// Data in order that the application has not read.
+#[derive(Debug, Default)]
+pub(crate) struct Ready {
+    chunks: VecDeque<Chunk>,
+    /// What follows them, of short pieces.
+    short: BytesMut,
+}
+
+impl Ready {
+    /// Appends `n` bytes without content.
+    #[inline]
+    pub(crate) fn push_synthetic(&mut self, n: u64) {
+        self.join_short();
+        if let Some(Chunk::Synthetic(last)) = self.chunks.back_mut() {
+            *last += n;
+        } else {
+            self.chunks.push_back(Chunk::Synthetic(n));
+        }
+    }
+
+    /// Appends content; a peer that sends byte by byte takes no more memory than one that does not.
+    #[inline]
+    pub(crate) fn push_real(&mut self, bytes: Bytes) {
+        if bytes.len() < SHORT {
+            self.short.extend_from_slice(&bytes);
+        } else {
+            self.join_short();
+            self.chunks.push_back(Chunk::Real(bytes));
+        }
+    }
+
+    #[inline]
+    fn join_short(&mut self) {
+        if !self.short.is_empty() {
+            let bytes = self.short.split().freeze();
+            self.chunks.push_back(Chunk::Real(bytes));
+        }
+    }
+
+    /// Takes at most `max` bytes.
+    #[inline]
+    pub(crate) fn pop(&mut self, max: u64) -> Option<Chunk> {
+        if self.chunks.is_empty() {
+            self.join_short();
+        }
+        match self.chunks.front_mut()? {
+            Chunk::Synthetic(n) if *n > max => {
+                *n -= max;
+                Some(Chunk::Synthetic(max))
+            }
+            Chunk::Real(bytes) if bytes.len() as u64 > max => {
+                Some(Chunk::Real(bytes.split_to(max as usize)))
+            }
+            _ => self.chunks.pop_front(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_pieces_come_together_and_everything_in_order() {
+        let mut ready = Ready::default();
+        let long = Bytes::from(vec![b'l'; SHORT]);
+        for piece in ["a", "b", "c"] {
+            ready.push_real(Bytes::from_static(piece.as_bytes()));
+        }
+        ready.push_real(long.clone());
+        ready.push_real(Bytes::from_static(b"d"));
+        ready.push_synthetic(2);
+        ready.push_synthetic(3);
+        ready.push_real(Bytes::from_static(b"e"));
+        let real = |text: &'static str| Chunk::Real(Bytes::from_static(text.as_bytes()));
+        assert_eq!(ready.pop(2), Some(real("ab")));
+        let rest: Vec<_> = std::iter::from_fn(|| ready.pop(1 << 20)).collect();
+        let expected = [
+            real("c"),
+            Chunk::Real(long),
+            real("d"),
+            Chunk::Synthetic(5),
+            real("e"),
+        ];
+        assert_eq!(rest, expected);
+    }
+
+    #[test]
+    fn a_stream_of_single_bytes_is_one_chunk() {
+        let mut ready = Ready::default();
+        for _ in 0..100_000 {
+            ready.push_real(Bytes::from_static(b"x"));
+        }
+        assert_eq!(ready.pop(u64::MAX).map(|c| c.len()), Some(100_000));
+        assert_eq!(ready.pop(u64::MAX), None);
+    }
+}

@@ -1,0 +1,283 @@
+"""`gargalo shell`: a program behind an emulated link."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import deque
+from pathlib import Path  # noqa: TC003 (typer reads it)
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gargalo import _core
+from gargalo.cli_common import BAD_INPUT, FAILED, err, fail
+from gargalo.scenario import to_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+
+BARS = " ▁▂▃▄▅▆▇█"
+HISTORY = 60
+"""Bars of the live view, a tenth of a second each."""
+
+
+def option(name: str, metavar: str, text: str) -> Any:
+    """Make an option that applies to both directions, and one for each."""
+    return typer.Option(f"--{name}", metavar=metavar, help=text)
+
+
+def shell(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND ...]", help="The program; default: your shell."),
+    ] = None,
+    delay: Annotated[str | None, option("delay", "TIME", "One-way delay, like 25ms.")] = None,
+    rate: Annotated[str | None, option("rate", "RATE", "Rate, like 12Mbit/s.")] = None,
+    loss: Annotated[str | None, option("loss", "SHARE", "Random loss, like 0.1%.")] = None,
+    trace: Annotated[
+        Path | None, option("trace", "FILE", "Packet-delivery trace instead of a rate.")
+    ] = None,
+    queue: Annotated[
+        str | None,
+        option("queue", "QUEUE", 'Queue, like "droptail=100 packets", codel or fq-codel.'),
+    ] = None,
+    jitter: Annotated[str | None, option("jitter", "TIME", "Variation of the delay.")] = None,
+    up_delay: Annotated[str | None, option("up-delay", "TIME", "Only from the program.")] = None,
+    down_delay: Annotated[str | None, option("down-delay", "TIME", "Only to the program.")] = None,
+    up_rate: Annotated[str | None, option("up-rate", "RATE", "Only from the program.")] = None,
+    down_rate: Annotated[str | None, option("down-rate", "RATE", "Only to the program.")] = None,
+    up_loss: Annotated[str | None, option("up-loss", "SHARE", "Only from the program.")] = None,
+    down_loss: Annotated[str | None, option("down-loss", "SHARE", "Only to the program.")] = None,
+    up_trace: Annotated[Path | None, option("up-trace", "FILE", "Only from the program.")] = None,
+    down_trace: Annotated[Path | None, option("down-trace", "FILE", "Only to the program.")] = None,
+    up_queue: Annotated[str | None, option("up-queue", "QUEUE", "Only from the program.")] = None,
+    down_queue: Annotated[str | None, option("down-queue", "QUEUE", "Only to the program.")] = None,
+    mtu: Annotated[str | None, option("mtu", "BYTES", "Largest packet, like 1500B.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of loss and jitter.")] = 1,
+    outside: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LINE",
+            help="A shell line at the outer end, in the background: say 'iperf3 -s'.",
+        ),
+    ] = None,
+    nat: Annotated[
+        bool,
+        typer.Option(
+            "--nat", help="As root: reach the network beyond this machine (nft or iptables)."
+        ),
+    ] = False,
+    isolated: Annotated[
+        bool,
+        typer.Option("--isolated", help="Even as root: between two empty namespaces."),
+    ] = False,
+    busy_poll: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Do not sleep when the next event is nearer than this."),
+    ] = None,
+    cpu: Annotated[int | None, typer.Option(min=0, help="Run the link on this processor.")] = None,
+    no_offload: Annotated[
+        bool, typer.Option("--no-offload", help="One packet per system call.")
+    ] = False,
+    uplink_log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What happens there, as mahimahi writes it.")
+    ] = None,
+    downlink_log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What happens there, as mahimahi writes it.")
+    ] = None,
+    graph: Annotated[
+        bool, typer.Option("--graph", help="Show throughput, queueing delay and drops, live.")
+    ] = False,
+    print_scenario: Annotated[
+        bool, typer.Option("--print-scenario", help="Print the link as a scenario and leave.")
+    ] = False,
+) -> None:
+    """Run a program behind an emulated link; shells nest.
+
+    The program finds the outer end at $GARGALO_BASE. Without root it is alone with that end and what
+    --outside runs there; as root, or inside another shell, the outer end is in the network where
+    the command was given.
+    """
+    both = direction(rate, delay, loss, trace, queue, jitter, "")
+    up = direction(up_rate, up_delay, up_loss, up_trace, up_queue, None, "up-")
+    down = direction(down_rate, down_delay, down_loss, down_trace, down_queue, None, "down-")
+    link: dict[str, Any] = {**both}
+    if mtu is not None:
+        link["mtu"] = mtu
+    link.update({name: d for name, d in (("up", up), ("down", down)) if d})
+    lab = {"busy_poll": busy_poll, "cpu": cpu, "offload": False if no_offload else None}
+    scenario: dict[str, Any] = {
+        "name": "shell",
+        "seed": seed,
+        "duration": "60s",
+        "topology": {"simple": {"link": link}},
+    }
+    if any(v is not None for v in lab.values()):
+        scenario["lab"] = {k: v for k, v in lab.items() if v is not None}
+    text = to_toml(scenario)
+    if print_scenario:
+        print(text, end="")
+        return
+    check(text)
+    if graph and not command:
+        fail("--graph needs a command: the view and a shell cannot share the terminal")
+    request = {
+        "kept": os.geteuid() == 0 and not isolated,
+        "watch": graph,
+        "shell": {
+            "scenario": text,
+            "command": command or [],
+            "outside": outside,
+            "nat": nat,
+            "logs": [None if p is None else str(p.absolute()) for p in (uplink_log, downlink_log)],
+        },
+    }
+    raise typer.Exit(execute(request, graph=graph))
+
+
+def direction(
+    rate: str | None,
+    delay: str | None,
+    loss: str | None,
+    trace: Path | None,
+    queue: str | None,
+    jitter: str | None,
+    prefix: str,
+) -> dict[str, Any]:
+    """Return a direction of the link as a scenario has it."""
+    if rate is not None and trace is not None:
+        fail(f"--{prefix}rate and --{prefix}trace exclude each other")
+    made: dict[str, Any] = {}
+    if rate is not None:
+        made["rate"] = rate
+    if trace is not None:
+        made["rate"] = {"trace": str(trace.absolute())}
+    if delay is not None:
+        made["delay"] = delay
+    if jitter is not None:
+        made["jitter"] = jitter
+    if loss is not None:
+        made["loss"] = loss
+    if queue is not None:
+        name, equals, value = queue.partition("=")
+        made["queue"] = {name.strip(): value.strip()} if equals else name.strip()
+    return made
+
+
+def check(text: str) -> None:
+    """Leave with a message if the link makes no sense."""
+    from gargalo.running import resolve
+
+    try:
+        resolve(text)
+    except _core.ScenarioError as e:
+        err.print(str(e).rstrip("\n"), markup=False)
+        raise typer.Exit(BAD_INPUT) from None
+
+
+def execute(request: dict[str, Any], *, graph: bool) -> int:
+    """Run the program inside; its exit code is ours."""
+    from gargalo.lab import Inside
+
+    def nothing(*_: object) -> None:
+        """Leave Ctrl-C to the program."""
+
+    before = signal.signal(signal.SIGINT, nothing)
+    try:
+        inside = Inside(request)
+        events = inside.events()
+        failure = show(events) if graph else next(filter(None, map(failed, events)), None)
+        for _ in events:
+            pass
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if failure is not None:
+        fail(failure[1], BAD_INPUT if failure[0] == "scenario" else FAILED)
+    return inside.process.returncode
+
+
+def failed(event: dict[str, Any]) -> tuple[str, str] | None:
+    """Return what went wrong, if this event says so."""
+    return (event["error"], event["message"]) if "error" in event else None
+
+
+def show(events: Iterable[dict[str, Any]]) -> tuple[str, str] | None:
+    """Draw the link until the program ends; return what went wrong."""
+    from rich.console import Console
+    from rich.live import Live
+
+    view = View()
+    console = Console(stderr=True, highlight=False)
+    with Live(console=console, refresh_per_second=10, transient=False) as live:
+        for event in events:
+            failure = failed(event)
+            if failure is not None:
+                return failure
+            if "link" in event:
+                view.add(*event["link"])
+                live.update(view.draw(console.width))
+    return None
+
+
+class View:
+    """The last seconds of both directions."""
+
+    def __init__(self) -> None:
+        self.time_s = 0.0
+        self.rates: tuple[deque[float], deque[float]] = (
+            deque(maxlen=HISTORY),
+            deque(maxlen=HISTORY),
+        )
+        self.delays: tuple[deque[float], deque[float]] = (
+            deque(maxlen=HISTORY),
+            deque(maxlen=HISTORY),
+        )
+        self.latest: list[list[Any]] = [[0, None, 0.0, 0, 0]] * 2
+
+    def add(self, time_s: float, up: list[Any], down: list[Any]) -> None:
+        """Take the latest tenth of a second."""
+        self.time_s = time_s
+        self.latest = [up, down]
+        for i, sample in enumerate((up, down)):
+            self.rates[i].append(float(sample[0]))
+            self.delays[i].append(float(sample[2]))
+
+    def draw(self, width: int) -> RenderableType:
+        """Return a table of a row per direction."""
+        from rich import box
+        from rich.table import Table
+
+        shown = max(8, min(HISTORY, (width - 60) // 2))
+        table = Table(box=box.SIMPLE_HEAD, title=f"{self.time_s:.1f} s", title_justify="left")
+        for name in (
+            "",
+            "Mbit/s",
+            "throughput",
+            "queue ms",
+            "queueing delay",
+            "packets",
+            "dropped",
+        ):
+            table.add_column(name, justify="right" if name in {"Mbit/s", "queue ms"} else "left")
+        for i, name in enumerate(("up", "down")):
+            rate, capacity, delay, packets, dropped = self.latest[i]
+            top = capacity or max(self.rates[i], default=1.0) or 1.0
+            table.add_row(
+                name,
+                f"{rate / 1e6:.2f}",
+                bars(list(self.rates[i])[-shown:], top),
+                f"{delay * 1e3:.1f}",
+                bars(list(self.delays[i])[-shown:], max(self.delays[i], default=0.0)),
+                str(packets),
+                str(dropped),
+            )
+        return table
+
+
+def bars(values: list[float], top: float) -> str:
+    """Draw a line of bars."""
+    last = len(BARS) - 1
+    return "".join(BARS[min(last, round(v / top * last)) if top > 0 else 0] for v in values)

@@ -1,0 +1,428 @@
+"""The lab: real kernels, our own stack, programs, an ordinary user, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import gargalo
+import pytest
+from conftest import ROOT, command, environment
+from lab_helpers import (
+    as_user,
+    devices,
+    inside,
+    namespaces,
+    needs,
+    needs_namespaces,
+    ordinary_user,
+    why_no_namespaces,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+RACE = """
+name     = "race"
+duration = "20s"
+
+[topology.simple]
+link = { rate = "50Mbit/s", delay = "5ms", queue = { droptail = "100 packets" } }
+
+[[flows]]
+from = "client"
+to   = "server"
+transport.tcp = { congestion = "cubic" }
+workload.bulk = { bytes = "4MB" }
+
+[[flows]]
+from  = "server"
+to    = "client"
+label = "back"
+transport.tcp = { congestion = "reno" }
+workload.bulk = { bytes = "4MB" }
+
+[record]
+verify = true
+"""
+
+LONG = """
+name     = "long"
+duration = "100s"
+lab      = { stack = "kernel" }
+
+[topology.simple]
+link = { rate = "5Mbit/s", delay = "5ms" }
+
+[[flows]]
+from = "client"
+to   = "server"
+transport.tcp = { congestion = "cubic" }
+
+[[commands]]
+host = "server"
+run  = "sleep 1000"
+background = true
+"""
+
+
+def gone(condition: Callable[[], bool], seconds: float = 10) -> bool:
+    """Wait until something is true."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return condition()
+
+
+@needs_namespaces
+@pytest.mark.parametrize(
+    ("client", "server"),
+    [("kernel", "kernel"), ("gargalo", "kernel"), ("kernel", "gargalo"), ("gargalo", "gargalo")],
+)
+def test_every_byte_arrives_whoever_sends(client: str, server: str) -> None:
+    stacks = {"hosts.client.stack": client, "hosts.server.stack": server}
+    run = gargalo.run(RACE, set=stacks, world="lab")
+    for flow in run.flows.iter_rows(named=True):
+        assert flow["delivered_bytes"] == 4_000_000, flow
+        assert flow["completion_s"] is not None
+        # At 50 Mbit/s it takes 0.67 s and a round trip or two, even when two share.
+        assert flow["completion_s"] < 10, flow
+        assert 0.009 < flow["rtt_min_s"] < 0.1
+    assert not [w for w in run.warnings if "differs" in w]
+    assert run.info["world"] == "lab"
+    assert {link["direction"] for link in run.links} == {"up", "down"}
+    assert len(run.flow_samples) > 0
+    assert len(run.link_samples) > 0
+
+
+@needs_namespaces
+@pytest.mark.parametrize("stacks", [("gargalo", "kernel"), ("kernel", "gargalo")])
+def test_content_survives_loss_reordering_and_duplicates(stacks: tuple[str, str]) -> None:
+    run = gargalo.run(
+        RACE,
+        set={
+            "topology.simple.link.loss": "2%",
+            "topology.simple.link.reorder": {"probability": "2%", "late": "2ms"},
+            "topology.simple.link.duplicate": "1%",
+            "flows.*.transport.tcp.congestion": "bbr",
+            "duration": "60s",
+            "hosts.client.stack": stacks[0],
+            "hosts.server.stack": stacks[1],
+        },
+        world="lab",
+    )
+    assert run.flows["delivered_bytes"].to_list() == [4_000_000, 4_000_000]
+    assert not [w for w in run.warnings if "differs" in w]
+    assert min(run.flows["retransmitted_packets"]) > 20
+
+
+@needs_namespaces
+def test_datagrams_and_requests() -> None:
+    text = (
+        RACE
+        + """
+[[flows]]
+from = "client"
+to   = "server"
+transport.udp = {}
+workload.cbr  = { rate = "1Mbit/s", packet_size = "1000B" }
+
+[[flows]]
+from = "client"
+to   = "server"
+label = "page"
+transport.tcp    = { congestion = "cubic", tls = "1.3" }
+workload.request = { objects = 5, size = "20kB" }
+"""
+    )
+    changes = {"hosts.server.stack": "kernel", "duration": "4s"}
+    run = gargalo.run(text, set=changes, world="lab")
+    udp, page = run.flows.row(2, named=True), run.flows.row(3, named=True)
+    assert udp["goodput_bps"] == pytest.approx(1e6, rel=0.1)
+    # One-way delays: the link's at least.
+    assert 0.005 <= udp["rtt_min_s"] < 0.02
+    assert page["delivered_bytes"] == 100_000
+    assert run.objects["completion_s"].drop_nulls().len() == 5
+
+
+@needs_namespaces
+def test_programs_find_hosts_by_name_and_their_output_is_kept(tmp_path: Path) -> None:
+    text = """
+name     = "programs"
+duration = "60s"
+lab      = { stack = "kernel" }
+
+[topology.dumbbell]
+pairs      = 2
+bottleneck = { rate = "20Mbit/s", delay = "5ms" }
+
+[hosts."right*"]
+stack      = "kernel"
+congestion = "reno"
+sysctl     = { "net.ipv4.tcp_sack" = "0" }
+
+[[commands]]
+host = "right1"
+run  = "python3 -m http.server 80"
+background = true
+
+[[commands]]
+host  = "left0"
+start = "1s"
+run   = '''
+i=0
+until python3 -c "import urllib.request as u; print(len(u.urlopen('http://right1/').read()) > 0)"
+do sleep 0.3; i=$((i+1)); [ $i = 50 ] && exit 1
+done
+cat /proc/sys/net/ipv4/tcp_congestion_control
+'''
+
+[[commands]]
+host = "right0"
+run  = "cat /proc/sys/net/ipv4/tcp_congestion_control /proc/sys/net/ipv4/tcp_sack; exit 7"
+"""
+    run = gargalo.run(text, output=tmp_path / "out", world="lab")
+    server, client, facts = run.to_json()["commands"]
+    assert client["stdout"].startswith("True\n"), client["stderr"]
+    assert client["exit_code"] == 0
+    assert server["exit_code"] is None
+    assert facts["stdout"] == "reno\n0\n"
+    assert facts["exit_code"] == 7
+    assert any("exit code 7" in w for w in run.warnings)
+    assert (tmp_path / "out" / "command-2.out").read_text() == "reno\n0\n"
+    # The run ended with the programs, not with its duration.
+    assert run.info["virtual_s"] < 50
+
+
+@needs_namespaces
+def test_an_ordinary_user_runs_the_quickstart(tmp_path: Path) -> None:
+    uid, python = ordinary_user()
+    scenario = tmp_path / "quickstart.toml"
+    scenario.write_text((ROOT / "examples" / "cubic-vs-bbr.toml").read_text())
+    tmp_path.chmod(0o777)
+    for parent in tmp_path.parents:
+        # Pytest's own directories are closed to others.
+        if parent.name.startswith("pytest-"):
+            parent.chmod(0o755)
+    before = namespaces(), devices()
+    arguments = ["run", scenario, "--world", "lab", "--stack", "kernel", "--json"]
+    changes = ["--set", "duration=4s", "--set", "flows.1.start=1s"]
+    done = as_user(uid, [python, "-m", "gargalo", *arguments, *changes], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    run = json.loads(done.stdout)
+    assert run["run"]["world"] == "lab"
+    assert run["run"]["device"] in {"tun", "veth"}
+    assert all(f["delivered_bytes"] > 100_000 for f in run["flows"]), run["flows"]
+    assert gone(lambda: (namespaces(), devices()) == before)
+
+
+@needs_namespaces
+@pytest.mark.parametrize("whom", ["command", "inside"])
+def test_nothing_is_left_after_a_kill(tmp_path: Path, whom: str) -> None:
+    scenario = tmp_path / "long.toml"
+    scenario.write_text(LONG)
+    before = namespaces(), devices(), set(inside())
+    process = subprocess.Popen(
+        command("run", scenario, "--world", "lab", "--json"),
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    sleeping = lambda: len(namespaces()) >= len(before[0]) + 3  # noqa: E731 (both hosts and programs)
+    assert gone(sleeping, 30) or process.poll() is None
+    time.sleep(1)
+    pid = process.pid if whom == "command" else max(set(inside()) - before[2])
+    os.kill(pid, signal.SIGKILL)
+    _, errors = process.communicate(timeout=30)
+    if whom == "inside":
+        assert process.returncode == 1
+        assert "the lab ended without a result" in errors
+    assert gone(lambda: (namespaces(), devices(), set(inside())) == before), namespaces()
+
+
+@needs_namespaces
+def test_an_interrupt_keeps_what_was_done(tmp_path: Path) -> None:
+    scenario = tmp_path / "long.toml"
+    scenario.write_text(LONG)
+    process = subprocess.Popen(
+        command("run", scenario, "--world", "lab", "--output", "out"),
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert gone(lambda: bool(list(tmp_path.glob("*out*"))), 30)
+    time.sleep(3)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "interrupted at" in errors
+    run = gargalo.load(tmp_path / "out")
+    assert run.interrupted
+    assert run.flows["delivered_bytes"].item() > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "world", "message"),
+    [
+        ({"lab.stack": "kernel"}, "sim", "run it with --world lab"),
+        ({"hosts.sever.stack": "kernel"}, "lab", "did you mean `server`?"),
+        ({"hosts.server.sysctl": {"a": "1"}}, "lab", "settings of the kernel, but not its stack"),
+        ({"commands": [{"host": "client", "run": "true"}]}, "lab", "which programs cannot use"),
+        ({"flows.0.transport": {"quic": {}}}, "lab", "QUIC runs in the simulator only"),
+        ({"record.captures": ["link"]}, "lab", "captures are made in the simulator only"),
+    ],
+)
+def test_what_cannot_be_is_said(change: dict[str, object], world: str, message: str) -> None:
+    with pytest.raises(gargalo.ScenarioError, match=re.escape(message)):
+        gargalo.run(RACE, set=change, world=world)  # type: ignore[arg-type]
+
+
+@needs_namespaces
+def test_a_congestion_control_that_the_kernel_lacks_is_said() -> None:
+    change = {"lab.stack": "kernel", "flows.0.transport.tcp.congestion": "compound"}
+    with pytest.raises(gargalo.RunError, match=r"refuses the congestion control compound"):
+        gargalo.run(RACE, set=change, world="lab")
+
+
+@needs_namespaces
+@needs("iperf3")
+def test_shells_nest_and_reach_the_outermost_end(gargalo: Callable[..., object]) -> None:
+    line = "i=0; until iperf3 -t 3 -J -c $GARGALO_BASE; do i=$((i+1)); [ $i = 20 ] && exit 9; sleep 0.2; done"
+    done = gargalo(
+        *("shell", "--isolated", "--rate", "20Mbit/s", "--outside", "iperf3 -s >/dev/null", "--"),
+        *command("shell", "--delay", "20ms", "--", "sh", "-c", f"{line}; exit 3"),
+    )
+    assert done.returncode == 3, done.stderr
+    report = json.loads(done.stdout[done.stdout.rindex('{\n\t"start"') :])
+    assert report["end"]["sum_received"]["bytes"] > 2_000_000
+    stream = report["end"]["streams"][0]["sender"]
+    # Twice 20 ms one way, in microseconds.
+    assert stream["min_rtt"] >= 40_000
+    assert report["end"]["sum_received"]["bits_per_second"] < 21e6
+
+
+@needs_namespaces
+def test_a_shell_has_its_programs_exit_code_and_logs(
+    gargalo: Callable[..., object], tmp_path: Path
+) -> None:
+    ping = (
+        "import os, socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM);"
+        "[s.sendto(bytes(972), (os.environ['GARGALO_BASE'], 9)) for _ in range(20)]"
+    )
+    logs = ("--uplink-log", tmp_path / "up", "--downlink-log", tmp_path / "down")
+    done = gargalo(
+        *("shell", "--isolated", "--rate", "1Mbit/s", "--delay", "10ms", *logs, "--"),
+        *("sh", "-c", f'python3 -c "{ping}"; sleep 0.5; exit 4'),
+    )
+    assert done.returncode == 4, done.stderr
+    lines = (tmp_path / "up").read_text().splitlines()
+    came = [line for line in lines if " + 1000" in line]
+    left = [line.split() for line in lines if " - 1000 " in line]
+    assert len(came) == len(left) == 20
+    # The last of 20 packets of 8 ms each waits for those before it.
+    delays = [int(fields[3]) for fields in left]
+    assert delays == sorted(delays)
+    assert 140 <= delays[-1] <= 165
+    assert any(" # 1500" in line for line in lines)
+    # Nobody listens at port 9: twenty refusals come back, as far as the kernel's limit goes.
+    assert " + " in (tmp_path / "down").read_text()
+
+
+def test_a_shells_options(gargalo: Callable[..., object], tmp_path: Path) -> None:
+    done = gargalo(
+        *("shell", "--rate", "12Mbit/s", "--delay", "25ms", "--down-loss", "0.1%"),
+        *("--queue", "droptail=100 packets", "--print-scenario"),
+    )
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "link.toml").write_text(done.stdout)
+    for arguments, message in [
+        (("--rate", "12"), 'did you mean `rate = "12Mbit/s"`?'),
+        (("--rate", "1Mbit/s", "--trace", "x"), "exclude each other"),
+        (("--graph",), "--graph needs a command"),
+        (("--trace", "missing.down"), "missing.down"),
+        (("--queue", "driptail"), "did you mean"),
+    ]:
+        bad = gargalo("shell", *arguments)
+        assert bad.returncode == 2, arguments
+        assert message in bad.stderr
+        assert not bad.stdout
+
+
+@needs_namespaces
+def test_a_shell_says_what_it_cannot_start(gargalo: Callable[..., object]) -> None:
+    done = gargalo("shell", "--isolated", "--", "no-such-program")
+    assert done.returncode == 1
+    assert "starting no-such-program" in done.stderr
+
+
+@needs_namespaces
+@needs("iperf3")
+def test_kernels_discover_the_path_mtu() -> None:
+    text = """
+name     = "narrow"
+duration = "60s"
+lab      = { stack = "kernel" }
+
+[topology.graph]
+nodes = ["a", "router1", "router2", "b"]
+links = [
+  { from = "a", to = "router1", delay = "2ms" },
+  { from = "router1", to = "router2", delay = "2ms", rate = "50Mbit/s", mtu = "1280B" },
+  { from = "router2", to = "b", delay = "2ms" },
+]
+
+[[commands]]
+host = "b"
+run  = "iperf3 -s"
+background = true
+
+[[commands]]
+host  = "a"
+run   = '''
+for family in -4 -6; do
+  i=0; until iperf3 $family -J -t 1 -c b; do sleep 0.3; i=$((i+1)); [ $i = 50 ] && exit 1; done
+done
+'''
+"""
+    run = gargalo.run(text, world="lab")
+    _, client = run.commands
+    assert client["exit_code"] == 0, client
+    printed, decoder, at, reports = client["stdout"], json.JSONDecoder(), 0, []
+    while (at := printed.find("{", at)) >= 0:
+        report, at = decoder.raw_decode(printed, at)
+        reports.append(report)
+    done = [r for r in reports if "sum_received" in r.get("end", {})]
+    assert len(done) == 2
+    for report in done:
+        assert report["end"]["sum_received"]["bits_per_second"] > 1e6
+        assert report["end"]["streams"][0]["sender"]["max_snd_cwnd"] > 0
+    too_big = sum(link["too_big_packets"] for link in run.links)
+    assert too_big > 0
+
+
+def test_the_lab_tells_what_it_can(gargalo: Callable[..., object]) -> None:
+    done = gargalo("lab", "--json")
+    facts = json.loads(done.stdout)
+    assert facts["system"].split()[0] == os.uname().sysname
+    if why_no_namespaces() is None:
+        assert done.returncode == 0, done.stderr
+        assert facts["device"] in {"tun", "veth"}
+        assert facts["delay_error_p50_s"] > 0
+    else:
+        assert done.returncode == 1
+        assert facts["problem"]
+    shown = gargalo("lab")
+    assert "congestion controls" in shown.stdout
