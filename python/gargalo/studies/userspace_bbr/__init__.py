@@ -28,12 +28,12 @@ STUDY = Study(
     algorithms=NAMES,
     notes=(
         "In the lab all receivers are the kernel's. The kernel's reno and cubic do not pace, its bbr does.",
-        "Queues have no limit, as mahimahi's by default, except where a limit is said.",
+        "Queues have no limit, as mahimahi's by default, except where a limit is said and on traces: 100 packets.",
         "The n-th packet that enters the link in a run is lost for all senders of a seed, in the lab and in the simulator.",
         "Random loss is on the way of the data only.",
     ),
     prepare=prepare,
-    at_once=16,
+    at_once=20,
 )
 
 __all__ = ["STUDY"]

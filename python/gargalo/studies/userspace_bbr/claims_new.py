@@ -103,10 +103,10 @@ def sack_explains(context: Context) -> Finding:
         lines.append(evidence(text, found, expected=f"< {SACK_COST}"))
         share = f"{100 * (found.mean or 0.0):.0f}%"
         conditions.append((below(found, SACK_COST), f"{other.name} has {share} without SACK"))
-    for other in ("reno", "cubic"):
-        found = ratio(context, "loss", without, kernel(other), loss=LOSSES[-1])
+    for name in ("reno", "cubic"):
+        found = ratio(context, "loss", without, kernel(name), loss=LOSSES[-1])
         expected = f"published: {FACTOR_AT_1_PERCENT}"
-        lines.append(evidence(f"1% lost: without SACK over {other}", found, expected=expected))
+        lines.append(evidence(f"1% lost: without SACK over {name}", found, expected=expected))
     return decide(lines, conditions)
 
 
@@ -257,6 +257,10 @@ NEW_CLAIMS = (
         "pacing-cost",
         "4. (new) It is the missing pacing that the published BBR lost its goodput by.",
         pacing_explains,
+        because=(
+            "Without pacing it sends when acknowledgements come, with at most twice the bandwidth-delay product in flight, which "
+            "the queue takes. What costs goodput is a recovery without SACK: see sack-cost."
+        ),
     ),
     Claim(
         "sack-cost",

@@ -14,6 +14,7 @@ from gargalo.studies.userspace_bbr.scenarios import (
     SENDERS,
     SIM,
     UNLIMITED,
+    WITHOUT_SACK,
     Sender,
     bulk,
     kernel,
@@ -38,6 +39,10 @@ LOSS = 1e-3
 """Of the runs that vary the rate."""
 BDP = 100
 """Packets of the standard link's bandwidth-delay product."""
+TRACE_QUEUE = BDP
+"""On traces, where without a limit nothing is ever lost and all congestion controls are alike."""
+LONG_MB = 50.0
+"""Of the transfers of the work, and of those that a claim about utilisation judges: their start counts little."""
 STATIC = 3
 """Runs of what knows no chance: enough for an interval."""
 
@@ -67,20 +72,21 @@ def one_link(profile: Profile, experiment: str, cells: Sequence[dict[str, Any]],
     """A transfer over the standard link, or over one with other labels."""
 
     def build(sender: Sender, labels: dict[str, Any], repeat: int) -> dict[str, Any]:
-        rate: Any = mbps(labels["mbps"]) if "mbps" in labels else None
+        packets = labels["queue_packets"]
         if "trace" in labels:
             rate = {"trace": traces.trace_of(profile, labels["trace"], repeat)}
-        packets = labels["queue_packets"]
-        mb = labels.get("mb") or profile.settings[size_of(labels)]
-        return transfer(sender, rate, packets, labels.get("loss", 0.0), mb)
+            limit_s = profile.settings["trace_s"]
+            return transfer(sender, rate, packets, 0.0, LONG_MB, limit_s)
+        mb = labels.get("mb") or profile.settings[size_of(experiment, labels)]
+        return transfer(sender, mbps(labels["mbps"]), packets, labels["loss"], mb)
 
     return jobs_of(profile, experiment, [(s, c) for c in cells for s in senders], build)
 
 
-def size_of(labels: dict[str, Any]) -> str:
+def size_of(experiment: str, labels: dict[str, Any]) -> str:
     """Return the setting that says how large a transfer is."""
-    if "trace" in labels:
-        return "trace_mb"
+    if experiment == "rate":
+        return "rate_mb"
     return "lossy_mb" if labels["loss"] > LOSS else "mb"
 
 
@@ -94,19 +100,20 @@ def by_loss(profile: Profile) -> list[Job]:
     return one_link(profile, "loss", [standard(loss=x) for x in LOSSES])
 
 
+RATE_SENDERS = (*KERNELS, *(s for s in LAB if s.congestion == "bbr"), *SIM, *WITHOUT_SACK[1:])
+
+
 def by_rate(profile: Profile) -> list[Job]:
     """B: the rate varies."""
-    return one_link(profile, "rate", [standard(mbps=x) for x in RATES])
+    return one_link(profile, "rate", [standard(mbps=x) for x in RATES], RATE_SENDERS)
 
 
 def by_trace(profile: Profile) -> list[Job]:
     """C: cellular traces."""
-    cells = [{"trace": t, "queue_packets": UNLIMITED} for t in traces.names(profile)]
+    cells = [{"trace": t, "queue_packets": TRACE_QUEUE} for t in traces.names(profile)]
     return one_link(profile, "traces", cells, (*KERNELS, *LAB, *SIM))
 
 
-LONG_MB = 50.0
-"""Of transfers that a claim about utilisation judges: their start counts little."""
 PACING_SENDERS = (
     kernel("bbr"),
     *(ours("bbr", w, paced=p) for w in ("lab", "sim") for p in (True, False)),
@@ -124,11 +131,13 @@ QUEUE_SENDERS = (*KERNELS, UNPACED, *SIM)
 
 
 def by_queue(profile: Profile) -> list[Job]:
-    """Queues with a limit, on the standard link and the traces."""
+    """Other queues, on the standard link and the traces."""
     sizes = profile.settings["queue_packets"]
-    places: list[dict[str, Any]] = [standard(loss=0.0), standard()]
-    places += [{"trace": t} for t in traces.names(profile)[:1]]
-    cells = [{**place, "queue_packets": n} for place in places for n in sizes]
+    cells = [
+        {**place, "queue_packets": n} for place in (standard(loss=0.0), standard()) for n in sizes
+    ]
+    more = [n for n in (*sizes, UNLIMITED) if n != TRACE_QUEUE]
+    cells += [{"trace": t, "queue_packets": n} for t in traces.names(profile) for n in more]
     return one_link(profile, "queue", cells, QUEUE_SENDERS)
 
 
@@ -243,7 +252,7 @@ EXPERIMENTS = (
     Experiment("rate", "B: goodput by rate", by_rate),
     Experiment("traces", "C: cellular traces", by_trace),
     Experiment("pacing", "Long transfers of BBR, paced and not", long_transfers),
-    Experiment("queue", "The same with limited queues", by_queue),
+    Experiment("queue", "The same with other queues", by_queue),
     Experiment("competition", "Two flows", competing),
     Experiment("applications", "A call and a game beside a download", applications),
     Experiment("streaming", "A film over a lossy link", streaming),
@@ -254,8 +263,9 @@ TWINS = tuple((k, twin(k)) for k in KERNELS)
 
 SETTINGS: dict[str, Any] = {
     "mb": 12.0,
-    "lossy_mb": 6.0,
-    "trace_mb": 6.0,
+    "lossy_mb": 5.0,
+    "rate_mb": 30.0,
+    "trace_s": 25,
     "traces": "",
     "queue_packets": [BDP, 10 * BDP],
     "competition_s": 30,
@@ -264,8 +274,8 @@ SETTINGS: dict[str, Any] = {
 }
 QUICK = Profile(
     "quick",
-    "All cells; transfers of 12 MB instead of 50 (6 MB above 0.1% loss and on traces), four seeds instead of thirty: "
-    "minutes.",
+    "All cells; transfers of 12 MB instead of 50 (30 where the rate varies, 5 above 0.1% loss), 25 s of each trace, "
+    "four seeds instead of thirty: minutes.",
     4,
     SETTINGS,
 )
@@ -277,7 +287,8 @@ FULL = Profile(
         **SETTINGS,
         "mb": 50.0,
         "lossy_mb": 50.0,
-        "trace_mb": 50.0,
+        "rate_mb": 50.0,
+        "trace_s": 600,
         "competition_s": 120,
         "mix_s": 300,
     },

@@ -60,7 +60,7 @@ def cells(context: Context, pairs: Iterable[tuple[Sender, Sender]]) -> list[Cell
             columns = [c for c in PLACE[1:] if c in rows.columns]
             for labels in rows.select(columns).unique(maintain_order=True).iter_rows(named=True):
                 given = {k: v for k, v in labels.items() if v is not None}
-                key = (lab.name, *sorted(given.items()))
+                key = (experiment, lab.name, *sorted(given.items()))
                 if key in seen:
                     continue
                 made = ratio(context, experiment, sim, lab, **given)

@@ -122,7 +122,7 @@ def side_by_side(context: Context, experiment: str) -> go.Figure:
 WHERE = {
     "loss": "12 Mbit/s, 50 ms each way.",
     "rate": "0.1% of the packets lost, 50 ms each way.",
-    "traces": "50 ms each way, no added loss.",
+    "traces": "50 ms each way, no added loss, a queue of 100 packets.",
 }
 TITLES = {
     "loss": "A: goodput against loss",

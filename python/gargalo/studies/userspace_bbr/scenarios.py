@@ -153,7 +153,14 @@ def scenario(
     return {**made, "hosts": dict(hosts)} if hosts else made
 
 
-def transfer(sender: Sender, rate: Any, packets: int, loss: float, mb: float) -> dict[str, Any]:
+def transfer(
+    sender: Sender,
+    rate: Any,
+    packets: int,
+    loss: float,
+    mb: float,
+    limit_s: float = LIMIT_S,
+) -> dict[str, Any]:
     """One transfer over one link."""
     topology = {"simple": {"link": link(rate, packets, loss)}}
-    return scenario(topology, [bulk(sender, mb)], sender.hosts())
+    return scenario(topology, [bulk(sender, mb)], sender.hosts(), limit_s=limit_s)

@@ -39,10 +39,10 @@ class Model:
 
 
 MODELS = {
-    "cellular-a": Model("12Mbit/s", "24Mbit/s", 500.0, 10.0),
+    "cellular-a": Model("16Mbit/s", "48Mbit/s", 1000.0, 10.0),
     "cellular-b": Model("3Mbit/s", "6Mbit/s", 100.0, 5.0),
 }
-"""A fast network that varies much and falls silent for half a second, and a slow one that falls silent for longer."""
+"""One as fast and as changeable as LTE, and a slow one that falls silent for longer, as networks before it."""
 DURATION = "300s"
 SEED = 50
 
