@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 
 from gargalo import _core
-from gargalo.cli_common import BAD_INPUT, FAILED, INTERRUPTED, change, err, fail
+from gargalo.cli_common import BAD_INPUT, FAILED, INTERRUPTED, World, change, err, fail
 from gargalo.cli_lab import lab
 from gargalo.cli_report import report as report_command
 from gargalo.cli_shell import shell
@@ -49,13 +49,6 @@ app.command()(lab)
 app.command("report")(report_command)
 app.command()(iperf3)
 app.command()(connect)
-
-
-class World(str, Enum):
-    """Where a scenario runs."""
-
-    sim = "sim"
-    lab = "lab"
 
 
 class Stack(str, Enum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from enum import Enum
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -14,6 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+
+class World(str, Enum):
+    """Where a scenario runs."""
+
+    sim = "sim"
+    lab = "lab"
+
 
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gargalo.cli_common import FAILED, err, fail, sweep_errors
+from gargalo.cli_common import FAILED, change, err, fail, sweep_errors
 
 SIGNS = {"reproduced": "✓", "contradicted": "✗", "inconclusive": "?"}
 STYLES = {"reproduced": "green", "contradicted": "red", "inconclusive": "yellow"}
@@ -32,8 +32,18 @@ def study(
     cluster: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler, instead of processes.")
     ] = None,
+    at_once: Annotated[
+        int | None,
+        typer.Option(
+            "--at-once", min=1, help="Runs in the lab at the same time. Default: the study's."
+        ),
+    ] = None,
     repeat: Annotated[
         int | None, typer.Option(min=1, help="Runs per cell. Default: the profile's.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the profile."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print verdicts and facts as JSON.")
@@ -48,8 +58,9 @@ def study(
 
     try:
         chosen = studies.find(name)
-        chosen.profile(profile)
-    except KeyError as e:
+        changes = dict(change(c) for c in settings or [])
+        studies.running.change(chosen.profile(profile), changes)
+    except (KeyError, ValueError) as e:
         fail(e.args[0])
     with sweep_errors(), display(err, shown=not as_json) as progress:
         outcome = studies.run_study(
@@ -58,7 +69,9 @@ def study(
             directory=directory,
             workers=workers,
             cluster=cluster,
+            at_once=at_once,
             repeat=repeat,
+            settings=changes,
             progress=progress,
             facts={"date": datetime.date.today().isoformat()},
         )

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from gargalo import _core
-from gargalo.cli_common import FAILED, change, err, fail, sweep_errors
+from gargalo.cli_common import FAILED, World, change, err, fail, sweep_errors
 
 if TYPE_CHECKING:
     from gargalo.sweeps import Sweep, SweepFile
@@ -28,7 +28,12 @@ def sweep(
         typer.Option(metavar="DIR", help="Directory for results. Default: sweeps/NAME."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Processes. Default: one for each core.")
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Processes; in the lab runs at the same time. Default: one for each core, in the lab 1.",
+        ),
     ] = None,
     cluster: Annotated[
         str | None,
@@ -52,13 +57,17 @@ def sweep(
         list[Path] | None,
         typer.Option(metavar="FILE", help="Python file that registers congestion controls."),
     ] = None,
+    world: Annotated[
+        World,
+        typer.Option(help="Simulated, or in real time on this machine (Linux, no root needed)."),
+    ] = World.sim,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check every run, print the plan, do nothing.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")] = False,
 ) -> None:
-    """Simulate a scenario over and over along axes; do again only what is missing."""
+    """Run a scenario over and over along axes; do again only what is missing."""
     from gargalo.sweeps import SweepFile, execute
     from gargalo.sweeps.controllers import Controllers
     from gargalo.sweeps.progress import display
@@ -69,7 +78,7 @@ def sweep(
     with sweep_errors():
         controllers = Controllers.load(plugin or [])
         description = SweepFile.load(file)
-        jobs = description.plan(repeat=repeat, seed=seed, set=settings)
+        jobs = description.plan(repeat=repeat, seed=seed, set=settings, world=world.value)
         if dry_run:
             _print_plan(description, jobs, as_json=as_json)
             return
@@ -83,7 +92,8 @@ def sweep(
                 target,
                 measure=measure or description.measure,
                 keep=description.keep if keep is None else keep,
-                workers=workers,
+                workers=workers if world is World.sim else None,
+                at_once=workers or 1,
                 cluster=cluster,
                 progress=tell,
                 plugins=controllers,

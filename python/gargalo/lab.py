@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -16,6 +17,10 @@ from gargalo.results import Run, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+
+class DiedError(_core.RunError):
+    """The process of a run was killed, or failed to tell how it ended."""
 
 
 class Inside:
@@ -124,5 +129,41 @@ def _follow(
             signal.signal(signal.SIGINT, before)
     if result is None:
         msg = f"the lab ended without a result (exit code {inside.process.returncode})"
-        raise _core.RunError(msg)
+        raise DiedError(msg)
     return result["done"], bool(result["keyboard_interrupt"])
+
+
+@functools.cache
+def refusal(congestion: str = "cubic") -> str | None:
+    """Return why this machine cannot do runs with the kernel's stack; None if it can.
+
+    Found out by doing one, of some milliseconds.
+
+    Args:
+        congestion: The congestion control of the kernel that is needed.
+
+    """
+    probe = PROBE.format(congestion=json.dumps(congestion))
+    try:
+        done, interrupted = run(probe, None, [])
+    except (_core.ScenarioError, _core.RunError, OSError) as e:
+        return " ".join(str(e).split())
+    if interrupted:
+        raise KeyboardInterrupt
+    if done.flows["completion_s"][0] is None:
+        return "a flow between two hosts of the kernel's stack did not get through"
+    return None
+
+
+PROBE = """
+name = "probe"
+duration = "5s"
+topology.simple.link = {{ rate = "100Mbit/s", delay = "1ms" }}
+lab.stack = "kernel"
+record = {{ flows = false, links = false, events = false }}
+[[flows]]
+from = "client"
+to = "server"
+transport.tcp.congestion = {congestion}
+workload.bulk.bytes = "10kB"
+"""

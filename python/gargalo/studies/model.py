@@ -12,6 +12,7 @@ from gargalo.reporting.model import Evidence, FigureBlock, TableBlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from gargalo.reporting.model import Verdict
     from gargalo.sweeps.job import Job
@@ -67,6 +68,8 @@ class Context:
     profile: Profile
     frame: pl.DataFrame
     """One row per run: labels and metrics."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """What this machine cannot do, by what needs it (`lab`, `lab: bbr`), and why."""
 
     def experiment(self, name: str, **labels: object) -> pl.DataFrame:
         """Return the runs of an experiment, of those with these labels only."""
@@ -113,6 +116,10 @@ class Study:
     tables: Callable[[Context], list[TableBlock]]
     algorithms: Sequence[str] = ()
     """In the order of their colours."""
+    prepare: Callable[[Profile, Path], Profile] | None = None
+    """Makes in a directory the files that runs read; returns the profile that says where they are."""
+    at_once: int = 1
+    """Runs in the lab at the same time."""
     notes: Sequence[str] = ()
 
     def profile(self, name: str) -> Profile:

@@ -8,14 +8,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gargalo import __version__, reporting
+import polars as pl
+
+from gargalo import __version__, lab, reporting
 from gargalo.reporting.model import ClaimRow, Evidence, Report
 from gargalo.scenario import to_toml
 from gargalo.studies.model import Context, Finding, Profile, Study
 from gargalo.sweeps import Job, Sweep, execute
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from gargalo.sweeps.progress import SweepProgress
 
@@ -85,7 +87,9 @@ def run_study(
     directory: Path | None = None,
     workers: int | None = None,
     cluster: str | None = None,
+    at_once: int | None = None,
     repeat: int | None = None,
+    settings: Mapping[str, str] | None = None,
     progress: Callable[[SweepProgress], object] | None = None,
     facts: dict[str, str | int | float] | None = None,
 ) -> Outcome:
@@ -97,30 +101,39 @@ def run_study(
         directory: For the store and the report; by default `runs/studies/NAME/PROFILE`.
         workers: Processes; by default one for each core.
         cluster: Address of a Dask scheduler, instead of processes.
+        at_once: Runs in the lab at the same time, instead of as many as the study says.
         repeat: Runs per cell, instead of the profile's.
+        settings: Instead of some of the profile's, as text.
         progress: Called a few times a second.
         facts: More to say in the report, such as the date.
 
     Raises:
-        KeyError: There is no such profile.
+        KeyError: There is no such profile, or setting.
+        ValueError: A setting cannot have that value.
         SweepError: See `gargalo.sweeps.execute`, as for the other errors.
 
     """
     chosen = study.profile(profile)
     if repeat is not None:
         chosen = replace(chosen, repeat=repeat)
+    if settings:
+        chosen = change(chosen, settings)
     root = directory or STORES / study.name / chosen.name
-    jobs = jobs_of(study, chosen)
+    if study.prepare is not None:
+        chosen = study.prepare(chosen, root)
+    planned = jobs_of(study, chosen)
+    jobs, missing = possible(planned)
     sweep = execute(
         jobs,
         root / "store",
         measure=study.measure,
         workers=workers,
+        at_once=at_once or study.at_once,
         cluster=cluster,
         progress=progress,
         name=f"{study.name}-{chosen.name}",
     )
-    context = Context(chosen, sweep.frame())
+    context = Context(chosen, sweep.frame(), missing)
     claims = verdicts(study, context)
     report = build_report(study, context, sweep, claims, jobs, facts or {})
     reporting.save(report, root / "report")
@@ -131,6 +144,81 @@ def run_study(
         json.dumps(outcome.to_json(), indent=1) + "\n", encoding="utf-8"
     )
     return outcome
+
+
+def change(profile: Profile, settings: Mapping[str, str]) -> Profile:
+    """Return a profile with other settings, each of the kind of the one before it.
+
+    Raises:
+        KeyError: There is no such setting; the message names those there are.
+        ValueError: The text is of another kind.
+
+    """
+    changed = dict(profile.settings)
+    for name, text in settings.items():
+        if name not in changed:
+            have = ", ".join(changed) or "none"
+            msg = f'the profile {profile.name} has no setting "{name}"; it has {have}'
+            raise KeyError(msg)
+        changed[name] = typed(name, text, changed[name])
+    return replace(profile, settings=changed)
+
+
+def typed(name: str, text: str, before: Any) -> Any:
+    """Read a setting as what it was before: text as it is, other things as JSON."""
+    if isinstance(before, str):
+        return text
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if isinstance(before, bool):
+        fits = isinstance(value, bool)
+    elif isinstance(before, int):
+        fits = isinstance(value, int) and number
+    elif isinstance(before, float):
+        fits, value = number, float(value) if number else value
+    else:
+        fits = isinstance(value, type(before))
+    if not fits:
+        msg = f"the setting {name} is like {json.dumps(before)}, not {text}"
+        raise ValueError(msg)
+    return value
+
+
+def possible(jobs: list[Job]) -> tuple[list[Job], dict[str, str]]:
+    """Return the runs that this machine can do, and what it cannot do and why."""
+    missing: dict[str, str] = {}
+    found = []
+    for job in jobs:
+        controls = kernel_controls(job)
+        for control in controls:
+            reason = lab.refusal(control)
+            if reason is not None:
+                # If not even the kernel's default works, nothing in the lab does.
+                whole = lab.refusal() is not None
+                missing["lab" if whole else f"lab: {control}"] = reason
+                break
+        else:
+            found.append(job)
+    return found, missing
+
+
+def kernel_controls(job: Job) -> list[str]:
+    """Return the congestion controls that a run in the lab needs of the kernel."""
+    scenario = job.scenario
+    if job.world != "lab" or not isinstance(scenario, dict):
+        return []
+    kernel = {n for n, h in scenario.get("hosts", {}).items() if h.get("stack") == "kernel"}
+    if not kernel:
+        return []
+    named = (
+        flow["transport"]["tcp"].get("congestion", "cubic")
+        for flow in scenario["flows"]
+        if flow["from"] in kernel and "tcp" in flow["transport"]
+    )
+    return ["cubic", *dict.fromkeys(n if isinstance(n, str) else next(iter(n)) for n in named)]
 
 
 def verdicts(study: Study, context: Context) -> list[ClaimRow]:
@@ -145,6 +233,27 @@ def verdicts(study: Study, context: Context) -> list[ClaimRow]:
     return rows
 
 
+def real_time(frame: pl.DataFrame) -> dict[str, str | int | float]:
+    """Return what a report says of the runs in the lab."""
+    if "late_max_s" not in frame.columns:
+        return {}
+    rows = frame.filter(pl.col("late_max_s").is_not_null())
+    if rows.height == 0:
+        return {}
+    late = rows["late_p99_s"]
+    return {
+        "runs in real time": rows.height,
+        "lateness of packets, p99 of a run, in ms: median": milliseconds(late.median()),
+        "lateness of packets, p99 of a run, in ms: worst": milliseconds(late.max()),
+        "kernel": ", ".join(sorted(set(rows["kernel"].drop_nulls()))),
+    }
+
+
+def milliseconds(seconds: Any) -> float:
+    """Return a time for a report."""
+    return round(1e3 * float(seconds or 0.0), 3)
+
+
 def build_report(
     study: Study,
     context: Context,
@@ -156,13 +265,17 @@ def build_report(
     """Put the report together."""
     frame = context.frame
     counts = {v: sum(c.verdict == v for c in claims) for v in reporting.model.VERDICTS}
-    packets = int(frame["packets"].sum()) if frame.height else 0
+    simulated = (
+        frame.filter(pl.col("late_max_s").is_null()) if "late_max_s" in frame.columns else frame
+    )
+    packets = int(simulated["packets"].sum()) if simulated.height else 0
     examples: dict[str, str] = {}
     for job in jobs:
         name = f"{job.labels['experiment']}.toml"
         if name not in examples and isinstance(job.scenario, dict):
             examples[name] = to_toml(job.scenario)
     notes = [*study.notes]
+    notes += [f"Not done here: {what}. {why}" for what, why in context.missing.items()]
     if sweep.failures:
         notes.append(f"{len(sweep.failures)} runs failed: {sweep.failures[0].reason}")
     return Report(
@@ -179,9 +292,10 @@ def build_report(
             "runs": sweep.plan.height,
             "repeats per cell": context.profile.repeat,
             "packets simulated": packets,
-            "time of all runs, in s of one core": round(float(frame["wall_s"].sum()), 1)
-            if frame.height
+            "time of all simulations, in s of one core": round(float(simulated["wall_s"].sum()), 1)
+            if simulated.height
             else 0,
+            **real_time(frame),
             **facts,
         },
         highlights={v: f"{n} of {len(claims)} claims" for v, n in counts.items() if n},

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from gargalo.results import Run
     from gargalo.running import ScenarioLike
+    from gargalo.sweeps.job import World
 
 __all__ = [
     "Axis",
@@ -81,18 +82,21 @@ def sweep(
     progress: Callable[[SweepProgress], object] | None = None,
     plugins: Sequence[Path] = (),
     name: str | None = None,
+    world: World = "sim",
+    at_once: int = 1,
 ) -> Sweep:
     """Plan and execute a sweep; see `plan` and `execute` for the arguments and errors."""
     from gargalo.sweeps.controllers import Controllers
 
     controllers = Controllers.load(plugins)
-    jobs = plan(scenario, axes, repeat, seed, set=set)
+    jobs = plan(scenario, axes, repeat, seed, set=set, world=world)
     return execute(
         jobs,
         store,
         measure=measure,
         keep=keep,
         workers=workers,
+        at_once=at_once,
         cluster=cluster,
         progress=progress,
         plugins=controllers,

@@ -19,6 +19,7 @@ from gargalo.sweeps.job import Identifier, Job, Task
 from gargalo.sweeps.local import LocalPool, cores
 from gargalo.sweeps.model import label_names
 from gargalo.sweeps.progress import SweepProgress
+from gargalo.sweeps.realtime import RealTime
 from gargalo.sweeps.result import Failure, Sweep, SweepInterrupted, check_labels
 from gargalo.sweeps.store import RUNS, Store
 from gargalo.sweeps.work import Setup, check_keep
@@ -34,6 +35,8 @@ MOST_CRASHES = 2
 """A run that killed so many workers is given up."""
 POLL_S = 0.2
 COMPACT_EVERY = 1000
+WORLDS = ("sim", "lab")
+"""In the order in which their runs are done."""
 
 
 def execute(
@@ -43,6 +46,7 @@ def execute(
     measure: Callable[[Run], Mapping[str, float]] | str | None = None,
     keep: Sequence[str] = (),
     workers: int | None = None,
+    at_once: int = 1,
     cluster: str | None = None,
     progress: Callable[[SweepProgress], object] | None = None,
     plugins: Sequence[Path] | Controllers = (),
@@ -58,7 +62,8 @@ def execute(
         measure: Called in the worker with every `Run`; the numbers it returns become columns of
             `Sweep.frame()`. When its source changes, runs are done again.
         keep: Tables to keep whole, of `flows`, `flow_samples`, `link_samples`, `events`, `objects`.
-        workers: Processes; by default one for each core.
+        workers: Processes for simulations; by default one for each core.
+        at_once: Runs in the lab at the same time; they are done here, after all simulations.
         cluster: Address of a Dask scheduler, instead of processes.
         progress: Called a few times a second.
         plugins: Python files that register congestion controls.
@@ -77,6 +82,12 @@ def execute(
         raise SweepError(msg)
     if workers is not None and workers < 1:
         msg = f"workers = {workers}: at least 1"
+        raise SweepError(msg)
+    if at_once < 1:
+        msg = f"at_once = {at_once}: at least 1"
+        raise SweepError(msg)
+    if cluster is not None and all(j.world == "lab" for j in jobs):
+        msg = "runs in real time are done on this machine: leave the cluster out"
         raise SweepError(msg)
     if workers is not None and cluster is not None:
         msg = "give either workers or a cluster"
@@ -107,16 +118,18 @@ def execute(
         executor: Executor = Cluster(cluster, setup)  # First: a dead address leaves no empty store.
         with closing(executor):
             opened = Store.create(store)
-            return _execute(opened, executor, wanted, tasks, plan, title, progress)
+            lab = RealTime(setup, at_once)
+            return _execute(opened, (executor, lab), wanted, tasks, plan, title, progress)
     opened = Store.create(store)
     executor = LocalPool(setup, opened.path, workers or cores())
+    lab = RealTime(setup, at_once)
     with closing(executor):
-        return _execute(opened, executor, wanted, tasks, plan, title, progress)
+        return _execute(opened, (executor, lab), wanted, tasks, plan, title, progress)
 
 
 def _execute(
     store: Store,
-    executor: Executor,
+    executors: tuple[Executor, Executor],
     wanted: _Wanted,
     tasks: Sequence[Task],
     plan: pl.DataFrame,
@@ -125,14 +138,15 @@ def _execute(
 ) -> Sweep:
     begun = time.monotonic()
     store.write_plan(name, plan)
-    state = _State(store, store.claims(), executor, wanted, tasks, progress)
+    state = _State(store, store.claims(), executors, wanted, tasks, progress)
     sweep = Sweep(name, store, plan, state.failures)
     try:
         state.run()
     except KeyboardInterrupt:
         raise SweepInterrupted(state.finish(sweep, begun)) from None
     finally:
-        executor.close()
+        for executor in executors:
+            executor.close()
         with suppress(
             StoreError
         ):  # What killed workers were writing; if it fails, the next sweep does it.
@@ -168,7 +182,8 @@ class _State:
 
     store: Store
     claims: Claims
-    executor: Executor
+    executors: tuple[Executor, Executor]
+    """For simulations, and for the lab."""
     wanted: _Wanted
     tasks: Sequence[Task]
     progress: Callable[[SweepProgress], object] | None
@@ -187,30 +202,35 @@ class _State:
         have = self.wanted.have(self.store)
         unique = {t.run: t for t in self.tasks}
         self.total = len(unique)
-        queue = deque(t for run, t in unique.items() if run not in have)
-        self.reused = self.total - len(queue)
-        elsewhere: list[Task] = []
+        missing = [t for run, t in unique.items() if run not in have]
+        self.reused = self.total - len(missing)
         self._tell()
         try:
-            while queue or elsewhere or self._running:
-                while queue and self.executor.room() > 0:
-                    self._begin(queue.popleft(), elsewhere)
-                if not queue and elsewhere and self.executor.room() > 0:
-                    # Another sweep has claimed these: done there, or free again if it is killed.
-                    queue.extend(elsewhere)
-                    elsewhere = []
-                    if not self._running:
-                        time.sleep(POLL_S)
-                if self._running:
-                    for event in self.executor.poll(POLL_S):
-                        self._handle(event, queue)
-                self._tell()
+            # One after the other: simulations would make the lab late.
+            for executor, world in zip(self.executors, WORLDS, strict=True):
+                self._do(executor, deque(t for t in missing if t.world == world))
         finally:
             for run in self._running:
                 self.claims.release(run)
         compact.compact(self.store, self.claims)
 
-    def _begin(self, task: Task, elsewhere: list[Task]) -> None:
+    def _do(self, executor: Executor, queue: deque[Task]) -> None:
+        elsewhere: list[Task] = []
+        while queue or elsewhere or self._running:
+            while queue and executor.room() > 0:
+                self._begin(queue.popleft(), executor, elsewhere)
+            if not queue and elsewhere and executor.room() > 0:
+                # Another sweep has claimed these: done there, or free again if it is killed.
+                queue.extend(elsewhere)
+                elsewhere = []
+                if not self._running:
+                    time.sleep(POLL_S)
+            if self._running:
+                for event in executor.poll(POLL_S):
+                    self._handle(event, queue)
+            self._tell()
+
+    def _begin(self, task: Task, executor: Executor, elsewhere: list[Task]) -> None:
         if not self.claims.take(task.run):
             elsewhere.append(task)
             return
@@ -219,7 +239,7 @@ class _State:
             self.reused += 1
             return
         self._running[task.run] = (task, 0)
-        self.executor.start(task)
+        executor.start(task)
 
     def _handle(self, event: Moved | Done | Failed | Crashed, queue: deque[Task]) -> None:
         if event.run not in self._running:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from gargalo import _core
 from gargalo.running import override, read
@@ -15,13 +15,14 @@ from gargalo.scenario import plain
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
-    from typing import TypeAlias
 
     from gargalo.running import ScenarioLike
 
     Label: TypeAlias = str | int | float | bool
     Overrides: TypeAlias = tuple[tuple[str, str], ...]
 
+World: TypeAlias = Literal["sim", "lab"]
+"""The simulator, or real time on this machine."""
 SEED_BITS = 53
 """Derived seeds fit into what every tool reads exactly: Parquet, TOML, JSON, spreadsheets."""
 
@@ -79,6 +80,8 @@ class Job:
     """Which repeat of its cell this is, from 0; by default counted among jobs of the same labels."""
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Settings to change, by dotted key, as `set` of `gargalo.run`."""
+    world: World = "sim"
+    """`lab` for real time."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ class Task:
     path: str | None
     overrides: tuple[tuple[str, str], ...]
     seed: int
+    world: World = "sim"
 
 
 def derive_seed(seed: int, repeat: int) -> int:
@@ -112,8 +116,9 @@ class Identifier:
     """Gives runs their identifiers; remembers scenarios, since repeats differ in the seed alone.
 
     The identifier is a hash of the resolved scenario (every default filled in, contents of traces
-    included, name and description not), the seed, the engine's version and, where a congestion
-    control is written in Python, its source. Equal identifiers mean equal results.
+    included, name and description not), the seed, the engine's version, the world unless it is the
+    simulator and, where a congestion control is written in Python, its source. Equal identifiers mean
+    equal results, in the lab as equal as real time lets them be.
     """
 
     def __init__(self, controllers: Mapping[str, str] | None = None) -> None:
@@ -138,9 +143,15 @@ class Identifier:
         if key not in self._digests:
             self._digests[key] = self._digest(source, job.changes)
         cell, overrides = self._digests[key]
-        whole = hashlib.sha256(f"{cell} {job.seed} {_core.__version__}".encode()).hexdigest()
+        parts = [
+            cell,
+            str(job.seed),
+            _core.__version__,
+            *([] if job.world == "sim" else [job.world]),
+        ]
+        whole = hashlib.sha256(" ".join(parts).encode()).hexdigest()
         path = None if source.path is None else str(source.path)
-        return Task(whole[:32], source.text, path, overrides, job.seed)
+        return Task(whole[:32], source.text, path, overrides, job.seed, job.world)
 
     def _digest(self, source: Source, changes: Mapping[str, Any]) -> tuple[str, Overrides]:
         resolved, overrides = source.resolve(changes, self.controllers)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from gargalo.running import ScenarioLike
     from gargalo.sweeps.axes import Axis
+    from gargalo.sweeps.job import World
 
 KEYS = ("name", "description", "scenario", "repeat", "seed", "set", "axes", "keep", "measure")
 
@@ -127,6 +128,7 @@ class SweepFile:
         repeat: int | None = None,
         seed: int | None = None,
         set: Mapping[str, Any] | None = None,  # noqa: A002 (the word of the command line)
+        world: World = "sim",
     ) -> list[Job]:
         """Return all runs; the arguments go before what the file says."""
         base = Source.of(self.scenario)
@@ -136,6 +138,7 @@ class SweepFile:
             repeat=self.repeat if repeat is None else repeat,
             seed=self.seed if seed is None else seed,
             set={**flat(self.changes, base_tree(base)), **(set or {})},
+            world=world,
         )
 
 
@@ -167,6 +170,7 @@ def plan(
     seed: int | None = None,
     *,
     set: Mapping[str, Any] | None = None,  # noqa: A002
+    world: World = "sim",
 ) -> list[Job]:
     """Return the runs of a sweep: all combinations of the axes' values, each `repeat` times.
 
@@ -178,6 +182,7 @@ def plan(
         repeat: Runs per cell; their seeds are derived from `seed`, the same in all cells.
         seed: The sweep's; by default the scenario's own.
         set: Settings for all runs.
+        world: `lab` for runs in real time.
 
     Raises:
         SweepError: An axis or a key is wrong; the text names both.
@@ -206,7 +211,7 @@ def plan(
             source.resolve(changes, controllers)
         except _core.ScenarioError as e:
             raise _blame(source, common, combination, e) from None
-        jobs += [Job(labels, source, s, r, changes) for r, s in enumerate(seeds)]
+        jobs += [Job(labels, source, s, r, changes, world) for r, s in enumerate(seeds)]
     return jobs
 
 

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
     from gargalo.sweeps.job import Job
 
-FACTS = ("run", "repeat", "seed", "version", "scenario_hash", "warnings", "wall_s")
+FACTS = (
+    "run", "repeat", "seed", "version", "scenario_hash", "warnings", "wall_s", "late_p99_s", "late_max_s",
+    "kernel",
+)  # fmt: skip
 """Columns of a run that are neither labels nor figures to compare."""
 STANDARD = (
     "goodput_bps", "goodput_cov", "jain_index", "utilization", "bottleneck", "loss_rate",

@@ -230,17 +230,12 @@ class Store:
 
 
 def scan_files(files: Sequence[Path]) -> pl.LazyFrame:
-    """Scan Parquet files; those of other versions may have other columns."""
-    try:
-        whole = pl.scan_parquet(list(files), missing_columns="raise", extra_columns="raise")
-        whole.select(pl.len()).collect()
-    except (pl.exceptions.SchemaError, pl.exceptions.ColumnNotFoundError):
-        groups: dict[str, list[Path]] = {}
-        for file in files:
-            groups.setdefault(repr(pl.read_parquet_schema(file)), []).append(file)
-        scans = [pl.scan_parquet(group) for group in groups.values()]
-        return pl.concat(scans, how="diagonal_relaxed")
-    return whole
+    """Scan Parquet files; those of other versions, or of the lab, may have other columns."""
+    groups: dict[str, list[Path]] = {}
+    for file in files:
+        groups.setdefault(repr(pl.read_parquet_schema(file)), []).append(file)
+    scans = [pl.scan_parquet(group) for group in groups.values()]
+    return scans[0] if len(scans) == 1 else pl.concat(scans, how="diagonal_relaxed")
 
 
 def loose(folder: Path) -> set[str]:

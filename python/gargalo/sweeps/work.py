@@ -1,4 +1,4 @@
-"""What a worker does with a task: simulate, measure, pack."""
+"""What a worker does with a task: run it, measure, pack."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import importlib.util
 import math
 import os
 import pickle
+import platform
 import sys
 import threading
 import traceback
@@ -18,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo import _core, controller
+from gargalo import _core, controller, lab
 from gargalo.results import TABLES, Run
+from gargalo.running import needs_kernel
 from gargalo.sweeps.store import RUNS, to_parquet
 
 if TYPE_CHECKING:
@@ -29,9 +31,12 @@ if TYPE_CHECKING:
 
 WHOLE = ("packets", "events", "flows", "peak_flows", "completed_flows", "completed_objects")
 """Standard figures that are counts."""
-TEXT = ("bottleneck",)
+TEXT = ("bottleneck", "kernel")
 FACTS = ("virtual_s", "flows", "peak_flows", "packets", "events", "wall_s")
 """What the row of a run has of the run itself."""
+
+LATE = ("late_p99_s", "late_max_s")
+"""How late packets were in the lab."""
 
 
 class MeasureError(RuntimeError):
@@ -139,14 +144,20 @@ def perform(
     progress: Callable[[float, float, int, int], bool] | None = None,
 ) -> tuple[dict[str, bytes], dict[str, float]] | None:
     """Do a run; return its files by table, and what to tell meanwhile; None if it was stopped."""
-    result = _core.run(
-        task.text,
-        None if task.path is None else Path(task.path),
-        [*task.overrides, ("seed", str(task.seed))],
-        dict(ready.controllers),
-        progress=progress,
-    )
-    run = Run.of(result, None)
+    path = None if task.path is None else Path(task.path)
+    overrides = [*task.overrides, ("seed", str(task.seed))]
+    if task.world == "lab" and needs_kernel(task.text, path, overrides):
+        run, _ = lab.run(task.text, path, overrides, progress=progress)
+    else:
+        result = _core.run(
+            task.text,
+            path,
+            overrides,
+            dict(ready.controllers),
+            progress=progress,
+            world=task.world,
+        )
+        run = Run.of(result, None)
     if run.interrupted:
         return None
     tables = {}
@@ -156,12 +167,15 @@ def perform(
     if ready.measure is not None and ready.measure_table is not None:
         tables[ready.measure_table] = to_parquet(measured(task.run, ready.measure(run)))
     tables[RUNS] = to_parquet(row(task.run, run))
-    return tables, {"packets": run.info["packets"]}
+    return tables, {"packets": run.info.get("packets", 0)}
 
 
 def row(identifier: str, run: Run) -> pl.DataFrame:
     """Return the row of a run: facts and all figures of its summary."""
     figures = {**{k: run.info.get(k) for k in FACTS}, **run.summary}
+    if run.info.get("world") == "lab":
+        late = {k: run.info.get(k) for k in LATE}
+        figures |= {**late, "kernel": platform.release()}
     columns: list[pl.Series] = [
         pl.Series("run", [identifier], pl.String),
         pl.Series("version", [_core.__version__], pl.String),

@@ -1,0 +1,129 @@
+"""Goodput of cells, and ratios paired by seed."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from gargalo.metrics import Interval, mean_interval
+from gargalo.studies.userspace_bbr.experiments import MBPS
+from gargalo.studies.userspace_bbr.published import BBR, CUBIC, RENO
+from gargalo.studies.userspace_bbr.scenarios import Sender, kernel, ours
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from gargalo.studies.model import Context
+
+    Conditions: TypeAlias = list[tuple[bool | None, str]]
+
+AS_PUBLISHED: dict[str, Sender] = {
+    BBR: ours(BBR, "lab", paced=False),
+    RENO: kernel(RENO),
+    CUBIC: kernel(CUBIC),
+}
+"""Who stands for whom: a user-space BBR without pacing against the kernel's others."""
+FACTORS = {"loss": "loss", "rate": "mbps", "traces": "trace"}
+"""What the experiments of the work vary."""
+PLACE = ("experiment", "mbps", "loss", "trace", "queue_packets", "mb")
+"""Labels that make a cell, beside the sender."""
+
+
+def rows_of(context: Context, experiment: str, sender: Sender, **labels: Any) -> pl.DataFrame:
+    """Return the runs of a sender."""
+    return context.experiment(experiment, **sender.labels, **labels)
+
+
+def levels(context: Context, experiment: str) -> list[Any]:
+    """Return the levels of what an experiment varies, of which there are runs."""
+    rows = context.experiment(experiment)
+    factor = FACTORS[experiment]
+    if rows.height == 0 or factor not in rows.columns:
+        return []
+    found: list[Any] = rows[factor].drop_nulls().unique().sort().to_list()
+    return found
+
+
+def goodput(context: Context, experiment: str, sender: Sender, **labels: Any) -> Interval:
+    """Return the goodput of a cell in bit/s."""
+    rows = rows_of(context, experiment, sender, **labels)
+    return mean_interval([float(x) for x in rows["rate_bps"]] if rows.height else [])
+
+
+def overall(context: Context, experiment: str, sender: Sender) -> Interval:
+    """Return the mean over the levels of an experiment, one for each seed.
+
+    A level that knows no chance has fewer runs: its mean stands for the other seeds.
+    """
+    by_level = []
+    for level in levels(context, experiment):
+        rows = rows_of(context, experiment, sender, **{FACTORS[experiment]: level})
+        if rows.height == 0:
+            return mean_interval([])
+        by_level.append(dict(rows.select("repeat", "rate_bps").iter_rows()))
+    if not by_level:
+        return mean_interval([])
+    repeats = set().union(*by_level)
+    means = [sum(found.values()) / len(found) for found in by_level]
+    return mean_interval(
+        [
+            sum(f.get(r, m) for f, m in zip(by_level, means, strict=True)) / len(by_level)
+            for r in sorted(repeats)
+        ]
+    )
+
+
+def ratio(context: Context, experiment: str, over: Sender, under: Sender, metric: str = "rate_bps", **labels: Any) -> Interval:  # fmt: skip
+    """Return the mean over seeds of a sender's goodput over another's with the same losses."""
+    pair = []
+    for sender, name in ((over, "over"), (under, "under")):
+        rows = rows_of(context, experiment, sender, **labels)
+        if rows.height == 0 or metric not in rows.columns:
+            return mean_interval([])
+        pair.append(rows.select("repeat", pl.col(metric).alias(name)))
+    both = pair[0].join(pair[1], on="repeat").drop_nulls().sort("repeat")
+    found = [float(a) / float(b) for a, b in both.select("over", "under").iter_rows() if b > 0]
+    return mean_interval([x for x in found if math.isfinite(x)])
+
+
+def scaled(interval: Interval, factor: float) -> Interval:
+    """Return an interval of something proportional."""
+
+    def times(x: float | None) -> float | None:
+        return None if x is None else x * factor
+
+    low, high = times(interval.low), times(interval.high)
+    return Interval(times(interval.mean), low, high, interval.n, interval.level)
+
+
+def used(context: Context, experiment: str, sender: Sender, rate: float = MBPS, **labels: Any) -> Interval:  # fmt: skip
+    """Return goodput as a share of the link's rate."""
+    return scaled(goodput(context, experiment, sender, **labels), 1e-6 / rate)
+
+
+def place_text(cell: dict[str, Any]) -> str:
+    """Write where a cell is.
+
+    >>> place_text({"mbps": 12.0, "loss": 0.001})
+    '12 Mbit/s, 0.1% lost'
+    """
+    if cell.get("trace") is not None:
+        text = str(cell["trace"])
+    else:
+        loss = cell.get("loss") or 0.0
+        text = f"{cell['mbps']:g} Mbit/s, {f'{100 * loss:g}% lost' if loss else 'no loss'}"
+    if cell.get("mb"):
+        text += f", {cell['mb']:g} MB"
+    if cell.get("queue_packets"):
+        text += f", queue of {cell['queue_packets']:.0f}"
+    return text
+
+
+def absent(context: Context) -> str:
+    """Say why the lab's runs are not there."""
+    reasons = [f"{what}: {why}" for what, why in context.missing.items()]
+    if reasons:
+        return "the part in the lab is missing; " + "; ".join(reasons)
+    return "not all of the runs that this needs were done"

@@ -1,0 +1,96 @@
+"""Cellular traces: generated ones, or a directory of recorded ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gargalo import _core
+
+if TYPE_CHECKING:
+    from gargalo.studies.model import Profile
+
+FILES = "_trace_files"
+"""The setting that says where traces are: lists of files, one for each repeat, by name."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A kind of cellular network in the model of Sprout (NSDI 2013)."""
+
+    initial_rate: str
+    max_rate: str
+    volatility: float
+    """In packets/s per square root of a second."""
+    outage_escape: float
+    """Per second."""
+
+    def text(self, seed: int, duration: str) -> str:
+        """Return a trace; the same for the same seed."""
+        return _core.trace_generate(
+            seed=seed,
+            duration=duration,
+            initial_rate=self.initial_rate,
+            max_rate=self.max_rate,
+            volatility=self.volatility,
+            outage_escape=self.outage_escape,
+        )
+
+
+MODELS = {
+    "cellular-a": Model("16Mbit/s", "48Mbit/s", 1000.0, 10.0),
+    "cellular-b": Model("3Mbit/s", "6Mbit/s", 100.0, 5.0),
+}
+"""One as fast and as changeable as LTE, and a slow one that falls silent for longer, as networks before it."""
+DURATION = "300s"
+SEED = 50
+
+
+def prepare(profile: Profile, directory: Path) -> Profile:
+    """Find the recorded traces that the setting `traces` names, or generate some in a directory.
+
+    A recorded trace serves all repeats; of a generated kind each repeat has a trace of its own.
+
+    Raises:
+        ValueError: The directory has no traces.
+
+    """
+    given = str(profile.settings["traces"])
+    files = recorded(Path(given)) if given else generated(directory / "traces", profile.repeat)
+    return replace(profile, settings={**profile.settings, FILES: files})
+
+
+def recorded(directory: Path) -> dict[str, list[str]]:
+    """Return the traces of a directory: files named .down, .up or .trace, in the order of names."""
+    found = sorted(p for p in directory.glob("*") if p.suffix in (".down", ".up", ".trace"))
+    if not found:
+        msg = f"traces = {directory}: no file there ends in .down, .up or .trace"
+        raise ValueError(msg)
+    return {p.name: [str(p)] for p in found}
+
+
+def generated(directory: Path, repeats: int) -> dict[str, list[str]]:
+    """Write a trace for each kind and repeat, unless it is there; return the files."""
+    directory.mkdir(parents=True, exist_ok=True)
+    files: dict[str, list[str]] = {}
+    for name, model in MODELS.items():
+        files[name] = []
+        for repeat in range(repeats):
+            path = directory / f"{name}-{repeat}.trace"
+            text = model.text(SEED + repeat, DURATION)
+            if not path.exists() or path.read_text(encoding="utf-8") != text:
+                path.write_text(text, encoding="utf-8")
+            files[name].append(str(path))
+    return files
+
+
+def trace_of(profile: Profile, name: str, repeat: int) -> str:
+    """Return the file of a trace in a repeat."""
+    files: list[str] = profile.settings[FILES][name]
+    return files[repeat % len(files)]
+
+
+def names(profile: Profile) -> list[str]:
+    """Return the traces there are; none before `prepare`."""
+    return list(profile.settings.get(FILES, {}))
