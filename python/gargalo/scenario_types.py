@@ -338,7 +338,7 @@ class Host:
     stack: str | None = None
     """Whose TCP/IP it has. The kernel's is there only in the lab; the simulator then refuses the scenario. Default: that of `lab.stack`."""
     sysctl: Mapping[str, str] | None = None
-    """Settings of the host's network namespace, like `{ \"net.ipv4.tcp_ecn\" = \"1\" }`."""
+    """Settings of the host's network namespace, like `{ "net.ipv4.tcp_ecn" = "1" }`."""
 
 
 @dataclass(frozen=True, kw_only=True)
