@@ -249,6 +249,16 @@ def real_time(frame: pl.DataFrame) -> dict[str, str | int | float]:
     }
 
 
+def warned(frame: pl.DataFrame) -> list[str]:
+    """Return a note on runs that had warnings: some in the lab, if the machine was busy."""
+    if "warnings" not in frame.columns:
+        return []
+    told = frame["warnings"].drop_nulls()
+    if told.len() == 0:
+        return []
+    return [f"{told.len()} of {frame.height} runs had warnings, the first: {told[0]}."]
+
+
 def milliseconds(seconds: Any) -> float:
     """Return a time for a report."""
     return round(1e3 * float(seconds or 0.0), 3)
@@ -275,6 +285,7 @@ def build_report(
         if name not in examples and isinstance(job.scenario, dict):
             examples[name] = to_toml(job.scenario)
     notes = [*study.notes]
+    notes += warned(frame)
     notes += [f"Not done here: {what}. {why}" for what, why in context.missing.items()]
     if sweep.failures:
         notes.append(f"{len(sweep.failures)} runs failed: {sweep.failures[0].reason}")

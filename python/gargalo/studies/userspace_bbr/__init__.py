@@ -33,7 +33,7 @@ STUDY = Study(
         "Random loss is on the way of the data only.",
     ),
     prepare=prepare,
-    at_once=20,
+    at_once=24,
 )
 
 __all__ = ["STUDY"]

@@ -98,8 +98,8 @@ def sack_explains(context: Context) -> Finding:
     conditions: Conditions = []
     bare = Sender("bbr", KERNEL_STACK, "lab", paced=True, sack=False)
     for one, other in ((without, with_it), (bare, KERNEL)):
-        found = ratio(context, "loss", one, other, loss=LOSSES[-1])
-        text = f"1% lost, {other.name}: without SACK over with it"
+        found = ratio(context, "pacing", one, other, loss=LOSSES[-1], mb=LONG_MB)
+        text = f"1% lost, {LONG_MB:g} MB, {other.name}: without SACK over with it"
         lines.append(evidence(text, found, expected=f"< {SACK_COST}"))
         share = f"{100 * (found.mean or 0.0):.0f}%"
         conditions.append((below(found, SACK_COST), f"{other.name} has {share} without SACK"))
