@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -40,6 +41,9 @@ def measure(command: list[str], rounds: int, seconds: int) -> list[tuple[float, 
             print(f"  failed: {' '.join(command[:4])} …: {done.stderr[-300:]}", file=sys.stderr)
             continue
         end = json.loads(done.stdout[start:])["end"]
+        if "streams" not in end:
+            print(f"  failed: {json.loads(done.stdout[start:]).get('error')}", file=sys.stderr)
+            continue
         least = end["streams"][0]["sender"].get("min_rtt", 0) / 1e3
         found.append((end["sum_received"]["bits_per_second"], least))
     return found
@@ -78,6 +82,7 @@ def main() -> int:
         server = subprocess.Popen(
             ["iperf3", "-s", "-p", str(PORT)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
+        time.sleep(0.5)
         print("| link | emulator | goodput, median | least RTT |\n| --- | --- | --- | --- |")
         try:
             for case, commands in cases.items():
