@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration as StdDuration;
 
-use gargalo_link::LinkConfig;
+use gargalo_link::{BaseDelay, LinkConfig};
 use gargalo_sim::rng;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use nix::net::if_::if_nametoindex;
@@ -187,6 +187,8 @@ pub fn shell(spec: &ShellSpec, watch: &mut dyn FnMut(&ShellSample)) -> Result<i3
                 }
             }
         })();
+        // What the program said last is still on its way, and the answers to it.
+        std::thread::sleep(linger(spec));
         stop.stop();
         if let Some(child) = helper {
             end(child);
@@ -197,6 +199,18 @@ pub fn shell(spec: &ShellSpec, watch: &mut dyn FnMut(&ShellSample)) -> Result<i3
         Some(e) => Err(e),
         None => Ok(exit_code(code)),
     }
+}
+
+/// How long the link outlives the program: two round trips, within reason.
+fn linger(spec: &ShellSpec) -> StdDuration {
+    const LEAST: u64 = 20_000_000;
+    const MOST: u64 = 1_000_000_000;
+    let base = |link: &LinkConfig| match &link.delay.base {
+        BaseDelay::Constant(d) => d.as_nanos(),
+        BaseDelay::Steps(steps) => steps.iter().map(|s| s.1.as_nanos()).max().unwrap_or(0),
+    };
+    let round_trip = base(&spec.up).saturating_add(base(&spec.down));
+    StdDuration::from_nanos(round_trip.saturating_mul(2).clamp(LEAST, MOST))
 }
 
 /// A device of a name that is free outside.
