@@ -30,6 +30,7 @@ STUDY = Study(
         "In the lab all receivers are the kernel's. The kernel's reno and cubic do not pace, its bbr does.",
         "Queues have no limit, as mahimahi's by default, except where a limit is said and on traces: 100 packets.",
         "The n-th packet that enters the link in a run is lost for all senders of a seed, in the lab and in the simulator.",
+        "The generated traces and the bounds of some claims were chosen after first looks; the documentation says which.",
         "Random loss is on the way of the data only.",
     ),
     prepare=prepare,

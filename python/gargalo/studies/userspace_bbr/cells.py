@@ -88,6 +88,19 @@ def ratio(context: Context, experiment: str, over: Sender, under: Sender, metric
     return mean_interval([x for x in found if math.isfinite(x)])
 
 
+def overall_ratio(context: Context, experiment: str, over: Sender, under: Sender) -> Interval:
+    """Return the ratio of goodputs summed over the levels of an experiment, one for each seed."""
+    sums = []
+    for sender in (over, under):
+        rows = rows_of(context, experiment, sender)
+        if rows.height == 0:
+            return mean_interval([])
+        sums.append(rows.group_by("repeat").agg(pl.col("rate_bps").sum()))
+    both = sums[0].join(sums[1], on="repeat", suffix="_under").sort("repeat")
+    pairs = both.select("rate_bps", "rate_bps_under").iter_rows()
+    return mean_interval([float(a) / float(b) for a, b in pairs if b > 0])
+
+
 def scaled(interval: Interval, factor: float) -> Interval:
     """Return an interval of something proportional."""
 

@@ -255,17 +255,17 @@ NEW_CLAIMS = (
     ),
     Claim(
         "pacing-cost",
-        "4. (new) It is the missing pacing that the published BBR lost its goodput by.",
+        "4. (new) Without pacing BBR has clearly less goodput at 1% loss (at most 85%).",
         pacing_explains,
         because=(
             "Without pacing it sends when acknowledgements come, with at most twice the bandwidth-delay product in flight, which "
-            "the queue takes. What costs goodput is a recovery without SACK: see sack-cost."
+            "the queue takes."
         ),
     ),
     Claim(
         "sack-cost",
-        "4. (new) It is a loss recovery without SACK, as the TCP of the work had it, that costs BBR its goodput: at 1% loss it "
-        "has at most three quarters.",
+        "4. (new) A loss recovery without SACK costs BBR goodput: at 1% loss it has at most three quarters, on our stack and "
+        "on the kernel's.",
         sack_explains,
     ),
     Claim(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gargalo.studies.model import Experiment, Profile
@@ -111,7 +112,14 @@ def by_rate(profile: Profile) -> list[Job]:
 def by_trace(profile: Profile) -> list[Job]:
     """C: cellular traces."""
     cells = [{"trace": t, "queue_packets": TRACE_QUEUE} for t in traces.names(profile)]
-    return one_link(profile, "traces", cells, (*KERNELS, *LAB, *SIM))
+    judged = (kernel("reno"), kernel("cubic"), UNPACED)
+    others = tuple(s for s in (*KERNELS, *LAB, *SIM) if s not in judged)
+    # Traces differ much: those that claims speak of have more of them.
+    many = replace(profile, repeat=max(profile.repeat, profile.settings["trace_repeat"]))
+    return [
+        *one_link(many, "traces", cells, judged),
+        *one_link(profile, "traces", cells, others),
+    ]
 
 
 PACING_SENDERS = (
@@ -268,6 +276,7 @@ SETTINGS: dict[str, Any] = {
     "lossy_mb": 6.0,
     "rate_mb": 24.0,
     "trace_s": 25,
+    "trace_repeat": 8,
     "traces": "",
     "queue_packets": [BDP, 10 * BDP],
     "competition_s": 30,

@@ -57,7 +57,13 @@ def prepare(profile: Profile, directory: Path) -> Profile:
 
     """
     given = str(profile.settings["traces"])
-    files = recorded(Path(given)) if given else generated(directory / "traces", profile.repeat)
+    files = (
+        recorded(Path(given))
+        if given
+        else generated(
+            directory / "traces", max(profile.repeat, int(profile.settings["trace_repeat"]))
+        )
+    )
     return replace(profile, settings={**profile.settings, FILES: files})
 
 
