@@ -69,7 +69,8 @@ impl KernelTraffic {
         for end in ends {
             let (phase, due) = match (&end.flow.spec.transport, end.side) {
                 (TransportSpec::Tcp(tcp), 1) => {
-                    let listener = socket::listen(&end.host, end.local, tcp)?;
+                    let listener =
+                        socket::listen(&end.host, end.local, tcp, end.flow.sender() == 1)?;
                     listener
                         .set_nonblocking(true)
                         .map_err(|e| Error::system("preparing a listener", e))?;
@@ -228,7 +229,13 @@ impl Driven {
         let end = &self.end;
         match &end.flow.spec.transport {
             TransportSpec::Tcp(tcp) => {
-                let socket = socket::connect(&end.host, end.local, end.remote, tcp)?;
+                let socket = socket::connect(
+                    &end.host,
+                    end.local,
+                    end.remote,
+                    tcp,
+                    end.flow.sender() == 0,
+                )?;
                 self.phase = Phase::Connecting(socket);
                 self.flags = EpollFlags::EPOLLOUT;
                 self.due = end.flow.stop;

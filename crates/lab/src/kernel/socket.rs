@@ -89,10 +89,15 @@ impl Datagrams for KernelDatagrams {
 }
 
 /// A socket that listens in a host's namespace.
-pub(crate) fn listen(host: &NetNs, local: SocketAddr, tcp: &TcpSpec) -> Result<Socket> {
+pub(crate) fn listen(
+    host: &NetNs,
+    local: SocketAddr,
+    tcp: &TcpSpec,
+    sends: bool,
+) -> Result<Socket> {
     host.run(|| {
         let what = || format!("listening at {local}");
-        let socket = stream(local, tcp)?;
+        let socket = stream(local, tcp, sends)?;
         let done = socket
             .set_reuse_address(true)
             .and_then(|()| socket.bind(&local.into()))
@@ -108,10 +113,11 @@ pub(crate) fn connect(
     from: SocketAddr,
     to: SocketAddr,
     tcp: &TcpSpec,
+    sends: bool,
 ) -> Result<Socket> {
     host.run(|| {
         let what = |e| Error::system(format!("connecting to {to}"), e);
-        let socket = stream(to, tcp)?;
+        let socket = stream(to, tcp, sends)?;
         socket.bind(&from.into()).map_err(what)?;
         match socket.connect(&to.into()) {
             Err(e) if e.raw_os_error() != Some(nix::libc::EINPROGRESS) => Err(what(e)),
@@ -120,20 +126,23 @@ pub(crate) fn connect(
     })
 }
 
-fn stream(near: SocketAddr, tcp: &TcpSpec) -> Result<Socket> {
+/// A TCP socket; an end that does not send need not have the flow's congestion control.
+fn stream(near: SocketAddr, tcp: &TcpSpec, sends: bool) -> Result<Socket> {
     let failed = |e| Error::system("making a TCP socket", e);
     let domain = Domain::for_address(near);
     let socket = Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP));
     let socket = socket.map_err(failed)?;
     let name = tcp.congestion.name();
-    socket.set_tcp_congestion(name.as_bytes()).map_err(|e| {
-        Error::with_remedy(
+    if let Err(e) = socket.set_tcp_congestion(name.as_bytes())
+        && sends
+    {
+        return Err(Error::with_remedy(
             format!("the kernel refuses the congestion control {name}"),
             e,
             "take one of net.ipv4.tcp_available_congestion_control, load its module \
              (modprobe tcp_NAME), or give the host stack = \"gargalo\"",
-        )
-    })?;
+        ));
+    }
     socket.set_tcp_nodelay(!tcp.config.nagle).map_err(failed)?;
     let usual = gargalo_tcp::Config::modern();
     if tcp.config.mss < usual.mss {
