@@ -110,7 +110,7 @@ impl KernelTraffic {
             ready.sort_unstable();
             ready.dedup();
             for key in ready.drain(..) {
-                self.ends[key].advance(now, &waiter, key)?;
+                self.ends[key].advance(clock, &waiter, key)?;
             }
             if look <= now {
                 self.sample(now);
@@ -174,7 +174,8 @@ impl Phase {
 }
 
 impl Driven {
-    fn advance(&mut self, now: Instant, waiter: &Waiter, key: usize) -> Result<()> {
+    fn advance(&mut self, clock: Clock, waiter: &Waiter, key: usize) -> Result<()> {
+        let now = clock.now();
         if self.end.flow.is_over()
             || (now >= self.end.flow.stop
                 && !matches!(self.phase, Phase::Open(_) | Phase::Datagrams(_)))
@@ -183,7 +184,7 @@ impl Driven {
             return Ok(());
         }
         match &mut self.phase {
-            Phase::Waiting if now >= self.end.flow.spec.start => self.start(now, waiter, key),
+            Phase::Waiting if now >= self.end.flow.spec.start => self.start(clock, waiter, key),
             Phase::Listening(listener) => {
                 let Some(socket) = socket::accept(listener) else {
                     return Ok(());
@@ -192,7 +193,7 @@ impl Driven {
                 self.phase = Phase::Open(KernelStream::new(socket));
                 self.flags = EpollFlags::EPOLLIN;
                 self.phase.register(waiter, key)?;
-                self.advance(now, waiter, key)
+                self.advance(clock, waiter, key)
             }
             Phase::Connecting(socket) => match socket::connected(socket) {
                 None => Ok(()),
@@ -204,7 +205,7 @@ impl Driven {
                         insist(&socket, &self.end.flow);
                         self.phase = Phase::Open(KernelStream::new(socket));
                     }
-                    self.advance(now, waiter, key)
+                    self.advance(clock, waiter, key)
                 }
                 Some(Err(e)) => {
                     self.end.flow.fail(now, reason(&e));
@@ -217,7 +218,15 @@ impl Driven {
                 self.follow(now, interest, waiter, key)
             }
             Phase::Datagrams(datagrams) => {
-                let interest = self.end.flow.drive_datagrams(now, self.end.side, datagrams);
+                let (flow, side) = (&self.end.flow, self.end.side);
+                let interest = loop {
+                    let more = side == 1 && datagrams.fetch();
+                    // Read after the datagram was: it cannot have arrived later.
+                    let interest = flow.drive_datagrams(clock.now(), side, datagrams);
+                    if !more || interest.over {
+                        break interest;
+                    }
+                };
                 self.follow(now, interest, waiter, key)
             }
             Phase::Waiting | Phase::Over => Ok(()),
@@ -225,7 +234,7 @@ impl Driven {
     }
 
     /// The flow starts.
-    fn start(&mut self, now: Instant, waiter: &Waiter, key: usize) -> Result<()> {
+    fn start(&mut self, clock: Clock, waiter: &Waiter, key: usize) -> Result<()> {
         let end = &self.end;
         match &end.flow.spec.transport {
             TransportSpec::Tcp(tcp) => {
@@ -246,7 +255,7 @@ impl Driven {
                 self.phase = Phase::Datagrams(KernelDatagrams::new(socket));
                 self.flags = EpollFlags::EPOLLIN;
                 self.phase.register(waiter, key)?;
-                self.advance(now, waiter, key)
+                self.advance(clock, waiter, key)
             }
         }
     }

@@ -60,6 +60,8 @@ impl Stream for KernelStream {
 pub(crate) struct KernelDatagrams {
     pub(crate) socket: Socket,
     buffer: Vec<u8>,
+    /// Length of the datagram in the buffer that nobody has taken yet.
+    fetched: Option<usize>,
 }
 
 impl KernelDatagrams {
@@ -67,7 +69,16 @@ impl KernelDatagrams {
         Self {
             socket,
             buffer: vec![0; 65_535],
+            fetched: None,
         }
+    }
+
+    /// Takes the next datagram from the kernel, for [`Datagrams::receive`]: whether there is one. The
+    /// clock read after it is not before its arrival.
+    pub(crate) fn fetch(&mut self) -> bool {
+        // What went wrong with an earlier datagram is no concern of a receiver's.
+        self.fetched = (&self.socket).read(&mut self.buffer).ok();
+        self.fetched.is_some()
     }
 }
 
@@ -77,13 +88,12 @@ impl Datagrams for KernelDatagrams {
     }
 
     fn receive(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
-        match (&self.socket).read(&mut self.buffer) {
-            Ok(n) => {
+        match self.fetched.take() {
+            Some(n) => {
                 sink(&self.buffer[..n]);
                 Ok(true)
             }
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(e) => Err(e),
+            None => Ok(false),
         }
     }
 }
