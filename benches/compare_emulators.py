@@ -33,9 +33,18 @@ def measure(command: list[str], rounds: int, seconds: int) -> list[tuple[float, 
     """Return received bit/s and the least round-trip time in ms of each round."""
     found = []
     for _ in range(rounds):
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=60 + 3 * seconds, cwd="/tmp"
+        # A server for each: a shell that ends with its program may leave one waiting.
+        server = subprocess.Popen(
+            ["iperf3", "-s", "-p", str(PORT)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
+        time.sleep(0.5)
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=60 + 3 * seconds, cwd="/tmp"
+            )
+        finally:
+            server.kill()
+            server.wait()
         start = done.stdout.find("{")
         if done.returncode != 0 or start < 0:
             print(f"  failed: {' '.join(command[:4])} …: {done.stderr[-300:]}", file=sys.stderr)
@@ -79,26 +88,19 @@ def main() -> int:
                 ("gargalo", [*gargalo, "--trace", trace, "--", *inside[0]]),
                 ("mahimahi", [*NOBODY, "mm-link", trace, trace, "--", *inside[1]]),
             ]
-        server = subprocess.Popen(
-            ["iperf3", "-s", "-p", str(PORT)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        time.sleep(0.5)
         print("| link | emulator | goodput, median | least RTT |\n| --- | --- | --- | --- |")
-        try:
-            for case, commands in cases.items():
-                for name, command in commands:
-                    if name == "mahimahi" and shutil.which("mm-delay") is None:
-                        print(f"| {case} | {name} | not installed | |")
-                        continue
-                    found = measure(command, given.rounds, given.seconds)
-                    if not found:
-                        print(f"| {case} | {name} | failed | |")
-                        continue
-                    rate = statistics.median(f[0] for f in found)
-                    least = statistics.median(f[1] for f in found)
-                    print(f"| {case} | {name} | {rate / 1e6:,.1f} Mbit/s | {least:.2f} ms |")
-        finally:
-            server.terminate()
+        for case, commands in cases.items():
+            for name, command in commands:
+                if name == "mahimahi" and shutil.which("mm-delay") is None:
+                    print(f"| {case} | {name} | not installed | |")
+                    continue
+                found = measure(command, given.rounds, given.seconds)
+                if not found:
+                    print(f"| {case} | {name} | failed | |")
+                    continue
+                rate = statistics.median(f[0] for f in found)
+                least = statistics.median(f[1] for f in found)
+                print(f"| {case} | {name} | {rate / 1e6:,.1f} Mbit/s | {least:.2f} ms |")
     return 0
 
 
