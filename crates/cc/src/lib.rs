@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod algorithms;
+mod coupled;
 mod event;
 mod factory;
 pub mod filter;

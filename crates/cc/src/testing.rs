@@ -8,6 +8,7 @@ use crate::path::Path;
 use crate::registry::Init;
 
 pub(crate) mod net;
+pub(crate) mod subflows;
 
 pub(crate) const MSS: Bytes = Bytes::new(1000);
 
