@@ -159,7 +159,7 @@ mod tests {
     use crate::Controller;
     use crate::event::Cause;
     use crate::path::Sibling;
-    use crate::testing::subflows::{among, any_siblings, grown, sibling};
+    use crate::testing::subflows::{among, any_siblings, grown, quiet, sibling};
     use crate::testing::{MSS, congestion, init};
     use proptest::prelude::*;
 
@@ -263,6 +263,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(quiet())]
+
         #[test]
         fn bounds(siblings in any_siblings(), index in 0..6usize, window in 1..1u64 << 40) {
             let path = among(&siblings, index);

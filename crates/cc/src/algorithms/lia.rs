@@ -100,7 +100,7 @@ mod tests {
     use crate::Controller;
     use crate::event::Cause;
     use crate::path::Sibling;
-    use crate::testing::subflows::{among, any_siblings, grown, sibling};
+    use crate::testing::subflows::{among, any_siblings, grown, quiet, sibling};
     use crate::testing::{MSS, ack, congestion, init};
     use proptest::prelude::*;
 
@@ -206,6 +206,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(quiet())]
+
         /// RFC 6356 §2: no more than a Reno flow would take on any of the paths.
         #[test]
         fn bounds(siblings in any_siblings(), index in 0..6usize, window in 1..1u64 << 40) {

@@ -87,3 +87,12 @@ pub(crate) fn any_siblings() -> impl Strategy<Value = Vec<Sibling>> {
     );
     vec(one, 0..6)
 }
+
+/// Many cases, and no file of failures.
+pub(crate) fn quiet() -> ProptestConfig {
+    ProptestConfig {
+        cases: 2000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}

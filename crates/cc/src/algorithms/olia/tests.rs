@@ -2,7 +2,7 @@ use super::*;
 use crate::Controller;
 use crate::event::Cause;
 use crate::path::Sibling;
-use crate::testing::subflows::{among, any_siblings, grown, sibling};
+use crate::testing::subflows::{among, any_siblings, grown, quiet, sibling};
 use crate::testing::{MSS, congestion, init};
 use proptest::prelude::*;
 
@@ -143,6 +143,8 @@ fn among_several_a_loss_may_leave_one_segment() {
 }
 
 proptest! {
+    #![proptest_config(quiet())]
+
     #[test]
     fn bounds(siblings in any_siblings(), index in 0..6usize, window in 1..1u64 << 40) {
         let path = among(&siblings, index);

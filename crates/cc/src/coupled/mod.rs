@@ -118,6 +118,8 @@ fn between_losses(sibling: &Sibling) -> f64 {
 }
 
 #[cfg(test)]
+mod fairness;
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::subflows::{among, sibling};
