@@ -35,7 +35,7 @@ pub struct BaliaParams {
 }
 
 impl BaliaParams {
-    /// The values of the paper (equation 15) and the draft.
+    /// The values of the paper and the draft.
     pub const DEFAULT: Self = Self {
         most: 1.5,
         whole_ratio: false,

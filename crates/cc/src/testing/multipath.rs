@@ -11,7 +11,7 @@ use super::{MSS, ack, congestion, sent};
 use crate::Controller;
 use crate::event::{Acked, Cause};
 use crate::params::Params;
-use crate::path::{Path, Sibling};
+use crate::path::{LossIntervals, Path, Sibling};
 use crate::registry::{Init, build};
 
 /// A bottleneck.
@@ -66,8 +66,7 @@ pub(crate) struct Subflow {
     min_rtt: Option<Duration>,
     recovery_until: Option<Bytes>,
     round_end: Bytes,
-    since_loss: Bytes,
-    between_losses: Bytes,
+    intervals: LossIntervals,
     timeouts: u32,
     progress: Instant,
     /// Sum of the queueing delays seen, and how many.
@@ -92,8 +91,7 @@ impl Subflow {
             min_rtt: None,
             recovery_until: None,
             round_end: Bytes::ZERO,
-            since_loss: Bytes::ZERO,
-            between_losses: Bytes::ZERO,
+            intervals: LossIntervals::default(),
             timeouts: 0,
             progress: Instant::ZERO,
             queueing: (Duration::ZERO, 0),
@@ -111,8 +109,8 @@ impl Subflow {
             srtt: self.srtt,
             min_rtt: self.min_rtt,
             mss: MSS,
-            since_loss: self.since_loss,
-            between_losses: self.between_losses,
+            since_loss: self.intervals.since_loss(),
+            between_losses: self.intervals.between_losses(),
             rate: 0.0,
             can_send: true,
         }
@@ -151,7 +149,7 @@ impl Subflow {
         siblings: &[Sibling],
         index: usize,
     ) {
-        self.between_losses = std::mem::take(&mut self.since_loss);
+        self.intervals.on_congestion(cause);
         let mut event = congestion(cause, before);
         event.now = now;
         let path = self.path(siblings, index);
@@ -173,7 +171,7 @@ impl Subflow {
         let lost = self.flight.drain(..first).count();
         let packet = self.flight.pop_front().expect("it was found");
         self.delivered += MSS;
-        self.since_loss += MSS;
+        self.intervals.on_acked(MSS);
         let rtt = now - packet.sent_at;
         let eighth = |s: Duration| (s * 7 + rtt) / 8;
         self.srtt = Some(self.srtt.map_or(rtt, eighth));

@@ -65,7 +65,8 @@ fn traits(name: &str) -> Traits {
     match name {
         // Windows at p = 1/1000: 1.2/√p = 38 (RFC 9438 table 1); with one acknowledgement for two segments and
         // growth by acknowledgement 0.87/√p = 27.
-        "reno" => Traits {
+        // The coupled ones are Reno on a single path.
+        "reno" | "lia" | "olia" | "balia" => Traits {
             window: (34.0, 42.0),
             ..d
         },
@@ -146,6 +147,13 @@ fn traits(name: &str) -> Traits {
         // (Mo, La, Anantharam, Walrand, INFOCOM 1999).
         "vegas" => Traits {
             queue: (0.1, 0.8),
+            window: (33.0, 43.0),
+            reroutes: (0.0, 0.5),
+            ..d
+        },
+        // Alone on a path Vegas with ten to eleven segments.
+        "wvegas" => Traits {
+            queue: (1.0, 1.6),
             window: (33.0, 43.0),
             reroutes: (0.0, 0.5),
             ..d
