@@ -15,12 +15,18 @@ from typing import Any, ClassVar
 class Scenario:
     """A network, the flows on it and how long to watch them."""
 
+    commands: Sequence[Command | Mapping[str, Any]] | None = None
+    """Programs, in the lab."""
     description: str | None = None
     """What the scenario shows, in a sentence."""
     duration: str
     """Length of the run."""
     flows: Sequence[Flow | Mapping[str, Any]] | None = None
     """What happens on the network, in the order of identifiers."""
+    hosts: Mapping[str, Any] | None = None
+    """Hosts that are special, by name."""
+    lab: Lab | Mapping[str, Any] | None = None
+    """How the lab works."""
     name: str | None = None
     """Name in results. Default: the file's name without its extension."""
     record: Record | Mapping[str, Any] | None = None
@@ -103,6 +109,20 @@ class CoDel:
     """Packets that may wait."""
     target: str | None = None
     """Acceptable standing delay."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A program that runs on a host with the kernel's stack."""
+
+    background: bool | None = None
+    """The run does not wait for it, and ends it (a server)."""
+    host: str
+    """Where it runs."""
+    run: str
+    """A line for `/bin/sh`."""
+    start: str | None = None
+    """When it starts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -310,6 +330,18 @@ class GraphLink:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Host:
+    """A host, or with `*` at the end of the name several."""
+
+    congestion: str | None = None
+    """Congestion control of the kernel for programs that do not choose one. Default: the system's."""
+    stack: str | None = None
+    """Whose TCP/IP it has. The kernel's is there only in the lab; the simulator then refuses the scenario. Default: that of `lab.stack`."""
+    sysctl: Mapping[str, Any] | None = None
+    """Settings of the host's network namespace, like `{ \"net.ipv4.tcp_ecn\" = \"1\" }`."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class JitterMap:
     """Random variation of the delay, by its distribution."""
 
@@ -329,6 +361,20 @@ class KeepAlive:
     """Time between probes."""
     probes: int | None = None
     """Unanswered probes before the connection is given up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lab:
+    """How the lab works; without effect in the simulator."""
+
+    busy_poll: str | None = None
+    """Do not sleep when the next event is nearer than this: more exact, and takes a processor."""
+    cpu: int | None = None
+    """Run the network on this processor only."""
+    offload: bool | None = None
+    """Let hosts hand over many segments at once, as to a network card that segments."""
+    stack: str | None = None
+    """The stack of hosts that do not say."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -968,6 +1014,7 @@ __all__ = [
     "ByThroughput",
     "Cbr",
     "CoDel",
+    "Command",
     "CountMap",
     "CountPareto",
     "DelayMap",
@@ -980,8 +1027,10 @@ __all__ = [
     "GilbertElliott",
     "Graph",
     "GraphLink",
+    "Host",
     "JitterMap",
     "KeepAlive",
+    "Lab",
     "Link",
     "LossMap",
     "MigrationMap",
