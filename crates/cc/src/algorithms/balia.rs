@@ -120,15 +120,12 @@ impl Balia {
 
 /// a: the largest rate over this subflow's, at least one.
 fn ratio(coupling: &Coupling<'_>) -> f64 {
-    let largest = coupling.all().map(|s| s.rate()).fold(0.0, f64::max);
-    largest / coupling.own.rate()
+    coupling.totals.fastest / coupling.own.rate()
 }
 
 /// x/(rtt·(Σ x)²) · (1 + a)/2 · (4 + a)/5, in 1/bytes.
 fn gain(coupling: &Coupling<'_>, ratio: f64) -> f64 {
-    let rate = coupling.total_rate();
-    let linked = coupling.own.per_square() / (rate * rate);
-    linked * ((1.0 + ratio) / 2.0) * ((4.0 + ratio) / 5.0)
+    coupling.linked() * ((1.0 + ratio) / 2.0) * ((4.0 + ratio) / 5.0)
 }
 
 impl Policy for Balia {

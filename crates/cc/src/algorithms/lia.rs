@@ -57,21 +57,15 @@ impl Lia {
     }
 }
 
-/// w_total, Σ w in bytes.
-fn total_window(coupling: &Coupling<'_>) -> f64 {
-    coupling.all().map(|s| s.window).sum()
-}
-
 /// RFC 6356 equation 2: w_total · max(w/rtt²) / (Σ w/rtt)².
 fn alpha(coupling: &Coupling<'_>) -> f64 {
-    let best = coupling.all().map(|s| s.per_square()).fold(0.0, f64::max);
-    let rate = coupling.total_rate();
-    total_window(coupling) * best / (rate * rate)
+    let all = &coupling.totals;
+    all.window * all.best / (all.rate * all.rate)
 }
 
 /// RFC 6356 equation 1, growth per byte acknowledged and byte of MSS, in 1/bytes.
 fn gain(coupling: &Coupling<'_>, alpha: f64) -> f64 {
-    (alpha / total_window(coupling)).min(1.0 / coupling.own.window)
+    (alpha / coupling.totals.window).min(1.0 / coupling.own.window)
 }
 
 impl Policy for Lia {
@@ -98,6 +92,7 @@ impl Policy for Lia {
 mod tests {
     use super::*;
     use crate::Controller;
+    use crate::coupled::Subflow;
     use crate::event::Cause;
     use crate::path::Sibling;
     use crate::testing::subflows::{among, any_siblings, grown, quiet, sibling};
@@ -215,13 +210,14 @@ mod tests {
             if let Some(c) = Coupling::of(Bytes::new(window), &path) {
                 let a = alpha(&c);
                 // The best path alone gives w_total/w_best at most, and alpha is positive.
-                let best = c.all().max_by(|x, y| x.per_square().total_cmp(&y.per_square())).unwrap();
-                prop_assert!(a > 0.0 && a <= total_window(&c) / best.window * (1.0 + 1e-9), "{a}");
+                let square = |s: &Subflow| s.rate() / s.rtt;
+                let best = c.all().max_by(|x, y| square(x).total_cmp(&square(y))).unwrap();
+                prop_assert!(a > 0.0 && a <= c.totals.window / best.window * (1.0 + 1e-9), "{a}");
                 let gain = gain(&c, a);
                 prop_assert!(gain > 0.0 && gain <= 1.0 / window as f64);
                 // What all add in a second is what one Reno flow adds on the best path, or less:
                 // Σ x · gain ≤ max 1/rtt (each acknowledged byte of x adds gain).
-                let each = a / total_window(&c);
+                let each = a / c.totals.window;
                 let added: f64 = c.all().map(|s| s.rate() * each.min(1.0 / s.window)).sum();
                 let reno = c.all().map(|s| 1.0 / s.rtt).fold(0.0, f64::max);
                 prop_assert!(added <= reno * (1.0 + 1e-9), "{added} > {reno}");

@@ -26,11 +26,6 @@ impl Subflow {
         self.window / self.rtt
     }
 
-    /// w/rtt².
-    pub fn per_square(&self) -> f64 {
-        self.rate() / self.rtt
-    }
-
     fn of(sibling: &Sibling) -> Option<Self> {
         if !sibling.can_send {
             return None;
@@ -43,10 +38,37 @@ impl Subflow {
     }
 }
 
+/// What is the same for all subflows of a connection, theirs being the windows w and rates x.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Totals {
+    /// Σ w.
+    pub window: f64,
+    /// Σ x.
+    pub rate: f64,
+    /// max w.
+    pub largest: f64,
+    /// max x.
+    pub fastest: f64,
+    /// max w/rtt².
+    pub best: f64,
+}
+
+impl Totals {
+    fn add(&mut self, s: &Subflow) {
+        let rate = s.rate();
+        self.window += s.window;
+        self.rate += rate;
+        self.largest = self.largest.max(s.window);
+        self.fastest = self.fastest.max(rate);
+        self.best = self.best.max(rate / s.rtt);
+    }
+}
+
 /// The subflow that asks, among at least one other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Coupling<'a> {
     pub own: Subflow,
+    pub totals: Totals,
     siblings: &'a [Sibling],
     index: usize,
 }
@@ -55,17 +77,25 @@ impl<'a> Coupling<'a> {
     /// Nothing if no other subflow takes part, or before this one has a round-trip time: the
     /// algorithm is then its single-path base.
     pub fn of(window: Bytes, path: &Path<'a>) -> Option<Self> {
-        let rtt = seconds(path.srtt?);
-        let coupling = Self {
-            own: Subflow {
-                window: window.as_f64(),
-                rtt,
-                between_losses: path.siblings.get(path.index).map_or(0.0, between_losses),
-            },
+        let own = Subflow {
+            window: window.as_f64(),
+            rtt: seconds(path.srtt?),
+            between_losses: path.siblings.get(path.index).map_or(0.0, between_losses),
+        };
+        let mut coupling = Self {
+            own,
+            totals: Totals::default(),
             siblings: path.siblings,
             index: path.index,
         };
-        coupling.others().next().is_some().then_some(coupling)
+        let mut totals = Totals::default();
+        let mut n = 0_usize;
+        for s in coupling.all() {
+            totals.add(&s);
+            n += 1;
+        }
+        coupling.totals = totals;
+        (n > 1).then_some(coupling)
     }
 
     /// All that take part, in the connection's order, so that every subflow adds up the same sums.
@@ -82,13 +112,9 @@ impl<'a> Coupling<'a> {
         siblings.chain((!listed).then_some(self.own))
     }
 
-    fn others(&self) -> impl Iterator<Item = Subflow> {
-        others(self.siblings, self.index)
-    }
-
-    /// Σ x, the rate of the connection.
-    pub fn total_rate(&self) -> f64 {
-        self.all().map(|s| s.rate()).sum()
+    /// The first term of OLIA and BALIA, (w/rtt²)/(Σ x)², in 1/bytes: Reno's 1/w for one alone.
+    pub fn linked(&self) -> f64 {
+        self.own.rate() / self.own.rtt / (self.totals.rate * self.totals.rate)
     }
 }
 
@@ -152,7 +178,7 @@ mod tests {
         let c = Coupling::of(Bytes::new(20_000), &among(&two, 0)).unwrap();
         let windows: Vec<f64> = c.all().map(|s| s.window).collect();
         assert_eq!(windows, [20_000.0, 40_000.0]);
-        assert!((c.total_rate() - 400_000.0).abs() < 1e-6);
+        assert!((c.totals.rate - 400_000.0).abs() < 1e-6);
         assert!((other_rates(&among(&two, 0)) - 200_000.0).abs() < 1e-6);
     }
 
@@ -161,7 +187,7 @@ mod tests {
         let two = [sibling(10, 0), sibling(10, 100)];
         let mut path = among(&two, 1);
         let c = Coupling::of(path.mss * 10, &path).unwrap();
-        assert!(c.total_rate().is_finite());
+        assert!(c.totals.rate.is_finite() && c.totals.best.is_finite());
         path.index = 7;
         let c = Coupling::of(path.mss * 10, &path).unwrap();
         assert_eq!(c.all().count(), 3);

@@ -142,18 +142,11 @@ impl Olia {
     }
 }
 
-/// The first term: (w/rtt²)/(Σ w/rtt)², in 1/bytes.
-fn linked(coupling: &Coupling<'_>) -> f64 {
-    let rate = coupling.total_rate();
-    coupling.own.per_square() / (rate * rate)
-}
-
 /// The second term's numerator: what goes from the paths of the largest windows (M) to the best paths
 /// that are none of them (C), and nothing when C is empty.
 fn alpha(coupling: &Coupling<'_>, best: Best) -> f64 {
-    let largest = coupling.all().map(|s| s.window).fold(0.0, f64::max);
     let top = coupling.all().map(|s| best.measure(&s)).fold(0.0, f64::max);
-    let is_largest = |s: &Subflow| s.window >= largest;
+    let is_largest = |s: &Subflow| s.window >= coupling.totals.largest;
     let is_collected = |s: &Subflow| best.measure(s) >= top && !is_largest(s);
     let (mut all, mut m, mut c) = (0.0, 0.0, 0.0);
     for s in coupling.all() {
@@ -183,7 +176,7 @@ impl Policy for Olia {
             return window.additive_increase(acked);
         };
         self.alpha = alpha(&coupling, self.best);
-        let gain = linked(&coupling) + self.alpha / coupling.own.window;
+        let gain = coupling.linked() + self.alpha / coupling.own.window;
         let bytes = gain * acked.as_f64() * window.mss().as_f64();
         if bytes < 0.0 {
             window.shrink_by(-bytes);

@@ -18,7 +18,7 @@ fn computed(siblings: &[Sibling], best: Best) -> Vec<(f64, f64)> {
     let one = |i: usize| {
         let c = Coupling::of(siblings[i].cwnd, &among(siblings, i)).unwrap();
         let a = alpha(&c, best);
-        (a, (linked(&c) + a / c.own.window) * MSS.as_f64())
+        (a, (c.linked() + a / c.own.window) * MSS.as_f64())
     };
     (0..siblings.len()).map(one).collect()
 }
@@ -153,7 +153,7 @@ proptest! {
                 let n = c.all().count() as f64;
                 let a = alpha(&c, best);
                 prop_assert!(a.abs() <= 1.0 / n, "{a}");
-                let linked = linked(&c) * window as f64;
+                let linked = c.linked() * window as f64;
                 prop_assert!((0.0..=1.0 + 1e-9).contains(&linked), "{linked}");
                 // In units of Reno's increase 1/w.
                 let both = linked + a;
