@@ -20,7 +20,7 @@ SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.tom
 # Bindings are checked against the interpreter they are installed for.
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help setup demo test test-rust test-python capture-tools browser-tools bench crosscheck lint docs reference pictures comparison fmt lock clean
+.PHONY: help setup demo test test-rust test-python capture-tools browser-tools lab-tools bench crosscheck lint docs reference pictures comparison fmt lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -73,7 +73,7 @@ test: test-rust test-python ## everything that can fail
 test-rust: setup
 	cargo test --workspace --locked --quiet
 
-test-python: setup capture-tools browser-tools
+test-python: setup capture-tools browser-tools lab-tools
 	"$(BIN)/python" -m pytest --quiet
 
 # Capture tests read files back with tshark, where it is or can be had; otherwise they skip, saying why.
@@ -88,6 +88,15 @@ browser-tools:
 	@if ! { command -v chromium && command -v chromedriver; } >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium chromium-driver; } \
 			>/dev/null 2>&1 || echo "test: chromium could not be installed; browser tests will skip" >&2; \
+	fi
+
+# The lab meets real programs, likewise.
+LAB_TOOLS := iperf3 curl nginx ip
+lab-tools:
+	@missing=""; for p in $(LAB_TOOLS); do command -v $$p >/dev/null || missing="$$missing $$p"; done; \
+	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends iperf3 curl nginx-light iproute2; } \
+			>/dev/null 2>&1 || echo "test:$$missing could not be installed; tests that need them will skip" >&2; \
 	fi
 
 bench: setup ## how fast: criterion, and the same scenarios in ns-3 where it is installed

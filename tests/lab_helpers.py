@@ -97,29 +97,44 @@ def as_user(
         return subprocess.CompletedProcess([str(c) for c in command], 126, "", str(e))
 
 
-def namespaces() -> set[str]:
-    """Return the network namespaces of all processes."""
-    found = set()
-    for link in Path("/proc").glob("[0-9]*/ns/net"):
+def processes() -> dict[int, tuple[int, int]]:
+    """Return the parent and the user of every process."""
+    found = {}
+    for status in Path("/proc").glob("[0-9]*/status"):
         try:
-            found.add(os.readlink(link))
+            text = status.read_text()
         except OSError:
             continue  # it has just ended
+        fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+        found[int(status.parent.name)] = int(fields["PPid"]), int(fields["Uid"].split()[0])
+    return found
+
+
+def descendants(pid: int) -> set[int]:
+    """Return the processes that a process has started, and they, and so on."""
+    parents = {child: parent for child, (parent, _) in processes().items()}
+    found: set[int] = set()
+    while new := {c for c, p in parents.items() if (p == pid or p in found) and c not in found}:
+        found |= new
+    return found
+
+
+def of_user(uid: int) -> set[int]:
+    """Return the processes of a user."""
+    return {pid for pid, (_, user) in processes().items() if user == uid}
+
+
+def namespaces() -> dict[str, set[int]]:
+    """Return the network namespaces of all processes, with who is there."""
+    found: dict[str, set[int]] = {}
+    for link in Path("/proc").glob("[0-9]*/ns/net"):
+        try:
+            found.setdefault(str(link.readlink()), set()).add(int(link.parent.parent.name))
+        except OSError:
+            continue
     return found
 
 
 def devices() -> set[str]:
     """Return the network devices here."""
     return {p.name for p in Path("/sys/class/net").iterdir()}
-
-
-def inside() -> list[int]:
-    """Return the processes in sandboxes."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if b"_inside.py" in entry.read_bytes():
-                found.append(int(entry.parent.name))
-        except OSError:
-            continue
-    return found

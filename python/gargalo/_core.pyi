@@ -7,7 +7,6 @@ from typing import Any, Literal, final
 __version__: str
 LinkDirection = tuple[int, int | None, float, int, int]
 """Carried bit/s, capacity in bit/s, queueing delay in s, packets waiting, packets dropped."""
-__file__: str
 
 class ScenarioError(ValueError):
     """A scenario is wrong; the text shows where and what to write instead."""

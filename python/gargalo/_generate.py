@@ -47,6 +47,9 @@ def type_name(model: Model, node: Node, *, link: bool) -> str:
         if kind == "array" and "items" in node:
             inside = type_name(model, node["items"], link=link)
             named.append(f"list of {inside}" if link else f"Sequence[{inside}]")
+        elif kind == "object" and isinstance(node.get("additionalProperties"), dict):
+            inside = type_name(model, node["additionalProperties"], link=link)
+            named.append(f"table of {inside}" if link else f"Mapping[str, {inside}]")
         elif kind == "string" and node.get("format") and link:
             named.append(f"{node['format']} with its unit")
         elif link:

@@ -29,10 +29,12 @@ def enter(core: Any, *, kept: bool) -> None:
     """Enter the sandbox; a root that may not keep its network gets a new one, like everybody."""
     if kept:
         try:
-            return core.enter_sandbox(kept=True)
+            core.enter_sandbox(kept=True)
         except core.RunError:
             pass
-    return core.enter_sandbox()
+        else:
+            return
+    core.enter_sandbox()
 
 
 def main(request_fd: int, events_fd: int) -> int:

@@ -72,7 +72,7 @@ def amount(text: str | None, option: str, base: int) -> int | None:
     match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)([kmgtKMGT]?)", text.strip())
     if match is None:
         fail(f"{option} {text}: write a number, or one with K, M, G or T as in 10M")
-    scale = base ** (" KMGT".index(match[2].upper()) if match[2] else 0)
+    scale: int = base ** (" KMGT".index(match[2].upper()) if match[2] else 0)
     value = round(float(match[1]) * scale)
     if value >= 1 << 63:
         fail(f"{option} {text}: too much")
@@ -115,12 +115,14 @@ def write(text: str, is_error: bool) -> None:
     stream.flush()
 
 
-def execute(
-    command: Callable[[str, Callable[[str, bool], None]], str | None], options: Any
-) -> None:
+def execute(command: str, options: Any) -> None:
     """Run a program on a user-space host; what goes wrong is a sentence and an exit code."""
+    program: Callable[[str, Callable[[str, bool], None]], str | None] | None
+    program = getattr(_core, command, None)
+    if program is None:
+        fail("our TCP on a real network needs Linux", FAILED)
     try:
-        problem = command(json.dumps(options), write)
+        problem = program(json.dumps(options), write)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     except _core.ScenarioError as error:
@@ -272,7 +274,7 @@ def iperf3(
         "window": buffers,
         "tell_congestion": congestion is not None and (reverse or bidir),
     }
-    execute(_core.wire_iperf3, options)
+    execute("wire_iperf3", options)
 
 
 def common(
@@ -316,6 +318,12 @@ def connect(
         str | None,
         typer.Option("-w", "--window", metavar="N[KMG]", help="Send and receive buffers in bytes."),
     ] = None,
+    keep_open: Annotated[
+        bool,
+        typer.Option(
+            "--keep-open", help="Do not close at the end of the input; end when the peer does."
+        ),
+    ] = False,
     v4: Annotated[bool, typer.Option("-4", help="IPv4 only.")] = False,
     v6: Annotated[bool, typer.Option("-6", help="IPv6 only.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress.")] = False,
@@ -326,8 +334,9 @@ def connect(
 ) -> None:
     """Send standard input over our TCP and print what comes, like nc.
 
-    The end of the input closes our direction only; the command ends when both are closed. Exit code 1
-    when the connection was refused, reset or timed out.
+    The end of the input closes our direction only; the command ends when both are closed. Web servers
+    often take that for a client that has gone: say --keep-open to them. Exit code 1 when the connection
+    was refused, reset or timed out.
     """
     if listen is None and (host is None or port is None):
         fail("say HOST PORT to connect, or --listen PORT to wait for a connection")
@@ -343,5 +352,6 @@ def connect(
         "send": None if send is None else str(send),
         "receive": None if receive is None else str(receive),
         "progress": not quiet and sys.stderr.isatty(),
+        "keep_open": keep_open,
     }
-    execute(_core.wire_connect, options)
+    execute("wire_connect", options)

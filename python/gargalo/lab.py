@@ -74,7 +74,6 @@ def run(
         inside = Inside(request, stdin=subprocess.DEVNULL)
         facts, interrupted = _follow(inside, progress)
         done = load(target)
-        # What it printed itself; the file has neither commands nor exact floats.
         done = Run(
             summary=facts["summary"],
             links=facts["links"],

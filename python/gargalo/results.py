@@ -87,6 +87,11 @@ class Run:
         return Plots(self)
 
     @property
+    def commands(self) -> list[dict[str, Any]]:
+        """Programs that ran in the lab: host, line, exit code, what they printed."""
+        return list(self._json.get("commands", []))
+
+    @property
     def warnings(self) -> list[str]:
         """What a reader of the results should know."""
         return list(self.info.get("warnings", []))
@@ -115,5 +120,8 @@ def load(directory: str | Path) -> Run:
     def flows() -> list[dict[str, Any]]:
         return table("flows").to_dicts()
 
+    commands = info.pop("commands", None)
     facts = {"summary": summary, "flows": flows(), "links": links, "run": info}
+    if commands is not None:
+        facts["commands"] = commands
     return Run(summary, links, info, scenario, interrupted, path, table, facts)

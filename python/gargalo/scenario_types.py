@@ -23,7 +23,7 @@ class Scenario:
     """Length of the run."""
     flows: Sequence[Flow | Mapping[str, Any]] | None = None
     """What happens on the network, in the order of identifiers."""
-    hosts: Mapping[str, Any] | None = None
+    hosts: Mapping[str, Host | Mapping[str, Any]] | None = None
     """Hosts that are special, by name."""
     lab: Lab | Mapping[str, Any] | None = None
     """How the lab works."""
@@ -337,7 +337,7 @@ class Host:
     """Congestion control of the kernel for programs that do not choose one. Default: the system's."""
     stack: str | None = None
     """Whose TCP/IP it has. The kernel's is there only in the lab; the simulator then refuses the scenario. Default: that of `lab.stack`."""
-    sysctl: Mapping[str, Any] | None = None
+    sysctl: Mapping[str, str] | None = None
     """Settings of the host's network namespace, like `{ \"net.ipv4.tcp_ecn\" = \"1\" }`."""
 
 

@@ -75,6 +75,15 @@ def show(run: Run, console: Console) -> None:
     if len(flows) > MOST_ROWS:
         console.print(f"  … and {len(flows) - MOST_ROWS} more flows\n")
 
+    if run.commands:
+        table = _table("Programs", ["host", "program", "exit code", "last line"], left=2)
+        for c in run.commands:
+            printed = (c["stdout"] or c["stderr"]).strip().splitlines()
+            code = NONE if c["exit_code"] is None else str(c["exit_code"])
+            program = " ".join(c["run"].split())
+            table.add_row(c["host"], program[:40], code, printed[-1][:60] if printed else "")
+        console.print(table)
+
     groups = (run.summary.get("background") or {}).get("groups", [])
     if groups:
         names = ["counted together", "flows", "asked", "offered", "goodput", "completion p50"]

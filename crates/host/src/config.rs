@@ -44,6 +44,9 @@ pub struct HostConfig {
     /// long ones without telling (RFC 4821 §7.7; Linux: `tcp_mtu_probing=1`, whose default is 0 as
     /// well). They are not lengthened again.
     pub black_hole_detection: bool,
+    /// The device computes TCP checksums: segments leave with the sum of the pseudo header in their place
+    /// (what `VIRTIO_NET_HDR_F_NEEDS_CSUM` means). Off, unless the driver knows such a device.
+    pub checksum_offload: bool,
     /// Makes sequence numbers, ports and hashes unpredictable; the same seed gives the same run.
     pub seed: u64,
 }
@@ -64,6 +67,7 @@ impl Default for HostConfig {
             most_outgoing: 1024,
             ttl: 64,
             black_hole_detection: false,
+            checksum_offload: false,
             seed: 0,
         }
     }

@@ -1,5 +1,6 @@
 //! Datagrams that arrive: whom they are for.
 
+use bytes::Bytes;
 use gargalo_units::{Ecn, Instant, Seq};
 use gargalo_wire::ParseError;
 use gargalo_wire::ip::{Datagram, Header, Transport, Verify};
@@ -23,11 +24,23 @@ impl Host {
         self.handle_unless(now, datagram, Verify::Nothing);
     }
 
+    /// Like [`handle_verified`](Self::handle_verified), but what a connection keeps of it is not copied:
+    /// as long as any of it waits to be read, all of `datagram`'s memory does.
+    pub fn handle_shared(&mut self, now: Instant, datagram: &Bytes) {
+        let parsed = Datagram::parse_shared(datagram, Verify::Nothing);
+        self.handle_parsed(now, parsed, datagram);
+    }
+
     fn handle_unless(&mut self, now: Instant, datagram: &[u8], verify: Verify) {
+        self.handle_parsed(now, Datagram::parse(datagram, verify), datagram);
+    }
+
+    #[inline]
+    fn handle_parsed(&mut self, now: Instant, parsed: Result<Datagram, ParseError>, bytes: &[u8]) {
         self.now = self.now.max(now);
         self.stats.received += 1;
-        match Datagram::parse(datagram, verify) {
-            Ok(d) => self.on_datagram(d, datagram),
+        match parsed {
+            Ok(d) => self.on_datagram(d, bytes),
             Err(ParseError::BadChecksum { .. }) => self.stats.bad_checksums += 1,
             Err(ParseError::Fragment) => self.stats.fragments += 1,
             Err(_) => self.stats.malformed += 1,

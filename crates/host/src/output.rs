@@ -69,13 +69,14 @@ impl Host {
 
     #[inline]
     fn send_segment(&mut self, out: &mut Vec<u8>) -> bool {
+        let offload = self.config.checksum_offload;
         while let Some(slot) = self.ready.pop_front() {
             let Some(c) = self.table.slot_mut(slot) else {
                 continue;
             };
             if let Some(t) = c.endpoint.poll_transmit(self.now) {
                 self.ready.push_back(slot);
-                if emit(c.header, &t, out) {
+                if emit(c.header, &t, offload, out) {
                     self.stats.sent += 1;
                     return true;
                 }
@@ -92,11 +93,12 @@ impl Host {
         if self.outgoing.is_full() {
             return;
         }
+        let offload = self.config.checksum_offload;
         if let Some(c) = self.table.slot_mut(slot)
             && let Some(t) = c.endpoint.poll_transmit(self.now)
         {
             let mut datagram = Vec::with_capacity(80);
-            if emit(c.header, &t, &mut datagram) {
+            if emit(c.header, &t, offload, &mut datagram) {
                 self.outgoing.push(datagram);
             }
         }
@@ -110,7 +112,12 @@ impl Host {
         }
         let header = self.header(tuple);
         let mut datagram = Vec::with_capacity(80);
-        let sent = header.emit_tcp(segment, &mut datagram).is_ok();
+        let sent = if self.config.checksum_offload {
+            header.emit_tcp_offloaded(segment, &mut datagram)
+        } else {
+            header.emit_tcp(segment, &mut datagram)
+        };
+        let sent = sent.is_ok();
         if sent {
             self.outgoing.push(datagram);
         }
@@ -155,10 +162,14 @@ impl Host {
 
 /// Appends a connection's datagram.
 #[inline]
-fn emit(header: ip::Header, t: &Transmit, out: &mut Vec<u8>) -> bool {
+fn emit(header: ip::Header, t: &Transmit, offload: bool, out: &mut Vec<u8>) -> bool {
     let ecn: Ecn = t.ecn;
     // The segment fits: its options are ours, its payload at most the MSS.
-    ip::Header { ecn, ..header }
-        .emit_tcp(&t.segment, out)
-        .is_ok()
+    let header = ip::Header { ecn, ..header };
+    let done = if offload {
+        header.emit_tcp_offloaded(&t.segment, out)
+    } else {
+        header.emit_tcp(&t.segment, out)
+    };
+    done.is_ok()
 }

@@ -23,15 +23,36 @@ pub enum Opening {
     From(Vec<SocketAddr>),
 }
 
+/// How a connection ends, and what is told meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Habits {
+    /// The input has an end of its own: it is sent whole even if the peer has closed its direction. Off
+    /// for what a person types.
+    pub waits_for_input: bool,
+    /// The end of the input closes our direction. Else it stays open until the peer closes its own: some
+    /// servers take a closed direction for a client that has gone.
+    pub closes_at_end: bool,
+    /// A line a second about what was moved.
+    pub tells_progress: bool,
+}
+
+impl Default for Habits {
+    fn default() -> Self {
+        Self {
+            waits_for_input: true,
+            closes_at_end: true,
+            tells_progress: false,
+        }
+    }
+}
+
 /// Sends its input and hands out what comes, until both directions are closed. The end of the input
 /// closes our direction only.
 #[derive(Debug)]
 pub struct Connect {
     opening: Opening,
     options: SocketOptions,
-    /// Nobody types at the input: its end counts, not the peer's.
-    waits_for_input: bool,
-    tells_progress: bool,
+    habits: Habits,
     listeners: Vec<ListenerId>,
     connection: Option<ConnectionId>,
     is_open: bool,
@@ -52,19 +73,12 @@ pub struct Connect {
 }
 
 impl Connect {
-    /// A connection. Without `waits_for_input`, it also ends when the peer has closed its direction: what
-    /// a person types has no end of its own.
-    pub fn new(
-        opening: Opening,
-        options: SocketOptions,
-        waits_for_input: bool,
-        tells_progress: bool,
-    ) -> Self {
+    /// A connection.
+    pub fn new(opening: Opening, options: SocketOptions, habits: Habits) -> Self {
         Self {
             opening,
             options,
-            waits_for_input,
-            tells_progress,
+            habits,
             listeners: Vec::new(),
             connection: None,
             is_open: false,
@@ -110,7 +124,8 @@ impl Connect {
             self.pending = self.pending.slice(taken..);
             self.sent += taken as u64;
         }
-        if self.input_over && self.pending.is_empty() && !self.is_finished {
+        let may_close = self.habits.closes_at_end || self.peer_closed;
+        if self.input_over && self.pending.is_empty() && may_close && !self.is_finished {
             self.is_finished = true;
             host.close(now, id);
         }
@@ -123,7 +138,7 @@ impl Connect {
         if unread > 0 || self.outcome.is_some() {
             return;
         }
-        if self.peer_closed && !self.waits_for_input && !self.input_over {
+        if self.peer_closed && !self.habits.waits_for_input && !self.input_over {
             self.input_over = true;
             self.push(host, now);
         }
@@ -252,7 +267,7 @@ impl Application for Connect {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        (self.tells_progress && self.is_open).then_some(self.told_at + PROGRESS)
+        (self.habits.tells_progress && self.is_open).then_some(self.told_at + PROGRESS)
     }
 
     fn handle_timeout(&mut self, host: &mut Host, now: Instant) {

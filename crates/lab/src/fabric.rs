@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use gargalo_host::packet_too_big;
@@ -40,6 +41,17 @@ pub struct Ingress {
     otherwise: Option<u32>,
 }
 
+/// Sees every datagram at both ends of every link.
+pub trait Witness: Send {
+    /// One comes to a link, or has `arrived` at its end.
+    fn seen(&mut self, at: Instant, direction: Direction, arrived: bool, datagram: &[u8]);
+    /// Nothing more will be seen.
+    ///
+    /// # Errors
+    /// When what was seen could not be kept.
+    fn finish(self: Box<Self>) -> Result<()>;
+}
+
 /// What the network could not carry at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FabricStats {
@@ -54,7 +66,6 @@ pub struct FabricStats {
 }
 
 /// All links and what is inside them.
-#[derive(Debug)]
 pub struct Fabric {
     links: Vec<Link<u32>>,
     /// Entry of each direction in `due`, or [`Instant::MAX`].
@@ -69,7 +80,17 @@ pub struct Fabric {
     /// What routers say, for the port at which the datagram in question entered.
     replies: VecDeque<(PortId, Frame)>,
     frames: Frames,
+    witness: Option<Box<dyn Witness>>,
     stats: FabricStats,
+}
+
+impl fmt::Debug for Fabric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fabric")
+            .field("links", &self.links)
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A datagram inside.
@@ -124,8 +145,19 @@ impl Fabric {
             replies: VecDeque::new(),
             frames: Frames::new(mtus.iter().max().map_or(0, |m| *m as usize)),
             mtus,
+            witness: None,
             stats: FabricStats::default(),
         })
+    }
+
+    /// Shows everything at the ends of links.
+    pub fn set_witness(&mut self, witness: Box<dyn Witness>) {
+        self.witness = Some(witness);
+    }
+
+    /// Takes the witness back.
+    pub fn take_witness(&mut self) -> Option<Box<dyn Witness>> {
+        self.witness.take()
     }
 
     /// Adds a port.
@@ -202,6 +234,9 @@ impl Fabric {
     fn forward(&mut self, now: Instant, slot: u32) {
         let t = &self.transit[slot as usize];
         let direction = self.paths[t.path as usize].hops[t.hop as usize];
+        if let Some(witness) = &mut self.witness {
+            witness.seen(now, direction, false, &t.frame[HEADROOM..]);
+        }
         let packet = Packet {
             bytes: (t.frame.len() - HEADROOM) as u32,
             flow: t.flow,
@@ -298,8 +333,12 @@ impl Fabric {
             t.ecn = ecn;
             mark(&mut t.frame[HEADROOM..]);
         }
-        t.hop += 1;
         let path = &self.paths[t.path as usize];
+        if let Some(witness) = &mut self.witness {
+            let direction = path.hops[t.hop as usize];
+            witness.seen(at, direction, true, &t.frame[HEADROOM..]);
+        }
+        t.hop += 1;
         if (t.hop as usize) < path.hops.len() {
             return self.forward(at, slot);
         }

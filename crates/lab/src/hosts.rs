@@ -1,6 +1,7 @@
 //! Hosts of a scenario: namespaces with interfaces, addresses and routes, or our own stacks.
 
 use std::fmt::Write;
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -12,18 +13,26 @@ use rand::Rng;
 use crate::device::Device;
 use crate::engine::Engine;
 use crate::namespace::NetNs;
-use crate::netlink::{Netlink, any};
+use crate::netlink::{Netlink, Route, any};
 use crate::plan::{Interface, Plan};
 use crate::spec::{LabSpec, Stack};
 use crate::station::{self, Station};
 use crate::traffic::Recorder;
-use crate::{Result, kernel, sandbox};
+use crate::{Error, Result, kernel, sandbox};
 
 /// Largest socket buffers, as our own stack has them: the window shall not be what limits a flow.
 const BUFFERS: &str = "4096 131072 67108864";
 
+/// A host with the kernel's stack.
+#[derive(Clone, Debug)]
+pub(crate) struct KernelHost {
+    pub(crate) namespace: Arc<NetNs>,
+    /// Congestion control that has to be said of every route, because the namespace must not choose it.
+    congestion: Option<String>,
+}
+
 /// A namespace for every host with the kernel's stack.
-pub(crate) fn make_hosts(spec: &LabSpec, plan: &Plan) -> Result<Vec<Option<Arc<NetNs>>>> {
+pub(crate) fn make_hosts(spec: &LabSpec, plan: &Plan) -> Result<Vec<Option<KernelHost>>> {
     let mut hosts = Vec::with_capacity(spec.stacks.len());
     for (i, stack) in spec.stacks.iter().enumerate() {
         let takes_part = plan.of(i as NodeId).next().is_some();
@@ -34,14 +43,28 @@ pub(crate) fn make_hosts(spec: &LabSpec, plan: &Plan) -> Result<Vec<Option<Arc<N
             } if takes_part => {
                 let host = NetNs::new()?;
                 configure(&host, spec, i as NodeId)?;
-                if let Some(name) = congestion {
-                    host.set("ipv4/tcp_congestion_control", name)?;
-                }
+                // What the system does not let every user choose, no namespace but the first may
+                // choose either; routes may.
+                let chosen = congestion
+                    .as_ref()
+                    .map(|name| host.set("ipv4/tcp_congestion_control", name));
+                let by_route = match chosen {
+                    Some(Err(Error::System { reason, .. }))
+                        if reason.kind() == ErrorKind::PermissionDenied =>
+                    {
+                        congestion.clone()
+                    }
+                    Some(Err(e)) => return Err(e),
+                    Some(Ok(())) | None => None,
+                };
                 for (name, value) in settings {
                     let name = name.strip_prefix("net.").unwrap_or(name);
                     host.set(&name.replace('.', "/"), value)?;
                 }
-                Some(Arc::new(host))
+                Some(KernelHost {
+                    namespace: Arc::new(host),
+                    congestion: by_route,
+                })
             }
             _ => None,
         };
@@ -70,7 +93,7 @@ fn configure(host: &NetNs, spec: &LabSpec, node: NodeId) -> Result<()> {
 pub(crate) fn attach(
     spec: &LabSpec,
     plan: &Plan,
-    hosts: &[Option<Arc<NetNs>>],
+    hosts: &[Option<KernelHost>],
     engine: &mut Engine,
     mut ends: Vec<Vec<station::End>>,
     recorder: &Arc<Recorder>,
@@ -84,10 +107,11 @@ pub(crate) fn attach(
         let mtu = link.up.mtu.min(link.down.mtu);
         if let Some(host) = &hosts[node] {
             let name = format!("eth{}", interface.number);
-            let device = Device::new(host, &name, mtu, spec.devices)?;
+            let device = Device::new(&host.namespace, &name, mtu, spec.devices)?;
             kind = device.kind();
-            let index = device.index();
-            host.run(|| address(plan, port as u32, interface, index))?;
+            let (index, congestion) = (device.index(), host.congestion.as_deref());
+            host.namespace
+                .run(|| address(plan, port as u32, interface, index, congestion))?;
             engine.attach_device(device);
             continue;
         }
@@ -110,18 +134,33 @@ pub(crate) fn attach(
 }
 
 /// Gives an interface its addresses, and routes to all that can be reached from it.
-fn address(plan: &Plan, port: u32, interface: &Interface, index: u32) -> Result<()> {
+fn address(
+    plan: &Plan,
+    port: u32,
+    interface: &Interface,
+    index: u32,
+    congestion: Option<&str>,
+) -> Result<()> {
     let mut netlink = Netlink::open()?;
+    let mut route = |destination, prefix, own| {
+        netlink.add(&Route {
+            index,
+            destination,
+            prefix,
+            source: Some(own),
+            congestion,
+        })
+    };
     for own in interface.addresses() {
         let prefix = if own.is_ipv4() { 32 } else { 128 };
-        netlink.add_address(index, own, prefix)?;
+        Netlink::open()?.add_address(index, own, prefix)?;
         if interface.number == 0 {
-            netlink.add_route(index, any(own), 0, Some(own))?;
+            route(any(own), 0, own)?;
         }
         for way in plan.ways.iter().filter(|w| w.from == port) {
             let far = plan.interfaces[way.to as usize].addresses();
             for there in far.into_iter().filter(|a| a.is_ipv4() == own.is_ipv4()) {
-                netlink.add_route(index, there, prefix, Some(own))?;
+                route(there, prefix, own)?;
             }
         }
     }

@@ -8,6 +8,8 @@
 
 pub mod application;
 #[cfg(target_os = "linux")]
+mod capture;
+#[cfg(target_os = "linux")]
 mod clock;
 #[cfg(target_os = "linux")]
 pub mod commands;

@@ -13,7 +13,7 @@ use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
 use netlink_packet_route::route::{
-    RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+    RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
@@ -28,6 +28,21 @@ const LONGEST: usize = 8192;
 pub struct Netlink {
     socket: Socket,
     sequence: u32,
+}
+
+/// A route to be added.
+#[derive(Clone, Copy, Debug)]
+pub struct Route<'a> {
+    /// The interface over which it leads.
+    pub index: u32,
+    /// What it leads to.
+    pub destination: IpAddr,
+    /// How many bits of it count; 0: everything else of its family.
+    pub prefix: u8,
+    /// Source of packets of programs that did not choose one.
+    pub source: Option<IpAddr>,
+    /// Congestion control of connections over it.
+    pub congestion: Option<&'a str>,
 }
 
 impl Netlink {
@@ -153,31 +168,25 @@ impl Netlink {
         prefix: u8,
         source: Option<IpAddr>,
     ) -> Result<()> {
-        self.route_in_table(
+        self.add(&Route {
             index,
             destination,
             prefix,
             source,
-            RouteHeader::RT_TABLE_MAIN,
-        )
+            congestion: None,
+        })
     }
 
-    /// Like [`Netlink::add_route`], in another table.
+    /// Adds a route.
     ///
     /// # Errors
-    /// When there is no such interface or we may not.
-    pub fn route_in_table(
-        &mut self,
-        index: u32,
-        destination: IpAddr,
-        prefix: u8,
-        source: Option<IpAddr>,
-        table: u8,
-    ) -> Result<()> {
+    /// When there is no such interface or congestion control, or we may not.
+    pub fn add(&mut self, route: &Route<'_>) -> Result<()> {
+        let (destination, prefix) = (route.destination, route.prefix);
         let mut message = RouteMessage::default();
         message.header.address_family = family(destination);
         message.header.destination_prefix_length = prefix;
-        message.header.table = table;
+        message.header.table = RouteHeader::RT_TABLE_MAIN;
         message.header.protocol = RouteProtocol::Static;
         message.header.scope = if destination.is_ipv4() {
             RouteScope::Link
@@ -185,16 +194,18 @@ impl Netlink {
             RouteScope::Universe
         };
         message.header.kind = RouteType::Unicast;
+        let attributes = &mut message.attributes;
         if prefix > 0 {
-            let destination = RouteAttribute::Destination(destination.into());
-            message.attributes.push(destination);
+            attributes.push(RouteAttribute::Destination(destination.into()));
         }
-        if let Some(source) = source {
-            message
-                .attributes
-                .push(RouteAttribute::PrefSource(source.into()));
+        if let Some(source) = route.source {
+            attributes.push(RouteAttribute::PrefSource(source.into()));
         }
-        message.attributes.push(RouteAttribute::Oif(index));
+        if let Some(name) = route.congestion {
+            let metric = RouteMetric::CcAlgo(name.to_owned());
+            attributes.push(RouteAttribute::Metrics(vec![metric]));
+        }
+        attributes.push(RouteAttribute::Oif(route.index));
         let what = format!("adding a route to {destination}/{prefix}");
         self.ask(
             &what,

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use gargalo_link::DropReason;
-use gargalo_sim::{LinkResult, LinkSample, rng};
-use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_sim::{LinkResult, LinkSample, LinkSampler, rng};
+use gargalo_units::{Duration, Instant};
 
 use crate::Result;
 use crate::engine::Observer;
@@ -45,8 +44,7 @@ pub(crate) fn fabric(spec: &LabSpec, plan: &Plan) -> Result<Fabric> {
 pub(crate) struct LinkObserver {
     interval: Option<Duration>,
     names: Vec<Arc<str>>,
-    /// Bytes sent, and when, at the last look.
-    before: Vec<(u64, Instant)>,
+    samplers: Vec<LinkSampler>,
     pub(crate) samples: Vec<LinkSample>,
     wanted: bool,
 }
@@ -58,7 +56,7 @@ impl LinkObserver {
         Self {
             interval: spec.interval.filter(|i| wanted && !i.is_zero()),
             names: links.iter().map(|l| l.name.as_str().into()).collect(),
-            before: vec![(0, Instant::ZERO); 2 * links.len()],
+            samplers: (0..2 * links.len() as u32).map(LinkSampler::new).collect(),
             samples: Vec::new(),
             wanted: spec.sample_links,
         }
@@ -66,36 +64,10 @@ impl LinkObserver {
 
     /// Totals of every direction until `now`.
     pub(crate) fn results(&self, now: Instant, fabric: &mut Fabric) -> Vec<LinkResult> {
-        let mut out = Vec::with_capacity(self.before.len());
-        for (i, link) in fabric.links_mut().iter_mut().enumerate() {
-            let sample = link.sample(now);
-            let capacity = link.capacity(Instant::ZERO, now);
-            let stats = link.stats();
-            out.push(LinkResult {
-                name: Arc::clone(&self.names[i / 2]),
-                direction: DIRECTIONS[i % 2],
-                offered_packets: stats.offered_packets,
-                sent_packets: sample.sent_packets,
-                sent_bytes: sample.sent_bytes,
-                dropped_queue_full: stats.dropped(DropReason::QueueFull),
-                dropped_aqm: stats.dropped(DropReason::Aqm),
-                lost: stats.dropped(DropReason::Loss),
-                too_big: stats.dropped(DropReason::TooBig),
-                marked_packets: sample.marked_packets,
-                utilization: capacity.map(|c| share(sample.sent_bytes, c)),
-                capacity: capacity.map(|c| c / now.saturating_since(Instant::ZERO)),
-                queue_delay: stats.queue_delay.clone(),
-            });
-        }
-        out
-    }
-}
-
-fn share(bytes: u64, capacity: Bytes) -> f64 {
-    if capacity.is_zero() {
-        0.0
-    } else {
-        bytes as f64 / capacity.as_f64()
+        let links = fabric.links_mut().iter_mut().enumerate();
+        links
+            .map(|(i, link)| LinkResult::of(&self.names[i / 2], DIRECTIONS[i % 2], link, now))
+            .collect()
     }
 }
 
@@ -105,24 +77,10 @@ impl Observer for LinkObserver {
     }
 
     fn look(&mut self, now: Instant, fabric: &mut Fabric) {
-        if !self.wanted {
-            return;
-        }
-        for (i, link) in fabric.links_mut().iter_mut().enumerate() {
-            let s = link.sample(now);
-            let (sent, at) = std::mem::replace(&mut self.before[i], (s.sent_bytes, now));
-            let capacity = link.capacity(at, now);
-            self.samples.push(LinkSample {
-                time: now,
-                direction: i as u32,
-                queue_packets: s.queue_packets,
-                queue_bytes: s.queue_bytes,
-                queue_delay: s.queue_delay,
-                sent_bytes: s.sent_bytes,
-                dropped_packets: s.dropped_packets,
-                marked_packets: s.marked_packets,
-                utilization: capacity.map(|c| share(s.sent_bytes - sent, c)),
-            });
+        if self.wanted {
+            let links = self.samplers.iter_mut().zip(fabric.links_mut());
+            let new = links.map(|(sampler, link)| sampler.sample(link, now));
+            self.samples.extend(new);
         }
     }
 }

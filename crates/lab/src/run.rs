@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gargalo_sim::{NodeId, Outcome, Progress, Samples, TransportSpec, rng};
 use gargalo_units::Instant;
 
+use crate::capture::Capture;
 use crate::commands::{CommandResult, Commands};
 use crate::engine::{Engine, EngineStats, Stop};
 use crate::hosts::{attach, environment, make_hosts, name_hosts};
@@ -15,7 +16,7 @@ use crate::network::{LinkObserver, fabric};
 use crate::plan::Plan;
 use crate::spec::{LabSpec, Stack};
 use crate::station;
-use crate::traffic::{Flow, Recorder, server_port};
+use crate::traffic::{Flow, Recorder, client_port, server_port};
 use crate::{Clock, Error, Result};
 
 /// What a run in real time produced.
@@ -44,7 +45,10 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     let pairs = pairs(&spec);
     let plan = Plan::new(&spec.topology, &pairs).map_err(|e| Error::Unsupported(e.to_string()))?;
     let hosts = make_hosts(&spec, &plan)?;
-    let fabric = fabric(&spec, &plan)?;
+    let mut fabric = fabric(&spec, &plan)?;
+    if let Some(captures) = &spec.captures {
+        fabric.set_witness(Box::new(Capture::create(captures, &spec.topology)?));
+    }
     let recorder = Arc::new(Recorder::default());
     let flows: Vec<Arc<Flow>> = spec
         .flows
@@ -68,15 +72,14 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
             )));
         };
         let server = SocketAddr::new(far.v4.into(), server_port(flow.spec.id));
-        let client_port = 10_000 + (flow.spec.id % 20_000) as u16;
-        let client = SocketAddr::new(near.v4.into(), client_port);
+        let client = SocketAddr::new(near.v4.into(), client_port(flow.spec.id));
         for (side, host, local, remote) in [(0, from, client, server), (1, to, server, client)] {
             let flow = Arc::clone(flow);
             match &hosts[host as usize] {
-                Some(namespace) => kernel_ends.push(kernel::End {
+                Some(kernel) => kernel_ends.push(kernel::End {
                     flow,
                     side,
-                    host: Arc::clone(namespace),
+                    host: Arc::clone(&kernel.namespace),
                     local,
                     remote,
                 }),
@@ -92,8 +95,8 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     let device = attach(&spec, &plan, &hosts, &mut engine, own_ends, &recorder)?;
     let environment = environment(&spec.topology, &plan);
     let programs = spec.commands.iter().filter_map(|c| {
-        let host = hosts[c.host as usize].clone()?;
-        Some((c.clone(), host))
+        let host = hosts[c.host as usize].as_ref()?;
+        Some((c.clone(), Arc::clone(&host.namespace)))
     });
     let mut commands = Commands::new(programs.collect(), &environment, &spec.directory)?;
     if !spec.commands.is_empty() {
@@ -145,6 +148,9 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     let failed = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(e) = failed {
         return Err(e);
+    }
+    if let Some(witness) = engine.fabric_mut().take_witness() {
+        witness.finish()?;
     }
     // The network has been served until now, a little longer than the run.
     let links = observer.results(clock.now(), engine.fabric_mut());

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gargalo_sim::{FlowSpec, Topology};
+use gargalo_sim::{CaptureSpec, FlowSpec, Topology};
 use gargalo_units::{Duration, Instant};
 
 /// Whose stack a host has.
@@ -43,6 +43,8 @@ pub struct LabSpec {
     pub sample_flows: bool,
     /// Sample links.
     pub sample_links: bool,
+    /// Packet captures.
+    pub captures: Option<CaptureSpec>,
     /// How the forwarding loop waits.
     pub tuning: Tuning,
     /// How devices are made.

@@ -288,7 +288,7 @@ fn both_directions() {
     for (side, other) in [(&client, &server), (&server, &client)] {
         for sum in ["sum_received", "sum_received_bidir_reverse"] {
             assert_eq!(bytes(side, sum), bytes(other, sum));
-            assert!(bytes(side, sum) > 5_000_000);
+            assert!(bytes(side, sum) > 2_000_000, "{sum} {}", bytes(side, sum));
         }
     }
 }
@@ -459,7 +459,7 @@ fn an_interrupted_client_tells_what_there_is_and_the_server_goes_on() {
         p.client.step(p.now, &mut p.server.inbox);
         p.server.step(p.now, &mut sent);
         p.client.inbox.append(&mut sent);
-        p.now = p.now + Duration::from_millis(10);
+        p.now += Duration::from_millis(10);
     }
     let report: Value = serde_json::from_str(&p.client.out).unwrap();
     assert_eq!(report["error"], "interrupt - the client has terminated");

@@ -6,6 +6,7 @@ mod lab;
 mod records;
 mod run;
 mod tools;
+#[cfg(target_os = "linux")]
 mod wire;
 
 use pyo3::prelude::*;
@@ -44,7 +45,10 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(tools::queues, m)?)?;
     m.add_function(wrap_pyfunction!(tools::profiles, m)?)?;
     m.add_function(wrap_pyfunction!(tools::tables, m)?)?;
-    m.add_function(wrap_pyfunction!(wire::wire_iperf3, m)?)?;
-    m.add_function(wrap_pyfunction!(wire::wire_connect, m)?)?;
+    #[cfg(target_os = "linux")]
+    {
+        m.add_function(wrap_pyfunction!(wire::wire_iperf3, m)?)?;
+        m.add_function(wrap_pyfunction!(wire::wire_connect, m)?)?;
+    }
     Ok(())
 }

@@ -248,6 +248,9 @@ fn write(
         "links": json["links"],
         "interrupted": result.interrupted,
     });
+    if !json["commands"].is_null() {
+        run["commands"] = json["commands"].clone();
+    }
     if let (Some(run), Some(facts)) = (run.as_object_mut(), json["run"].as_object()) {
         run.extend(facts.clone());
     }

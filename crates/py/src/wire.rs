@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use gargalo_cc::{ParamValue, Params, Registered};
 use gargalo_host::SocketOptions;
 use gargalo_lab::application::{Application, Outcome, Output};
-use gargalo_lab::connect::{Connect, Opening};
+use gargalo_lab::connect::{Connect, Habits, Opening};
 use gargalo_lab::iperf3::{
     Client, Cpu, Direction, End, Environment, Format, ReportOptions, Server, Settings, Transport,
 };
@@ -79,6 +79,7 @@ struct ConnectTo {
     send: Option<PathBuf>,
     receive: Option<PathBuf>,
     progress: bool,
+    keep_open: bool,
 }
 
 fn bad(e: impl std::fmt::Display) -> PyErr {
@@ -287,7 +288,11 @@ pub fn wire_connect(py: Python<'_>, options: &str, write: Py<PyAny>) -> PyResult
         Some(path) => Some(Box::new(File::create(path).map_err(|e| file(path, e))?)),
         None => None,
     };
-    let waits_for_input = input.is_some() || !io::stdin().is_terminal();
+    let habits = Habits {
+        waits_for_input: input.is_some() || !io::stdin().is_terminal(),
+        closes_at_end: !o.keep_open,
+        tells_progress: o.progress,
+    };
     let mut wire = o.common.open()?;
     let mut nat = None;
     let opening = match o.remote {
@@ -307,7 +312,7 @@ pub fn wire_connect(py: Python<'_>, options: &str, write: Py<PyAny>) -> PyResult
         tcp: transport.tcp,
         congestion: transport.congestion,
     };
-    let mut app = Connect::new(opening, options, waits_for_input, o.progress);
+    let mut app = Connect::new(opening, options, habits);
     let done = drive(py, &mut wire, &mut app, &write, Some((input, output)));
     drop(nat);
     done

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gargalo_cc::Params;
@@ -102,15 +102,7 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
 fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
     refuse_kernel(scenario)?;
     let record = &scenario.record;
-    let captures = match (&options.output, record.captures.is_empty()) {
-        (_, true) => None,
-        (None, false) => return Err(RunError::NoOutput("captures")),
-        (Some(dir), false) => Some(CaptureSpec {
-            path: dir.join("capture.pcapng"),
-            links: record.captures.clone(),
-            comment: format!("scenario {} seed {}", scenario.name, scenario.seed),
-        }),
-    };
+    let captures = captures(scenario, options.output.as_deref())?;
     let qlog = match (&options.output, record.qlog) {
         (_, false) => None,
         (None, true) => return Err(RunError::NoOutput("qlog traces")),
@@ -151,6 +143,23 @@ fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
         world.add_flow(spec)?;
     }
     Ok(world)
+}
+
+/// Which links to capture, and where to; `None`: none.
+pub(crate) fn captures(
+    scenario: &Scenario,
+    output: Option<&Path>,
+) -> Result<Option<CaptureSpec>, RunError> {
+    let links = &scenario.record.captures;
+    match (output, links.is_empty()) {
+        (_, true) => Ok(None),
+        (None, false) => Err(RunError::NoOutput("captures")),
+        (Some(dir), false) => Ok(Some(CaptureSpec {
+            path: dir.join("capture.pcapng"),
+            links: links.clone(),
+            comment: format!("scenario {} seed {}", scenario.name, scenario.seed),
+        })),
+    }
 }
 
 /// What only the lab has cannot be simulated.

@@ -7,7 +7,7 @@ use gargalo_lab::{Choice, CommandSpec, LabOutcome, LabSpec};
 use gargalo_units::{Duration, Instant};
 use serde_json::{Value as Json, json};
 
-use crate::build::{Factories, Outcome, RunError, RunOptions, flow, tables, topology};
+use crate::build::{Factories, Outcome, RunError, RunOptions, captures, flow, tables, topology};
 use crate::resolved::Scenario;
 use crate::summary;
 
@@ -25,10 +25,7 @@ const SHOWN: usize = 64 << 10;
 /// # Errors
 /// When something cannot be built, or the system refuses something.
 pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunError> {
-    if !scenario.record.captures.is_empty() {
-        let what = "captures are made in the simulator only; in the lab run tcpdump as a command";
-        return Err(gargalo_lab::Error::Unsupported(what.to_owned()).into());
-    }
+    let captures = captures(scenario, options.output.as_deref())?;
     let mut factories = Factories::new(&options);
     let mut flows = Vec::with_capacity(scenario.flows.len());
     for f in &scenario.flows {
@@ -65,6 +62,7 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
         interval: Some(record.interval),
         sample_flows: record.flows,
         sample_links: record.links,
+        captures,
         tuning: scenario.lab.tuning,
         devices: Choice::Best {
             offload: scenario.lab.offload,

@@ -24,7 +24,9 @@ pub use flow::{FlowResult, FlowSpec, Migration, QuicSpec, TcpSpec, TransportSpec
 pub use gargalo_cc::{ControllerFactory, Registered};
 pub use group::{Group, GroupId, Players};
 pub use net::{IPV4_HEADER, UDP_HEADER};
-pub use recorder::{FlowSample, LinkResult, LinkSample, ProtocolEvent, Recording, Samples};
+pub use recorder::{
+    FlowSample, LinkResult, LinkSample, LinkSampler, ProtocolEvent, Recording, Samples,
+};
 pub use slab::Slab;
 pub use topology::{DirectionId, LinkSpec, Node, NodeId, Topology};
 pub use workload::{

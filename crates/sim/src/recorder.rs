@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gargalo_link::{DelayHistogram, DropReason};
+use gargalo_link::{DelayHistogram, DropReason, Link};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use crate::net::Net;
@@ -124,12 +124,76 @@ pub struct LinkResult {
     pub queue_delay: DelayHistogram,
 }
 
+impl LinkResult {
+    /// What `link` has carried until `now`.
+    pub fn of<P: Copy>(
+        name: &Arc<str>,
+        direction: &'static str,
+        link: &mut Link<P>,
+        now: Instant,
+    ) -> Self {
+        let sample = link.sample(now);
+        let capacity = link.capacity(Instant::ZERO, now);
+        let stats = link.stats();
+        Self {
+            name: Arc::clone(name),
+            direction,
+            offered_packets: stats.offered_packets,
+            sent_packets: sample.sent_packets,
+            sent_bytes: sample.sent_bytes,
+            dropped_queue_full: stats.dropped(DropReason::QueueFull),
+            dropped_aqm: stats.dropped(DropReason::Aqm),
+            lost: stats.dropped(DropReason::Loss),
+            too_big: stats.dropped(DropReason::TooBig),
+            marked_packets: sample.marked_packets,
+            utilization: capacity.map(|c| ratio(Bytes::new(sample.sent_bytes), c)),
+            capacity: capacity.map(|c| c / now.saturating_since(Instant::ZERO)),
+            queue_delay: stats.queue_delay.clone(),
+        }
+    }
+}
+
+/// Samples one direction of a link.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkSampler {
+    direction: u32,
+    /// Bytes sent, and when, at the last sample.
+    before: (u64, Instant),
+}
+
+impl LinkSampler {
+    /// Before the first sample; `direction` is twice the link, plus one for down.
+    pub const fn new(direction: u32) -> Self {
+        Self {
+            direction,
+            before: (0, Instant::ZERO),
+        }
+    }
+
+    /// The next sample.
+    pub fn sample<P: Copy>(&mut self, link: &mut Link<P>, now: Instant) -> LinkSample {
+        let s = link.sample(now);
+        let (sent, at) = std::mem::replace(&mut self.before, (s.sent_bytes, now));
+        let sent = Bytes::new(s.sent_bytes - sent);
+        LinkSample {
+            time: now,
+            direction: self.direction,
+            queue_packets: s.queue_packets,
+            queue_bytes: s.queue_bytes,
+            queue_delay: s.queue_delay,
+            sent_bytes: s.sent_bytes,
+            dropped_packets: s.dropped_packets,
+            marked_packets: s.marked_packets,
+            utilization: link.capacity(at, now).map(|c| ratio(sent, c)),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Direction {
     name: Arc<str>,
     direction: &'static str,
-    sent_before: u64,
-    at: Instant,
+    sampler: LinkSampler,
 }
 
 /// Collects samples while a world runs.
@@ -142,19 +206,16 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn new(recording: Recording, topology: &Topology) -> Self {
-        let directions = topology
-            .links
-            .iter()
-            .flat_map(|l| {
-                let name: Arc<str> = l.name.as_str().into();
-                ["up", "down"].map(|direction| Direction {
-                    name: Arc::clone(&name),
-                    direction,
-                    sent_before: 0,
-                    at: Instant::ZERO,
-                })
-            })
-            .collect();
+        let names = topology.links.iter().flat_map(|l| {
+            let name: Arc<str> = l.name.as_str().into();
+            ["up", "down"].map(|direction| (Arc::clone(&name), direction))
+        });
+        let directions = names.enumerate().map(|(i, (name, direction))| Direction {
+            name,
+            direction,
+            sampler: LinkSampler::new(i as u32),
+        });
+        let directions = directions.collect();
         Self {
             recording,
             directions,
@@ -189,23 +250,8 @@ impl Recorder {
             return;
         }
         for (i, d) in self.directions.iter_mut().enumerate() {
-            let link = net.link_mut(i as u32);
-            let s = link.sample(now);
-            let sent = Bytes::new(s.sent_bytes - d.sent_before);
-            let utilization = link.capacity(d.at, now).map(|c| ratio(sent, c));
-            d.sent_before = s.sent_bytes;
-            d.at = now;
-            self.samples.links.push(LinkSample {
-                time: now,
-                direction: i as u32,
-                queue_packets: s.queue_packets,
-                queue_bytes: s.queue_bytes,
-                queue_delay: s.queue_delay,
-                sent_bytes: s.sent_bytes,
-                dropped_packets: s.dropped_packets,
-                marked_packets: s.marked_packets,
-                utilization,
-            });
+            let sample = d.sampler.sample(net.link_mut(i as u32), now);
+            self.samples.links.push(sample);
         }
     }
 
@@ -214,29 +260,9 @@ impl Recorder {
     }
 
     pub(crate) fn links(&self, now: Instant, net: &mut Net) -> Vec<LinkResult> {
-        let mut out = Vec::with_capacity(self.directions.len());
-        for (i, d) in self.directions.iter().enumerate() {
-            let link = net.link_mut(i as u32);
-            let sample = link.sample(now);
-            let capacity = link.capacity(Instant::ZERO, now);
-            let stats = link.stats();
-            out.push(LinkResult {
-                name: Arc::clone(&d.name),
-                direction: d.direction,
-                offered_packets: stats.offered_packets,
-                sent_packets: sample.sent_packets,
-                sent_bytes: sample.sent_bytes,
-                dropped_queue_full: stats.dropped(DropReason::QueueFull),
-                dropped_aqm: stats.dropped(DropReason::Aqm),
-                lost: stats.dropped(DropReason::Loss),
-                too_big: stats.dropped(DropReason::TooBig),
-                marked_packets: sample.marked_packets,
-                utilization: capacity.map(|c| ratio(Bytes::new(sample.sent_bytes), c)),
-                capacity: capacity.map(|c| c / now.saturating_since(Instant::ZERO)),
-                queue_delay: stats.queue_delay.clone(),
-            });
-        }
-        out
+        let all = self.directions.iter().enumerate();
+        all.map(|(i, d)| LinkResult::of(&d.name, d.direction, net.link_mut(i as u32), now))
+            .collect()
     }
 
     pub(crate) fn into_samples(self) -> Samples {

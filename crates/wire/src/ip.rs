@@ -126,6 +126,25 @@ impl Header {
         Ok(total)
     }
 
+    /// Like [`Header::emit_tcp`], with the TCP checksum left to a device
+    /// ([`Segment::emit_header_offloaded`]).
+    ///
+    /// # Errors
+    /// Those of [`Header::emit_tcp`].
+    pub fn emit_tcp_offloaded(
+        &self,
+        segment: &Segment,
+        out: &mut Vec<u8>,
+    ) -> Result<u32, EmitError> {
+        let start = out.len();
+        let total = self.emit_ip(TCP, segment.wire_len(), out)?;
+        segment
+            .emit_header_offloaded(&self.addresses, out)
+            .inspect_err(|_| out.truncate(start))?;
+        append(&segment.payload, out);
+        Ok(total)
+    }
+
     /// Appends IP and TCP header only, as if the payload followed; for captures with a snap length.
     /// Gives the length of the whole datagram.
     ///
@@ -252,6 +271,23 @@ impl Datagram {
     /// # Errors
     /// When a header is truncated, contradicts itself or fails its checksum, or for fragments.
     pub fn parse(bytes: &[u8], verify: Verify) -> Result<Self, ParseError> {
+        Self::parse_with(bytes, verify, Bytes::copy_from_slice)
+    }
+
+    /// Like [`Datagram::parse`], but the payload of TCP shares the memory of `bytes` instead of being
+    /// copied, and keeps all of it alive.
+    ///
+    /// # Errors
+    /// Those of [`Datagram::parse`].
+    pub fn parse_shared(bytes: &Bytes, verify: Verify) -> Result<Self, ParseError> {
+        Self::parse_with(bytes, verify, |payload| bytes.slice_ref(payload))
+    }
+
+    fn parse_with(
+        bytes: &[u8],
+        verify: Verify,
+        take: impl FnOnce(&[u8]) -> Bytes,
+    ) -> Result<Self, ParseError> {
         let (header, protocol, payload) = match bytes.first().map(|b| b >> 4) {
             Some(6) => parse_v6(bytes)?,
             _ => parse_v4(bytes, verify)?,
@@ -263,7 +299,8 @@ impl Datagram {
                 if verify == Verify::All && !packet.checksum_is_right(&header.addresses) {
                     return bad(Layer::Tcp);
                 }
-                Transport::Tcp(Segment::of(&packet))
+                let payload = Payload::real(take(packet.payload()));
+                Transport::Tcp(Segment::with_payload(&packet, payload))
             }
             UDP => {
                 let packet = udp::Packet::parse(payload)?;

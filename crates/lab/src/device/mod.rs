@@ -3,8 +3,9 @@
 //! A TUN device if we may open one. Where `/dev/net/tun` is closed to ordinary users, a pair of
 //! Ethernet devices with a packet socket at our end does the same, slower.
 
+pub(crate) mod coalesce;
 mod packet;
-mod tun;
+pub(crate) mod tun;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -119,7 +120,7 @@ impl Device {
 }
 
 /// The kernel refused one packet, not all.
-fn is_temporary(e: &io::Error) -> bool {
+pub(crate) fn is_temporary(e: &io::Error) -> bool {
     use nix::libc::{EINVAL, EIO, ENETDOWN, ENOBUFS, ENOMEM};
     e.kind() == io::ErrorKind::WouldBlock
         || matches!(

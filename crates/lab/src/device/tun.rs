@@ -1,22 +1,65 @@
 //! A TUN device.
 
 use std::fmt;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use tun_rs::{DeviceBuilder, GROTable, SyncDevice};
+use tun_rs::{DeviceBuilder, SyncDevice};
 
-use super::{Frame, HEADROOM};
+use super::coalesce::{Batch, Run, Sums};
+use super::{Frame, HEADROOM, is_temporary};
 use crate::{Error, Result};
 
 /// Packets that may wait in the kernel for us to read them. Losses belong to the emulated links, so
 /// this must be more than we ever fall behind.
 const QUEUE: u32 = 10_000;
 
+/// Makes a TUN device in the namespace of the calling thread, down and without waiting for packets; also
+/// gives its index. `%d` in the name is replaced by a number that is free.
+pub(crate) fn open(name: &str, offload: bool) -> io::Result<(SyncDevice, u32)> {
+    let device = DeviceBuilder::new()
+        .name(name)
+        .enable(false)
+        .with(|b| {
+            b.offload(offload);
+        })
+        .build_sync()?;
+    device.set_nonblocking(true)?;
+    // Only the initial user namespace may; else the default of 500 must do.
+    let _ = device.set_tx_queue_len(QUEUE);
+    let index = device.if_index()?;
+    Ok((device, index))
+}
+
+// Of virtio_net_hdr (virtio 1.2 §5.1.6).
+/// Flag: the checksum is that of the pseudo header only.
+pub(crate) const NEEDS_CSUM: u8 = 1;
+/// Flag: somebody has verified the checksums.
+pub(crate) const DATA_VALID: u8 = 2;
+/// A single packet.
+pub(crate) const GSO_NONE: u8 = 0;
+/// TCP segments over IPv4.
+pub(crate) const GSO_TCPV4: u8 = 1;
+/// TCP segments over IPv6.
+pub(crate) const GSO_TCPV6: u8 = 4;
+
+/// Gives a run of segments, or a single datagram, to the kernel.
+pub(crate) fn send(device: &SyncDevice, run: &Run<'_>, offload: bool) -> io::Result<usize> {
+    if !offload {
+        return device.send(run.first());
+    }
+    let mut header = [0; HEADROOM];
+    run.virtio_header().encode(&mut header)?;
+    let mut slices = [IoSlice::new(&[]); Run::MOST_SLICES + 1];
+    slices[0] = IoSlice::new(&header);
+    let n = run.slices(&mut slices[1..]);
+    device.send_vectored(&slices[..=n])
+}
+
 pub(super) struct TunDevice {
     device: SyncDevice,
     offload: bool,
-    gro: GROTable,
+    batch: Batch,
     /// What is read with offloading, before it is split.
     whole: Vec<u8>,
     sizes: Vec<usize>,
@@ -32,23 +75,12 @@ impl TunDevice {
     /// Makes one in the namespace of the calling thread; also gives its index there.
     pub(super) fn new(name: &str, mtu: u32, offload: bool) -> Result<(Self, u32)> {
         let failed = |e: io::Error| Error::system(format!("making the TUN device {name}"), e);
-        let device = DeviceBuilder::new()
-            .name(name)
-            .enable(false)
-            .with(|b| {
-                b.offload(offload);
-            })
-            .build_sync()
-            .map_err(failed)?;
-        device.set_nonblocking(true).map_err(failed)?;
-        // Only the initial user namespace may; else the default of 500 must do.
-        let _ = device.set_tx_queue_len(QUEUE);
-        let index = device.if_index().map_err(failed)?;
+        let (device, index) = open(name, offload).map_err(failed)?;
         let largest = if offload { 65_535 } else { mtu as usize };
         let tun = Self {
             device,
             offload,
-            gro: GROTable::default(),
+            batch: Batch::new(Sums::Done),
             whole: vec![0; HEADROOM + largest],
             sizes: Vec::new(),
         };
@@ -75,9 +107,20 @@ impl TunDevice {
     }
 
     pub(super) fn send(&mut self, frames: &mut [Frame]) -> io::Result<()> {
-        self.device
-            .send_multiple(&mut self.gro, frames, HEADROOM)
-            .map(drop)
+        self.batch.clear();
+        for frame in frames {
+            self.batch.push(self.offload, |out| {
+                out.extend_from_slice(&frame[HEADROOM..]);
+                true
+            });
+        }
+        for run in self.batch.runs() {
+            match send(&self.device, &run, self.offload) {
+                Err(e) if !is_temporary(&e) => return Err(e),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 

@@ -187,6 +187,7 @@ impl Driven {
                 let Some(socket) = socket::accept(listener) else {
                     return Ok(());
                 };
+                insist(&socket, &self.end.flow);
                 self.phase = Phase::Open(KernelStream::new(socket));
                 self.flags = EpollFlags::EPOLLIN;
                 self.phase.register(waiter, key)?;
@@ -199,6 +200,7 @@ impl Driven {
                     if let Phase::Connecting(socket) =
                         std::mem::replace(&mut self.phase, Phase::Over)
                     {
+                        insist(&socket, &self.end.flow);
                         self.phase = Phase::Open(KernelStream::new(socket));
                     }
                     self.advance(now, waiter, key)
@@ -283,6 +285,13 @@ impl Driven {
         }
         self.phase = Phase::Over;
         self.due = Instant::MAX;
+    }
+}
+
+/// The flow's congestion control once more: that of a host's routes has replaced it.
+fn insist(socket: &Socket, flow: &Flow) {
+    if let TransportSpec::Tcp(tcp) = &flow.spec.transport {
+        let _ = socket.set_tcp_congestion(tcp.congestion.name().as_bytes());
     }
 }
 

@@ -11,7 +11,12 @@ pub(crate) use flow::reason;
 pub use flow::{Flow, Recorder, Totals};
 pub use stream::{Datagrams, Interest, Received, Stream};
 
-/// Port on which the flow of this identifier is served.
+/// Port on which the flow of this identifier is served: beyond those that analysers take for something.
 pub fn server_port(flow: u64) -> u16 {
-    5000 + (flow % 50_000) as u16
+    41_000 + (flow % 20_000) as u16
+}
+
+/// Port from which the flow of this identifier is opened.
+pub fn client_port(flow: u64) -> u16 {
+    21_000 + (flow % 20_000) as u16
 }

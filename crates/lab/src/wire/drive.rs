@@ -9,10 +9,11 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
 use nix::sys::time::TimeSpec;
 
-use super::coalesce::Batch;
+use super::port::Arrived;
 use super::terminal::{Sink, Source, bell, standard_input, standard_output};
 use super::{Capture, Wire};
 use crate::application::{Application, Outcome, Output};
+use crate::device::coalesce::{Batch, Sums};
 use crate::{Clock, Error, Result};
 
 /// Datagrams taken from the kernel before the host may answer.
@@ -67,7 +68,7 @@ impl Wire {
         let mut pipes = Pipes::open(&mut outlet, &bell)?;
         let mut loop_ = Loop {
             wire: self,
-            batch: Batch::default(),
+            batch: Batch::new(Sums::Left),
             bell,
             looked: Instant::ZERO,
             interrupted: false,
@@ -184,12 +185,12 @@ impl Loop<'_> {
             let arrived = arrived.map_err(|e| Error::system("reading from the device", e))?;
             let Some(arrived) = arrived else { break };
             if let Some(capture) = &mut wire.capture {
-                capture.write(now, arrived.datagram)?;
+                capture.write(now, arrived.bytes())?;
             }
-            if arrived.is_verified {
-                host.handle_verified(now, arrived.datagram);
-            } else {
-                host.handle(now, arrived.datagram);
+            match arrived {
+                Arrived::Raw(datagram) => host.handle(now, datagram),
+                Arrived::Verified(datagram) => host.handle_verified(now, datagram),
+                Arrived::Large(datagram) => host.handle_shared(now, &datagram),
             }
         }
         Ok(now)

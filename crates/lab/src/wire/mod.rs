@@ -1,7 +1,6 @@
 //! A user-space host on a TUN device of the current network namespace, in real time: how our TCP meets
 //! the kernel's, and through it the rest of the network.
 
-mod coalesce;
 mod drive;
 mod nat;
 mod place;
@@ -139,13 +138,14 @@ impl Wire {
         let config = HostConfig {
             mtu: self.options.mtu,
             seed: self.options.seed,
+            checksum_offload: self.port.offloads(),
             ..HostConfig::new(addresses)
         };
         Host::new(config, self.clock.now()).map_err(|e| Error::Unsupported(e.to_string()))
     }
 
-    /// Makes `remote` reachable and gives the address to use for it: loopback addresses are the kernel's
-    /// end where the system does not let them out of the loopback interface. With `nat`, what is beyond
+    /// Makes `remote` reachable and gives the address to use for it: loopback addresses, which cannot be
+    /// routed, become the kernel's end of the wire. With `nat`, what is beyond
     /// this machine is masqueraded as long as the second value lives. Remarks for the user are appended
     /// to `remarks`.
     ///
@@ -164,10 +164,6 @@ impl Wire {
             ));
         }
         if ip.is_loopback() {
-            let switch = format!("/proc/sys/net/ipv4/conf/{}/route_localnet", self.name);
-            if ip.is_ipv4() && place::set(&switch, "1").is_ok() {
-                return Ok((remote, None));
-            }
             let kernel = self.place.kernel(ip);
             remarks.push(format!(
                 "{ip} is reached as {kernel}: a loopback address cannot be routed"

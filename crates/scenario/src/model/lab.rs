@@ -17,7 +17,7 @@ pub struct Host {
     pub stack: Option<StackName>,
     /// Congestion control of the kernel for programs that do not choose one. Default: the system's.
     pub congestion: Option<String>,
-    /// Settings of the host's network namespace, like `{ \"net.ipv4.tcp_ecn\" = \"1\" }`.
+    /// Settings of the host's network namespace, like `{ "net.ipv4.tcp_ecn" = "1" }`.
     pub sysctl: Option<BTreeMap<String, String>>,
 }
 

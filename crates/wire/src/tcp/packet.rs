@@ -6,7 +6,7 @@ use gargalo_units::Seq;
 use super::{Flags, Options, Payload, RawOptions, Segment};
 use crate::ip::{Addresses, TCP};
 use crate::reader::field;
-use crate::{EmitError, Layer, ParseError};
+use crate::{Checksum, EmitError, Layer, ParseError};
 
 /// Length of a header without options.
 pub const HEADER_LEN: usize = 20;
@@ -107,6 +107,14 @@ impl Segment {
     /// The value of a viewed segment; the payload is copied. Options are taken up to the first malformed
     /// one; [`Options::decode`] is strict.
     pub fn of(packet: &Packet<'_>) -> Self {
+        Self::with_payload(
+            packet,
+            Payload::real(Bytes::copy_from_slice(packet.payload())),
+        )
+    }
+
+    /// Like [`Segment::of`] with `payload` in place of the packet's.
+    pub fn with_payload(packet: &Packet<'_>, payload: Payload) -> Self {
         Self {
             src_port: packet.src_port(),
             dst_port: packet.dst_port(),
@@ -116,7 +124,7 @@ impl Segment {
             window: packet.window(),
             urgent: packet.urgent(),
             options: Options::decode_prefix(packet.option_bytes()),
-            payload: Payload::real(Bytes::copy_from_slice(packet.payload())),
+            payload,
         }
     }
 
@@ -126,6 +134,35 @@ impl Segment {
     /// # Errors
     /// When options other than SACK exceed 40 bytes; `out` is then unchanged.
     pub fn emit_header(&self, addresses: &Addresses, out: &mut Vec<u8>) -> Result<(), EmitError> {
+        self.emit_with(addresses, out, |pseudo, header| {
+            let sum = pseudo.add_bytes(header);
+            let sum = match self.payload.bytes() {
+                Some(data) => sum.add_bytes(data),
+                None => sum,
+            };
+            sum.finish()
+        })
+    }
+
+    /// Like [`Segment::emit_header`], but in place of the checksum stands the sum of the pseudo header,
+    /// not complemented: a device adds the rest (virtio 1.2 §5.1.6.2, `VIRTIO_NET_HDR_F_NEEDS_CSUM`).
+    ///
+    /// # Errors
+    /// Those of [`Segment::emit_header`].
+    pub fn emit_header_offloaded(
+        &self,
+        addresses: &Addresses,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EmitError> {
+        self.emit_with(addresses, out, |pseudo, _| !pseudo.finish())
+    }
+
+    fn emit_with(
+        &self,
+        addresses: &Addresses,
+        out: &mut Vec<u8>,
+        checksum: impl FnOnce(Checksum, &[u8]) -> u16,
+    ) -> Result<(), EmitError> {
         let start = out.len();
         out.extend_from_slice(&self.src_port.to_be_bytes());
         out.extend_from_slice(&self.dst_port.to_be_bytes());
@@ -143,12 +180,8 @@ impl Segment {
         // At most 60 bytes, 15 words.
         header[12] |= (header.len() as u8 / 4) << 4;
         let len = (header.len() as u32).saturating_add(self.payload.len());
-        let sum = addresses.pseudo_header(TCP, len).add_bytes(header);
-        let sum = match self.payload.bytes() {
-            Some(data) => sum.add_bytes(data),
-            None => sum,
-        };
-        header[16..18].copy_from_slice(&sum.finish().to_be_bytes());
+        let sum = checksum(addresses.pseudo_header(TCP, len), header);
+        header[16..18].copy_from_slice(&sum.to_be_bytes());
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use gargalo_wire::Checksum;
 use tun_rs::VirtioNetHdr;
 
-use super::port::{GSO_NONE, GSO_TCPV4, GSO_TCPV6, NEEDS_CSUM};
+use super::tun::{GSO_NONE, GSO_TCPV4, GSO_TCPV6, NEEDS_CSUM};
 
 const TCP: u8 = 6;
 const PSH: u8 = 0x08;
@@ -15,9 +15,19 @@ const ACK: u8 = 0x10;
 /// Offset of the checksum in a TCP header.
 const TCP_CHECKSUM: usize = 16;
 
+/// Who computed the TCP checksums of datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sums {
+    /// They are complete.
+    Done,
+    /// They are of the pseudo header only: the rest is left to the device.
+    Left,
+}
+
 /// Datagrams one after the other, joined where possible.
-#[derive(Debug, Default)]
-pub(super) struct Batch {
+#[derive(Debug)]
+pub(crate) struct Batch {
+    sums: Sums,
     bytes: Vec<u8>,
     runs: Vec<Joined>,
     /// The latest run of each connection that sends, as an index.
@@ -56,25 +66,35 @@ struct Shape {
 
 /// A run to be sent.
 #[derive(Debug)]
-pub(super) struct Run<'a> {
+pub(crate) struct Run<'a> {
+    sums: Sums,
     bytes: &'a [u8],
     joined: &'a Joined,
 }
 
 impl Batch {
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn new(sums: Sums) -> Self {
+        Self {
+            sums,
+            bytes: Vec::new(),
+            runs: Vec::new(),
+            open: Vec::new(),
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.runs.clear();
         self.open.clear();
     }
 
     /// Bytes collected.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
     /// Appends what `write` writes, one datagram; `false` if it wrote none.
-    pub(super) fn push(&mut self, join: bool, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+    pub(crate) fn push(&mut self, join: bool, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
         let start = self.bytes.len();
         if !write(&mut self.bytes) {
             self.bytes.truncate(start);
@@ -123,7 +143,7 @@ impl Batch {
     }
 
     /// The datagram just written.
-    pub(super) fn last(&self, from: usize) -> &[u8] {
+    pub(crate) fn last(&self, from: usize) -> &[u8] {
         self.bytes.get(from..).unwrap_or_default()
     }
 
@@ -158,14 +178,19 @@ impl Batch {
     }
 
     /// Fills in lengths and checksums of what was joined and hands out all runs in order.
-    pub(super) fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
+    pub(crate) fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
         for run in &self.runs {
             if let (Some(shape), false) = (run.shape, run.rest.is_empty()) {
                 complete(&mut self.bytes[run.first.clone()], &shape, run.total);
             }
         }
-        let bytes = self.bytes.as_slice();
-        self.runs.iter().map(move |joined| Run { bytes, joined })
+        let (sums, bytes) = (self.sums, self.bytes.as_slice());
+        let run = move |joined| Run {
+            sums,
+            bytes,
+            joined,
+        };
+        self.runs.iter().map(run)
     }
 }
 
@@ -175,6 +200,16 @@ fn flow(bytes: &[u8]) -> Option<&[u8]> {
         6 => bytes.get(8..44),
         _ => bytes.get(12..24),
     }
+}
+
+/// Where the TCP header begins, in a datagram that carries one right behind its IP header.
+fn tcp_start(bytes: &[u8]) -> Option<usize> {
+    let (start, protocol) = match bytes.first()? {
+        0x45 => (20, bytes.get(9)?),
+        v6 if v6 >> 4 == 6 => (40, bytes.get(6)?),
+        _ => return None,
+    };
+    (*protocol == TCP).then_some(start)
 }
 
 /// Whether two segments differ only in what may differ within a run: lengths, identification, checksums,
@@ -220,15 +255,8 @@ fn complete(bytes: &mut [u8], shape: &Shape, total: usize) {
 impl Shape {
     /// Of a TCP segment with data and no flags but ACK and PSH, without IP options or fragments.
     fn of(bytes: &[u8]) -> Option<Self> {
-        let is_v6 = bytes.first()? >> 4 == 6;
-        let (ip, protocol) = if is_v6 {
-            (40, *bytes.get(6)?)
-        } else {
-            (20, *bytes.get(9)?)
-        };
-        if protocol != TCP || (!is_v6 && bytes[0] != 0x45) {
-            return None;
-        }
+        let ip = tcp_start(bytes)?;
+        let is_v6 = bytes[0] >> 4 == 6;
         let tcp = bytes.get(ip..)?;
         let headers = ip + usize::from(tcp.get(12)? >> 4) * 4;
         let flags = *tcp.get(13)?;
@@ -249,14 +277,14 @@ impl Shape {
 
 impl Run<'_> {
     /// Most pieces of a run.
-    pub(super) const MOST_SLICES: usize = 64;
+    pub(crate) const MOST_SLICES: usize = 64;
 
     /// The first datagram, which is all of it if nothing was joined.
-    pub(super) fn first(&self) -> &[u8] {
+    pub(crate) fn first(&self) -> &[u8] {
         &self.bytes[self.joined.first.clone()]
     }
 
-    pub(super) fn virtio_header(&self) -> VirtioNetHdr {
+    pub(crate) fn virtio_header(&self) -> VirtioNetHdr {
         match self.joined.shape {
             Some(s) if !self.joined.rest.is_empty() => VirtioNetHdr {
                 flags: NEEDS_CSUM,
@@ -266,15 +294,22 @@ impl Run<'_> {
                 csum_start: s.ip as u16,
                 csum_offset: TCP_CHECKSUM as u16,
             },
-            _ => VirtioNetHdr {
-                gso_type: GSO_NONE,
-                ..VirtioNetHdr::default()
+            _ if self.sums == Sums::Done => VirtioNetHdr::default(),
+            _ => match tcp_start(self.first()) {
+                Some(start) => VirtioNetHdr {
+                    flags: NEEDS_CSUM,
+                    gso_type: GSO_NONE,
+                    csum_start: start as u16,
+                    csum_offset: TCP_CHECKSUM as u16,
+                    ..VirtioNetHdr::default()
+                },
+                None => VirtioNetHdr::default(),
             },
         }
     }
 
     /// Fills `out` with its pieces; how many there are.
-    pub(super) fn slices<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
+    pub(crate) fn slices<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
         let pieces = std::iter::once(&self.joined.first).chain(&self.joined.rest);
         let mut n = 0;
         for (to, piece) in out.iter_mut().zip(pieces) {
@@ -322,7 +357,7 @@ mod tests {
 
     fn push(batch: &mut Batch, v6: bool, s: &Segment) {
         let header = Header::new(addresses(v6));
-        assert!(batch.push(true, |out| header.emit_tcp(s, out).is_ok()));
+        assert!(batch.push(true, |out| header.emit_tcp_offloaded(s, out).is_ok()));
     }
 
     /// What the kernel would see: the pieces of a run as one datagram.
@@ -332,10 +367,21 @@ mod tests {
         slices[..n].iter().flat_map(|s| s.iter().copied()).collect()
     }
 
+    /// The same with the checksum as the kernel completes it, from `csum_start` on.
+    fn summed(run: &Run<'_>) -> Vec<u8> {
+        let (header, mut bytes) = (run.virtio_header(), whole(run));
+        assert_eq!(header.flags, NEEDS_CSUM);
+        let start = usize::from(header.csum_start);
+        let at = start + usize::from(header.csum_offset);
+        let sum = Checksum::new().add_bytes(&bytes[start..]).finish();
+        bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+        bytes
+    }
+
     #[test]
     fn segments_in_a_row_become_one() {
         for v6 in [false, true] {
-            let mut batch = Batch::default();
+            let mut batch = Batch::new(Sums::Left);
             let data: Vec<u8> = (0..=255).cycle().take(3000).map(|n: u16| n as u8).collect();
             // Over the wrap of sequence numbers; the last one is short and pushes.
             let seq = u32::MAX - 500;
@@ -353,12 +399,9 @@ mod tests {
             let header = runs[0].virtio_header();
             assert_eq!((header.gso_size, header.flags), (1000, 1));
             assert_eq!(runs[1].virtio_header().gso_type, GSO_NONE);
-            let mut bytes = whole(&runs[0]);
-            // The kernel completes the sum from `csum_start` on.
-            let start = usize::from(header.csum_start);
-            let at = start + usize::from(header.csum_offset);
-            let sum = Checksum::new().add_bytes(&bytes[start..]).finish();
-            bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+            let next = summed(&runs[1]);
+            assert!(Datagram::parse(&next, Verify::All).is_ok());
+            let bytes = summed(&runs[0]);
             let d = Datagram::parse(&bytes, Verify::All).unwrap();
             let Transport::Tcp(s) = d.transport else {
                 panic!()
@@ -375,7 +418,7 @@ mod tests {
             steps in prop::collection::vec(
                 (1usize..5, any::<bool>(), 0u16..2, any::<bool>(), any::<bool>()), 1..200)
         ) {
-            let mut batch = Batch::default();
+            let mut batch = Batch::new(Sums::Left);
             let (mut seq, mut n) = ([0u32; 2], 0u8);
             let mut sent = [Vec::new(), Vec::new()];
             for (len, pushes, window, gap, v6) in steps {
@@ -399,7 +442,7 @@ mod tests {
 
     #[test]
     fn connections_that_alternate_are_joined_each_by_itself() {
-        let mut batch = Batch::default();
+        let mut batch = Batch::new(Sums::Left);
         for i in 0..10 {
             push(&mut batch, false, &segment(100 * i, &[1; 100], false, 9));
             push(&mut batch, true, &segment(100 * i, &[2; 100], false, 9));
@@ -410,5 +453,19 @@ mod tests {
         push(&mut batch, false, &segment(1000, &[1; 100], false, 9));
         push(&mut batch, true, &segment(1000, &[2; 100], false, 9));
         assert_eq!(batch.runs().count(), 4);
+    }
+
+    #[test]
+    fn complete_checksums_are_left_alone() {
+        let mut batch = Batch::new(Sums::Done);
+        push(&mut batch, false, &segment(1, &[1; 100], false, 9));
+        push(&mut batch, false, &segment(500, &[2; 100], false, 9));
+        push(&mut batch, false, &segment(600, &[3; 50], true, 9));
+        let runs: Vec<_> = batch.runs().collect();
+        assert_eq!(runs.len(), 2);
+        let alone = runs[0].virtio_header();
+        assert_eq!((alone.flags, alone.gso_type), (0, GSO_NONE));
+        let joined = runs[1].virtio_header();
+        assert_eq!((joined.flags, joined.gso_size), (NEEDS_CSUM, 100));
     }
 }

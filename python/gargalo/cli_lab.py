@@ -1,0 +1,121 @@
+"""`gargalo lab`: what the lab can do on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gargalo import _core
+from gargalo.cli_common import FAILED, err
+
+PROGRAMS = ("iperf3", "curl", "nginx", "tcpdump", "tshark", "nft")
+TRIAL: dict[str, Any] = {
+    "name": "trial",
+    "duration": "2s",
+    "lab": {"stack": "kernel"},
+    "topology": {"simple": {"link": {"rate": "100Mbit/s", "delay": "10ms"}}},
+    "flows": [
+        {
+            "from": "client",
+            "to": "server",
+            "transport": {"udp": {}},
+            "workload": {"cbr": {"rate": "1Mbit/s", "packet_size": "100B"}},
+        }
+    ],
+}
+
+
+def lab(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Say what the lab can do here: try namespaces and devices, measure how exact a delay is."""
+    facts = examine()
+    if as_json:
+        print(json.dumps(facts, ensure_ascii=False))
+    else:
+        show(facts)
+    if facts["problem"] is not None:
+        raise typer.Exit(FAILED)
+
+
+def examine() -> dict[str, Any]:
+    """Return what there is, and what a trial run met."""
+    from gargalo import run
+
+    facts: dict[str, Any] = {
+        "system": f"{platform.system()} {platform.release()}",
+        "root": hasattr(os, "geteuid") and os.geteuid() == 0,
+        "tun": os.access("/dev/net/tun", os.R_OK | os.W_OK),
+        "congestion": setting("net/ipv4/tcp_available_congestion_control").split(),
+        "default_congestion": setting("net/ipv4/tcp_congestion_control"),
+        "mptcp": setting("net/mptcp/enabled") == "1",
+        "programs": {name: shutil.which(name) is not None for name in PROGRAMS},
+        "problem": None,
+    }
+    try:
+        done = run(TRIAL, world="lab")
+    except (_core.RunError, _core.ScenarioError) as e:
+        facts["problem"] = str(e)
+        return facts
+    row = done.flows.row(0, named=True)
+    facts["device"] = done.info["device"]
+    base = 0.01 + 128 * 8 / 100e6
+    facts["delay_error_p50_s"] = row["rtt_p50_s"] - base
+    facts["delay_error_p99_s"] = row["rtt_p99_s"] - base
+    facts["late_p50_s"] = done.info["late_p50_s"]
+    facts["late_p99_s"] = done.info["late_p99_s"]
+    return facts
+
+
+def setting(name: str) -> str:
+    """Read a value under /proc/sys, empty where there is none."""
+    try:
+        return Path("/proc/sys", name).read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def show(facts: dict[str, Any]) -> None:
+    """Print it for people."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None, pad_edge=False)
+
+    def row(name: str, value: str) -> None:
+        table.add_row(f"{name}  ", value)
+
+    def micro(seconds: float) -> str:
+        return f"{seconds * 1e6:,.0f} us"
+
+    row("system", facts["system"] + (", root" if facts["root"] else ", ordinary user"))
+    if facts["problem"] is None:
+        kinds = {
+            "tun": "TUN devices",
+            "veth": "pairs of Ethernet devices: /dev/net/tun is closed (chmod 666 /dev/net/tun is faster)",
+        }
+        row("namespaces", "yes")
+        row("devices", kinds[facts["device"]])
+        p50, p99 = facts["delay_error_p50_s"], facts["delay_error_p99_s"]
+        row("error of a 10 ms delay", f"p50 {micro(p50)}, p99 {micro(p99)} (between programs)")
+        p50, p99 = facts["late_p50_s"], facts["late_p99_s"]
+        row("packets late by", f"p50 {micro(p50)}, p99 {micro(p99)}")
+    else:
+        row("namespaces", "no")
+    names = [
+        f"{c} (default)" if c == facts["default_congestion"] else c for c in facts["congestion"]
+    ]
+    row("kernel's congestion controls", ", ".join(names) or "unknown")
+    row("kernel's MPTCP", "yes" if facts["mptcp"] else "no")
+    there = [name for name, found in facts["programs"].items() if found]
+    row("programs", ", ".join(there) or "none of " + ", ".join(PROGRAMS))
+    Console(highlight=False, soft_wrap=True, file=sys.stdout).print(table)
+    if facts["problem"] is not None:
+        err.print(f"error: {facts['problem']}", markup=False)
