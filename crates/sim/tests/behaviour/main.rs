@@ -151,11 +151,13 @@ fn traits(name: &str) -> Traits {
             reroutes: (0.0, 0.5),
             ..d
         },
-        // Alone on a path Vegas with ten to eleven segments.
+        // Alone on a path Vegas with ten to eleven segments; its slow start doubles every round, takes its
+        // own burst for a queue and ends early.
         "wvegas" => Traits {
             queue: (1.0, 1.6),
             window: (33.0, 43.0),
             reroutes: (0.0, 0.5),
+            resumes: (0.93, 1.001),
             ..d
         },
         // Twenty segments in the queue at 100 Mbit/s; the same weakness.
