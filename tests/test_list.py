@@ -11,6 +11,7 @@ from conftest import ROOT, TINY
 
 KNOWN = {
     "congestion": {
+        "balia",
         "bbr",
         "bbr3",
         "bic",
@@ -24,8 +25,10 @@ KNOWN = {
         "hybla",
         "illinois",
         "ledbat",
+        "lia",
         "libra",
         "newreno",
+        "olia",
         "reno",
         "scalable",
         "tahoe",
@@ -33,6 +36,7 @@ KNOWN = {
         "veno",
         "westwood",
         "westwood+",
+        "wvegas",
         "yeah",
     },
     "queues": {"droptail", "red", "codel", "fq-codel", "pie", "step"},

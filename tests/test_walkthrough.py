@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 from conftest import ROOT
-from gargalo._generate import filled
+from gargalo._generate import filled, has_pictures
 
 HEADINGS = ["## Idea", "## Equations", "## Parameters", "## Behaviour", "## Known weaknesses"]
 
@@ -89,6 +89,14 @@ def test_pages_have_the_form(path):
     assert "**Source:**" in text
     positions = [text.index(heading) for heading in HEADINGS]
     assert positions == sorted(positions)
+    if not has_pictures(text):
+        # Coupled: alone it is another, whose page has the pictures.
+        found = re.search(r"<!-- no pictures: alone it is (\S+) -->", text)
+        assert found, "say which one it is alone"
+        base = found.group(1)
+        assert f"[{base}]({base}.md)" in text
+        assert (ROOT / "docs" / "images" / "congestion" / f"{base}-time.svg").exists()
+        return
     for kind in ("time", "loss"):
         picture = f"{path.stem}-{kind}.svg"
         assert picture in text

@@ -7,7 +7,7 @@ Per network and algorithm: utilisation and median queueing delay of one flow alo
 four equal flows, and the share of one flow beside one of cubic and one of reno (a half is fair; mean of
 both orders of starting). Figures are of the second half of each run. Results are kept in
 docs/congestion/comparison.csv, from which docs/congestion/comparison.md is written; ONLY renews one
-algorithm's rows.
+algorithm's rows. Coupled controls, which are another alone on a path, are left out.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 import gargalo
 import polars as pl
 from gargalo import _core
+from gargalo._generate import has_pictures
 from gargalo.metrics import jain_index
 
 if sys.version_info >= (3, 11):
@@ -187,6 +188,7 @@ def main() -> None:
     """Measure what is asked for, write everything."""
     parser = argparse.ArgumentParser(description=__doc__)
     names = [str(e["name"]) for e in _core.congestion()]
+    names = [n for n in names if has_pictures((PAGE.parent / f"{n}.md").read_text("utf-8"))]
     parser.add_argument("--only", action="append", choices=names, metavar="NAME")
     parser.add_argument("--network", action="append", choices=ORDER, metavar="NAME")
     args = parser.parse_args()

@@ -4,7 +4,7 @@
     make pictures [ONLY=NAME]
 
 Window and queueing delay against time, alone on a link of 100 Mbit/s and 50 ms; mean window against
-loss rate on the same link.
+loss rate on the same link. Coupled controls, which are another alone on a path, have none.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ import gargalo
 import matplotlib as mpl
 import polars as pl
 from gargalo import _core
+from gargalo._generate import has_pictures
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
-IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images" / "congestion"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+IMAGES = DOCS / "images" / "congestion"
 MSS = 1448
 LOSS = [30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000]
 DURATION_S = 60.0
@@ -133,6 +135,7 @@ def main() -> None:
     """Draw what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     names = [str(e["name"]) for e in _core.congestion()]
+    names = [n for n in names if has_pictures((DOCS / "congestion" / f"{n}.md").read_text("utf-8"))]
     parser.add_argument("--only", action="append", choices=names, metavar="NAME")
     chosen = parser.parse_args().only or names
     with ProcessPoolExecutor() as pool:

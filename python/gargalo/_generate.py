@@ -180,6 +180,14 @@ def filled(page: str, marker: str, content: str) -> str:
     return f"{head}{begin}{opening}-->\n\n{content.strip()}\n\n{end}{tail}"
 
 
+def has_pictures(page: str) -> bool:
+    """Return whether a congestion control's page shows it alone on a path.
+
+    A coupled one is then another; its page says so in a comment: `<!-- no pictures: ... -->`.
+    """
+    return "<!-- no pictures:" not in page
+
+
 def congestion_page(entry: dict[str, Any], path: Path) -> str:
     """Fill the parameters and the pictures into the page of a congestion control."""
     name = entry["name"]
@@ -202,7 +210,7 @@ def congestion_page(entry: dict[str, Any], path: Path) -> str:
     )
     try:
         page = filled(page, "parameters", f"{intro}.\n\n{parameters(entry)}")
-        return filled(page, "pictures", pictures)
+        return filled(page, "pictures", pictures) if has_pictures(page) else page
     except ValueError as e:
         msg = f"{path}: {e}"
         raise ValueError(msg) from None

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use gargalo_cc::{
-    Acked, Cause, Congestion, Controller, Init, Pacer, Params, Path, RateSampler, build,
+    Acked, Cause, Congestion, Controller, Init, Pacer, Params, Path, RateSampler, Sibling, build,
 };
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use rand_pcg::Pcg64;
@@ -21,6 +21,19 @@ fn path() -> Path<'static> {
         in_flight: MSS * 1000,
         siblings: &[],
         index: 0,
+    }
+}
+
+fn sibling(i: u64) -> Sibling {
+    Sibling {
+        cwnd: MSS * 400 * i,
+        srtt: Some(RTT * i),
+        min_rtt: Some(RTT),
+        mss: MSS,
+        since_loss: MSS * 1000 * i,
+        between_losses: MSS,
+        rate: 0.0,
+        can_send: true,
     }
 }
 
@@ -65,6 +78,22 @@ fn on_ack(c: &mut Criterion) {
         c.bench_function(&format!("{name}/on_ack"), |b| {
             let mut controller = controller(name);
             let (path, mut ack) = (path(), ack());
+            b.iter(|| {
+                ack.now += Duration::from_micros(20);
+                controller.on_ack(black_box(&ack), &path);
+                controller.cwnd()
+            });
+        });
+    }
+    let siblings: Vec<Sibling> = (1..=5).map(sibling).collect();
+    for name in ["lia", "olia", "balia", "wvegas"] {
+        c.bench_function(&format!("{name}/on_ack, 5 subflows"), |b| {
+            let mut controller = controller(name);
+            let path = Path {
+                siblings: &siblings,
+                ..path()
+            };
+            let mut ack = ack();
             b.iter(|| {
                 ack.now += Duration::from_micros(20);
                 controller.on_ack(black_box(&ack), &path);

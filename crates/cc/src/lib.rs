@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod algorithms;
+mod coupled;
 mod event;
 mod factory;
 pub mod filter;
@@ -30,7 +31,7 @@ pub use event::{Acked, Cause, Congestion, Idle, Lost, RateSample, SendState, Sen
 pub use factory::{ControllerFactory, Registered};
 pub use pacer::Pacer;
 pub use params::{BuildError, Param, ParamKind, ParamValue, Params};
-pub use path::{Path, Sibling};
+pub use path::{LossIntervals, Path, Sibling};
 pub use rate::RateSampler;
 pub use registry::{Algorithm, Init, build, find};
 pub use window::{Window, WindowParams};

@@ -1,5 +1,7 @@
 use gargalo_units::{Bytes, Duration};
 
+use crate::event::Cause;
+
 /// A read-only view of the path a controller serves.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<'a> {
@@ -21,6 +23,10 @@ pub struct Path<'a> {
 }
 
 /// What a coupled congestion control may know of a subflow.
+///
+/// The transport fills all siblings before each call; coupled algorithms of this crate read `cwnd`,
+/// `srtt`, `can_send` and, OLIA, the two loss intervals (see [`LossIntervals`]). They take their own
+/// window and round-trip time from where these are newest, the loss intervals from their own entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Sibling {
     /// Settled window: ssthresh while recovering, cwnd otherwise.
@@ -35,8 +41,66 @@ pub struct Sibling {
     pub since_loss: Bytes,
     /// Bytes acknowledged between the last two losses (OLIA's l1).
     pub between_losses: Bytes,
-    /// The current delivery rate in bytes per second (wVegas).
+    /// The current delivery rate in bytes per second.
     pub rate: f64,
     /// Established and not failed.
     pub can_send: bool,
+}
+
+/// Counts what is acknowledged between losses, for [`Sibling`].
+///
+/// A congestion event ends an interval, a mark as much as a loss (Linux moves its counters on entry to
+/// CWR, Recovery and Loss); a repeated timeout does not, nor one before anything was acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossIntervals {
+    since: Bytes,
+    between: Bytes,
+}
+
+impl LossIntervals {
+    /// Bytes were newly acknowledged.
+    #[inline]
+    pub fn on_acked(&mut self, bytes: Bytes) {
+        self.since += bytes;
+    }
+
+    /// A congestion event was reported to the controller.
+    pub fn on_congestion(&mut self, cause: Cause) {
+        let repeated = matches!(cause, Cause::Timeout { consecutive } if consecutive > 1);
+        if !repeated && !self.since.is_zero() {
+            self.between = std::mem::take(&mut self.since);
+        }
+    }
+
+    /// Bytes acknowledged since the last loss (l2).
+    pub fn since_loss(&self) -> Bytes {
+        self.since
+    }
+
+    /// Bytes acknowledged between the last two losses (l1).
+    pub fn between_losses(&self) -> Bytes {
+        self.between
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_end_with_a_congestion_event_and_are_not_empty() {
+        let mut l = LossIntervals::default();
+        let both = |l: &LossIntervals| (l.between_losses().get(), l.since_loss().get());
+        l.on_acked(Bytes::new(3000));
+        assert_eq!(both(&l), (0, 3000));
+        l.on_congestion(Cause::Loss);
+        assert_eq!(both(&l), (3000, 0));
+        l.on_congestion(Cause::Timeout { consecutive: 1 });
+        assert_eq!(both(&l), (3000, 0));
+        l.on_acked(Bytes::new(500));
+        l.on_congestion(Cause::Timeout { consecutive: 2 });
+        assert_eq!(both(&l), (3000, 500));
+        l.on_congestion(Cause::Ecn);
+        assert_eq!(both(&l), (500, 0));
+    }
 }

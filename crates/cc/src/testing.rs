@@ -7,7 +7,9 @@ use crate::event::{Acked, Cause, Congestion, Sent};
 use crate::path::Path;
 use crate::registry::Init;
 
+pub(crate) mod multipath;
 pub(crate) mod net;
+pub(crate) mod subflows;
 
 pub(crate) const MSS: Bytes = Bytes::new(1000);
 

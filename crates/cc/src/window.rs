@@ -135,6 +135,8 @@ pub struct Window {
     after_timeout: bool,
     recovering: bool,
     saved: Option<Saved>,
+    /// ssthresh is at least so many segments.
+    least_threshold: u64,
 }
 
 impl Window {
@@ -151,6 +153,7 @@ impl Window {
             after_timeout: false,
             recovering: false,
             saved: None,
+            least_threshold: 2,
         }
     }
 
@@ -276,6 +279,27 @@ impl Window {
         self.set_cwnd(self.cwnd + Bytes::new(whole as u64));
     }
 
+    /// Shrinks the window by a fractional number of bytes without a congestion event, to no less than
+    /// a segment; negative and NaN change nothing. Congestion avoidance goes on: ssthresh falls along.
+    pub fn shrink_by(&mut self, bytes: f64) {
+        let avoiding = !self.in_slow_start();
+        let rest = self.fraction - bytes.max(0.0).min(MAX_WINDOW.as_f64());
+        let whole = libm::floor(rest);
+        self.fraction = rest - whole;
+        if whole < 0.0 {
+            self.set_cwnd(self.cwnd.saturating_sub(Bytes::new(-whole as u64)));
+        }
+        if avoiding {
+            self.ssthresh = self.ssthresh.min(self.cwnd);
+        }
+    }
+
+    /// Reductions leave ssthresh at `segments` at least: 2 (RFC 5681 equation 4) unless told otherwise.
+    #[inline]
+    pub fn set_least_threshold(&mut self, segments: u64) {
+        self.least_threshold = segments.clamp(1, 2);
+    }
+
     /// Sets the window, between one segment and [`MAX_WINDOW`].
     #[inline]
     pub fn set_cwnd(&mut self, cwnd: Bytes) {
@@ -293,29 +317,30 @@ impl Window {
 
     /// Reduces the window because of `event`, `target` being the new threshold.
     ///
-    /// Loss: ssthresh = cwnd = target, at least two segments (RFC 5681 equation 4). ECN: cwnd may
+    /// Loss: ssthresh = cwnd = target, at least two segments (RFC 5681 equation 4; see
+    /// [`Window::set_least_threshold`]). ECN: cwnd may
     /// fall to one segment (RFC 3168 §6.1.2). Timeout: cwnd is one segment; ssthresh is held when
     /// the timer expires again for the same segment (RFC 5681 §3.1). Never grows the window.
     pub fn reduce(&mut self, event: &Congestion, target: Bytes) {
-        let two = self.mss * 2;
+        let least = self.mss * self.least_threshold;
         let target = target.min(MAX_WINDOW);
         match event.cause {
             Cause::Loss => {
                 self.save(false);
-                self.ssthresh = target.max(two);
+                self.ssthresh = target.max(least);
                 self.set_cwnd(self.ssthresh.min(self.cwnd));
                 self.recovering = true;
             }
             Cause::Ecn => {
                 self.saved = None; // a mark cannot be spurious
-                self.ssthresh = target.max(two);
+                self.ssthresh = target.max(least);
                 self.set_cwnd(target.min(self.cwnd));
                 self.recovering = true;
             }
             Cause::Timeout { consecutive } => {
                 if consecutive <= 1 {
                     self.save(true);
-                    self.ssthresh = target.max(two);
+                    self.ssthresh = target.max(least);
                 }
                 self.set_cwnd(self.mss);
                 self.after_timeout = true;
@@ -514,5 +539,32 @@ mod tests {
         assert_eq!(w.cwnd(), start + Bytes::new(250));
         w.grow_by(f64::INFINITY);
         assert_eq!(w.cwnd(), MAX_WINDOW);
+    }
+
+    #[test]
+    fn shrinking_needs_no_congestion_and_does_not_begin_slow_start_anew() {
+        let mut w = window();
+        w.exit_slow_start();
+        let start = w.cwnd();
+        for _ in 0..1000 {
+            w.grow_by(0.25);
+            w.shrink_by(0.5);
+        }
+        assert_eq!(w.cwnd(), start - Bytes::new(250));
+        assert_eq!(w.ssthresh(), Some(w.cwnd()));
+        w.shrink_by(f64::NAN);
+        w.shrink_by(-5.0);
+        assert_eq!(w.cwnd(), start - Bytes::new(250));
+        w.shrink_by(f64::INFINITY);
+        assert_eq!((w.cwnd(), w.ssthresh()), (MSS, Some(MSS)));
+        assert!(!w.in_slow_start());
+    }
+
+    #[test]
+    fn a_lower_least_threshold() {
+        let mut w = window();
+        w.set_least_threshold(1);
+        w.reduce(&congestion(Cause::Loss, MSS), MSS / 2);
+        assert_eq!((w.cwnd(), w.ssthresh()), (MSS, Some(MSS)));
     }
 }

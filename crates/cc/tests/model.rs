@@ -3,7 +3,7 @@
 
 use gargalo_cc::{
     ALGORITHMS, Acked, Cause, Congestion, Controller, Idle, Init, Lost, Params, Path, RateSampler,
-    SendState, Sent, Spurious, build,
+    SendState, Sent, Sibling, Spurious, build,
 };
 use gargalo_units::{Bytes, Duration, Instant};
 use proptest::collection::vec;
@@ -36,6 +36,11 @@ enum Operation {
     Recovered,
     /// The segment size changes.
     Mss(u64),
+    /// The connection has other subflows than before.
+    Siblings {
+        siblings: Vec<Sibling>,
+        index: usize,
+    },
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -52,7 +57,30 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => Just(Spurious),
         2 => Just(Recovered),
         1 => prop_oneof![1..100u64, 500..9000u64, 1_000_000..2_000_000_000u64].prop_map(Mss),
+        2 => (vec(sibling(), 0..6), 0..7usize)
+            .prop_map(|(siblings, index)| Siblings { siblings, index }),
     ]
+}
+
+/// Whatever a transport may say of a subflow.
+fn sibling() -> impl Strategy<Value = Sibling> {
+    let bytes = || prop_oneof![1 => Just(0), 4 => 1..100_000_000u64, 1 => any::<u64>()];
+    let bytes = move || bytes().prop_map(Bytes::new);
+    let rtt = || prop_oneof![1 => Just(0), 4 => 1..2_000_000_000u64, 1 => any::<u64>()];
+    let rtt = move || prop::option::weighted(0.9, rtt().prop_map(Duration::from_nanos));
+    let sibling = (bytes(), rtt(), rtt(), bytes(), bytes(), any::<f64>());
+    (sibling, prop::bool::weighted(0.9)).prop_map(
+        |((cwnd, srtt, min_rtt, since_loss, between_losses, rate), can_send)| Sibling {
+            cwnd,
+            srtt,
+            min_rtt,
+            mss: Bytes::new(1448),
+            since_loss,
+            between_losses,
+            rate,
+            can_send,
+        },
+    )
 }
 
 /// A transport without a network around one controller.
@@ -68,11 +96,37 @@ struct Model {
     in_recovery: bool,
     latest: Option<Cause>,
     round_end: Bytes,
+    siblings: Vec<Sibling>,
+    index: usize,
     trace: Vec<(Bytes, Option<Bytes>, &'static str)>,
 }
 
+/// What the controller sees, held while it is called.
+struct View {
+    mss: Bytes,
+    srtt: Option<Duration>,
+    min_rtt: Option<Duration>,
+    in_flight: Bytes,
+    siblings: Vec<Sibling>,
+    index: usize,
+}
+
+impl View {
+    fn path(&self) -> Path<'_> {
+        Path {
+            mss: self.mss,
+            srtt: self.srtt,
+            latest_rtt: self.srtt,
+            min_rtt: self.min_rtt,
+            in_flight: self.in_flight,
+            siblings: &self.siblings,
+            index: self.index,
+        }
+    }
+}
+
 impl Model {
-    fn new(name: &str, window: u64) -> Self {
+    fn new(name: &str, params: &Params, window: u64) -> Self {
         let init = Init {
             now: Instant::ZERO,
             mss: Bytes::new(1448),
@@ -80,7 +134,7 @@ impl Model {
             rng: Pcg64::new(3, 5),
         };
         Self {
-            controller: build(name, &Params::new(), init).expect("registered"),
+            controller: build(name, params, init).expect("registered"),
             sampler: RateSampler::new(),
             now: Instant::ZERO,
             mss: Bytes::new(1448),
@@ -91,6 +145,8 @@ impl Model {
             in_recovery: false,
             latest: None,
             round_end: Bytes::ZERO,
+            siblings: Vec::new(),
+            index: 0,
             trace: Vec::new(),
         }
     }
@@ -99,15 +155,14 @@ impl Model {
         self.flight.iter().map(|f| f.0).sum()
     }
 
-    fn path(&self) -> Path<'static> {
-        Path {
+    fn view(&self) -> View {
+        View {
             mss: self.mss,
             srtt: self.srtt,
-            latest_rtt: self.srtt,
             min_rtt: self.min_rtt,
             in_flight: self.in_flight(),
-            siblings: &[],
-            index: 0,
+            siblings: self.siblings.clone(),
+            index: self.index,
         }
     }
 
@@ -145,17 +200,24 @@ impl Model {
                         now: self.now,
                         cause,
                     };
-                    self.controller.on_spurious(&event, &self.path());
+                    self.controller.on_spurious(&event, &self.view().path());
                     self.in_recovery = false;
                 }
             }
             Operation::Recovered => {
                 self.in_recovery = false;
-                self.controller.on_recovered(self.now, &self.path());
+                self.controller.on_recovered(self.now, &self.view().path());
             }
             Operation::Mss(mss) => {
                 self.mss = Bytes::new(mss);
-                self.controller.on_mss(&self.path());
+                self.controller.on_mss(&self.view().path());
+            }
+            Operation::Siblings {
+                ref siblings,
+                index,
+            } => {
+                self.siblings.clone_from(siblings);
+                self.index = index;
             }
         }
         self.invariants();
@@ -180,7 +242,7 @@ impl Model {
                 retransmission: false,
                 idle,
             };
-            self.controller.on_send(&sent, &self.path());
+            self.controller.on_send(&sent, &self.view().path());
             let state = self.sampler.on_send(self.now, self.mss, in_flight);
             self.flight.push((self.mss, state));
             self.last_sent = self.now;
@@ -222,7 +284,7 @@ impl Model {
             sample: self.sampler.finish(self.min_rtt),
         };
         let before = self.controller.cwnd();
-        self.controller.on_ack(&ack, &self.path());
+        self.controller.on_ack(&ack, &self.view().path());
         if self.in_recovery && !self.controller.governs_recovery() {
             assert!(self.controller.cwnd() <= before, "grew in recovery");
         }
@@ -240,7 +302,7 @@ impl Model {
                 new_burst: i == 0,
                 in_flight: self.in_flight(),
             };
-            self.controller.on_loss(&lost, &self.path());
+            self.controller.on_loss(&lost, &self.view().path());
         }
     }
 
@@ -251,7 +313,7 @@ impl Model {
             lost: self.mss,
             in_flight: self.in_flight(),
         };
-        self.controller.on_congestion(&event, &self.path());
+        self.controller.on_congestion(&event, &self.view().path());
         self.latest = Some(cause);
     }
 
@@ -283,11 +345,29 @@ impl Model {
 }
 
 fn run(name: &str, window: u64, operations: &[Operation]) -> Model {
-    let mut model = Model::new(name, window);
+    run_with(name, &Params::new(), window, operations)
+}
+
+fn run_with(name: &str, params: &Params, window: u64, operations: &[Operation]) -> Model {
+    let mut model = Model::new(name, params, window);
     for operation in operations {
         model.apply(operation);
     }
     model
+}
+
+/// What a coupled control is on a single path.
+fn bases() -> [(&'static str, &'static str, Params); 4] {
+    let vegas = Params::new()
+        .with("alpha", 10.0)
+        .with("beta", 11.0)
+        .with("alternate", false);
+    [
+        ("lia", "reno", Params::new()),
+        ("olia", "reno", Params::new()),
+        ("balia", "reno", Params::new()),
+        ("wvegas", "vegas", vegas),
+    ]
 }
 
 proptest! {
@@ -327,6 +407,27 @@ proptest! {
                 copy.apply(operation);
             }
             prop_assert_eq!(&original.trace, &copy.trace, "{}", a.name);
+        }
+    }
+
+    #[test]
+    fn alone_a_coupled_control_is_its_base(
+        window in 1..100u64,
+        mut operations in vec(operation(), 1..300),
+    ) {
+        for operation in &mut operations {
+            // Siblings that cannot send or have never been measured are none.
+            if let Operation::Siblings { siblings, .. } = operation {
+                for (i, s) in siblings.iter_mut().enumerate() {
+                    s.can_send &= i % 2 == 0;
+                    s.srtt = s.srtt.filter(|_| i % 2 == 1);
+                }
+            }
+        }
+        for (name, base, params) in bases() {
+            let coupled = run(name, window, &operations);
+            let base = run_with(base, &params, window, &operations);
+            prop_assert_eq!(&coupled.trace, &base.trace, "{}", name);
         }
     }
 }

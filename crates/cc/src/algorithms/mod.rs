@@ -2,6 +2,7 @@
 
 use crate::registry::Algorithm;
 
+pub mod balia;
 pub mod bbr;
 pub mod bbr3;
 pub mod bic;
@@ -15,8 +16,10 @@ pub mod htcp;
 pub mod hybla;
 pub mod illinois;
 pub mod ledbat;
+pub mod lia;
 pub mod libra;
 pub mod newreno;
+pub mod olia;
 pub mod reno;
 pub mod scalable;
 pub mod tahoe;
@@ -24,10 +27,12 @@ pub mod vegas;
 pub mod veno;
 pub mod westwood;
 pub mod westwood_plus;
+pub mod wvegas;
 pub mod yeah;
 
 /// Every congestion control, sorted by name.
 pub const ALGORITHMS: &[Algorithm] = &[
+    balia::ALGORITHM,
     bbr::ALGORITHM,
     bbr3::ALGORITHM,
     bic::ALGORITHM,
@@ -41,8 +46,10 @@ pub const ALGORITHMS: &[Algorithm] = &[
     hybla::ALGORITHM,
     illinois::ALGORITHM,
     ledbat::ALGORITHM,
+    lia::ALGORITHM,
     libra::ALGORITHM,
     newreno::ALGORITHM,
+    olia::ALGORITHM,
     reno::ALGORITHM,
     scalable::ALGORITHM,
     tahoe::ALGORITHM,
@@ -50,5 +57,6 @@ pub const ALGORITHMS: &[Algorithm] = &[
     veno::ALGORITHM,
     westwood::ALGORITHM,
     westwood_plus::ALGORITHM,
+    wvegas::ALGORITHM,
     yeah::ALGORITHM,
 ];

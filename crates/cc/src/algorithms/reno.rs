@@ -32,13 +32,18 @@ impl RenoParams {
         window: WindowParams::STANDARD,
     };
 
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
+    /// From checked values whose table includes [`OWN`] and the window's.
+    pub(super) fn read(v: &Values<'_>) -> Self {
+        Self {
             beta: v.number("beta"),
             beta_ecn: v.number("beta_ecn"),
-            window: WindowParams::read(&v),
-        })
+            window: WindowParams::read(v),
+        }
+    }
+
+    fn from_params(params: &Params) -> Result<Self, BuildError> {
+        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
+        Ok(Self::read(&v))
     }
 }
 
@@ -48,7 +53,8 @@ impl Default for RenoParams {
     }
 }
 
-const PARAMS: [Param; 2 + WindowParams::PARAMS] = RenoParams::DEFAULT.window.after([
+/// The entries of [`RenoParams`] without those of the window.
+pub(super) const OWN: [Param; 2] = [
     Param::number(
         "beta",
         "window kept after a loss, as a fraction",
@@ -63,7 +69,10 @@ const PARAMS: [Param; 2 + WindowParams::PARAMS] = RenoParams::DEFAULT.window.aft
         0.01,
         0.99,
     ),
-]);
+];
+
+/// The table of [`RenoParams`].
+pub(super) const PARAMS: [Param; 2 + WindowParams::PARAMS] = RenoParams::DEFAULT.window.after(OWN);
 
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -89,7 +98,12 @@ pub struct Reno {
 impl Reno {
     /// In slow start.
     pub fn build(params: RenoParams, init: &Init) -> WindowBased<Self> {
-        WindowBased::new(Self { params }, params.window, init)
+        WindowBased::new(Self::policy(params), params.window, init)
+    }
+
+    /// For algorithms that are Reno but for their increase.
+    pub(super) fn policy(params: RenoParams) -> Self {
+        Self { params }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::event::{Acked, Congestion};
 use crate::params::{BuildError, Param, Params, Values};
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
-use crate::round_rtt::{RoundRtt, settle};
+use crate::round_rtt::{Round, RoundRtt, settle};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
@@ -148,13 +148,59 @@ pub struct Vegas {
 impl Vegas {
     /// In slow start.
     pub fn build(params: VegasParams, init: &Init) -> WindowBased<Self> {
-        let policy = Self {
+        WindowBased::new(Self::policy(params, init), params.window, init)
+    }
+
+    /// For algorithms that are Vegas with thresholds of their own.
+    pub(super) fn policy(params: VegasParams, init: &Init) -> Self {
+        Self {
             params,
             rounds: RoundRtt::new(init.initial_window),
             growing: true,
             backlog: f64::NAN,
-        };
-        WindowBased::new(policy, params.window, init)
+        }
+    }
+
+    /// The window has jumped: rounds under way say nothing about it.
+    pub(super) fn restart(&mut self, window: &Window) {
+        self.rounds.restart(window.cwnd());
+        self.growing = true;
+    }
+
+    /// Takes an acknowledgement; at the end of a round of congestion avoidance the window moves
+    /// towards the backlogs between which it rests: what `band` makes of the round. Returns the round
+    /// if it had enough samples to be judged.
+    pub(super) fn steer(
+        &mut self,
+        window: &mut Window,
+        ack: &Acked,
+        path: &Path<'_>,
+        band: impl FnOnce(&Round) -> (f64, f64),
+    ) -> Option<Round> {
+        let finished = self.rounds.observe(window, ack, path);
+        if ack.in_recovery {
+            return None;
+        }
+        if window.in_slow_start() {
+            self.look_for_the_end(window, path);
+            return None;
+        }
+        let judged = finished?;
+        if judged.samples < self.params.min_samples {
+            if ack.cwnd_limited {
+                window.grow_by(window.mss().as_f64());
+            }
+            return None;
+        }
+        self.backlog = judged.backlog();
+        let (alpha, beta) = band(&judged);
+        if self.backlog > beta {
+            let cwnd = window.segments();
+            settle(window, cwnd - 1.0, cwnd.min(2.0));
+        } else if self.backlog < alpha && ack.cwnd_limited {
+            window.grow_by(window.mss().as_f64());
+        }
+        Some(judged)
     }
 
     /// Slow start ends as soon as the first packets of a round show a queue: they were sent when the
@@ -177,25 +223,8 @@ impl Vegas {
 
 impl Policy for Vegas {
     fn observe(&mut self, window: &mut Window, ack: &Acked, path: &Path<'_>) {
-        let finished = self.rounds.observe(window, ack, path);
-        if ack.in_recovery {
-            return;
-        }
-        if window.in_slow_start() {
-            self.look_for_the_end(window, path);
-            return;
-        }
-        let Some(round) = finished else { return };
-        let enough = round.samples >= self.params.min_samples;
-        if enough {
-            self.backlog = round.backlog();
-        }
-        if enough && self.backlog > self.params.beta {
-            let cwnd = window.segments();
-            settle(window, cwnd - 1.0, cwnd.min(2.0));
-        } else if (!enough || self.backlog < self.params.alpha) && ack.cwnd_limited {
-            window.grow_by(window.mss().as_f64());
-        }
+        let band = (self.params.alpha, self.params.beta);
+        self.steer(window, ack, path, |_| band);
     }
 
     fn slow_start(&mut self, window: &mut Window, ack: &Acked, _path: &Path<'_>) -> Bytes {
@@ -215,8 +244,7 @@ impl Policy for Vegas {
     }
 
     fn reduced(&mut self, window: &mut Window, _event: &Congestion) {
-        self.rounds.restart(window.cwnd());
-        self.growing = true;
+        self.restart(window);
     }
 
     /// Only measurements are held, and they stay true.

@@ -65,7 +65,8 @@ fn traits(name: &str) -> Traits {
     match name {
         // Windows at p = 1/1000: 1.2/√p = 38 (RFC 9438 table 1); with one acknowledgement for two segments and
         // growth by acknowledgement 0.87/√p = 27.
-        "reno" => Traits {
+        // The coupled ones are Reno on a single path.
+        "reno" | "lia" | "olia" | "balia" => Traits {
             window: (34.0, 42.0),
             ..d
         },
@@ -148,6 +149,15 @@ fn traits(name: &str) -> Traits {
             queue: (0.1, 0.8),
             window: (33.0, 43.0),
             reroutes: (0.0, 0.5),
+            ..d
+        },
+        // Alone on a path Vegas with ten to eleven segments; its slow start doubles every round, takes its
+        // own burst for a queue and ends early.
+        "wvegas" => Traits {
+            queue: (1.0, 1.6),
+            window: (33.0, 43.0),
+            reroutes: (0.0, 0.5),
+            resumes: (0.93, 1.001),
             ..d
         },
         // Twenty segments in the queue at 100 Mbit/s; the same weakness.

@@ -1,0 +1,198 @@
+//! OLIA, the opportunistic linked increases of Khalili, Gast, Popovic and Le Boudec ("MPTCP is not
+//! Pareto-optimal: performance issues and a possible solution", CoNEXT 2012;
+//! draft-khalili-mptcp-congestion-control-05): Kelly and Voice's optimal coupling, and a second term that
+//! moves window from the paths with the largest windows to the best paths that have less.
+//!
+//! Slow start, the answer to loss and everything else are [`super::reno`]'s. Alone on a path it is Reno
+//! to the byte.
+//!
+//! # Choices
+//! - The best paths are those of the largest l/rtt², as in the paper (√(2l)/rtt is the rate a TCP would
+//!   have) and in Linux' out-of-tree MPTCP; other implementations that cite the draft take l²/rtt:
+//!   `best = "squared-bytes"`.
+//! - The second term may be negative. The window then shrinks without a loss, to one segment at least,
+//!   and ssthresh with it; in Linux the threshold stayed, so that slow start took the window back.
+//! - With several subflows ssthresh may be one segment (the draft; Reno's minimum is two), so that
+//!   a congested path is only probed. The newer Linux module has two.
+//! - The sum of both terms can exceed Reno's increase by the factor 1 + 1/|R|: neither paper nor draft
+//!   bounds it.
+//! - Bytes acknowledged count, as in the draft (Linux: acknowledgements). Windows are compared in bytes.
+
+use gargalo_units::Bytes;
+
+use super::reno::{self, Reno, RenoParams};
+use crate::coupled::{Coupling, Subflow, has_siblings};
+use crate::event::{Acked, Congestion};
+use crate::params::{BuildError, Param, Params, Values};
+use crate::path::Path;
+use crate::registry::{Algorithm, Init};
+use crate::window::{Window, WindowParams};
+use crate::window_based::{Policy, WindowBased};
+
+/// By what the presumably best paths are found; l is the larger of the bytes acknowledged since the
+/// last loss and between the last two losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Best {
+    /// l/rtt²: the square of a TCP's rate on that path.
+    Rate,
+    /// l²/rtt.
+    SquaredBytes,
+}
+
+impl Best {
+    const CHOICES: &'static [&'static str] = &["rate", "squared-bytes"];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Rate => "rate",
+            Self::SquaredBytes => "squared-bytes",
+        }
+    }
+
+    fn measure(self, s: &Subflow) -> f64 {
+        match self {
+            Self::Rate => s.between_losses / (s.rtt * s.rtt),
+            Self::SquaredBytes => s.between_losses * s.between_losses / s.rtt,
+        }
+    }
+}
+
+/// Parameters of [`Olia`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OliaParams {
+    /// Which paths are best.
+    pub best: Best,
+    /// The answer to loss, and the shared part.
+    pub reno: RenoParams,
+}
+
+impl OliaParams {
+    /// The paper's best paths, RFC 5681's decrease.
+    pub const DEFAULT: Self = Self {
+        best: Best::Rate,
+        reno: RenoParams::DEFAULT,
+    };
+
+    fn from_params(params: &Params) -> Result<Self, BuildError> {
+        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
+        let best = if v.text("best") == Best::SquaredBytes.name() {
+            Best::SquaredBytes
+        } else {
+            Best::Rate
+        };
+        Ok(Self {
+            best,
+            reno: RenoParams::read(&v),
+        })
+    }
+}
+
+impl Default for OliaParams {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+const PARAMS: [Param; 3 + WindowParams::PARAMS] = OliaParams::DEFAULT.reno.window.after([
+    Param::choice(
+        "best",
+        "the best paths are those of the largest l/rtt² (rate) or l²/rtt (squared-bytes), l being \
+         the bytes between losses",
+        OliaParams::DEFAULT.best.name(),
+        Best::CHOICES,
+    ),
+    reno::OWN[0],
+    reno::OWN[1],
+]);
+
+/// The table entry.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "olia",
+    aliases: &[],
+    summary: "multipath: LIA's successor that leaves congested paths to others (Pareto-optimal)",
+    source: "R. Khalili, N. Gast, M. Popovic, J.-Y. Le Boudec, MPTCP is not Pareto-optimal, CoNEXT 2012; \
+             draft-khalili-mptcp-congestion-control-05",
+    params: &PARAMS,
+    build: |params, init| {
+        Ok(Box::new(Olia::build(
+            OliaParams::from_params(params)?,
+            &init,
+        )))
+    },
+};
+
+/// Opportunistic linked increases.
+#[derive(Clone, Debug)]
+pub struct Olia {
+    best: Best,
+    reno: Reno,
+    /// The latest alpha, to be looked at.
+    alpha: f64,
+}
+
+impl Olia {
+    /// In slow start.
+    pub fn build(params: OliaParams, init: &Init) -> WindowBased<Self> {
+        let policy = Self {
+            best: params.best,
+            reno: Reno::policy(params.reno),
+            alpha: f64::NAN,
+        };
+        WindowBased::new(policy, params.reno.window, init)
+    }
+}
+
+/// The second term's numerator: what goes from the paths of the largest windows (M) to the best paths
+/// that are none of them (C), and nothing when C is empty.
+fn alpha(coupling: &Coupling<'_>, best: Best) -> f64 {
+    let top = coupling.all().map(|s| best.measure(&s)).fold(0.0, f64::max);
+    let is_largest = |s: &Subflow| s.window >= coupling.totals.largest;
+    let is_collected = |s: &Subflow| best.measure(s) >= top && !is_largest(s);
+    let (mut all, mut m, mut c) = (0.0, 0.0, 0.0);
+    for s in coupling.all() {
+        all += 1.0;
+        m += f64::from(u8::from(is_largest(&s)));
+        c += f64::from(u8::from(is_collected(&s)));
+    }
+    if c == 0.0 {
+        0.0
+    } else if is_collected(&coupling.own) {
+        1.0 / (all * c)
+    } else if is_largest(&coupling.own) {
+        -1.0 / (all * m)
+    } else {
+        0.0
+    }
+}
+
+impl Policy for Olia {
+    fn observe(&mut self, window: &mut Window, _ack: &Acked, path: &Path<'_>) {
+        window.set_least_threshold(if has_siblings(path) { 1 } else { 2 });
+    }
+
+    fn increase(&mut self, window: &mut Window, acked: Bytes, _ack: &Acked, path: &Path<'_>) {
+        let Some(coupling) = Coupling::of(window.cwnd(), path) else {
+            self.alpha = 0.0;
+            return window.additive_increase(acked);
+        };
+        self.alpha = alpha(&coupling, self.best);
+        let gain = coupling.linked() + self.alpha / coupling.own.window;
+        let bytes = gain * acked.as_f64() * window.mss().as_f64();
+        if bytes < 0.0 {
+            window.shrink_by(-bytes);
+        } else {
+            window.grow_by(bytes);
+        }
+    }
+
+    fn decrease(&mut self, window: &Window, event: &Congestion, path: &Path<'_>) -> Bytes {
+        self.reno.decrease(window, event, path)
+    }
+
+    fn gauges(&self, _window: &Window, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("alpha", self.alpha));
+    }
+}
+
+#[cfg(test)]
+mod tests;

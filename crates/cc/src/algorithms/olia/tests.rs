@@ -1,0 +1,164 @@
+use super::*;
+use crate::Controller;
+use crate::event::Cause;
+use crate::path::Sibling;
+use crate::testing::subflows::{among, any_siblings, grown, quiet, sibling};
+use crate::testing::{MSS, congestion, init};
+use proptest::prelude::*;
+
+fn with_l(segments: u64, rtt_ms: u64, l: u64) -> Sibling {
+    Sibling {
+        since_loss: Bytes::new(l),
+        ..sibling(segments, rtt_ms)
+    }
+}
+
+/// alpha, and growth in segments per segment acknowledged, of every subflow.
+fn computed(siblings: &[Sibling], best: Best) -> Vec<(f64, f64)> {
+    let one = |i: usize| {
+        let c = Coupling::of(siblings[i].cwnd, &among(siblings, i)).unwrap();
+        let a = alpha(&c, best);
+        (a, (c.linked() + a / c.own.window) * MSS.as_f64())
+    };
+    (0..siblings.len()).map(one).collect()
+}
+
+#[track_caller]
+fn check(siblings: &[Sibling], best: Best, expected: &[(f64, f64)]) {
+    let got = computed(siblings, best);
+    assert_eq!(got.len(), expected.len());
+    for (g, e) in got.iter().zip(expected) {
+        assert!(
+            (g.0 - e.0).abs() < 1e-9 && (g.1 - e.1).abs() < 1e-6,
+            "{got:?}"
+        );
+    }
+    let sum: f64 = got.iter().map(|g| g.0).sum();
+    assert!(sum.abs() < 1e-12, "what is given is taken: {sum}");
+}
+
+const RATE: Best = Best::Rate;
+
+#[test]
+fn both_terms_by_hand() {
+    // Equal in everything: nothing to move, (10/0.01)/200² each.
+    let equal = with_l(10, 100, 1_000_000);
+    check(&[equal, equal], RATE, &[(0.0, 0.025), (0.0, 0.025)]);
+    check(&[equal; 3], RATE, &[(0.0, 1.0 / 90.0); 3]);
+    // The better path has the smaller window: 1000/500² + 1/2/10 and 4000/500² - 1/2/40.
+    check(
+        &[with_l(10, 100, 4_000_000), with_l(40, 100, 1_000_000)],
+        RATE,
+        &[(0.5, 0.054), (-0.5, 0.0035)],
+    );
+    // The better path has the larger window already: nothing is collected.
+    check(
+        &[with_l(10, 100, 1_000_000), with_l(40, 100, 4_000_000)],
+        RATE,
+        &[(0.0, 0.004), (0.0, 0.016)],
+    );
+    // One best path, two largest windows, one neither: 1/(4·1), -1/(4·2) twice, 0; x = 100 + 3·200.
+    let four = [
+        with_l(10, 100, 9_000_000),
+        with_l(20, 100, 1_000_000),
+        with_l(20, 100, 1_000_000),
+        with_l(10, 50, 1_000_000),
+    ];
+    check(
+        &four,
+        RATE,
+        &[
+            (0.25, 1000.0 / 490_000.0 + 0.025),
+            (-0.125, 2000.0 / 490_000.0 - 0.00625),
+            (-0.125, 2000.0 / 490_000.0 - 0.00625),
+            (0.0, 4000.0 / 490_000.0),
+        ],
+    );
+}
+
+#[test]
+fn which_paths_are_best_differs_by_source_when_round_trip_times_do() {
+    let two = [with_l(30, 20, 1_000_000), with_l(20, 100, 9_000_000)];
+    // 1/0.0004 > 9/0.01, but 1/0.02 < 81/0.1.
+    check(&two, RATE, &[(0.0, 0.0259516), (0.0, 0.000692042)]);
+    check(
+        &two,
+        Best::SquaredBytes,
+        &[(-0.5, 0.0259516 - 0.5 / 30.0), (0.5, 0.025692042)],
+    );
+}
+
+#[test]
+fn the_larger_of_both_loss_intervals_counts() {
+    let long_ago = Sibling {
+        between_losses: Bytes::new(5_000_000),
+        ..with_l(10, 100, 1000)
+    };
+    let a = computed(&[long_ago, with_l(40, 100, 1_000_000)], RATE);
+    assert_eq!((a[0].0, a[1].0), (0.5, -0.5));
+}
+
+#[test]
+fn before_anything_is_acknowledged_all_paths_are_best() {
+    // So the smaller window collects: 1/(2·1).
+    let a = computed(&[with_l(10, 100, 0), with_l(40, 100, 0)], RATE);
+    assert_eq!((a[0].0, a[1].0), (0.5, -0.5));
+}
+
+#[test]
+fn windows_shrink_without_loss_and_stay_out_of_slow_start() {
+    // A slow large window beside a fast small one that is better: the first term is next to nothing, and
+    // half a segment goes with each window acknowledged.
+    let two = [with_l(40, 1000, 1000), with_l(20, 10, 9_000_000)];
+    let start = Init {
+        initial_window: MSS * 40,
+        ..init()
+    };
+    let mut olia = Olia::build(OliaParams::DEFAULT, &start);
+    olia.window_mut().exit_slow_start();
+    let lost = -grown(&mut olia, &two, 0, 40);
+    assert!((470.0..=510.0).contains(&lost), "{lost}");
+    assert_eq!(olia.phase(), "congestion-avoidance");
+    assert_eq!(olia.ssthresh(), Some(olia.cwnd()));
+    let mut gauges = Vec::new();
+    olia.gauges(&mut gauges);
+    assert_eq!(gauges, [("alpha", -0.5)]);
+    // It stops where it is the largest no more: 20 segments.
+    for _ in 0..100 {
+        grown(&mut olia, &two, 0, 40);
+    }
+    let segments = olia.window().segments();
+    assert!((19.9..=20.1).contains(&segments), "{segments}");
+}
+
+#[test]
+fn among_several_a_loss_may_leave_one_segment() {
+    let two = [with_l(2, 100, 1000), with_l(20, 100, 1000)];
+    for (siblings, floor) in [(&two[..], 1), (&two[..1], 2), (&[][..], 2)] {
+        let mut olia = Olia::build(OliaParams::DEFAULT, &init());
+        grown(&mut olia, siblings, 0, 1);
+        olia.on_congestion(&congestion(Cause::Loss, MSS * 2), &among(siblings, 0));
+        assert_eq!(olia.cwnd(), MSS * floor);
+    }
+}
+
+proptest! {
+    #![proptest_config(quiet())]
+
+    #[test]
+    fn bounds(siblings in any_siblings(), index in 0..6usize, window in 1..1u64 << 40) {
+        let path = among(&siblings, index);
+        if let Some(c) = Coupling::of(Bytes::new(window), &path) {
+            for best in [Best::Rate, Best::SquaredBytes] {
+                let n = c.all().count() as f64;
+                let a = alpha(&c, best);
+                prop_assert!(a.abs() <= 1.0 / n, "{a}");
+                let linked = c.linked() * window as f64;
+                prop_assert!((0.0..=1.0 + 1e-9).contains(&linked), "{linked}");
+                // In units of Reno's increase 1/w.
+                let both = linked + a;
+                prop_assert!(both > -1.0 / n - 1e-9 && both <= 1.0 + 1.0 / n + 1e-9, "{both}");
+            }
+        }
+    }
+}

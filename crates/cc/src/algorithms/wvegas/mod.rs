@@ -1,0 +1,250 @@
+//! wVegas, weighted Vegas (Cao, Xu and Fu, "Delay-based congestion control for Multipath TCP", ICNP 2012;
+//! draft-xu-mptcp-congestion-control-05): the connection keeps a number of segments in queues and shares
+//! it between its subflows by their rates, which makes the queueing delays of all paths equal.
+//!
+//! Everything else is [`super::vegas`]'s. Alone on a path it is, to the byte, Vegas with
+//! alpha = `total_alpha`, beta = alpha + 1 and a slow start that doubles every round.
+//!
+//! # Choices where the sources leave one, or differ
+//! - Between alpha and alpha + 1 segments nothing moves: what Linux' whole numbers came to.
+//! - The rate of another subflow is cwnd/srtt of the view; Linux took the one of its latest refresh, zero
+//!   before the first.
+//! - The round-trip time of a round is the least of its samples, as in our Vegas; Linux took the mean.
+//!   The base is the transport's least round-trip time.
+//! - The queue is drained only from a backlog of alpha on, and by one subflow of several. Linux drained
+//!   at any backlog: with exact clocks the queue doubles from one segment to two, and the window would
+//!   be halved before it ever held alpha.
+//! - A drained window grows back as far as ssthresh in slow start, as in Linux.
+//! - After a loss alpha begins anew with `initial_alpha` (Linux). Losses and marks halve.
+
+use gargalo_units::{Bytes, Duration};
+
+use super::vegas::{Vegas, VegasParams};
+use crate::coupled::{has_siblings, other_rates, seconds};
+use crate::event::{Acked, Congestion};
+use crate::params::{BuildError, Param, Params, Values};
+use crate::path::Path;
+use crate::registry::{Algorithm, Init};
+use crate::round_rtt::Round;
+use crate::window::{Window, WindowParams};
+use crate::window_based::{Policy, WindowBased};
+
+/// Parameters of [`Wvegas`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WvegasParams {
+    /// Segments the connection keeps in queues, shared by rate.
+    pub total_alpha: f64,
+    /// Segments a subflow keeps there before its share is known, and at least.
+    pub initial_alpha: f64,
+    /// γ: with more segments queued slow start ends.
+    pub gamma: f64,
+    /// The queue is drained when its delay is so many times the least since the last time; zero: never.
+    pub drain: f64,
+    /// Window kept after a loss or mark.
+    pub decrease: f64,
+    /// The shared part.
+    pub window: WindowParams,
+}
+
+impl WvegasParams {
+    /// The values of the draft and the authors' Linux module.
+    pub const DEFAULT: Self = Self {
+        total_alpha: 10.0,
+        initial_alpha: 2.0,
+        gamma: 1.0,
+        drain: 2.0,
+        decrease: 0.5,
+        window: WindowParams::STANDARD,
+    };
+
+    fn from_params(params: &Params) -> Result<Self, BuildError> {
+        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
+        Ok(Self {
+            total_alpha: v.number("total_alpha"),
+            initial_alpha: v.number("initial_alpha"),
+            gamma: v.number("gamma"),
+            drain: v.number("drain"),
+            decrease: v.number("decrease"),
+            window: WindowParams::read(&v),
+        })
+    }
+
+    /// A subflow's share of `total_alpha`.
+    fn alpha(&self, weight: f64) -> f64 {
+        (weight * self.total_alpha).max(self.initial_alpha)
+    }
+
+    /// The Vegas this is but for the thresholds.
+    fn vegas(&self) -> VegasParams {
+        VegasParams {
+            alpha: self.total_alpha,
+            beta: self.total_alpha + 1.0,
+            gamma: self.gamma,
+            alternate: false,
+            decrease: self.decrease,
+            window: self.window,
+            ..VegasParams::DEFAULT
+        }
+    }
+}
+
+impl Default for WvegasParams {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+const DEFAULT: WvegasParams = WvegasParams::DEFAULT;
+
+const PARAMS: [Param; 5 + WindowParams::PARAMS] = DEFAULT.window.after([
+    Param::number(
+        "total_alpha",
+        "segments all subflows together keep in queues, shared by rate",
+        DEFAULT.total_alpha,
+        0.0,
+        1e4,
+    ),
+    Param::number(
+        "initial_alpha",
+        "segments a subflow keeps in the queue before its share is known, and at least",
+        DEFAULT.initial_alpha,
+        0.0,
+        1e4,
+    ),
+    Param::number(
+        "gamma",
+        "segments in the queue above which slow start ends",
+        DEFAULT.gamma,
+        0.0,
+        1e4,
+    ),
+    Param::number(
+        "drain",
+        "the queue is drained when its delay is so many times the least since the last time (0: never)",
+        DEFAULT.drain,
+        0.0,
+        1e4,
+    ),
+    Param::number(
+        "decrease",
+        "window kept after a loss or mark, as a fraction",
+        DEFAULT.decrease,
+        0.01,
+        0.99,
+    ),
+]);
+
+/// The table entry.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "wvegas",
+    aliases: &[],
+    summary: "multipath: Vegas that shares its segments in queues between the subflows by their rates",
+    source: "Y. Cao, M. Xu, X. Fu, Delay-based congestion control for Multipath TCP, ICNP 2012; \
+             draft-xu-mptcp-congestion-control-05",
+    params: &PARAMS,
+    build: |params, init| {
+        Ok(Box::new(Wvegas::build(
+            WvegasParams::from_params(params)?,
+            &init,
+        )))
+    },
+};
+
+/// Vegas with a share of the connection's backlog.
+#[derive(Clone, Debug)]
+pub struct Wvegas {
+    params: WvegasParams,
+    vegas: Vegas,
+    /// Segments this subflow keeps in the queue.
+    alpha: f64,
+    /// Least queueing delay of a round since the queue was drained.
+    least: Option<Duration>,
+}
+
+impl Wvegas {
+    /// In slow start.
+    pub fn build(params: WvegasParams, init: &Init) -> WindowBased<Self> {
+        let policy = Self {
+            params,
+            vegas: Vegas::policy(params.vegas(), init),
+            alpha: params.initial_alpha,
+            least: None,
+        };
+        WindowBased::new(policy, params.window, init)
+    }
+
+    /// The queue has grown since it was at its least: it is emptied, so that the base round-trip times
+    /// of all who share it can be measured.
+    fn drain(&mut self, window: &mut Window, round: &Round, path: &Path<'_>) {
+        if self.params.drain == 0.0 || round.backlog() < self.alpha || !has_siblings(path) {
+            return;
+        }
+        let delay = round.queueing();
+        let least = self.least.map_or(delay, |l| l.min(delay));
+        self.least = Some(least);
+        // Equality, that of the first round above all, is no growth.
+        if delay <= least || seconds(delay) < self.params.drain * seconds(least) {
+            return;
+        }
+        let kept = seconds(round.base) / (2.0 * seconds(round.rtt));
+        let two = window.mss() * 2;
+        let drained = window.cwnd().mul_f64(kept).max(two).min(window.cwnd());
+        window.set_cwnd(drained);
+        self.vegas.restart(window);
+        self.least = None;
+    }
+}
+
+/// The share of this subflow, by what `round` tells, in the connection's rate.
+fn weight(round: &Round, path: &Path<'_>) -> f64 {
+    let own = round.cwnd * path.mss.as_f64() / seconds(round.rtt);
+    let all = own + other_rates(path);
+    if all > 0.0 { own / all } else { 1.0 }
+}
+
+impl Policy for Wvegas {
+    fn observe(&mut self, window: &mut Window, ack: &Acked, path: &Path<'_>) {
+        let Self {
+            params,
+            vegas,
+            alpha,
+            ..
+        } = self;
+        let judged = vegas.steer(window, ack, path, |round| {
+            if round.backlog() >= *alpha {
+                *alpha = params.alpha(weight(round, path));
+            }
+            (*alpha, *alpha + 1.0)
+        });
+        if let Some(round) = judged {
+            self.drain(window, &round, path);
+        }
+    }
+
+    fn slow_start(&mut self, window: &mut Window, ack: &Acked, path: &Path<'_>) -> Bytes {
+        self.vegas.slow_start(window, ack, path)
+    }
+
+    fn increase(&mut self, _window: &mut Window, _acked: Bytes, _ack: &Acked, _path: &Path<'_>) {}
+
+    fn decrease(&mut self, window: &Window, event: &Congestion, path: &Path<'_>) -> Bytes {
+        self.vegas.decrease(window, event, path)
+    }
+
+    fn reduced(&mut self, window: &mut Window, _event: &Congestion) {
+        self.vegas.restart(window);
+        self.alpha = self.params.initial_alpha;
+        self.least = None;
+    }
+
+    /// Only measurements are held, and they stay true.
+    fn restore(&mut self, _before: &Self) {}
+
+    fn gauges(&self, window: &Window, out: &mut Vec<(&'static str, f64)>) {
+        self.vegas.gauges(window, out);
+        out.push(("alpha_segments", self.alpha));
+    }
+}
+
+#[cfg(test)]
+mod tests;
