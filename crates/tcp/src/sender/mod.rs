@@ -139,6 +139,8 @@ pub(crate) struct Sender {
     counts_since_timeout: u32,
     given_up: bool,
     delivery_rate: Option<Rate>,
+    /// Bytes delivered at the latest congestion event, and between the latest two.
+    loss_marks: (u64, u64),
     settings: Settings,
     counts: Counts,
     notices: VecDeque<Notice>,
@@ -266,6 +268,7 @@ impl Sender {
             counts_since_timeout: 0,
             given_up: false,
             delivery_rate: None,
+            loss_marks: (0, 0),
             settings: Settings {
                 recovery: if config.sack {
                     config.recovery
@@ -363,11 +366,30 @@ impl Sender {
     }
 
     /// Subflows of a coupled connection and which of them this is.
-    #[allow(dead_code, reason = "multipath connections set it")]
     pub(crate) fn set_siblings(&mut self, siblings: &[Sibling], index: usize) {
         self.siblings.clear();
         self.siblings.extend_from_slice(siblings);
         self.index = index;
+    }
+
+    /// What others may know of this path.
+    pub(crate) fn sibling(&self, can_send: bool) -> Sibling {
+        let cwnd = self.controller.cwnd();
+        let settled = match self.phase {
+            Phase::Open => cwnd,
+            _ => self.controller.ssthresh().unwrap_or(cwnd),
+        };
+        let delivered = self.sampler.delivered().get();
+        Sibling {
+            cwnd: settled,
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min(),
+            mss: Bytes::new(u64::from(self.mss)),
+            since_loss: Bytes::new(delivered.saturating_sub(self.loss_marks.0)),
+            between_losses: Bytes::new(self.loss_marks.1),
+            rate: self.delivery_rate.map_or(0.0, Rate::bytes_per_sec),
+            can_send: can_send && self.counts_since_timeout == 0,
+        }
     }
 
     /// The path has become narrower or wider: segments of at most `mss` bytes.
@@ -519,6 +541,10 @@ impl Sender {
             lost: Bytes::new(lost),
             in_flight: Bytes::new(flight.size),
         };
+        if !matches!(cause, Cause::Timeout { consecutive: 2.. }) {
+            let delivered = self.sampler.delivered().get();
+            self.loss_marks = (delivered, delivered.saturating_sub(self.loss_marks.0));
+        }
         let (controller, path) = self.parts();
         controller.on_congestion(&event, &path);
         let target = self.controller.cwnd().get();

@@ -3,6 +3,8 @@
 use gargalo_cc::{Idle, SendState, Sent};
 use gargalo_units::{Bytes, Instant};
 
+use crate::endpoint::Room;
+
 use super::{Frto, Notice, Phase, SendOrder, Sender};
 
 impl Sender {
@@ -71,6 +73,22 @@ impl Sender {
             self.arm_persist(now);
         }
         order
+    }
+
+    /// Whether new data could leave at `now`, as [`Sender::poll`] decides.
+    pub(crate) fn room(&self, now: Instant) -> Room {
+        let (pipe, window, mss) = (self.pipe(), self.window(), u64::from(self.mss));
+        let held = self.board.has_lost()
+            || (!self.settings.limited_transmit
+                && self.phase == Phase::Open
+                && (self.duplicates > 0 || self.board.sacked() > 0));
+        if held || (pipe + mss > window && pipe > 0) {
+            return Room::Full;
+        }
+        if !self.pacer.can_send(now) {
+            return Room::Paced(self.pacer.next_release(now));
+        }
+        Room::Open(window.saturating_sub(pipe).max(mss))
     }
 
     /// Remembers whether the congestion window was the limit, for a round trip.

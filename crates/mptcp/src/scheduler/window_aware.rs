@@ -1,0 +1,257 @@
+//! Window-aware, the default: a path is used if what it carries arrives before the faster ones have
+//! filled the peer's window, or finished; so that the whole is never slower than its best part.
+//!
+//! In the spirit of BLEST (Ferlin et al., 2016) and ECF (Lim et al., 2017), with three differences:
+//! - How long a segment takes is predicted from what is already on its way: the larger of the round
+//!   trip measured (the latest sample of an idle path, which smoothing would hide) and bytes in flight
+//!   over delivery rate, which sees a queue grow before its first acknowledgement comes back.
+//! - All faster paths together count, not only the fastest, by their windows and by what they delivered.
+//! - Waiting for the end of the data (ECF) is considered only when the end is in sight: a send buffer
+//!   that the application fills as fast as it empties is no end.
+//!
+//! Path s is used if it is the fastest with room, or if for T = predicted time of s and F = the faster
+//! paths: lambda sum_F X_f(T) + in flight on s + one segment <= window, X_f(T) being what f sends in T
+//! (doubling per round trip in slow start, cwnd T / rtt_f or delivery rate T otherwise); and, at the end
+//! of the data, if the F could not deliver all that waits before T. lambda rises by `step` for every
+//! window that was blocked nevertheless, at most once per T, and falls slowly.
+
+use gargalo_cc::params::{Param, Values};
+use gargalo_units::{Duration, Instant};
+
+use super::{Choice, Context, Entry, PathView, Scheduler};
+
+const PARAMS: [Param; 3] = [
+    Param::number("lambda", "least factor of the estimate", 1.1, 1.0, 10.0),
+    Param::number(
+        "lambda_max",
+        "largest factor of the estimate",
+        4.0,
+        1.0,
+        100.0,
+    ),
+    Param::number(
+        "step",
+        "growth of the factor when a window was blocked",
+        0.2,
+        0.0,
+        10.0,
+    ),
+];
+
+/// The table entry.
+pub const ENTRY: Entry = Entry {
+    name: "window-aware",
+    summary: "uses a slower path only where it cannot hold up the faster ones (the default)",
+    source: "this project, after BLEST (IFIP Networking 2016) and ECF (CoNEXT 2017)",
+    params: &PARAMS,
+    build: |params| {
+        let v = Values::check(ENTRY.name, ENTRY.params, params)?;
+        Ok(Box::new(WindowAware::new(
+            v.number("lambda"),
+            v.number("lambda_max"),
+            v.number("step"),
+        )))
+    },
+};
+
+#[derive(Debug)]
+struct WindowAware {
+    least: f64,
+    most: f64,
+    step: f64,
+    lambda: f64,
+    /// Lambda changes no more before this.
+    settled_at: Instant,
+    blocked: u64,
+}
+
+/// Seconds until a segment sent now on `p` is acknowledged.
+fn predicted(p: &PathView) -> f64 {
+    let measured = if p.in_flight == 0 {
+        p.latest_rtt.or(p.srtt)
+    } else {
+        p.srtt.max(p.latest_rtt)
+    };
+    let Some(measured) = measured else {
+        return f64::INFINITY;
+    };
+    let queued = match p.delivery_rate {
+        Some(rate) if !rate.is_zero() && !p.in_slow_start() => {
+            (p.in_flight + p.mss) as f64 / rate.bytes_per_sec()
+        }
+        _ => 0.0,
+    };
+    measured.as_secs_f64().max(queued)
+}
+
+/// Bytes that `p` sends within `time` seconds.
+fn sends_within(p: &PathView, time: f64) -> f64 {
+    let Some(rtt) = p.srtt else { return 0.0 };
+    let rounds = time / rtt.as_secs_f64().max(1e-9);
+    let cwnd = p.cwnd as f64;
+    if p.in_slow_start() {
+        return cwnd * (libm::exp2(rounds.clamp(1.0, 16.0)) - 1.0);
+    }
+    let by_window = (cwnd + (rounds - 1.0).max(0.0) / 2.0 * p.mss as f64) * rounds;
+    let by_rate = p.delivery_rate.map_or(0.0, |r| r.bytes_per_sec() * time);
+    by_window.max(by_rate)
+}
+
+impl WindowAware {
+    fn new(least: f64, most: f64, step: f64) -> Self {
+        Self {
+            least,
+            most: most.max(least),
+            step,
+            lambda: least,
+            settled_at: Instant::ZERO,
+            blocked: 0,
+        }
+    }
+
+    fn adapt(&mut self, time: f64, context: &Context<'_>) {
+        if context.now < self.settled_at {
+            return;
+        }
+        let step = if context.blocked > self.blocked {
+            self.step
+        } else {
+            -self.step / 20.0
+        };
+        self.blocked = context.blocked;
+        self.lambda = (self.lambda + step).clamp(self.least, self.most);
+        self.settled_at = context.now + Duration::from_secs_f64(time.min(10.0));
+    }
+
+    /// Whether a segment on `slow`, which takes `time`, is in nobody's way.
+    fn is_harmless(&self, slow: &PathView, time: f64, context: &Context<'_>) -> bool {
+        let mut ahead = 0.0;
+        let mut finishes = false;
+        for (_, fast) in context.candidates() {
+            let takes = predicted(fast);
+            if fast.id == slow.id || takes >= time {
+                continue;
+            }
+            ahead += sends_within(fast, time);
+            // What waits and what f sends after its next round trip, before `time`.
+            let meanwhile = sends_within(fast, (time - takes).max(0.0));
+            finishes |= !context.more && meanwhile >= context.unsent as f64;
+        }
+        let own = (slow.in_flight + slow.mss) as f64;
+        ahead == 0.0 || (!finishes && self.lambda * ahead + own <= context.window as f64)
+    }
+}
+
+impl Scheduler for WindowAware {
+    fn select(&mut self, context: &Context<'_>) -> Choice {
+        let mut best: Option<(usize, f64)> = None;
+        for (i, p) in context.ready() {
+            let time = predicted(p);
+            if best.is_none_or(|(_, t)| time < t) {
+                best = Some((i, time));
+            }
+        }
+        let Some((i, time)) = best else {
+            return Choice::Wait;
+        };
+        let path = &context.paths[i];
+        self.adapt(time, context);
+        if self.is_harmless(path, time, context) {
+            Choice::Send(i)
+        } else {
+            Choice::Wait
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{MSS, context, path};
+    use super::*;
+    use gargalo_units::Rate;
+
+    fn aware() -> WindowAware {
+        WindowAware::new(1.0, 4.0, 0.2)
+    }
+
+    /// 10 Mbit/s at 200 ms and 100 Mbit/s at 10 ms, the fast one full.
+    fn unequal() -> [PathView; 2] {
+        [path(0, 200, 250, 100), path(1, 10, 125, 125)]
+    }
+
+    #[test]
+    fn the_fastest_while_it_has_room() {
+        let mut paths = unequal();
+        paths[1].can_send = true;
+        let mut c = context(&paths);
+        c.window = 10 * MSS;
+        assert_eq!(aware().select(&c), Choice::Send(1));
+        let lone = [paths[0]];
+        let mut c = context(&lone);
+        c.window = 10 * MSS;
+        assert_eq!(aware().select(&c), Choice::Send(0));
+    }
+
+    #[test]
+    fn a_slower_path_needs_a_window_for_both() {
+        // The fast one sends 20 rounds of 125 + 9.5 segments in 200 ms: 2690; 101 are the slow one's.
+        let paths = unequal();
+        let mut c = context(&paths);
+        c.window = 2791 * MSS;
+        assert_eq!(aware().select(&c), Choice::Send(0));
+        c.window -= MSS;
+        assert_eq!(aware().select(&c), Choice::Wait);
+        // Nobody is faster: no reason to wait.
+        let mut paths = unequal();
+        paths[1].in_loss = true;
+        let mut c = context(&paths);
+        c.window = MSS;
+        assert_eq!(aware().select(&c), Choice::Send(0));
+    }
+
+    #[test]
+    fn a_growing_queue_makes_a_path_slow_before_its_round_trip_does() {
+        // 1 Mbit/s: 60 segments in flight take 480 ms whatever the last round trip was.
+        let mut p = path(0, 10, 100, 60);
+        p.delivery_rate = Some(Rate::from_mbps(1));
+        assert!((predicted(&p) - 0.488).abs() < 1e-9);
+        p.in_flight = 0;
+        assert!((predicted(&p) - 0.010).abs() < 1e-9);
+        p.srtt = Some(Duration::from_millis(900));
+        assert!(
+            (predicted(&p) - 0.010).abs() < 1e-9,
+            "an idle path has no queue"
+        );
+        p.in_flight = MSS;
+        assert!((predicted(&p) - 0.9).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_end_of_the_data_waits_for_who_delivers_it_first() {
+        let paths = unequal();
+        let mut c = context(&paths);
+        // The fast path delivers after 126 / 125 of 10 ms; in the rest it sends 18.992 (125 + 8.996).
+        c.unsent = 2544 * MSS;
+        assert_eq!(aware().select(&c), Choice::Wait);
+        c.unsent = 2546 * MSS;
+        assert_eq!(aware().select(&c), Choice::Send(0));
+        c.unsent = MSS;
+        c.more = true;
+        assert_eq!(aware().select(&c), Choice::Send(0));
+    }
+
+    #[test]
+    fn blocked_windows_make_it_careful() {
+        let paths = unequal();
+        let mut c = context(&paths);
+        c.window = 3000 * MSS;
+        let mut s = aware();
+        c.blocked = 1;
+        assert_eq!(s.select(&c), Choice::Wait, "2690 * 1.2 + 101 > 3000");
+        for i in 1..=20 {
+            c.now = Instant::from_nanos(1_000_000_000 + i * 200_000_000);
+            s.select(&c);
+        }
+        assert_eq!(s.select(&c), Choice::Send(0));
+    }
+}
