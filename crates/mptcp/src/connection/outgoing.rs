@@ -34,8 +34,10 @@ impl Connection {
     #[inline]
     fn poll_subflow(&mut self, now: Instant, i: usize) -> Option<Transmit> {
         let window = self.receive.window();
+        let more = self.send.unsent() > 0 && self.send.window_room() > 0;
         let s = &mut self.subflows[i];
         s.endpoint.share_window(Some(window));
+        s.endpoint.set_more(more);
         if s.confirmed
             && !s.signals.is_empty()
             && let Some(mut t) = s.endpoint.pure_ack(now)

@@ -117,9 +117,11 @@ impl Connection {
             return false;
         };
         let unsent = self.send.unsent();
-        let blocked = unsent > 0;
-        if !blocked && self.send.write_blocked {
-            return false; // more will be written at once
+        let room = self.send.window_room();
+        let blocked = unsent > 0 && room < u64::from(self.tcp.mss).min(unsent);
+        let ends = unsent == 0 && !self.send.write_blocked;
+        if !blocked && !ends {
+            return false;
         }
         let ready = self
             .views
@@ -169,10 +171,10 @@ impl Connection {
         if o.subflow < s.acked {
             return false; // it is there, and waits for another
         }
-        let due = o.sent_at + v.latency().min(v.rto);
-        v.in_loss
-            || due.saturating_since(now) > takes
-            || now > due + v.rttvar.unwrap_or_default() * 4
+        let usual = v.latency().min(v.rto);
+        let due = o.sent_at + usual;
+        let overdue = now > due + v.rttvar.unwrap_or_default() * 4;
+        v.in_loss || (takes < usual && (due.saturating_since(now) > takes || overdue))
     }
 
     /// The window was filled by what the subflow in `slot` carries.

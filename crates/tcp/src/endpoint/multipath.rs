@@ -122,6 +122,15 @@ impl Endpoint {
         }
     }
 
+    /// Whether the layer above has more data than it has written: one that writes only what there is
+    /// [room](Self::room) for says so, and the congestion control knows that the network is the limit.
+    #[inline]
+    pub fn set_more(&mut self, more: bool) {
+        if let Some(sender) = &mut self.sender {
+            sender.set_more(more);
+        }
+    }
+
     /// Whether this segment would be believed by a connection that is open: inside the window, not old,
     /// with an acknowledgement of something sent (RFC 9293 §3.10.7.4, RFC 7323 §5, RFC 5961 §5).
     pub fn believes(&self, now: Instant, segment: &Segment) -> bool {

@@ -108,6 +108,8 @@ pub(crate) struct Sender {
     /// End of what the application has written.
     end: u64,
     finished: bool,
+    /// A layer above has more than it has written so far.
+    more_follows: bool,
     /// Right edge of the peer's window.
     window_end: u64,
     /// Largest window ever offered (for the silly-window rule).
@@ -247,6 +249,7 @@ impl Sender {
             nxt: 0,
             end: 0,
             finished: false,
+            more_follows: false,
             window_end: 0,
             largest_window: 0,
             mss,
@@ -340,6 +343,11 @@ impl Sender {
     #[inline]
     pub(crate) fn unsent(&self) -> u64 {
         self.end.saturating_sub(self.nxt)
+    }
+
+    /// Whether what was written is all there is at present.
+    pub(crate) fn set_more(&mut self, more: bool) {
+        self.more_follows = more;
     }
 
     /// Nothing more will be written: the FIN follows the last byte.
