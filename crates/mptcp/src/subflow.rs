@@ -52,14 +52,14 @@ impl Penalty {
         true
     }
 
-    /// A round trip without a new penalty: a quarter and a segment more.
+    /// A round trip without a new penalty: a sixteenth and a segment more.
     #[inline]
     pub(crate) fn relax(&mut self, now: Instant, cwnd: u64, mss: u64, rtt: Duration) {
         let Some(cap) = self.cap else { return };
         if now < self.until {
             return;
         }
-        let cap = cap + cap / 4 + 2 * mss;
+        let cap = cap + cap / 16 + mss;
         self.cap = (cap < cwnd).then_some(cap);
         self.until = now + rtt;
         if self.cap.is_none() {
@@ -232,6 +232,6 @@ mod tests {
             caps.extend(p.cap);
             t += 100;
         }
-        assert_eq!(caps, [2_000, 4_500, 7_625, 11_531]);
+        assert_eq!(caps, [1_000, 2_062, 3_190, 4_389, 5_663, 7_016, 8_454, 9_982, 11_605]);
     }
 }

@@ -137,6 +137,9 @@ impl Connection {
             return false;
         };
         let (fast_bit, takes) = (self.subflows[j].bit(), fast.latency());
+        if blocked {
+            self.blame(now, j, &first);
+        }
         let mut at = first.data;
         let mut head = true;
         for _ in 0..LOOK_AHEAD {
@@ -144,9 +147,6 @@ impl Connection {
                 break;
             };
             if o.carriers & fast_bit == 0 && self.is_late(now, &o, takes) {
-                if blocked && head {
-                    self.on_blocked(now, o.latest);
-                }
                 self.send.rescued = o.end();
                 self.give_again(now, j, o.data, Carried::Opportunistic);
                 return true;
@@ -177,15 +177,20 @@ impl Connection {
         v.in_loss || (takes < usual && (due.saturating_since(now) > takes || overdue))
     }
 
-    /// The window was filled by what the subflow in `slot` carries.
-    fn on_blocked(&mut self, now: Instant, slot: u8) {
+    /// The window is full though path `j` has room. If it would have delivered the first missing segment
+    /// by now, the path that has it is to blame.
+    fn blame(&mut self, now: Instant, j: usize, first: &crate::send::Outstanding) {
+        let Some(k) = self.index_of_slot(first.latest).filter(|k| *k != j) else {
+            return;
+        };
+        let waits = now - first.sent_at;
+        if first.subflow < self.subflows[k].acked || waits <= self.views[j].latency() {
+            return;
+        }
         self.blocked += 1;
         if !self.config.penalisation {
             return;
         }
-        let Some(k) = self.index_of_slot(slot) else {
-            return;
-        };
         let (in_flight, mss) = (self.views[k].in_flight, self.views[k].mss);
         let rtt = self.views[k].srtt.unwrap_or(self.views[k].rto);
         let s = &mut self.subflows[k];

@@ -101,7 +101,8 @@ impl Connection {
                 continue;
             }
             let aged = interval.is_some_and(|t| {
-                v.in_flight == 0 && now - s.last_pushed >= t.max(v.latency().min(v.rto) * 4)
+                let old = v.srtt.is_none_or(|r| now - s.last_pushed >= t.max(r * 4));
+                v.in_flight == 0 && old
             });
             if all || (aged && s.copies.is_empty()) {
                 let end = data + u64::from(len);

@@ -9,11 +9,13 @@
 //! - Waiting for the end of the data (ECF) is considered only when the end is in sight: a send buffer
 //!   that the application fills as fast as it empties is no end.
 //!
-//! Path s is used if it is the fastest with room, or if for T = predicted time of s and F = the faster
-//! paths: lambda sum_F X_f(T) + in flight on s + one segment <= window, X_f(T) being what f sends in T
-//! (doubling per round trip in slow start, cwnd T / rtt_f or delivery rate T otherwise); and, at the end
-//! of the data, if the F could not deliver all that waits before T. lambda rises by `step` for every
-//! window that was blocked nevertheless, at most once per T, and falls slowly.
+//! Path s is used if it is the fastest with room. Else let T_s be its predicted time, F the faster paths,
+//! and T' = (T_s + min_F T_f) / 2 the time that its segment holds the window: half a round trip there,
+//! and half of one of the fastest path, whose acknowledgements tell of it. With X_f(T') = what f sends in
+//! T' (doubling per round trip in slow start, cwnd T' / rtt_f or delivery rate T' otherwise), s is used if
+//! lambda sum_F X_f(T') + what s itself sends in T' + one segment <= window; and, at the end of the data,
+//! if no f could deliver all that waits before T_s. lambda rises by `step` when a window was blocked
+//! nevertheless, at most once per T_s, and falls slowly.
 
 use gargalo_cc::params::{Param, Values};
 use gargalo_units::{Duration, Instant};
@@ -72,14 +74,12 @@ fn predicted(p: &PathView) -> f64 {
     } else {
         p.srtt.max(p.latest_rtt)
     };
-    let Some(measured) = measured else {
-        return f64::INFINITY;
-    };
-    let measured = measured.as_secs_f64();
+    // An unknown path is slow until a copy has explored it.
+    let measured = measured.unwrap_or(p.rto).as_secs_f64().max(1e-9);
     // In slow start twice as much may be on its way as when the measured packet left.
     let growth = match p.delivery_rate {
         Some(rate) if !rate.is_zero() && p.in_slow_start() => {
-            (p.in_flight + p.mss) as f64 / rate.bytes_per_sec() / measured.max(1e-9)
+            (p.in_flight + p.mss) as f64 / rate.bytes_per_sec() / measured
         }
         _ => 1.0,
     };
@@ -125,22 +125,28 @@ impl WindowAware {
         self.settled_at = context.now + Duration::from_secs_f64(time.min(10.0));
     }
 
-    /// Whether a segment on `slow`, which takes `time`, is in nobody's way.
+    /// Whether a segment on `slow`, whose acknowledgement takes `time`, is in nobody's way.
     fn is_harmless(&self, slow: &PathView, time: f64, context: &Context<'_>) -> bool {
+        let faster = || {
+            let others = context.candidates().filter(|(_, f)| f.id != slow.id);
+            others.map(|(_, f)| (f, predicted(f))).filter(|(_, t)| *t < time)
+        };
+        let Some(least) = faster().map(|(_, t)| t).reduce(f64::min) else {
+            return true; // nobody is faster
+        };
+        // There on this path, and back with an acknowledgement of the fastest.
+        let holds = (time + least) / 2.0;
         let mut ahead = 0.0;
-        let mut finishes = false;
-        for (_, fast) in context.candidates() {
-            let takes = predicted(fast);
-            if fast.id == slow.id || takes >= time {
-                continue;
-            }
-            ahead += sends_within(fast, time);
+        for (fast, takes) in faster() {
+            ahead += sends_within(fast, holds);
             // What waits and what f sends after its next round trip, before `time`.
             let meanwhile = sends_within(fast, (time - takes).max(0.0));
-            finishes |= !context.more && meanwhile >= context.unsent as f64;
+            if !context.more && meanwhile >= context.unsent as f64 {
+                return false;
+            }
         }
-        let own = (slow.in_flight + slow.mss) as f64;
-        ahead == 0.0 || (!finishes && self.lambda * ahead + own <= context.window as f64)
+        let own = slow.in_flight as f64 * (holds / time) + slow.mss as f64;
+        self.lambda * ahead + own <= context.window as f64
     }
 }
 
@@ -196,10 +202,10 @@ mod tests {
 
     #[test]
     fn a_slower_path_needs_a_window_for_both() {
-        // The fast one sends 20 rounds of 125 + 9.5 segments in 200 ms: 2690; 101 are the slow one's.
+        // It holds the window for 105 ms: 10.5 rounds of 125 + 4.75 segments, 1362.4; 53.5 are its own.
         let paths = unequal();
         let mut c = context(&paths);
-        c.window = 2791 * MSS;
+        c.window = 1416 * MSS;
         assert_eq!(aware().select(&c), Choice::Send(0));
         c.window -= MSS;
         assert_eq!(aware().select(&c), Choice::Wait);
@@ -246,10 +252,10 @@ mod tests {
     fn blocked_windows_make_it_careful() {
         let paths = unequal();
         let mut c = context(&paths);
-        c.window = 3000 * MSS;
+        c.window = 1500 * MSS;
         let mut s = aware();
         c.blocked = 1;
-        assert_eq!(s.select(&c), Choice::Wait, "2690 * 1.2 + 101 > 3000");
+        assert_eq!(s.select(&c), Choice::Wait, "1362 * 1.2 + 54 > 1500");
         for i in 1..=20 {
             c.now = Instant::from_nanos(1_000_000_000 + i * 200_000_000);
             s.select(&c);

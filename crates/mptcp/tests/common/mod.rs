@@ -152,6 +152,8 @@ pub struct Net {
     wire: BinaryHeap<Reverse<InFlight>>,
     order: u64,
     rng: Pcg64,
+    /// Of each path: what happens on one does not change the luck of another.
+    luck: [Vec<Pcg64>; 2],
 }
 
 impl Net {
@@ -185,6 +187,10 @@ impl Net {
             wire: BinaryHeap::new(),
             order: 0,
             rng: Pcg64::new(u128::from(seed) + 77, 3),
+            luck: [0, 1].map(|side| {
+                let stream = |p: &Path| Pcg64::new(u128::from(p.rate.as_bps()) + side, u128::from(seed));
+                paths.iter().map(stream).collect()
+            }),
         }
     }
 
@@ -236,7 +242,7 @@ impl Net {
             return;
         }
         *free = start + path.rate.transmission_time(bytes);
-        let lost = path.loss > 0.0 && self.rng.random::<f64>() < path.loss;
+        let lost = path.loss > 0.0 && self.luck[side][p].random::<f64>() < path.loss;
         if lost {
             return;
         }
