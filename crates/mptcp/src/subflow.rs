@@ -29,30 +29,30 @@ pub(crate) struct Penalty {
     pub(crate) cap: Option<u64>,
     /// No change before this.
     until: Instant,
-    /// Penalties in a row that left nothing.
-    bans: u32,
+    /// Penalties not forgiven yet: the more, the slower the cap rises.
+    strikes: u32,
 }
 
+const MOST_STRIKES: u32 = 5;
+
 impl Penalty {
-    /// It filled the window: half as much, at most once per round trip; from two segments on nothing, for
-    /// ever longer. Whether anything changed.
+    /// It filled the window: half as much, at most once per round trip; less than two segments are none.
+    /// Whether anything changed.
     pub(crate) fn halve(&mut self, now: Instant, in_flight: u64, mss: u64, rtt: Duration) -> bool {
-        if now < self.until {
+        // What keeps the cap from rising does not keep it from falling.
+        let since = self.until - rtt.saturating_mul((1 << self.strikes) - 1);
+        if now < since {
             return false;
         }
         let half = self.cap.unwrap_or(u64::MAX).min(in_flight) / 2;
-        if half >= 2 * mss {
-            self.cap = Some(half);
-            self.until = now + rtt;
-        } else {
-            self.cap = Some(0);
-            self.until = now + rtt.saturating_mul(4 << self.bans.min(4));
-            self.bans += 1;
-        }
+        self.cap = Some(if half >= 2 * mss { half } else { 0 });
+        self.strikes = (self.strikes + 1).min(MOST_STRIKES);
+        self.until = now + rtt.saturating_mul(1 << self.strikes);
         true
     }
 
-    /// A round trip without a new penalty: a sixteenth and a segment more.
+    /// Time without a new penalty: a sixteenth and a segment more, at first a round trip for each, after
+    /// repeated penalties up to 32 of them.
     #[inline]
     pub(crate) fn relax(&mut self, now: Instant, cwnd: u64, mss: u64, rtt: Duration) {
         let Some(cap) = self.cap else { return };
@@ -61,10 +61,10 @@ impl Penalty {
         }
         let cap = cap + cap / 16 + mss;
         self.cap = (cap < cwnd).then_some(cap);
-        self.until = now + rtt;
         if self.cap.is_none() {
-            self.bans = self.bans.saturating_sub(1);
+            self.strikes = self.strikes.saturating_sub(1);
         }
+        self.until = now + rtt.saturating_mul(1 << self.strikes.saturating_sub(1));
     }
 }
 
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn penalties_halve_ban_and_fade() {
+    fn penalties_halve_and_fade_more_slowly_each_time() {
         const RTT: Duration = Duration::from_millis(100);
         let at = |ms: u64| Instant::from_nanos(1_000_000 * ms);
         let mut p = Penalty::default();
@@ -223,15 +223,18 @@ mod tests {
         assert_eq!(p.cap, Some(2_500));
         assert!(p.halve(at(200), 2_500, 1000, RTT));
         assert_eq!(p.cap, Some(0), "less than two segments are none");
-        p.relax(at(599), 50_000, 1000, RTT);
+        // Three strikes: after 8 round trips first, then every 4.
+        p.relax(at(999), 50_000, 1000, RTT);
         assert_eq!(p.cap, Some(0));
-        let mut t = 600;
+        let mut t = 1000;
         let mut caps = Vec::new();
         while p.cap.is_some() {
-            p.relax(at(t), 12_000, 1000, RTT);
+            p.relax(at(t), 5_000, 1000, RTT);
             caps.extend(p.cap);
-            t += 100;
+            p.relax(at(t + 399), 5_000, 1000, RTT);
+            t += 400;
         }
-        assert_eq!(caps, [1_000, 2_062, 3_190, 4_389, 5_663, 7_016, 8_454, 9_982, 11_605]);
+        assert_eq!(caps, [1_000, 2_062, 3_190, 4_389]);
+        assert!(p.halve(at(t), 20_000, 1000, RTT));
     }
 }

@@ -146,10 +146,18 @@ impl Connection {
             let Some(o) = self.send.find(at).copied() else {
                 break;
             };
-            if o.carriers & fast_bit == 0 && self.is_late(now, &o, takes) {
+            let late = if o.carriers & fast_bit == 0 {
+                self.late_at(now, &o, takes)
+            } else {
+                None
+            };
+            if late.is_some_and(|t| t <= now) {
                 self.send.rescued = o.end();
                 self.give_again(now, j, o.data, Carried::Opportunistic);
                 return true;
+            }
+            if let (Some(at), true) = (late, head) {
+                self.timers.rescue = at;
             }
             at = if head {
                 o.end().max(self.send.rescued)
@@ -162,19 +170,26 @@ impl Connection {
         false
     }
 
-    /// Whether the latest carrier will need longer than `takes` to deliver.
-    fn is_late(&self, now: Instant, o: &crate::send::Outstanding, takes: Duration) -> bool {
-        let Some(k) = self.index_of_slot(o.latest) else {
-            return false;
-        };
+    /// When it makes sense that a path which `takes` so long repeats what its latest carrier has: now if
+    /// that needs longer, later if it should be there already and is not; `None`: never.
+    fn late_at(
+        &self,
+        now: Instant,
+        o: &crate::send::Outstanding,
+        takes: Duration,
+    ) -> Option<Instant> {
+        let k = self.index_of_slot(o.latest)?;
         let (s, v) = (&self.subflows[k], &self.views[k]);
         if o.subflow < s.acked {
-            return false; // it is there, and waits for another
+            return None; // it is there, and waits for another
         }
         let usual = v.latency().min(v.rto);
         let due = o.sent_at + usual;
-        let overdue = now > due + v.rttvar.unwrap_or_default() * 4;
-        v.in_loss || (takes < usual && (due.saturating_since(now) > takes || overdue))
+        if v.in_loss || (takes < usual && now + takes < due) {
+            return Some(now);
+        }
+        let slack = v.rttvar.unwrap_or_default().min(usual);
+        (takes < usual).then_some(due + slack.max(Duration::from_millis(1)))
     }
 
     /// The window is full though path `j` has room. If it would have delivered the first missing segment

@@ -20,6 +20,8 @@ pub(super) struct Timers {
     pub(super) retry: Instant,
     /// An ADD_ADDR without echo is repeated.
     pub(super) announce: Instant,
+    /// What is in the way will be overdue.
+    pub(super) rescue: Instant,
     /// The subflow that was heard last.
     pub(super) heard_on: u32,
     /// SYNs of the initial subflow.
@@ -37,6 +39,7 @@ impl Default for Timers {
             orphan: Instant::MAX,
             retry: Instant::MAX,
             announce: Instant::MAX,
+            rescue: Instant::MAX,
             heard_on: 0,
             syns: 0,
             local_port: 0,
@@ -61,7 +64,7 @@ impl Connection {
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let t = &self.timers;
-        let mut at = t.data.min(t.orphan).min(t.retry).min(t.announce);
+        let mut at = t.data.min(t.orphan).min(t.retry).min(t.announce).min(t.rescue);
         let waits = self.has_waiting();
         for s in &self.subflows {
             at = at.min(s.deadline).min(s.confirm_at);
@@ -90,6 +93,10 @@ impl Connection {
         }
         if self.timers.announce <= now {
             self.repeat_announcements(now);
+        }
+        if self.timers.rescue <= now {
+            self.timers.rescue = Instant::MAX;
+            self.schedule_due = true;
         }
         if self.timers.retry <= now {
             self.timers.retry = Instant::MAX;
