@@ -31,6 +31,8 @@ pub(crate) struct Arrived {
     pub(crate) readable: bool,
     /// A hole was filled, or data waits behind one.
     pub(crate) disorder: bool,
+    /// Nothing of it was new.
+    pub(crate) useless: bool,
 }
 
 impl Receive {
@@ -112,7 +114,10 @@ impl Receive {
         let keep = limit.saturating_sub(at).clamp(0, len as i64) as u32;
         self.duplicates += u64::from(cut) + (len - u64::from(keep));
         if cut >= keep {
-            return self.arrived(false);
+            return Arrived {
+                useless: true,
+                ..self.arrived(false)
+            };
         }
         let payload = payload.slice(cut, keep);
         let at = (at + i64::from(cut)) as u64;
@@ -138,6 +143,7 @@ impl Receive {
         Arrived {
             readable: self.unread() > 0,
             disorder,
+            useless: false,
         }
     }
 
@@ -193,18 +199,13 @@ mod tests {
     #[test]
     fn disorder_repeats_and_overlap() {
         let mut r = Receive::new(100, 10);
-        assert_eq!(
-            r.take(6, real("world")),
-            Arrived {
-                readable: false,
-                disorder: true
-            }
-        );
+        let arrived = r.take(6, real("world"));
+        assert!(arrived.disorder && !arrived.readable && !arrived.useless);
         assert_eq!(r.out_of_order(), 5);
         assert!(r.take(-1, real("?hel")).readable);
         assert!(r.take(2, real("llo wo")).readable);
         assert_eq!((r.next(), r.out_of_order()), (11, 0));
-        r.take(0, real("hello world"));
+        assert!(r.take(0, real("hello world")).useless);
         assert_eq!(text(&mut r), "hello world");
         assert_eq!(r.duplicates, 1 + 1 + 2 + 11);
     }

@@ -111,6 +111,8 @@ pub(crate) struct Subflow {
     pub(crate) penalty: Penalty,
     /// It has timed out, and what it carries was given to others.
     pub(crate) stale: bool,
+    /// It probes for lost acknowledgements, and what it carries was given to others.
+    pub(crate) suspected: bool,
     pub(crate) last_pushed: Instant,
     /// When its pacer is ready; MAX: it is, or something else is missing.
     pub(crate) paced_until: Instant,

@@ -230,6 +230,7 @@ impl Connection {
             self.stats.ignored_options += 1;
             return;
         }
+        self.on_keys_known(now);
         let s = &mut self.subflows[i];
         if s.signals.len() < MOST_SIGNALS {
             s.signals

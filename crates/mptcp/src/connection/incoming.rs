@@ -238,7 +238,7 @@ impl Connection {
 
     /// Options have passed in both directions: further subflows may be opened.
     #[inline]
-    fn on_keys_known(&mut self, now: Instant) {
+    pub(super) fn on_keys_known(&mut self, now: Instant) {
         if !self.confirmed {
             self.confirmed = true;
             self.on_paths_changed(now);
@@ -289,6 +289,20 @@ impl Connection {
     pub(super) fn watch_loss(&mut self, now: Instant, i: usize) {
         let s = &mut self.subflows[i];
         let in_loss = s.in_loss();
+        // A tail loss probe means that nothing was heard for two round trips: if all the others wait for
+        // this subflow, they need not wait for the timeout.
+        let slot = s.slot;
+        let silent = s.endpoint.is_probing()
+            && self.send.first().is_some_and(|first| first.latest == slot)
+            && self.subflows.len() > 1;
+        let s = &mut self.subflows[i];
+        if silent && !s.suspected {
+            s.suspected = true;
+            self.reinject(now, i);
+        } else if !silent {
+            s.suspected = false;
+        }
+        let s = &mut self.subflows[i];
         if in_loss && !s.stale {
             s.stale = true;
             let subflow = s.id;
@@ -321,6 +335,9 @@ impl Connection {
                 self.contiguous = false;
             }
             self.on_path_open(now, i);
+            if origin == Origin::Initial {
+                self.on_paths_changed(now);
+            }
         }
     }
 

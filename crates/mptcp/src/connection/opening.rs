@@ -147,6 +147,7 @@ impl Connection {
             last_words: None,
             penalty: Penalty::default(),
             stale: false,
+            suspected: false,
             last_pushed: now,
             paced_until: Instant::MAX,
             deadline: Instant::MAX,

@@ -21,7 +21,9 @@ const PORTS: std::ops::RangeInclusive<u16> = 32_768..=60_999;
 impl Connection {
     /// Asks the path manager what is missing, and opens it.
     pub(super) fn on_paths_changed(&mut self, now: Instant) {
-        if self.mode != Mode::Multipath || !self.confirmed || self.over || self.is_finishing() {
+        // A server knows the keys with the third packet, a client when the server shows that it has it.
+        let keys = self.confirmed || !self.is_client;
+        if self.mode != Mode::Multipath || !keys || self.over || self.is_finishing() {
             return;
         }
         self.announce_new(now);

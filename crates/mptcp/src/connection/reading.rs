@@ -30,6 +30,7 @@ impl Connection {
         let before = (self.receive.next(), self.receive.is_finished());
         let mut disorder = false;
         let mut readable = false;
+        let mut useless = false;
         loop {
             let s = &mut self.subflows[i];
             let available = s.endpoint.readable();
@@ -77,13 +78,15 @@ impl Connection {
             s.consumed += chunk.len();
             let arrived = self.receive.take(at, chunk);
             disorder |= arrived.disorder;
+            useless |= arrived.useless;
             readable |= arrived.readable;
         }
         if readable && self.receive.next() != before.0 {
             self.events.readable();
         }
-        if disorder && self.receive.next() != before.0 {
-            // A hole is filled: whoever waits for the window should know.
+        if useless || (disorder && self.receive.next() != before.0) {
+            // A hole is filled: whoever waits for the window should know. And a copy explores its path, which an
+            // acknowledgement that is delayed would make look longer.
             self.subflows[i].endpoint.demand_ack();
         }
         if self.receive.is_finished() && !before.1 {

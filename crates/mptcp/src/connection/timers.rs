@@ -64,7 +64,12 @@ impl Connection {
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let t = &self.timers;
-        let mut at = t.data.min(t.orphan).min(t.retry).min(t.announce).min(t.rescue);
+        let mut at = t
+            .data
+            .min(t.orphan)
+            .min(t.retry)
+            .min(t.announce)
+            .min(t.rescue);
         let waits = self.has_waiting();
         for s in &self.subflows {
             at = at.min(s.deadline).min(s.confirm_at);

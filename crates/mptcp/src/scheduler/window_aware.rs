@@ -129,7 +129,9 @@ impl WindowAware {
     fn is_harmless(&self, slow: &PathView, time: f64, context: &Context<'_>) -> bool {
         let faster = || {
             let others = context.candidates().filter(|(_, f)| f.id != slow.id);
-            others.map(|(_, f)| (f, predicted(f))).filter(|(_, t)| *t < time)
+            others
+                .map(|(_, f)| (f, predicted(f)))
+                .filter(|(_, t)| *t < time)
         };
         let Some(least) = faster().map(|(_, t)| t).reduce(f64::min) else {
             return true; // nobody is faster
@@ -221,15 +223,24 @@ mod tests {
     fn a_queue_that_grows_makes_a_path_slow_before_its_round_trip_does() {
         let mut p = path(0, 100, 100, 60);
         p.delivery_rate = Some(Rate::from_bps(60_000 * 8 * 8));
-        assert!((predicted(&p) - 0.1).abs() < 1e-9, "not in congestion avoidance");
+        assert!(
+            (predicted(&p) - 0.1).abs() < 1e-9,
+            "not in congestion avoidance"
+        );
         p.ssthresh = None;
         assert!((predicted(&p) - 61_000.0 / 480_000.0).abs() < 1e-9);
         p.delivery_rate = Some(Rate::from_bps(1000));
-        assert!((predicted(&p) - 0.2).abs() < 1e-9, "old rates are not believed");
+        assert!(
+            (predicted(&p) - 0.2).abs() < 1e-9,
+            "old rates are not believed"
+        );
         p.in_flight = 0;
         p.ssthresh = Some(0);
         p.srtt = Some(Duration::from_millis(900));
-        assert!((predicted(&p) - 0.1).abs() < 1e-9, "an idle path has no queue");
+        assert!(
+            (predicted(&p) - 0.1).abs() < 1e-9,
+            "an idle path has no queue"
+        );
         p.in_flight = MSS;
         assert!((predicted(&p) - 0.9).abs() < 1e-9);
     }

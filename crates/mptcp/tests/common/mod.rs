@@ -188,7 +188,8 @@ impl Net {
             order: 0,
             rng: Pcg64::new(u128::from(seed) + 77, 3),
             luck: [0, 1].map(|side| {
-                let stream = |p: &Path| Pcg64::new(u128::from(p.rate.as_bps()) + side, u128::from(seed));
+                let stream =
+                    |p: &Path| Pcg64::new(u128::from(p.rate.as_bps()) + side, u128::from(seed));
                 paths.iter().map(stream).collect()
             }),
         }

@@ -205,8 +205,10 @@ impl Endpoint {
         };
         let changed = self.peer.update(segment.window, offset, ack);
         let ece = self.ecn_capable && segment.flags.contains(Flags::ECE);
-        if ack == self.sent && ack == self.una && !changed && self.buffer.len() == 0 {
-            // We have nothing to be told about: the receiving side of a transfer.
+        let silent = !changed && segment.options.sack.is_empty();
+        if ack == self.sent && ack == self.una && silent && self.buffer.len() == 0 {
+            // We have nothing to be told about: the receiving side of a transfer. (A report of a duplicate
+            // says that a probe was not needed, though nothing is outstanding any more.)
             return true;
         }
         let mut pure = segment.payload.is_empty() && !segment.flags.contains(Flags::FIN);

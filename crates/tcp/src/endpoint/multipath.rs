@@ -149,6 +149,12 @@ impl Endpoint {
             && -acked <= self.peer.largest() as i64
     }
 
+    /// A tail loss probe was sent and is not answered (RFC 8985 §7).
+    #[inline]
+    pub fn is_probing(&self) -> bool {
+        self.sender.as_ref().is_some_and(|s| s.is_probing())
+    }
+
     /// What a coupled congestion control of another endpoint may know of this one; `None` before the
     /// connection is open.
     pub fn sibling(&self) -> Option<Sibling> {

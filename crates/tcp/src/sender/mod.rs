@@ -428,6 +428,11 @@ impl Sender {
         self.mss
     }
 
+    /// A tail loss probe is in flight, or due.
+    pub(crate) fn is_probing(&self) -> bool {
+        self.tlp.is_some() || self.probe_due
+    }
+
     /// Timeouts since anything new was acknowledged.
     pub(crate) fn timeouts_in_a_row(&self) -> u32 {
         self.counts_since_timeout
