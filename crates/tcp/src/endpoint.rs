@@ -1,12 +1,15 @@
 //! The connection as a value: state, the application's calls and what it tells.
 
 mod incoming;
+mod multipath;
 mod opening;
 mod outgoing;
 mod path;
 mod resume;
 mod time_wait;
 mod timers;
+
+pub use multipath::Room;
 
 use std::sync::Arc;
 
@@ -105,6 +108,10 @@ pub struct Endpoint {
     path_mss: Option<u16>,
     /// Payload of a segment as agreed in the handshake.
     agreed_mss: u16,
+    /// Bytes of a segment that a layer above needs for its options.
+    reserved: u16,
+    /// The send window is a matter of a layer above.
+    ignores_window: bool,
     /// The network has said that the peer cannot be reached, and nothing was heard of it since.
     unreachable: bool,
     /// Until the connection is open.
@@ -197,6 +204,8 @@ impl Endpoint {
             sender: None,
             path_mss: None,
             agreed_mss: config.mss,
+            reserved: 0,
+            ignores_window: false,
             unreachable: false,
             handshake: Some(Box::new(Handshake::new(
                 Some(controller),

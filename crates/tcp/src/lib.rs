@@ -25,9 +25,15 @@ mod stats;
 mod timestamps;
 
 pub use config::{Config, EcnMode, KeepAlive, PROFILES, Pacing, Profile, Recovery};
-pub use endpoint::{Endpoint, Init, Transmit};
+pub use endpoint::{Endpoint, Init, Room, Transmit};
 pub use error::Error;
 pub use event::{Chunk, Event};
 pub use sender::Notice;
 pub use state::State;
 pub use stats::{Snapshot, Stats};
+
+/// Parts of an endpoint that other users of streams need too.
+pub mod stream {
+    pub use crate::receiver::{Assembler, Inserted, Ready};
+    pub use crate::send_buffer::SendBuffer;
+}

@@ -37,6 +37,12 @@ impl PeerWindow {
         self.bytes
     }
 
+    /// A window field in bytes.
+    #[inline]
+    pub(crate) fn scaled(&self, field: u16) -> u64 {
+        u64::from(field) << self.shift
+    }
+
     /// The largest window so far.
     #[inline]
     pub(crate) fn largest(&self) -> u64 {
@@ -52,7 +58,7 @@ impl PeerWindow {
         }
         self.wl1 = seq;
         self.wl2 = ack;
-        let bytes = u64::from(field) << self.shift;
+        let bytes = self.scaled(field);
         let changed = bytes != self.bytes;
         self.bytes = bytes;
         self.largest = self.largest.max(bytes);

@@ -8,7 +8,7 @@ use gargalo_wire::tcp::Payload;
 /// Runs of real bytes and of synthetic ones, found by binary search; a synthetic transfer of any
 /// size is one run.
 #[derive(Debug, Default)]
-pub(crate) struct SendBuffer {
+pub struct SendBuffer {
     runs: VecDeque<Run>,
     /// Offset of the first byte kept.
     start: u64,
@@ -30,12 +30,12 @@ struct Run {
 impl SendBuffer {
     /// Bytes written and not yet acknowledged.
     #[inline]
-    pub(crate) fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.end - self.start
     }
 
     /// Appends as much of `data` as `limit` bytes in the buffer allow; returns how much.
-    pub(crate) fn write(&mut self, mut data: Bytes, limit: u64) -> usize {
+    pub fn write(&mut self, mut data: Bytes, limit: u64) -> usize {
         let room = limit.saturating_sub(self.len());
         let n = usize::try_from(room).unwrap_or(usize::MAX).min(data.len());
         if n == 0 {
@@ -53,7 +53,7 @@ impl SendBuffer {
     }
 
     /// Appends `n` bytes without content; no more than the offsets can count.
-    pub(crate) fn write_synthetic(&mut self, n: u64) -> u64 {
+    pub fn write_synthetic(&mut self, n: u64) -> u64 {
         // Half the offset space stays free, so that arithmetic on offsets cannot overflow.
         let n = n.min((u64::MAX / 2).saturating_sub(self.end));
         if n == 0 {
@@ -73,7 +73,7 @@ impl SendBuffer {
 
     /// Forgets everything before `offset`.
     #[inline]
-    pub(crate) fn release(&mut self, offset: u64) {
+    pub fn release(&mut self, offset: u64) {
         self.start = offset.clamp(self.start, self.end);
         while let Some(run) = self.runs.front() {
             if run.at + run.len > self.start {
@@ -86,7 +86,7 @@ impl SendBuffer {
 
     /// Forgets the first `n` bytes and counts from there: what follows has offset 0. Only before any
     /// other release.
-    pub(crate) fn skip(&mut self, n: u64) {
+    pub fn skip(&mut self, n: u64) {
         self.release(n);
         let by = self.start;
         for run in &mut self.runs {
@@ -110,7 +110,7 @@ impl SendBuffer {
     /// The bytes `offset..offset + len`, cut to what is kept. Real and synthetic bytes in one
     /// segment make it real, the synthetic ones being zero.
     #[inline]
-    pub(crate) fn payload(&self, offset: u64, len: u32) -> Payload {
+    pub fn payload(&self, offset: u64, len: u32) -> Payload {
         if self.real == 0 {
             let end = (offset + u64::from(len)).min(self.end);
             return Payload::synthetic(end.saturating_sub(offset.max(self.start)) as u32);

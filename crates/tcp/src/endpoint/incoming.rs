@@ -1,6 +1,7 @@
 //! Segments that arrive (RFC 9293 §3.10.7.4).
 
 use gargalo_units::{Ecn, Instant};
+use gargalo_wire::mptcp::MptcpOption;
 use gargalo_wire::tcp::{Flags, Payload, Segment};
 
 use super::{Endpoint, Urgent};
@@ -204,11 +205,20 @@ impl Endpoint {
         };
         let changed = self.peer.update(segment.window, offset, ack);
         let ece = self.ecn_capable && segment.flags.contains(Flags::ECE);
-        if ack == self.sent && ack == self.una && !changed && self.buffer.len() == 0 {
-            // We have nothing to be told about: the receiving side of a transfer.
+        let silent = !changed && segment.options.sack.is_empty();
+        if ack == self.sent && ack == self.una && silent && self.buffer.len() == 0 {
+            // We have nothing to be told about: the receiving side of a transfer. (A report of a duplicate
+            // says that a probe was not needed, though nothing is outstanding any more.)
             return true;
         }
-        let pure = segment.payload.is_empty() && !segment.flags.contains(Flags::FIN) && !changed;
+        let mut pure = segment.payload.is_empty() && !segment.flags.contains(Flags::FIN);
+        // A window that is shared changes for reasons of others; signals of multipath repeat
+        // acknowledgements and mean no loss (RFC 8684 §3.3.5).
+        pure &= if self.ignores_window {
+            !has_signal(segment)
+        } else {
+            !changed
+        };
         self.tell_sender(now, segment, Told { ack, ece, pure });
         true
     }
@@ -249,7 +259,7 @@ impl Endpoint {
             ack,
             sacks: &blocks[..sacks],
             dsack,
-            window: self.peer.bytes(),
+            window: self.usable_window(),
             echo_rtt: echo.and_then(|e| self.timestamps.rtt(now, e)),
             tsecr: echo.map(|e| self.timestamps.ticks_of(e)),
             ece,
@@ -375,6 +385,12 @@ impl Endpoint {
             self.receiver.demand_ack();
         }
     }
+}
+
+/// Whether a segment carries a multipath option that is no data sequence signal.
+fn has_signal(segment: &Segment) -> bool {
+    let list = segment.options.mptcp.as_deref();
+    list.is_some_and(|l| l.iter().any(|o| !matches!(o, MptcpOption::Dss(_))))
 }
 
 /// What remains of an acknowledgement once it was judged.

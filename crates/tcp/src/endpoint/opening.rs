@@ -3,7 +3,6 @@
 use gargalo_units::{Duration, Ecn, Instant, Seq};
 use gargalo_wire::tcp::{Flags, Segment};
 
-use super::path::payload_of;
 use super::{Endpoint, Urgent};
 use crate::ecn::EcnReceiver;
 use crate::handshake::{Agreed, PeerSyn};
@@ -166,17 +165,19 @@ impl Endpoint {
 
     /// Makes the sender, with what was written meanwhile.
     fn start_sender(&mut self, now: Instant, rtt: Option<Duration>) {
+        let agreed = self.handshake.as_ref().and_then(|h| h.agreed);
+        self.agreed_mss = agreed.map_or(self.config.mss, |a| a.mss);
+        let mss = self.payload_size();
+        let window = self.usable_window();
         let Some(h) = &mut self.handshake else { return };
         let Some(controller) = h.controller.take() else {
             return;
         };
-        self.agreed_mss = h.agreed.map_or(self.config.mss, |a| a.mss);
-        let mss = payload_of(self.path_mss, &self.timestamps).min(self.agreed_mss);
         let mut sender = Sender::new(&self.config, controller, mss, now);
         if h.agreed.is_some_and(|a| !a.sack) {
             sender.without_sack();
         }
-        sender.on_established(now, rtt, h.transmissions() > 1, self.peer.bytes());
+        sender.on_established(now, rtt, h.transmissions() > 1, window);
         if self.buffer.len() > 0 {
             sender.append(self.buffer.len());
         }

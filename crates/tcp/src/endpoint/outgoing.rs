@@ -70,7 +70,7 @@ impl Endpoint {
     }
 
     /// An acknowledgement without data.
-    fn send_ack(&mut self, now: Instant) -> Option<Transmit> {
+    pub(super) fn send_ack(&mut self, now: Instant) -> Option<Transmit> {
         if !self.state.is_synchronised() && !self.early {
             // The SYN-ACK says it all.
             return None;

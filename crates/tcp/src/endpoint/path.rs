@@ -25,7 +25,7 @@ impl Endpoint {
     /// the congestion window (RFC 1191 §6.5).
     pub fn set_mss(&mut self, now: Instant, mss: u16) {
         self.path_mss = Some(mss);
-        let payload = payload_of(self.path_mss, &self.timestamps).min(self.agreed_mss);
+        let payload = self.payload_size();
         if let Some(sender) = &mut self.sender {
             sender.set_mss(now, payload);
         }

@@ -14,7 +14,7 @@ const RECENT: usize = 4;
 /// content costs one map entry however long it is. Insertion is logarithmic in the number of
 /// holes.
 #[derive(Debug, Default)]
-pub(crate) struct Assembler {
+pub struct Assembler {
     /// start -> end.
     ranges: BTreeMap<u64, u64>,
     /// Real bytes by offset: disjoint, each inside a range.
@@ -27,19 +27,24 @@ pub(crate) struct Assembler {
 impl Assembler {
     /// Whether nothing waits.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
+    }
+
+    /// Bytes that wait. Linear in the number of holes.
+    pub fn len(&self) -> u64 {
+        self.ranges.iter().map(|(s, e)| e - s).sum()
     }
 
     /// Pieces of content in memory.
     #[inline]
-    pub(crate) fn pieces(&self) -> usize {
+    pub fn pieces(&self) -> usize {
         self.real.len()
     }
 
     /// Stores `payload` at `offset`; the first copy of a byte wins. Returns the range it is part
     /// of now and, if some of it was there already, the first part that was (RFC 2883 §4).
-    pub(crate) fn insert(&mut self, offset: u64, payload: &Payload) -> Inserted {
+    pub fn insert(&mut self, offset: u64, payload: &Payload) -> Inserted {
         let (from, to) = (offset, offset + u64::from(payload.len()));
         if let Some(range) = self.extend(from, to) {
             self.keep_real(payload, offset, from, to);
@@ -142,7 +147,7 @@ impl Assembler {
 
     /// Removes what has become contiguous with `next`: hands the chunks to `out` in order and
     /// returns the new next offset.
-    pub(crate) fn drain(&mut self, next: u64, mut out: impl FnMut(Chunk)) -> u64 {
+    pub fn drain(&mut self, next: u64, mut out: impl FnMut(Chunk)) -> u64 {
         let mut at = next;
         while let Some(entry) = self.ranges.first_entry() {
             if *entry.key() > at {
@@ -195,7 +200,7 @@ impl Assembler {
 
     /// Up to `max` ranges to report: those changed most recently first, then the lowest others
     /// ("as many distinct SACK blocks as possible", RFC 2018 §4).
-    pub(crate) fn blocks(&self, max: usize, mut report: impl FnMut(u64, u64)) {
+    pub fn blocks(&self, max: usize, mut report: impl FnMut(u64, u64)) {
         let recent = &self.recent[..usize::from(self.recent_len)];
         let mut n = 0;
         for &(s, e) in recent.iter().take(max) {
@@ -217,13 +222,13 @@ impl Assembler {
     }
 
     /// The first part of `..to` that waits already.
-    pub(crate) fn first_before(&self, to: u64) -> Option<(u64, u64)> {
+    pub fn first_before(&self, to: u64) -> Option<(u64, u64)> {
         let (s, e) = self.ranges.first_key_value()?;
         (*s < to).then(|| (*s, (*e).min(to)))
     }
 
     /// Offset after the last byte that waits; 0 if none does.
-    pub(crate) fn end(&self) -> u64 {
+    pub fn end(&self) -> u64 {
         self.ranges.last_key_value().map_or(0, |(_, e)| *e)
     }
 
@@ -235,11 +240,11 @@ impl Assembler {
 
 /// What an insertion did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Inserted {
+pub struct Inserted {
     /// The range the new data belongs to.
-    pub(crate) range: (u64, u64),
+    pub range: (u64, u64),
     /// The first part of it that had arrived before.
-    pub(crate) duplicate: Option<(u64, u64)>,
+    pub duplicate: Option<(u64, u64)>,
 }
 
 #[cfg(test)]

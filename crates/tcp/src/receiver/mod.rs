@@ -10,10 +10,10 @@ use gargalo_wire::tcp::Payload;
 
 use crate::event::Chunk;
 use ack::AckPolicy;
-use assembler::Assembler;
-use ready::Ready;
 use window::Window;
 
+pub use assembler::{Assembler, Inserted};
+pub use ready::Ready;
 pub(crate) use window::{initial_window, shift_for};
 
 /// The receiver of one connection.
@@ -96,6 +96,11 @@ impl Receiver {
         self.window.scale(shift);
         self.use_sack = sack;
         self.use_dsack = sack && dsack;
+    }
+
+    /// The window is shared with other receivers: `bytes` beyond what is in order.
+    pub(crate) fn share_window(&mut self, bytes: Option<u64>) {
+        self.window.share(bytes, self.next);
     }
 
     /// RCV.NXT as an offset.

@@ -5,11 +5,11 @@ use bytes::{Bytes, BytesMut};
 use crate::event::Chunk;
 
 /// Pieces shorter than this are put together: kept for itself, each would cost more than its bytes.
-pub(crate) const SHORT: usize = 256;
+pub const SHORT: usize = 256;
 
 /// Data in order that the application has not read.
 #[derive(Debug, Default)]
-pub(crate) struct Ready {
+pub struct Ready {
     chunks: VecDeque<Chunk>,
     /// What follows them, of short pieces.
     short: BytesMut,
@@ -18,7 +18,7 @@ pub(crate) struct Ready {
 impl Ready {
     /// Appends `n` bytes without content.
     #[inline]
-    pub(crate) fn push_synthetic(&mut self, n: u64) {
+    pub fn push_synthetic(&mut self, n: u64) {
         self.join_short();
         if let Some(Chunk::Synthetic(last)) = self.chunks.back_mut() {
             *last += n;
@@ -29,7 +29,7 @@ impl Ready {
 
     /// Appends content; a peer that sends byte by byte takes no more memory than one that does not.
     #[inline]
-    pub(crate) fn push_real(&mut self, bytes: Bytes) {
+    pub fn push_real(&mut self, bytes: Bytes) {
         if bytes.len() < SHORT {
             self.short.extend_from_slice(&bytes);
         } else {
@@ -48,7 +48,7 @@ impl Ready {
 
     /// Takes at most `max` bytes.
     #[inline]
-    pub(crate) fn pop(&mut self, max: u64) -> Option<Chunk> {
+    pub fn pop(&mut self, max: u64) -> Option<Chunk> {
         if self.chunks.is_empty() {
             self.join_short();
         }

@@ -13,6 +13,8 @@ pub(crate) struct Window {
     step: u64,
     /// Window scale shift (RFC 7323 §2).
     shift: u8,
+    /// What all that share a window grant together; [`Self::OWN`]: it is not shared.
+    shared: u64,
 }
 
 /// The largest shift allowed (RFC 7323 §2.3).
@@ -38,7 +40,30 @@ impl Window {
             edge: buffer.min(u64::from(u16::MAX)),
             step: (buffer / 2).min(mss).max(1),
             shift: 0,
+            shared: Self::OWN,
         }
+    }
+
+    const OWN: u64 = u64::MAX;
+
+    /// A window that several receivers share (RFC 8684 §3.3.1): the field says what is left of it. Its
+    /// owner refuses what exceeds it; here twice the buffer is accepted, because what was sent again
+    /// elsewhere occupies this stream and no window.
+    pub(crate) fn share(&mut self, bytes: Option<u64>, next: u64) {
+        match bytes {
+            Some(n) => self.shared = n.min(Self::OWN - 1),
+            None if self.shared != Self::OWN => {
+                self.edge = self.edge.max(next);
+                self.shared = Self::OWN;
+            }
+            None => {}
+        }
+    }
+
+    #[cold]
+    fn advertise_shared(&mut self, next: u64) -> u16 {
+        self.edge = self.edge.max(next + 2 * self.buffer.min(1 << 40));
+        u16::try_from(self.shared >> self.shift).unwrap_or(u16::MAX)
     }
 
     /// Both sides agreed on scaling (RFC 7323 §2.2).
@@ -56,6 +81,9 @@ impl Window {
     /// the offset up to which the application has read, `next` the next one expected.
     #[inline]
     pub(crate) fn advertise(&mut self, read: u64, next: u64) -> u16 {
+        if self.shared != Self::OWN {
+            return self.advertise_shared(next);
+        }
         // RFC 9293 §3.8.6.2.2: no small steps.
         let limit = read + self.buffer.min(u64::from(u16::MAX) << self.shift);
         if limit >= self.edge + self.step {
@@ -67,7 +95,7 @@ impl Window {
 
     /// The window field of a segment with SYN: never scaled (RFC 7323 §2.2).
     pub(crate) fn initial(&self) -> u16 {
-        initial_window(self.buffer)
+        initial_window(self.buffer.min(self.shared))
     }
 
     /// Whether reading has made the window grow so much that the peer should know at once: by a
@@ -75,6 +103,9 @@ impl Window {
     /// soon enough.
     #[inline]
     pub(crate) fn wants_update(&self, read: u64, next: u64) -> bool {
+        if self.shared != Self::OWN {
+            return false;
+        }
         let known = self.edge.saturating_sub(next);
         let limit = read + self.buffer.min(u64::from(u16::MAX) << self.shift);
         let possible = limit.saturating_sub(next);

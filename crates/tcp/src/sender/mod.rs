@@ -108,6 +108,8 @@ pub(crate) struct Sender {
     /// End of what the application has written.
     end: u64,
     finished: bool,
+    /// A layer above has more than it has written so far.
+    more_follows: bool,
     /// Right edge of the peer's window.
     window_end: u64,
     /// Largest window ever offered (for the silly-window rule).
@@ -139,6 +141,8 @@ pub(crate) struct Sender {
     counts_since_timeout: u32,
     given_up: bool,
     delivery_rate: Option<Rate>,
+    /// Bytes delivered at the latest congestion event, and between the latest two.
+    loss_marks: (u64, u64),
     settings: Settings,
     counts: Counts,
     notices: VecDeque<Notice>,
@@ -245,6 +249,7 @@ impl Sender {
             nxt: 0,
             end: 0,
             finished: false,
+            more_follows: false,
             window_end: 0,
             largest_window: 0,
             mss,
@@ -266,6 +271,7 @@ impl Sender {
             counts_since_timeout: 0,
             given_up: false,
             delivery_rate: None,
+            loss_marks: (0, 0),
             settings: Settings {
                 recovery: if config.sack {
                     config.recovery
@@ -339,6 +345,11 @@ impl Sender {
         self.end.saturating_sub(self.nxt)
     }
 
+    /// Whether what was written is all there is at present.
+    pub(crate) fn set_more(&mut self, more: bool) {
+        self.more_follows = more;
+    }
+
     /// Nothing more will be written: the FIN follows the last byte.
     pub(crate) fn finish(&mut self) {
         self.finished = true;
@@ -363,11 +374,30 @@ impl Sender {
     }
 
     /// Subflows of a coupled connection and which of them this is.
-    #[allow(dead_code, reason = "multipath connections set it")]
     pub(crate) fn set_siblings(&mut self, siblings: &[Sibling], index: usize) {
         self.siblings.clear();
         self.siblings.extend_from_slice(siblings);
         self.index = index;
+    }
+
+    /// What others may know of this path.
+    pub(crate) fn sibling(&self, can_send: bool) -> Sibling {
+        let cwnd = self.controller.cwnd();
+        let settled = match self.phase {
+            Phase::Open => cwnd,
+            _ => self.controller.ssthresh().unwrap_or(cwnd),
+        };
+        let delivered = self.sampler.delivered().get();
+        Sibling {
+            cwnd: settled,
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min(),
+            mss: Bytes::new(u64::from(self.mss)),
+            since_loss: Bytes::new(delivered.saturating_sub(self.loss_marks.0)),
+            between_losses: Bytes::new(self.loss_marks.1),
+            rate: self.delivery_rate.map_or(0.0, Rate::bytes_per_sec),
+            can_send: can_send && self.counts_since_timeout == 0,
+        }
     }
 
     /// The path has become narrower or wider: segments of at most `mss` bytes.
@@ -396,6 +426,11 @@ impl Sender {
     /// Payload of a full segment.
     pub(crate) fn mss(&self) -> u32 {
         self.mss
+    }
+
+    /// A tail loss probe is in flight, or due.
+    pub(crate) fn is_probing(&self) -> bool {
+        self.tlp.is_some() || self.probe_due
     }
 
     /// Timeouts since anything new was acknowledged.
@@ -519,6 +554,10 @@ impl Sender {
             lost: Bytes::new(lost),
             in_flight: Bytes::new(flight.size),
         };
+        if !matches!(cause, Cause::Timeout { consecutive: 2.. }) {
+            let delivered = self.sampler.delivered().get();
+            self.loss_marks = (delivered, delivered.saturating_sub(self.loss_marks.0));
+        }
         let (controller, path) = self.parts();
         controller.on_congestion(&event, &path);
         let target = self.controller.cwnd().get();

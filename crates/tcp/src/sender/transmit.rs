@@ -3,6 +3,8 @@
 use gargalo_cc::{Idle, SendState, Sent};
 use gargalo_units::{Bytes, Instant};
 
+use crate::endpoint::Room;
+
 use super::{Frto, Notice, Phase, SendOrder, Sender};
 
 impl Sender {
@@ -31,10 +33,12 @@ impl Sender {
         let window = self.window();
         let has_lost = self.board.has_lost();
         if !has_lost && !self.has_unsent() {
-            if pipe < window && !self.board.is_empty() {
+            // A layer above gives no more than there is room for.
+            let limited = self.more_follows && pipe + u64::from(self.mss) > window && pipe > 0;
+            if pipe < window && !limited && !self.board.is_empty() {
                 self.sampler.set_app_limited(Bytes::new(pipe));
             }
-            self.note_limit(false, pipe);
+            self.note_limit(limited, pipe);
             return None;
         }
         // A full segment must fit; with nothing in flight the window never blocks.
@@ -71,6 +75,22 @@ impl Sender {
             self.arm_persist(now);
         }
         order
+    }
+
+    /// Whether new data could leave at `now`, as [`Sender::poll`] decides.
+    pub(crate) fn room(&self, now: Instant) -> Room {
+        let (pipe, window, mss) = (self.pipe(), self.window(), u64::from(self.mss));
+        let held = self.board.has_lost()
+            || (!self.settings.limited_transmit
+                && self.phase == Phase::Open
+                && (self.duplicates > 0 || self.board.sacked() > 0));
+        if held || (pipe + mss > window && pipe > 0) {
+            return Room::Full;
+        }
+        if !self.pacer.can_send(now) {
+            return Room::Paced(self.pacer.next_release(now));
+        }
+        Room::Open(window.saturating_sub(pipe).max(mss))
     }
 
     /// Remembers whether the congestion window was the limit, for a round trip.
@@ -115,7 +135,8 @@ impl Sender {
         let (len, fin) = self.next_piece()?;
         let offset = self.nxt;
         let span = len + u32::from(fin);
-        if pipe + u64::from(len) < self.window() && self.nxt + u64::from(len) == self.end {
+        let last = self.nxt + u64::from(len) == self.end && !self.more_follows;
+        if last && pipe + u64::from(len) < self.window() {
             // The application has no more: what follows is not limited by the network.
             self.sampler.set_app_limited(Bytes::new(pipe));
         }
@@ -123,7 +144,7 @@ impl Sender {
         self.board.push(offset, span, fin, state);
         self.nxt += u64::from(span);
         self.arm_after_send(now, true);
-        let psh = self.nxt >= self.end;
+        let psh = self.nxt >= self.end && !self.more_follows;
         let cwr = std::mem::take(&mut self.cwr);
         if cwr {
             self.cwr_end = self.nxt;

@@ -1,0 +1,104 @@
+//! What a user says about a connection.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use gargalo_units::Duration;
+use rand_pcg::Pcg64;
+
+use crate::path_manager::{self, PathManagerFactory};
+use crate::scheduler::{self, SchedulerFactory};
+
+/// How data sequence numbers are written (RFC 8684 §3.3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataNumbers {
+    /// The low 32 bits: 8 bytes of every packet less. Good up to 2^31 bytes in flight.
+    Short,
+    /// All 64 bits, as Linux does.
+    Long,
+}
+
+/// Configuration of a connection.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Of every subflow; its receive and send buffers are those of the whole connection.
+    pub tcp: Arc<gargalo_tcp::Config>,
+    /// Which path carries the next segment.
+    pub scheduler: Arc<dyn SchedulerFactory>,
+    /// Which subflows there are.
+    pub path_manager: Arc<dyn PathManagerFactory>,
+    /// Ask for checksums over mappings (RFC 8684 §3.3.1); used if either side asks.
+    pub checksum: bool,
+    /// How data sequence numbers are written.
+    pub data_numbers: DataNumbers,
+    /// When the window is full because of data on a slower path, send that again on a faster one that
+    /// would idle otherwise (Raiciu et al., NSDI 2012, mechanism 1).
+    pub opportunistic_retransmission: bool,
+    /// Let a path that filled the window so carry half as much, at most once per round trip (the same,
+    /// mechanism 2). Its congestion window is not touched: what it may carry is.
+    pub penalisation: bool,
+    /// A path that the scheduler leaves out gets a copy of one segment that often, so that what is known
+    /// of it does not age; `None`: never.
+    pub probe_interval: Option<Duration>,
+    /// Most subflows at a time, at most 64; joins beyond are refused.
+    pub max_subflows: usize,
+    /// Most addresses of the peer that are remembered.
+    pub max_remote_addresses: usize,
+    /// How often an ADD_ADDR without echo is repeated.
+    pub address_retries: u32,
+    /// A subflow that ended is tried again after this time, and ever later up to a minute.
+    pub retry_after: Duration,
+    /// A connection without any subflow is given up after this time.
+    pub orphan_timeout: Duration,
+    /// Collect [`Notice`](crate::Notice)s.
+    pub notices: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            tcp: Arc::new(gargalo_tcp::Config::default()),
+            scheduler: Arc::new(scheduler::Registered::standard()),
+            path_manager: Arc::new(path_manager::Registered::standard()),
+            checksum: false,
+            data_numbers: DataNumbers::Short,
+            opportunistic_retransmission: true,
+            penalisation: true,
+            probe_interval: Some(Duration::from_secs(1)),
+            max_subflows: 32,
+            max_remote_addresses: 16,
+            address_retries: 3,
+            retry_after: Duration::from_secs(1),
+            orphan_timeout: Duration::from_secs(60),
+            notices: false,
+        }
+    }
+}
+
+impl Config {
+    /// Bytes of options that each data segment leaves room for: DSS with mapping and DATA_ACK, or
+    /// MP_CAPABLE with data length, in 32-bit words.
+    pub(crate) fn reserved(&self, checksum: bool) -> u16 {
+        let sum = if checksum { 2 } else { 0 };
+        let dss: u16 = match self.data_numbers {
+            DataNumbers::Short => 4 + 4 + 4 + 6 + sum,
+            DataNumbers::Long => 4 + 8 + 8 + 6 + sum,
+        };
+        dss.next_multiple_of(4)
+    }
+}
+
+/// What distinguishes a connection from others of the same configuration.
+#[derive(Clone, Debug)]
+pub struct Init {
+    /// Our key; the caller draws it, and draws another if its token is taken (RFC 8684 §3.1).
+    pub key: u64,
+    /// For sequence numbers, ports and nonces of subflows, and for congestion controls.
+    pub rng: Pcg64,
+    /// The addresses of this host that subflows may use. The initial subflow's need not be among them.
+    pub addresses: Vec<IpAddr>,
+    /// Those of `addresses` whose subflows are backups.
+    pub backups: Vec<IpAddr>,
+    /// Gateways of the network of this host, for the path manager `binder`.
+    pub gateways: Vec<IpAddr>,
+}

@@ -1,0 +1,452 @@
+//! The connection as a value: state, the application's calls and what it tells.
+
+mod announce;
+mod closing;
+mod incoming;
+mod joining;
+mod opening;
+mod options;
+mod outgoing;
+mod paths;
+mod reading;
+mod resending;
+mod scheduling;
+mod timers;
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gargalo_cc::{ControllerFactory, Sibling};
+use gargalo_tcp::{Chunk, Error, State};
+use gargalo_units::{Ecn, Instant};
+use gargalo_wire::tcp::Segment;
+use rand_pcg::Pcg64;
+
+use crate::addresses::Addresses;
+use crate::crypto::Key;
+use crate::error::ConfigError;
+use crate::event::Events;
+use crate::path_manager::{LocalAddress, PathManager};
+use crate::receive::Receive;
+use crate::scheduler::{PathView, Scheduler};
+use crate::send::{Fin, Send};
+use crate::subflow::Subflow;
+use crate::{Config, Event, Init, Notice, Stats, SubflowSnapshot};
+use announce::Book;
+use timers::Timers;
+
+/// A segment to send, with its addresses and the ECN field of its packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// From where to where.
+    pub addresses: Addresses,
+    /// The gateway it goes to first; `None`: the usual one.
+    pub gateway: Option<IpAddr>,
+    /// The segment.
+    pub segment: Segment,
+    /// ECN field.
+    pub ecn: Ecn,
+}
+
+/// What both sides agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// The handshake has not told yet.
+    Opening,
+    /// Multipath.
+    Multipath,
+    /// Plain TCP on the initial subflow, or what is left of a connection after a broken mapping.
+    Plain,
+}
+
+/// One end of a Multipath TCP connection.
+///
+/// A driver hands every segment that arrives to [`handle`](Self::handle), calls
+/// [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) has passed and,
+/// after either and after the application read, wrote or closed, [`poll_transmit`](Self::poll_transmit)
+/// until nothing comes. [`poll_event`](Self::poll_event) tells the application where to look. Time never
+/// goes back between calls. A SYN with MP_JOIN belongs to the connection of its
+/// [`token`](Self::token); segments of its addresses go there from then on.
+#[derive(Debug)]
+pub struct Connection {
+    config: Arc<Config>,
+    /// The configuration of every endpoint.
+    tcp: Arc<gargalo_tcp::Config>,
+    congestion: Arc<dyn ControllerFactory>,
+    mode: Mode,
+    is_client: bool,
+    own: Key,
+    peer: Option<Key>,
+    /// Checksums over mappings were agreed on.
+    checksum: bool,
+    /// The peer writes 64-bit data sequence numbers, so acknowledgements have them, too.
+    long_acks: bool,
+    /// A data sequence signal of the peer has come: options pass in both directions.
+    confirmed: bool,
+    /// The peer wants no joins to the address of the initial subflow.
+    deny_join_initial: bool,
+    /// Nothing was ever sent twice or by another subflow: an infinite mapping can describe it.
+    contiguous: bool,
+    /// Announce an infinite mapping with data up to this position of the initial subflow.
+    infinite_until: u64,
+    subflows: Vec<Subflow>,
+    views: Vec<PathView>,
+    siblings: Vec<Sibling>,
+    next_id: u32,
+    /// Subflows that may have something to send, by slot.
+    active: u64,
+    /// Windows that were filled by data on a slower path.
+    blocked: u64,
+    /// Something has changed since the scheduler had nothing to do.
+    schedule_due: bool,
+    scheduler: Box<dyn Scheduler>,
+    manager: Box<dyn PathManager>,
+    send: Send,
+    receive: Receive,
+    book: Book,
+    /// Segments of no subflow: resets for strangers.
+    stray: VecDeque<Transmit>,
+    events: Events,
+    notices: VecDeque<Notice>,
+    timers: Timers,
+    error: Option<Error>,
+    /// Told as connected.
+    connected: bool,
+    /// Over at data level, one way or the other.
+    over: bool,
+    rng: Pcg64,
+    stats: Stats,
+}
+
+impl Connection {
+    /// Opens actively from one of our addresses to the peer; the SYN comes out of
+    /// [`poll_transmit`](Self::poll_transmit).
+    ///
+    /// # Errors
+    /// When the congestion control cannot be built, or there are too many addresses.
+    pub fn connect(
+        config: impl Into<Arc<Config>>,
+        congestion: Arc<dyn ControllerFactory>,
+        init: Init,
+        addresses: Addresses,
+        now: Instant,
+    ) -> Result<Self, ConfigError> {
+        let mut connection = Self::new(config.into(), congestion, init, true)?;
+        connection.book.meet(addresses);
+        connection.open_initial(now, addresses)?;
+        Ok(connection)
+    }
+
+    /// Opens passively: the first SYN handed to [`handle`](Self::handle) makes the initial subflow. (A
+    /// listener that serves many makes a connection for each.)
+    ///
+    /// # Errors
+    /// As [`Connection::connect`].
+    pub fn listen(
+        config: impl Into<Arc<Config>>,
+        congestion: Arc<dyn ControllerFactory>,
+        init: Init,
+    ) -> Result<Self, ConfigError> {
+        Self::new(config.into(), congestion, init, false)
+    }
+
+    fn new(
+        config: Arc<Config>,
+        congestion: Arc<dyn ControllerFactory>,
+        init: Init,
+        is_client: bool,
+    ) -> Result<Self, ConfigError> {
+        if init.addresses.len() > 255 {
+            return Err(ConfigError::TooManyAddresses(init.addresses.len()));
+        }
+        let mut tcp = gargalo_tcp::Config::clone(&config.tcp);
+        // What the connection has written is bounded already.
+        tcp.send_buffer = gargalo_units::Bytes::new(u64::MAX / 4);
+        tcp.notices = false;
+        let connection = Self {
+            tcp: Arc::new(tcp),
+            congestion,
+            mode: Mode::Opening,
+            is_client,
+            own: Key::new(init.key),
+            peer: None,
+            checksum: config.checksum,
+            long_acks: false,
+            confirmed: false,
+            deny_join_initial: false,
+            contiguous: true,
+            infinite_until: 0,
+            subflows: Vec::new(),
+            views: Vec::new(),
+            siblings: Vec::new(),
+            next_id: 0,
+            active: 0,
+            blocked: 0,
+            schedule_due: false,
+            scheduler: config.scheduler.build(),
+            manager: config.path_manager.build(),
+            send: Send::new(config.tcp.send_buffer.get()),
+            receive: Receive::new(config.tcp.receive_buffer.get(), u64::from(config.tcp.mss)),
+            book: Book::new(&init),
+            stray: VecDeque::new(),
+            events: Events::default(),
+            notices: VecDeque::new(),
+            timers: Timers::default(),
+            error: None,
+            connected: false,
+            over: false,
+            rng: init.rng,
+            stats: Stats::default(),
+            config,
+        };
+        // What a later subflow will need must exist: names and parameters are checked now.
+        let mut rng = connection.rng.clone();
+        connection.controller(Instant::ZERO, &mut rng)?;
+        Ok(connection)
+    }
+
+    /// Writes content; returns how much the send buffer took (0 after [`close`](Self::close)).
+    pub fn write(&mut self, data: Bytes) -> usize {
+        if !self.may_write() {
+            return 0;
+        }
+        self.schedule_due = true;
+        self.send.write(data)
+    }
+
+    /// Writes `n` bytes without content; returns how many were taken: all, since they occupy no memory.
+    pub fn write_synthetic(&mut self, n: u64) -> u64 {
+        if !self.may_write() {
+            return 0;
+        }
+        self.schedule_due = true;
+        self.send.write_synthetic(n)
+    }
+
+    /// How many bytes [`Connection::write`] would take now.
+    pub fn write_room(&self) -> u64 {
+        if self.may_write() {
+            self.send.room()
+        } else {
+            0
+        }
+    }
+
+    fn may_write(&self) -> bool {
+        !self.over && self.send.fin == Fin::Open
+    }
+
+    /// Reads at most `max` bytes, in order and each once; `None` when nothing is ready. Reading opens the
+    /// receive window.
+    #[inline]
+    pub fn read(&mut self, max: u64) -> Option<Chunk> {
+        let chunk = self.receive.read(max)?;
+        if self.receive.wants_update() && !self.receive.is_finished() {
+            self.announce_window();
+        }
+        Some(chunk)
+    }
+
+    /// Bytes ready to be read.
+    #[inline]
+    pub fn readable(&self) -> u64 {
+        self.receive.unread()
+    }
+
+    /// Bytes written and not acknowledged at data level.
+    #[inline]
+    pub fn unacknowledged(&self) -> u64 {
+        self.send.buffer.len()
+    }
+
+    /// Bytes written and never given to a subflow.
+    #[inline]
+    pub fn unsent(&self) -> u64 {
+        self.send.unsent()
+    }
+
+    /// Bytes that have arrived and wait for others before them.
+    pub fn out_of_order(&self) -> u64 {
+        self.receive.out_of_order()
+    }
+
+    /// The next thing to know.
+    #[inline]
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop()
+    }
+
+    /// The next notice, for a table of protocol events; needs [`Config::notices`].
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    /// Why the connection ended, if it did not end in order.
+    pub fn error(&self) -> Option<Error> {
+        self.error
+    }
+
+    /// What names the connection in joins to us (RFC 8684 §3.2).
+    pub fn token(&self) -> u32 {
+        self.own.token()
+    }
+
+    /// The peer speaks multipath, and nothing on the way prevents it.
+    pub fn is_multipath(&self) -> bool {
+        self.mode == Mode::Multipath
+    }
+
+    /// Plain TCP is spoken, because the peer or the path do not allow more.
+    pub fn has_fallen_back(&self) -> bool {
+        self.mode == Mode::Plain
+    }
+
+    /// An acknowledgement must leave at once (as [`gargalo_tcp::Endpoint::owes_ack`]).
+    pub fn owes_ack(&self) -> bool {
+        self.subflows.iter().any(|s| s.endpoint.owes_ack())
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Our addresses with their identifiers.
+    pub fn local_addresses(&self) -> &[LocalAddress] {
+        &self.book.local
+    }
+
+    /// The addresses of all subflows: segments of these belong here.
+    pub fn subflow_addresses(&self) -> impl Iterator<Item = Addresses> {
+        self.subflows.iter().map(|s| s.addresses)
+    }
+
+    /// All subflows, in the order of opening.
+    pub fn subflows(&self, now: Instant) -> impl Iterator<Item = SubflowSnapshot> {
+        self.subflows.iter().map(move |s| s.snapshot(now))
+    }
+
+    /// What schedulers see of the subflows.
+    pub fn path_views(&self) -> &[PathView] {
+        &self.views
+    }
+
+    /// Counts since the connection was made.
+    pub fn stats(&self) -> Stats {
+        let mut stats = self.stats;
+        stats.duplicate_bytes = self.receive.duplicates;
+        for s in &self.subflows {
+            add(&mut stats.tcp, &s.endpoint.stats());
+        }
+        stats
+    }
+
+    /// Where the connection stands, in the terms of TCP: DATA_FIN counts as FIN.
+    pub fn state(&self) -> State {
+        let finished = self.receive.is_finished();
+        if self.over {
+            let lingers = self
+                .subflows
+                .iter()
+                .any(|s| s.endpoint.state() != State::Closed);
+            return match (self.error, lingers) {
+                (None, true) => State::TimeWait,
+                _ => State::Closed,
+            };
+        }
+        let Some(first) = self.subflows.first() else {
+            return if self.connected {
+                State::Established
+            } else {
+                State::Listen
+            };
+        };
+        if !self.connected {
+            return first.endpoint.state();
+        }
+        match (self.send.fin, finished) {
+            (Fin::Open, false) => State::Established,
+            (Fin::Open, true) => State::CloseWait,
+            (Fin::Wanted | Fin::Sent, false) => State::FinWait1,
+            (Fin::Acked, false) => State::FinWait2,
+            (Fin::Wanted | Fin::Sent, true) => State::LastAck,
+            (Fin::Acked, true) => State::TimeWait,
+        }
+    }
+
+    /// Nothing will be sent any more and no timer is armed: it may be dropped.
+    pub fn is_closed(&self) -> bool {
+        self.over && self.subflows.is_empty() && self.stray.is_empty()
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        if self.config.notices {
+            self.notices.push_back(notice);
+        }
+    }
+
+    fn index_of(&self, addresses: Addresses) -> Option<usize> {
+        let same = |s: &Subflow| {
+            s.addresses.remote.port() == addresses.remote.port()
+                && s.addresses.local.port() == addresses.local.port()
+                && s.addresses == addresses
+        };
+        self.subflows.iter().position(same)
+    }
+
+    fn index_of_slot(&self, slot: u8) -> Option<usize> {
+        self.subflows.iter().position(|s| s.slot == slot)
+    }
+
+    /// The window has grown: the peer learns it on the path that hears it first and on the one that was
+    /// used last.
+    fn announce_window(&mut self) {
+        let usable = |v: &&PathView| v.usable && !v.in_loss;
+        let fast = self.views.iter().filter(usable).min_by_key(|v| v.latency());
+        let (fast, late) = (fast.map(|v| v.id), self.timers.heard_on);
+        for s in &mut self.subflows {
+            if Some(s.id) == fast || s.id == late {
+                s.endpoint.demand_ack();
+                self.active |= s.bit();
+            }
+        }
+    }
+
+    /// Brings what is known of a subflow up to date.
+    fn refresh(&mut self, now: Instant, i: usize) {
+        let s = &mut self.subflows[i];
+        self.views[i] = s.view(now);
+        s.deadline = s.endpoint.poll_timeout().unwrap_or(Instant::MAX);
+        if let Some(sibling) = s.endpoint.sibling() {
+            self.siblings[i] = sibling;
+        }
+    }
+
+    /// Gives a subflow its view of the others, for coupled congestion control.
+    fn show_siblings(&mut self, i: usize) {
+        if self.subflows.len() > 1 {
+            self.subflows[i].endpoint.set_siblings(&self.siblings, i);
+        }
+    }
+}
+
+/// An address without a port of its own.
+fn ip(address: SocketAddr) -> IpAddr {
+    address.ip()
+}
+
+fn add(total: &mut gargalo_tcp::Stats, s: &gargalo_tcp::Stats) {
+    total.sent_packets += s.sent_packets;
+    total.sent_bytes += s.sent_bytes;
+    total.retransmitted_packets += s.retransmitted_packets;
+    total.lost_packets += s.lost_packets;
+    total.timeouts += s.timeouts;
+    total.spurious += s.spurious;
+    total.sent_segments += s.sent_segments;
+    total.received_segments += s.received_segments;
+    total.duplicate_segments += s.duplicate_segments;
+    total.ce_marks += s.ce_marks;
+    total.challenges += s.challenges;
+}

@@ -1,0 +1,366 @@
+//! Segments that arrive, and the signals in them.
+
+use gargalo_tcp::State;
+use gargalo_units::{Ecn, Instant};
+use gargalo_wire::mptcp::{CapableKeys, DataNumber, Dss, List, MptcpOption};
+use gargalo_wire::tcp::{Flags, Segment};
+
+use super::opening::Admission;
+use super::{Connection, Mode};
+use crate::addresses::Addresses;
+use crate::event::Event;
+use crate::mapping::{Mapping, position};
+use crate::subflow::Origin;
+
+/// How far from the present a data sequence number may lie to be believed.
+const ABSURD: i64 = 1 << 40;
+
+impl Connection {
+    /// A segment arrived for these addresses, in a packet with this ECN field.
+    pub fn handle(&mut self, now: Instant, addresses: Addresses, segment: Segment, ecn: Ecn) {
+        let Some(i) = self.index_of(addresses) else {
+            self.on_stranger(now, addresses, segment, ecn);
+            return;
+        };
+        match self.admit(now, i, &segment) {
+            Admission::Pass => {}
+            Admission::Drop => return,
+            Admission::Refuse(reason) => {
+                self.refuse(addresses, &segment, Some(reason));
+                self.subflows[i].endpoint.on_unreachable(true);
+                self.active |= self.subflows[i].bit();
+                self.after(now, i);
+                return;
+            }
+        }
+        self.show_siblings(i);
+        let s = &mut self.subflows[i];
+        let was_open = s.endpoint.state().is_synchronised();
+        let heard = Heard {
+            believed: s.endpoint.believes(now, &segment),
+            window: s.endpoint.scaled_window(segment.window),
+            syn: segment.flags.contains(Flags::SYN),
+            reset: segment.flags.contains(Flags::RST),
+            speaks: !segment.payload.is_empty()
+                || s.endpoint.sent_position(segment.ack) > Some(s.endpoint.acknowledged()),
+        };
+        let list = segment.options.mptcp.as_deref();
+        let plain = list.is_none();
+        let dss = list.and_then(List::dss).copied();
+        let signals = list.filter(|l| l.iter().any(|o| !matches!(o, MptcpOption::Dss(_))));
+        let signals = signals.cloned();
+        s.endpoint.handle(now, segment, ecn);
+        self.active |= s.bit();
+        self.schedule_due = true;
+        self.timers.heard_on = s.id;
+        // The third packet opens the subflow and may carry signals already.
+        let opened = !was_open && s.endpoint.state().is_synchronised() && !heard.syn;
+        let believed = heard.believed || opened;
+        if let Some(list) = signals {
+            self.on_signals(now, i, &list, believed, &heard);
+        }
+        if self.mode == Mode::Multipath && believed && !heard.syn && !heard.reset {
+            if let Some(dss) = dss {
+                self.on_dss(now, i, &dss, heard.window);
+            }
+            self.on_confirmation(now, i, plain, &heard, opened);
+        }
+        self.after(now, i);
+    }
+
+    /// What follows whatever happened to a subflow.
+    pub(super) fn after(&mut self, now: Instant, i: usize) {
+        let id = self.subflows[i].id;
+        self.on_subflow_events(now, i);
+        if self.subflows.get(i).is_none_or(|s| s.id != id) {
+            return;
+        }
+        self.drain(now, i);
+        self.on_subflow_acked(now, i);
+        self.watch_loss(now, i);
+        self.refresh(now, i);
+        self.advance_close(now);
+    }
+
+    /// Signs that both directions let options pass, or that one does not.
+    fn on_confirmation(
+        &mut self,
+        now: Instant,
+        i: usize,
+        plain: bool,
+        heard: &Heard,
+        opened: bool,
+    ) {
+        let s = &mut self.subflows[i];
+        match s.origin {
+            Origin::OwnJoin if !s.confirmed => {
+                // The peer answers our third packet (RFC 8684 §3.2).
+                s.confirmed = true;
+                s.confirm_at = Instant::MAX;
+            }
+            Origin::Initial if plain && !self.confirmed && heard.speaks && !opened => {
+                self.fall_back(now, i);
+            }
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn on_dss(&mut self, now: Instant, i: usize, dss: &Dss, window: u64) {
+        let Some(peer) = self.peer else { return };
+        self.on_keys_known(now);
+        if let Some(ack) = dss.data_ack {
+            let ack = position(ack, self.own_base(), self.send.una);
+            if let Ok(ack) = u64::try_from(ack) {
+                self.on_data_ack(now, ack, window);
+            }
+        }
+        let Some(m) = &dss.mapping else { return };
+        let base = peer.idsn().wrapping_add(1);
+        self.long_acks |= matches!(m.data_seq, DataNumber::Long(_));
+        let data = position(m.data_seq, base, self.receive.next());
+        if m.length == 0 {
+            if self.contiguous && self.subflows.len() == 1 {
+                self.fall_back(now, i);
+            }
+            return;
+        }
+        if (data - self.receive.next() as i64).abs() > ABSURD {
+            self.stats.ignored_options += 1;
+            return;
+        }
+        let mut len = u32::from(m.length);
+        if dss.data_fin {
+            len -= 1;
+            self.on_data_fin(data + i64::from(len));
+        }
+        if len > 0 && !(dss.data_fin && m.subflow_seq == 0) {
+            let near = self.subflows[i].consumed;
+            let expected = near as u32;
+            let distance = m.subflow_seq.wrapping_sub(1).wrapping_sub(expected) as i32;
+            let subflow = near as i64 + i64::from(distance);
+            self.map(i, subflow, data, len, m.checksum);
+        }
+    }
+
+    /// Enters a mapping of the peer.
+    #[inline]
+    fn map(&mut self, i: usize, subflow: i64, data: i64, len: u32, checksum: Option<u16>) {
+        let buffer = self.config.tcp.receive_buffer.get();
+        // No more of them than short segments fit into what the endpoint accepts.
+        let most = usize::try_from(buffer / 128)
+            .unwrap_or(usize::MAX)
+            .clamp(1024, 1 << 20);
+        let end = subflow + i64::from(len);
+        let s = &mut self.subflows[i];
+        if end <= s.consumed as i64 {
+            return;
+        }
+        let Ok(subflow) = u64::try_from(subflow) else {
+            self.stats.ignored_options += 1;
+            return;
+        };
+        // A checksum that was not agreed on, or a missing one, means nothing.
+        let mapping = Mapping {
+            subflow,
+            data,
+            len,
+            checksum: checksum.filter(|_| self.checksum),
+        };
+        if subflow > s.consumed + 4 * buffer + (1 << 20) || !s.received.insert(mapping, most) {
+            self.stats.ignored_options += 1;
+        }
+    }
+
+    fn on_data_fin(&mut self, at: i64) {
+        let before = self.receive.is_finished();
+        self.receive.finish(at);
+        if self.receive.is_finished() {
+            if !before {
+                self.events.push(Event::PeerClosed);
+            }
+            // Also when it is repeated: our acknowledgement was lost.
+            for s in &mut self.subflows {
+                if s.id == self.timers.heard_on {
+                    s.endpoint.demand_ack();
+                }
+            }
+        }
+    }
+
+    /// Options other than the data sequence signal.
+    fn on_signals(&mut self, now: Instant, i: usize, list: &List, believed: bool, heard: &Heard) {
+        for option in list.iter() {
+            match option {
+                // The key proves it, whatever the sequence number.
+                MptcpOption::FastClose { receiver_key } if *receiver_key == self.own.get() => {
+                    self.on_fast_close(now);
+                }
+                _ if !believed => {}
+                MptcpOption::Capable { keys, .. } => self.on_capable_data(now, i, keys, heard),
+                MptcpOption::AddAddr(a) => self.on_add_address(now, i, a),
+                MptcpOption::RemoveAddr(ids) => self.on_remove_address(now, ids),
+                MptcpOption::Prio { backup } => {
+                    self.subflows[i].backup_peer = *backup;
+                }
+                MptcpOption::Fail { data_seq } => self.on_fail(now, i, *data_seq),
+                MptcpOption::Dss(_) | MptcpOption::Join(_) | MptcpOption::Reset(_) => {}
+                MptcpOption::FastClose { .. } | MptcpOption::Unknown(_) => {
+                    self.stats.ignored_options += 1;
+                }
+            }
+        }
+    }
+
+    /// MP_CAPABLE after the handshake: with the first data, in place of a mapping (RFC 8684 §3.1).
+    fn on_capable_data(&mut self, now: Instant, i: usize, keys: &CapableKeys, heard: &Heard) {
+        let s = &self.subflows[i];
+        if self.mode != Mode::Multipath || s.origin != Origin::Initial || self.is_client {
+            return;
+        }
+        let known = (self.peer.map(|k| k.get()), self.own.get());
+        match *keys {
+            CapableKeys::BothAndData {
+                sender,
+                receiver,
+                length,
+                checksum,
+            } if (Some(sender), receiver) == known => {
+                self.on_keys_known(now);
+                self.map(i, 0, 0, u32::from(length), checksum);
+            }
+            CapableKeys::Both { .. } => {}
+            _ => return,
+        }
+        // Nothing of ours can have been acknowledged by who does not know us.
+        self.send.edge = self.send.edge.max(heard.window);
+    }
+
+    /// Options have passed in both directions: further subflows may be opened.
+    #[inline]
+    pub(super) fn on_keys_known(&mut self, now: Instant) {
+        if !self.confirmed {
+            self.confirmed = true;
+            self.on_paths_changed(now);
+        }
+    }
+
+    /// The peer has everything before `ack`.
+    #[inline]
+    fn on_data_ack(&mut self, now: Instant, ack: u64, window: u64) {
+        let room = self.send.edge;
+        if self.send.on_ack(ack, ack.saturating_add(window)) {
+            self.on_data_acked(now);
+        } else if self.send.edge > room {
+            self.arm_data_timer(now);
+        }
+    }
+
+    pub(super) fn on_data_acked(&mut self, now: Instant) {
+        if self.send.write_blocked {
+            self.send.write_blocked = false;
+            self.events.push(Event::Writable);
+        }
+        self.timers.backoff = 0;
+        self.arm_data_timer(now);
+    }
+
+    /// What the endpoint has been told is acknowledged.
+    #[inline]
+    fn on_subflow_acked(&mut self, now: Instant, i: usize) {
+        let s = &mut self.subflows[i];
+        let acked = s.endpoint.acknowledged().min(s.written);
+        if acked == s.acked {
+            return;
+        }
+        s.acked = acked;
+        let mut data = 0;
+        s.sent.release(acked, |m| data = m.data_end());
+        if self.mode == Mode::Plain && data > 0 {
+            let window = self.send.edge;
+            if self.send.on_ack(data as u64, window) {
+                self.on_data_acked(now);
+            }
+        }
+    }
+
+    /// A retransmission timeout hands what the subflow carries to others; progress makes it eligible again.
+    #[inline]
+    pub(super) fn watch_loss(&mut self, now: Instant, i: usize) {
+        let s = &mut self.subflows[i];
+        let in_loss = s.in_loss();
+        // A tail loss probe means that nothing was heard for two round trips: if all the others wait for
+        // this subflow, they need not wait for the timeout.
+        let slot = s.slot;
+        let silent = s.endpoint.is_probing()
+            && self.send.first().is_some_and(|first| first.latest == slot)
+            && self.subflows.len() > 1;
+        let s = &mut self.subflows[i];
+        if silent && !s.suspected {
+            s.suspected = true;
+            self.reinject(now, i);
+        } else if !silent {
+            s.suspected = false;
+        }
+        let s = &mut self.subflows[i];
+        if in_loss && !s.stale {
+            s.stale = true;
+            let subflow = s.id;
+            self.notice(crate::Notice::Stale { now, subflow });
+            self.reinject(now, i);
+        } else if !in_loss {
+            s.stale = false;
+        }
+    }
+
+    /// What the endpoint of a subflow tells.
+    fn on_subflow_events(&mut self, now: Instant, i: usize) {
+        while let Some(event) = self.subflows[i].endpoint.poll_event() {
+            match event {
+                gargalo_tcp::Event::Connected => self.on_subflow_open(now, i),
+                gargalo_tcp::Event::PeerClosed => self.on_subflow_fin(now, i),
+                gargalo_tcp::Event::Closed
+                | gargalo_tcp::Event::Reset
+                | gargalo_tcp::Event::TimedOut => self.on_subflow_over(now, i),
+                gargalo_tcp::Event::Readable | gargalo_tcp::Event::Writable => {}
+            }
+        }
+        let s = &mut self.subflows[i];
+        if s.confirmed && !s.announced && s.endpoint.state() == State::Established {
+            s.announced = true;
+            let (id, addresses, origin) = (s.id, s.addresses, s.origin);
+            self.stats.subflows_opened += 1;
+            self.events.push(Event::SubflowOpened { id, addresses });
+            if origin != Origin::Initial {
+                self.contiguous = false;
+            }
+            self.on_path_open(now, i);
+            if origin == Origin::Initial {
+                self.on_paths_changed(now);
+            }
+        }
+    }
+
+    fn on_subflow_open(&mut self, now: Instant, i: usize) {
+        match self.subflows[i].origin {
+            Origin::Initial => self.on_initial_open(now),
+            Origin::OwnJoin => {
+                let s = &mut self.subflows[i];
+                s.confirm_at = now + s.endpoint.snapshot(now).rto;
+            }
+            Origin::PeerJoin => {}
+        }
+    }
+}
+
+/// What is to be known of a segment after its endpoint has taken it.
+struct Heard {
+    /// Its sequence numbers are right.
+    believed: bool,
+    /// Its window field in bytes.
+    window: u64,
+    syn: bool,
+    reset: bool,
+    /// It carries data or acknowledges some.
+    speaks: bool,
+}

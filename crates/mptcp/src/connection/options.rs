@@ -1,0 +1,163 @@
+//! What multipath adds to segments that leave (RFC 8684 §3.3).
+
+use gargalo_wire::mptcp::{CapableKeys, Dss, List, Mapping as WireMapping, MptcpOption};
+use gargalo_wire::tcp::{Flags, Segment};
+
+use super::reading::checksum;
+use super::{Connection, Mode, Transmit};
+use crate::DataNumbers;
+use crate::mapping::{Mapping, number};
+use crate::send::Fin;
+use crate::subflow::Origin;
+
+impl Connection {
+    /// Dresses a segment of subflow `i`.
+    #[inline]
+    pub(super) fn dress(&mut self, i: usize, t: gargalo_tcp::Transmit) -> Transmit {
+        let mut segment = t.segment;
+        let option = self.option_for(i, &segment);
+        if let Some(option) = option {
+            segment.options.mptcp = Some(Box::new(List::from(option)));
+            if !segment.options.sack.is_empty() {
+                segment.options.fit();
+            }
+        }
+        let s = &self.subflows[i];
+        Transmit {
+            addresses: s.addresses,
+            gateway: s.gateway,
+            segment,
+            ecn: t.ecn,
+        }
+    }
+
+    #[inline]
+    fn option_for(&mut self, i: usize, segment: &Segment) -> Option<MptcpOption> {
+        if segment.flags.intersects(Flags::RST | Flags::SYN) {
+            return self.option_of_control(i, segment);
+        }
+        match self.mode {
+            Mode::Opening => None,
+            Mode::Plain => self.infinite_mapping(i, segment),
+            Mode::Multipath => self.signal(i, segment),
+        }
+    }
+
+    fn option_of_control(&mut self, i: usize, segment: &Segment) -> Option<MptcpOption> {
+        if segment.flags.contains(Flags::RST) {
+            return self.subflows[i].last_words.clone();
+        }
+        match self.subflows[i].origin {
+            Origin::Initial => self.capable_of_syn(segment.flags.contains(Flags::ACK)),
+            Origin::OwnJoin | Origin::PeerJoin => self.join_of_syn(i),
+        }
+    }
+
+    /// Options of a segment of an open connection.
+    #[inline]
+    fn signal(&mut self, i: usize, segment: &Segment) -> Option<MptcpOption> {
+        let s = &self.subflows[i];
+        let data = !segment.payload.is_empty();
+        if !s.confirmed {
+            return if data { None } else { self.join_of_ack(i) };
+        }
+        let mapping = if data {
+            let at = s.endpoint.sent_position(segment.seq)?;
+            s.sent.find(at).copied()
+        } else {
+            None
+        };
+        if !self.confirmed && self.is_client && s.origin == Origin::Initial {
+            // Until the peer is known to have the keys, the first data carries them (RFC 8684 §3.1).
+            match mapping {
+                Some(m) if m.subflow == 0 => return self.capable_of_data(Some(m)),
+                None if !data => return self.capable_of_data(None),
+                _ => {}
+            }
+        }
+        let peer = self.peer?;
+        let long = match self.config.data_numbers {
+            DataNumbers::Long => true,
+            DataNumbers::Short => self.long_acks && !data,
+        };
+        let base = peer.idsn().wrapping_add(1);
+        let fin = !data && self.send.fin == Fin::Sent;
+        Some(MptcpOption::Dss(Dss {
+            data_fin: fin,
+            data_ack: Some(number(self.receive.next() as i64, base, long)),
+            mapping: if fin {
+                Some(self.mapping_of_fin())
+            } else {
+                mapping.map(|m| self.wire(&m))
+            },
+        }))
+    }
+
+    fn capable_of_data(&self, mapping: Option<Mapping>) -> Option<MptcpOption> {
+        let (sender, receiver) = (self.own.get(), self.peer?.get());
+        Some(MptcpOption::Capable {
+            version: 1,
+            flags: self.capable_flags(),
+            keys: match mapping {
+                None => CapableKeys::Both { sender, receiver },
+                Some(m) => CapableKeys::BothAndData {
+                    sender,
+                    receiver,
+                    length: m.len as u16,
+                    checksum: m.checksum,
+                },
+            },
+        })
+    }
+
+    /// Data sequence number of position 0 of what we send.
+    pub(super) fn own_base(&self) -> u64 {
+        self.own.idsn().wrapping_add(1)
+    }
+
+    #[inline]
+    fn wire(&self, m: &Mapping) -> WireMapping {
+        let long = self.config.data_numbers == DataNumbers::Long;
+        WireMapping {
+            data_seq: number(m.data, self.own_base(), long),
+            // The first byte after the SYN has number 1.
+            subflow_seq: (m.subflow as u32).wrapping_add(1),
+            length: m.len as u16,
+            checksum: m.checksum,
+        }
+    }
+
+    /// DATA_FIN without data: one byte of sequence space at subflow number 0 (RFC 8684 §3.3.3).
+    fn mapping_of_fin(&self) -> WireMapping {
+        let at = self.send.end as i64;
+        let long = self.config.data_numbers == DataNumbers::Long;
+        let sum = || checksum(self.own_base().wrapping_add(at as u64), 0, 1, &[]);
+        WireMapping {
+            data_seq: number(at, self.own_base(), long),
+            subflow_seq: 0,
+            length: 1,
+            checksum: self.checksum.then(sum),
+        }
+    }
+
+    /// After a broken mapping the first data says that the rest follows without mappings (RFC 8684 §3.7).
+    fn infinite_mapping(&self, i: usize, segment: &Segment) -> Option<MptcpOption> {
+        let s = &self.subflows[i];
+        if self.infinite_until == 0 || segment.payload.is_empty() {
+            return None;
+        }
+        let at = s.endpoint.sent_position(segment.seq)?;
+        if s.acked >= self.infinite_until || at + 1 < self.infinite_until {
+            return None;
+        }
+        let m = *s.sent.find(at)?;
+        let mut mapping = self.wire(&m);
+        mapping.length = 0;
+        mapping.checksum = self.checksum.then_some(0);
+        Some(MptcpOption::Dss(Dss {
+            data_fin: false,
+            data_ack: None,
+            mapping: Some(mapping),
+        }))
+    }
+}

@@ -1,0 +1,75 @@
+//! Segments that leave.
+
+use gargalo_tcp::State;
+use gargalo_units::Instant;
+use gargalo_wire::mptcp::List;
+
+use super::{Connection, Transmit};
+
+impl Connection {
+    /// The next segment to send now, if there is one: call until there is none.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        if let Some(t) = self.stray.pop_front() {
+            return Some(t);
+        }
+        loop {
+            while self.active != 0 {
+                let slot = self.active.trailing_zeros() as u8;
+                let Some(i) = self.index_of_slot(slot) else {
+                    self.active &= !(1 << slot);
+                    continue;
+                };
+                if let Some(t) = self.poll_subflow(now, i) {
+                    return Some(t);
+                }
+                self.active &= !(1 << slot);
+                self.rest(now, i);
+            }
+            if !self.schedule(now) {
+                return None;
+            }
+        }
+    }
+
+    #[inline]
+    fn poll_subflow(&mut self, now: Instant, i: usize) -> Option<Transmit> {
+        let window = self.receive.window();
+        let more = self.send.unsent() > 0 && self.send.window_room() > 0;
+        let s = &mut self.subflows[i];
+        s.endpoint.share_window(Some(window));
+        s.endpoint.set_more(more);
+        if s.confirmed
+            && !s.signals.is_empty()
+            && let Some(mut t) = s.endpoint.pure_ack(now)
+            && let Some(option) = s.signals.pop_front()
+        {
+            // Alone: with a data sequence signal it might not fit.
+            t.segment.options.mptcp = Some(Box::new(List::from(option)));
+            t.segment.options.fit();
+            return Some(Transmit {
+                addresses: s.addresses,
+                gateway: s.gateway,
+                segment: t.segment,
+                ecn: t.ecn,
+            });
+        }
+        if s.ack_wanted
+            && let Some(t) = s.endpoint.pure_ack(now)
+        {
+            s.ack_wanted = false;
+            return Some(self.dress(i, t));
+        }
+        let t = s.endpoint.poll_transmit(now)?;
+        Some(self.dress(i, t))
+    }
+
+    /// A subflow has nothing more to send for now.
+    #[inline]
+    fn rest(&mut self, now: Instant, i: usize) {
+        if self.subflows[i].endpoint.state() == State::Closed {
+            self.remove(now, i);
+        } else {
+            self.refresh(now, i);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! From the streams of subflows to the one of the connection (RFC 8684 §3.3.1, §3.7).
+
+use bytes::BytesMut;
+use gargalo_tcp::Chunk;
+use gargalo_units::Instant;
+use gargalo_wire::Checksum;
+use gargalo_wire::mptcp::MptcpOption;
+
+use super::{Connection, Mode};
+use crate::error::ResetReason;
+use crate::event::Event;
+use crate::mapping::Mapping;
+use crate::subflow::Origin;
+
+/// The checksum of a mapping over its pseudo-header and its data (RFC 8684 §3.3.1).
+pub(crate) fn checksum(data_seq: u64, subflow_seq: u32, length: u16, data: &[u8]) -> u16 {
+    Checksum::new()
+        .add_u32((data_seq >> 32) as u32)
+        .add_u32(data_seq as u32)
+        .add_u32(subflow_seq)
+        .add_u16(length)
+        .add_bytes(data)
+        .finish()
+}
+
+impl Connection {
+    /// Takes what a subflow has in order.
+    #[inline]
+    pub(super) fn drain(&mut self, now: Instant, i: usize) {
+        let before = (self.receive.next(), self.receive.is_finished());
+        let mut disorder = false;
+        let mut readable = false;
+        let mut useless = false;
+        loop {
+            let s = &mut self.subflows[i];
+            let available = s.endpoint.readable();
+            if available == 0 {
+                break;
+            }
+            let mapping = match self.mode {
+                Mode::Multipath => s.received.at(s.consumed),
+                Mode::Plain => Some(Mapping {
+                    subflow: s.consumed,
+                    data: self.receive.next() as i64,
+                    len: available.min(u64::from(u32::MAX)) as u32,
+                    checksum: None,
+                }),
+                Mode::Opening => break,
+            };
+            let Some(m) = mapping else {
+                if self.over || s.closing {
+                    // Nobody wants it any more.
+                    while let Some(chunk) = s.endpoint.read(u64::MAX) {
+                        s.consumed += chunk.len();
+                    }
+                    break;
+                }
+                if !self.on_broken(now, i, None) {
+                    break;
+                }
+                continue;
+            };
+            if m.checksum.is_some() && s.consumed == m.subflow {
+                if available < u64::from(m.len) {
+                    break; // it covers all or nothing
+                }
+                if !self.take_checked(now, i, m) {
+                    continue;
+                }
+                disorder = true;
+                readable = true;
+                continue;
+            }
+            let Some(chunk) = s.endpoint.read(m.end() - s.consumed) else {
+                break;
+            };
+            let at = m.data + (s.consumed - m.subflow) as i64;
+            s.consumed += chunk.len();
+            let arrived = self.receive.take(at, chunk);
+            disorder |= arrived.disorder;
+            useless |= arrived.useless;
+            readable |= arrived.readable;
+        }
+        if readable && self.receive.next() != before.0 {
+            self.events.readable();
+        }
+        if useless || (disorder && self.receive.next() != before.0) {
+            // A hole is filled: whoever waits for the window should know. And a copy explores its path, which an
+            // acknowledgement that is delayed would make look longer.
+            self.subflows[i].endpoint.demand_ack();
+        }
+        if self.receive.is_finished() && !before.1 {
+            self.events.push(Event::PeerClosed);
+            self.subflows[i].endpoint.demand_ack();
+        }
+    }
+
+    /// Takes a whole mapping with a checksum; `false`: it is wrong.
+    fn take_checked(&mut self, now: Instant, i: usize, m: Mapping) -> bool {
+        let s = &mut self.subflows[i];
+        let mut bytes = BytesMut::new();
+        let mut chunks = Vec::new();
+        let mut left = u64::from(m.len);
+        while let Some(chunk) = s.endpoint.read(left) {
+            left -= chunk.len();
+            match &chunk {
+                Chunk::Real(b) => bytes.extend_from_slice(b),
+                Chunk::Synthetic(n) => bytes.resize(bytes.len() + *n as usize, 0),
+            }
+            chunks.push(chunk);
+        }
+        s.consumed += u64::from(m.len);
+        let Some(peer) = self.peer else { return false };
+        let data_seq = peer.idsn().wrapping_add(1).wrapping_add(m.data as u64);
+        let subflow_seq = (m.subflow as u32).wrapping_add(1);
+        let expected = checksum(data_seq, subflow_seq, m.len as u16, &bytes);
+        // Both zeros of ones' complement are the same.
+        let same = m.checksum.is_some_and(|c| {
+            c == expected || (c ^ expected) == 0xffff && (c == 0 || expected == 0)
+        });
+        if !same && !self.on_broken(now, i, Some(&m)) {
+            return false;
+        }
+        // After falling back, what was changed on the way is the stream.
+        let mut at = m.data;
+        for chunk in chunks {
+            let len = chunk.len() as i64;
+            self.receive.take(at, chunk);
+            at += len;
+        }
+        true
+    }
+
+    /// Bytes without a mapping, or with a wrong checksum: something on the path changes the stream. A
+    /// connection of one subflow goes on as plain TCP (`true`), else the subflow ends.
+    fn on_broken(&mut self, now: Instant, i: usize, wrong: Option<&Mapping>) -> bool {
+        let alone = self.subflows[i].origin == Origin::Initial
+            && self.subflows.len() == 1
+            && self.contiguous
+            && self.receive.out_of_order() == 0;
+        if !alone {
+            if wrong.is_some() {
+                let data_seq = self.failed_at(wrong);
+                // With the reset, as there is room for no other option (RFC 8684 §3.7).
+                self.reset_subflow(now, i, ResetReason::Middlebox);
+                self.subflows[i].last_words = Some(MptcpOption::Fail { data_seq });
+            } else {
+                self.reset_subflow(now, i, ResetReason::ProtocolError);
+            }
+            return false;
+        }
+        if self.confirmed {
+            let data_seq = self.failed_at(wrong);
+            self.subflows[i]
+                .signals
+                .push_back(MptcpOption::Fail { data_seq });
+        }
+        self.fall_back(now, i);
+        true
+    }
+
+    fn failed_at(&self, wrong: Option<&Mapping>) -> u64 {
+        let at = wrong.map_or(self.receive.next() as i64, |m| m.data);
+        let base = self.peer.map_or(0, |k| k.idsn().wrapping_add(1));
+        base.wrapping_add(at as u64)
+    }
+
+    /// The peer found a mapping of ours broken (RFC 8684 §3.7).
+    pub(super) fn on_fail(&mut self, now: Instant, i: usize, _data_seq: u64) {
+        if self.mode != Mode::Multipath {
+            return;
+        }
+        if self.subflows.len() == 1 && self.contiguous {
+            self.fall_back(now, i);
+        } else {
+            self.reset_subflow(now, i, ResetReason::Middlebox);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What is sent again at data level: after timeouts and ends of subflows, after silence, and what is in
+//! the way of everything else (RFC 8684 §3.3.6; Raiciu et al., NSDI 2012, §4.2).
+
+use gargalo_units::{Duration, Instant};
+
+use super::{Connection, Mode};
+use crate::event::{Carried, Notice};
+use crate::send::Fin;
+
+/// Segments looked at per attempt to find one that is in the way.
+const LOOK_AHEAD: usize = 64;
+
+impl Connection {
+    /// What subflow `i` carries and has not delivered goes to others.
+    pub(super) fn reinject(&mut self, now: Instant, i: usize) {
+        if self.mode != Mode::Multipath {
+            return;
+        }
+        let una = self.send.una as i64;
+        let next = self.send.next;
+        for m in self.subflows[i].sent.iter() {
+            if m.data_end() > una && m.data >= 0 && (m.data as u64) < next {
+                let start = self.send.find((m.data.max(una)) as u64).map(|o| o.data);
+                self.send.again.extend(start);
+            }
+        }
+        self.subflows[i].copies.clear();
+        self.schedule_due = true;
+        self.arm_data_timer(now);
+    }
+
+    /// A subflow can be used: what others could not deliver goes there.
+    pub(super) fn offer_stale(&mut self, now: Instant) {
+        for i in 0..self.subflows.len() {
+            if self.subflows[i].stale {
+                self.reinject(now, i);
+            }
+        }
+    }
+
+    /// No news at data level for long.
+    pub(super) fn on_data_timeout(&mut self, now: Instant) {
+        self.timers.backoff = self.timers.backoff.saturating_add(1);
+        let all_acked = self.send.una == self.send.next;
+        if all_acked && self.send.fin == Fin::Sent {
+            self.send_fin(now);
+            return;
+        }
+        if all_acked && self.send.unsent() > 0 && self.send.window_room() == 0 {
+            self.probe_window(now);
+        } else if let Some(first) = self.send.first().copied() {
+            // Who has delivered it at its own level cannot be expected to deliver it again.
+            let mut carriers = first.carriers;
+            for s in &self.subflows {
+                let has_it = s.slot == first.latest && first.subflow < s.acked;
+                if has_it || s.in_loss() {
+                    carriers &= !s.bit();
+                }
+            }
+            if let Some(o) = self.send.find_mut(first.data) {
+                o.carriers = carriers;
+            }
+            self.send.again.insert(first.data);
+            self.schedule_due = true;
+        }
+        self.arm_data_timer(now);
+    }
+
+    /// The peer's window is closed: a byte that it has got already makes it answer.
+    fn probe_window(&mut self, now: Instant) {
+        let ready = self.views.iter().enumerate().filter(|(_, v)| v.can_send);
+        let Some((i, _)) = ready.min_by_key(|(_, v)| v.latency()) else {
+            return;
+        };
+        self.push_bytes(now, i, self.send.una as i64 - 1, 1);
+    }
+
+    /// The next of `again`, on the fastest path that does not carry it. Whether something was given.
+    pub(super) fn resend(&mut self, now: Instant) -> bool {
+        while let Some(&start) = self.send.again.first() {
+            let Some(o) = self.send.find(start).copied().filter(|o| o.data == start) else {
+                self.send.again.remove(&start);
+                continue;
+            };
+            let mut best: Option<(Duration, usize)> = None;
+            let mut helps = false;
+            for (j, (s, v)) in self.subflows.iter().zip(&self.views).enumerate() {
+                if !v.usable || v.in_loss || o.carriers & s.bit() != 0 {
+                    continue;
+                }
+                helps = true;
+                if v.can_send && best.is_none_or(|(t, _)| v.latency() < t) {
+                    best = Some((v.latency(), j));
+                }
+            }
+            if let Some((_, j)) = best {
+                self.send.again.remove(&start);
+                self.give_again(now, j, start, Carried::Reinjected);
+                return true;
+            }
+            if helps {
+                return false;
+            }
+            // Nobody else can: its own subflow will repeat it, and a new one is offered it.
+            self.send.again.remove(&start);
+        }
+        false
+    }
+
+    /// Opportunistic retransmission: nothing new can be sent, a path could, and a slower one has what is
+    /// missing. Whether something was given.
+    pub(super) fn rescue(&mut self, now: Instant) -> bool {
+        if !self.config.opportunistic_retransmission || self.subflows.len() < 2 {
+            return false;
+        }
+        let Some(first) = self.send.first().copied() else {
+            return false;
+        };
+        let unsent = self.send.unsent();
+        let room = self.send.window_room();
+        let blocked = unsent > 0 && room < u64::from(self.tcp.mss).min(unsent);
+        let ends = unsent == 0 && !self.send.write_blocked;
+        if !blocked && !ends {
+            return false;
+        }
+        let ready = self
+            .views
+            .iter()
+            .enumerate()
+            .filter(|(_, v)| v.can_send && !v.in_loss);
+        let regular = self
+            .views
+            .iter()
+            .any(|v| v.usable && !v.in_loss && !v.backup);
+        let ready = ready.filter(|(_, v)| !(regular && v.backup));
+        let Some((j, fast)) = ready.min_by_key(|(_, v)| v.latency()) else {
+            return false;
+        };
+        let (fast_bit, takes) = (self.subflows[j].bit(), fast.latency());
+        if blocked {
+            self.blame(now, j, &first);
+        }
+        let mut at = first.data;
+        let mut head = true;
+        for _ in 0..LOOK_AHEAD {
+            let Some(o) = self.send.find(at).copied() else {
+                break;
+            };
+            let late = if o.carriers & fast_bit == 0 {
+                self.late_at(now, &o, takes)
+            } else {
+                None
+            };
+            if late.is_some_and(|t| t <= now) {
+                self.send.rescued = o.end();
+                self.give_again(now, j, o.data, Carried::Opportunistic);
+                return true;
+            }
+            if let (Some(at), true) = (late, head) {
+                self.timers.rescue = at;
+            }
+            at = if head {
+                o.end().max(self.send.rescued)
+            } else {
+                o.end()
+            };
+            head = false;
+        }
+        self.send.rescued = at;
+        false
+    }
+
+    /// When it makes sense that a path which `takes` so long repeats what its latest carrier has: now if
+    /// that needs longer, later if it should be there already and is not; `None`: never.
+    fn late_at(
+        &self,
+        now: Instant,
+        o: &crate::send::Outstanding,
+        takes: Duration,
+    ) -> Option<Instant> {
+        let k = self.index_of_slot(o.latest)?;
+        let (s, v) = (&self.subflows[k], &self.views[k]);
+        if o.subflow < s.acked {
+            return None; // it is there, and waits for another
+        }
+        let usual = v.latency().min(v.rto);
+        let due = o.sent_at + usual;
+        if v.in_loss || (takes < usual && now + takes < due) {
+            return Some(now);
+        }
+        let slack = v.rttvar.unwrap_or_default().min(usual);
+        (takes < usual).then_some(due + slack.max(Duration::from_millis(1)))
+    }
+
+    /// The window is full though path `j` has room. If it would have delivered the first missing segment
+    /// by now, the path that has it is to blame.
+    fn blame(&mut self, now: Instant, j: usize, first: &crate::send::Outstanding) {
+        let Some(k) = self.index_of_slot(first.latest).filter(|k| *k != j) else {
+            return;
+        };
+        let waits = now - first.sent_at;
+        if first.subflow < self.subflows[k].acked || waits <= self.views[j].latency() {
+            return;
+        }
+        self.blocked += 1;
+        if !self.config.penalisation {
+            return;
+        }
+        let (in_flight, mss) = (self.views[k].in_flight, self.views[k].mss);
+        let rtt = self.views[k].srtt.unwrap_or(self.views[k].rto);
+        let s = &mut self.subflows[k];
+        if s.penalty.halve(now, in_flight, mss, rtt) {
+            let (subflow, cap) = (s.id, s.penalty.cap.unwrap_or(0));
+            self.notice(Notice::Penalised { now, subflow, cap });
+            self.refresh(now, k);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! What goes where next.
+
+use gargalo_units::Instant;
+
+use super::reading::checksum;
+use super::{Connection, Mode};
+use crate::event::{Carried, Notice};
+use crate::mapping::Mapping;
+use crate::scheduler::{Choice, Context};
+use crate::send::Outstanding;
+
+impl Connection {
+    /// Gives one segment to a subflow; `false`: there is nothing to give, or nobody to give it to, until
+    /// something happens.
+    #[inline]
+    pub(super) fn schedule(&mut self, now: Instant) -> bool {
+        if !self.schedule_due || self.over {
+            return false;
+        }
+        let given = self.views.iter().any(|v| v.can_send)
+            && ((!self.send.again.is_empty() && self.resend(now))
+                || self.copy(now)
+                || self.send_new(now)
+                || self.rescue(now));
+        self.schedule_due = given;
+        given
+    }
+
+    /// New data by the scheduler's choice.
+    fn send_new(&mut self, now: Instant) -> bool {
+        let unsent = self.send.unsent();
+        let room = self.send.window_room();
+        if unsent == 0 || room == 0 {
+            return false;
+        }
+        let context = Context {
+            now,
+            paths: &self.views,
+            unsent,
+            more: self.send.write_blocked,
+            window: self.send.edge.saturating_sub(self.send.una),
+            window_room: room,
+            blocked: self.blocked,
+        };
+        let (i, to_all) = match self.scheduler.select(&context) {
+            Choice::Send(i) => (i, false),
+            Choice::SendAll(i) => (i, true),
+            Choice::Wait => {
+                // Waiting for nothing would be forever.
+                let idle = self.views.iter().all(|v| v.in_flight == 0);
+                match context.lowest_latency().filter(|_| idle) {
+                    Some(i) => (i, false),
+                    None => return false,
+                }
+            }
+        };
+        let Some(view) = self.views.get(i).copied().filter(|v| v.can_send) else {
+            return false;
+        };
+        let mut most = view.mss;
+        if !self.confirmed && self.subflows[i].written == 0 {
+            // MP_CAPABLE with data length may be longer than the signal that there is room for.
+            most = most.saturating_sub(4).max(1);
+        }
+        let len = most.min(unsent).min(room);
+        if len < most && len < unsent && self.send.una < self.send.next {
+            return false; // the window opens by more than a little (RFC 9293 §3.8.6.2.1)
+        }
+        let (data, len) = (self.send.next, len as u32);
+        let subflow = self.subflows[i].written;
+        self.push_bytes(now, i, data as i64, len);
+        let s = &self.subflows[i];
+        self.send.on_sent(Outstanding {
+            data,
+            subflow,
+            sent_at: now,
+            carriers: s.bit(),
+            len,
+            latest: s.slot,
+        });
+        self.stats.new_segments += 1;
+        self.note(now, i, data, len, Carried::New);
+        if self.timers.data == Instant::MAX {
+            self.arm_data_timer(now);
+        }
+        if self.subflows.len() > 1 {
+            self.copy_to_others(now, i, data, len, to_all);
+        }
+        if self.send.unsent() == 0 {
+            self.advance_close(now);
+        }
+        true
+    }
+
+    /// A redundant scheduler wants copies everywhere; a path that idles gets one now and then, so that
+    /// what is known of it stays true.
+    fn copy_to_others(&mut self, now: Instant, i: usize, data: u64, len: u32, all: bool) {
+        let interval = self.config.probe_interval;
+        for (j, (s, v)) in self.subflows.iter_mut().zip(&self.views).enumerate() {
+            if j == i || !v.usable || v.in_loss {
+                continue;
+            }
+            let aged = interval.is_some_and(|t| {
+                let old = v.srtt.is_none_or(|r| now - s.last_pushed >= t.max(r * 4));
+                v.in_flight == 0 && old
+            });
+            if all || (aged && s.copies.is_empty()) {
+                let end = data + u64::from(len);
+                match s.copies.back_mut() {
+                    Some(last) if last.1 == data => last.1 = end,
+                    _ => s.copies.push_back((data, end)),
+                }
+            }
+        }
+    }
+
+    /// Sends a copy that waits for its path.
+    fn copy(&mut self, now: Instant) -> bool {
+        for i in 0..self.subflows.len() {
+            if !self.views[i].can_send || self.subflows[i].copies.is_empty() {
+                continue;
+            }
+            let una = self.send.una;
+            let s = &mut self.subflows[i];
+            let bit = s.bit();
+            while let Some((from, to)) = s.copies.front_mut() {
+                *from = (*from).max(una);
+                if *from >= *to {
+                    s.copies.pop_front();
+                    continue;
+                }
+                let Some(o) = self.send.find(*from).copied() else {
+                    s.copies.pop_front();
+                    continue;
+                };
+                *from = o.end();
+                if o.carriers & bit == 0 {
+                    self.give_again(now, i, o.data, Carried::Copy);
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Gives a segment that is outstanding to one more subflow.
+    pub(super) fn give_again(&mut self, now: Instant, i: usize, start: u64, why: Carried) {
+        let una = self.send.una;
+        let s = &self.subflows[i];
+        let (bit, slot, subflow) = (s.bit(), s.slot, s.written);
+        let Some(o) = self.send.find_mut(start) else {
+            return;
+        };
+        o.carriers |= bit;
+        if why != Carried::Copy {
+            o.latest = slot;
+            o.subflow = subflow;
+            o.sent_at = now;
+        }
+        // What of it was acknowledged is not in the buffer any more.
+        let from = o.data.max(una);
+        let len = (o.end() - from) as u32;
+        self.contiguous = false;
+        self.push_bytes(now, i, from as i64, len);
+        *match why {
+            Carried::New => &mut self.stats.new_segments,
+            Carried::Reinjected => &mut self.stats.reinjected_segments,
+            Carried::Opportunistic => &mut self.stats.opportunistic_segments,
+            Carried::Copy => &mut self.stats.copied_segments,
+        } += 1;
+        self.note(now, i, from, len, why);
+    }
+
+    /// Writes bytes of the stream to a subflow and maps them.
+    pub(super) fn push_bytes(&mut self, now: Instant, i: usize, data: i64, len: u32) {
+        let payload = match u64::try_from(data) {
+            Ok(at) if at >= self.send.una => self.send.buffer.payload(at, len),
+            // A probe repeats what nobody needs.
+            _ => gargalo_wire::tcp::Payload::synthetic(len),
+        };
+        let base = self.own_base();
+        let s = &mut self.subflows[i];
+        let sum = || {
+            let zeros;
+            let bytes = match payload.bytes() {
+                Some(b) => &b[..],
+                None => {
+                    zeros = vec![0; len as usize];
+                    &zeros
+                }
+            };
+            let number = (s.written as u32).wrapping_add(1);
+            checksum(base.wrapping_add(data as u64), number, len as u16, bytes)
+        };
+        let mapping = Mapping {
+            subflow: s.written,
+            data,
+            len,
+            checksum: (self.checksum && self.mode == Mode::Multipath).then(sum),
+        };
+        match payload.bytes() {
+            Some(bytes) => {
+                s.endpoint.write(bytes.clone());
+            }
+            None => {
+                s.endpoint.write_synthetic(u64::from(len));
+            }
+        }
+        s.sent.push(mapping);
+        s.written += u64::from(len);
+        s.last_pushed = now;
+        self.active |= s.bit();
+        // Not before the endpoint has sent it is there room for more.
+        self.views[i].can_send = false;
+    }
+
+    #[inline]
+    fn note(&mut self, now: Instant, i: usize, offset: u64, len: u32, why: Carried) {
+        if self.config.notices {
+            let subflow = self.subflows[i].id;
+            self.notices.push_back(Notice::Scheduled {
+                now,
+                subflow,
+                offset,
+                len,
+                why,
+            });
+        }
+    }
+}

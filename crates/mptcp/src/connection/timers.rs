@@ -1,0 +1,168 @@
+//! Timers of the connection itself.
+
+use gargalo_tcp::Error;
+use gargalo_units::{Duration, Instant};
+
+use super::{Connection, Mode};
+use crate::send::Fin;
+
+/// Instants at which something is due; [`Instant::MAX`]: never.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timers {
+    /// Data-level retransmission, DATA_FIN, or probe of a closed window.
+    pub(super) data: Instant,
+    pub(super) backoff: u32,
+    /// Least data timeout.
+    pub(super) data_base: Duration,
+    /// A connection without subflows is given up.
+    pub(super) orphan: Instant,
+    /// A pair of addresses may be tried again.
+    pub(super) retry: Instant,
+    /// An ADD_ADDR without echo is repeated.
+    pub(super) announce: Instant,
+    /// What is in the way will be overdue.
+    pub(super) rescue: Instant,
+    /// The subflow that was heard last.
+    pub(super) heard_on: u32,
+    /// SYNs of the initial subflow.
+    pub(super) syns: u32,
+    /// Our port of the initial subflow.
+    pub(super) local_port: u16,
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Self {
+            data: Instant::MAX,
+            backoff: 0,
+            data_base: Duration::from_secs(1),
+            orphan: Instant::MAX,
+            retry: Instant::MAX,
+            announce: Instant::MAX,
+            rescue: Instant::MAX,
+            heard_on: 0,
+            syns: 0,
+            local_port: 0,
+        }
+    }
+}
+
+impl Timers {
+    pub(super) fn clear(&mut self) {
+        *self = Self {
+            heard_on: self.heard_on,
+            syns: self.syns,
+            local_port: self.local_port,
+            ..Self::default()
+        };
+    }
+}
+
+impl Connection {
+    /// When [`handle_timeout`](Self::handle_timeout) is to be called; `None`: not before something
+    /// arrives.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let t = &self.timers;
+        let mut at = t
+            .data
+            .min(t.orphan)
+            .min(t.retry)
+            .min(t.announce)
+            .min(t.rescue);
+        let waits = self.has_waiting();
+        for s in &self.subflows {
+            at = at.min(s.deadline).min(s.confirm_at);
+            if waits {
+                at = at.min(s.paced_until);
+            }
+        }
+        (at < Instant::MAX).then_some(at)
+    }
+
+    /// There is something for a path that is paced.
+    fn has_waiting(&self) -> bool {
+        !self.send.again.is_empty()
+            || self.send.unsent() > 0
+            || self.subflows.iter().any(|s| !s.copies.is_empty())
+    }
+
+    /// Time has come to `now`; harmless if nothing is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let mut i = 0;
+        while i < self.subflows.len() {
+            let id = self.subflows[i].id;
+            self.check_subflow(now, i);
+            // Nothing is removed here, but nothing should rely on it.
+            i += usize::from(self.subflows.get(i).is_some_and(|s| s.id == id));
+        }
+        if self.timers.announce <= now {
+            self.repeat_announcements(now);
+        }
+        if self.timers.rescue <= now {
+            self.timers.rescue = Instant::MAX;
+            self.schedule_due = true;
+        }
+        if self.timers.retry <= now {
+            self.timers.retry = Instant::MAX;
+            self.on_paths_changed(now);
+        }
+        if self.timers.data <= now {
+            self.timers.data = Instant::MAX;
+            self.on_data_timeout(now);
+        }
+        if self.timers.orphan <= now {
+            self.timers.orphan = Instant::MAX;
+            if self.subflows.is_empty() {
+                self.end(now, Some(Error::TimedOut));
+            }
+        }
+    }
+
+    fn check_subflow(&mut self, now: Instant, i: usize) {
+        let s = &mut self.subflows[i];
+        if s.confirm_at <= now {
+            // Our third packet, or its answer, was lost.
+            s.ack_wanted = true;
+            s.confirm_at = now + s.endpoint.snapshot(now).rto * 2;
+            self.active |= s.bit();
+        }
+        if s.paced_until <= now {
+            self.schedule_due = true;
+            self.refresh(now, i);
+        }
+        if self.subflows[i].deadline <= now {
+            self.show_siblings(i);
+            let s = &mut self.subflows[i];
+            s.endpoint.handle_timeout(now);
+            self.active |= s.bit();
+            self.schedule_due = true;
+            self.after(now, i);
+        }
+    }
+
+    /// Arms the data-level timer if something waits for the peer (RFC 8684 §3.3.6).
+    #[inline]
+    pub(super) fn arm_data_timer(&mut self, now: Instant) {
+        let waits = self.send.is_outstanding() || self.send.unsent() > 0;
+        self.timers.data = if waits && self.mode == Mode::Multipath && !self.over {
+            now + self.data_timeout()
+        } else {
+            Instant::MAX
+        };
+    }
+
+    /// Longer than any subflow needs to repair a loss by itself once.
+    fn data_timeout(&self) -> Duration {
+        let usable = self.views.iter().filter(|v| v.usable && !v.in_loss);
+        let longest = usable.map(|v| v.rto + v.latency().min(v.rto)).max();
+        let base = longest.map_or(self.timers.data_base, |l| {
+            if self.send.fin == Fin::Sent && self.send.una == self.send.end {
+                l
+            } else {
+                l.max(self.timers.data_base)
+            }
+        });
+        base.saturating_mul(1 << self.timers.backoff.min(6))
+    }
+}

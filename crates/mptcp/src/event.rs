@@ -1,0 +1,205 @@
+//! What a connection tells.
+
+use std::collections::VecDeque;
+
+use gargalo_units::Instant;
+
+use crate::{Addresses, ResetReason};
+
+/// What an application, or whoever watches paths, learns from a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The connection is open.
+    Connected,
+    /// New data is ready to be read.
+    Readable,
+    /// There is room in the send buffer again after a write was cut short.
+    Writable,
+    /// The peer has closed its direction: no data follows what is ready to be read.
+    PeerClosed,
+    /// Both directions ended in order.
+    Closed,
+    /// The connection was reset or refused, or its peer is unreachable.
+    Reset,
+    /// The connection was given up: no answer, or no subflow.
+    TimedOut,
+    /// The peer, or something on the path, does not do multipath: plain TCP from here on (RFC 8684 §3.7).
+    FellBack,
+    /// A subflow carries data.
+    SubflowOpened {
+        /// Its number.
+        id: u32,
+        /// Its addresses.
+        addresses: Addresses,
+    },
+    /// A subflow is over.
+    SubflowClosed {
+        /// Its number.
+        id: u32,
+        /// Its addresses.
+        addresses: Addresses,
+    },
+}
+
+/// Events that wait to be polled: those about the stream once each, in the order of a connection's life,
+/// after those about subflows.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    stream: u16,
+    subflows: VecDeque<Event>,
+}
+
+const STREAM: [Event; 8] = [
+    Event::Connected,
+    Event::FellBack,
+    Event::Readable,
+    Event::Writable,
+    Event::PeerClosed,
+    Event::Closed,
+    Event::Reset,
+    Event::TimedOut,
+];
+
+impl Events {
+    pub(crate) fn push(&mut self, event: Event) {
+        match STREAM.iter().position(|e| *e == event) {
+            Some(i) => self.stream |= 1 << i,
+            None => self.subflows.push_back(event),
+        }
+    }
+    /// The same as `push(Event::Readable)`, which is most of them.
+    #[inline]
+    pub(crate) fn readable(&mut self) {
+        self.stream |= 1 << 2;
+    }
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Event> {
+        if let Some(event) = self.subflows.pop_front() {
+            return Some(event);
+        }
+        if self.stream == 0 {
+            return None;
+        }
+        let i = self.stream.trailing_zeros();
+        self.stream &= self.stream - 1;
+        Some(STREAM[i as usize])
+    }
+}
+
+/// Why a segment was given to a subflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// New data.
+    New,
+    /// Again, because its subflow timed out or ended, or the data was not acknowledged.
+    Reinjected,
+    /// Again on a faster path, because it was in the way.
+    Opportunistic,
+    /// A copy for a redundant scheduler, or a probe of a path.
+    Copy,
+}
+
+impl Carried {
+    /// One word for the events table.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Reinjected => "reinjected",
+            Self::Opportunistic => "opportunistic",
+            Self::Copy => "copy",
+        }
+    }
+}
+
+/// Something a connection did, for tables of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A segment was given to a subflow.
+    Scheduled {
+        /// When.
+        now: Instant,
+        /// The subflow.
+        subflow: u32,
+        /// First byte of the stream.
+        offset: u64,
+        /// Bytes.
+        len: u32,
+        /// Why.
+        why: Carried,
+    },
+    /// A subflow timed out; what it carries is sent on others.
+    Stale {
+        /// When.
+        now: Instant,
+        /// The subflow.
+        subflow: u32,
+    },
+    /// A subflow was reset by us.
+    ResetSubflow {
+        /// When.
+        now: Instant,
+        /// The subflow.
+        subflow: u32,
+        /// Why.
+        reason: ResetReason,
+    },
+    /// A subflow may carry less for a while: it held up the window.
+    Penalised {
+        /// When.
+        now: Instant,
+        /// The subflow.
+        subflow: u32,
+        /// Bytes it may have in flight.
+        cap: u64,
+    },
+}
+
+/// What happened on a connection so far. Counts of packets are those of all subflows, ended ones included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Of all subflows together.
+    pub tcp: gargalo_tcp::Stats,
+    /// Segments given to subflows as new data.
+    pub new_segments: u64,
+    /// Segments reinjected.
+    pub reinjected_segments: u64,
+    /// Segments sent again on a faster path because they were in the way.
+    pub opportunistic_segments: u64,
+    /// Copies sent.
+    pub copied_segments: u64,
+    /// Bytes that arrived at data level more than once, or beyond the window.
+    pub duplicate_bytes: u64,
+    /// Subflows that were opened, by either side.
+    pub subflows_opened: u64,
+    /// Joins that were refused: unknown token, wrong authentication, too many.
+    pub joins_refused: u64,
+    /// Subflows reset because of broken mappings or checksums.
+    pub subflows_reset: u64,
+    /// Options that were ignored: not authentic, beyond a limit, about nothing known.
+    pub ignored_options: u64,
+    /// Fallback to plain TCP.
+    pub fallbacks: u64,
+}
+
+/// A subflow at one instant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SubflowSnapshot {
+    /// Its number, in the order of opening.
+    pub id: u32,
+    /// Its addresses.
+    pub addresses: Addresses,
+    /// The gateway its packets go to first, if not the usual one.
+    pub gateway: Option<std::net::IpAddr>,
+    /// State of its endpoint.
+    pub state: gargalo_tcp::State,
+    /// It is a backup.
+    pub backup: bool,
+    /// It has timed out and nothing new was acknowledged since.
+    pub in_loss: bool,
+    /// Its sender.
+    pub sender: gargalo_tcp::Snapshot,
+    /// Its counts.
+    pub stats: gargalo_tcp::Stats,
+    /// Bytes received in order on it, at subflow level.
+    pub received_bytes: u64,
+}

@@ -1,0 +1,30 @@
+//! A sans-IO Multipath TCP connection (RFC 8684, version 1) over subflows of [`gargalo_tcp`].
+//!
+//! A [`Connection`] is a value that knows neither clock nor network, like the endpoints it consists of:
+//! segments with their [`Addresses`], times and written data go in; segments with addresses, timeouts and
+//! [`Event`]s come out. One file decides where each segment goes ([`scheduler`]), another which subflows
+//! there are ([`path_manager`]); every subflow has its own congestion control, coupled or not
+//! ([`gargalo_cc`]).
+#![forbid(unsafe_code)]
+
+mod addresses;
+mod config;
+mod connection;
+pub mod crypto;
+pub mod error;
+mod event;
+mod mapping;
+pub mod path_manager;
+mod receive;
+pub mod scheduler;
+mod send;
+mod subflow;
+mod tokens;
+
+pub use addresses::Addresses;
+pub use config::{Config, DataNumbers, Init};
+pub use connection::{Connection, Transmit};
+pub use error::{ConfigError, ResetReason};
+pub use event::{Carried, Event, Notice, Stats, SubflowSnapshot};
+pub use gargalo_tcp::{Chunk, Error, State};
+pub use tokens::Tokens;

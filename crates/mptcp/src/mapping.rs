@@ -1,0 +1,242 @@
+//! Mappings between the stream of a subflow and that of the connection (RFC 8684 §3.3.1).
+//!
+//! Positions count bytes: 0 is the first one after the SYN, or after the initial data sequence number.
+
+use std::collections::VecDeque;
+
+use gargalo_wire::mptcp::DataNumber;
+
+/// A stretch of a subflow's stream and where it belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mapping {
+    /// Position of the first byte in the subflow.
+    pub(crate) subflow: u64,
+    /// Its position in the connection; before the first byte for what only probes.
+    pub(crate) data: i64,
+    pub(crate) len: u32,
+    pub(crate) checksum: Option<u16>,
+}
+
+impl Mapping {
+    /// Position in the subflow after the last byte.
+    #[inline]
+    pub(crate) fn end(&self) -> u64 {
+        self.subflow + u64::from(self.len)
+    }
+    /// Position in the connection after the last byte.
+    #[inline]
+    pub(crate) fn data_end(&self) -> i64 {
+        self.data + i64::from(self.len)
+    }
+}
+
+/// What was given to a subflow and is not acknowledged by it: without gaps in the subflow's stream.
+#[derive(Debug, Default)]
+pub(crate) struct Sent(VecDeque<Mapping>);
+
+impl Sent {
+    pub(crate) fn push(&mut self, mapping: Mapping) {
+        self.0.push_back(mapping);
+    }
+    /// Everything before `subflow` is acknowledged; tells what goes.
+    #[inline]
+    pub(crate) fn release(&mut self, subflow: u64, mut gone: impl FnMut(&Mapping)) {
+        while let Some(m) = self.0.front() {
+            if m.end() > subflow {
+                break;
+            }
+            gone(m);
+            self.0.pop_front();
+        }
+    }
+    /// The mapping of the byte at `subflow`.
+    #[inline]
+    pub(crate) fn find(&self, subflow: u64) -> Option<&Mapping> {
+        // Nearly always the newest: what leaves was just written.
+        if let Some(last) = self.0.back()
+            && last.subflow <= subflow
+        {
+            return (subflow < last.end()).then_some(last);
+        }
+        let i = self.0.partition_point(|m| m.end() <= subflow);
+        self.0.get(i).filter(|m| m.subflow <= subflow)
+    }
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Mapping> {
+        self.0.iter()
+    }
+}
+
+/// What the peer has said about a subflow's stream beyond what was read: sorted, disjoint.
+#[derive(Debug, Default)]
+pub(crate) struct Received(VecDeque<Mapping>);
+
+impl Received {
+    /// Takes a mapping. Once a byte is mapped it stays so: of what contradicts or repeats earlier mappings
+    /// only the rest counts, and nothing of what has a checksum, which covers all or nothing. `false`: not
+    /// taken, there are `most` already.
+    #[inline]
+    pub(crate) fn insert(&mut self, mapping: Mapping, most: usize) -> bool {
+        let follows = self
+            .0
+            .back()
+            .is_none_or(|last| last.end() <= mapping.subflow);
+        if follows {
+            if self.0.len() >= most {
+                return false;
+            }
+            self.0.push_back(mapping);
+            return true;
+        }
+        self.insert_between(mapping, most)
+    }
+
+    fn insert_between(&mut self, mapping: Mapping, most: usize) -> bool {
+        let mut i = self.0.partition_point(|m| m.end() <= mapping.subflow);
+        let mut at = mapping.subflow;
+        let end = mapping.end();
+        if mapping.checksum.is_some() && self.0.get(i).is_some_and(|m| m.subflow < end) {
+            return true;
+        }
+        while at < end {
+            let (start, stop) = self
+                .0
+                .get(i)
+                .map_or((u64::MAX, u64::MAX), |m| (m.subflow, m.end()));
+            let to = start.min(end);
+            if at < to {
+                if self.0.len() >= most {
+                    return false;
+                }
+                let piece = Mapping {
+                    subflow: at,
+                    data: mapping.data + (at - mapping.subflow) as i64,
+                    len: (to - at) as u32,
+                    checksum: mapping.checksum,
+                };
+                self.0.insert(i, piece);
+                i += 1;
+            }
+            at = stop.max(to);
+            i += 1;
+        }
+        true
+    }
+
+    /// The mapping of the byte at `subflow`; what lies before is forgotten.
+    #[inline]
+    pub(crate) fn at(&mut self, subflow: u64) -> Option<Mapping> {
+        while let Some(m) = self.0.front() {
+            if m.end() > subflow {
+                return (m.subflow <= subflow).then_some(*m);
+            }
+            self.0.pop_front();
+        }
+        None
+    }
+}
+
+/// The position closest to `near` that `number` can stand for, with `base` being position 0.
+#[inline]
+pub(crate) fn position(number: DataNumber, base: u64, near: u64) -> i64 {
+    let expected = base.wrapping_add(near);
+    let distance = match number {
+        DataNumber::Short(n) => i64::from(n.wrapping_sub(expected as u32) as i32),
+        DataNumber::Long(n) => n.wrapping_sub(expected) as i64,
+    };
+    (near as i64).saturating_add(distance)
+}
+
+/// `position` as a number.
+#[inline]
+pub(crate) fn number(position: i64, base: u64, long: bool) -> DataNumber {
+    let n = base.wrapping_add(position as u64);
+    if long {
+        DataNumber::Long(n)
+    } else {
+        DataNumber::Short(n as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(subflow: u64, data: i64, len: u32) -> Mapping {
+        Mapping {
+            subflow,
+            data,
+            len,
+            checksum: None,
+        }
+    }
+    fn all(r: &Received) -> Vec<(u64, i64, u32)> {
+        r.0.iter().map(|m| (m.subflow, m.data, m.len)).collect()
+    }
+
+    #[test]
+    fn numbers_stand_for_the_closest_position() {
+        let base = u64::MAX - 10;
+        for at in [0i64, 5, 10, 11, 12, 1 << 33] {
+            for near in [at as u64, (at + 1000) as u64] {
+                assert_eq!(position(number(at, base, true), base, near), at);
+                assert_eq!(position(number(at, base, false), base, near), at);
+            }
+        }
+        assert_eq!(position(number(-1, base, false), base, 0), -1);
+        assert_eq!(position(number(-1, base, true), base, 7), -1);
+    }
+
+    #[test]
+    fn sent_mappings_are_found_and_released() {
+        let mut s = Sent::default();
+        s.push(map(0, 100, 10));
+        s.push(map(10, 300, 5));
+        s.push(map(15, 305, 5));
+        let find = |s: &Sent, at| s.find(at).map(|m| m.data);
+        assert_eq!(find(&s, 0), Some(100));
+        assert_eq!(find(&s, 9), Some(100));
+        assert_eq!(find(&s, 10), Some(300));
+        assert_eq!(find(&s, 19), Some(305));
+        assert_eq!(find(&s, 20), None);
+        let mut gone = Vec::new();
+        s.release(14, |m| gone.push(m.data));
+        assert_eq!(gone, [100]);
+        assert_eq!((find(&s, 9), find(&s, 12)), (None, Some(300)));
+    }
+
+    #[test]
+    fn the_first_mapping_of_a_byte_holds() {
+        let mut r = Received::default();
+        assert!(r.insert(map(10, 100, 10), 99));
+        assert!(r.insert(map(30, 500, 10), 99));
+        // Repeats, contradicts and fills at once.
+        assert!(r.insert(map(5, 0, 40), 99));
+        assert_eq!(
+            all(&r),
+            [
+                (5, 0, 5),
+                (10, 100, 10),
+                (20, 15, 10),
+                (30, 500, 10),
+                (40, 35, 5)
+            ]
+        );
+        assert!(r.insert(map(5, 0, 40), 5));
+        assert_eq!(r.at(4), None);
+        assert_eq!(r.at(12).map(|m| m.data), Some(100));
+        assert_eq!(r.at(44).map(|m| m.data), Some(35));
+        assert_eq!(r.at(45), None);
+    }
+
+    #[test]
+    fn what_has_a_checksum_counts_as_a_whole() {
+        let mut r = Received::default();
+        r.insert(map(10, 100, 10), 99);
+        let mut sum = map(5, 0, 40);
+        sum.checksum = Some(1);
+        assert!(r.insert(sum, 99));
+        assert_eq!(all(&r).len(), 1);
+        assert!(!r.insert(map(50, 0, 1), 1));
+        assert!(!r.insert(map(0, 0, 1), 1));
+    }
+}

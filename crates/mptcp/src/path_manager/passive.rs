@@ -1,0 +1,39 @@
+//! Default: accepts what the peer opens, opens nothing itself, announces nothing.
+
+use gargalo_cc::params::Values;
+
+use super::{Entry, Open, PathManager, View};
+
+/// The table entry.
+pub const ENTRY: Entry = Entry {
+    name: "default",
+    summary: "accepts subflows, opens none",
+    source: "Linux MPTCP v0.9x (\"default\")",
+    params: &[],
+    build: |params| {
+        Values::check(ENTRY.name, ENTRY.params, params)?;
+        Ok(Box::new(Passive))
+    },
+};
+
+#[derive(Debug)]
+struct Passive;
+
+impl PathManager for Passive {
+    fn missing(&mut self, _view: &View<'_>) -> Vec<Open> {
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+
+    #[test]
+    fn nothing_is_ever_missing() {
+        let given = missing(&mut Passive, &local(3), &remote(3), &[subflow(0, 0)]);
+        assert_eq!(given, []);
+        assert!(!Passive.announces());
+    }
+}

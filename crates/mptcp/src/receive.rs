@@ -1,0 +1,248 @@
+//! The receiving side of the whole connection: one buffer, one window (RFC 8684 §3.3.1, §3.3.4).
+
+use gargalo_tcp::Chunk;
+use gargalo_tcp::stream::{Assembler, Ready};
+use gargalo_wire::tcp::Payload;
+
+/// Reassembles what the subflows deliver.
+#[derive(Debug)]
+pub(crate) struct Receive {
+    /// First byte not arrived in order; past the end once DATA_FIN is in order.
+    next: u64,
+    /// What the application has read.
+    read: u64,
+    /// Position of DATA_FIN.
+    fin: Option<u64>,
+    ready: Ready,
+    waiting: Assembler,
+    most_pieces: usize,
+    buffer: u64,
+    /// Right edge of what was granted; never moves back.
+    edge: u64,
+    /// Growth of the edge worth telling at once.
+    step: u64,
+    /// Bytes that came twice or beyond the edge.
+    pub(crate) duplicates: u64,
+}
+
+/// What an arrival changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Arrived {
+    pub(crate) readable: bool,
+    /// A hole was filled, or data waits behind one.
+    pub(crate) disorder: bool,
+    /// Nothing of it was new.
+    pub(crate) useless: bool,
+}
+
+impl Receive {
+    pub(crate) fn new(buffer: u64, mss: u64) -> Self {
+        Self {
+            next: 0,
+            read: 0,
+            fin: None,
+            ready: Ready::default(),
+            waiting: Assembler::default(),
+            most_pieces: usize::try_from(buffer / 256).map_or(usize::MAX, |n| n.max(1024)),
+            buffer,
+            edge: buffer,
+            step: (buffer / 2).min(mss).max(1),
+            duplicates: 0,
+        }
+    }
+
+    /// What DATA_ACK says.
+    #[inline]
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+    #[inline]
+    pub(crate) fn unread(&self) -> u64 {
+        self.next - self.read - u64::from(self.is_finished())
+    }
+    /// DATA_FIN is in order.
+    #[inline]
+    pub(crate) fn is_finished(&self) -> bool {
+        self.fin.is_some_and(|f| f < self.next)
+    }
+    /// Bytes that wait ahead of a hole.
+    pub(crate) fn out_of_order(&self) -> u64 {
+        self.waiting.len()
+    }
+
+    /// Moves the edge as far as the buffer allows and tells the window from [`Self::next`] on.
+    #[inline]
+    pub(crate) fn window(&mut self) -> u64 {
+        let limit = self.read + self.buffer;
+        if limit >= self.edge + self.step {
+            self.edge = limit;
+        }
+        self.edge.saturating_sub(self.next)
+    }
+
+    /// Whether reading made the window grow so much that the peer should know: to twice what it
+    /// believes (as for plain TCP).
+    #[inline]
+    pub(crate) fn wants_update(&self) -> bool {
+        let limit = self.read + self.buffer;
+        let known = self.edge.saturating_sub(self.next);
+        limit >= self.edge + self.step && limit.saturating_sub(self.next) >= 2 * known
+    }
+
+    /// Takes a chunk that belongs at `at`. What came before and what exceeds the window is dropped.
+    #[inline]
+    pub(crate) fn take(&mut self, at: i64, chunk: Chunk) -> Arrived {
+        let len = chunk.len();
+        let end = at.saturating_add(len as i64);
+        let limit = self.fin.unwrap_or(u64::MAX).min(self.edge) as i64;
+        if at == self.next as i64 && self.waiting.is_empty() && end <= limit {
+            self.next += len;
+            self.keep(chunk);
+            return self.arrived(false);
+        }
+        self.take_other(at, chunk, limit)
+    }
+
+    fn take_other(&mut self, at: i64, chunk: Chunk, limit: i64) -> Arrived {
+        let len = chunk.len();
+        let payload = match chunk {
+            Chunk::Real(bytes) => Payload::real(bytes),
+            Chunk::Synthetic(n) => Payload::synthetic(n.min(u64::from(u32::MAX)) as u32),
+        };
+        let next = self.next as i64;
+        let cut = (next.saturating_sub(at)).clamp(0, len as i64) as u32;
+        let keep = limit.saturating_sub(at).clamp(0, len as i64) as u32;
+        self.duplicates += u64::from(cut) + (len - u64::from(keep));
+        if cut >= keep {
+            return Arrived {
+                useless: true,
+                ..self.arrived(false)
+            };
+        }
+        let payload = payload.slice(cut, keep);
+        let at = (at + i64::from(cut)) as u64;
+        if at > self.next && self.waiting.pieces() >= self.most_pieces {
+            self.duplicates += u64::from(payload.len());
+            return self.arrived(true);
+        }
+        if let Some((from, to)) = self.waiting.insert(at, &payload).duplicate {
+            self.duplicates += to - from;
+        }
+        let ready = &mut self.ready;
+        self.next = self.waiting.drain(self.next, |c| match c {
+            Chunk::Synthetic(n) => ready.push_synthetic(n),
+            Chunk::Real(bytes) => ready.push_real(bytes),
+        });
+        self.arrived(true)
+    }
+
+    fn arrived(&mut self, disorder: bool) -> Arrived {
+        if self.fin == Some(self.next) {
+            self.next += 1;
+        }
+        Arrived {
+            readable: self.unread() > 0,
+            disorder,
+            useless: false,
+        }
+    }
+
+    #[inline]
+    fn keep(&mut self, chunk: Chunk) {
+        match chunk {
+            Chunk::Synthetic(n) => self.ready.push_synthetic(n),
+            Chunk::Real(bytes) => self.ready.push_real(bytes),
+        }
+    }
+
+    /// DATA_FIN follows the byte before `at`. The first one counts, unless data beyond it has come.
+    pub(crate) fn finish(&mut self, at: i64) {
+        let Ok(at) = u64::try_from(at) else { return };
+        if self.fin.is_none() && at >= self.next && at >= self.waiting.end() && at <= self.edge {
+            self.fin = Some(at);
+            self.arrived(false);
+        }
+    }
+
+    /// The peer's stream ends here, without DATA_FIN: a plain FIN after fallback.
+    pub(crate) fn finish_here(&mut self) {
+        self.finish(self.next as i64);
+    }
+
+    #[inline]
+    pub(crate) fn read(&mut self, max: u64) -> Option<Chunk> {
+        if max == 0 {
+            return None;
+        }
+        let chunk = self.ready.pop(max)?;
+        self.read += chunk.len();
+        Some(chunk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    fn text(r: &mut Receive) -> String {
+        let mut out = String::new();
+        while let Some(Chunk::Real(b)) = r.read(u64::MAX) {
+            out += std::str::from_utf8(&b).unwrap();
+        }
+        out
+    }
+    fn real(s: &'static str) -> Chunk {
+        Chunk::Real(Bytes::from_static(s.as_bytes()))
+    }
+
+    #[test]
+    fn disorder_repeats_and_overlap() {
+        let mut r = Receive::new(100, 10);
+        let arrived = r.take(6, real("world"));
+        assert!(arrived.disorder && !arrived.readable && !arrived.useless);
+        assert_eq!(r.out_of_order(), 5);
+        assert!(r.take(-1, real("?hel")).readable);
+        assert!(r.take(2, real("llo wo")).readable);
+        assert_eq!((r.next(), r.out_of_order()), (11, 0));
+        assert!(r.take(0, real("hello world")).useless);
+        assert_eq!(text(&mut r), "hello world");
+        assert_eq!(r.duplicates, 1 + 1 + 2 + 11);
+    }
+
+    #[test]
+    fn the_window_is_one_and_holds() {
+        let mut r = Receive::new(10, 2);
+        assert_eq!(r.window(), 10);
+        r.take(4, real("456789ab"));
+        assert_eq!(r.out_of_order(), 6, "two bytes exceed the edge");
+        r.take(0, real("0123"));
+        assert_eq!((r.next(), r.window()), (10, 0));
+        r.take(10, real("a"));
+        assert_eq!(r.next(), 10);
+        assert!(!r.wants_update());
+        assert_eq!(r.read(1).map(|c| c.len()), Some(1));
+        assert_eq!(r.window(), 0, "a single byte is not worth it");
+        r.read(5);
+        assert!(r.wants_update());
+        assert_eq!(r.window(), 6);
+    }
+
+    #[test]
+    fn a_fin_counts_once_it_is_in_order_and_only_where_it_can_be() {
+        let mut r = Receive::new(100, 10);
+        r.take(3, real("def"));
+        r.finish(4);
+        r.finish(-1);
+        r.finish(1000);
+        assert_eq!(r.fin, None);
+        r.finish(6);
+        r.finish(7);
+        assert!(!r.is_finished());
+        r.take(6, real("beyond"));
+        r.take(0, real("abc"));
+        assert!(r.is_finished());
+        assert_eq!((r.next(), r.unread()), (7, 6));
+        assert_eq!(text(&mut r), "abcdef");
+    }
+}

@@ -1,0 +1,201 @@
+//! Adaptive: switches between largest window space, lowest time-space and highest sending rate by what
+//! the paths are like, the future work of the dissertation that proposed the three.
+//!
+//! Once an `interval` it looks at what happened since the last time:
+//! 1. Mean loss of all paths at `loss` or more: largest window space, which did best there: windows are
+//!    small and what counts is who has room.
+//! 2. Else, longest least round-trip time at `spread` times the shortest or more: lowest time-space,
+//!    which weighs delay against room.
+//! 3. Else, largest cwnd / RTT at `spread` times the least or more: highest sending rate.
+//! 4. Else all paths are alike, and largest window space spreads load evenly.
+//!
+//! A change needs two looks in a row that agree.
+
+use gargalo_cc::params::{Param, Values};
+use gargalo_units::{Duration, Instant};
+
+use super::highest_sending_rate::HighestSendingRate;
+use super::largest_window_space::LargestWindowSpace;
+use super::lowest_time_space::LowestTimeSpace;
+use super::{Choice, Context, Entry, PathView, Scheduler};
+
+const PARAMS: [Param; 3] = [
+    Param::number(
+        "loss",
+        "fraction of packets lost that counts as lossy",
+        0.03,
+        0.0,
+        1.0,
+    ),
+    Param::number(
+        "spread",
+        "ratio of round trips, or of rates, that counts as unequal",
+        2.0,
+        1.0,
+        1000.0,
+    ),
+    Param::duration(
+        "interval",
+        "time between looks",
+        Duration::from_secs(1),
+        Duration::from_millis(1),
+        Duration::from_secs(3600),
+    ),
+];
+
+/// The table entry.
+pub const ENTRY: Entry = Entry {
+    name: "adaptive",
+    summary: "largest-window-space, lowest-time-space or highest-sending-rate, as the paths are",
+    source: "future work of MPTCP schedulers, master's dissertation, UNIFEI 2017; rule of this project",
+    params: &PARAMS,
+    build: |params| {
+        let v = Values::check(ENTRY.name, ENTRY.params, params)?;
+        Ok(Box::new(Adaptive {
+            loss: v.number("loss"),
+            spread: v.number("spread"),
+            interval: v.duration("interval"),
+            next_look: Instant::ZERO,
+            sent: 0,
+            lost: 0,
+            current: Rule::WindowSpace,
+            proposed: Rule::WindowSpace,
+        }))
+    },
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    WindowSpace,
+    TimeSpace,
+    SendingRate,
+}
+
+#[derive(Debug)]
+struct Adaptive {
+    loss: f64,
+    spread: f64,
+    interval: Duration,
+    next_look: Instant,
+    /// Packets sent and lost, all paths, at the last look.
+    sent: u64,
+    lost: u64,
+    current: Rule,
+    proposed: Rule,
+}
+
+/// Largest over least of `value` among the paths; 1 for fewer than two.
+fn ratio(paths: &[PathView], value: impl Fn(&PathView) -> Option<f64>) -> f64 {
+    let usable = paths.iter().filter(|p| p.usable);
+    let (mut least, mut most) = (f64::INFINITY, 0.0f64);
+    for v in usable.filter_map(value) {
+        least = least.min(v);
+        most = most.max(v);
+    }
+    if least > 0.0 && least.is_finite() {
+        most / least
+    } else {
+        1.0
+    }
+}
+
+impl Adaptive {
+    fn look(&mut self, context: &Context<'_>) {
+        self.next_look = context.now + self.interval;
+        let total = |f: fn(&PathView) -> u64| context.paths.iter().map(f).sum::<u64>();
+        let (sent, lost) = (total(|p| p.sent_packets), total(|p| p.lost_packets));
+        // A path that closed takes its counts away.
+        let (new, gone) = (
+            sent.saturating_sub(self.sent),
+            lost.saturating_sub(self.lost),
+        );
+        (self.sent, self.lost) = (sent, lost);
+        let rtt = |p: &PathView| p.min_rtt.map(Duration::as_secs_f64);
+        let rate = |p: &PathView| p.srtt.map(|r| p.cwnd as f64 / r.as_secs_f64().max(1e-9));
+        let rule = if new > 0 && gone as f64 >= self.loss * new as f64 && gone > 0 {
+            Rule::WindowSpace
+        } else if ratio(context.paths, rtt) >= self.spread {
+            Rule::TimeSpace
+        } else if ratio(context.paths, rate) >= self.spread {
+            Rule::SendingRate
+        } else {
+            Rule::WindowSpace
+        };
+        if rule == self.proposed {
+            self.current = rule;
+        }
+        self.proposed = rule;
+    }
+}
+
+impl Scheduler for Adaptive {
+    fn select(&mut self, context: &Context<'_>) -> Choice {
+        if context.now >= self.next_look {
+            self.look(context);
+        }
+        match self.current {
+            Rule::WindowSpace => LargestWindowSpace.select(context),
+            Rule::TimeSpace => LowestTimeSpace.select(context),
+            Rule::SendingRate => HighestSendingRate.select(context),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{context, path};
+    use super::*;
+
+    fn adaptive() -> Adaptive {
+        Adaptive {
+            loss: 0.03,
+            spread: 2.0,
+            interval: Duration::from_secs(1),
+            next_look: Instant::ZERO,
+            sent: 0,
+            lost: 0,
+            current: Rule::WindowSpace,
+            proposed: Rule::WindowSpace,
+        }
+    }
+
+    /// Two looks, with so many packets sent and lost by each path between them.
+    fn settle(a: &mut Adaptive, paths: &mut [PathView], lost: u64) -> Rule {
+        for _ in 0..2 {
+            for p in &mut *paths {
+                p.sent_packets += 1000;
+                p.lost_packets += lost;
+            }
+            let mut c = context(paths);
+            c.now = a.next_look;
+            a.select(&c);
+        }
+        a.current
+    }
+
+    #[test]
+    fn the_rule_follows_the_paths() {
+        let mut a = adaptive();
+        let mut alike = [path(0, 20, 10, 2), path(1, 30, 12, 2)];
+        assert_eq!(settle(&mut a, &mut alike, 0), Rule::WindowSpace);
+        let mut far = [path(0, 20, 10, 2), path(1, 40, 12, 2)];
+        assert_eq!(settle(&mut a, &mut far, 0), Rule::TimeSpace);
+        assert_eq!(settle(&mut a, &mut far, 30), Rule::WindowSpace);
+        let mut thick = [path(0, 20, 10, 2), path(1, 30, 60, 2)];
+        assert_eq!(settle(&mut a, &mut thick, 29), Rule::SendingRate);
+    }
+
+    #[test]
+    fn one_look_changes_nothing() {
+        let mut a = adaptive();
+        let far = [path(0, 20, 10, 2), path(1, 400, 12, 2)];
+        a.select(&context(&far));
+        assert_eq!(
+            (a.current, a.proposed),
+            (Rule::WindowSpace, Rule::TimeSpace)
+        );
+        // Asked again before the interval is over: no second look.
+        a.select(&context(&far));
+        assert_eq!(a.current, Rule::WindowSpace);
+    }
+}

@@ -1,0 +1,173 @@
+//! BLEST, blocking estimation: a slower path is left out where what the fastest one could send during
+//! its round trip would no longer fit into the peer's window.
+//!
+//! When the path f of least round-trip time has no room, let s be the best of those that have. During
+//! one round trip of s, n = rtt_s / rtt_f rounds, f sends X bytes: cwnd (2^n - 1) in slow start, (cwnd +
+//! (n - 1) / 2 segments) n in congestion avoidance. If lambda X exceeds the window less what s has in
+//! flight and the segment, nothing is sent. lambda grows when windows blocked all the same, and shrinks
+//! otherwise, once a round trip of s.
+
+use gargalo_cc::params::{Param, Values};
+use gargalo_units::Instant;
+
+use super::{Choice, Context, Entry, PathView, Scheduler};
+
+const PARAMS: [Param; 3] = [
+    Param::number(
+        "lambda",
+        "initial factor of the estimate (lambda)",
+        1.2,
+        1.0,
+        10.0,
+    ),
+    Param::number("lambda_max", "largest lambda", 1.3, 1.0, 10.0),
+    Param::number(
+        "step",
+        "growth of lambda after a blocked window; it shrinks by a quarter of it",
+        0.04,
+        0.0,
+        1.0,
+    ),
+];
+
+/// The table entry.
+pub const ENTRY: Entry = Entry {
+    name: "blest",
+    summary: "waits for the fastest path where a slower one would block the window",
+    source: "Ferlin et al., BLEST, IFIP Networking 2016; Linux MPTCP v0.9x, mptcp_blest",
+    params: &PARAMS,
+    build: |params| {
+        let v = Values::check(ENTRY.name, ENTRY.params, params)?;
+        let lambda = v.number("lambda");
+        Ok(Box::new(Blest {
+            lambda,
+            most: v.number("lambda_max").max(lambda),
+            step: v.number("step"),
+            adapted_at: Instant::ZERO,
+            blocked: 0,
+        }))
+    },
+};
+
+/// Rounds after which more growth is not believed.
+const MOST_ROUNDS: f64 = 16.0;
+
+/// Bytes that `fast` sends during one round trip of `slow`.
+pub(super) fn sends_meanwhile(fast: &PathView, rounds: f64) -> f64 {
+    let (cwnd, mss) = (fast.cwnd as f64, fast.mss as f64);
+    let n = rounds.clamp(1.0, MOST_ROUNDS);
+    if fast.in_slow_start() {
+        cwnd * (libm::exp2(n) - 1.0)
+    } else {
+        (cwnd + (n - 1.0) / 2.0 * mss) * rounds.max(1.0)
+    }
+}
+
+#[derive(Debug)]
+struct Blest {
+    lambda: f64,
+    most: f64,
+    step: f64,
+    adapted_at: Instant,
+    /// Blocked windows when lambda was adapted last.
+    blocked: u64,
+}
+
+impl Blest {
+    fn adapt(&mut self, slow: &PathView, context: &Context<'_>) {
+        if context.now - self.adapted_at < slow.latency() {
+            return;
+        }
+        self.adapted_at = context.now;
+        let step = if context.blocked > self.blocked {
+            self.step
+        } else {
+            -self.step / 4.0
+        };
+        self.blocked = context.blocked;
+        self.lambda = (self.lambda + step).clamp(1.0, self.most);
+    }
+}
+
+impl Scheduler for Blest {
+    fn select(&mut self, context: &Context<'_>) -> Choice {
+        let Some((fast, f)) = context.candidates().min_by_key(|(_, p)| p.latency()) else {
+            return Choice::Wait;
+        };
+        if f.can_send {
+            return Choice::Send(fast);
+        }
+        let Some(slow) = context.lowest_latency() else {
+            return Choice::Wait;
+        };
+        let s = &context.paths[slow];
+        self.adapt(s, context);
+        let (Some(rtt_f), Some(rtt_s)) = (f.srtt, s.srtt) else {
+            return Choice::Send(slow);
+        };
+        let rounds = rtt_s.as_secs_f64() / rtt_f.as_secs_f64().max(1e-9);
+        let ahead = self.lambda * sends_meanwhile(f, rounds);
+        if ahead > context.window as f64 - (s.mss + s.in_flight) as f64 {
+            Choice::Wait
+        } else {
+            Choice::Send(slow)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{MSS, context, path};
+    use super::*;
+    use gargalo_cc::params::Params;
+
+    fn blest() -> Box<dyn Scheduler> {
+        (ENTRY.build)(&Params::new()).unwrap()
+    }
+
+    #[test]
+    fn the_fastest_while_it_has_room() {
+        let paths = [path(0, 200, 10, 2), path(1, 10, 10, 2)];
+        let mut c = context(&paths);
+        c.window = 1;
+        assert_eq!(blest().select(&c), Choice::Send(1));
+    }
+
+    #[test]
+    fn a_slower_path_only_if_the_window_outlasts_it() {
+        // Fast: 10 segments, 4 rounds of 25 ms: (10 + 1.5) * 4 = 46 segments. No window was blocked: times
+        // 1.19 = 54.74.
+        let paths = [path(0, 100, 20, 5), path(1, 25, 10, 10)];
+        let mut c = context(&paths);
+        c.window = (55 + 6) * MSS;
+        assert_eq!(blest().select(&c), Choice::Send(0));
+        c.window = (54 + 6) * MSS;
+        assert_eq!(blest().select(&c), Choice::Wait);
+        // In slow start: 10 * 15 = 150 segments, times 1.19 = 178.5.
+        let mut paths = paths;
+        paths[1].ssthresh = None;
+        let mut c = context(&paths);
+        c.window = (179 + 6) * MSS;
+        assert_eq!(blest().select(&c), Choice::Send(0));
+        c.window -= MSS;
+        assert_eq!(blest().select(&c), Choice::Wait);
+    }
+
+    #[test]
+    fn lambda_learns_from_blocked_windows() {
+        let paths = [path(0, 100, 20, 5), path(1, 25, 10, 10)];
+        let mut c = context(&paths);
+        // Enough at lambda 1.2, too little at 1.24: 46 * 1.24 = 57.04.
+        c.window = (57 + 6) * MSS;
+        let mut b = blest();
+        c.blocked = 1;
+        assert_eq!(b.select(&c), Choice::Wait);
+        // Round trips without blocking bring it back.
+        let mut answers = Vec::new();
+        for i in 1..6 {
+            c.now = Instant::from_nanos(1_000_000_000 + i * 100_000_000);
+            answers.push(b.select(&c));
+        }
+        assert_eq!(answers.last(), Some(&Choice::Send(0)));
+    }
+}

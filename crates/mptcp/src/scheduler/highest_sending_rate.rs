@@ -1,0 +1,73 @@
+//! Highest sending rate: the path of largest cwnd / RTT, with the latest round-trip sample; of equals
+//! the earlier one.
+
+use std::cmp::Reverse;
+
+use gargalo_cc::params::Values;
+
+use super::{Choice, Context, Entry, PathView, Scheduler};
+
+/// The table entry.
+pub const ENTRY: Entry = Entry {
+    name: "highest-sending-rate",
+    summary: "the path of largest congestion window per round-trip time",
+    source: "MPTCP schedulers, master's dissertation, UNIFEI 2017 (HSR)",
+    params: &[],
+    build: |params| {
+        Values::check(ENTRY.name, ENTRY.params, params)?;
+        Ok(Box::new(HighestSendingRate))
+    },
+};
+
+#[derive(Debug)]
+pub(super) struct HighestSendingRate;
+
+/// Bytes per second times a constant; unknown round trips come last.
+fn rate(p: &PathView) -> u128 {
+    let rtt = p.latest_rtt.or(p.srtt).map_or(u64::MAX, |r| r.as_nanos());
+    (u128::from(p.cwnd) << 64) / u128::from(rtt.max(1))
+}
+
+impl Scheduler for HighestSendingRate {
+    fn select(&mut self, context: &Context<'_>) -> Choice {
+        let best = context.ready().min_by_key(|(_, p)| Reverse(rate(p)));
+        best.map_or(Choice::Wait, |(i, _)| Choice::Send(i))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{context, path};
+    use super::*;
+    use gargalo_units::Duration;
+
+    fn select(paths: &[PathView]) -> Choice {
+        HighestSendingRate.select(&context(paths))
+    }
+
+    #[test]
+    fn window_per_round_trip_whatever_is_in_flight() {
+        assert_eq!(
+            select(&[path(0, 10, 10, 1), path(1, 50, 60, 59)]),
+            Choice::Send(1)
+        );
+        assert_eq!(
+            select(&[path(0, 10, 10, 1), path(1, 50, 50, 1)]),
+            Choice::Send(0)
+        );
+        assert_eq!(
+            select(&[path(0, 10, 10, 1), path(1, 50, 60, 60)]),
+            Choice::Send(0)
+        );
+    }
+
+    #[test]
+    fn the_latest_sample_counts() {
+        let mut paths = [path(0, 10, 10, 1), path(1, 50, 50, 1)];
+        paths[0].latest_rtt = Some(Duration::from_millis(11));
+        assert_eq!(select(&paths), Choice::Send(1));
+        paths[1].latest_rtt = None;
+        paths[1].srtt = None;
+        assert_eq!(select(&paths), Choice::Send(0));
+    }
+}

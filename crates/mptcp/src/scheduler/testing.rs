@@ -1,0 +1,47 @@
+//! Hand-made path states for the tests of schedulers.
+
+use gargalo_units::{Duration, Instant, Rate};
+
+use super::{Context, PathView};
+
+pub(super) const MSS: u64 = 1000;
+
+/// A ready path: round trip in ms, window and bytes in flight in segments, in congestion avoidance.
+pub(super) fn path(id: u32, rtt_ms: u64, cwnd: u64, in_flight: u64) -> PathView {
+    let rtt = Duration::from_millis(rtt_ms);
+    PathView {
+        id,
+        srtt: Some(rtt),
+        rttvar: Some(rtt / 8),
+        latest_rtt: Some(rtt),
+        min_rtt: Some(rtt),
+        rto: rtt * 3,
+        cwnd: cwnd * MSS,
+        ssthresh: Some(cwnd * MSS),
+        in_flight: in_flight * MSS,
+        queued: 0,
+        mss: MSS,
+        delivery_rate: Some(Rate::from_bps_f64(
+            (cwnd * MSS * 8) as f64 / rtt.as_secs_f64(),
+        )),
+        pacing_rate: None,
+        backup: false,
+        in_loss: false,
+        usable: true,
+        can_send: in_flight < cwnd || in_flight == 0,
+        sent_packets: 1000,
+        lost_packets: 0,
+    }
+}
+
+pub(super) fn context(paths: &[PathView]) -> Context<'_> {
+    Context {
+        now: Instant::from_nanos(1_000_000_000),
+        paths,
+        unsent: 1 << 40,
+        more: false,
+        window: 1 << 30,
+        window_room: 1 << 29,
+        blocked: 0,
+    }
+}

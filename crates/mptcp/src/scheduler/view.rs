@@ -1,0 +1,104 @@
+use gargalo_units::{Duration, Instant, Rate};
+
+/// What a scheduler may know of a subflow. Amounts are bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathView {
+    /// The subflow: numbers are never given twice in a connection.
+    pub id: u32,
+    /// Smoothed round-trip time.
+    pub srtt: Option<Duration>,
+    /// Mean deviation of the round-trip time.
+    pub rttvar: Option<Duration>,
+    /// Latest round-trip sample.
+    pub latest_rtt: Option<Duration>,
+    /// Least round-trip time.
+    pub min_rtt: Option<Duration>,
+    /// Retransmission timeout.
+    pub rto: Duration,
+    /// Congestion window.
+    pub cwnd: u64,
+    /// Slow-start threshold; `None`: infinite or none.
+    pub ssthresh: Option<u64>,
+    /// Bytes in flight.
+    pub in_flight: u64,
+    /// Given to the subflow and not sent yet.
+    pub queued: u64,
+    /// Payload of a full segment.
+    pub mss: u64,
+    /// Latest delivery rate measured while the network was the limit.
+    pub delivery_rate: Option<Rate>,
+    /// Pacing rate; `None`: not paced.
+    pub pacing_rate: Option<Rate>,
+    /// To be used only when no other path works (RFC 8684 §3.3.8).
+    pub backup: bool,
+    /// A retransmission timer has expired and nothing new was acknowledged since.
+    pub in_loss: bool,
+    /// New data may be given to it; false while it is opening or closing.
+    pub usable: bool,
+    /// Its windows have room and its pacer is ready.
+    pub can_send: bool,
+    /// Data packets sent so far.
+    pub sent_packets: u64,
+    /// Packets marked lost so far.
+    pub lost_packets: u64,
+}
+
+impl PathView {
+    /// cwnd less bytes in flight, in whole segments; negative when the window has shrunk.
+    pub fn space(&self) -> i64 {
+        let segments = |n: u64| (n / self.mss.max(1)) as i64;
+        segments(self.cwnd) - segments(self.in_flight)
+    }
+
+    /// The smoothed round-trip time for comparisons: unknown is longest.
+    #[inline]
+    pub fn latency(&self) -> Duration {
+        self.srtt.unwrap_or(Duration::MAX)
+    }
+
+    /// Whether the window still doubles every round trip.
+    pub fn in_slow_start(&self) -> bool {
+        self.ssthresh.is_none_or(|s| self.cwnd < s)
+    }
+}
+
+/// What a scheduler decides by.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// The present.
+    pub now: Instant,
+    /// All subflows, in the order in which they were opened.
+    pub paths: &'a [PathView],
+    /// Bytes written and never sent.
+    pub unsent: u64,
+    /// The application wants to write more than the send buffer takes: more data follows `unsent`.
+    pub more: bool,
+    /// The peer's window, from the first byte that it has not acknowledged.
+    pub window: u64,
+    /// What of it may still be filled by new data.
+    pub window_room: u64,
+    /// Segments sent again so far because data on a slower path filled the window.
+    pub blocked: u64,
+}
+
+impl<'a> Context<'a> {
+    /// Paths that new data may use at all, with their index: open, not in loss, and backups only if there
+    /// is nothing else.
+    pub fn candidates(&self) -> impl Iterator<Item = (usize, &'a PathView)> + Clone {
+        let fit = |p: &PathView| p.usable && !p.in_loss;
+        let regular = self.paths.iter().any(|p| fit(p) && !p.backup);
+        let paths = self.paths.iter().enumerate();
+        paths.filter(move |(_, p)| fit(p) && !(regular && p.backup))
+    }
+
+    /// Those that can send now.
+    pub fn ready(&self) -> impl Iterator<Item = (usize, &'a PathView)> + Clone {
+        self.candidates().filter(|(_, p)| p.can_send)
+    }
+
+    /// The ready path of least smoothed round-trip time; the earlier one of equals.
+    pub fn lowest_latency(&self) -> Option<usize> {
+        let best = self.ready().min_by_key(|(_, p)| p.latency());
+        best.map(|(i, _)| i)
+    }
+}

@@ -1,0 +1,276 @@
+//! Window-aware, the default: a path is used if what it carries arrives before the faster ones have
+//! filled the peer's window, or finished; so that the whole is never slower than its best part.
+//!
+//! In the spirit of BLEST (Ferlin et al., 2016) and ECF (Lim et al., 2017), with three differences:
+//! - How long a segment takes is the larger of smoothed and latest round trip, of an idle path the latest,
+//!   which smoothing would hide; in slow start, where a queue grows before its first acknowledgement
+//!   comes back, up to twice that, as bytes in flight over delivery rate tell.
+//! - All faster paths together count, not only the fastest, by their windows and by what they delivered.
+//! - Waiting for the end of the data (ECF) is considered only when the end is in sight: a send buffer
+//!   that the application fills as fast as it empties is no end.
+//!
+//! Path s is used if it is the fastest with room. Else let T_s be its predicted time, F the faster paths,
+//! and T' = (T_s + min_F T_f) / 2 the time that its segment holds the window: half a round trip there,
+//! and half of one of the fastest path, whose acknowledgements tell of it. With X_f(T') = what f sends in
+//! T' (doubling per round trip in slow start, cwnd T' / rtt_f or delivery rate T' otherwise), s is used if
+//! lambda sum_F X_f(T') + what s itself sends in T' + one segment <= window; and, at the end of the data,
+//! if no f could deliver all that waits before T_s. lambda rises by `step` when a window was blocked
+//! nevertheless, at most once per T_s, and falls slowly.
+
+use gargalo_cc::params::{Param, Values};
+use gargalo_units::{Duration, Instant};
+
+use super::{Choice, Context, Entry, PathView, Scheduler};
+
+const PARAMS: [Param; 3] = [
+    Param::number("lambda", "least factor of the estimate", 1.1, 1.0, 10.0),
+    Param::number(
+        "lambda_max",
+        "largest factor of the estimate",
+        4.0,
+        1.0,
+        100.0,
+    ),
+    Param::number(
+        "step",
+        "growth of the factor when a window was blocked",
+        0.2,
+        0.0,
+        10.0,
+    ),
+];
+
+/// The table entry.
+pub const ENTRY: Entry = Entry {
+    name: "window-aware",
+    summary: "uses a slower path only where it cannot hold up the faster ones (the default)",
+    source: "this project, after BLEST (IFIP Networking 2016) and ECF (CoNEXT 2017)",
+    params: &PARAMS,
+    build: |params| {
+        let v = Values::check(ENTRY.name, ENTRY.params, params)?;
+        Ok(Box::new(WindowAware::new(
+            v.number("lambda"),
+            v.number("lambda_max"),
+            v.number("step"),
+        )))
+    },
+};
+
+#[derive(Debug)]
+struct WindowAware {
+    least: f64,
+    most: f64,
+    step: f64,
+    lambda: f64,
+    /// Lambda changes no more before this.
+    settled_at: Instant,
+    blocked: u64,
+}
+
+/// Seconds until a segment sent now on `p` is acknowledged.
+fn predicted(p: &PathView) -> f64 {
+    let measured = if p.in_flight == 0 {
+        p.latest_rtt.or(p.srtt)
+    } else {
+        p.srtt.max(p.latest_rtt)
+    };
+    // An unknown path is slow until a copy has explored it.
+    let measured = measured.unwrap_or(p.rto).as_secs_f64().max(1e-9);
+    // In slow start twice as much may be on its way as when the measured packet left.
+    let growth = match p.delivery_rate {
+        Some(rate) if !rate.is_zero() && p.in_slow_start() => {
+            (p.in_flight + p.mss) as f64 / rate.bytes_per_sec() / measured
+        }
+        _ => 1.0,
+    };
+    measured * growth.clamp(1.0, 2.0)
+}
+
+/// Bytes that `p` sends within `time` seconds.
+fn sends_within(p: &PathView, time: f64) -> f64 {
+    let Some(rtt) = p.srtt else { return 0.0 };
+    let rounds = time / rtt.as_secs_f64().max(1e-9);
+    let cwnd = p.cwnd as f64;
+    if p.in_slow_start() {
+        return cwnd * (libm::exp2(rounds.clamp(1.0, 16.0)) - 1.0);
+    }
+    let by_window = (cwnd + (rounds - 1.0).max(0.0) / 2.0 * p.mss as f64) * rounds;
+    let by_rate = p.delivery_rate.map_or(0.0, |r| r.bytes_per_sec() * time);
+    by_window.max(by_rate)
+}
+
+impl WindowAware {
+    fn new(least: f64, most: f64, step: f64) -> Self {
+        Self {
+            least,
+            most: most.max(least),
+            step,
+            lambda: least,
+            settled_at: Instant::ZERO,
+            blocked: 0,
+        }
+    }
+
+    fn adapt(&mut self, time: f64, context: &Context<'_>) {
+        if context.now < self.settled_at {
+            return;
+        }
+        let step = if context.blocked > self.blocked {
+            self.step
+        } else {
+            -self.step / 20.0
+        };
+        self.blocked = context.blocked;
+        self.lambda = (self.lambda + step).clamp(self.least, self.most);
+        self.settled_at = context.now + Duration::from_secs_f64(time.min(10.0));
+    }
+
+    /// Whether a segment on `slow`, whose acknowledgement takes `time`, is in nobody's way.
+    fn is_harmless(&self, slow: &PathView, time: f64, context: &Context<'_>) -> bool {
+        let faster = || {
+            let others = context.candidates().filter(|(_, f)| f.id != slow.id);
+            others
+                .map(|(_, f)| (f, predicted(f)))
+                .filter(|(_, t)| *t < time)
+        };
+        let Some(least) = faster().map(|(_, t)| t).reduce(f64::min) else {
+            return true; // nobody is faster
+        };
+        // There on this path, and back with an acknowledgement of the fastest.
+        let holds = (time + least) / 2.0;
+        let mut ahead = 0.0;
+        for (fast, takes) in faster() {
+            ahead += sends_within(fast, holds);
+            // What waits and what f sends after its next round trip, before `time`.
+            let meanwhile = sends_within(fast, (time - takes).max(0.0));
+            if !context.more && meanwhile >= context.unsent as f64 {
+                return false;
+            }
+        }
+        let own = slow.in_flight as f64 * (holds / time) + slow.mss as f64;
+        self.lambda * ahead + own <= context.window as f64
+    }
+}
+
+impl Scheduler for WindowAware {
+    fn select(&mut self, context: &Context<'_>) -> Choice {
+        let mut best: Option<(usize, f64)> = None;
+        for (i, p) in context.ready() {
+            let time = predicted(p);
+            if best.is_none_or(|(_, t)| time < t) {
+                best = Some((i, time));
+            }
+        }
+        let Some((i, time)) = best else {
+            return Choice::Wait;
+        };
+        let path = &context.paths[i];
+        self.adapt(time, context);
+        if self.is_harmless(path, time, context) {
+            Choice::Send(i)
+        } else {
+            Choice::Wait
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{MSS, context, path};
+    use super::*;
+    use gargalo_units::Rate;
+
+    fn aware() -> WindowAware {
+        WindowAware::new(1.0, 4.0, 0.2)
+    }
+
+    /// 10 Mbit/s at 200 ms and 100 Mbit/s at 10 ms, the fast one full.
+    fn unequal() -> [PathView; 2] {
+        [path(0, 200, 250, 100), path(1, 10, 125, 125)]
+    }
+
+    #[test]
+    fn the_fastest_while_it_has_room() {
+        let mut paths = unequal();
+        paths[1].can_send = true;
+        let mut c = context(&paths);
+        c.window = 10 * MSS;
+        assert_eq!(aware().select(&c), Choice::Send(1));
+        let lone = [paths[0]];
+        let mut c = context(&lone);
+        c.window = 10 * MSS;
+        assert_eq!(aware().select(&c), Choice::Send(0));
+    }
+
+    #[test]
+    fn a_slower_path_needs_a_window_for_both() {
+        // It holds the window for 105 ms: 10.5 rounds of 125 + 4.75 segments, 1362.4; 53.5 are its own.
+        let paths = unequal();
+        let mut c = context(&paths);
+        c.window = 1416 * MSS;
+        assert_eq!(aware().select(&c), Choice::Send(0));
+        c.window -= MSS;
+        assert_eq!(aware().select(&c), Choice::Wait);
+        // Nobody is faster: no reason to wait.
+        let mut paths = unequal();
+        paths[1].in_loss = true;
+        let mut c = context(&paths);
+        c.window = MSS;
+        assert_eq!(aware().select(&c), Choice::Send(0));
+    }
+
+    #[test]
+    fn a_queue_that_grows_makes_a_path_slow_before_its_round_trip_does() {
+        let mut p = path(0, 100, 100, 60);
+        p.delivery_rate = Some(Rate::from_bps(60_000 * 8 * 8));
+        assert!(
+            (predicted(&p) - 0.1).abs() < 1e-9,
+            "not in congestion avoidance"
+        );
+        p.ssthresh = None;
+        assert!((predicted(&p) - 61_000.0 / 480_000.0).abs() < 1e-9);
+        p.delivery_rate = Some(Rate::from_bps(1000));
+        assert!(
+            (predicted(&p) - 0.2).abs() < 1e-9,
+            "old rates are not believed"
+        );
+        p.in_flight = 0;
+        p.ssthresh = Some(0);
+        p.srtt = Some(Duration::from_millis(900));
+        assert!(
+            (predicted(&p) - 0.1).abs() < 1e-9,
+            "an idle path has no queue"
+        );
+        p.in_flight = MSS;
+        assert!((predicted(&p) - 0.9).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_end_of_the_data_waits_for_who_delivers_it_first() {
+        let paths = unequal();
+        let mut c = context(&paths);
+        // Within 190 ms the fast path sends 19 (125 + 9) segments.
+        c.unsent = 2545 * MSS;
+        assert_eq!(aware().select(&c), Choice::Wait);
+        c.unsent = 2547 * MSS;
+        assert_eq!(aware().select(&c), Choice::Send(0));
+        c.unsent = MSS;
+        c.more = true;
+        assert_eq!(aware().select(&c), Choice::Send(0));
+    }
+
+    #[test]
+    fn blocked_windows_make_it_careful() {
+        let paths = unequal();
+        let mut c = context(&paths);
+        c.window = 1500 * MSS;
+        let mut s = aware();
+        c.blocked = 1;
+        assert_eq!(s.select(&c), Choice::Wait, "1362 * 1.2 + 54 > 1500");
+        for i in 1..=20 {
+            c.now = Instant::from_nanos(1_000_000_000 + i * 200_000_000);
+            s.select(&c);
+        }
+        assert_eq!(s.select(&c), Choice::Send(0));
+    }
+}

@@ -1,0 +1,242 @@
+//! One path of a connection: a TCP endpoint and what multipath adds to it.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use gargalo_tcp::{Endpoint, Room, State};
+use gargalo_units::{Duration, Instant};
+use gargalo_wire::mptcp::MptcpOption;
+
+use crate::mapping::{Received, Sent};
+use crate::scheduler::PathView;
+use crate::{Addresses, SubflowSnapshot};
+
+/// How a subflow came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// With the connection, by MP_CAPABLE.
+    Initial,
+    /// We joined it.
+    OwnJoin,
+    /// The peer joined it.
+    PeerJoin,
+}
+
+/// What keeps a subflow from carrying as much as its congestion window allows: it held up the others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Penalty {
+    /// Bytes it may have in flight; `None`: no penalty.
+    pub(crate) cap: Option<u64>,
+    /// No change before this.
+    until: Instant,
+    /// Penalties not forgiven yet: the more, the slower the cap rises.
+    strikes: u32,
+}
+
+const MOST_STRIKES: u32 = 5;
+
+impl Penalty {
+    /// It filled the window: half as much, at most once per round trip; less than two segments are none.
+    /// Whether anything changed.
+    pub(crate) fn halve(&mut self, now: Instant, in_flight: u64, mss: u64, rtt: Duration) -> bool {
+        // What keeps the cap from rising does not keep it from falling.
+        let since = self.until - rtt.saturating_mul((1 << self.strikes) - 1);
+        if now < since {
+            return false;
+        }
+        let half = self.cap.unwrap_or(u64::MAX).min(in_flight) / 2;
+        self.cap = Some(if half >= 2 * mss { half } else { 0 });
+        self.strikes = (self.strikes + 1).min(MOST_STRIKES);
+        self.until = now + rtt.saturating_mul(1 << self.strikes);
+        true
+    }
+
+    /// Time without a new penalty: a sixteenth and a segment more, at first a round trip for each, after
+    /// repeated penalties up to 32 of them.
+    #[inline]
+    pub(crate) fn relax(&mut self, now: Instant, cwnd: u64, mss: u64, rtt: Duration) {
+        let Some(cap) = self.cap else { return };
+        if now < self.until {
+            return;
+        }
+        let cap = cap + cap / 16 + mss;
+        self.cap = (cap < cwnd).then_some(cap);
+        if self.cap.is_none() {
+            self.strikes = self.strikes.saturating_sub(1);
+        }
+        self.until = now + rtt.saturating_mul(1 << self.strikes.saturating_sub(1));
+    }
+}
+
+/// A subflow.
+#[derive(Debug)]
+pub(crate) struct Subflow {
+    pub(crate) id: u32,
+    /// Its bit in sets of carriers.
+    pub(crate) slot: u8,
+    pub(crate) addresses: Addresses,
+    pub(crate) gateway: Option<IpAddr>,
+    pub(crate) origin: Origin,
+    pub(crate) local_id: u8,
+    pub(crate) remote_id: Option<u8>,
+    pub(crate) own_nonce: u32,
+    pub(crate) peer_nonce: u32,
+    /// We asked for it to be a backup.
+    pub(crate) backup_own: bool,
+    /// The peer did.
+    pub(crate) backup_peer: bool,
+    pub(crate) endpoint: Endpoint,
+    /// The multipath handshake is complete, too: data may be sent.
+    pub(crate) confirmed: bool,
+    /// Told as open.
+    pub(crate) announced: bool,
+    /// We want it closed.
+    pub(crate) closing: bool,
+    pub(crate) sent: Sent,
+    /// Bytes written to the endpoint.
+    pub(crate) written: u64,
+    /// Bytes acknowledged by the peer's endpoint, as seen last.
+    pub(crate) acked: u64,
+    pub(crate) received: Received,
+    /// Bytes read from the endpoint.
+    pub(crate) consumed: u64,
+    /// Options that need an acknowledgement of their own.
+    pub(crate) signals: VecDeque<MptcpOption>,
+    /// An acknowledgement must leave, data or not.
+    pub(crate) ack_wanted: bool,
+    /// Ranges to be sent as copies.
+    pub(crate) copies: VecDeque<(u64, u64)>,
+    /// The option of the reset that ends it.
+    pub(crate) last_words: Option<MptcpOption>,
+    pub(crate) penalty: Penalty,
+    /// It has timed out, and what it carries was given to others.
+    pub(crate) stale: bool,
+    /// It probes for lost acknowledgements, and what it carries was given to others.
+    pub(crate) suspected: bool,
+    pub(crate) last_pushed: Instant,
+    /// When its pacer is ready; MAX: it is, or something else is missing.
+    pub(crate) paced_until: Instant,
+    /// When its endpoint wants to be called.
+    pub(crate) deadline: Instant,
+    /// When to repeat the third packet of our join.
+    pub(crate) confirm_at: Instant,
+}
+
+impl Subflow {
+    #[inline]
+    pub(crate) fn bit(&self) -> u64 {
+        1 << self.slot
+    }
+
+    pub(crate) fn is_backup(&self) -> bool {
+        self.backup_own || self.backup_peer
+    }
+
+    /// New data may be given to it.
+    #[inline]
+    pub(crate) fn is_usable(&self) -> bool {
+        self.confirmed
+            && !self.closing
+            && matches!(self.endpoint.state(), State::Established | State::CloseWait)
+    }
+
+    /// Its retransmission timer has expired and nothing new was acknowledged since.
+    #[inline]
+    pub(crate) fn in_loss(&self) -> bool {
+        self.endpoint.timeouts_in_a_row() > 0
+    }
+
+    /// What schedulers see of it at `now`.
+    pub(crate) fn view(&mut self, now: Instant) -> PathView {
+        let s = self.endpoint.snapshot(now);
+        let stats = self.endpoint.stats();
+        let mss = u64::from(self.endpoint.mss().max(1));
+        let usable = self.is_usable();
+        let queued = self.endpoint.unsent();
+        self.paced_until = Instant::MAX;
+        let mut can_send = false;
+        if usable && queued == 0 {
+            match self.endpoint.room(now) {
+                Room::Open(_) => can_send = true,
+                Room::Paced(until) => self.paced_until = until,
+                Room::Full => {}
+            }
+        }
+        let in_flight = s.in_flight.get();
+        let cwnd = s.cwnd.get();
+        if self.penalty.cap.is_some() {
+            let rtt = s.srtt.unwrap_or(s.rto);
+            self.penalty.relax(now, cwnd, mss, rtt);
+            if self.penalty.cap.is_some_and(|cap| in_flight + mss > cap) {
+                can_send = false;
+            }
+        }
+        PathView {
+            id: self.id,
+            srtt: s.srtt,
+            rttvar: s.rttvar,
+            latest_rtt: s.latest_rtt,
+            min_rtt: s.min_rtt,
+            rto: s.rto,
+            cwnd,
+            ssthresh: s.ssthresh.map(|b| b.get()),
+            in_flight,
+            queued,
+            mss,
+            delivery_rate: s.delivery_rate,
+            pacing_rate: s.pacing_rate,
+            backup: self.is_backup(),
+            in_loss: self.in_loss(),
+            usable,
+            can_send,
+            sent_packets: stats.sent_packets,
+            lost_packets: stats.lost_packets,
+        }
+    }
+
+    pub(crate) fn snapshot(&self, now: Instant) -> SubflowSnapshot {
+        SubflowSnapshot {
+            id: self.id,
+            addresses: self.addresses,
+            gateway: self.gateway,
+            state: self.endpoint.state(),
+            backup: self.is_backup(),
+            in_loss: self.in_loss(),
+            sender: self.endpoint.snapshot(now),
+            stats: self.endpoint.stats(),
+            received_bytes: self.consumed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn penalties_halve_and_fade_more_slowly_each_time() {
+        const RTT: Duration = Duration::from_millis(100);
+        let at = |ms: u64| Instant::from_nanos(1_000_000 * ms);
+        let mut p = Penalty::default();
+        assert!(p.halve(at(0), 20_000, 1000, RTT));
+        assert_eq!(p.cap, Some(10_000));
+        assert!(!p.halve(at(99), 20_000, 1000, RTT), "once a round trip");
+        assert!(p.halve(at(100), 5_000, 1000, RTT));
+        assert_eq!(p.cap, Some(2_500));
+        assert!(p.halve(at(200), 2_500, 1000, RTT));
+        assert_eq!(p.cap, Some(0), "less than two segments are none");
+        // Three strikes: after 8 round trips first, then every 4.
+        p.relax(at(999), 50_000, 1000, RTT);
+        assert_eq!(p.cap, Some(0));
+        let mut t = 1000;
+        let mut caps = Vec::new();
+        while p.cap.is_some() {
+            p.relax(at(t), 5_000, 1000, RTT);
+            caps.extend(p.cap);
+            p.relax(at(t + 399), 5_000, 1000, RTT);
+            t += 400;
+        }
+        assert_eq!(caps, [1_000, 2_062, 3_190, 4_389]);
+        assert!(p.halve(at(t), 20_000, 1000, RTT));
+    }
+}

@@ -1,0 +1,48 @@
+use std::collections::BTreeMap;
+
+/// Which connection a token names: what a host looks into when a SYN with MP_JOIN arrives for no
+/// connection that it knows by its addresses (RFC 8684 §3.2).
+#[derive(Clone, Debug)]
+pub struct Tokens<T>(BTreeMap<u32, T>);
+
+impl<T> Default for Tokens<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<T> Tokens<T> {
+    /// Enters a connection; `false` if the token is taken, and then the connection needs another key.
+    pub fn insert(&mut self, token: u32, connection: T) -> bool {
+        match self.0.entry(token) {
+            std::collections::btree_map::Entry::Vacant(v) => {
+                v.insert(connection);
+                true
+            }
+            std::collections::btree_map::Entry::Occupied(_) => false,
+        }
+    }
+    /// The connection of this token.
+    pub fn get(&self, token: u32) -> Option<&T> {
+        self.0.get(&token)
+    }
+    /// Forgets a connection.
+    pub fn remove(&mut self, token: u32) -> Option<T> {
+        self.0.remove(&token)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_names_one_connection() {
+        let mut t = Tokens::default();
+        assert!(t.insert(5, 'a'));
+        assert!(!t.insert(5, 'b'));
+        assert_eq!((t.get(5), t.get(6)), (Some(&'a'), None));
+        assert_eq!(t.remove(5), Some('a'));
+        assert_eq!(t.get(5), None);
+    }
+}

@@ -1,0 +1,219 @@
+//! Handshakes, closing and fallback on well-behaved and not so well-behaved paths.
+
+mod common;
+
+use common::*;
+use gargalo_mptcp::{Event, State};
+use gargalo_wire::mptcp::{CapableKeys, MptcpOption};
+use gargalo_wire::tcp::{Flags, Segment};
+
+fn options(segment: &Segment) -> Vec<MptcpOption> {
+    segment
+        .options
+        .mptcp
+        .iter()
+        .flat_map(|l| l.iter().cloned())
+        .collect()
+}
+
+#[test]
+fn one_path_carries_every_byte_and_closes() {
+    let mut net = Net::new(&[Path::new(100, 10)], config(4 << 20), "cubic", 1);
+    net.transfer(5_000_000, ms(60_000));
+    assert!(net.ends.iter().all(|e| e.is_multipath()));
+    assert_eq!(net.ends[0].state(), State::TimeWait);
+    net.run_for(ms(70_000));
+    assert!(
+        net.ends.iter().all(|e| e.is_closed()),
+        "{:#?}",
+        net.summary()
+    );
+}
+
+#[test]
+fn the_handshake_is_that_of_version_1() {
+    let mut net = Net::new(&[Path::new(100, 10)], config(4 << 20), "cubic", 1);
+    net.log = Some(Vec::new());
+    net.ends[0].write_synthetic(3000);
+    net.run_for(ms(500));
+    let log = net.log.take().unwrap();
+    let capable = |n: usize| match &options(&log[n].2.segment)[..] {
+        [
+            MptcpOption::Capable {
+                version: 1,
+                flags,
+                keys,
+            },
+        ] if flags.bits() == 1 => *keys,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(capable(0), CapableKeys::None);
+    let CapableKeys::Sender(server) = capable(1) else {
+        panic!()
+    };
+    let CapableKeys::Both { sender, receiver } = capable(2) else {
+        panic!()
+    };
+    assert_eq!(receiver, server);
+    // The first data says how long its mapping is.
+    match capable(3) {
+        CapableKeys::BothAndData {
+            sender: s,
+            receiver: r,
+            length,
+            ..
+        } => {
+            assert_eq!(
+                (s, r, u32::from(length)),
+                (sender, receiver, log[3].2.segment.payload.len())
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(options(&log[4].2.segment)[..], [MptcpOption::Dss(d)] if d.mapping.is_some()));
+    assert_eq!(net.read[1], 3000);
+}
+
+#[test]
+fn two_paths_are_joined_and_both_used() {
+    let paths = [Path::new(50, 10), Path::new(50, 10)];
+    let mut net = Net::new(&paths, config(8 << 20), "cubic", 2);
+    net.transfer(20_000_000, ms(60_000));
+    let joined = net
+        .ends
+        .iter()
+        .map(|e| e.stats().subflows_opened)
+        .collect::<Vec<_>>();
+    assert_eq!(joined, [2, 2]);
+    assert!(
+        net.carried.iter().all(|b| *b > 5_000_000),
+        "{:?}",
+        net.carried
+    );
+    net.run_for(ms(70_000));
+    assert!(
+        net.ends.iter().all(|e| e.is_closed()),
+        "{:#?}",
+        net.summary()
+    );
+}
+
+#[test]
+fn the_server_can_be_the_one_who_sends() {
+    let paths = [Path::new(50, 10), Path::new(50, 20)];
+    let mut net = Net::new(&paths, config(8 << 20), "cubic", 3);
+    net.run_for(ms(300));
+    net.ends[1].write_synthetic(10_000_000);
+    net.run_for(ms(3_000));
+    assert_eq!(net.read[0], 10_000_000);
+    assert_eq!(net.ends[1].stats().reinjected_segments, 0);
+}
+
+#[test]
+fn options_stripped_anywhere_mean_plain_tcp() {
+    // (what is stripped, by whom)
+    let strips: [fn(usize, &Segment) -> bool; 5] = [
+        |side, s| side == 0 && s.flags.contains(Flags::SYN),
+        |side, s| side == 1 && s.flags.contains(Flags::SYN),
+        |side, s| side == 0 && !s.flags.contains(Flags::SYN),
+        |side, s| side == 1 && !s.flags.contains(Flags::SYN),
+        |_, _| true,
+    ];
+    for (k, strip) in strips.into_iter().enumerate() {
+        let paths = [Path::new(50, 10), Path::new(50, 10)];
+        let mut net = Net::new(&paths, config(1 << 20), "cubic", 4);
+        net.middlebox = Box::new(move |side, _, s| {
+            if strip(side, s) {
+                s.options.mptcp = None;
+            }
+            true
+        });
+        net.transfer(3_000_000, ms(60_000));
+        assert!(net.ends.iter().all(|e| e.has_fallen_back()), "strip {k}");
+        assert!(
+            net.events.iter().all(|e| e.contains(&Event::FellBack)),
+            "strip {k}"
+        );
+        assert_eq!(net.carried[1], 0);
+    }
+}
+
+#[test]
+fn a_syn_whose_option_is_not_liked_is_repeated_without() {
+    let mut net = Net::new(&[Path::new(50, 10)], config(1 << 20), "cubic", 5);
+    net.middlebox =
+        Box::new(|_, _, s| !(s.flags.contains(Flags::SYN) && s.options.mptcp.is_some()));
+    net.transfer(100_000, ms(60_000));
+    assert!(net.ends[0].has_fallen_back());
+}
+
+#[test]
+fn an_abort_ends_every_subflow_with_the_key() {
+    let paths = [Path::new(50, 10), Path::new(50, 10)];
+    let mut net = Net::new(&paths, config(1 << 20), "cubic", 6);
+    net.ends[0].write_synthetic(1 << 40);
+    net.run_for(ms(1000));
+    let now = net.now;
+    net.log = Some(Vec::new());
+    net.ends[0].abort(now);
+    net.settle(0);
+    let log = net.log.take().unwrap();
+    assert_eq!(log.len(), 2);
+    for (_, _, t) in &log {
+        assert!(t.segment.flags.contains(Flags::RST));
+        assert!(matches!(
+            options(&t.segment)[..],
+            [MptcpOption::FastClose { .. }]
+        ));
+    }
+    net.run_for(ms(1000));
+    assert_eq!(net.ends[1].error(), Some(gargalo_mptcp::Error::Reset));
+    assert!(
+        net.ends.iter().all(|e| e.is_closed()),
+        "{:#?}",
+        net.summary()
+    );
+}
+
+#[test]
+fn a_reader_that_stops_stops_the_sender_and_nothing_is_lost() {
+    let paths = [Path::new(50, 10), Path::new(20, 30)];
+    let mut net = Net::new(&paths, config(300_000), "cubic", 7);
+    net.checks = true;
+    net.read_limit[1] = 1_000_000;
+    let mut written = 0;
+    net.run(at(10_000), |net| {
+        written = net.write_stream(0, written, 5_000_000);
+        net.settle(0);
+        false
+    });
+    assert_eq!(net.read[1], 1_000_000);
+    assert!(net.ends[1].readable() <= 300_000);
+    // The window opens again while its announcement is lost: the probe finds out.
+    net.read_limit[1] = u64::MAX;
+    net.middlebox = Box::new(|side, _, _| side == 0);
+    net.settle(1);
+    net.run_for(ms(1));
+    net.middlebox = Box::new(|_, _, _| true);
+    assert!(
+        net.run(at(60_000), |net| net.read[1] == 5_000_000),
+        "{:#?}",
+        net.summary()
+    );
+}
+
+#[test]
+fn checksums_and_long_numbers() {
+    for long in [false, true] {
+        let mut c = config(1 << 20);
+        c.checksum = true;
+        if long {
+            c.data_numbers = gargalo_mptcp::DataNumbers::Long;
+        }
+        let paths = [Path::new(50, 10).lossy(0.01), Path::new(50, 10)];
+        let mut net = Net::asymmetric(&paths, c, config(1 << 20), "cubic", 8);
+        net.transfer(3_000_000, ms(60_000));
+        assert!(net.ends.iter().all(|e| e.is_multipath()));
+        assert_eq!(net.ends[1].stats().subflows_reset, 0);
+    }
+}

@@ -1,0 +1,219 @@
+//! Paths that die, come back, or lose their addresses; random networks.
+
+mod common;
+
+use common::*;
+use gargalo_mptcp::Event;
+use gargalo_units::{Duration, Rate};
+use rand::RngExt;
+use rand_pcg::Pcg64;
+
+#[test]
+fn a_path_that_dies_costs_two_timeouts_at_most() {
+    for (dead, alive) in [(0, 1), (1, 0)] {
+        let mut paths = [Path::new(20, 20), Path::new(20, 30)];
+        paths[dead] = paths[dead].dead(2_000, 3_600_000);
+        let mut net = Net::new(&paths, config(4 << 20), "cubic", 11);
+        net.ends[0].write_synthetic(1 << 40);
+        net.run_for(ms(1990));
+        let rto = net.ends[0].path_views()[dead].rto;
+        net.run_for(ms(10));
+        let until = net.now + rto * 2;
+        let before = net.read[1];
+        // All that was on the dead path has been delivered elsewhere, and more.
+        net.run(until, |_| false);
+        let held = net.ends[1].out_of_order();
+        assert!(
+            net.read[1] > before + 100_000,
+            "path {dead}: {:#?}",
+            net.summary()
+        );
+        assert!(held < 200_000, "path {dead}: {held} bytes wait");
+        let before = net.read[1];
+        net.run_for(ms(2000));
+        let rate = (net.read[1] - before) as f64 * 8e-6 / 2.0;
+        assert!(rate > 0.9 * 18.0, "path {alive} alone: {rate} Mbit/s");
+    }
+}
+
+#[test]
+fn a_path_that_comes_back_is_used_again() {
+    let paths = [Path::new(20, 20), Path::new(20, 20).dead(1_000, 6_000)];
+    let mut net = Net::new(&paths, config(4 << 20), "cubic", 12);
+    net.ends[0].write_synthetic(1 << 40);
+    net.run_for(ms(20_000));
+    let before = net.carried[1];
+    net.run_for(ms(2_000));
+    assert!(net.carried[1] - before > 1_000_000, "{:#?}", net.summary());
+}
+
+#[test]
+fn every_byte_survives_whatever_dies() {
+    for seed in 0..20 {
+        let mut paths = [Path::new(10, 10), Path::new(30, 40), Path::new(5, 5)];
+        let mut rng = Pcg64::new(seed, 1);
+        for p in &mut paths[1..] {
+            let from = rng.random_range(300..3000);
+            *p = p
+                .dead(from, from + rng.random_range(100..20_000))
+                .lossy(0.005);
+        }
+        let mut net = Net::new(&paths, config(1 << 20), "cubic", seed as u64);
+        net.transfer(6_000_000, ms(120_000));
+    }
+}
+
+#[test]
+fn an_address_that_goes_takes_nothing_with_it() {
+    let paths = [Path::new(20, 20), Path::new(20, 20)];
+    let mut net = Net::new(&paths, config(2 << 20), "cubic", 13);
+    net.checks = true;
+    let total = 8_000_000;
+    let mut written = 0;
+    let mut removed = false;
+    let done = net.run(at(60_000), |net| {
+        written = net.write_stream(0, written, total);
+        if net.now >= at(1_000) && !removed {
+            removed = true;
+            let now = net.now;
+            net.ends[0].remove_address(now, address(0, 0));
+        }
+        net.settle(0);
+        net.read[1] == total
+    });
+    assert!(done, "{:#?}", net.summary());
+    let left: Vec<_> = net.ends[1].subflow_addresses().collect();
+    assert_eq!(left.len(), 1, "the server was told: {left:?}");
+    assert_eq!(left[0].remote.ip(), address(0, 1));
+}
+
+#[test]
+fn hand_over_breaks_before_it_makes() {
+    let paths = [Path::new(20, 20), Path::new(20, 20)];
+    let mut net = Net::new(&paths[..1], config(2 << 20), "cubic", 14);
+    net.paths = paths.to_vec();
+    let mut whole = Net::new(&paths, config(2 << 20), "cubic", 14);
+    // The client knows one address only; the other comes when the first has gone.
+    let now = at(0);
+    whole.ends[0].remove_address(now, address(0, 1));
+    whole.checks = true;
+    let total = 6_000_000;
+    let mut written = 0;
+    let mut step = 0;
+    let done = whole.run(at(60_000), |net| {
+        written = net.write_stream(0, written, total);
+        let now = net.now;
+        if step == 0 && now >= at(800) {
+            step = 1;
+            net.ends[0].remove_address(now, address(0, 0));
+        } else if step == 1 && now >= at(1_500) {
+            step = 2;
+            assert!(net.ends[0].add_address(now, address(0, 1), false).is_some());
+        }
+        net.settle(0);
+        net.read[1] == total
+    });
+    assert!(done, "{:#?}", whole.summary());
+    assert!(whole.carried[1] > 3_000_000);
+}
+
+#[test]
+fn a_backup_carries_only_when_it_must() {
+    let paths = [Path::new(20, 20), Path::new(20, 20)];
+    let mut net = Net::new(&paths, config(2 << 20), "cubic", 15);
+    net.run_for(ms(500));
+    let now = net.now;
+    let id = net.ends[0].subflows(now).nth(1).unwrap().id;
+    assert!(net.ends[0].set_backup(now, id, true));
+    net.ends[0].write_synthetic(1 << 40);
+    net.run_for(ms(3000));
+    assert!(net.carried[1] < 20_000, "{:?}", net.carried);
+    assert!(
+        net.ends[1].path_views()[1].backup,
+        "MP_PRIO has told the server"
+    );
+    net.paths[0] = net.paths[0].dead(0, 3_600_000);
+    net.run_for(ms(3000));
+    assert!(net.carried[1] > 3_000_000, "{:?}", net.carried);
+}
+
+#[test]
+fn a_connection_without_paths_is_given_up() {
+    let paths = [Path::new(20, 20)];
+    let mut net = Net::new(&paths, config(2 << 20), "cubic", 16);
+    net.ends[0].write_synthetic(1 << 40);
+    net.run_for(ms(1000));
+    let now = net.now;
+    net.ends[0].remove_address(now, address(0, 0));
+    net.run_for(Duration::from_secs(61));
+    assert!(net.events[0].contains(&Event::TimedOut));
+    assert!(net.ends[0].is_closed());
+}
+
+const SCHEDULERS: &[&str] = &[
+    "adaptive",
+    "blest",
+    "ecf",
+    "highest-sending-rate",
+    "largest-window-space",
+    "lowest-latency",
+    "lowest-time-space",
+    "redundant",
+    "round-robin",
+    "window-aware",
+];
+const MANAGERS: &[&str] = &["default", "full-mesh", "ndiffports", "single-mesh"];
+
+/// One random network: some bytes, exactly once and in order, and an orderly end.
+fn random_network(seed: u64) {
+    let mut rng = Pcg64::new(u128::from(seed), 9);
+    let n = rng.random_range(1..=4);
+    let paths: Vec<Path> = (0..n)
+        .map(|i| {
+            let rate = Rate::from_bps(rng.random_range(200_000..50_000_000));
+            let lossy = rng.random::<f64>() < 0.5;
+            let mut p = Path {
+                rate,
+                delay: ms(rng.random_range(0..150)),
+                queue: rng.random_range(6_000..200_000),
+                loss: if lossy {
+                    rng.random::<f64>() * 0.05
+                } else {
+                    0.0
+                },
+                dead: (at(u64::MAX / 2_000_000), at(u64::MAX / 2_000_000)),
+            };
+            if i > 0 && rng.random::<f64>() < 0.4 {
+                let from = rng.random_range(0..3_000);
+                p = p.dead(from, from + rng.random_range(1..30_000));
+            }
+            p
+        })
+        .collect();
+    let pick = |rng: &mut Pcg64, list: &[&str]| list[rng.random_range(0..list.len())].to_owned();
+    let mut c = config(rng.random_range(20_000..2_000_000));
+    c.scheduler = scheduler(&pick(&mut rng, SCHEDULERS));
+    c.path_manager = manager(&pick(&mut rng, MANAGERS));
+    c.checksum = rng.random::<f64>() < 0.2;
+    c.opportunistic_retransmission = rng.random::<f64>() < 0.7;
+    c.penalisation = rng.random::<f64>() < 0.7;
+    if rng.random::<f64>() < 0.3 {
+        c.data_numbers = gargalo_mptcp::DataNumbers::Long;
+    }
+    let total = rng.random_range(1..400_000);
+    let mut net = Net::new(
+        &paths,
+        c,
+        ["cubic", "reno", "bbr"][rng.random_range(0..3)],
+        seed,
+    );
+    net.transfer(total, Duration::from_secs(900));
+}
+
+#[test]
+fn a_thousand_random_networks_deliver_every_byte_once() {
+    for seed in 0..1000 {
+        let result = std::panic::catch_unwind(|| random_network(seed));
+        assert!(result.is_ok(), "network {seed}");
+    }
+}
