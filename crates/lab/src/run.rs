@@ -164,6 +164,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
             links,
             samples: Samples {
                 flows: flow_samples,
+                subflows: Vec::new(),
                 links: observer.samples,
                 events,
             },
@@ -189,6 +190,9 @@ fn check(spec: &LabSpec) -> Result<()> {
         };
         if matches!(f.transport, TransportSpec::Quic(_)) {
             return refused("QUIC runs in the simulator only; run it with --world sim");
+        }
+        if matches!(f.transport, TransportSpec::Mptcp(_)) {
+            return refused("MPTCP runs in the simulator only; run it with --world sim");
         }
         if f.arrivals.is_some() || f.group.is_some() {
             return refused(

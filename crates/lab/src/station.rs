@@ -256,6 +256,7 @@ impl Station {
                         delivery_rate: s.delivery_rate,
                         delivered: flow.delivered(),
                         phase: s.phase,
+                        out_of_order: None,
                     });
                 }
             }

@@ -52,6 +52,8 @@ pub struct Config {
     pub orphan_timeout: Duration,
     /// Collect [`Notice`](crate::Notice)s.
     pub notices: bool,
+    /// Collect a notice of every decision of the scheduler, one for each segment.
+    pub decisions: bool,
 }
 
 impl Default for Config {
@@ -71,6 +73,7 @@ impl Default for Config {
             retry_after: Duration::from_secs(1),
             orphan_timeout: Duration::from_secs(60),
             notices: false,
+            decisions: false,
         }
     }
 }

@@ -78,7 +78,11 @@ pub(crate) fn parse(
     congestion: &[String],
     color: bool,
 ) -> PyResult<scenario::Scenario> {
-    scenario::parse_with(text, &scenario::Origin { path }, overrides, congestion)
+    let names = scenario::Names {
+        congestion: congestion.to_vec(),
+        ..Default::default()
+    };
+    scenario::parse_with(text, &scenario::Origin { path }, overrides, &names)
         .map_err(|d| ScenarioError::new_err(d.render(color)))
 }
 
@@ -140,6 +144,8 @@ pub fn run(
     let options = build::RunOptions {
         progress: Some(watch(progress, Arc::clone(&faults), Arc::clone(&raised))),
         controllers: factories,
+        schedulers: Vec::new(),
+        path_managers: Vec::new(),
         output: dir.as_ref().map(partial).transpose()?,
     };
     let started = Instant::now();
@@ -209,6 +215,10 @@ fn adopt(
         let (congestion, params) = match &mut flow.transport {
             Transport::Tcp(tcp) => {
                 let tcp = Arc::make_mut(tcp);
+                (&mut tcp.congestion, tcp.params.clone())
+            }
+            Transport::Mptcp(mptcp) => {
+                let tcp = &mut Arc::make_mut(mptcp).tcp;
                 (&mut tcp.congestion, tcp.params.clone())
             }
             Transport::Quic(quic) => {

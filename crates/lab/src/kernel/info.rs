@@ -80,6 +80,7 @@ impl TcpInfo {
             delivery_rate: rate(i.tcpi_delivery_rate),
             delivered,
             phase: phase(i.tcpi_ca_state),
+            out_of_order: None,
         }
     }
 }

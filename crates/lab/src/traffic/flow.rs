@@ -360,6 +360,7 @@ impl Flow {
         let (transport, congestion) = match &spec.transport {
             TransportSpec::Udp => ("udp", String::new()),
             TransportSpec::Tcp(tcp) => ("tcp", tcp.congestion.name().to_owned()),
+            TransportSpec::Mptcp(mptcp) => ("mptcp", mptcp.congestion.name().to_owned()),
             TransportSpec::Quic(quic) => ("quic", quic.congestion_name.to_string()),
         };
         let lost = state.sent_datagrams - state.received_datagrams.min(state.sent_datagrams);
@@ -397,6 +398,7 @@ impl Flow {
             failure: state.failure,
             wire: WireBytes::default(),
             application: state.app.result(now, lost),
+            multipath: None,
         }
     }
 }

@@ -216,7 +216,7 @@ impl Connection {
 
     #[inline]
     fn note(&mut self, now: Instant, i: usize, offset: u64, len: u32, why: Carried) {
-        if self.config.notices {
+        if self.config.decisions {
             let subflow = self.subflows[i].id;
             self.notices.push_back(Notice::Scheduled {
                 now,
