@@ -62,7 +62,8 @@ def shares(facts: Mapping[str, object]) -> dict[str, float | None]:
     for s in subflows:
         by_path[s["link"]] = by_path.get(s["link"], 0.0) + float(s["delivered_bytes"])
     total = sum(by_path.values())
-    return {f"share.{link}": n / total for link, n in sorted(by_path.items())} if total > 0 else {}
+    # Where paths are shared, the link of the host itself has the same number.
+    return {f"share.path{link[-1]}": n / total for link, n in sorted(by_path.items()) if total > 0}
 
 
 def queues(run: Run) -> dict[str, float | None]:
