@@ -30,10 +30,11 @@ def measure(run: Run) -> Mapping[str, float]:
 
     By label L of flows: `goodput_bps.L` (sum over the time after the warm-up, a quarter of the run),
     `least_bps.L` and `most_bps.L` (of its flows), `jain.L`, `flows.L`, `retransmitted.L` (share of packets),
-    `lost.L` (share), `timeouts.L`, `sent_packets.L`, `rtt_p50_s.L`, `rtt_p95_s.L` (means over flows; UDP:
+    `lost.L` (share), `timeouts.L`, `offered.L` (payload sent over its time, as a share of the capacity), `sent_packets.L`, `rtt_p50_s.L`, `rtt_p95_s.L` (means over flows; UDP:
     one-way delays), `completed.L` (share), `completion_p50_s.L`, `completion_p95_s.L` (unfinished flows count
     with the time they had), `starved.L` (share of time under a tenth of the fair share, after the
-    warm-up), `mos.L`, `completed_bytes.L`. Of the bottleneck (the most used direction): `utilization`,
+    warm-up), `variation.L` (coefficient of variation of rates over
+    bins of 1 s in the second half), `mos.L`. Of the bottleneck (the most used direction): `utilization`,
     `queue_p50_s`, `queue_p95_s`, `queue_p99_s` (over time, after the warm-up), `standing_queue_s`,
     `drop_rate`, `mark_rate`. `jain` of all flows without end. `convergence_s`: from the start of the last
     flow without end until rates differ by less than a fifth for 2 s. Outages and steps: see `outages`,
@@ -103,6 +104,7 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
     ]
     ids = {int(f["id"]) for f in endless}
     starved = starving(run, ids, capacity, window)
+    variations = varying(run, ids, window)
     shares = [late[i] for i in sorted(ids) if i in late]
     found["jain"] = metrics.jain_index(shares) if len(shares) > 1 else None
     for (label,), rows in run.flows.group_by("label", maintain_order=True):
@@ -122,12 +124,16 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
             "retransmitted": float(rows["retransmitted_packets"].sum()) / sent if sent else 0.0,
             "lost": float(rows["lost_packets"].sum()) / sent if sent else 0.0,
             "timeouts": float(rows["timeouts"].sum()),
+            "offered": float(rows["throughput_bps"].sum()) / capacity if capacity else None,
             "rtt_p50_s": mean(rows["rtt_p50_s"]),
             "rtt_p95_s": mean(rows["rtt_p95_s"]),
             "completed": float(rows["completion_s"].is_not_null().mean()),  # type: ignore[arg-type]
             "completion_p50_s": float(np.percentile(times, 50)),
             "completion_p95_s": float(np.percentile(times, 95)),
             "mos": mean(rows["mos"]) if "mos" in rows.columns else None,
+            "variation": np.mean([variations[i] for i in own if i in variations]).item()
+            if any(i in variations for i in own)
+            else None,
             "starved": np.mean([starved[i] for i in own if i in starved]).item()
             if any(i in starved for i in own)
             else None,
@@ -155,6 +161,21 @@ def starving(
         share = metrics.starved_share(rows["throughput_bps"], fair, below=STARVED)
         if share is not None:
             found[int(flow)] = share
+    return found
+
+
+def varying(run: Run, ids: set[int], window: tuple[float, float]) -> dict[int, float]:
+    """Return for each flow without end the coefficient of variation of its rate over bins of 1 s."""
+    if not ids or run.flow_samples.height == 0:
+        return {}
+    # The second half: a flow that comes late varies as it grows.
+    start = (window[0] + window[1]) / 2
+    bins = metrics.throughput_bins(run.flow_samples, 1.0, start_s=start, end_s=window[1])
+    found = {}
+    for (flow,), rows in bins.filter(pl.col("flow").is_in(sorted(ids))).group_by("flow"):
+        value = metrics.coefficient_of_variation(rows["throughput_bps"])
+        if value is not None:
+            found[int(flow)] = value
     return found
 
 

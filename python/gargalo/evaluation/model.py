@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from gargalo.metrics import Interval, mean_interval
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
     from gargalo.reporting.model import FigureBlock
     from gargalo.sweeps.job import Label
+
+T = TypeVar("T")
 
 Better: TypeAlias = Literal["less", "more", "neither"]
 Strength: TypeAlias = Literal["MUST", "SHOULD", "should"]
@@ -45,6 +48,38 @@ PROFILES = {
         Profile("full", "wide grids and the scenarios of tcpeval-01, a night", 10),
     )
 }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What cells are made for: an algorithm, a profile and one repeat."""
+
+    algorithm: Any
+    """As in a scenario: a name, or a table of a name and its parameters."""
+    profile: Profile
+    seed: int
+
+    @property
+    def quick(self) -> bool:
+        """Whether a point or a few must do."""
+        return self.profile.name == "quick"
+
+    @property
+    def full(self) -> bool:
+        """Whether a night may be spent."""
+        return self.profile.name == "full"
+
+    def pick(
+        self, quick: Sequence[T], standard: Sequence[T], full: Sequence[T] | None = None
+    ) -> Sequence[T]:
+        """Return the levels of a factor."""
+        if self.quick:
+            return quick
+        return full if self.full and full is not None else standard
+
+    def start(self, *names: object, within_s: float = 0.5) -> float:
+        """Return a start: the same in every algorithm's runs of this repeat, another in other repeats."""
+        return random.Random(f"{self.seed} {names}").uniform(0.0, within_s)
 
 
 @dataclass(frozen=True)
@@ -112,8 +147,8 @@ class Criterion:
     """What the text wants, in a sentence or two of ours."""
     does: str
     """What is run and measured."""
-    cells: Callable[[str, Profile], list[Cell]]
-    """The cells of an algorithm."""
+    cells: Callable[[Plan], list[Cell]]
+    """The cells of an algorithm; labels do not depend on the seed."""
     figures: Sequence[Figure]
     faults: Callable[[Scores], list[str]] = lambda _: []
     """Sentences that say what is wrong beyond comparison; none: nothing."""

@@ -70,11 +70,14 @@ def dumbbell(
 ) -> Json:
     """Flows over one bottleneck; `rtt_s` is the base round trip of each pair of hosts, or of all."""
     pairs = 1 + max(int(str(f["from"]).lstrip("left")) for f in flows)
-    rtts = [float(r) for r in rtt_s] if not isinstance(rtt_s, (int, float)) else [float(rtt_s)] * pairs
+    rtts = (
+        [float(r) for r in rtt_s] if not isinstance(rtt_s, (int, float)) else [float(rtt_s)] * pairs
+    )
     # Half of the shortest path is common, and each access link at either end has half of the rest.
     common = min(rtts) / 4
     access = [
-        {"delay": seconds((r / 2 - common) / 2), "queue": {"droptail": "100000 packets"}} for r in rtts
+        {"delay": seconds((r / 2 - common) / 2), "queue": {"droptail": "100000 packets"}}
+        for r in rtts
     ]
     link: Json = {"rate": rate(bps), "delay": seconds(common), "queue": queue}
     return {
