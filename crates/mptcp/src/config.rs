@@ -38,7 +38,7 @@ pub struct Config {
     /// mechanism 2). Its congestion window is not touched: what it may carry is.
     pub penalisation: bool,
     /// A path that the scheduler leaves out gets a copy of one segment that often, so that what is known
-    /// of it does not age; `None`: never.
+    /// of it does not age; `None`: never. Backups get none.
     pub probe_interval: Option<Duration>,
     /// Most subflows at a time, at most 64; joins beyond are refused.
     pub max_subflows: usize,

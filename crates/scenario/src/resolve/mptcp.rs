@@ -146,7 +146,8 @@ pub(crate) fn place(
         .links
         .is_some()
         .then(|| list(spec.links.as_ref(), "links", cx));
-    if let Some(links) = &resolved.links {
+    let all_known = |l: &&Vec<usize>| Some(l.len()) == spec.links.as_ref().map(Vec::len);
+    if let Some(links) = resolved.links.as_ref().filter(all_known) {
         for host in [from, to] {
             if !of(host).any(|l| links.contains(&l)) {
                 let message = format!(
