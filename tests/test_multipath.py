@@ -87,20 +87,20 @@ class Single(gargalo.PathManager):
         local = {s.local for s in view.subflows}
         remote = {s.remote for s in view.subflows}
         found = []
-        for l, r in view.pairs():
-            if l.id not in local and r.id not in remote:
-                local.add(l.id)
-                remote.add(r.id)
-                found.append(gargalo.Open(l.id, r.id))
+        for ours, theirs in view.pairs():
+            if ours.id not in local and theirs.id not in remote:
+                local.add(ours.id)
+                remote.add(theirs.id)
+                found.append(gargalo.Open(ours.id, theirs.id))
         return found
 
 
 class Full(gargalo.PathManager):
     def missing(self, view):
         if view.is_client:
-            for l, r in view.pairs():
-                if view.count(l.id, r.id) == 0:
-                    yield l.id, r.id
+            for ours, theirs in view.pairs():
+                if view.count(ours.id, theirs.id) == 0:
+                    yield ours.id, theirs.id
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_records_made_by_hand():
         remote=[gargalo.RemoteAddress(0, ipaddress.ip_address("10.0.0.2"), 80)],
         subflows=[gargalo.SubflowView(0, 0)],
     )
-    assert [(l.id, r.id) for l, r in view.pairs()] == [(0, 0)]
+    assert [(ours.id, theirs.id) for ours, theirs in view.pairs()] == [(0, 0)]
     assert view.local[1].address == ipaddress.ip_address("2001:db8::1")
     assert view.remote[0] == gargalo.RemoteAddress(0, "10.0.0.2", 80)
     assert (view.count(0, 0), view.count(1, 0)) == (1, 0)
@@ -403,7 +403,7 @@ def test_registration():
         ('"lowest-latency"', "{ round-robin = { segmants = 2 } }", ["did you mean `segments`?"]),
         ('"lowest-latency"', "{ round-robin = { segments = 0 } }", ["segments"]),
         ("receive_buffer", 'backup = ["path7"], receive_buffer', ['no link "path7"', 'path0']),
-        ("receive_buffer", 'links = ["path7"], receive_buffer', ['there is no link "path7"', "no usable path"]),
+        ("receive_buffer", 'links = ["path7"], receive_buffer', ['there is no link "path7"', "did you mean `path0`?"]),
         (
             "receive_buffer",
             'changes = [{ after = "1s", remove = "wifi" }], receive_buffer',

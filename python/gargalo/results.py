@@ -99,7 +99,7 @@ class Run:
 
     @property
     def plot(self) -> Plots:
-        """Pictures: `run.plot.congestion_window()`, `.goodput()`, `.rtt()`, `.queue()`."""
+        """Pictures: `run.plot.congestion_window()`, `.goodput()`, `.rtt()`, `.queue()`, `.paths()`, …."""
         from gargalo.plots import Plots
 
         return Plots(self)

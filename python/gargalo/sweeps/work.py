@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo import _core, lab, registry
+from gargalo import _core, lab, metrics, registry
 from gargalo.results import TABLES, Run
 from gargalo.running import needs_kernel
 from gargalo.sweeps.store import RUNS, to_parquet
@@ -35,6 +35,14 @@ TEXT = ("bottleneck", "kernel")
 FACTS = ("virtual_s", "flows", "peak_flows", "packets", "events", "wall_s")
 """What the row of a run has of the run itself."""
 
+MULTIPATH = (
+    "subflows",
+    "reinjected_packets",
+    "opportunistic_packets",
+    "copied_packets",
+    "duplicate_bytes",
+)
+"""What the row of a run with Multipath TCP has of its flows: sums."""
 LATE = ("late_p99_s", "late_max_s")
 """How late packets were in the lab."""
 
@@ -172,7 +180,7 @@ def perform(
 
 def row(identifier: str, run: Run) -> pl.DataFrame:
     """Return the row of a run: facts and all figures of its summary."""
-    figures = {**{k: run.info.get(k) for k in FACTS}, **run.summary}
+    figures = {**{k: run.info.get(k) for k in FACTS}, **run.summary, **multipath(run)}
     if run.info.get("world") == "lab":
         late = {k: run.info.get(k) for k in LATE}
         figures |= {**late, "kernel": platform.release()}
@@ -185,7 +193,7 @@ def row(identifier: str, run: Run) -> pl.DataFrame:
         if isinstance(value, (Mapping, list)):
             continue
         kind: Any = pl.Float64
-        if name in WHOLE:
+        if name in WHOLE or name in MULTIPATH:
             kind = pl.Int64
         elif name in TEXT or isinstance(value, str):
             kind = pl.String
@@ -195,6 +203,19 @@ def row(identifier: str, run: Run) -> pl.DataFrame:
     warnings = "; ".join(run.warnings) or None
     columns.append(pl.Series("warnings", [warnings], pl.String))
     return pl.DataFrame(columns)
+
+
+def multipath(run: Run) -> dict[str, Any]:
+    """Return the figures of a run's Multipath TCP flows; none if there are no such flows."""
+    if run.subflows.is_empty():
+        return {}
+    flows = run.flows
+    shares = metrics.path_shares(run.subflows)
+    return {
+        **{name: flows[name].sum() for name in MULTIPATH},
+        "out_of_order_max_bytes": flows["out_of_order_max_bytes"].max(),
+        "path_share_max": shares["share"].max(),
+    }
 
 
 def measured(identifier: str, figures: Any) -> pl.DataFrame:
