@@ -20,6 +20,7 @@ from rich.console import Console
 
 from gargalo import _core
 from gargalo.cli_common import BAD_INPUT, FAILED, INTERRUPTED, World, change, err, fail
+from gargalo.cli_evaluate import evaluate
 from gargalo.cli_lab import lab
 from gargalo.cli_report import report as report_command
 from gargalo.cli_shell import shell
@@ -44,6 +45,7 @@ app.add_typer(trace_app, name="trace")
 app.command()(sweep)
 app.command()(compare)
 app.command()(study)
+app.command()(evaluate)
 app.command()(shell)
 app.command()(lab)
 app.command("report")(report_command)

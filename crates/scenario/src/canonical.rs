@@ -207,10 +207,16 @@ fn link(c: &LinkConfig) -> Value {
             "late_s": late, "early_s": early
         })
     });
-    json!({
+    let mut out = json!({
         "rate": rate, "delay": delay, "jitter": jitter, "loss": loss, "reorder": reorder,
         "duplicate": c.duplicate, "mtu_bytes": c.mtu, "queue": queue(&c.queue)
-    })
+    });
+    // Said only where there are any, so that links without keep their hash.
+    if !c.outages.is_empty() {
+        let spans = c.outages.iter().map(|(a, b)| json!([at(*a), at(*b)]));
+        out["outages"] = spans.collect();
+    }
+    out
 }
 
 fn size(name: &str, size: QueueLimit) -> (String, Value) {

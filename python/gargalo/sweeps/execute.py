@@ -51,6 +51,7 @@ def execute(
     progress: Callable[[SweepProgress], object] | None = None,
     plugins: Sequence[Path] | Plugins = (),
     name: str | None = None,
+    stall_s: float | None = None,
 ) -> Sweep:
     """Do the runs that the store does not have yet.
 
@@ -68,6 +69,8 @@ def execute(
         progress: Called a few times a second.
         plugins: Python files that register congestion controls, schedulers or path managers.
         name: Of the sweep in the store; by default made from its labels.
+        stall_s: A simulation on this machine that makes no progress for so long fails, with a
+            traceback of where it was; by default it may take for ever.
 
     Raises:
         SweepError: A job is wrong; nothing was written.
@@ -121,7 +124,7 @@ def execute(
             lab = RealTime(setup, at_once)
             return _execute(opened, (executor, lab), wanted, tasks, plan, title, progress)
     opened = Store.create(store)
-    executor = LocalPool(setup, opened.path, workers or cores())
+    executor = LocalPool(setup, opened.path, workers or cores(), stall_s=stall_s)
     lab = RealTime(setup, at_once)
     with closing(executor):
         return _execute(opened, (executor, lab), wanted, tasks, plan, title, progress)
@@ -255,7 +258,7 @@ class _State:
             packets = event.packets
         elif isinstance(event, Failed):
             self.failures.append(
-                Failure(event.run, event.reason, self._crashes.get(event.run, 0) + 1)
+                Failure(event.run, event.reason, self._crashes.get(event.run, 0) + 1, event.trace)
             )
         else:
             crashes = self._crashes[event.run] = self._crashes.get(event.run, 0) + 1

@@ -249,6 +249,14 @@ def reason_of(e: BaseException) -> str:
     return told
 
 
+def trace_of(e: BaseException) -> str:
+    """Return the traceback of an exception, without the frames of the sweep itself."""
+    frames = traceback.extract_tb(e.__traceback__)
+    inside = [f for f in frames if "gargalo/sweeps/" not in f.filename.replace(os.sep, "/")]
+    told = traceback.format_list(inside) + traceback.format_exception_only(e)
+    return "Traceback (most recent call last):\n" + "".join(told).rstrip("\n")
+
+
 def one_line(e: BaseException) -> str:
     """Return an exception's kind and text on one line."""
     text = " ".join(str(e).split())
