@@ -67,18 +67,17 @@ struct WindowAware {
     blocked: u64,
 }
 
+/// What a path carries beyond its bandwidth-delay product when it is filled.
+const FILLED: f64 = 1.25;
+
 /// Seconds until a segment sent now on `p` is acknowledged.
 fn predicted(p: &PathView) -> f64 {
-    let measured = if p.in_flight == 0 {
-        p.latest_rtt.or(p.srtt)
-    } else {
-        p.srtt.max(p.latest_rtt)
-    };
     // An unknown path is slow until a copy has explored it.
-    let measured = measured.unwrap_or(p.rto).as_secs_f64().max(1e-9);
-    // In slow start twice as much may be on its way as when the measured packet left.
+    let latest = p.latest_rtt.or(p.srtt).unwrap_or(p.rto);
+    let measured = latest.as_secs_f64().max(1e-9);
+    // What the latest acknowledgement does not tell: what has been sent since.
     let growth = match p.delivery_rate {
-        Some(rate) if !rate.is_zero() && p.in_slow_start() => {
+        Some(rate) if !rate.is_zero() => {
             (p.in_flight + p.mss) as f64 / rate.bytes_per_sec() / measured
         }
         _ => 1.0,
@@ -148,22 +147,48 @@ impl WindowAware {
             }
         }
         let own = slow.in_flight as f64 * (holds / time) + slow.mss as f64;
-        self.lambda * ahead + own <= context.window as f64
+        let window = context.window as f64;
+        // The smaller the share of the faster paths, the less harm does it that one of them is blocked.
+        let share = ahead / (ahead + sends_within(slow, holds)).max(1.0);
+        let care = 1.0 + (self.lambda - 1.0) * share;
+        care * ahead + own <= window
     }
 }
 
+/// Whether `p` carries so much that more would only wait in a queue.
+fn is_filled(p: &PathView) -> bool {
+    let (Some(rate), Some(min_rtt)) = (p.delivery_rate, p.min_rtt) else {
+        return false;
+    };
+    (p.in_flight + p.mss) as f64 > FILLED * rate.bytes_per_sec() * min_rtt.as_secs_f64() + (4 * p.mss) as f64
+}
+
 impl Scheduler for WindowAware {
+    fn minds_window(&self) -> bool {
+        true
+    }
+
     fn select(&mut self, context: &Context<'_>) -> Choice {
         let mut best: Option<(usize, f64)> = None;
+        let mut unfilled: Option<(usize, f64)> = None;
         for (i, p) in context.ready() {
             let time = predicted(p);
             if best.is_none_or(|(_, t)| time < t) {
                 best = Some((i, time));
             }
+            if unfilled.is_none_or(|(_, t)| time < t) && !is_filled(p) {
+                unfilled = Some((i, time));
+            }
         }
         let Some((i, time)) = best else {
             return Choice::Wait;
         };
+        if let Some((j, time)) = unfilled
+            && j != i
+            && self.is_harmless(&context.paths[j], time, context)
+        {
+            return Choice::Send(j);
+        }
         let path = &context.paths[i];
         self.adapt(time, context);
         if self.is_harmless(path, time, context) {
