@@ -5,14 +5,10 @@ mod common;
 use common::pairs::Pair;
 use common::*;
 
-/// Goodput in Mbit/s after 3 s, over 10 s.
+/// Goodput in Mbit/s over 10 s after a start of 3 s.
 fn goodput(paths: &[Path], c: gargalo_mptcp::Config) -> f64 {
     Net::new(paths, c, "cubic", 9).goodput(ms(3000), ms(10_000))
 }
-
-/// What of a link's rate is payload at best: 1500 bytes of which 20 are IP, 20 + 12 TCP with timestamps and
-/// 20 the data sequence signal with short numbers.
-const PAYLOAD: f64 = (1500.0 - 20.0 - 32.0 - 20.0) / 1500.0;
 
 #[test]
 fn five_clean_paths_add_up() {
@@ -21,15 +17,19 @@ fn five_clean_paths_add_up() {
     let mut c = config(16 << 20);
     c.path_manager = manager("single-mesh");
     let mut net = Net::new(&paths, c, "cubic", 9);
-    let got = net.goodput(ms(3000), ms(10_000));
+    // What waits for reassembly at the start of a measurement is read during it: over 20 s that is less
+    // than 0.1% of 260 Mbit/s.
+    let got = net.goodput(ms(5000), ms(20_000));
     assert_eq!(net.ends[0].subflows(net.now).count(), 5);
     let sum = rates.iter().sum::<u64>() as f64;
+    // Of 1500 bytes 20 are IP's, 32 TCP's with timestamps, 20 the data sequence signal's: 95.2% are payload,
+    // so 95% of the sum leaves 0.2% of the links unused.
+    let payload = (1500.0 - 20.0 - 32.0 - 20.0) / 1500.0;
     println!(
-        "{got:.2} of {sum}: {:.4}; of payload {:.4}",
-        got / sum,
-        got / sum / PAYLOAD
+        "{got:.2} of {sum} Mbit/s, {:.4} of what is payload",
+        got / sum / payload
     );
-    assert!(got >= 0.95 * sum, "{got:.1} of {sum} Mbit/s");
+    assert!(got >= 0.95 * sum, "{got:.2} of {sum} Mbit/s");
 }
 
 #[test]
@@ -40,11 +40,8 @@ fn a_slow_path_is_never_in_the_way_of_a_fast_one() {
         let alone = goodput(&[fast], c());
         for order in [[slow, fast], [fast, slow]] {
             let both = goodput(&order, c());
-            println!("{kib} {alone:.2} {both:.2}");
-            assert!(
-                both >= 0.95 * alone,
-                "{both:.1} of {alone:.1} Mbit/s at {kib} KiB"
-            );
+            println!("{kib} KiB: alone {alone:.2}, both {both:.2} Mbit/s");
+            assert!(both >= 0.95 * alone);
         }
     }
 }
@@ -52,12 +49,14 @@ fn a_slow_path_is_never_in_the_way_of_a_fast_one() {
 #[test]
 fn with_ample_buffers_unequal_paths_add_up() {
     let (slow, fast) = (Path::new(10, 200), Path::new(100, 10));
-    let c = || config(32 << 20);
-    let sum = goodput(&[fast], c()) + goodput(&[slow], c());
-    for order in [[slow, fast], [fast, slow]] {
-        let both = goodput(&order, c());
-        println!("{sum:.2} {both:.2}");
-        assert!(both >= 0.9 * sum, "{both:.1} of {sum:.1} Mbit/s");
+    for mib in [16, 32, 64] {
+        let c = || config(mib << 20);
+        let sum = goodput(&[fast], c()) + goodput(&[slow], c());
+        for order in [[slow, fast], [fast, slow]] {
+            let both = goodput(&order, c());
+            println!("{mib} MiB: sum {sum:.2}, both {both:.2} Mbit/s");
+            assert!(both >= 0.9 * sum);
+        }
     }
 }
 
@@ -66,7 +65,11 @@ fn random_pairs_are_no_worse_than_the_better_path() {
     // The example `path_pairs` looks at more of them and at more buffers.
     for seed in 0..24 {
         let pair = Pair::random(seed);
-        let outcome = pair.measure("window-aware");
+        let pair = match seed % 2 {
+            0 => pair,
+            _ => pair.with_buffer(256_000),
+        };
+        let outcome = pair.judge("window-aware", 0.95);
         assert!(outcome.ratio() >= 0.95, "{pair}: {outcome:?}");
     }
 }

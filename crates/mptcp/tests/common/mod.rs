@@ -1,5 +1,5 @@
 //! Two hosts and the paths between them, in virtual time.
-#![allow(dead_code)] // each test file uses its part
+#![allow(dead_code, unused_imports)] // each test file uses its part
 
 mod net;
 pub mod pairs;
