@@ -13,7 +13,7 @@ use gargalo_sim::workload::distribution::Distribution;
 use gargalo_sim::workload::plan::Demand;
 use gargalo_sim::workload::video::Selection;
 use gargalo_sim::workload::voice::Playout;
-use gargalo_sim::{Objects, Order};
+use gargalo_sim::{Misbehaviour, Objects, Order};
 use gargalo_tcp::{Config, EcnMode, Pacing, Recovery};
 use gargalo_units::{Duration, Instant};
 use serde_json::{Map, Value, json};
@@ -207,10 +207,16 @@ fn link(c: &LinkConfig) -> Value {
             "late_s": late, "early_s": early
         })
     });
-    json!({
+    let mut out = json!({
         "rate": rate, "delay": delay, "jitter": jitter, "loss": loss, "reorder": reorder,
         "duplicate": c.duplicate, "mtu_bytes": c.mtu, "queue": queue(&c.queue)
-    })
+    });
+    // Said only where there are any, so that links without keep their hash.
+    if !c.outages.is_empty() {
+        let spans = c.outages.iter().map(|(a, b)| json!([at(*a), at(*b)]));
+        out["outages"] = spans.collect();
+    }
+    out
 }
 
 fn size(name: &str, size: QueueLimit) -> (String, Value) {
@@ -422,6 +428,13 @@ fn tcp_transport(t: &Tcp) -> Value {
         "profile": t.profile, "congestion": { t.congestion.as_str(): params(&t.params) },
         "options": tcp(&t.config)
     });
+    if let Some(m) = t.misbehaviour {
+        out["receiver"] = match m {
+            Misbehaviour::Optimistic => json!("optimistic"),
+            Misbehaviour::DividesAcks(pieces) => json!({ "divides-acks": pieces }),
+            Misbehaviour::HidesEcn => json!("hides-ecn"),
+        };
+    }
     if let Some(tls) = &t.tls {
         out["tls"] = json!({
             "client_hello_bytes": tls.client_hello.get(),

@@ -29,7 +29,8 @@ pub struct Mptcp {
     /// Let a path that filled the window carry half as much for a while.
     #[schemars(extend("default" = true))]
     pub penalisation: Option<bool>,
-    /// A path that the scheduler leaves out carries a copy of a segment that often; false: never.
+    /// A path that the scheduler leaves out carries a copy of a segment that often, so that what is known of
+    /// it does not age; false: never. Backups carry none.
     #[schemars(extend("default" = "1s"))]
     pub probe_interval: Option<Switch<Quantity<Duration>>>,
     /// Checksums over data and its mapping (RFC 8684 §3.3.1).
