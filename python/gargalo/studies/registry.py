@@ -13,7 +13,9 @@ from gargalo.studies.userspace_bbr import STUDY as USERSPACE_BBR
 if TYPE_CHECKING:
     from gargalo.studies.model import Study
 
-STUDIES: dict[str, Study] = {s.name: s for s in (HIGH_SPEED_TCP, MPTCP_SCHEDULERS, NSQUIC, USERSPACE_BBR)}
+STUDIES: dict[str, Study] = {
+    s.name: s for s in (HIGH_SPEED_TCP, MPTCP_SCHEDULERS, NSQUIC, USERSPACE_BBR)
+}
 
 
 def find(name: str) -> Study:

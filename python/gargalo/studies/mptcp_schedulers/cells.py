@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from gargalo.metrics import Interval, mean_interval
 from gargalo.studies.mptcp_schedulers.scenarios import LL, SCHEDULERS, SHORT, TITLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import TypeAlias
+
+    import polars as pl
 
     from gargalo.studies.model import Context
 

@@ -24,14 +24,13 @@ from gargalo.studies.mptcp_schedulers.cells import (
     ABSENT,
     gains,
     goodput,
-    mean_ratio,
     over_schedulers,
     quotient,
     rates,
     ratio,
     summed,
 )
-from gargalo.studies.mptcp_schedulers.claims_new import NEW_CLAIMS
+from gargalo.studies.mptcp_schedulers.claims_new import LOSS_BASED, NEW_CLAIMS
 from gargalo.studies.mptcp_schedulers.experiments import LOSSES
 from gargalo.studies.mptcp_schedulers.scenarios import (
     BALIA,
@@ -61,7 +60,6 @@ if TYPE_CHECKING:
 E1, E2 = "congested", "mixed"
 LOSSY = [{"loss": x} for x in LOSSES if x >= published.LOSSY_FROM - 1e-9]
 CLEAN_EXPS, LOSSY_EXPS = EXPS[:4], EXPS[4:]
-LOSS_BASED = (LIA, OLIA, BALIA)
 
 
 def percent(found: Interval) -> str:
@@ -161,7 +159,7 @@ def degrades(context: Context) -> Finding:
 
 
 def wvegas_best(context: Context) -> Finding:
-    """wVegas has the highest mean goodput."""
+    """The highest mean goodput is that of wVegas."""
     lines: list[Evidence] = []
     conditions: Conditions = []
     for experiment, places in ((E1, [{"loss": x} for x in LOSSES]), (E2, [{"exp": n} for n in EXPS])):  # fmt: skip
@@ -300,8 +298,6 @@ def below_single_path(context: Context) -> Finding:
     _, least, text = found[0]
     return decide(lines, [(below(least, 1.0), f"the least is {least.mean:.2f} times that TCP, {text}")])  # fmt: skip
 
-
-__all__ = ["CLAIMS", "mean_ratio"]
 
 CLAIMS: tuple[Claim, ...] = (
     Claim("lossy-lws", "1. E1, 4 to 12% lost: with LIA, OLIA and wVegas LWS has about 7% more goodput than LL.", lossy_gain(LWS, published.LWS_GAIN)),

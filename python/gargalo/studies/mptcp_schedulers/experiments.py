@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SEED = 2017
 LOSSES = tuple(n / 100 for n in range(13))
-TRACE_S = 60
+TRACE_S = 30
 """Length of the runs whose course is kept."""
 
 
@@ -71,13 +71,18 @@ def cells_of(
     ]
 
 
+def fewer(profile: Profile) -> Profile:
+    """Return the profile for what the work did not have."""
+    return replace(profile, repeat=min(profile.repeat, profile.settings["repeat_new"]))
+
+
 def plain(profile: Profile, experiment: str, cells: Iterable[dict[str, Any]]) -> list[Job]:
     """MPTCP uploads over the five paths."""
     return jobs_of(profile, experiment, cells, lambda labels: upload(profile, labels))
 
 
-ALL_LOSSES = tuple({"loss": x} for x in LOSSES)
-ALL_EXPS = tuple({"exp": n} for n in sc.EXPS)
+ALL_LOSSES: tuple[dict[str, Any], ...] = tuple({"loss": x} for x in LOSSES)
+ALL_EXPS: tuple[dict[str, Any], ...] = tuple({"exp": n} for n in sc.EXPS)
 FEW: tuple[dict[str, Any], ...] = (*({"loss": x} for x in (0.0, 0.01, 0.06)), *({"exp": n} for n in (3, 4, 7, 8)))  # fmt: skip
 """Where schedulers and controls that the work did not have are looked at."""
 
@@ -115,12 +120,12 @@ def other_schedulers(profile: Profile) -> list[Job]:
         *cells_of(FEW, sc.OTHERS, (sc.LIA,)),
         *cells_of(FEW, (*sc.SCHEDULERS, *sc.OTHERS), ("cubic",), (sc.SINGLE,)),
     ]
-    return plain(profile, "schedulers", cells)
+    return plain(fewer(profile), "schedulers", cells)
 
 
 def uncoupled(profile: Profile) -> list[Job]:
     """Congestion controls that know nothing of each other."""
-    return plain(profile, "uncoupled", cells_of(FEW, (sc.LL,), sc.UNCOUPLED, (sc.FULL, sc.SINGLE)))  # fmt: skip
+    return plain(fewer(profile), "uncoupled", cells_of(FEW, (sc.LL,), sc.UNCOUPLED, (sc.FULL, sc.SINGLE)))  # fmt: skip
 
 
 ASSUMED = "as assumed"
@@ -152,8 +157,7 @@ def assumptions(profile: Profile) -> list[Job]:
         return sc.transfer(paths, transport, size_of(profile, paths), shaping=shaping)
 
     cells = [{"variant": v, **cell} for v in VARIANTS for cell in DOUBTFUL]
-    few = replace(profile, repeat=min(profile.repeat, 3))
-    return jobs_of(few, "assumptions", cells, build)
+    return jobs_of(fewer(profile), "assumptions", cells, build)
 
 
 def background(profile: Profile) -> list[Job]:
@@ -175,7 +179,7 @@ def background(profile: Profile) -> list[Job]:
         for b in BACKGROUNDS
         for cell in cells_of(places, (sc.LL,), (*sc.COUPLED[1:], "cubic"), (sc.SINGLE,))
     ]
-    return jobs_of(profile, "background", cells, build)
+    return jobs_of(fewer(profile), "background", cells, build)
 
 
 def hand_overs(profile: Profile) -> list[Job]:
@@ -186,8 +190,7 @@ def hand_overs(profile: Profile) -> list[Job]:
         for s in (sc.LL, sc.OTHERS[0], "redundant")
         for b in (False, True)
     ]
-    few = replace(profile, repeat=min(profile.repeat, 5))
-    return jobs_of(few, "hand-over", cells, lambda x: hand_over(x["congestion"], x["scheduler"], backup=x["backup"]))  # fmt: skip
+    return jobs_of(fewer(profile), "hand-over", cells, lambda x: hand_over(x["congestion"], x["scheduler"], backup=x["backup"]))  # fmt: skip
 
 
 QUIC_CONTROLS = ("reno", "cubic")
@@ -219,7 +222,7 @@ def quic(profile: Profile) -> list[Job]:
 
     protocols = ("quic", "mptcp 2017", "mptcp today")
     cells = [{**p, "congestion": c, "protocol": n} for p in FEW for c in QUIC_CONTROLS for n in protocols]  # fmt: skip
-    return jobs_of(profile, "quic", cells, build)
+    return jobs_of(fewer(profile), "quic", cells, build)
 
 
 def traces(profile: Profile) -> list[Job]:
@@ -253,15 +256,16 @@ EXPERIMENTS = (
 )
 QUICK = Profile(
     "quick",
-    "All cells; uploads of 100 MB instead of 1.5 GB (200 MB where nothing is lost at random), five seeds.",
+    "All cells; uploads of 60 MB instead of 1.5 GB (200 MB where nothing is lost at random); five seeds, three of what the work "
+    "did not have.",
     5,
-    {"mb": 100.0, "clean_mb": 200.0, "background_s": 15},
+    {"mb": 60.0, "clean_mb": 200.0, "background_s": 15, "repeat_new": 3},
 )
 FULL = Profile(
     "full",
     "As published: uploads of 1.5 GB; five seeds.",
     5,
-    {"mb": 1500.0, "clean_mb": 1500.0, "background_s": 120},
+    {"mb": 1500.0, "clean_mb": 1500.0, "background_s": 120, "repeat_new": 5},
 )
 
 __all__ = ["EXPERIMENTS", "FULL", "QUICK"]

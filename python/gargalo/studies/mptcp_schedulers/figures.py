@@ -78,7 +78,7 @@ def controls_over_loss(context: Context) -> go.Figure:
     return figure
 
 
-def bars(context: Context, xs: Sequence[str], series: dict[str, list[Interval]]) -> go.Figure:
+def bars(xs: Sequence[str], series: dict[str, list[Interval]]) -> go.Figure:
     """Draw groups of bars with intervals."""
     figure = go.Figure()
     for (name, found), colour in zip(series.items(), COLOURS, strict=False):
@@ -95,7 +95,7 @@ def by_exp(context: Context, congestion: str) -> go.Figure:
         for s in sc.SCHEDULERS
     }  # fmt: skip
     series["LL, single mesh"] = [goodput(context, "mesh", exp=n, congestion=congestion) for n in sc.EXPS]  # fmt: skip
-    return bars(context, [f"Exp{n}" for n in sc.EXPS], series)
+    return bars([f"Exp{n}" for n in sc.EXPS], series)
 
 
 def by_scheduler(context: Context, congestion: str, mesh: str) -> go.Figure:
@@ -110,7 +110,7 @@ def by_scheduler(context: Context, congestion: str, mesh: str) -> go.Figure:
             if mesh == sc.FULL and s in sc.SCHEDULERS:
                 own = "mixed" if "exp" in place else "congested"
             series[s].append(goodput(context, own, **place, **cell))
-    return bars(context, [place_text(p) for p in ex.FEW], series)
+    return bars([place_text(p) for p in ex.FEW], series)
 
 
 def by_path(context: Context, experiment: str, places: Sequence[dict[str, Any]], scheduler: str) -> go.Figure:  # fmt: skip
@@ -164,7 +164,7 @@ def variants(context: Context) -> go.Figure:
     }  # fmt: skip
     for variant in ex.VARIANTS:
         found[variant] = [goodput(context, "assumptions", variant=variant, **p, **cell) for p in places]  # fmt: skip
-    return bars(context, [place_text(p) for p in places], found)
+    return bars([place_text(p) for p in places], found)
 
 
 def simple(context: Context, experiment: str, column: str, **cell: Any) -> go.Figure:
@@ -175,7 +175,7 @@ def simple(context: Context, experiment: str, column: str, **cell: Any) -> go.Fi
     places = known_places(rows)
     values = rows[column].drop_nulls().unique(maintain_order=True).to_list()
     series = {str(v): [goodput(context, experiment, **p, **cell, **{column: v}) for p in places] for v in values}  # fmt: skip
-    return bars(context, [place_text(p) for p in places], series)
+    return bars([place_text(p) for p in places], series)
 
 
 def figures(context: Context) -> list[FigureBlock]:
@@ -210,7 +210,9 @@ def figures(context: Context) -> list[FigureBlock]:
     for kind in ("tcp", "udp"):
         add(f"Beside {kind.upper()} on each path: LIA, single mesh", mean, simple(context, "background", "scheduler", background=kind, congestion=sc.LIA), "new")  # fmt: skip
     for c in ex.QUIC_CONTROLS:
-        add(f"MPQUIC and MPTCP, {c}", mean, simple(context, "quic", "protocol", congestion=c), "new")
+        add(
+            f"MPQUIC and MPTCP, {c}", mean, simple(context, "quic", "protocol", congestion=c), "new"
+        )
     return found
 
 

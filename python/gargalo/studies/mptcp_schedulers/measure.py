@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gargalo.results import Run
 
 PATHS = 5
-BINS = 60
+BINS = 30
 """Of the course of a run, a second each."""
 BEFORE_S = 5
 """Of a hand-over: the rates before it and after the return are those of so long."""

@@ -18,7 +18,9 @@ UDP_SHARE = 1 / 3
 ACCESS = {"rate": "1Gbit/s", "delay": sc.milliseconds(sc.LAN_MS / 2)}
 
 
-def shared(paths: Paths, transport: Mapping[str, Any], background: str, seconds: float) -> dict[str, Any]:
+def shared(
+    paths: Paths, transport: Mapping[str, Any], background: str, seconds: float
+) -> dict[str, Any]:
     """MPTCP beside one flow on each path; every flow until the end."""
     nodes = ["client", "server"]
     links: list[dict[str, Any]] = []
@@ -62,7 +64,12 @@ def hand_over(congestion: str, scheduler: str, *, backup: bool) -> dict[str, Any
     if backup:
         more["backup"] = ["path1"]
     transport = sc.mptcp(congestion, scheduler, sc.SINGLE, **more)
-    record = {"flows": True, "links": False, "events": False, "interval": sc.milliseconds(SAMPLE_MS)}
+    record = {
+        "flows": True,
+        "links": False,
+        "events": False,
+        "interval": sc.milliseconds(SAMPLE_MS),
+    }
     return sc.transfer(
         WIRELESS, transport, 1e4, shaping=sc.Shaping(queue=QUEUE), limit_s=ENDS_S, record=record
     )
