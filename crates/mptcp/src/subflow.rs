@@ -146,6 +146,9 @@ pub(crate) struct Subflow {
     pub(crate) stale: bool,
     /// It probes for lost acknowledgements, and what it carries was given to others.
     pub(crate) suspected: bool,
+    /// What it delivered was not acknowledged by the connection: so often, and the last time.
+    pub(crate) swallowed: u32,
+    pub(crate) swallowed_at: Instant,
     pub(crate) last_pushed: Instant,
     /// When its pacer is ready; MAX: it is, or something else is missing.
     pub(crate) paced_until: Instant,

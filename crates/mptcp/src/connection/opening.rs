@@ -150,6 +150,8 @@ impl Connection {
             burst: Burst::default(),
             stale: false,
             suspected: false,
+            swallowed: 0,
+            swallowed_at: now,
             last_pushed: now,
             paced_until: Instant::MAX,
             deadline: Instant::MAX,

@@ -85,6 +85,8 @@ impl Connection {
             useless |= arrived.useless;
             readable |= arrived.readable;
         }
+        // The peer has sent something twice: its subflow is not the stream.
+        self.contiguous &= !useless;
         if readable && self.receive.next() != before.0 {
             self.events.readable();
         }
@@ -131,8 +133,12 @@ impl Connection {
         if !same && !self.on_broken(now, i, Some(&m)) {
             return false;
         }
-        // After falling back, what was changed on the way is the stream.
-        let mut at = m.data;
+        // After falling back, what was changed on the way is the stream, and follows what has come.
+        let mut at = if same {
+            m.data
+        } else {
+            self.receive.next() as i64
+        };
         for chunk in chunks {
             let len = chunk.len() as i64;
             self.receive.take(at, chunk);

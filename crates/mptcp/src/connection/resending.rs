@@ -4,11 +4,16 @@
 use gargalo_units::{Duration, Instant};
 
 use super::{Connection, Mode};
+use crate::error::ResetReason;
 use crate::event::{Carried, Notice};
 use crate::send::Fin;
 
 /// Segments looked at per attempt to find one that is in the way.
 const LOOK_AHEAD: usize = 64;
+/// Data timeouts because of what a subflow delivered in vain before it is reset.
+const MOST_SWALLOWED: u32 = 2;
+/// After this time they are forgotten.
+const FORGIVEN: Duration = Duration::from_secs(60);
 
 impl Connection {
     /// What subflow `i` carries and has not delivered goes to others.
@@ -51,6 +56,7 @@ impl Connection {
         } else if let Some(first) = self.send.first().copied() {
             // Who has delivered it at its own level cannot be expected to deliver it again.
             let mut carriers = first.carriers;
+            self.blame_swallower(now, &first);
             for s in &self.subflows {
                 let has_it = s.slot == first.latest && first.subflow < s.acked;
                 if has_it || s.in_loss() {
@@ -66,12 +72,38 @@ impl Connection {
         self.arm_data_timer(now);
     }
 
+    /// The first missing segment was acknowledged by its subflow long ago and not by the connection: either
+    /// the peer threw it away, or something on the path changes where data belongs. What else the subflow
+    /// has delivered so goes again by others; if that helps not, the subflow ends.
+    fn blame_swallower(&mut self, now: Instant, first: &crate::send::Outstanding) {
+        let Some(i) = self.index_of_slot(first.latest) else {
+            return;
+        };
+        let s = &mut self.subflows[i];
+        let others = self.views.iter().any(|v| v.id != s.id && v.usable);
+        if first.subflow >= s.acked || !others {
+            return;
+        }
+        if now - s.swallowed_at > FORGIVEN {
+            s.swallowed = 0;
+        }
+        (s.swallowed, s.swallowed_at) = (s.swallowed + 1, now);
+        let (slot, acked) = (s.slot, s.acked);
+        let is_end = s.swallowed >= MOST_SWALLOWED;
+        self.send.repeat(|o| o.latest == slot && o.subflow < acked);
+        self.schedule_due = true;
+        if is_end {
+            self.reset_subflow(now, i, ResetReason::Middlebox);
+        }
+    }
+
     /// The peer's window is closed: a byte that it has got already makes it answer.
     fn probe_window(&mut self, now: Instant) {
         let ready = self.views.iter().enumerate().filter(|(_, v)| v.can_send);
         let Some((i, _)) = ready.min_by_key(|(_, v)| v.latency()) else {
             return;
         };
+        self.contiguous = false;
         self.push_bytes(now, i, self.send.una as i64 - 1, 1);
     }
 

@@ -1,6 +1,8 @@
 //! Two hosts and the paths between them, in virtual time.
 #![allow(dead_code, unused_imports)] // each test file uses its part
 
+pub mod attack;
+pub mod forge;
 mod net;
 pub mod pairs;
 
