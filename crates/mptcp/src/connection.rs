@@ -2,6 +2,7 @@
 
 mod announce;
 mod closing;
+mod hosting;
 mod incoming;
 mod joining;
 mod opening;
