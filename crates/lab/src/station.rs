@@ -284,6 +284,7 @@ fn options(
     SocketOptions {
         tcp: Arc::clone(tcp),
         congestion: Arc::clone(congestion),
+        mptcp: None,
     }
 }
 
