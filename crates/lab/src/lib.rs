@@ -22,12 +22,15 @@ mod error;
 #[cfg(target_os = "linux")]
 pub mod fabric;
 #[cfg(target_os = "linux")]
+mod counters;
+#[cfg(target_os = "linux")]
 mod glance;
 #[cfg(target_os = "linux")]
 mod hosts;
 pub mod iperf3;
 #[cfg(target_os = "linux")]
 mod kernel;
+pub mod multipath;
 #[cfg(target_os = "linux")]
 mod namespace;
 #[cfg(target_os = "linux")]

@@ -10,6 +10,7 @@ use gargalo_tcp::EcnMode;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::namespace::NetNs;
+use crate::netlink::any;
 use crate::traffic::{Datagrams, Received, Stream};
 use crate::{Error, Result};
 
@@ -104,10 +105,16 @@ pub(crate) fn listen(
     local: SocketAddr,
     tcp: &TcpSpec,
     sends: bool,
+    multipath: bool,
 ) -> Result<Socket> {
+    // Joins come to any address.
+    let local = match multipath {
+        true => SocketAddr::new(any(local.ip()), local.port()),
+        false => local,
+    };
     host.run(|| {
         let what = || format!("listening at {local}");
-        let socket = stream(local, tcp, sends)?;
+        let socket = stream(local, tcp, sends, multipath)?;
         let done = socket
             .set_reuse_address(true)
             .and_then(|()| socket.bind(&local.into()))
@@ -124,10 +131,11 @@ pub(crate) fn connect(
     to: SocketAddr,
     tcp: &TcpSpec,
     sends: bool,
+    multipath: bool,
 ) -> Result<Socket> {
     host.run(|| {
         let what = |e| Error::system(format!("connecting to {to}"), e);
-        let socket = stream(to, tcp, sends)?;
+        let socket = stream(to, tcp, sends, multipath)?;
         socket.bind(&from.into()).map_err(what)?;
         match socket.connect(&to.into()) {
             Err(e) if e.raw_os_error() != Some(nix::libc::EINPROGRESS) => Err(what(e)),
@@ -137,11 +145,16 @@ pub(crate) fn connect(
 }
 
 /// A TCP socket; an end that does not send need not have the flow's congestion control.
-fn stream(near: SocketAddr, tcp: &TcpSpec, sends: bool) -> Result<Socket> {
+fn stream(near: SocketAddr, tcp: &TcpSpec, sends: bool, multipath: bool) -> Result<Socket> {
     let failed = |e| Error::system("making a TCP socket", e);
     let domain = Domain::for_address(near);
-    let socket = Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP));
-    let socket = socket.map_err(failed)?;
+    let (protocol, remedy) = match multipath {
+        true => (Protocol::MPTCP, "the kernel needs CONFIG_MPTCP and net.mptcp.enabled=1"),
+        false => (Protocol::TCP, ""),
+    };
+    let socket = Socket::new(domain, Type::STREAM.nonblocking(), Some(protocol));
+    let socket =
+        socket.map_err(|e| Error::with_remedy(format!("making a {protocol:?} socket"), e, remedy))?;
     let name = tcp.congestion.name();
     if let Err(e) = socket.set_tcp_congestion(name.as_bytes())
         && sends

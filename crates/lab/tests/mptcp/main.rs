@@ -1,0 +1,40 @@
+//! Our Multipath TCP and the Linux kernel's, over emulated paths, in real time.
+//!
+//! Needs Linux with CONFIG_MPTCP and the sandbox; where either is missing every test is ignored, with the
+//! reason. `GARGALO_MPTCP_SHOW=1` prints what every run did.
+
+mod case;
+mod transfers;
+
+use std::process::ExitCode;
+
+use gargalo_lab::sandbox::{self, Network};
+use libtest_mimic::{Arguments, Trial};
+
+type Test = (&'static str, fn());
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // Runs in real time would disturb each other.
+    arguments.test_threads = Some(1);
+    let missing = if arguments.list { None } else { why_not() };
+    if let Some(why) = &missing {
+        eprintln!("no tests of Multipath TCP against the kernel here: {why}");
+    }
+    let tests = transfers::TESTS.iter().map(|(name, test)| {
+        let run = move || {
+            test();
+            Ok(())
+        };
+        Trial::test(*name, run).with_ignored_flag(missing.is_some())
+    });
+    libtest_mimic::run(&arguments, tests.collect()).exit_code()
+}
+
+/// Enters the sandbox; or why these tests cannot run here.
+fn why_not() -> Option<String> {
+    if std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_err() {
+        return Some("the kernel has no MPTCP (CONFIG_MPTCP)".to_owned());
+    }
+    sandbox::enter(Network::New).err().map(|e| e.to_string())
+}
