@@ -130,8 +130,10 @@ impl Connection {
             return;
         }
         let mut len = u32::from(m.length);
+        let mut checksum = m.checksum;
         if dss.data_fin {
             len -= 1;
+            checksum = checksum.map(without_fin);
             self.on_data_fin(data + i64::from(len));
         }
         if len > 0 && !(dss.data_fin && m.subflow_seq == 0) {
@@ -139,7 +141,7 @@ impl Connection {
             let expected = near as u32;
             let distance = m.subflow_seq.wrapping_sub(1).wrapping_sub(expected) as i32;
             let subflow = near as i64 + i64::from(distance);
-            self.map(i, subflow, data, len, m.checksum);
+            self.map(i, subflow, data, len, checksum);
         }
     }
 
@@ -353,6 +355,13 @@ impl Connection {
     }
 }
 
+/// The checksum of a mapping without the DATA_FIN at its end, which counts in its length (RFC 8684 §3.3.1,
+/// RFC 1624).
+fn without_fin(checksum: u16) -> u16 {
+    let (sum, carry) = (!checksum).overflowing_sub(1);
+    !sum.wrapping_sub(u16::from(carry))
+}
+
 /// What is to be known of a segment after its endpoint has taken it.
 struct Heard {
     /// Its sequence numbers are right.
@@ -363,4 +372,27 @@ struct Heard {
     reset: bool,
     /// It carries data or acknowledges some.
     speaks: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reading::checksum;
+    use super::without_fin;
+
+    #[test]
+    fn a_checksum_with_data_fin_is_that_of_a_length_one_more() {
+        for (seq, len) in [
+            (0, 1),
+            (1, 0),
+            (0xffff_ffff, 9),
+            (0x1234_5678_9abc_def0, 1400),
+        ] {
+            for data in [&b""[..], b"odd", b"even"] {
+                let (with, without) =
+                    (checksum(seq, 7, len + 1, data), checksum(seq, 7, len, data));
+                let got = without_fin(with);
+                assert!(got == without || (got ^ without) == 0xffff && (got == 0 || without == 0));
+            }
+        }
+    }
 }
