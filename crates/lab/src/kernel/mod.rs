@@ -47,6 +47,8 @@ struct Driven {
     phase: Phase,
     flags: EpollFlags,
     due: Instant,
+    /// Joins need it as long as the connection is open.
+    listener: Option<Socket>,
 }
 
 enum Phase {
@@ -94,6 +96,7 @@ impl KernelTraffic {
                 phase,
                 flags: EpollFlags::empty(),
                 due,
+                listener: None,
             });
         }
         Ok(Self {
@@ -199,7 +202,13 @@ impl Driven {
                     return Ok(());
                 };
                 insist(&socket, &self.end.flow);
-                self.phase = Phase::Open(KernelStream::new(socket));
+                let open = Phase::Open(KernelStream::new(socket));
+                if let Phase::Listening(listener) = std::mem::replace(&mut self.phase, open)
+                    && self.end.flow.mptcp.is_some()
+                {
+                    waiter.forget(&listener)?;
+                    self.listener = Some(listener);
+                }
                 self.flags = EpollFlags::EPOLLIN;
                 self.phase.register(waiter, key)?;
                 self.advance(clock, waiter, key)
@@ -314,6 +323,7 @@ impl Driven {
             }
         }
         self.phase = Phase::Over;
+        self.listener = None;
         self.due = Instant::MAX;
     }
 }

@@ -69,6 +69,8 @@ pub struct Case {
     pub congestion: &'static str,
     pub scheduler: Option<&'static str>,
     pub checksum: bool,
+    /// Data sequence numbers of 8 bytes.
+    pub long: bool,
     pub settings: Vec<(String, String)>,
     /// Every byte is compared.
     pub verify: bool,
@@ -95,6 +97,7 @@ impl Case {
             congestion: "cubic",
             scheduler: None,
             checksum: false,
+            long: false,
             settings: Vec::new(),
             verify: true,
             sample: None,
@@ -136,8 +139,13 @@ impl Case {
         let workload = if self.download {
             Workload::Request(Request {
                 request_size: Bytes::new(100),
-                objects: Objects::from([Bytes::new(self.bytes)]),
-                think_time: Duration::ZERO,
+                // A client that has asked for the last object closes its direction, and then the
+                // kernel, on either side, opens no more subflows.
+                objects: Objects::from([
+                    Bytes::new(self.bytes / 50),
+                    Bytes::new(self.bytes - self.bytes / 50),
+                ]),
+                think_time: Duration::from_millis(100),
                 order: Order::Sequential,
             })
         } else {
@@ -153,6 +161,9 @@ impl Case {
             checksum: self.checksum,
             ..gargalo_mptcp::Config::default()
         };
+        if self.long {
+            config.data_numbers = gargalo_mptcp::DataNumbers::Long;
+        }
         if let Some(name) = self.scheduler {
             let scheduler = gargalo_mptcp::scheduler::Registered::new(name, Params::new());
             config.scheduler = Arc::new(scheduler.unwrap());
@@ -166,11 +177,7 @@ impl Case {
             links: self.paths.iter().enumerate().map(link).collect(),
         };
         LabSpec {
-            captures: self.capture.clone().map(|path| CaptureSpec {
-                path,
-                links: topology.links.iter().map(|l| l.name.clone()).collect(),
-                comment: String::new(),
-            }),
+            captures: self.capture.clone().map(|path| self.captures(path)),
             topology,
             stacks: vec![stack(self.who.client), stack(self.who.server)],
             flows: vec![FlowSpec {
@@ -214,10 +221,22 @@ impl Case {
         }
     }
 
+    fn captures(&self, path: PathBuf) -> CaptureSpec {
+        CaptureSpec {
+            path,
+            links: (0..self.paths.len()).map(|n| format!("path{n}")).collect(),
+            comment: String::new(),
+        }
+    }
+
     /// Runs it; panics if the run itself fails.
     #[track_caller]
     pub fn run(&self) -> Done {
-        let outcome = gargalo_lab::run(self.spec(), &mut |_| ControlFlow::Continue(()));
+        let mut spec = self.spec();
+        if let (None, Some(path)) = (&spec.captures, std::env::var_os("GARGALO_MPTCP_CAPTURE")) {
+            spec.captures = Some(self.captures(path.into()));
+        }
+        let outcome = gargalo_lab::run(spec, &mut |_| ControlFlow::Continue(()));
         let done = Done {
             outcome: outcome.unwrap_or_else(|e| panic!("{e}")),
             bytes: self.bytes,

@@ -1,9 +1,12 @@
 //! Our Multipath TCP and the Linux kernel's, over emulated paths, in real time.
 //!
 //! Needs Linux with CONFIG_MPTCP and the sandbox; where either is missing every test is ignored, with the
-//! reason. `GARGALO_MPTCP_SHOW=1` prints what every run did.
+//! reason. `GARGALO_MPTCP_SHOW=1` prints what every run did,
+//! `GARGALO_MPTCP_CAPTURE=FILE` keeps the packets of the last one, `GARGALO_MPTCP_BYTES` makes the plain
+//! transfers longer.
 
 mod case;
+mod fallback;
 mod transfers;
 
 use std::process::ExitCode;
@@ -21,12 +24,13 @@ fn main() -> ExitCode {
     if let Some(why) = &missing {
         eprintln!("no tests of Multipath TCP against the kernel here: {why}");
     }
-    let tests = transfers::TESTS.iter().map(|(name, test)| {
+    let all = [transfers::TESTS, fallback::TESTS].concat();
+    let tests = all.into_iter().map(|(name, test)| {
         let run = move || {
             test();
             Ok(())
         };
-        Trial::test(*name, run).with_ignored_flag(missing.is_some())
+        Trial::test(name, run).with_ignored_flag(missing.is_some())
     });
     libtest_mimic::run(&arguments, tests.collect()).exit_code()
 }
