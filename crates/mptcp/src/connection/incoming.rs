@@ -41,8 +41,8 @@ impl Connection {
             window: s.endpoint.scaled_window(segment.window),
             syn: segment.flags.contains(Flags::SYN),
             reset: segment.flags.contains(Flags::RST),
-            speaks: !segment.payload.is_empty()
-                || s.endpoint.sent_position(segment.ack) > Some(s.endpoint.acknowledged()),
+            carries: !segment.payload.is_empty(),
+            acknowledges: s.endpoint.sent_position(segment.ack) > Some(s.endpoint.acknowledged()),
         };
         let list = segment.options.mptcp.as_deref();
         let plain = list.is_none();
@@ -98,8 +98,15 @@ impl Connection {
                 s.confirmed = true;
                 s.confirm_at = Instant::MAX;
             }
-            Origin::Initial if plain && !self.confirmed && heard.speaks && !opened => {
-                self.fall_back(now, i);
+            Origin::Initial if plain && !opened && !self.over => {
+                // A peer that hears our signals acknowledges by its own: it does not hear them, or has
+                // fallen back. (Once there have been several subflows, who finds data without a mapping
+                // resets instead.)
+                let alone = self.contiguous && self.subflows.len() == 1;
+                let unheard = !self.heard_ack && heard.carries;
+                if unheard || (heard.acknowledges && (alone || !self.heard_ack)) {
+                    self.fall_back(now, i);
+                }
             }
             _ => {}
         }
@@ -110,6 +117,7 @@ impl Connection {
         let Some(peer) = self.peer else { return };
         self.on_keys_known(now);
         if let Some(ack) = dss.data_ack {
+            self.heard_ack = true;
             let ack = position(ack, self.own_base(), self.send.una);
             if let Ok(ack) = u64::try_from(ack) {
                 self.on_data_ack(now, ack, window);
@@ -370,8 +378,10 @@ struct Heard {
     window: u64,
     syn: bool,
     reset: bool,
-    /// It carries data or acknowledges some.
-    speaks: bool,
+    /// It carries data.
+    carries: bool,
+    /// It acknowledges data that was not acknowledged before.
+    acknowledges: bool,
 }
 
 #[cfg(test)]
