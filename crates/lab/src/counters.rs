@@ -35,7 +35,8 @@ mod tests {
 
     #[test]
     fn names_and_numbers_are_paired() {
-        let text = "TcpExt: A B\nTcpExt: 1 2\nMPTcpExt: MPCapableSYNRX MPJoinAckRx\nMPTcpExt: 3 4\n";
+        let text =
+            "TcpExt: A B\nTcpExt: 1 2\nMPTcpExt: MPCapableSYNRX MPJoinAckRx\nMPTcpExt: 3 4\n";
         let all = parse(text);
         assert_eq!(all.get("MPJoinAckRx"), Some(&4));
         assert_eq!(all.len(), 2);

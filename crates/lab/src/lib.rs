@@ -15,14 +15,14 @@ mod clock;
 pub mod commands;
 pub mod connect;
 #[cfg(target_os = "linux")]
+mod counters;
+#[cfg(target_os = "linux")]
 pub mod device;
 #[cfg(target_os = "linux")]
 pub mod engine;
 mod error;
 #[cfg(target_os = "linux")]
 pub mod fabric;
-#[cfg(target_os = "linux")]
-mod counters;
 #[cfg(target_os = "linux")]
 mod glance;
 #[cfg(target_os = "linux")]

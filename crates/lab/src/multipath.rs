@@ -103,7 +103,11 @@ impl KernelMptcp {
         self.subflows = self.subflows.max(other.subflows);
         self.accepted = self.accepted.max(other.accepted);
         for e in other.endpoints {
-            match self.endpoints.iter_mut().find(|o| o.interface == e.interface) {
+            match self
+                .endpoints
+                .iter_mut()
+                .find(|o| o.interface == e.interface)
+            {
                 Some(own) => {
                     own.signal |= e.signal;
                     own.subflow |= e.subflow;
@@ -213,12 +217,21 @@ mod tests {
     fn the_kernel_is_told_what_the_path_manager_would_do() {
         let of = |manager, is_client| KernelMptcp::suggested(manager, is_client, &[0, 1, 2], &[2]);
         let client = of("full-mesh", true).unwrap();
-        assert!(client.endpoints.iter().all(|e| e.fullmesh && e.subflow && !e.signal));
+        assert!(
+            client
+                .endpoints
+                .iter()
+                .all(|e| e.fullmesh && e.subflow && !e.signal)
+        );
         assert_eq!((client.endpoints.len(), client.accepted), (3, 8));
         assert!(client.endpoints[2].backup && !client.endpoints[1].backup);
         assert_eq!(of("single-mesh", true).unwrap().endpoints, []);
         let server = of("single-mesh", false).unwrap();
-        let told: Vec<_> = server.endpoints.iter().map(|e| (e.interface, e.signal)).collect();
+        let told: Vec<_> = server
+            .endpoints
+            .iter()
+            .map(|e| (e.interface, e.signal))
+            .collect();
         assert_eq!(told, [(1, true), (2, true)]);
         assert_eq!(of("default", true).unwrap(), KernelMptcp::default());
         assert_eq!(of("ndiffports", true), Err("ndiffports".to_owned()));

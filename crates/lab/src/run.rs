@@ -10,8 +10,8 @@ use gargalo_units::Instant;
 
 use crate::capture::Capture;
 use crate::commands::{CommandResult, Commands};
-use crate::engine::{Engine, EngineStats, Stop};
 use crate::counters;
+use crate::engine::{Engine, EngineStats, Stop};
 use crate::hosts::{KernelHost, attach, environment, make_hosts, name_hosts};
 use crate::kernel::{self, KernelTraffic};
 use crate::multipath::{HostCounters, MultipathReport};
@@ -238,7 +238,8 @@ fn check(spec: &LabSpec) -> Result<()> {
             let text = format!("flow {} ({}): {what}", f.id, f.label);
             Err(Error::Unsupported(text))
         };
-        if spec.multipath.flows.contains_key(&f.id) && !matches!(f.transport, TransportSpec::Tcp(_)) {
+        if spec.multipath.flows.contains_key(&f.id) && !matches!(f.transport, TransportSpec::Tcp(_))
+        {
             return refused("only TCP can be Multipath TCP");
         }
         if matches!(f.transport, TransportSpec::Quic(_)) {

@@ -11,7 +11,7 @@ use gargalo_host::{
 };
 use gargalo_sim::{FlowSample, ProtocolEvent, TcpSpec, TransportSpec};
 use gargalo_tcp::{Endpoint, State};
-use gargalo_units::{Ecn, Instant};
+use gargalo_units::{Duration, Ecn, Instant};
 
 use crate::engine;
 use crate::traffic::{Datagrams, Flow, Interest, Received, Recorder, Stream, Totals};
@@ -21,6 +21,8 @@ mod multipath;
 
 /// Bytes read at once.
 const READ: u64 = 256 << 10;
+/// Time after which an end that has nothing to do but waits for its peer is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// One end of a flow at a host with our stack.
 #[derive(Debug)]
@@ -202,6 +204,15 @@ impl Station {
 
     fn follow(&mut self, now: Instant, i: usize, interest: Interest) {
         if interest.over {
+            let d = &mut self.ends[i];
+            // Its counts are not final before the peer has everything.
+            if let Phase::Open(id) = d.phase
+                && !d.end.flow.is_over()
+                && self.host.unacknowledged(id) > 0
+            {
+                d.due = now + LOOK_AGAIN;
+                return;
+            }
             return self.finish(now, i);
         }
         self.ends[i].due = interest.until;

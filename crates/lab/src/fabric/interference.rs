@@ -31,10 +31,16 @@ impl Meddler {
 
     /// Does to a datagram what it does.
     pub(super) fn meddle(&mut self, datagram: &mut [u8]) {
-        let Deed::Strip(strip) = self.deed else { return };
+        let Deed::Strip(strip) = self.deed else {
+            return;
+        };
         let Some(at) = segment(datagram) else { return };
-        let Some(tcp) = datagram.get_mut(at..) else { return };
-        let Some(header) = tcp.first_chunk::<20>() else { return };
+        let Some(tcp) = datagram.get_mut(at..) else {
+            return;
+        };
+        let Some(header) = tcp.first_chunk::<20>() else {
+            return;
+        };
         let (length, is_syn) = (usize::from(header[12] >> 4) * 4, header[13] & SYN != 0);
         let wanted = match strip {
             Strip::All => true,
@@ -111,7 +117,11 @@ mod tests {
     use gargalo_wire::tcp::{Flags, Options, Payload, Segment, Timestamps};
 
     fn datagram(v6: bool, flags: Flags, payload: usize) -> Vec<u8> {
-        let (a, b) = if v6 { ("fd00::1", "fd00::2") } else { ("10.0.0.1", "10.0.0.2") };
+        let (a, b) = if v6 {
+            ("fd00::1", "fd00::2")
+        } else {
+            ("10.0.0.1", "10.0.0.2")
+        };
         let addresses = Addresses::new(a.parse().unwrap(), b.parse().unwrap()).unwrap();
         let dss = MptcpOption::Dss(Dss {
             data_fin: false,

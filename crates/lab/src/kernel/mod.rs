@@ -72,14 +72,13 @@ impl KernelTraffic {
         for end in ends {
             let (phase, due) = match (&end.flow.spec.transport, end.side) {
                 (TransportSpec::Tcp(tcp), 1) => {
-                    let listener =
-                        socket::listen(
-                            &end.host,
-                            end.local,
-                            tcp,
-                            end.flow.sender() == 1,
-                            end.flow.mptcp.is_some(),
-                        )?;
+                    let listener = socket::listen(
+                        &end.host,
+                        end.local,
+                        tcp,
+                        end.flow.sender() == 1,
+                        end.flow.mptcp.is_some(),
+                    )?;
                     listener
                         .set_nonblocking(true)
                         .map_err(|e| Error::system("preparing a listener", e))?;
@@ -288,6 +287,19 @@ impl Driven {
         key: usize,
     ) -> Result<()> {
         if interest.over {
+            // Its counts are not final before the peer has everything.
+            if let Phase::Open(stream) = &self.phase
+                && !self.end.flow.is_over()
+                && socket::unacknowledged(&stream.socket) > 0
+            {
+                self.due = now + LONGEST_WAIT;
+                // It would say all the time that it is shut.
+                if !self.flags.is_empty() {
+                    self.flags = EpollFlags::empty();
+                    waiter.forget(&stream.socket)?;
+                }
+                return Ok(());
+            }
             self.finish(now);
             return Ok(());
         }

@@ -50,9 +50,19 @@ fn of_subflows(socket: BorrowedFd<'_>, option: libc::c_int, size: usize) -> Vec<
     let Some(filled) = ask(socket, option, &mut buffer) else {
         return Vec::new();
     };
-    let word = |at: usize| buffer[at..].first_chunk().map_or(0, |b| u32::from_ne_bytes(*b));
-    let count = (word(4) as usize).min(MOST).min(filled.saturating_sub(DATA) / size);
-    buffer[DATA..].chunks(size).take(count).map(<[u8]>::to_vec).collect()
+    let word = |at: usize| {
+        buffer[at..]
+            .first_chunk()
+            .map_or(0, |b| u32::from_ne_bytes(*b))
+    };
+    let count = (word(4) as usize)
+        .min(MOST)
+        .min(filled.saturating_sub(DATA) / size);
+    buffer[DATA..]
+        .chunks(size)
+        .take(count)
+        .map(<[u8]>::to_vec)
+        .collect()
 }
 
 /// `TCP_INFO` of every subflow.
@@ -65,7 +75,9 @@ pub(super) fn infos(socket: BorrowedFd<'_>) -> Vec<TcpInfo> {
 fn addresses(socket: BorrowedFd<'_>) -> Vec<(SocketAddr, SocketAddr)> {
     const ONE: usize = size_of::<libc::sockaddr_storage>();
     let all = of_subflows(socket, MPTCP_SUBFLOW_ADDRS, 2 * ONE);
-    let both = all.iter().filter_map(|b| Some((address(&b[..ONE])?, address(&b[ONE..])?)));
+    let both = all
+        .iter()
+        .filter_map(|b| Some((address(&b[..ONE])?, address(&b[ONE..])?)));
     both.collect()
 }
 
@@ -88,7 +100,9 @@ fn address(bytes: &[u8]) -> Option<SocketAddr> {
 pub(super) fn report(flow: u64, side: usize, socket: BorrowedFd<'_>) -> MultipathReport {
     let mut info = [0; 128];
     let known = ask(socket, MPTCP_INFO, &mut info);
-    let flags = info[FLAGS..].first_chunk().map_or(0, |b| u32::from_ne_bytes(*b));
+    let flags = info[FLAGS..]
+        .first_chunk()
+        .map_or(0, |b| u32::from_ne_bytes(*b));
     let subflow = |((local, remote), i): ((SocketAddr, SocketAddr), TcpInfo)| SubflowReport {
         local,
         remote,

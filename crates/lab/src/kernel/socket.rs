@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 use std::net::{Shutdown, SocketAddr};
+use std::os::fd::AsRawFd;
 use std::time::Duration as StdDuration;
 
 use bytes::Bytes;
@@ -149,12 +150,15 @@ fn stream(near: SocketAddr, tcp: &TcpSpec, sends: bool, multipath: bool) -> Resu
     let failed = |e| Error::system("making a TCP socket", e);
     let domain = Domain::for_address(near);
     let (protocol, remedy) = match multipath {
-        true => (Protocol::MPTCP, "the kernel needs CONFIG_MPTCP and net.mptcp.enabled=1"),
+        true => (
+            Protocol::MPTCP,
+            "the kernel needs CONFIG_MPTCP and net.mptcp.enabled=1",
+        ),
         false => (Protocol::TCP, ""),
     };
     let socket = Socket::new(domain, Type::STREAM.nonblocking(), Some(protocol));
-    let socket =
-        socket.map_err(|e| Error::with_remedy(format!("making a {protocol:?} socket"), e, remedy))?;
+    let socket = socket
+        .map_err(|e| Error::with_remedy(format!("making a {protocol:?} socket"), e, remedy))?;
     let name = tcp.congestion.name();
     if let Err(e) = socket.set_tcp_congestion(name.as_bytes())
         && sends
@@ -200,6 +204,16 @@ pub(crate) fn connected(socket: &Socket) -> Option<io::Result<()>> {
         },
     }
 }
+
+/// Bytes written that the peer has not acknowledged (tcp(7): SIOCOUTQ); 0 if the kernel does not tell.
+pub(crate) fn unacknowledged(socket: &Socket) -> u64 {
+    let mut bytes: nix::libc::c_int = 0;
+    // SAFETY: the kernel writes one int.
+    let done = unsafe { outstanding(socket.as_raw_fd(), &raw mut bytes) };
+    done.map_or(0, |_| u64::try_from(bytes).unwrap_or(0))
+}
+
+nix::ioctl_read_bad!(outstanding, nix::libc::TIOCOUTQ, nix::libc::c_int);
 
 /// Accepts one connection, if one waits.
 pub(crate) fn accept(listener: &Socket) -> Option<Socket> {

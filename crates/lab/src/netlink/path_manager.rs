@@ -147,7 +147,11 @@ impl PathManager {
                 ))
             })?;
             let what = format!("telling MPTCP of the address {address}");
-            self.tell(&what, CMD_ADD_ADDR, vec![nested(ATTR_ADDR, &attributes(e, index, address))])?;
+            self.tell(
+                &what,
+                CMD_ADD_ADDR,
+                vec![nested(ATTR_ADDR, &attributes(e, index, address))],
+            )?;
         }
         Ok(())
     }

@@ -34,12 +34,14 @@ pub(super) fn report(
 /// A row of the table of events.
 pub(super) fn event(time: Instant, flow: u64, news: &Event) -> ProtocolEvent {
     let (kind, detail) = match news {
-        Event::SubflowOpened { id, addresses } => {
-            ("subflow-opened", format!("subflow={id} addresses={addresses}"))
-        }
-        Event::SubflowClosed { id, addresses } => {
-            ("subflow-closed", format!("subflow={id} addresses={addresses}"))
-        }
+        Event::SubflowOpened { id, addresses } => (
+            "subflow-opened",
+            format!("subflow={id} addresses={addresses}"),
+        ),
+        Event::SubflowClosed { id, addresses } => (
+            "subflow-closed",
+            format!("subflow={id} addresses={addresses}"),
+        ),
         _ => ("fallback", String::new()),
     };
     ProtocolEvent {
@@ -64,7 +66,9 @@ pub(super) fn sample(
     };
     let rates = |f: fn(&gargalo_tcp::Snapshot) -> Option<Rate>| {
         let known = all.iter().filter_map(|s| f(&s.sender)).map(Rate::as_bps);
-        Some(known.sum::<u64>()).filter(|sum| *sum > 0).map(Rate::from_bps)
+        Some(known.sum::<u64>())
+            .filter(|sum| *sum > 0)
+            .map(Rate::from_bps)
     };
     let cwnd = sum(|s| s.cwnd);
     (!cwnd.is_zero()).then(|| FlowSample {

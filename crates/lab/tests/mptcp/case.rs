@@ -189,9 +189,7 @@ impl Case {
                 stop: None,
                 transport: TransportSpec::Tcp(TcpSpec {
                     config: Arc::new(tcp),
-                    congestion: Arc::new(
-                        Registered::new(self.congestion, Params::new()).unwrap(),
-                    ),
+                    congestion: Arc::new(Registered::new(self.congestion, Params::new()).unwrap()),
                     tls: None,
                 }),
                 workload,
@@ -312,7 +310,8 @@ impl Done {
             case.plain,
             f.delivered.get(),
             f.completion.map(Duration::as_secs_f64),
-            f.completion.map_or(0.0, |t| self.bytes as f64 * 8e-6 / t.as_secs_f64()),
+            f.completion
+                .map_or(0.0, |t| self.bytes as f64 * 8e-6 / t.as_secs_f64()),
             f.retransmitted_packets,
             f.failure,
         );
@@ -321,7 +320,12 @@ impl Done {
             for s in &r.subflows {
                 eprintln!(
                     "    {} > {} sent {} received {} retransmitted {} srtt {:?}",
-                    s.local, s.remote, s.sent_bytes, s.received_bytes, s.retransmitted_packets, s.srtt
+                    s.local,
+                    s.remote,
+                    s.sent_bytes,
+                    s.received_bytes,
+                    s.retransmitted_packets,
+                    s.srtt
                 );
             }
             if let Some(stats) = &r.stats {
@@ -329,7 +333,11 @@ impl Done {
             }
         }
         for c in &self.outcome.counters {
-            let grown = c.counts.keys().map(|n| (n, c.grew(n))).filter(|(_, n)| *n > 0);
+            let grown = c
+                .counts
+                .keys()
+                .map(|n| (n, c.grew(n)))
+                .filter(|(_, n)| *n > 0);
             eprintln!("  host {}: {:?}", c.host, grown.collect::<BTreeMap<_, _>>());
         }
         eprintln!("  {:?}", self.outcome.engine);

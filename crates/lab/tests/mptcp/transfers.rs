@@ -7,8 +7,12 @@ use crate::case::*;
 pub const TESTS: &[Test] = &[
     ("two_paths_ours_to_kernel", || two(OURS_TO_KERNEL, false)),
     ("two_paths_kernel_to_ours", || two(KERNEL_TO_OURS, false)),
-    ("two_paths_kernel_to_ours_that_asked", || two(OURS_TO_KERNEL, true)),
-    ("two_paths_ours_to_kernel_that_asked", || two(KERNEL_TO_OURS, true)),
+    ("two_paths_kernel_to_ours_that_asked", || {
+        two(OURS_TO_KERNEL, true)
+    }),
+    ("two_paths_ours_to_kernel_that_asked", || {
+        two(KERNEL_TO_OURS, true)
+    }),
     ("two_paths_ours_to_ours", || two(OURS, false)),
     ("five_paths_ours_to_kernel", || five(OURS_TO_KERNEL)),
     ("five_paths_kernel_to_ours", || five(KERNEL_TO_OURS)),
@@ -70,7 +74,11 @@ pub fn is_clean(done: &Done, case: &Case, subflows: usize) {
         assert!(!report.fell_back, "{report:?}");
         assert_eq!(report.subflows.len(), subflows, "{report:?}");
         if let Some(stats) = report.stats {
-            assert_eq!((stats.subflows_reset, stats.ignored_options), (0, 0), "{stats:?}");
+            assert_eq!(
+                (stats.subflows_reset, stats.ignored_options),
+                (0, 0),
+                "{stats:?}"
+            );
         }
     }
     if case.backups.is_empty() {
@@ -86,7 +94,11 @@ pub fn is_clean(done: &Done, case: &Case, subflows: usize) {
             for name in WRONG {
                 assert_eq!(counters.grew(name), 0, "{name}: {counters:?}");
             }
-            let joins = if host == 0 { "MPJoinSynAckRx" } else { "MPJoinAckRx" };
+            let joins = if host == 0 {
+                "MPJoinSynAckRx"
+            } else {
+                "MPJoinAckRx"
+            };
             assert_eq!(counters.grew(joins), subflows as u64 - 1, "{counters:?}");
         }
     }
@@ -122,7 +134,11 @@ fn checksums() {
         for ours in [true, false] {
             let case = Case {
                 checksum: ours,
-                settings: if ours { Vec::new() } else { vec![setting.clone()] },
+                settings: if ours {
+                    Vec::new()
+                } else {
+                    vec![setting.clone()]
+                },
                 ..Case::new(who, &[(30, 5), (30, 10)], 6_000_000)
             };
             is_clean(&run(case.clone()), &case, 2);
@@ -139,7 +155,10 @@ fn backups() {
         let done = run(case.clone());
         is_clean(&done, &case, 2);
         let sent: Vec<u64> = done.carried(0).into_iter().map(|c| c.1).collect();
-        assert!(sent[0] >= case.bytes && sent[1] < case.bytes / 100, "{sent:?}");
+        assert!(
+            sent[0] >= case.bytes && sent[1] < case.bytes / 100,
+            "{sent:?}"
+        );
     }
 }
 
