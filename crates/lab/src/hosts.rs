@@ -1,6 +1,5 @@
 //! Hosts of a scenario: namespaces with interfaces, addresses and routes, or our own stacks.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::ErrorKind;
 use std::net::IpAddr;
@@ -137,21 +136,16 @@ fn told(spec: &LabSpec, plan: &Plan, node: NodeId) -> Result<KernelMptcp> {
     Ok(all)
 }
 
-/// Tells the path manager of a host, whose interfaces have these indices.
-fn manage_paths(
-    spec: &LabSpec,
-    plan: &Plan,
-    node: NodeId,
-    host: &KernelHost,
-    indices: &BTreeMap<u32, u32>,
-) -> Result<()> {
+/// Tells the path manager of a host.
+fn manage_paths(spec: &LabSpec, plan: &Plan, node: NodeId, host: &KernelHost) -> Result<()> {
     let told = told(spec, plan, node)?;
-    let interface = |number| {
-        let (_, own) = plan.of(node).find(|(_, i)| i.number == number)?;
-        Some((*indices.get(&number)?, own.v4))
+    let address = |number| {
+        plan.of(node)
+            .find(|(_, i)| i.number == number)
+            .map(|(_, i)| i.v4)
     };
     host.namespace
-        .run(|| PathManager::open()?.configure(&told, interface))
+        .run(|| PathManager::open()?.configure(&told, address))
 }
 
 /// Attaches every interface to the network, in the order of the plan; gives the kind of device.
@@ -165,7 +159,6 @@ pub(crate) fn attach(
 ) -> Result<&'static str> {
     let mut kind = "none";
     let mut done = vec![false; hosts.len()];
-    let mut indices: BTreeMap<NodeId, BTreeMap<u32, u32>> = BTreeMap::new();
     // The plan lists the interfaces of a host one after another.
     for (port, interface) in plan.interfaces.iter().enumerate() {
         let node = interface.host as usize;
@@ -179,8 +172,6 @@ pub(crate) fn attach(
             let by_source = has_multipath(spec, interface.host);
             host.namespace
                 .run(|| address(plan, port as u32, interface, index, congestion, by_source))?;
-            let own = indices.entry(interface.host).or_default();
-            own.insert(interface.number, index);
             engine.attach_device(device);
             continue;
         }
@@ -199,11 +190,11 @@ pub(crate) fn attach(
         let station = Station::new(config, ends, Arc::clone(recorder), Instant::ZERO)?;
         engine.attach_station(Box::new(station), &ports);
     }
-    for (node, indices) in &indices {
-        if let Some(host) = &hosts[*node as usize]
-            && has_multipath(spec, *node)
+    for (node, host) in hosts.iter().enumerate() {
+        if let Some(host) = host
+            && has_multipath(spec, node as NodeId)
         {
-            manage_paths(spec, plan, *node, host, indices)?;
+            manage_paths(spec, plan, node as NodeId, host)?;
         }
     }
     Ok(kind)

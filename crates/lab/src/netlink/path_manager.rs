@@ -28,7 +28,6 @@ const ATTR_SUBFLOWS: u16 = 3;
 const ADDR_ATTR_FAMILY: u16 = 1;
 const ADDR_ATTR_ADDR4: u16 = 3;
 const ADDR_ATTR_FLAGS: u16 = 6;
-const ADDR_ATTR_IF_IDX: u16 = 7;
 const FLAG_SIGNAL: u32 = 1;
 const FLAG_SUBFLOW: u32 = 2;
 const FLAG_BACKUP: u32 = 4;
@@ -124,15 +123,14 @@ impl PathManager {
         Ok(this)
     }
 
-    /// Sets limits and adds addresses; `interface` gives index and IPv4 address of an interface by its
-    /// number.
+    /// Sets limits and adds addresses; `interface` gives the IPv4 address of an interface by its number.
     ///
     /// # Errors
     /// When the kernel refuses, or there is no such interface.
     pub fn configure(
         &mut self,
         told: &KernelMptcp,
-        interface: impl Fn(u32) -> Option<(u32, Ipv4Addr)>,
+        interface: impl Fn(u32) -> Option<Ipv4Addr>,
     ) -> Result<()> {
         let limits = vec![
             number(ATTR_RCV_ADD_ADDRS, told.accepted),
@@ -140,7 +138,7 @@ impl PathManager {
         ];
         self.tell("setting the limits of MPTCP", CMD_SET_LIMITS, limits)?;
         for e in &told.endpoints {
-            let (index, address) = interface(e.interface).ok_or_else(|| {
+            let address = interface(e.interface).ok_or_else(|| {
                 Error::Unsupported(format!(
                     "an MPTCP endpoint is on interface {}, which its host does not have",
                     e.interface
@@ -150,7 +148,7 @@ impl PathManager {
             self.tell(
                 &what,
                 CMD_ADD_ADDR,
-                vec![nested(ATTR_ADDR, &attributes(e, index, address))],
+                vec![nested(ATTR_ADDR, &attributes(e, address))],
             )?;
         }
         Ok(())
@@ -214,7 +212,7 @@ impl PathManager {
     }
 }
 
-fn attributes(e: &KernelEndpoint, index: u32, address: Ipv4Addr) -> Vec<DefaultNla> {
+fn attributes(e: &KernelEndpoint, address: Ipv4Addr) -> Vec<DefaultNla> {
     let flag = |set: bool, bit: u32| if set { bit } else { 0 };
     let flags = flag(e.signal, FLAG_SIGNAL)
         | flag(e.subflow, FLAG_SUBFLOW)
@@ -224,8 +222,8 @@ fn attributes(e: &KernelEndpoint, index: u32, address: Ipv4Addr) -> Vec<DefaultN
     vec![
         DefaultNla::new(ADDR_ATTR_FAMILY, family.to_ne_bytes().to_vec()),
         DefaultNla::new(ADDR_ATTR_ADDR4, address.octets().to_vec()),
+        // No interface: its subflows would hear nothing that comes by another one.
         number(ADDR_ATTR_FLAGS, flags),
-        number(ADDR_ATTR_IF_IDX, index),
     ]
 }
 
@@ -242,13 +240,13 @@ mod tests {
             backup: true,
             ..KernelEndpoint::default()
         };
-        let all = nested(ATTR_ADDR, &attributes(&e, 7, [10, 77, 0, 2].into()));
+        let all = nested(ATTR_ADDR, &attributes(&e, [10, 77, 0, 2].into()));
         assert_eq!(all.kind(), 0x8001);
         let mut bytes = vec![0; all.value_len()];
         all.emit_value(&mut bytes);
         let word = |at: usize| u32::from_ne_bytes(*bytes[at..].first_chunk().unwrap());
-        assert_eq!(bytes.len(), 8 + 8 + 8 + 8);
+        assert_eq!(bytes.len(), 8 + 8 + 8);
         assert_eq!(bytes[12..16], [10, 77, 0, 2]);
-        assert_eq!((word(20), word(28)), (FLAG_SIGNAL | FLAG_BACKUP, 7));
+        assert_eq!(word(20), FLAG_SIGNAL | FLAG_BACKUP);
     }
 }

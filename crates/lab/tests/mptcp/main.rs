@@ -5,11 +5,14 @@
 //! `GARGALO_MPTCP_CAPTURE=FILE` keeps the packets of the last one, `GARGALO_MPTCP_BYTES` makes the plain
 //! transfers longer.
 
+mod captures;
 mod case;
+mod failures;
 mod fallback;
+mod goodput;
 mod transfers;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use gargalo_lab::sandbox::{self, Network};
 use libtest_mimic::{Arguments, Trial};
@@ -24,14 +27,31 @@ fn main() -> ExitCode {
     if let Some(why) = &missing {
         eprintln!("no tests of Multipath TCP against the kernel here: {why}");
     }
-    let all = [transfers::TESTS, fallback::TESTS].concat();
-    let tests = all.into_iter().map(|(name, test)| {
+    let here = [
+        transfers::TESTS,
+        fallback::TESTS,
+        failures::TESTS,
+        goodput::TESTS,
+    ]
+    .concat();
+    let no_tshark = Command::new("tshark").arg("-v").output().is_err();
+    if no_tshark {
+        eprintln!("no tests of captures here: tshark is not installed");
+    }
+    let trial = |(name, test): &Test, ignored: bool| {
+        let test = *test;
         let run = move || {
             test();
             Ok(())
         };
-        Trial::test(name, run).with_ignored_flag(missing.is_some())
-    });
+        Trial::test(*name, run).with_ignored_flag(ignored)
+    };
+    let ignored = missing.is_some();
+    let tests = here.iter().map(|t| trial(t, ignored));
+    let captures = captures::TESTS
+        .iter()
+        .map(|t| trial(t, ignored || no_tshark));
+    let tests = tests.chain(captures);
     libtest_mimic::run(&arguments, tests.collect()).exit_code()
 }
 

@@ -51,7 +51,7 @@ const WRONG: &[&str] = &[
 ];
 
 /// Bytes of a transfer: `GARGALO_MPTCP_BYTES`, or `usual`.
-fn bytes(usual: u64) -> u64 {
+pub fn bytes(usual: u64) -> u64 {
     let wanted = std::env::var("GARGALO_MPTCP_BYTES").ok();
     wanted.map_or(usual, |n| n.parse().expect("a number of bytes"))
 }
