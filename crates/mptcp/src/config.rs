@@ -35,10 +35,11 @@ pub struct Config {
     /// would idle otherwise (Raiciu et al., NSDI 2012, mechanism 1).
     pub opportunistic_retransmission: bool,
     /// Let a path that filled the window so carry half as much, at most once per round trip (the same,
-    /// mechanism 2). Its congestion window is not touched: what it may carry is.
+    /// mechanism 2). Its congestion window is not touched: what it may carry is. Not under a scheduler that
+    /// [minds the window](crate::scheduler::Scheduler::minds_window) itself.
     pub penalisation: bool,
     /// A path that the scheduler leaves out gets a copy of one segment that often, so that what is known
-    /// of it does not age; `None`: never.
+    /// of it does not age; `None`: never. Backups get none.
     pub probe_interval: Option<Duration>,
     /// Most subflows at a time, at most 64; joins beyond are refused.
     pub max_subflows: usize,
@@ -52,6 +53,8 @@ pub struct Config {
     pub orphan_timeout: Duration,
     /// Collect [`Notice`](crate::Notice)s.
     pub notices: bool,
+    /// Collect a notice of every decision of the scheduler, one for each segment.
+    pub decisions: bool,
 }
 
 impl Default for Config {
@@ -71,6 +74,7 @@ impl Default for Config {
             retry_after: Duration::from_secs(1),
             orphan_timeout: Duration::from_secs(60),
             notices: false,
+            decisions: false,
         }
     }
 }

@@ -23,6 +23,13 @@ impl Connection {
                 || self.send_new(now)
                 || self.rescue(now));
         self.schedule_due = given;
+        if !given {
+            for (s, v) in self.subflows.iter_mut().zip(&self.views) {
+                if v.can_send {
+                    s.endpoint.leave_unused();
+                }
+            }
+        }
         given
     }
 
@@ -93,11 +100,13 @@ impl Connection {
     }
 
     /// A redundant scheduler wants copies everywhere; a path that idles gets one now and then, so that
-    /// what is known of it stays true.
+    /// what is known of it stays true. A backup gets none.
     fn copy_to_others(&mut self, now: Instant, i: usize, data: u64, len: u32, all: bool) {
         let interval = self.config.probe_interval;
         for (j, (s, v)) in self.subflows.iter_mut().zip(&self.views).enumerate() {
-            if j == i || !v.usable || v.in_loss {
+            // A backup is left alone while others can send, copies and probes included.
+            let idle_backup = v.backup && !self.views[i].backup;
+            if j == i || !v.usable || v.in_loss || idle_backup {
                 continue;
             }
             let aged = interval.is_some_and(|t| {
@@ -179,6 +188,7 @@ impl Connection {
             _ => gargalo_wire::tcp::Payload::synthetic(len),
         };
         let base = self.own_base();
+        let several = self.subflows.len() > 1;
         let s = &mut self.subflows[i];
         let sum = || {
             let zeros;
@@ -209,6 +219,9 @@ impl Connection {
         s.sent.push(mapping);
         s.written += u64::from(len);
         s.last_pushed = now;
+        if several {
+            s.burst.on_send(now, len, &self.views[i]);
+        }
         self.active |= s.bit();
         // Not before the endpoint has sent it is there room for more.
         self.views[i].can_send = false;
@@ -216,7 +229,7 @@ impl Connection {
 
     #[inline]
     fn note(&mut self, now: Instant, i: usize, offset: u64, len: u32, why: Carried) {
-        if self.config.notices {
+        if self.config.decisions {
             let subflow = self.subflows[i].id;
             self.notices.push_back(Notice::Scheduled {
                 now,
