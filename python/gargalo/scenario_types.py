@@ -50,6 +50,20 @@ class AckMap:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AddressChange:
+    """A host gets or loses the address of one of its links."""
+
+    add: str | None = None
+    """Name of the link whose address comes."""
+    after: str
+    """So long after the flow's start."""
+    host: str | None = None
+    """Which of the flow's hosts."""
+    remove: str | None = None
+    """Name of the link whose address goes: nothing arrives there any more."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Arrivals:
     """Copies of a flow that start at random times (a Poisson process), each with its own connection."""
 
@@ -183,6 +197,8 @@ class Direction:
     """Packets lost beside congestion: a probability, or a model. Default: none."""
     mtu: str | None = None
     """Largest packet, IP header included; larger ones are dropped."""
+    outages: Sequence[Sequence[Any]] | None = None
+    """Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`."""
     queue: str | QueueMap | Mapping[str, Any] | None = None
     """The queue in front of the link: a name, or a table with its parameters."""
     rate: str | RateMap | Mapping[str, Any] | None = None
@@ -316,6 +332,8 @@ class GraphLink:
     """Largest packet, IP header included; larger ones are dropped."""
     name: str | None = None
     """Name of the link. Default: `from-to`."""
+    outages: Sequence[Sequence[Any]] | None = None
+    """Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`."""
     queue: str | QueueMap | Mapping[str, Any] | None = None
     """The queue in front of the link: a name, or a table with its parameters."""
     rate: str | RateMap | Mapping[str, Any] | None = None
@@ -395,6 +413,8 @@ class Link:
     """Packets lost beside congestion: a probability, or a model. Default: none."""
     mtu: str | None = None
     """Largest packet, IP header included; larger ones are dropped."""
+    outages: Sequence[Sequence[Any]] | None = None
+    """Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`."""
     queue: str | QueueMap | Mapping[str, Any] | None = None
     """The queue in front of the link: a name, or a table with its parameters."""
     rate: str | RateMap | Mapping[str, Any] | None = None
@@ -446,6 +466,98 @@ class Mix:
     """Shares of the load. Default: 20% constant bit rate, 24% files, 56% web."""
     web: Web | Mapping[str, Any] | None = None
     """The web traffic; its load follows from the share."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mptcp:
+    """Multipath TCP (RFC 8684)."""
+
+    backup: Sequence[str] | None = None
+    """Names of links whose subflows are backups: they carry data only when no other can."""
+    changes: Sequence[AddressChange | Mapping[str, Any]] | None = None
+    """Addresses that come and go, as in a hand-over."""
+    checksum: bool | None = None
+    """Checksums over data and its mapping (RFC 8684 §3.3.1)."""
+    congestion: str | Mapping[str, Any] | None = None
+    """Congestion control of both ends: a name, or a table of one name and its parameters, like `{ cubic = { beta = 0.7 } }`."""
+    data_numbers: str | None = None
+    """Length of data sequence numbers on the wire."""
+    data_retries: int | None = None
+    """Timeouts in a row before the connection is given up."""
+    delayed_ack: bool | DelayedAck | Mapping[str, Any] | None = None
+    """Delayed acknowledgements; false acknowledges each segment at once."""
+    dsack: bool | None = None
+    """Reports of duplicates (RFC 2883)."""
+    ecn: bool | str | None = None
+    """Explicit congestion notification; true is `classic`, with `congestion = "dctcp"` it is `dctcp`, which is the default there."""
+    frto: bool | None = None
+    """Detection of spurious timeouts (RFC 5682)."""
+    gateways: Sequence[str] | None = None
+    """Routers that the client may send packets by, for the path manager `binder`."""
+    initial_window: str | None = None
+    """Initial congestion window (RFC 6928), in packets or bytes."""
+    keep_alive: bool | KeepAlive | Mapping[str, Any] | None = None
+    """Keep-alive probes (RFC 9293 §3.8.4). Default: never."""
+    limited_transmit: bool | None = None
+    """New data on the first duplicate acknowledgements (RFC 3042)."""
+    links: Sequence[str] | None = None
+    """Names of the links whose addresses take part from the beginning. Default: all links of the two hosts."""
+    max_rto: str | None = None
+    """Largest retransmission timeout."""
+    max_subflows: int | None = None
+    """Most subflows at a time."""
+    min_rto: str | None = None
+    """Least retransmission timeout."""
+    min_rto_above_srtt: bool | None = None
+    """Linux's rule: the timeout is at least the round-trip time plus `min_rto`."""
+    mss: str | None = None
+    """Payload of a full segment. Default: the profile's, or less if the route's MTU is smaller."""
+    nagle: bool | None = None
+    """Hold back small segments while data is outstanding (RFC 9293 §3.7.4)."""
+    opportunistic_retransmission: bool | None = None
+    """When data on a slower path fills the window, send it again on a faster one that would idle."""
+    pacing: bool | str | PacingMap | Mapping[str, Any] | None = None
+    """When the sender paces; false is `off`, true is `window`."""
+    path_manager: str | Mapping[str, Any] | None = None
+    """Which subflows there are. Default: `single-mesh`, or `full-mesh` if one of the hosts has a single link."""
+    penalisation: bool | None = None
+    """Let a path that filled the window carry half as much for a while."""
+    probe_interval: bool | str | None = None
+    """A path that the scheduler leaves out carries a copy of a segment that often, so that what is known of it does not age; false: never. Backups carry none."""
+    profile: str | None = None
+    """Named set of defaults for all that follows."""
+    prr: bool | None = None
+    """Proportional rate reduction (RFC 6937)."""
+    receive_buffer: str | None = None
+    """The largest window ever announced."""
+    receiver: str | None = None
+    """How the receiving end misbehaves (RFC 9743 §7.6), in the simulator."""
+    recovery: str | None = None
+    """How losses are found."""
+    sack: bool | None = None
+    """Selective acknowledgements (RFC 2018)."""
+    scheduler: str | Mapping[str, Any] | None = None
+    """Which subflow carries the next segment: a name, or a table of one name and its parameters, like `{ round-robin = { segments = 4 } }`."""
+    send_buffer: str | None = None
+    """What the application may write ahead of acknowledgements."""
+    slow_start_after_idle: bool | None = None
+    """Shrink the window after an idle period (RFC 5681 §4.1)."""
+    syn_ack_retries: int | None = None
+    """How often a SYN-ACK is repeated."""
+    syn_retries: int | None = None
+    """How often a SYN is repeated."""
+    syn_timeout: str | None = None
+    """First timeout of the handshake (RFC 6298: 1 s)."""
+    tail_loss_probe: bool | None = None
+    """Tail loss probes (RFC 8985 §7)."""
+    time_wait: str | None = None
+    """Length of TIME-WAIT."""
+    timestamps: bool | None = None
+    """Timestamps (RFC 7323)."""
+    tls: bool | str | TlsMap | Mapping[str, Any] | None = None
+    """TLS 1.3 between TCP and the application, as flights of its handshake and headers of its records; true and `"1.3"` are the same."""
+    window_scaling: bool | None = None
+    """Window scaling (RFC 7323)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -607,6 +719,8 @@ class Record:
 
     captures: Sequence[str] | None = None
     """Names of links whose packets are captured (pcapng) at both ends; `*` at the end of a name stands for anything."""
+    decisions: bool | None = None
+    """Record every decision of MPTCP schedulers among the events: one for each segment."""
     events: bool | None = None
     """Record protocol events: losses, timeouts, recoveries."""
     flows: bool | None = None
@@ -823,6 +937,8 @@ class Tcp:
     """Proportional rate reduction (RFC 6937)."""
     receive_buffer: str | None = None
     """The largest window ever announced."""
+    receiver: str | None = None
+    """How the receiving end misbehaves (RFC 9743 §7.6), in the simulator."""
     recovery: str | None = None
     """How losses are found."""
     sack: bool | None = None
@@ -910,6 +1026,8 @@ class Transport:
 
     tcp: Tcp | Mapping[str, Any] | None = None
     """TCP."""
+    mptcp: Mptcp | Mapping[str, Any] | None = None
+    """Multipath TCP."""
     quic: Quic | Mapping[str, Any] | None = None
     """QUIC."""
     udp: Mapping[str, Any] | None = None
@@ -1008,6 +1126,7 @@ class Workload:
 
 __all__ = [
     "AckMap",
+    "AddressChange",
     "Arrivals",
     "Bulk",
     "ByBuffer",
@@ -1035,6 +1154,7 @@ __all__ = [
     "LossMap",
     "MigrationMap",
     "Mix",
+    "Mptcp",
     "Multipath",
     "OnOff",
     "PacingMap",

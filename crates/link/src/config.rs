@@ -22,6 +22,9 @@ pub struct LinkConfig {
     pub delay: DelayModel,
     /// Loss beside congestion. Default: none.
     pub loss: LossModel,
+    /// Spans of time, each from the first instant up to the second, in which every packet that comes is
+    /// lost; in order, apart from each other. Default: none.
+    pub outages: Vec<(Instant, Instant)>,
     /// Reordering; `None` keeps every packet in order. Default: none.
     pub reorder: Option<Reorder>,
     /// Probability that a packet is sent twice, 0 to 1. Default: 0.
@@ -38,6 +41,7 @@ impl Default for LinkConfig {
             rate: RateModel::Unlimited,
             delay: DelayModel::default(),
             loss: LossModel::None,
+            outages: Vec::new(),
             reorder: None,
             duplicate: 0.0,
             mtu: 1500,
@@ -55,6 +59,7 @@ impl LinkConfig {
         self.rate.validate()?;
         self.delay.validate()?;
         self.loss.validate()?;
+        check_outages(&self.outages)?;
         if let Some(r) = &self.reorder {
             r.validate()?;
         }
@@ -65,6 +70,22 @@ impl LinkConfig {
         }
         self.queue.validate()
     }
+}
+
+fn check_outages(outages: &[(Instant, Instant)]) -> Result<(), ConfigError> {
+    let mut before = None;
+    for (from, to) in outages {
+        let problem = if from >= to {
+            "one ends before it begins; give pairs of instants, the first before the second"
+        } else if before.is_some_and(|b| b > *from) {
+            "they must be in order and not overlap"
+        } else {
+            before = Some(*to);
+            continue;
+        };
+        return Err(ConfigError::new("outages", problem));
+    }
+    Ok(())
 }
 
 /// How fast bytes leave.
@@ -168,6 +189,14 @@ mod tests {
             ..LinkConfig::default()
         };
         assert_eq!(bad.validate().unwrap_err().field, "mtu");
+        let at = |s: u64| Instant::ZERO + Duration::from_secs(s);
+        for bad in [vec![(at(2), at(2))], vec![(at(1), at(3)), (at(2), at(4))]] {
+            let bad = LinkConfig {
+                outages: bad,
+                ..LinkConfig::default()
+            };
+            assert_eq!(bad.validate().unwrap_err().field, "outages");
+        }
         assert!(LinkConfig::default().validate().is_ok());
     }
 }

@@ -39,6 +39,9 @@ pub struct Link<P> {
     next: Instant,
     mtu: u32,
     loss: Loss,
+    /// The present outage or the next, and those after it.
+    outage: (Instant, Instant),
+    later_outages: std::vec::IntoIter<(Instant, Instant)>,
     duplicate: Option<Coin>,
     queue: Queue<P>,
     server: Server,
@@ -50,6 +53,9 @@ pub struct Link<P> {
     #[cfg(debug_assertions)]
     clock: Instant,
 }
+
+/// No outage.
+const NEVER: (Instant, Instant) = (Instant::MAX, Instant::MAX);
 
 #[derive(Clone, Copy, Debug)]
 struct Flying<P> {
@@ -110,12 +116,15 @@ impl<P: Copy> Link<P> {
         config.validate()?;
         let loss = Loss::new(&config.loss, split(&mut rng));
         let duplicate = Coin::new(config.duplicate, split(&mut rng));
+        let mut later_outages = config.outages.clone().into_iter();
         let reorder = config.reorder.as_ref();
         let propagation = Propagation::new(&config.delay, reorder, split(&mut rng));
         Ok(Self {
             next: Instant::MAX,
             mtu: config.mtu,
             loss,
+            outage: later_outages.next().unwrap_or(NEVER),
+            later_outages,
             duplicate,
             queue: queue(&config, split(&mut rng)),
             server: Server::new(&config.rate),
@@ -136,7 +145,8 @@ impl<P: Copy> Link<P> {
         if packet.bytes > self.mtu {
             return self.ledger.drop(item, DropReason::TooBig);
         }
-        if self.loss.next() {
+        // The loss model goes on, so that an outage changes nothing after it.
+        if self.loss.next() | self.is_out(now) {
             return self.ledger.drop(item, DropReason::Loss);
         }
         if let Some(coin) = &mut self.duplicate
@@ -147,6 +157,15 @@ impl<P: Copy> Link<P> {
             return self.admit(now, copy);
         }
         self.admit(now, item);
+    }
+
+    /// Whether everything that comes now is lost.
+    #[inline]
+    fn is_out(&mut self, now: Instant) -> bool {
+        while now >= self.outage.1 {
+            self.outage = self.later_outages.next().unwrap_or(NEVER);
+        }
+        now >= self.outage.0
     }
 
     /// The next dropped packet and why; drain after [`Self::send`] and [`Self::poll`].

@@ -39,7 +39,7 @@ pub struct Config {
     /// [minds the window](crate::scheduler::Scheduler::minds_window) itself.
     pub penalisation: bool,
     /// A path that the scheduler leaves out gets a copy of one segment that often, so that what is known
-    /// of it does not age; `None`: never.
+    /// of it does not age; `None`: never. Backups get none.
     pub probe_interval: Option<Duration>,
     /// Most subflows at a time, at most 64; joins beyond are refused.
     pub max_subflows: usize,
@@ -53,6 +53,8 @@ pub struct Config {
     pub orphan_timeout: Duration,
     /// Collect [`Notice`](crate::Notice)s.
     pub notices: bool,
+    /// Collect a notice of every decision of the scheduler, one for each segment.
+    pub decisions: bool,
 }
 
 impl Default for Config {
@@ -72,6 +74,7 @@ impl Default for Config {
             retry_after: Duration::from_secs(1),
             orphan_timeout: Duration::from_secs(60),
             notices: false,
+            decisions: false,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod announce;
 mod closing;
+mod hosting;
 mod incoming;
 mod joining;
 mod opening;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gargalo_cc::{ControllerFactory, Sibling};
 use gargalo_tcp::{Chunk, Error, State};
-use gargalo_units::{Ecn, Instant};
+use gargalo_units::{Duration, Ecn, Instant};
 use gargalo_wire::tcp::Segment;
 use rand_pcg::Pcg64;
 
@@ -85,6 +86,8 @@ pub struct Connection {
     long_acks: bool,
     /// A data sequence signal of the peer has come: options pass in both directions.
     confirmed: bool,
+    /// The peer has acknowledged at data level: what we send keeps its options.
+    heard_ack: bool,
     /// The peer wants no joins to the address of the initial subflow.
     deny_join_initial: bool,
     /// Nothing was ever sent twice or by another subflow: an infinite mapping can describe it.
@@ -106,6 +109,8 @@ pub struct Connection {
     send: Send,
     receive: Receive,
     book: Book,
+    /// What became of subflows that carried data and are over, until somebody asks.
+    ended: VecDeque<SubflowSnapshot>,
     /// Segments of no subflow: resets for strangers.
     stray: VecDeque<Transmit>,
     events: Events,
@@ -164,7 +169,6 @@ impl Connection {
         let mut tcp = gargalo_tcp::Config::clone(&config.tcp);
         // What the connection has written is bounded already.
         tcp.send_buffer = gargalo_units::Bytes::new(u64::MAX / 4);
-        tcp.notices = false;
         let connection = Self {
             tcp: Arc::new(tcp),
             congestion,
@@ -175,6 +179,7 @@ impl Connection {
             checksum: config.checksum,
             long_acks: false,
             confirmed: false,
+            heard_ack: false,
             deny_join_initial: false,
             contiguous: true,
             infinite_until: 0,
@@ -190,6 +195,7 @@ impl Connection {
             send: Send::new(config.tcp.send_buffer.get()),
             receive: Receive::new(config.tcp.receive_buffer.get(), u64::from(config.tcp.mss)),
             book: Book::new(&init),
+            ended: VecDeque::new(),
             stray: VecDeque::new(),
             events: Events::default(),
             notices: VecDeque::new(),
@@ -278,7 +284,15 @@ impl Connection {
         self.events.pop()
     }
 
-    /// The next notice, for a table of protocol events; needs [`Config::notices`].
+    /// The next notice of a subflow's TCP, with the number of the subflow; needs `notices` in
+    /// [`Config::tcp`].
+    pub fn poll_subflow_notice(&mut self) -> Option<(u32, gargalo_tcp::Notice)> {
+        let mut all = self.subflows.iter_mut();
+        all.find_map(|s| Some((s.id, s.endpoint.poll_notice()?)))
+    }
+
+    /// The next notice, for a table of protocol events; needs [`Config::notices`] or
+    /// [`Config::decisions`].
     pub fn poll_notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()
     }
@@ -326,6 +340,19 @@ impl Connection {
     /// All subflows, in the order of opening.
     pub fn subflows(&self, now: Instant) -> impl Iterator<Item = SubflowSnapshot> {
         self.subflows.iter().map(move |s| s.snapshot(now))
+    }
+
+    /// The next subflow that is over, as it was at its end; the latest 256 are kept until asked for.
+    pub fn poll_ended(&mut self) -> Option<SubflowSnapshot> {
+        self.ended.pop_front()
+    }
+
+    /// The round-trip sample of the latest acknowledgement, once, with the number of its subflow.
+    #[inline]
+    pub fn take_rtt_sample(&mut self) -> Option<(u32, Duration)> {
+        let id = self.timers.heard_on;
+        let i = self.views.iter().position(|v| v.id == id)?;
+        Some((id, self.subflows[i].endpoint.take_rtt_sample()?))
     }
 
     /// What schedulers see of the subflows.

@@ -154,6 +154,39 @@ pub enum Notice {
     },
 }
 
+impl Notice {
+    /// One word for the events table.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Scheduled { .. } => "scheduled",
+            Self::Stale { .. } => "subflow-stale",
+            Self::ResetSubflow { .. } => "subflow-reset",
+            Self::Penalised { .. } => "subflow-penalised",
+        }
+    }
+
+    /// What else there is to say, as `key=value`.
+    pub fn detail(&self) -> String {
+        match self {
+            Self::Scheduled {
+                subflow,
+                offset,
+                len,
+                why,
+                ..
+            } => format!(
+                "subflow={subflow} offset={offset} bytes={len} why={}",
+                why.name()
+            ),
+            Self::Stale { subflow, .. } => format!("subflow={subflow}"),
+            Self::ResetSubflow {
+                subflow, reason, ..
+            } => format!("subflow={subflow} reason={reason:?}"),
+            Self::Penalised { subflow, cap, .. } => format!("subflow={subflow} cap_bytes={cap}"),
+        }
+    }
+}
+
 /// What happened on a connection so far. Counts of packets are those of all subflows, ended ones included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {

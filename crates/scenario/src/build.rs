@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use gargalo_cc::Params;
 use gargalo_lab::Stack;
+use gargalo_mptcp::path_manager::PathManagerFactory;
+use gargalo_mptcp::scheduler::SchedulerFactory;
 use gargalo_sim::workload::generator::GeneratorSpec;
 use gargalo_sim::workload::plan::Model;
 use gargalo_sim::{
@@ -19,6 +21,7 @@ use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, LinkSample};
 use gargalo_units::{Duration, Instant};
 use serde_json::{Value as Json, json};
 
+use crate::multipath;
 use crate::objects::{self, Completion};
 use crate::resolved::{Flow, Period, Scenario, Transport, Workload};
 use crate::summary;
@@ -33,6 +36,10 @@ pub struct RunOptions {
     pub progress: Option<Watch>,
     /// Congestion controls beside the registry's, by name.
     pub controllers: Vec<(String, Arc<dyn ControllerFactory>)>,
+    /// Schedulers of Multipath TCP beside the registry's, by name.
+    pub schedulers: Vec<(String, Arc<dyn SchedulerFactory>)>,
+    /// Path managers of Multipath TCP beside the registry's, by name.
+    pub path_managers: Vec<(String, Arc<dyn PathManagerFactory>)>,
     /// Folder for captures.
     pub output: Option<PathBuf>,
 }
@@ -55,6 +62,9 @@ pub enum RunError {
     /// The world cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// A scheduler or path manager is not known.
+    #[error("{0}")]
+    Multipath(String),
     /// A congestion control is not known.
     #[error("{0}")]
     Congestion(String),
@@ -123,6 +133,7 @@ fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
             flows: record.flows,
             links: record.links,
             events: record.events,
+            decisions: record.decisions,
         },
         verify: record.verify,
         captures,
@@ -179,7 +190,7 @@ fn refuse_kernel(scenario: &Scenario) -> Result<(), RunError> {
 
 /// Congestion controls; flows of one kind share one factory.
 pub(crate) struct Factories<'a> {
-    options: &'a RunOptions,
+    pub(crate) options: &'a RunOptions,
     made: BTreeMap<String, Arc<dyn ControllerFactory>>,
 }
 
@@ -191,7 +202,11 @@ impl<'a> Factories<'a> {
         }
     }
 
-    fn get(&mut self, name: &str, params: &Params) -> Result<Arc<dyn ControllerFactory>, RunError> {
+    pub(crate) fn get(
+        &mut self,
+        name: &str,
+        params: &Params,
+    ) -> Result<Arc<dyn ControllerFactory>, RunError> {
         let key = format!("{name} {params:?}");
         if let Some(known) = self.made.get(&key) {
             return Ok(Arc::clone(known));
@@ -292,6 +307,9 @@ fn transport(
                 migration: q.migration,
             }))
         }
+        Transport::Mptcp(m) => {
+            TransportSpec::Mptcp(Box::new(multipath::spec(scenario, f, m, factories)?))
+        }
         Transport::Tcp(t) => {
             let config = gargalo_tcp::Config {
                 notices: scenario.record.events && f.rows,
@@ -301,6 +319,7 @@ fn transport(
                 config: config.into(),
                 congestion: factories.get(&t.congestion, &t.params)?,
                 tls: t.tls,
+                misbehaviour: t.misbehaviour,
             })
         }
     })
@@ -442,6 +461,7 @@ pub(crate) fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
             None => {}
         }
         objects::push(f, &mut tables.objects);
+        multipath::push(scenario, f, &mut row, &mut tables.subflows);
         tables.flows.push(&row);
     }
     for s in &out.samples.flows {
@@ -456,8 +476,10 @@ pub(crate) fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
             delivery_rate: s.delivery_rate,
             delivered: s.delivered,
             phase: s.phase,
+            out_of_order: s.out_of_order,
         });
     }
+    multipath::samples(scenario, out, &mut tables.subflow_samples);
     for s in &out.samples.links {
         let link = &out.links[s.direction as usize];
         tables.link_samples.push(&LinkSample {

@@ -1,5 +1,7 @@
 //! The resolved scenario as JSON, always the same text for the same scenario, and its hash.
 
+mod mptcp;
+
 use gargalo_cc::{ParamValue, Params};
 use gargalo_lab::Stack;
 use gargalo_link::{
@@ -11,18 +13,19 @@ use gargalo_sim::workload::distribution::Distribution;
 use gargalo_sim::workload::plan::Demand;
 use gargalo_sim::workload::video::Selection;
 use gargalo_sim::workload::voice::Playout;
-use gargalo_sim::{Objects, Order};
+use gargalo_sim::{Misbehaviour, Objects, Order};
 use gargalo_tcp::{Config, EcnMode, Pacing, Recovery};
 use gargalo_units::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::resolved::{Flow, Period, Quic, Scenario, Transport, Workload};
+use crate::resolved::{Flow, Period, Quic, Scenario, Tcp, Transport, Workload};
 
 impl Scenario {
     /// The scenario as resolved: SI units, the unit in the name of each key.
     pub fn to_json(&self) -> Value {
         let node = |n: usize| self.nodes.get(n).map_or("", |n| n.name.as_str());
+        let link_name = |l: usize| self.links.get(l).map_or("", |l| l.name.as_str());
         let mut out = json!({
             "name": self.name,
             "description": self.description,
@@ -34,7 +37,7 @@ impl Scenario {
                 "name": l.name, "from": node(l.a), "to": node(l.b),
                 "up": link(&l.up), "down": link(&l.down)
             })).collect::<Vec<_>>(),
-            "flows": self.flows.iter().map(|f| flow(f, &node)).collect::<Vec<_>>(),
+            "flows": self.flows.iter().map(|f| flow(f, &node, &link_name)).collect::<Vec<_>>(),
             "record": {
                 "interval_s": seconds(self.record.interval), "flows": self.record.flows,
                 "links": self.record.links, "events": self.record.events,
@@ -44,6 +47,9 @@ impl Scenario {
         // Said only if asked for, so that scenarios without QUIC keep their hash.
         if self.record.qlog {
             out["record"]["qlog"] = true.into();
+        }
+        if self.record.decisions {
+            out["record"]["decisions"] = true.into();
         }
         // Likewise for scenarios of the simulator.
         if let Some(hosts) = hosts(self) {
@@ -201,10 +207,16 @@ fn link(c: &LinkConfig) -> Value {
             "late_s": late, "early_s": early
         })
     });
-    json!({
+    let mut out = json!({
         "rate": rate, "delay": delay, "jitter": jitter, "loss": loss, "reorder": reorder,
         "duplicate": c.duplicate, "mtu_bytes": c.mtu, "queue": queue(&c.queue)
-    })
+    });
+    // Said only where there are any, so that links without keep their hash.
+    if !c.outages.is_empty() {
+        let spans = c.outages.iter().map(|(a, b)| json!([at(*a), at(*b)]));
+        out["outages"] = spans.collect();
+    }
+    out
 }
 
 fn size(name: &str, size: QueueLimit) -> (String, Value) {
@@ -255,7 +267,11 @@ fn queue(c: &QueueConfig) -> Value {
     json!({ c.name(): params })
 }
 
-fn flow<'a>(f: &Flow, name: &dyn Fn(usize) -> &'a str) -> Value {
+fn flow<'a>(
+    f: &Flow,
+    name: &dyn Fn(usize) -> &'a str,
+    link_name: &dyn Fn(usize) -> &'a str,
+) -> Value {
     let (from, to) = (name(f.from), name(f.to));
     let period = |p: &Period| match p {
         Period::Fixed(d) => json!({ "fixed_s": seconds(*d) }),
@@ -335,21 +351,8 @@ fn flow<'a>(f: &Flow, name: &dyn Fn(usize) -> &'a str) -> Value {
     let transport = match &f.transport {
         Transport::Udp => json!({ "udp": {} }),
         Transport::Quic(q) => quic(q),
-        Transport::Tcp(t) => {
-            let mut out = json!({
-                "profile": t.profile, "congestion": { t.congestion.as_str(): params(&t.params) },
-                "options": tcp(&t.config)
-            });
-            if let Some(tls) = &t.tls {
-                out["tls"] = json!({
-                    "client_hello_bytes": tls.client_hello.get(),
-                    "server_flight_bytes": tls.server_flight.get(),
-                    "client_finished_bytes": tls.client_finished.get(),
-                    "record_bytes": tls.record.get(), "early_data": tls.early_data
-                });
-            }
-            json!({ "tcp": out })
-        }
+        Transport::Tcp(t) => json!({ "tcp": tcp_transport(t) }),
+        Transport::Mptcp(m) => mptcp::json(m, name, link_name),
     };
     let mut out = json!({
         "id": f.id, "label": f.label.as_ref(), "from": from, "to": to, "start_s": at(f.start),
@@ -417,6 +420,30 @@ fn distribution(d: &Distribution) -> Value {
 
 fn params(p: &Params) -> Map<String, Value> {
     p.iter().map(|(k, v)| (k.to_owned(), param(v))).collect()
+}
+
+/// TCP, its congestion control and its options.
+fn tcp_transport(t: &Tcp) -> Value {
+    let mut out = json!({
+        "profile": t.profile, "congestion": { t.congestion.as_str(): params(&t.params) },
+        "options": tcp(&t.config)
+    });
+    if let Some(m) = t.misbehaviour {
+        out["receiver"] = match m {
+            Misbehaviour::Optimistic => json!("optimistic"),
+            Misbehaviour::DividesAcks(pieces) => json!({ "divides-acks": pieces }),
+            Misbehaviour::HidesEcn => json!("hides-ecn"),
+        };
+    }
+    if let Some(tls) = &t.tls {
+        out["tls"] = json!({
+            "client_hello_bytes": tls.client_hello.get(),
+            "server_flight_bytes": tls.server_flight.get(),
+            "client_finished_bytes": tls.client_finished.get(),
+            "record_bytes": tls.record.get(), "early_data": tls.early_data
+        });
+    }
+    out
 }
 
 /// QUIC and its options under the names of the scenario, with units.

@@ -3,30 +3,27 @@
 
 use serde_json::Value as Json;
 
+use crate::Names;
 use crate::diagnostic::{Diagnostics, nearest};
 use crate::quantity;
 use crate::tree::{Entry, Node, Value};
 
 /// What users know from elsewhere or from our plans, and what is there instead.
-const ANNOUNCED: &[&str] = &["mptcp", "fast_open", "dualpi2", "stack"];
+const ANNOUNCED: &[&str] = &["fast_open", "dualpi2", "stack"];
 
 /// A check of one tree.
 pub(crate) struct Checker<'a> {
     schema: &'a Json,
-    /// Names of congestion controls that the registry does not know.
-    congestion: &'a [String],
+    /// Names that the registries do not know.
+    extra: &'a Names,
     errors: &'a mut Diagnostics,
 }
 
 impl<'a> Checker<'a> {
-    pub(crate) fn new(
-        schema: &'a Json,
-        congestion: &'a [String],
-        errors: &'a mut Diagnostics,
-    ) -> Self {
+    pub(crate) fn new(schema: &'a Json, extra: &'a Names, errors: &'a mut Diagnostics) -> Self {
         Self {
             schema,
-            congestion,
+            extra,
             errors,
         }
     }
@@ -119,7 +116,7 @@ impl<'a> Checker<'a> {
                 return; // any text will do
             }
         }
-        if names.contains(&text) || (name == "congestion" && self.is_extra(text)) {
+        if names.contains(&text) || self.is_extra(name, text) {
             return;
         }
         let quantity_like = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
@@ -136,8 +133,14 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn is_extra(&self, name: &str) -> bool {
-        self.congestion.iter().any(|c| c == name)
+    fn is_extra(&self, key: &str, name: &str) -> bool {
+        let known = match key {
+            "congestion" => &self.extra.congestion,
+            "scheduler" => &self.extra.schedulers,
+            "path_manager" => &self.extra.path_managers,
+            _ => return false,
+        };
+        known.iter().any(|c| c == name)
     }
 
     fn unknown(
@@ -237,7 +240,7 @@ impl<'a> Checker<'a> {
         for e in entries {
             match tagged.iter().find(|(k, _)| *k == e.key) {
                 Some((_, schema)) => found.push((e, *schema)),
-                None if name == "congestion" && self.is_extra(&e.key) => return,
+                None if self.is_extra(name, &e.key) => return,
                 None => self.unknown(e.place.clone(), &e.key, &known, name, "key"),
             }
         }

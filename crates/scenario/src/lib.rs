@@ -37,6 +37,7 @@ mod diagnostic;
 #[cfg(target_os = "linux")]
 pub mod lab;
 pub mod model;
+mod multipath;
 mod objects;
 pub mod quantity;
 mod reference;
@@ -56,6 +57,17 @@ pub use schema::schema;
 use check::Checker;
 use tree::{Node, Value};
 
+/// Names that the registries do not know but the caller does, like those of classes in Python.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// Congestion controls.
+    pub congestion: Vec<String>,
+    /// Schedulers of Multipath TCP.
+    pub schedulers: Vec<String>,
+    /// Path managers of Multipath TCP.
+    pub path_managers: Vec<String>,
+}
+
 /// Parses, checks and resolves a scenario.
 ///
 /// `overrides` are pairs of a dotted key and a value, like `("flows.0.start", "5s")`; the value is
@@ -68,11 +80,11 @@ pub fn parse(
     origin: &Origin,
     overrides: &[(String, String)],
 ) -> Result<Scenario, Diagnostics> {
-    parse_with(text, origin, overrides, &[])
+    parse_with(text, origin, overrides, &Names::default())
 }
 
-/// Like [`parse`], with names of congestion controls that the registry does not know but the caller
-/// does. Their parameters are not checked.
+/// Like [`parse`], with names that the registries do not know but the caller does. Their parameters are
+/// not checked.
 ///
 /// # Errors
 /// Everything that is wrong with it.
@@ -80,11 +92,11 @@ pub fn parse_with(
     text: &str,
     origin: &Origin,
     overrides: &[(String, String)],
-    congestion: &[String],
+    extra: &Names,
 ) -> Result<Scenario, Diagnostics> {
     let mut errors = Diagnostics::new(origin, text, overrides);
     match Node::from_toml(text, &mut errors) {
-        Some(tree) => finish(tree, origin, overrides, congestion, errors),
+        Some(tree) => finish(tree, origin, overrides, extra, errors),
         None => Err(errors),
     }
 }
@@ -97,7 +109,7 @@ pub fn parse_json(
     json: &serde_json::Value,
     origin: &Origin,
     overrides: &[(String, String)],
-    congestion: &[String],
+    extra: &Names,
 ) -> Result<Scenario, Diagnostics> {
     let errors = Diagnostics::new(origin, "", overrides);
     let empty = || Node {
@@ -105,14 +117,14 @@ pub fn parse_json(
         place: diagnostic::Place::Nowhere,
     };
     let tree = Node::from_json(json).unwrap_or_else(empty);
-    finish(tree, origin, overrides, congestion, errors)
+    finish(tree, origin, overrides, extra, errors)
 }
 
 fn finish(
     mut tree: Node,
     origin: &Origin,
     overrides: &[(String, String)],
-    congestion: &[String],
+    extra: &Names,
     mut errors: Diagnostics,
 ) -> Result<Scenario, Diagnostics> {
     for (i, (key, value)) in overrides.iter().enumerate() {
@@ -129,7 +141,7 @@ fn finish(
             );
         }
     }
-    Checker::new(schema::internal(), congestion, &mut errors).check(&tree);
+    Checker::new(schema::internal(), extra, &mut errors).check(&tree);
     if !errors.is_empty() {
         errors.sort();
         return Err(errors);

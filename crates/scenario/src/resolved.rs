@@ -160,6 +160,8 @@ pub enum Rest {
 pub enum Transport {
     /// TCP.
     Tcp(Arc<Tcp>),
+    /// Multipath TCP.
+    Mptcp(Arc<Mptcp>),
     /// QUIC.
     Quic(Arc<Quic>),
     /// UDP.
@@ -171,6 +173,7 @@ impl Transport {
     pub fn congestion(&self) -> &str {
         match self {
             Self::Tcp(tcp) => &tcp.congestion,
+            Self::Mptcp(mptcp) => &mptcp.tcp.congestion,
             Self::Quic(quic) => &quic.congestion,
             Self::Udp => "",
         }
@@ -190,6 +193,61 @@ pub struct Tcp {
     pub params: Params,
     /// TLS between it and the application.
     pub tls: Option<Tls>,
+    /// How the receiving end misbehaves; `None`: it does not.
+    pub misbehaviour: Option<gargalo_sim::Misbehaviour>,
+}
+
+/// Something of a registry, or that the caller brought along.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chosen {
+    /// Its name.
+    pub name: String,
+    /// Parameters as given; checked against the registry if it knows the name.
+    pub params: Params,
+}
+
+/// Multipath TCP with all options.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mptcp {
+    /// Options of its subflows.
+    pub tcp: Tcp,
+    /// Which subflow carries the next segment.
+    pub scheduler: Chosen,
+    /// Which subflows there are.
+    pub path_manager: Chosen,
+    /// Data in the way is sent again on a faster path.
+    pub opportunistic_retransmission: bool,
+    /// A path that was in the way may carry less for a while.
+    pub penalisation: bool,
+    /// Time between probes of a path that is left out.
+    pub probe_interval: Option<Duration>,
+    /// Checksums over data.
+    pub checksum: bool,
+    /// Length of data sequence numbers.
+    pub data_numbers: gargalo_mptcp::DataNumbers,
+    /// Most subflows.
+    pub max_subflows: u32,
+    /// Indices of links whose addresses take part from the beginning; `None`: all.
+    pub links: Option<Vec<usize>>,
+    /// Indices of links whose subflows are backups.
+    pub backups: Vec<usize>,
+    /// Indices of routers for the path manager `binder`.
+    pub gateways: Vec<usize>,
+    /// Addresses that come and go.
+    pub changes: Vec<AddressChange>,
+}
+
+/// A host gets or loses an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressChange {
+    /// So long after the flow's start.
+    pub after: Duration,
+    /// 0: the flow's first host; 1: the second.
+    pub side: u8,
+    /// Index of the link.
+    pub link: usize,
+    /// It comes; otherwise it goes.
+    pub add: bool,
 }
 
 /// QUIC with all options.
@@ -295,6 +353,8 @@ pub struct Record {
     pub links: bool,
     /// Record protocol events.
     pub events: bool,
+    /// Record every decision of MPTCP schedulers.
+    pub decisions: bool,
     /// Names of links whose packets are captured.
     pub captures: Vec<String>,
     /// Trace QUIC connections.

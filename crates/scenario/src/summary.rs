@@ -9,6 +9,7 @@ use serde_json::{Value as Json, json};
 
 use crate::background;
 use crate::build::seconds;
+use crate::multipath;
 use crate::objects::{self, Completion};
 use crate::resolved::Scenario;
 
@@ -53,7 +54,7 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
     let in_groups: u64 = in_groups.map(|g| out.groups[g].flows).sum();
     json!({
         "summary": summary,
-        "flows": out.flows.iter().map(|f| flow(f, scenario.record.verify)).collect::<Vec<_>>(),
+        "flows": out.flows.iter().map(|f| flow(f, scenario)).collect::<Vec<_>>(),
         "links": out.links.iter().map(link).collect::<Vec<_>>(),
         "run": {
             "name": scenario.name,
@@ -80,7 +81,8 @@ fn goodput(f: &FlowResult) -> f64 {
     (f.delivered / active(f)).as_bps() as f64
 }
 
-fn flow(f: &FlowResult, verified: bool) -> Json {
+fn flow(f: &FlowResult, scenario: &Scenario) -> Json {
+    let verified = scenario.record.verify;
     let rtt = f.rtt.summary();
     let mut row = json!({
         "id": f.id,
@@ -133,6 +135,9 @@ fn flow(f: &FlowResult, verified: bool) -> Json {
     };
     if let (Some(row), Json::Object(extra)) = (row.as_object_mut(), extra) {
         row.extend(extra);
+    }
+    if let Some(row) = row.as_object_mut() {
+        row.extend(multipath::json(scenario, f));
     }
     row
 }

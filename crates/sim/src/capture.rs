@@ -43,9 +43,14 @@ pub struct Capture {
     identification: u16,
 }
 
-/// The address of a host in captures: 10.0.0.1 for the first node.
+/// The address of a host: 10.0.0.1 for the first node.
 pub fn address(node: NodeId) -> Ipv4Addr {
     Ipv4Addr::from(0x0a00_0001u32.wrapping_add(node & 0x00ff_ffff))
+}
+
+/// The address of an interface of a host: 10.0.0.0/16 for the first, 10.1.0.0/16 for the second and so on.
+pub fn interface_address(node: NodeId, interface: u8) -> Ipv4Addr {
+    Ipv4Addr::from(u32::from(address(node)).wrapping_add(u32::from(interface) << 16))
 }
 
 impl Capture {
@@ -120,7 +125,10 @@ impl Capture {
         let built = encode(
             &mut self.buffer,
             self.identification,
-            (address(from), address(to)),
+            (
+                interface_address(from, body.interfaces.0),
+                interface_address(to, body.interfaces.1),
+            ),
             ecn,
             body,
         );

@@ -8,8 +8,10 @@ use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Ecn, Instant, Seq};
 use rand::Rng;
 
+use crate::drive_mptcp::{self, MptcpSide};
 use crate::event::{MAX_TARGETS, Target};
 use crate::flow::{Flow, FlowResult, FlowSpec, LazyTimer, Side, TransportSpec, pattern};
+use crate::liar::Liar;
 use crate::net::{Body, Content as PacketContent, Datagram};
 use crate::recorder::ProtocolEvent;
 use crate::workload::generator::Parent;
@@ -24,7 +26,7 @@ const APP: u32 = 2;
 /// Most flows alive at once: many more than come and go on any link, and a gigabyte or two.
 const MOST_FLOWS: usize = 300_000;
 /// The well-known end of every connection.
-const SERVER_PORT: u16 = 5001;
+pub(crate) const SERVER_PORT: u16 = 5001;
 
 impl World {
     #[inline]
@@ -62,8 +64,12 @@ impl World {
                     flow.ce_marks += 1;
                 }
                 let Some(endpoint) = &mut flow.sides[side].endpoint else {
-                    return;
+                    let to = (body.flow, side);
+                    return self.deliver_mptcp(to, body.interfaces, segment, ecn, first_flow);
                 };
+                if let Some(liar) = &mut flow.sides[side].liar {
+                    liar.on_segment(&segment);
+                }
                 endpoint.handle(self.now, segment, ecn);
                 self.after(body.flow, side, first_flow);
             }
@@ -99,6 +105,7 @@ impl World {
             Side::new(self.routes[&(spec.from, spec.to)]),
             Side::new(self.routes[&(spec.to, spec.from)]),
         ];
+        let mut misbehaviour = None;
         if let TransportSpec::Tcp(tcp) = &spec.transport {
             let mut init = |local_port, remote_port| tcp::Init {
                 local_port,
@@ -116,10 +123,20 @@ impl World {
                 Endpoint::connect(Arc::clone(config), client, near, self.now),
                 Endpoint::listen(Arc::clone(config), server, far, self.now),
             );
+            misbehaviour = tcp.misbehaviour;
             sides[0].endpoint = Some(Box::new(client));
             sides[1].endpoint = Some(Box::new(server));
         }
         let mut migrate = Instant::MAX;
+        if let TransportSpec::Mptcp(mptcp) = &spec.transport {
+            let ends = self.mptcp_sides(&spec, mptcp, id, &mut rng)?;
+            for (side, end) in sides.iter_mut().zip(ends) {
+                side.mptcp = Some(end);
+            }
+            if let Some(change) = mptcp.changes.first() {
+                migrate = self.now + change.after;
+            }
+        }
         if let TransportSpec::Quic(quic) = &spec.transport {
             let ends = self.quic_sides(&spec, quic, id, &mut rng)?;
             for (side, end) in sides.iter_mut().zip(ends) {
@@ -137,7 +154,10 @@ impl World {
             TransportSpec::Udp => (true, false, app),
             TransportSpec::Quic(_) => (false, true, app),
             TransportSpec::Tcp(tcp) => (false, false, app.inside(tcp.tls)),
+            TransportSpec::Mptcp(mptcp) => (false, false, app.inside(mptcp.tls)),
         };
+        let receiver = 1 - app.sender();
+        sides[receiver].liar = misbehaviour.map(|m| Box::new(Liar::new(m)));
         let stop = spec.stop.filter(|_| spec.arrivals.is_none());
         if let Some(group) = spec.group.and_then(|g| self.groups.get_mut(g as usize)) {
             group.start(app.total());
@@ -208,6 +228,7 @@ impl World {
                 flow: slot,
                 generation: flow.generation,
                 side: 1,
+                interfaces: (0, 0),
                 route: flow.sides[0].route,
                 content: PacketContent::Udp(datagram),
             };
@@ -245,6 +266,7 @@ impl World {
             return;
         }
         let Some(endpoint) = &mut side.endpoint else {
+            self.on_mptcp_timer(slot, which as usize, first_flow);
             return;
         };
         match endpoint.poll_timeout() {
@@ -273,7 +295,10 @@ impl World {
             return;
         }
         if flow.migrate <= self.now {
-            self.migrate(slot, first_flow);
+            match flow.spec.transport {
+                TransportSpec::Mptcp(_) => self.change_addresses(slot, first_flow),
+                _ => self.migrate(slot, first_flow),
+            }
         }
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
@@ -293,13 +318,13 @@ impl World {
     /// Lets one end act after something happened to it: events, reading, writing, sending,
     /// re-arming its timer.
     #[inline]
-    fn after(&mut self, slot: u32, index: usize, first_flow: Target) {
+    pub(crate) fn after(&mut self, slot: u32, index: usize, first_flow: Target) {
         let now = self.now;
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
         };
         let Some(mut endpoint) = flow.sides[index].endpoint.take() else {
-            return;
+            return self.after_mptcp(slot, index, first_flow);
         };
         let mut over = false;
         let mut action = Action::default();
@@ -325,49 +350,48 @@ impl World {
                 _ => {}
             }
         }
-        let got = read_all(flow, index, &mut endpoint);
-        if got > 0 {
-            let sent = flow.sides[index].written.saturating_sub(endpoint.unsent());
-            let (data, next) = flow.app.on_delivered(now, index, got, sent);
-            action = action.and(next);
-            if index == 0 && flow.connected.is_none() && flow.app.is_open() {
-                flow.connected = Some(now);
-            }
-            if index != flow.app.sender() && data > 0 {
-                flow.delivered += data;
-                flow.first_byte.get_or_insert(now);
-                if flow.completed.is_none() && flow.app.total().is_some_and(|t| t <= flow.delivered)
-                {
-                    flow.completed = Some(now);
-                    self.finished.extend(flow.parent.take());
-                }
-            }
-        } else if flow.app.total() == Some(0) && flow.completed.is_none() && over {
-            flow.completed = Some(now);
-        }
+        let got = read_all(flow, index, &mut *endpoint);
+        action = action.and(take_in(
+            flow,
+            (index, got, endpoint.unsent()),
+            over,
+            now,
+            &mut self.finished,
+        ));
         flow.sides[index].want(action);
-        let side = &mut flow.sides[index];
-        if side.backlog > 0 {
-            if self.settings.verify {
-                write_pattern(flow.id, index, side, &mut endpoint);
-            } else {
-                let taken = endpoint.write_synthetic(side.backlog);
-                side.written += taken;
-                if side.backlog != u64::MAX {
-                    side.backlog -= taken;
-                }
-            }
-        }
-        if side.close && side.backlog == 0 {
-            side.close = false;
+        let id = flow.id;
+        if write_all(
+            id,
+            index,
+            &mut flow.sides[index],
+            &mut *endpoint,
+            self.settings.verify,
+        ) {
             endpoint.close(now);
         }
         let (route, hash) = (flow.sides[index].route, flow.hash(index));
-        while let Some(out) = endpoint.poll_transmit(now) {
+        while let Some(mut out) = endpoint.poll_transmit(now) {
+            if let Some(liar) = &mut flow.sides[index].liar {
+                let mut instead = liar.rewrite(out.segment);
+                let Some(last) = instead.pop() else { continue };
+                for segment in instead {
+                    let body = Body {
+                        flow: slot,
+                        generation: flow.generation,
+                        side: 1 - index as u8,
+                        interfaces: (0, 0),
+                        route,
+                        content: PacketContent::Tcp(segment),
+                    };
+                    flow.sides[index].wire += self.net.transmit(now, out.ecn, hash, body);
+                }
+                out.segment = last;
+            }
             let body = Body {
                 flow: slot,
                 generation: flow.generation,
                 side: 1 - index as u8,
+                interfaces: (0, 0),
                 route,
                 content: PacketContent::Tcp(out.segment),
             };
@@ -409,17 +433,19 @@ impl World {
     }
 
     /// Retires a flow none of whose ends has anything left to do.
-    fn retire_if_over(&mut self, slot: u32) {
+    pub(crate) fn retire_if_over(&mut self, slot: u32) {
         let Some(flow) = self.flows.get(slot) else {
             return;
         };
         let failed = flow.failure.is_some();
         let over = flow.sides.iter().all(|s| {
-            s.endpoint.as_ref().is_none_or(|e| match e.state() {
-                State::Closed | State::TimeWait => true,
-                State::Listen => failed,
-                _ => false,
-            })
+            let mptcp = |m: &MptcpSide| m.is_over(failed);
+            s.mptcp.as_deref().is_none_or(mptcp)
+                && s.endpoint.as_ref().is_none_or(|e| match e.state() {
+                    State::Closed | State::TimeWait => true,
+                    State::Listen => failed,
+                    _ => false,
+                })
         });
         if over {
             self.retire(slot);
@@ -450,11 +476,36 @@ pub(crate) fn client_port(id: u64) -> u16 {
     49_152 + (id % 16_384) as u16
 }
 
-/// Moves everything in order out of the endpoint; returns how many bytes.
+/// A byte stream in both directions.
+pub(crate) trait Stream {
+    fn read(&mut self) -> Option<Chunk>;
+    fn write(&mut self, data: Content) -> usize;
+    fn write_synthetic(&mut self, n: u64) -> u64;
+    fn write_room(&self) -> u64;
+}
+
+impl Stream for Endpoint {
+    #[inline]
+    fn read(&mut self) -> Option<Chunk> {
+        Self::read(self, u64::MAX)
+    }
+    fn write(&mut self, data: Content) -> usize {
+        Self::write(self, data)
+    }
+    #[inline]
+    fn write_synthetic(&mut self, n: u64) -> u64 {
+        Self::write_synthetic(self, n)
+    }
+    fn write_room(&self) -> u64 {
+        Self::write_room(self)
+    }
+}
+
+/// Moves everything in order out of the transport; returns how many bytes.
 #[inline]
-fn read_all(flow: &mut Flow, index: usize, endpoint: &mut Endpoint) -> u64 {
+pub(crate) fn read_all(flow: &mut Flow, index: usize, stream: &mut impl Stream) -> u64 {
     let mut got = 0;
-    while let Some(chunk) = endpoint.read(u64::MAX) {
+    while let Some(chunk) = stream.read() {
         let side = &mut flow.sides[index];
         let n = match &chunk {
             Chunk::Synthetic(n) => *n,
@@ -471,18 +522,72 @@ fn read_all(flow: &mut Flow, index: usize, endpoint: &mut Endpoint) -> u64 {
     got
 }
 
+/// What the application at one end makes of bytes that arrived there, having written all but `unsent`.
+#[inline]
+pub(crate) fn take_in(
+    flow: &mut Flow,
+    (index, got, unsent): (usize, u64, u64),
+    over: bool,
+    now: Instant,
+    finished: &mut Vec<Parent>,
+) -> Action {
+    if got == 0 {
+        if flow.app.total() == Some(0) && flow.completed.is_none() && over {
+            flow.completed = Some(now);
+        }
+        return Action::default();
+    }
+    let sent = flow.sides[index].written.saturating_sub(unsent);
+    let (data, action) = flow.app.on_delivered(now, index, got, sent);
+    if index == 0 && flow.connected.is_none() && flow.app.is_open() {
+        flow.connected = Some(now);
+    }
+    if index != flow.app.sender() && data > 0 {
+        flow.delivered += data;
+        flow.first_byte.get_or_insert(now);
+        if flow.completed.is_none() && flow.app.total().is_some_and(|t| t <= flow.delivered) {
+            flow.completed = Some(now);
+            finished.extend(flow.parent.take());
+        }
+    }
+    action
+}
+
+/// Gives the transport what the application wants written, as far as it takes it; whether to close it now.
+#[inline]
+pub(crate) fn write_all(
+    id: u64,
+    index: usize,
+    side: &mut Side,
+    stream: &mut impl Stream,
+    verify: bool,
+) -> bool {
+    if side.backlog > 0 {
+        if verify {
+            write_pattern(id, index, side, stream);
+        } else {
+            let taken = stream.write_synthetic(side.backlog);
+            side.written += taken;
+            if side.backlog != u64::MAX {
+                side.backlog -= taken;
+            }
+        }
+    }
+    side.backlog == 0 && std::mem::take(&mut side.close)
+}
+
 /// Writes real content as far as the send buffer takes it.
-fn write_pattern(id: u64, index: usize, side: &mut Side, endpoint: &mut Endpoint) {
+fn write_pattern(id: u64, index: usize, side: &mut Side, stream: &mut impl Stream) {
     const CHUNK: u64 = 64 * 1024;
     while side.backlog > 0 {
-        let n = side.backlog.min(CHUNK).min(endpoint.write_room());
+        let n = side.backlog.min(CHUNK).min(stream.write_room());
         if n == 0 {
             break; // every acknowledgement leads here again
         }
         let data: Vec<u8> = (side.written..side.written + n)
             .map(|at| pattern(id, index, at))
             .collect();
-        let taken = endpoint.write(Content::from(data)) as u64;
+        let taken = stream.write(Content::from(data)) as u64;
         side.written += taken;
         if side.backlog != u64::MAX {
             side.backlog -= taken;
@@ -494,12 +599,16 @@ fn write_pattern(id: u64, index: usize, side: &mut Side, endpoint: &mut Endpoint
 }
 
 fn result(mut flow: Flow, now: Instant) -> FlowResult {
+    let multipath = drive_mptcp::result(&mut flow, now);
     let sender = &mut flow.sides[flow.app.sender()];
     let mut stats = sender
         .endpoint
         .as_ref()
         .map(|e| e.stats())
         .unwrap_or_default();
+    if let Some(m) = &multipath {
+        stats = m.stats.tcp;
+    }
     if let Some(q) = &mut sender.quic {
         let s = q.endpoint.stats();
         stats = tcp::Stats {
@@ -515,6 +624,7 @@ fn result(mut flow: Flow, now: Instant) -> FlowResult {
     let (transport, congestion) = match &flow.spec.transport {
         TransportSpec::Quic(q) => ("quic", q.congestion_name.to_string()),
         TransportSpec::Tcp(t) => ("tcp", t.congestion.name().to_owned()),
+        TransportSpec::Mptcp(t) => ("mptcp", t.congestion.name().to_owned()),
         TransportSpec::Udp => ("udp", String::new()),
     };
     let is_udp = transport == "udp";
@@ -554,5 +664,6 @@ fn result(mut flow: Flow, now: Instant) -> FlowResult {
             reverse: flow.sides[1 - flow.app.sender()].wire,
         },
         application: flow.app.result(now, flow.udp_lost),
+        multipath,
     }
 }

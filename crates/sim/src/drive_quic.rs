@@ -395,6 +395,7 @@ impl World {
                 flow: slot,
                 generation: flow.generation,
                 side: 1 - index as u8,
+                interfaces: (0, 0),
                 route,
                 content: PacketContent::Quic(QuicDatagram {
                     payload: out.payload,

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use gargalo_cc::ControllerFactory;
+use gargalo_mptcp as mptcp;
 use gargalo_quic as quic;
 use gargalo_tcp as tcp;
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Duration, Instant};
 use rand_pcg::Pcg64;
 
+use crate::drive_mptcp::MptcpSide;
 use crate::drive_quic::QuicSide;
 use crate::group::GroupId;
+use crate::liar::{Liar, Misbehaviour};
 use crate::recorder::FlowSample;
 use crate::topology::NodeId;
 use crate::workload::generator::Parent;
@@ -51,6 +54,8 @@ pub struct FlowSpec {
 pub enum TransportSpec {
     /// TCP.
     Tcp(TcpSpec),
+    /// Multipath TCP.
+    Mptcp(Box<MptcpSpec>),
     /// QUIC.
     Quic(Box<QuicSpec>),
     /// UDP.
@@ -66,6 +71,78 @@ pub struct TcpSpec {
     pub congestion: Arc<dyn ControllerFactory>,
     /// TLS between it and the application.
     pub tls: Option<Tls>,
+    /// How the receiving end misbehaves; `None`: it does not.
+    pub misbehaviour: Option<Misbehaviour>,
+}
+
+/// A Multipath TCP transport.
+#[derive(Clone, Debug)]
+pub struct MptcpSpec {
+    /// Configuration of both ends.
+    pub config: Arc<mptcp::Config>,
+    /// Congestion control of all subflows.
+    pub congestion: Arc<dyn ControllerFactory>,
+    /// TLS between it and the application.
+    pub tls: Option<Tls>,
+    /// Links whose addresses take part from the beginning; `None`: all links of the two hosts.
+    pub links: Option<Vec<usize>>,
+    /// Links whose subflows are backups.
+    pub backups: Vec<usize>,
+    /// Routers that the client may send packets by, for the path manager `binder`.
+    pub gateways: Vec<NodeId>,
+    /// Addresses that come and go, in the order of time.
+    pub changes: Vec<AddressChange>,
+}
+
+/// A host gets or loses an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressChange {
+    /// So long after the flow's start.
+    pub after: Duration,
+    /// 0: the host that opens the connection; 1: the other.
+    pub side: u8,
+    /// The link of the interface.
+    pub link: usize,
+    /// It comes; otherwise it goes.
+    pub add: bool,
+}
+
+/// What became of a subflow.
+#[derive(Clone, Debug)]
+pub struct SubflowResult {
+    /// Its number, in the order of opening.
+    pub id: u32,
+    /// The link by which the data leaves the sender, by index.
+    pub link: usize,
+    /// The link by which its acknowledgements leave the receiver.
+    pub reverse_link: usize,
+    /// The gateway the data goes by.
+    pub gateway: Option<NodeId>,
+    /// When it could carry data.
+    pub opened: Instant,
+    /// When it ended; `None`: with the connection.
+    pub closed: Option<Instant>,
+    /// It was a backup at its end.
+    pub backup: bool,
+    /// Bytes that reached the peer in order on it, repetitions of other subflows included.
+    pub delivered: Bytes,
+    /// Counts of its sender.
+    pub stats: tcp::Stats,
+    /// Round-trip samples of its sender.
+    pub rtt: Quantiles,
+}
+
+/// What a Multipath TCP connection did beside carrying data.
+#[derive(Clone, Debug, Default)]
+pub struct MultipathResult {
+    /// Every subflow that carried data, in the order of opening.
+    pub subflows: Vec<SubflowResult>,
+    /// Counts of the sending end.
+    pub stats: mptcp::Stats,
+    /// Bytes that arrived more than once at the receiving end.
+    pub duplicate_bytes: u64,
+    /// Most bytes that waited at the receiving end for others before them.
+    pub out_of_order_max: u64,
 }
 
 /// A QUIC transport.
@@ -105,7 +182,7 @@ pub struct FlowResult {
     pub hosts: (NodeId, NodeId),
     /// Label.
     pub label: Arc<str>,
-    /// "tcp", "quic" or "udp".
+    /// "tcp", "mptcp", "quic" or "udp".
     pub transport: &'static str,
     /// Name of the congestion control; empty for UDP.
     pub congestion: String,
@@ -146,6 +223,8 @@ pub struct FlowResult {
     pub wire: WireBytes,
     /// What the user of the application noticed, where there is one.
     pub application: Option<AppResult>,
+    /// What happened on several paths, over Multipath TCP.
+    pub multipath: Option<MultipathResult>,
 }
 
 /// Times of the queue's entries for one timer, latest first; lazily kept.
@@ -206,8 +285,12 @@ impl LazyTimer {
 pub(crate) struct Side {
     /// The connection over TCP; `None` for others and after a side has finished.
     pub endpoint: Option<Box<tcp::Endpoint>>,
+    /// The connection over Multipath TCP.
+    pub mptcp: Option<Box<MptcpSide>>,
     /// The connection over QUIC.
     pub quic: Option<Box<QuicSide>>,
+    /// What makes a liar of it.
+    pub liar: Option<Box<Liar>>,
     pub timer: LazyTimer,
     /// First hop of the route to the other side.
     pub route: u32,
@@ -226,7 +309,9 @@ impl Side {
     pub(crate) fn new(route: u32) -> Self {
         Self {
             endpoint: None,
+            mptcp: None,
             quic: None,
+            liar: None,
             timer: LazyTimer::new(),
             route,
             backlog: 0,
@@ -297,6 +382,7 @@ impl Flow {
                     delivery_rate: s.delivery_rate,
                     delivered,
                     phase: s.phase,
+                    out_of_order: None,
                 }
             }};
         }

@@ -7,10 +7,12 @@
 
 mod capture;
 mod drive;
+mod drive_mptcp;
 mod drive_quic;
 pub mod event;
 mod flow;
 mod group;
+mod liar;
 mod net;
 mod recorder;
 pub mod rng;
@@ -20,12 +22,17 @@ pub mod workload;
 mod world;
 
 pub use capture::CaptureSpec;
-pub use flow::{FlowResult, FlowSpec, Migration, QuicSpec, TcpSpec, TransportSpec};
+pub use flow::{
+    AddressChange, FlowResult, FlowSpec, Migration, MptcpSpec, MultipathResult, QuicSpec,
+    SubflowResult, TcpSpec, TransportSpec,
+};
 pub use gargalo_cc::{ControllerFactory, Registered};
 pub use group::{Group, GroupId, Players};
+pub use liar::Misbehaviour;
 pub use net::{IPV4_HEADER, UDP_HEADER};
 pub use recorder::{
     FlowSample, LinkResult, LinkSample, LinkSampler, ProtocolEvent, Recording, Samples,
+    SubflowSample,
 };
 pub use slab::Slab;
 pub use topology::{DirectionId, LinkSpec, Node, NodeId, Topology};
@@ -76,6 +83,14 @@ pub enum BuildError {
         /// The file.
         path: String,
         /// What the system says.
+        reason: String,
+    },
+    /// A Multipath TCP connection could not be made.
+    #[error("MPTCP of flow {flow}: {reason}")]
+    Mptcp {
+        /// The flow's label.
+        flow: String,
+        /// What is wrong.
         reason: String,
     },
     /// A congestion control could not be built.

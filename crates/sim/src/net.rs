@@ -31,6 +31,8 @@ pub struct Body {
     pub generation: u32,
     /// The receiving side: 0 is the flow's `from`.
     pub side: u8,
+    /// The interfaces of the sending and the receiving host whose addresses it has; 0 is the usual one.
+    pub interfaces: (u8, u8),
     /// The route it takes, by its first hop.
     pub route: u32,
     /// What it carries.

@@ -19,6 +19,8 @@ pub struct Recording {
     pub links: bool,
     /// Keep protocol events.
     pub events: bool,
+    /// Keep every decision of a Multipath TCP scheduler.
+    pub decisions: bool,
 }
 
 /// A flow at an instant.
@@ -41,6 +43,37 @@ pub struct FlowSample {
     /// Latest delivery-rate sample.
     pub delivery_rate: Option<Rate>,
     /// Bytes the receiver's application has got.
+    pub delivered: Bytes,
+    /// State of the congestion control in one word.
+    pub phase: &'static str,
+    /// Bytes that wait for others before them, at the receiver of a Multipath TCP connection.
+    pub out_of_order: Option<Bytes>,
+}
+
+/// A subflow at an instant.
+#[derive(Clone, Copy, Debug)]
+pub struct SubflowSample {
+    /// When.
+    pub time: Instant,
+    /// Of which flow.
+    pub flow: u64,
+    /// Its number.
+    pub subflow: u32,
+    /// The link by which its data leaves, by index.
+    pub link: usize,
+    /// Congestion window.
+    pub cwnd: Bytes,
+    /// Slow-start threshold; `None` while infinite.
+    pub ssthresh: Option<Bytes>,
+    /// Sent and neither acknowledged nor lost.
+    pub in_flight: Bytes,
+    /// Smoothed round-trip time; `None` before the first sample.
+    pub srtt: Option<Duration>,
+    /// Latest delivery-rate sample.
+    pub delivery_rate: Option<Rate>,
+    /// Payload bytes sent, repetitions included.
+    pub sent: Bytes,
+    /// Bytes that reached the peer in order.
     pub delivered: Bytes,
     /// State of the congestion control in one word.
     pub phase: &'static str,
@@ -87,6 +120,8 @@ pub struct ProtocolEvent {
 pub struct Samples {
     /// In the order of time, then of flows.
     pub flows: Vec<FlowSample>,
+    /// In the order of time, then of flows and subflows.
+    pub subflows: Vec<SubflowSample>,
     /// In the order of time, then of directions.
     pub links: Vec<LinkSample>,
     /// In the order of time.
@@ -238,11 +273,20 @@ impl Recorder {
         self.recording.events
     }
 
+    #[inline]
+    pub(crate) fn wants_decisions(&self) -> bool {
+        self.recording.decisions
+    }
+
     pub(crate) fn flow(&mut self, sample: FlowSample) {
         if sample.cwnd.is_zero() {
             return; // the handshake is not complete: there is no window yet
         }
         self.samples.flows.push(sample);
+    }
+
+    pub(crate) fn subflow(&mut self, sample: SubflowSample) {
+        self.samples.subflows.push(sample);
     }
 
     pub(crate) fn sample_links(&mut self, now: Instant, net: &mut Net) {

@@ -80,6 +80,39 @@ impl Topology {
         Ok(routes)
     }
 
+    /// The links of a host in order, that of the usual route between two hosts first: its interfaces.
+    pub fn interfaces(&self, of: NodeId, towards: NodeId) -> Vec<usize> {
+        let usual = self.route(of, towards).ok();
+        let usual = usual.and_then(|r| r.first().map(|d| *d as usize / 2));
+        let own = |(i, l): (usize, &LinkSpec)| {
+            ((l.a == of || l.b == of) && Some(i) != usual).then_some(i)
+        };
+        let others = self.links.iter().enumerate().filter_map(own);
+        usual.into_iter().chain(others).collect()
+    }
+
+    /// The shortest route that begins with the link `first` and ends with the link `last`; where there is
+    /// none, as between hosts with links of their own, the shortest that begins with `first`: packets
+    /// leave by the interface of their source address.
+    ///
+    /// # Errors
+    /// When nothing leads there.
+    pub fn route_between(
+        &self,
+        (from, first): (NodeId, usize),
+        (to, last): (NodeId, usize),
+    ) -> Result<Vec<DirectionId>, BuildError> {
+        let touches = |l: &LinkSpec, n: NodeId| l.a == n || l.b == n;
+        let closed = |with_last: bool| -> Vec<bool> {
+            let closed = |(i, l): (usize, &LinkSpec)| {
+                (touches(l, from) && i != first) || (with_last && touches(l, to) && i != last)
+            };
+            self.links.iter().enumerate().map(closed).collect()
+        };
+        let strict = self.route_without(from, to, &closed(true));
+        strict.or_else(|_| self.route_without(from, to, &closed(false)))
+    }
+
     /// The shortest route over links that are not `used`; an empty list means none is.
     fn route_without(
         &self,
@@ -187,6 +220,23 @@ mod tests {
         let routes = t.disjoint_routes(0, 1, 8).unwrap();
         assert_eq!(routes, [vec![0], vec![2], vec![4, 6]]);
         assert_eq!(t.disjoint_routes(1, 0, 2).unwrap(), [vec![1], vec![3]]);
+    }
+
+    #[test]
+    fn routes_between_interfaces_leave_by_the_source_address() {
+        // Host 0 has two links to router 1 and one straight to host 3; router 1 leads to host 3.
+        let t = graph(
+            &[true, false, false, true],
+            &[(0, 1), (0, 1), (0, 3), (1, 3), (1, 2), (2, 3)],
+        );
+        assert_eq!(t.interfaces(0, 3), [2, 0, 1]);
+        assert_eq!(t.interfaces(3, 0), [2, 3, 5]);
+        assert_eq!(t.route_between((0, 1), (3, 3)).unwrap(), [2, 6]);
+        assert_eq!(t.route_between((0, 0), (3, 5)).unwrap(), [0, 8, 10]);
+        assert_eq!(t.route_between((3, 5), (0, 0)).unwrap(), [11, 9, 1]);
+        // Nothing leads from link 0 to link 2: by link 0, and then the shortest.
+        assert_eq!(t.route_between((0, 0), (3, 2)).unwrap(), [0, 6]);
+        assert!(t.route_between((0, 4), (3, 2)).is_err());
     }
 
     #[test]

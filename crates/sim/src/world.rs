@@ -9,6 +9,7 @@ use gargalo_units::{Bytes, Duration, Instant};
 use rand::Rng;
 
 use crate::capture::{Capture, CaptureSpec};
+use crate::drive_mptcp;
 use crate::event::Target;
 use crate::flow::{Flow, FlowResult, FlowSpec, TransportSpec};
 use crate::group::{Group, GroupId};
@@ -99,6 +100,8 @@ pub struct World {
     pub(crate) arrivals: Vec<Arrivals>,
     pub(crate) waiting: Vec<Option<Arc<FlowSpec>>>,
     pub(crate) routes: std::collections::BTreeMap<(NodeId, NodeId), u32>,
+    /// Routes between interfaces, each a host and a link, as far as anybody has asked.
+    pub(crate) interface_routes: std::collections::BTreeMap<[(NodeId, usize); 2], Option<u32>>,
     /// Disjoint routes of hosts that use several, by their greatest number.
     pub(crate) paths: std::collections::BTreeMap<(NodeId, NodeId, usize), [Vec<u32>; 2]>,
     pub(crate) recorder: Recorder,
@@ -147,6 +150,7 @@ impl World {
             arrivals: Vec::new(),
             waiting: Vec::new(),
             routes: std::collections::BTreeMap::new(),
+            interface_routes: std::collections::BTreeMap::new(),
             paths: std::collections::BTreeMap::new(),
             recorder,
             results: Vec::new(),
@@ -223,6 +227,7 @@ impl World {
                 self.controller(&spec, t, &mut rng::stream(self.settings.seed, "check"))?;
             }
             TransportSpec::Quic(q) => self.check_quic(&spec, q)?,
+            TransportSpec::Mptcp(m) => self.check_mptcp(&spec, m)?,
             TransportSpec::Udp => {}
         }
         self.next_generated = self.next_generated.max(spec.id + 1);
@@ -409,9 +414,12 @@ impl World {
     fn sample(&mut self) {
         if self.recorder.wants_flows() {
             for (_, flow) in self.flows.iter_mut() {
-                if flow.spec.rows
-                    && let Some(sample) = flow.sample(self.now)
-                {
+                if !flow.spec.rows {
+                    continue;
+                }
+                if let Some(sample) = drive_mptcp::sample(flow, self.now, &mut self.recorder) {
+                    self.recorder.flow(sample);
+                } else if let Some(sample) = flow.sample(self.now) {
                     self.recorder.flow(sample);
                 }
             }

@@ -225,9 +225,23 @@ tables! {
         object_completion_p95: Option<f64> => "object_completion_p95_s" ["s"],
         /// Requests: the longest of them.
         object_completion_max: Option<f64> => "object_completion_max_s" ["s"],
+        /// MPTCP: subflows that could carry data.
+        subflows: Option<u64> => "subflows" ["1"],
+        /// MPTCP: packets sent on another subflow because theirs timed out or ended.
+        reinjected_packets: Option<u64> => "reinjected_packets" ["packet"],
+        /// MPTCP: packets sent again on a faster subflow because they were in the way.
+        opportunistic_packets: Option<u64> => "opportunistic_packets" ["packet"],
+        /// MPTCP: copies of packets for a redundant scheduler or to probe a path.
+        copied_packets: Option<u64> => "copied_packets" ["packet"],
+        /// MPTCP: data that arrived more than once.
+        duplicate: Option<Bytes> => "duplicate_bytes" ["byte"],
+        /// MPTCP: most data that waited at the receiver for data before it.
+        out_of_order_max: Option<Bytes> => "out_of_order_max_bytes" ["byte"],
+        /// MPTCP: it became plain TCP.
+        fell_back: Option<bool> => "fell_back" [""],
     }
 
-    /// A flow at an instant.
+    /// A flow at an instant; over MPTCP sums over its subflows, and the least of their round-trip times.
     FlowSamples("flow_samples"): FlowSample<'a> {
         /// When.
         time: Instant => "time_s" ["s"],
@@ -249,6 +263,8 @@ tables! {
         delivered: Bytes => "delivered_bytes" ["byte"],
         /// Phase of the congestion control: slow-start, congestion-avoidance, probe-bw, …
         phase: &'a str => "phase" [""],
+        /// MPTCP: data that waits at the receiver for data before it; missing for others.
+        out_of_order: Option<Bytes> => "out_of_order_bytes" ["byte"],
     }
 
     /// One direction of a link at an instant.
@@ -303,6 +319,72 @@ tables! {
         completed: Option<Instant> => "completed_s" ["s"],
         /// From the request to its last byte; missing if that did not arrive.
         completion: Option<Duration> => "completion_s" ["s"],
+    }
+
+    /// A subflow of a Multipath TCP flow, seen by the sender of the data.
+    Subflows("subflows"): SubflowRow<'a> {
+        /// Number of the flow.
+        flow: u64 => "flow" [""],
+        /// Number of the subflow in its flow, in the order of opening.
+        subflow: u64 => "subflow" [""],
+        /// Link by which the data leaves its sender.
+        link: &'a str => "link" [""],
+        /// Link by which acknowledgements leave the receiver.
+        peer_link: &'a str => "peer_link" [""],
+        /// Router that the data goes by; missing if it takes the usual route.
+        gateway: Option<&'a str> => "gateway" [""],
+        /// It is to be used only when no other can.
+        backup: bool => "backup" [""],
+        /// When it could carry data.
+        opened: Instant => "opened_s" ["s"],
+        /// When it ended; missing if with the connection.
+        closed: Option<Instant> => "closed_s" ["s"],
+        /// Data that reached the receiver on it, whatever came by others too.
+        delivered: Bytes => "delivered_bytes" ["byte"],
+        /// Data packets sent.
+        sent_packets: u64 => "sent_packets" ["packet"],
+        /// Their payload.
+        sent: Bytes => "sent_bytes" ["byte"],
+        /// Of those packets, repetitions on the same subflow.
+        retransmitted_packets: u64 => "retransmitted_packets" ["packet"],
+        /// Packets the sender took for lost.
+        lost_packets: u64 => "lost_packets" ["packet"],
+        /// Retransmission timeouts.
+        timeouts: u64 => "timeouts" ["1"],
+        /// Smallest round-trip time measured by the sender.
+        rtt_min: Option<Duration> => "rtt_min_s" ["s"],
+        /// Mean of the round-trip samples.
+        rtt_mean: Option<Duration> => "rtt_mean_s" ["s"],
+        /// 95th percentile of the round-trip samples.
+        rtt_p95: Option<Duration> => "rtt_p95_s" ["s"],
+    }
+
+    /// A subflow at an instant.
+    SubflowSamples("subflow_samples"): SubflowSample<'a> {
+        /// When.
+        time: Instant => "time_s" ["s"],
+        /// Number of the flow.
+        flow: u64 => "flow" [""],
+        /// Number of the subflow.
+        subflow: u64 => "subflow" [""],
+        /// Link by which its data leaves.
+        link: &'a str => "link" [""],
+        /// Congestion window.
+        congestion_window: Bytes => "congestion_window_bytes" ["byte"],
+        /// Slow-start threshold; missing while infinite.
+        slow_start_threshold: Option<Bytes> => "slow_start_threshold_bytes" ["byte"],
+        /// Sent and neither acknowledged nor taken for lost.
+        bytes_in_flight: Bytes => "bytes_in_flight" ["byte"],
+        /// Smoothed round-trip time; missing before the first measurement.
+        srtt: Option<Duration> => "srtt_s" ["s"],
+        /// Latest delivery-rate sample.
+        delivery_rate: Option<Rate> => "delivery_rate_bps" ["bit/s"],
+        /// Payload sent since the start, repetitions included.
+        sent: Bytes => "sent_bytes" ["byte"],
+        /// Data that reached the receiver on it since the start.
+        delivered: Bytes => "delivered_bytes" ["byte"],
+        /// Phase of the congestion control.
+        phase: &'a str => "phase" [""],
     }
 }
 

@@ -9,7 +9,9 @@ use arrow_array::builder::{
 };
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
-use crate::schema::{Events, FlowSamples, Flows, LinkSamples, Objects, Schema, Type};
+use crate::schema::{
+    Events, FlowSamples, Flows, LinkSamples, Objects, Schema, SubflowSamples, Subflows, Type,
+};
 use crate::{Error, RunDir};
 
 /// The values of one column.
@@ -232,17 +234,23 @@ pub struct Tables {
     pub events: Table<Events>,
     /// A row per object that was asked for.
     pub objects: Table<Objects>,
+    /// A row per subflow of a Multipath TCP flow.
+    pub subflows: Table<Subflows>,
+    /// A row per subflow and sampling instant.
+    pub subflow_samples: Table<SubflowSamples>,
 }
 
 impl Tables {
     /// All of them, in the order of the reference.
-    pub fn all(&self) -> [&Columns; 5] {
+    pub fn all(&self) -> [&Columns; 7] {
         [
             &self.flows,
             &self.flow_samples,
             &self.link_samples,
             &self.events,
             &self.objects,
+            &self.subflows,
+            &self.subflow_samples,
         ]
     }
 

@@ -34,6 +34,8 @@ class Failed:
 
     run: str
     reason: str
+    trace: str = ""
+    """The traceback of what was raised, or of where it hung; empty if unknown."""
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,12 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from gargalo.sweeps.errors import StoreError, WorkersError
 from gargalo.sweeps.events import Crashed, Done, Failed, Moved
@@ -42,6 +43,8 @@ _BOOT = (
 class _Worker:
     process: subprocess.Popen[bytes]
     pipe: Connection
+    log: IO[bytes]
+    """Where a traceback goes if a run hangs."""
     ready: bool = False
     task: Task | None = None
 
@@ -68,7 +71,9 @@ class LocalPool:
         *,
         memory_bytes: int = MEMORY_BYTES,
         most_runs: int = MOST_RUNS,
+        stall_s: float | None = None,
     ) -> None:
+        self._stall_s = 0 if stall_s is None else max(1, round(stall_s))
         self._first = (setup, str(store.absolute()))
         self._size = workers
         self._limits = (memory_bytes, most_runs)
@@ -106,14 +111,15 @@ class LocalPool:
 
     def _spawn(self) -> _Worker:
         ours, theirs = Pipe(duplex=True)
-        limits = [str(n) for n in self._limits]
-        command = [sys.executable, "-c", _BOOT, json.dumps(sys.path), str(theirs.fileno()), *limits]
+        log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the worker)
+        numbers = (theirs.fileno(), *self._limits, self._stall_s, log.fileno())
+        command = [sys.executable, "-c", _BOOT, json.dumps(sys.path), *map(str, numbers)]
         # One core each: libraries must not start threads for all cores in every worker.
         threads = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         try:
             process = subprocess.Popen(
                 command,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), log.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=2,  # What plugins print must not mix with results.
                 env={**threads, **os.environ, "MPLBACKEND": "agg"},
@@ -124,7 +130,7 @@ class LocalPool:
         theirs.close()
         with suppress(OSError):
             ours.send(self._first)
-        return _Worker(process, ours)
+        return _Worker(process, ours, log)
 
     def poll(self, timeout_s: float) -> list[Moved | Done | Failed | Crashed]:
         """Wait for news, at most so long."""
@@ -167,13 +173,19 @@ class LocalPool:
             self._workers.remove(worker)
             _end(worker, gently=True)
         if kind == "failed":
-            return [Failed(run, str(message[1]))]
+            return [Failed(run, str(message[1]), str(message[2]))]
         return [Done(run, int(str(message[1])))]
 
     def _gone(self, worker: _Worker) -> list[Moved | Done | Failed | Crashed]:
         self._workers.remove(worker)
         how = _cause(_end(worker, gently=True))
         if worker.task is not None:
+            worker.log.seek(0)
+            trace = worker.log.read().decode("utf-8", "replace").strip()
+            if trace:
+                # It would hang again.
+                reason = f"no progress for {self._stall_s} s: the run hangs"
+                return [Failed(worker.task.run, reason, trace)]
             return [Crashed(worker.task.run, f"the worker process died: {how}")]
         if not worker.ready:
             self._bad_starts += 1

@@ -38,6 +38,8 @@ class Failure:
     run: str
     reason: str
     attempts: int
+    trace: str = ""
+    """The traceback, where there is one."""
 
 
 class SweepInterrupted(KeyboardInterrupt):

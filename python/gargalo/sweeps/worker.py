@@ -6,6 +6,7 @@ It ends when the pipe does, in the middle of a run too: a killed sweep leaves no
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import signal
 import sys
@@ -23,13 +24,17 @@ if TYPE_CHECKING:
 REPORT_EVERY_S = 0.25
 
 
-def main(descriptor: int, memory_bytes: int, most_runs: int) -> None:
+def main(
+    descriptor: int, memory_bytes: int, most_runs: int, stall_s: int = 0, log: int = -1
+) -> None:
     """Serve until the other end hangs up, or until it is time for a fresh process.
 
     Args:
         descriptor: Of the pipe.
         memory_bytes: Growth of resident memory after which to make place for a new process.
         most_runs: Runs after which to do so.
+        stall_s: A run without progress for so long ends the process; 0: none does.
+        log: Descriptor of the file that then gets a traceback of where it was.
 
     """
     # Ctrl-C reaches the whole group; what to do about it is decided where the sweep is.
@@ -38,10 +43,28 @@ def main(descriptor: int, memory_bytes: int, most_runs: int) -> None:
         Connection(descriptor) as pipe,
         contextlib.suppress(EOFError, BrokenPipeError, ConnectionError),
     ):
-        _serve(pipe, memory_bytes, most_runs)
+        _serve(pipe, memory_bytes, most_runs, Watch(stall_s, log))
 
 
-def _serve(pipe: Connection, memory_bytes: int, most_runs: int) -> None:
+class Watch:
+    """Ends the process when a run makes no progress; works while Python code holds the interpreter."""
+
+    def __init__(self, stall_s: int, log: int) -> None:
+        """Make one that does nothing if `stall_s` is 0."""
+        self._stall_s, self._log = stall_s, log
+
+    def look(self) -> None:
+        """Begin to wait again."""
+        if self._stall_s:
+            faulthandler.dump_traceback_later(self._stall_s, exit=True, file=self._log)
+
+    def rest(self) -> None:
+        """Wait for nothing."""
+        if self._stall_s:
+            faulthandler.cancel_dump_traceback_later()
+
+
+def _serve(pipe: Connection, memory_bytes: int, most_runs: int, watch: Watch) -> None:
     from gargalo.sweeps.store import Store
 
     setup, path = pipe.recv()
@@ -55,7 +78,7 @@ def _serve(pipe: Connection, memory_bytes: int, most_runs: int) -> None:
     before = resident_bytes()
     for count in range(1, most_runs + 1):
         task = pipe.recv()
-        message = _one(task, ready, store, pipe)
+        message = _one(task, ready, store, pipe, watch)
         if message is None:
             return
         retire = count == most_runs or resident_bytes() - before > memory_bytes
@@ -65,15 +88,17 @@ def _serve(pipe: Connection, memory_bytes: int, most_runs: int) -> None:
 
 
 def _one(
-    task: Task, ready: work.Ready, store: Store, pipe: Connection
+    task: Task, ready: work.Ready, store: Store, pipe: Connection, watch: Watch
 ) -> tuple[object, ...] | None:
     last = time.monotonic()
+    watch.look()
 
     def tell(_now_s: float, _end_s: float, packets: int, _events: int) -> bool:
         nonlocal last
         if time.monotonic() - last < REPORT_EVERY_S:
             return True
         last = time.monotonic()
+        watch.look()
         try:
             pipe.send(("moved", packets))
         except OSError:
@@ -89,7 +114,9 @@ def _one(
     except StoreError as e:
         return ("store", str(e))
     except Exception as e:
-        return ("failed", work.reason_of(e))
+        return ("failed", work.reason_of(e), work.trace_of(e))
+    finally:
+        watch.rest()
     return ("done", facts["packets"])
 
 

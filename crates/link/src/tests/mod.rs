@@ -419,3 +419,28 @@ fn in_an_endless_outage_packets_stay_inside() {
         assert_eq!(link.stats().queue_delay.max(), Duration::ZERO);
     }
 }
+
+#[test]
+fn outages_lose_what_comes_in_them_and_nothing_else() {
+    let config = LinkConfig {
+        outages: vec![(ms(10), ms(20)), (ms(30), ms(31))],
+        loss: LossModel::Periodic(4),
+        ..LinkConfig::default()
+    };
+    let mut link = Link::new(config, rng()).unwrap();
+    let input: Vec<_> = (0..40)
+        .map(|i| (ms(u64::from(i)), packet(i, 100)))
+        .collect();
+    let arrived: Vec<u32> = drive(&mut link, &input)
+        .into_iter()
+        .filter_map(|f| match f {
+            Fate::Arrived(_, id, ..) => Some(id),
+            Fate::Dropped(..) => None,
+        })
+        .collect();
+    // The loss model counts on during an outage.
+    let expected: Vec<u32> = (0..40)
+        .filter(|i| i % 4 != 3 && !(10..20).contains(i) && *i != 30)
+        .collect();
+    assert_eq!(arrived, expected);
+}

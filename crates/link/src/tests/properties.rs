@@ -138,6 +138,7 @@ fn any_config() -> impl Strategy<Value = LinkConfig> {
                 rate,
                 delay,
                 loss,
+                outages: Vec::new(),
                 reorder,
                 duplicate,
                 mtu: 1500,

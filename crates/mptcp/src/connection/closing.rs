@@ -11,6 +11,9 @@ use crate::event::{Event, Notice};
 use crate::send::Fin;
 use crate::subflow::Origin;
 
+/// So many ended subflows wait to be asked for.
+const MOST_ENDED: usize = 256;
+
 impl Connection {
     /// Closes our direction: DATA_FIN follows what was written. The peer's direction stays open.
     pub fn close(&mut self, now: Instant) {
@@ -215,6 +218,10 @@ impl Connection {
         if s.announced {
             let (id, addresses) = (s.id, s.addresses);
             self.events.push(Event::SubflowClosed { id, addresses });
+            if self.ended.len() == MOST_ENDED {
+                self.ended.pop_front();
+            }
+            self.ended.push_back(s.snapshot(now));
         }
         self.schedule_due = true;
         if self.over {

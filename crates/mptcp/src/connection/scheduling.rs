@@ -100,11 +100,13 @@ impl Connection {
     }
 
     /// A redundant scheduler wants copies everywhere; a path that idles gets one now and then, so that
-    /// what is known of it stays true.
+    /// what is known of it stays true. A backup gets none.
     fn copy_to_others(&mut self, now: Instant, i: usize, data: u64, len: u32, all: bool) {
         let interval = self.config.probe_interval;
         for (j, (s, v)) in self.subflows.iter_mut().zip(&self.views).enumerate() {
-            if j == i || !v.usable || v.in_loss {
+            // A backup is left alone while others can send, copies and probes included.
+            let idle_backup = v.backup && !self.views[i].backup;
+            if j == i || !v.usable || v.in_loss || idle_backup {
                 continue;
             }
             let aged = interval.is_some_and(|t| {
@@ -227,7 +229,7 @@ impl Connection {
 
     #[inline]
     fn note(&mut self, now: Instant, i: usize, offset: u64, len: u32, why: Carried) {
-        if self.config.notices {
+        if self.config.decisions {
             let subflow = self.subflows[i].id;
             self.notices.push_back(Notice::Scheduled {
                 now,

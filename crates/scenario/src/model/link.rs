@@ -25,6 +25,9 @@ macro_rules! link_table {
             pub jitter: Option<JitterSpec>,
             /// Packets lost beside congestion: a probability, or a model. Default: none.
             pub loss: Option<LossSpec>,
+            /// Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`.
+            #[schemars(extend("default" = []))]
+            pub outages: Option<Vec<(Quantity<Duration>, Quantity<Duration>)>>,
             /// Packets that change places. Default: none.
             pub reorder: Option<Reorder>,
             /// Probability that a packet is sent twice.
@@ -49,6 +52,7 @@ macro_rules! link_table {
                     delay: self.delay.clone(),
                     jitter: self.jitter.clone(),
                     loss: self.loss.clone(),
+                    outages: self.outages.clone(),
                     reorder: self.reorder.clone(),
                     duplicate: self.duplicate,
                     mtu: self.mtu,

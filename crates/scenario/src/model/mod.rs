@@ -7,6 +7,7 @@ mod flow;
 mod lab;
 mod link;
 mod media;
+mod mptcp;
 mod quic;
 mod source;
 mod tls;
@@ -36,6 +37,7 @@ pub use media::{
     ByBuffer, ByThroughput, Codec, PlayoutName, PlayoutSpec, SelectionMap, SelectionName,
     SelectionSpec, Video, Voice,
 };
+pub use mptcp::{AddressChange, DataNumbersName, EndName, Mptcp, PathManagerName, SchedulerName};
 pub(crate) use quic::OWN;
 pub use quic::{
     AckMap, ChangeName, CryptoName, HandshakeName, MigrationMap, Quic, QuicCongestion,
@@ -45,7 +47,7 @@ pub use source::{Ftp, Mix, MixDirection, Shares, Web, WebModel};
 pub use tls::{TlsMap, TlsSpec, TlsVersion};
 pub use transport::{
     Congestion, DelayedAck, EcnName, KeepAlive, PacingMap, PacingName, PacingSpec, ProfileName,
-    RecoveryName, Switch, Tcp, Transport, Udp,
+    ReceiverName, RecoveryName, Switch, Tcp, Transport, Udp,
 };
 
 use crate::quantity::Quantity;
@@ -196,6 +198,9 @@ pub struct Record {
     /// stands for anything.
     #[schemars(extend("default" = []))]
     pub captures: Option<Vec<String>>,
+    /// Record every decision of MPTCP schedulers among the events: one for each segment.
+    #[schemars(extend("default" = false))]
+    pub decisions: Option<bool>,
     /// Write a qlog trace (`*.sqlog`) of each end of each QUIC flow.
     #[schemars(extend("default" = false))]
     pub qlog: Option<bool>,

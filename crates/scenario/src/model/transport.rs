@@ -17,6 +17,8 @@ use crate::quantity::{Quantity, Window};
 pub enum Transport {
     /// TCP.
     Tcp(Box<Tcp>),
+    /// Multipath TCP.
+    Mptcp(Box<super::Mptcp>),
     /// QUIC.
     Quic(Box<super::Quic>),
     /// UDP: datagrams without congestion control.
@@ -101,6 +103,24 @@ pub struct Tcp {
     /// true and `"1.3"` are the same.
     #[schemars(extend("default" = false))]
     pub tls: Option<TlsSpec>,
+    /// How the receiving end misbehaves (RFC 9743 §7.6), in the simulator.
+    #[schemars(extend("default" = "honest"))]
+    pub receiver: Option<ReceiverName>,
+}
+
+/// What a receiver's acknowledgements say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum ReceiverName {
+    /// The truth.
+    Honest,
+    /// That everything up to the latest segment has come, lost or not: the sender never learns of a loss.
+    Optimistic,
+    /// The truth in four pieces for each (ACK division).
+    DividesAcks,
+    /// Nothing of Congestion Experienced marks.
+    HidesEcn,
 }
 
 /// True, false, or something more precise.
@@ -266,31 +286,50 @@ impl JsonSchema for Congestion {
         "Congestion".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let mut names = Vec::new();
-        let mut tables = Vec::new();
-        for algorithm in gargalo_cc::ALGORITHMS {
-            let params: Map<String, Value> = algorithm
-                .params
-                .iter()
-                .map(|p| (p.name.to_owned(), param_schema(p)))
-                .collect();
-            let table = json!({
-                "type": "object", "description": format!("{} ({})", algorithm.summary, algorithm.source),
-                "properties": params, "additionalProperties": false
-            });
-            for name in std::iter::once(&algorithm.name).chain(algorithm.aliases) {
-                names.push(*name);
-                tables.push(json!({
-                    "type": "object", "properties": { *name: table.clone() },
-                    "required": [name], "additionalProperties": false
-                }));
-            }
-        }
-        json_schema!({
-            "description": "A congestion control: its name, or a table of its name and parameters.",
-            "anyOf": [{ "type": "string", "enum": names }, { "oneOf": tables }]
-        })
+        let all = gargalo_cc::ALGORITHMS.iter().map(|a| {
+            let names = std::iter::once(a.name).chain(a.aliases.iter().copied());
+            (names.collect(), a.summary, a.source, a.params)
+        });
+        named_schema("A congestion control", all)
     }
+}
+
+/// A name of a registry, or a table of one name and its parameters; what is listed: names, summary,
+/// source, parameters.
+pub(super) fn named_schema<'a>(
+    what: &str,
+    all: impl Iterator<
+        Item = (
+            Vec<&'static str>,
+            &'static str,
+            &'static str,
+            &'a [gargalo_cc::Param],
+        ),
+    >,
+) -> Schema {
+    let mut names = Vec::new();
+    let mut tables = Vec::new();
+    for (own, summary, source, params) in all {
+        let params: Map<String, Value> = params
+            .iter()
+            .map(|p| (p.name.to_owned(), param_schema(p)))
+            .collect();
+        let table = json!({
+            "type": "object", "description": format!("{summary} ({source})"),
+            "properties": params, "additionalProperties": false
+        });
+        for name in own {
+            names.push(name);
+            tables.push(json!({
+                "type": "object", "properties": { name: table.clone() },
+                "required": [name], "additionalProperties": false
+            }));
+        }
+    }
+    json_schema!({
+        "description": format!("{what}: its name, or a table of its name and parameters."),
+        "anyOf": [{ "type": "string", "enum": names }, { "oneOf": tables }]
+    })
 }
 
 fn param_schema(param: &gargalo_cc::Param) -> Value {

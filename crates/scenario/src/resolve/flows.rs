@@ -6,7 +6,7 @@ use gargalo_link::{LinkConfig, QueueConfig, QueueLimit, RateModel};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use super::routes::{self, Routes};
-use super::{Context, Network, hosts, media, quic, request, sourced, transport};
+use super::{Context, Network, hosts, media, mptcp, quic, request, sourced, transport};
 use crate::model::{
     Flow as Spec, PeriodMap, PeriodSpec, RecordName, Scenario, Workload as WorkloadSpec,
 };
@@ -77,11 +77,16 @@ pub(crate) fn resolve(
         if !reachable {
             continue;
         }
-        let transport = transport::resolve(&spec.transport, mtu, &at, cx);
+        if matches!(spec.transport, crate::model::Transport::Mptcp(_)) {
+            mtu = mptcp::mtu(net);
+        }
+        let mut transport = transport::resolve(&spec.transport, mtu, &at, cx);
+        let placed = place(spec, &mut transport, &ends, &at, net, cx);
         let label: Arc<str> = match (&spec.label, &transport) {
             (Some(label), _) => label.as_str().into(),
             _ if is_source => sourced::label(spec).into(),
             (None, Transport::Tcp(tcp)) => tcp.congestion.as_str().into(),
+            (None, Transport::Mptcp(mptcp)) => format!("mptcp {}", mptcp.tcp.congestion).into(),
             (None, Transport::Quic(quic)) => format!("quic {}", quic.congestion).into(),
             (None, Transport::Udp) => "udp".into(),
         };
@@ -126,13 +131,14 @@ pub(crate) fn resolve(
             });
             groups.len() - 1
         });
-        for &(from, to) in &ends {
+        for (n, &(from, to)) in ends.iter().enumerate() {
             for workload in &workloads {
                 flows.push(Flow {
                     id: flows.len() as u64,
                     from,
                     to,
                     workload: workload.clone(),
+                    transport: placed.get(n).unwrap_or(&common.transport).clone(),
                     group,
                     ..common.clone()
                 });
@@ -143,6 +149,40 @@ pub(crate) fn resolve(
     quic::tickets(&flows, &places, cx);
     bandwidth_delay_products(net, &longest);
     (flows, groups)
+}
+
+/// Places Multipath TCP between each pair of hosts; for other transports there is nothing to do and the
+/// list is empty.
+fn place(
+    spec: &Spec,
+    transport: &mut Transport,
+    ends: &[(usize, usize)],
+    at: &str,
+    net: &Network,
+    cx: &mut Context<'_>,
+) -> Vec<Transport> {
+    let (crate::model::Transport::Mptcp(raw), Transport::Mptcp(common)) =
+        (&spec.transport, &*transport)
+    else {
+        return Vec::new();
+    };
+    let mut placed: Vec<Transport> = Vec::new();
+    let mut last = None;
+    for &pair in ends {
+        // Copies of one pair share what they have.
+        if let (true, Some(same)) = (last == Some(pair), placed.last()) {
+            placed.push(same.clone());
+            continue;
+        }
+        last = Some(pair);
+        let mut own = (**common).clone();
+        mptcp::place(raw, &mut own, pair, at, net, cx);
+        placed.push(Transport::Mptcp(Arc::new(own)));
+    }
+    if let Some(first) = placed.first() {
+        *transport = first.clone();
+    }
+    placed
 }
 
 /// Mean time between arrivals; the rate is above zero, which [`times`] has checked.

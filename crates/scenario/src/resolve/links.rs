@@ -122,6 +122,10 @@ fn direction(
     if let (Some(spec), _) = field!(base, over, site, loss) {
         config.loss = loss(spec);
     }
+    if let (Some(spec), _) = field!(base, over, site, outages) {
+        let at = |q: Quantity<Duration>| Instant::ZERO + q.0;
+        config.outages = spec.iter().map(|(a, b)| (at(*a), at(*b))).collect();
+    }
     if let (Some(spec), path) = field!(base, over, site, reorder) {
         if spec.late.is_some() && spec.early.is_some() {
             let message = "reorder is given as late and early at once".to_owned();
@@ -185,6 +189,7 @@ fn direction(
             "rate",
             "delay",
             "loss",
+            "outages",
             "reorder",
             "duplicate",
             "mtu",
@@ -195,6 +200,7 @@ fn direction(
             (root == "rate" && d.rate.is_some())
                 || (root == "delay" && d.delay.is_some())
                 || (root == "loss" && d.loss.is_some())
+                || (root == "outages" && d.outages.is_some())
                 || (root == "reorder" && d.reorder.is_some())
                 || (root == "queue" && d.queue.is_some())
         });

@@ -5,6 +5,7 @@ mod hosts;
 mod lab;
 mod links;
 mod media;
+mod mptcp;
 mod network;
 mod quic;
 mod request;
@@ -130,6 +131,7 @@ fn record(raw: Option<&model::Record>, links: &[Link], cx: &mut Context<'_>) -> 
         flows: raw.flows.unwrap_or(true),
         links: raw.links.unwrap_or(true),
         events: raw.events.unwrap_or(true),
+        decisions: raw.decisions.unwrap_or(false),
         captures,
         qlog: raw.qlog.unwrap_or(false),
         verify: raw.verify.unwrap_or(false),

@@ -53,6 +53,12 @@ pub(crate) fn expand(
         cx.error(&format!("{at}.arrivals"), "one too many", message, help);
         return Vec::new();
     }
+    if matches!(common.transport, Transport::Mptcp(_)) {
+        let message = "web, ftp and mix are carried by TCP".to_owned();
+        let help = "write `transport.tcp = {}`; objects over MPTCP are workload.request".to_owned();
+        cx.error(&path, "not over MPTCP", message, help);
+        return Vec::new();
+    }
     if matches!(common.transport, Transport::Quic(_)) {
         let message = "web, ftp and mix are carried by TCP".to_owned();
         let help = "write `transport.tcp = {}`; pages over QUIC are workload.request".to_owned();

@@ -3,36 +3,47 @@
 use std::sync::Arc;
 
 use gargalo_cc::Params;
+use gargalo_sim::Misbehaviour;
 use gargalo_tcp::{Config, EcnMode, KeepAlive, PROFILES, Pacing, Recovery};
 use gargalo_units::{Bytes, Duration};
 
 use super::{Context, tls};
 use crate::model::{
-    EcnName, PacingName, PacingSpec, RecoveryName, Switch, Tcp as Spec, Transport as TransportSpec,
+    EcnName, PacingName, PacingSpec, ReceiverName, RecoveryName, Switch, Tcp as Spec,
+    Transport as TransportSpec,
 };
 use crate::quantity::Window;
 use crate::resolved::{Tcp, Transport};
 
 /// IPv4 and TCP header without options.
 const HEADERS: u32 = 40;
+/// Pieces of a divided acknowledgement.
+const PIECES: u32 = 4;
 /// Timestamps option with padding (RFC 7323 appendix A).
 const TIMESTAMPS: u32 = 12;
 
 /// Resolves a transport whose packets must fit the MTU of its route.
 pub(crate) fn resolve(raw: &TransportSpec, mtu: u32, at: &str, cx: &mut Context<'_>) -> Transport {
-    let spec = match raw {
-        TransportSpec::Tcp(spec) => spec,
-        TransportSpec::Quic(spec) => return super::quic::resolve(spec, mtu, at, cx),
-        TransportSpec::Udp(_) => return Transport::Udp,
-    };
-    let at = format!("{at}.transport.tcp");
+    match raw {
+        TransportSpec::Tcp(spec) => {
+            let at = format!("{at}.transport.tcp");
+            Transport::Tcp(Arc::new(tcp(spec, mtu, &at, cx)))
+        }
+        TransportSpec::Mptcp(spec) => super::mptcp::resolve(spec, mtu, at, cx),
+        TransportSpec::Quic(spec) => super::quic::resolve(spec, mtu, at, cx),
+        TransportSpec::Udp(_) => Transport::Udp,
+    }
+}
+
+/// Resolves TCP, or the subflows of Multipath TCP, whose options are written at `at`.
+pub(crate) fn tcp(spec: &Spec, mtu: u32, at: &str, cx: &mut Context<'_>) -> Tcp {
     let profile = spec.profile.as_ref().map_or("modern", |p| p.0.as_str());
     let found = PROFILES.iter().find(|p| p.name == profile);
     let mut config = found.map_or_else(Config::modern, |p| (p.config)());
     options(spec, &mut config);
     config.ecn = ecn(spec, config.ecn);
-    sizes(spec, &mut config, mtu, &at, cx);
-    timeouts(spec, &config, &at, cx);
+    sizes(spec, &mut config, mtu, at, cx);
+    timeouts(spec, &config, at, cx);
     let tls = tls::resolve(spec.tls, &format!("{at}.tls"), cx);
     let (name, params) = match &spec.congestion {
         Some(c) => (
@@ -45,13 +56,19 @@ pub(crate) fn resolve(raw: &TransportSpec, mtu: u32, at: &str, cx: &mut Context<
     let initial_window = mss * u64::from(config.initial_window);
     let path = format!("{at}.congestion.{name}");
     let congestion = congestion(name, &params, mss, initial_window, &path, cx);
-    Transport::Tcp(Arc::new(Tcp {
+    Tcp {
         profile: profile.to_owned(),
         config,
         congestion,
         params,
         tls,
-    }))
+        misbehaviour: match spec.receiver {
+            None | Some(ReceiverName::Honest) => None,
+            Some(ReceiverName::Optimistic) => Some(Misbehaviour::Optimistic),
+            Some(ReceiverName::DividesAcks) => Some(Misbehaviour::DividesAcks(PIECES)),
+            Some(ReceiverName::HidesEcn) => Some(Misbehaviour::HidesEcn),
+        },
+    }
 }
 
 /// Checks a congestion control's parameters and returns its name in the registry. A name that the

@@ -325,10 +325,13 @@ fn json_is_accepted_too() {
         "duration": "10s", "name": null, "topology": { "simple": { "link": { "rate": "1Mbit/s" } } },
         "flows": [{ "from": "client", "to": "server", "transport": { "tcp": { "congestion": "mine" } } }]
     });
-    let own = ["mine".to_owned()];
+    let own = crate::Names {
+        congestion: vec!["mine".to_owned()],
+        ..Default::default()
+    };
     let origin = crate::Origin::default();
     assert!(crate::parse_json(&json, &origin, &[], &own).is_ok());
-    assert!(crate::parse_json(&json, &origin, &[], &[]).is_err());
+    assert!(crate::parse_json(&json, &origin, &[], &crate::Names::default()).is_err());
 }
 
 #[test]

@@ -98,9 +98,9 @@ fn slips_are_told_with_line_and_fix() {
         7,
     );
     told(
-        &t("transport.tcp", "transport.mptcp"),
+        &t("{ congestion = \"cubic\" }", "{ fast_open = true }"),
         "not available in this release",
-        "tcp, quic, udp",
+        "known here: congestion",
         14,
     );
     told(&t("\"1Gbit/s\"", "1"), "has no unit", "1Mbit/s", 8);

@@ -1,0 +1,184 @@
+//! Multipath TCP between a scenario and its results: what the engine needs, and what became of subflows.
+
+use std::sync::Arc;
+
+use gargalo_mptcp::{Config, path_manager, scheduler};
+use gargalo_sim::{AddressChange, FlowResult, MptcpSpec, MultipathResult, Outcome};
+use gargalo_trace::Table;
+use gargalo_trace::schema::{FlowRow, SubflowRow, SubflowSample, SubflowSamples, Subflows};
+use serde_json::{Map, Value as Json, json};
+
+use crate::build::{Factories, RunError, seconds};
+use crate::resolved::{Flow, Mptcp, Scenario, Workload};
+
+/// The transport as the engine takes it.
+pub(crate) fn spec(
+    scenario: &Scenario,
+    f: &Flow,
+    m: &Mptcp,
+    factories: &mut Factories<'_>,
+) -> Result<MptcpSpec, RunError> {
+    let events = scenario.record.events && f.rows;
+    let options = factories.options;
+    let own = options.schedulers.iter();
+    let own = own.clone().find(|(name, _)| *name == m.scheduler.name);
+    let scheduler: Arc<dyn scheduler::SchedulerFactory> = match own {
+        Some((_, own)) => Arc::clone(own),
+        None => Arc::new(
+            scheduler::Registered::new(&m.scheduler.name, m.scheduler.params.clone())
+                .map_err(RunError::Multipath)?,
+        ),
+    };
+    let own = options.path_managers.iter();
+    let own = own.clone().find(|(name, _)| *name == m.path_manager.name);
+    let path_manager: Arc<dyn path_manager::PathManagerFactory> = match own {
+        Some((_, own)) => Arc::clone(own),
+        None => Arc::new(
+            path_manager::Registered::new(&m.path_manager.name, m.path_manager.params.clone())
+                .map_err(RunError::Multipath)?,
+        ),
+    };
+    let tcp = gargalo_tcp::Config {
+        notices: events,
+        ..m.tcp.config.clone()
+    };
+    let config = Config {
+        tcp: tcp.into(),
+        scheduler,
+        path_manager,
+        checksum: m.checksum,
+        data_numbers: m.data_numbers,
+        opportunistic_retransmission: m.opportunistic_retransmission,
+        penalisation: m.penalisation,
+        probe_interval: m.probe_interval,
+        max_subflows: m.max_subflows as usize,
+        max_remote_addresses: 64,
+        notices: events,
+        decisions: scenario.record.decisions && f.rows,
+        ..Config::default()
+    };
+    // A player's connection is opened by the flow's second host.
+    let swapped = u8::from(matches!(f.workload, Workload::Video(_)));
+    let change = |c: &crate::resolved::AddressChange| AddressChange {
+        after: c.after,
+        side: c.side ^ swapped,
+        link: c.link,
+        add: c.add,
+    };
+    Ok(MptcpSpec {
+        config: config.into(),
+        congestion: factories.get(&m.tcp.congestion, &m.tcp.params)?,
+        tls: m.tcp.tls,
+        links: m.links.clone(),
+        backups: m.backups.clone(),
+        gateways: m.gateways.iter().map(|n| *n as u32).collect(),
+        changes: m.changes.iter().map(change).collect(),
+    })
+}
+
+/// Fills a flow's columns and appends the rows of its subflows.
+pub(crate) fn push(
+    scenario: &Scenario,
+    f: &FlowResult,
+    row: &mut FlowRow<'_>,
+    table: &mut Table<Subflows>,
+) {
+    let Some(m) = &f.multipath else { return };
+    row.subflows = Some(m.subflows.len() as u64);
+    row.reinjected_packets = Some(m.stats.reinjected_segments);
+    row.opportunistic_packets = Some(m.stats.opportunistic_segments);
+    row.copied_packets = Some(m.stats.copied_segments);
+    row.duplicate = Some(gargalo_units::Bytes::new(m.duplicate_bytes));
+    row.out_of_order_max = Some(gargalo_units::Bytes::new(m.out_of_order_max));
+    row.fell_back = Some(m.stats.fallbacks > 0);
+    for s in &m.subflows {
+        let rtt = s.rtt.summary();
+        table.push(&SubflowRow {
+            flow: f.id,
+            subflow: u64::from(s.id),
+            link: &scenario.links[s.link].name,
+            peer_link: &scenario.links[s.reverse_link].name,
+            gateway: s.gateway.map(|g| scenario.nodes[g as usize].name.as_str()),
+            backup: s.backup,
+            opened: s.opened,
+            closed: s.closed,
+            delivered: s.delivered,
+            sent_packets: s.stats.sent_packets,
+            sent: gargalo_units::Bytes::new(s.stats.sent_bytes),
+            retransmitted_packets: s.stats.retransmitted_packets,
+            lost_packets: s.stats.lost_packets,
+            timeouts: s.stats.timeouts,
+            rtt_min: rtt.map(|r| r.min),
+            rtt_mean: rtt.map(|r| r.mean),
+            rtt_p95: rtt.map(|r| r.p95),
+        });
+    }
+}
+
+/// Appends the samples of subflows.
+pub(crate) fn samples(scenario: &Scenario, out: &Outcome, table: &mut Table<SubflowSamples>) {
+    for s in &out.samples.subflows {
+        table.push(&SubflowSample {
+            time: s.time,
+            flow: s.flow,
+            subflow: u64::from(s.subflow),
+            link: &scenario.links[s.link].name,
+            congestion_window: s.cwnd,
+            slow_start_threshold: s.ssthresh,
+            bytes_in_flight: s.in_flight,
+            srtt: s.srtt,
+            delivery_rate: s.delivery_rate,
+            sent: s.sent,
+            delivered: s.delivered,
+            phase: s.phase,
+        });
+    }
+}
+
+/// A flow's entries of the summary; empty for other transports.
+pub(crate) fn json(scenario: &Scenario, f: &FlowResult) -> Map<String, Json> {
+    let Some(m) = &f.multipath else {
+        return Map::new();
+    };
+    let entries = [
+        ("reinjected_packets", json!(m.stats.reinjected_segments)),
+        (
+            "opportunistic_packets",
+            json!(m.stats.opportunistic_segments),
+        ),
+        ("copied_packets", json!(m.stats.copied_segments)),
+        ("duplicate_bytes", json!(m.duplicate_bytes)),
+        ("out_of_order_max_bytes", json!(m.out_of_order_max)),
+        ("fell_back", json!(m.stats.fallbacks > 0)),
+        ("subflows", subflows(scenario, f, m)),
+    ];
+    entries
+        .map(|(k, v)| (k.to_owned(), v))
+        .into_iter()
+        .collect()
+}
+
+fn subflows(scenario: &Scenario, f: &FlowResult, m: &MultipathResult) -> Json {
+    let one = |s: &gargalo_sim::SubflowResult| {
+        let end = s.closed.unwrap_or(f.end).max(s.opened);
+        let goodput = s.delivered / end.saturating_since(s.opened);
+        json!({
+            "subflow": s.id,
+            "link": scenario.links[s.link].name,
+            "peer_link": scenario.links[s.reverse_link].name,
+            "gateway": s.gateway.map(|g| &scenario.nodes[g as usize].name),
+            "backup": s.backup,
+            "opened_s": s.opened.as_secs_f64(),
+            "closed_s": s.closed.map(|t| t.as_secs_f64()),
+            "delivered_bytes": s.delivered.get(),
+            "goodput_bps": goodput.as_bps(),
+            "sent_packets": s.stats.sent_packets,
+            "retransmitted_packets": s.stats.retransmitted_packets,
+            "lost_packets": s.stats.lost_packets,
+            "timeouts": s.stats.timeouts,
+            "rtt_min_s": seconds(s.rtt.summary().map(|r| r.min)),
+            "rtt_mean_s": seconds(s.rtt.summary().map(|r| r.mean)),
+        })
+    };
+    m.subflows.iter().map(one).collect()
+}

@@ -1,0 +1,146 @@
+//! Multipath TCP as written: what is filled in, and what is refused.
+
+use super::slips::told;
+use super::{bad, ok};
+use crate::resolved::{Mptcp, Transport};
+
+const PATHS: &str = "duration = \"10s\"\n[topology.multipath]\npaths = [{ rate = \"1Mbit/s\" }, { rate = \"2Mbit/s\" }]\n\
+    [[flows]]\nfrom = \"client\"\nto = \"server\"\n";
+
+fn with(options: &str) -> String {
+    format!("{PATHS}transport.mptcp = {{ {options} }}\n")
+}
+
+fn resolved(text: &str) -> Mptcp {
+    match &ok(text).flows[0].transport {
+        Transport::Mptcp(m) => (**m).clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn defaults_are_those_of_the_crate() {
+    let m = resolved(&with(""));
+    assert_eq!(m.scheduler.name, gargalo_mptcp::scheduler::DEFAULT);
+    assert_eq!(m.path_manager.name, "single-mesh");
+    assert_eq!(m.tcp.congestion, "cubic");
+    let usual = gargalo_mptcp::Config::default();
+    assert_eq!(m.probe_interval, usual.probe_interval);
+    assert_eq!(m.max_subflows as usize, usual.max_subflows);
+    assert_eq!(m.penalisation, usual.penalisation);
+    assert_eq!(
+        m.opportunistic_retransmission,
+        usual.opportunistic_retransmission
+    );
+    assert_eq!(m.checksum, usual.checksum);
+    assert_eq!(m.data_numbers, usual.data_numbers);
+    // A host with a single link cannot do with one subflow for each address of its own.
+    let one = with("").replace(", { rate = \"2Mbit/s\" }", "");
+    assert_eq!(resolved(&one).path_manager.name, "full-mesh");
+}
+
+#[test]
+fn options_of_tcp_are_options_of_subflows() {
+    let m = resolved(&with(
+        "congestion = { olia = {} }, receive_buffer = \"3MB\", sack = false, delayed_ack = { every = 1 }, \
+         scheduler = { round-robin = { segments = 3 } }, path_manager = { ndiffports = { subflows = 3 } }, \
+         backup = [\"path1\"], data_numbers = \"long\", probe_interval = false, \
+         changes = [{ after = \"5s\", add = \"path0\" }, { after = \"2s\", host = \"to\", remove = \"path0\" }]",
+    ));
+    assert_eq!(m.tcp.congestion, "olia");
+    assert_eq!(m.tcp.config.receive_buffer.get(), 3_000_000);
+    assert_eq!(m.tcp.config.ack_every, 1);
+    assert!(!m.tcp.config.sack);
+    assert_eq!(m.scheduler.params.iter().count(), 1);
+    assert_eq!((m.backups, m.probe_interval), (vec![1], None));
+    // In the order of time.
+    let changes: Vec<_> = m.changes.iter().map(|c| (c.side, c.link, c.add)).collect();
+    assert_eq!(changes, [(1, 0, false), (0, 0, true)]);
+}
+
+#[test]
+fn slips_are_told_with_line_and_fix() {
+    told(
+        &with("scheduler = \"lowest-latancy\""),
+        "scheduler has no value \"lowest-latancy\"",
+        "did you mean `lowest-latency`",
+        7,
+    );
+    told(
+        &with("path_manager = \"fullmesh\""),
+        "path_manager has no value \"fullmesh\"",
+        "did you mean `full-mesh`",
+        7,
+    );
+    told(
+        &with("sheduler = \"blest\""),
+        "has no key \"sheduler\"",
+        "did you mean `scheduler`",
+        7,
+    );
+    told(
+        &with("scheduler = { round-robin = { segments = 0 } }"),
+        "segments = 0 is out of range",
+        "1",
+        7,
+    );
+    told(
+        &with("backup = [\"path2\"]"),
+        "there is no link \"path2\"",
+        "links: path0, path1",
+        7,
+    );
+    told(
+        &with("changes = [{ after = \"1s\" }]"),
+        "neither add nor remove",
+        "the name of a link",
+        7,
+    );
+    told(
+        &with("gateways = [\"server\"]"),
+        "there is no router \"server\"",
+        "routers",
+        7,
+    );
+    told(&with("mss = \"9000B\""), "does not fit", "mtu", 7);
+    told(
+        &with("")
+            .replace("\n[topology", "\n[topology")
+            .replace("transport", "workload.ftp = { load = \"10%\" }\ntransport"),
+        "carried by TCP",
+        "workload.request",
+        7,
+    );
+}
+
+#[test]
+fn an_address_that_leads_nowhere_is_no_address() {
+    let text = "duration = \"10s\"\n[topology.graph]\nnodes = [\"a\", \"b\", \"c\", \"r\"]\n\
+        links = [{ from = \"a\", to = \"r\" }, { from = \"b\", to = \"r\" }, { from = \"c\", to = \"r\" }]\n\
+        [[flows]]\nfrom = \"a\"\nto = \"b\"\ntransport.mptcp = { links = [\"c-r\"] }\n";
+    told(
+        text,
+        "does not lead to \"a\" or \"b\"",
+        "links: a-r, b-r",
+        8,
+    );
+    let one = text.replace("c-r", "a-r");
+    told(&one, "no usable path", "its links are b-r", 8);
+    assert_eq!(bad(&one).iter().count(), 1);
+}
+
+#[test]
+fn the_hash_knows_scheduler_and_changes() {
+    let hash = |options: &str| ok(&with(options)).hash();
+    let base = hash("");
+    assert_eq!(base, hash("scheduler = \"window-aware\""));
+    for other in [
+        "scheduler = \"blest\"",
+        "path_manager = \"full-mesh\"",
+        "penalisation = false",
+        "backup = [\"path1\"]",
+        "changes = [{ after = \"1s\", remove = \"path0\" }]",
+    ] {
+        assert_ne!(base, hash(other), "{other}");
+    }
+}

@@ -1,0 +1,249 @@
+//! Multipath TCP end to end in the simulator: aggregation, fairness on a shared bottleneck, paths and
+//! addresses that go, never less than the best path, every byte.
+
+use std::collections::BTreeMap;
+
+use gargalo_scenario::build::{Outcome, RunOptions, run};
+use gargalo_scenario::{Origin, parse};
+use serde_json::Value as Json;
+
+fn simulate(text: &str) -> Outcome {
+    let scenario = match parse(text, &Origin::default(), &[]) {
+        Ok(s) => s,
+        Err(e) => panic!("{}", e.render(false)),
+    };
+    run(&scenario, RunOptions::default()).unwrap()
+}
+
+/// Client and server with these paths, as inline tables without braces, and flows between them.
+fn paths(head: &str, paths: &[&str], flows: &[&str]) -> String {
+    let paths: Vec<_> = paths.iter().map(|p| format!("{{ {p} }}")).collect();
+    let mut text = format!(
+        "{head}\n[topology.multipath]\npaths = [{}]\n",
+        paths.join(", ")
+    );
+    for flow in flows {
+        text += &format!("[[flows]]\nfrom = \"client\"\nto = \"server\"\n{flow}\n");
+    }
+    text
+}
+
+const QUIET: &str = "record = { flows = false, links = false, events = false }";
+const BDP: &str = "queue = { droptail = \"1BDP\" }";
+
+fn goodput(flow: &Json) -> f64 {
+    flow["goodput_bps"].as_f64().unwrap() / 1e6
+}
+
+/// Bytes delivered by link.
+fn by_link(flow: &Json) -> BTreeMap<&str, u64> {
+    let mut out = BTreeMap::new();
+    for s in flow["subflows"].as_array().unwrap() {
+        *out.entry(s["link"].as_str().unwrap()).or_default() +=
+            s["delivered_bytes"].as_u64().unwrap();
+    }
+    out
+}
+
+#[test]
+fn five_clean_paths_are_one() {
+    let rates = [10, 25, 50, 75, 100];
+    let links: Vec<_> = rates
+        .iter()
+        .map(|r| format!("rate = \"{r}Mbit/s\", delay = \"5ms\", {BDP}"))
+        .collect();
+    let links: Vec<&str> = links.iter().map(String::as_str).collect();
+    let flow = "transport.mptcp = { congestion = \"cubic\", receive_buffer = \"16MB\" }";
+    let out = simulate(&paths(
+        &format!("duration = \"60s\"\n{QUIET}"),
+        &links,
+        &[flow],
+    ));
+    let flow = &out.json["flows"][0];
+    // Of 1500 bytes 1428 are data: 247.5 of 260 Mbit/s is all there is.
+    assert!(goodput(flow) >= 0.95 * 260.0, "{flow}");
+    assert_eq!(flow["subflows"].as_array().unwrap().len(), 5);
+    let carried = by_link(flow);
+    for (i, rate) in rates.iter().enumerate() {
+        let share = carried[format!("path{i}").as_str()] as f64 * 8e-6 / 60.0;
+        assert!(share > 0.93 * f64::from(*rate), "path{i}: {share}");
+    }
+}
+
+#[test]
+fn coupled_controls_take_no_more_than_one_tcp_at_a_shared_bottleneck() {
+    for congestion in ["lia", "olia", "balia"] {
+        // The first subflow's rival and the second's are the same TCP.
+        let text = format!(
+            "duration = \"120s\"\nseed = 3\n{QUIET}\n[topology.graph]\nnodes = [\"a\", \"b\", \"c\", \"d\", \"l\", \"r\"]\n\
+             hosts = [\"a\", \"b\", \"c\", \"d\"]\nlinks = [\n\
+             {{ from = \"l\", to = \"r\", rate = \"20Mbit/s\", delay = \"20ms\", queue = {{ red = {{}} }} }},\n\
+             {{ from = \"a\", to = \"l\", name = \"a0\" }}, {{ from = \"a\", to = \"l\", name = \"a1\" }},\n\
+             {{ from = \"r\", to = \"b\", name = \"b0\" }}, {{ from = \"r\", to = \"b\", name = \"b1\" }},\n\
+             {{ from = \"c\", to = \"l\" }}, {{ from = \"r\", to = \"d\" }} ]\n\
+             [[flows]]\nfrom = \"a\"\nto = \"b\"\ntransport.mptcp = {{ congestion = \"{congestion}\" }}\n\
+             [[flows]]\nfrom = \"c\"\nto = \"d\"\ntransport.tcp = {{ congestion = \"reno\" }}\n"
+        );
+        let out = simulate(&text);
+        let (multi, single) = (&out.json["flows"][0], &out.json["flows"][1]);
+        assert_eq!(multi["subflows"].as_array().unwrap().len(), 2);
+        let ratio = goodput(multi) / goodput(single);
+        assert!((0.5..1.15).contains(&ratio), "{congestion}: {ratio}");
+    }
+}
+
+#[test]
+fn a_dead_path_costs_no_byte() {
+    let links = [
+        "rate = \"20Mbit/s\", delay = \"10ms\"",
+        "rate = { steps = [[\"0s\", \"30Mbit/s\"], [\"3s\", \"0bit/s\"], [\"20s\", \"30Mbit/s\"]] }, delay = \"20ms\"",
+    ];
+    let flow = "transport.mptcp = {}\nworkload.bulk = { bytes = \"60MB\" }";
+    let head = "duration = \"100s\"\nrecord = { interval = \"100ms\", verify = true }";
+    let out = simulate(&paths(head, &links, &[flow]));
+    let flow = &out.json["flows"][0];
+    assert_eq!(flow["verified"], true, "{flow}");
+    assert_eq!(flow["delivered_bytes"], 60_000_000);
+    assert!(flow["reinjected_packets"].as_u64() > Some(0), "{flow}");
+    // 17 MB in three seconds; then 20 Mbit/s, and both again after 20 s.
+    let time = flow["completion_s"].as_f64().unwrap();
+    assert!((19.0..24.0).contains(&time), "{time}");
+    assert!(by_link(flow)["path1"] > 8_000_000, "{flow}");
+}
+
+#[test]
+fn a_hand_over_costs_no_byte() {
+    let links = [
+        "rate = \"20Mbit/s\", delay = \"10ms\"",
+        "rate = \"10Mbit/s\", delay = \"30ms\"",
+    ];
+    let head = "duration = \"100s\"\nrecord = { interval = \"100ms\", verify = true }";
+    // The first address goes at 5 s and comes back at 10 s; the second goes at 15 s; the server's second
+    // goes, too.
+    let flow = "transport.mptcp = { changes = [{ after = \"5s\", remove = \"path0\" }, \
+                { after = \"10s\", add = \"path0\" }, { after = \"15s\", remove = \"path1\" }, \
+                { after = \"15.5s\", host = \"to\", remove = \"path1\" }] }\nworkload.bulk = { bytes = \"50MB\" }";
+    let out = simulate(&paths(head, &links, &[flow]));
+    let flow = &out.json["flows"][0];
+    assert_eq!(flow["verified"], true, "{flow}");
+    assert_eq!(flow["delivered_bytes"], 50_000_000, "{flow}");
+    let closed = |s: &&Json| s["link"] == "path0" && s["closed_s"].is_number();
+    let subflows = flow["subflows"].as_array().unwrap();
+    let first = subflows.iter().find(closed).unwrap();
+    assert_eq!(first["closed_s"], 5.0, "{flow}");
+    assert!(subflows.iter().any(|s| s["opened_s"].as_f64() > Some(10.0)));
+    // Break before make: with a single address there is no connection for a while, and then there is.
+    let flow = "transport.mptcp = { links = [\"path0\"], changes = [{ after = \"5s\", remove = \"path0\" }, \
+                { after = \"8s\", add = \"path1\" }] }\nworkload.bulk = { bytes = \"20MB\" }";
+    let out = simulate(&paths(head, &links, &[flow]));
+    let flow = &out.json["flows"][0];
+    assert_eq!(flow["delivered_bytes"], 20_000_000, "{flow}");
+    assert_eq!(flow["verified"], true);
+}
+
+#[test]
+fn backups_wait() {
+    let links = [
+        "rate = { steps = [[\"0s\", \"10Mbit/s\"], [\"5s\", \"0bit/s\"]] }, delay = \"10ms\"",
+        "rate = \"10Mbit/s\", delay = \"10ms\"",
+    ];
+    let flow = "transport.mptcp = { backup = [\"path1\"] }";
+    let at = |seconds: u32| {
+        let head = format!("duration = \"{seconds}s\"\n{QUIET}");
+        let out = simulate(&paths(&head, &links, &[flow]));
+        by_link(&out.json["flows"][0])["path1"]
+    };
+    assert_eq!(at(5), 0);
+    assert!(at(10) > 4_000_000);
+}
+
+#[test]
+fn slow_and_fast_are_never_less_than_fast() {
+    let slow = format!("rate = \"10Mbit/s\", delay = \"100ms\", {BDP}");
+    let fast = format!("rate = \"100Mbit/s\", delay = \"5ms\", {BDP}");
+    let head = format!("duration = \"20s\"\n{QUIET}");
+    for buffer in ["256kB", "1MB", "4MB", "32MB"] {
+        let tcp =
+            format!("transport.tcp = {{ congestion = \"cubic\", receive_buffer = \"{buffer}\" }}");
+        let out = simulate(&paths(&head, &[&fast], &[&tcp]));
+        let single = goodput(&out.json["flows"][0]);
+        let multi = tcp.replace("transport.tcp", "transport.mptcp");
+        for order in [[&slow, &fast], [&fast, &slow]] {
+            let out = simulate(&paths(&head, &order.map(String::as_str), &[&multi]));
+            let both = goodput(&out.json["flows"][0]);
+            assert!(both >= 0.95 * single, "{buffer}: {both} against {single}");
+            if buffer == "32MB" {
+                assert!(both >= 0.9 * 110.0, "{both}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_mesh_has_as_many_subflows_as_it_should() {
+    let link = "rate = \"10Mbit/s\", delay = \"5ms\"";
+    for (manager, subflows) in [
+        ("\"default\"", 1),
+        ("\"single-mesh\"", 3),
+        ("\"full-mesh\"", 9),
+        ("{ ndiffports = { subflows = 4 } }", 4),
+    ] {
+        let flow = format!("transport.mptcp = {{ path_manager = {manager} }}");
+        let head = format!("duration = \"3s\"\n{QUIET}");
+        let out = simulate(&paths(&head, &[link, link, link], &[&flow]));
+        let flow = &out.json["flows"][0];
+        let found = flow["subflows"].as_array().unwrap().len();
+        assert_eq!(found, subflows, "{manager}: {flow}");
+    }
+    // A phone and a server with one link: a path for each of the phone's.
+    let text = format!(
+        "duration = \"5s\"\n{QUIET}\n[topology.graph]\nnodes = [\"phone\", \"wifi\", \"lte\", \"server\", \"net\"]\n\
+         hosts = [\"phone\", \"server\"]\nlinks = [{{ from = \"phone\", to = \"wifi\", {link} }}, \
+         {{ from = \"phone\", to = \"lte\", {link} }}, {{ from = \"wifi\", to = \"net\" }}, \
+         {{ from = \"lte\", to = \"net\" }}, {{ from = \"net\", to = \"server\" }}]\n\
+         [[flows]]\nfrom = \"server\"\nto = \"phone\"\ntransport.mptcp = {{}}\n\
+         [[flows]]\nfrom = \"phone\"\nto = \"server\"\ntransport.mptcp = {{}}\n"
+    );
+    let out = simulate(&text);
+    let sends = &out.json["flows"][1];
+    assert_eq!(sends["subflows"].as_array().unwrap().len(), 2, "{sends}");
+    assert!(by_link(sends).values().all(|b| *b > 2_000_000), "{sends}");
+}
+
+#[test]
+fn binder_goes_by_each_gateway() {
+    let link = "rate = \"10Mbit/s\", delay = \"5ms\"";
+    let text = format!(
+        "duration = \"5s\"\n{QUIET}\n[topology.graph]\nnodes = [\"c\", \"lan\", \"g1\", \"g2\", \"net\", \"s\"]\n\
+         hosts = [\"c\", \"s\"]\nlinks = [{{ from = \"c\", to = \"lan\" }}, {{ from = \"lan\", to = \"g1\", {link} }}, \
+         {{ from = \"lan\", to = \"g2\", {link} }}, {{ from = \"g1\", to = \"net\" }}, \
+         {{ from = \"g2\", to = \"net\" }}, {{ from = \"net\", to = \"s\" }}]\n\
+         [[flows]]\nfrom = \"c\"\nto = \"s\"\ntransport.mptcp = {{ path_manager = \"binder\", gateways = [\"g1\", \"g2\"] }}\n"
+    );
+    let out = simulate(&text);
+    let flow = &out.json["flows"][0];
+    assert!(goodput(flow) > 15.0, "{flow}");
+    let gateways: Vec<_> = flow["subflows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| &s["gateway"])
+        .collect();
+    assert!(gateways.contains(&&Json::from("g2")), "{flow}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_tables() {
+    let links = [
+        "rate = \"20Mbit/s\", delay = \"10ms\", loss = { independent = 0.01 }",
+        "rate = \"30Mbit/s\", delay = \"20ms\", loss = { independent = 0.02 }",
+    ];
+    let flow = "transport.mptcp = { path_manager = \"full-mesh\", congestion = \"olia\" }";
+    let head = "duration = \"5s\"\nrecord.decisions = true";
+    let ipc = || {
+        let out = simulate(&paths(head, &links, &[flow]));
+        out.tables.all().map(|t| t.to_ipc().unwrap()).concat()
+    };
+    let first = ipc();
+    assert_eq!(first, ipc());
+}

@@ -1,0 +1,631 @@
+//! How the engine drives Multipath TCP: segments of all subflows in and out, each by the route that its
+//! addresses lead to, and addresses that come and go.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::Bytes as Content;
+use gargalo_mptcp::{self as mptcp, Addresses, Chunk, Connection, Event, State};
+use gargalo_trace::Quantiles;
+use gargalo_units::{Bytes, Ecn, Instant};
+use gargalo_wire::tcp::Segment;
+use rand::Rng;
+use rand_pcg::Pcg64;
+
+use crate::capture::{address, interface_address};
+use crate::drive::{PER_FLOW, SERVER_PORT, Stream, client_port, read_all, take_in, write_all};
+use crate::event::Target;
+use crate::flow::{Flow, FlowSpec, MptcpSpec, MultipathResult, SubflowResult, TransportSpec};
+use crate::net::{Body, Content as PacketContent};
+use crate::recorder::{FlowSample, ProtocolEvent, Recorder, SubflowSample};
+use crate::topology::{NodeId, Topology};
+use crate::workload::Action;
+use crate::world::World;
+use crate::{BuildError, rng};
+
+/// Most interfaces of a host that take part.
+const MOST_INTERFACES: usize = 32;
+
+/// One end of a Multipath TCP flow.
+#[derive(Debug)]
+pub(crate) struct MptcpSide {
+    pub connection: Connection,
+    /// This host and the other.
+    nodes: (NodeId, NodeId),
+    /// The links of this host's interfaces and of the other's.
+    links: (Arc<[usize]>, Arc<[usize]>),
+    /// Which interfaces have their address.
+    up: Vec<bool>,
+    /// Handles of routes by interface of ours, then of the other; not asked for yet, none, or one.
+    routes: Vec<Option<Option<u32>>>,
+    /// Routers that packets may go by, and the routes.
+    gateways: Vec<(NodeId, u32)>,
+    /// What is remembered of subflows.
+    subflows: Vec<SubflowResult>,
+    /// Most bytes that waited for others before them.
+    out_of_order_max: u64,
+}
+
+impl Stream for Connection {
+    #[inline]
+    fn read(&mut self) -> Option<Chunk> {
+        Self::read(self, u64::MAX)
+    }
+    fn write(&mut self, data: Content) -> usize {
+        Self::write(self, data)
+    }
+    #[inline]
+    fn write_synthetic(&mut self, n: u64) -> u64 {
+        Self::write_synthetic(self, n)
+    }
+    fn write_room(&self) -> u64 {
+        Self::write_room(self)
+    }
+}
+
+/// The interface of an address; see [`interface_address`].
+fn interface(address: SocketAddr) -> Option<u8> {
+    match address.ip() {
+        IpAddr::V4(a) => Some(a.octets()[1]),
+        IpAddr::V6(_) => None,
+    }
+}
+
+impl MptcpSide {
+    fn address(&self, interface: u8, port: u16) -> SocketAddr {
+        SocketAddr::new(interface_address(self.nodes.0, interface).into(), port)
+    }
+
+    fn peer_address(&self, interface: u8, port: u16) -> SocketAddr {
+        SocketAddr::new(interface_address(self.nodes.1, interface).into(), port)
+    }
+
+    fn is_up(&self, interface: u8) -> bool {
+        self.up.get(usize::from(interface)) == Some(&true)
+    }
+
+    /// Nothing is to come from this end.
+    pub(crate) fn is_over(&self, failed: bool) -> bool {
+        match self.connection.state() {
+            State::Closed | State::TimeWait => true,
+            State::Listen => failed,
+            _ => false,
+        }
+    }
+
+    fn known(&mut self, id: u32) -> Option<&mut SubflowResult> {
+        let mut all = self.subflows.iter_mut().rev();
+        all.find(|s| s.id == id)
+    }
+
+    /// The names of the interfaces of a subflow, by link.
+    fn links_of(&self, addresses: Addresses) -> Option<(usize, usize)> {
+        let near = self.links.0.get(usize::from(interface(addresses.local)?));
+        let far = self.links.1.get(usize::from(interface(addresses.remote)?));
+        Some((*near?, *far?))
+    }
+
+    /// Takes note of how subflows stand, or how they ended.
+    fn note(&mut self, now: Instant) {
+        while let Some(s) = self.connection.poll_ended() {
+            if let Some(k) = self.known(s.id) {
+                keep(k, &s);
+                k.closed = Some(now);
+            }
+        }
+    }
+}
+
+fn keep(result: &mut SubflowResult, s: &mptcp::SubflowSnapshot) {
+    result.stats = s.stats;
+    result.backup = s.backup;
+    result.delivered = s.sender.delivered;
+}
+
+impl World {
+    /// Tries what will be done when the flow starts, so that bad options are an error now.
+    pub(crate) fn check_mptcp(
+        &mut self,
+        spec: &FlowSpec,
+        mptcp: &MptcpSpec,
+    ) -> Result<(), BuildError> {
+        let mut rng = rng::stream(self.settings.seed, "check");
+        self.mptcp_sides(spec, mptcp, 0, &mut rng).map(|_| ())
+    }
+
+    /// Both ends of a Multipath TCP flow that starts now.
+    pub(crate) fn mptcp_sides(
+        &mut self,
+        spec: &FlowSpec,
+        mptcp: &MptcpSpec,
+        id: u64,
+        rng: &mut Pcg64,
+    ) -> Result<[Box<MptcpSide>; 2], BuildError> {
+        let failed = |e: mptcp::error::ConfigError| BuildError::Mptcp {
+            flow: spec.label.to_string(),
+            reason: e.to_string(),
+        };
+        let hosts = [spec.from, spec.to];
+        let links = [(0, 1), (1, 0)].map(|(a, b)| -> Arc<[usize]> {
+            let mut all = self.topology.interfaces(hosts[a], hosts[b]);
+            all.truncate(MOST_INTERFACES);
+            all.into()
+        });
+        let up = [0, 1].map(|side: usize| -> Vec<bool> {
+            let takes_part = |l: &usize| mptcp.links.as_ref().is_none_or(|links| links.contains(l));
+            links[side].iter().map(takes_part).collect()
+        });
+        // The connection opens by the first interfaces that take part.
+        let [near, far] = [0, 1].map(|side: usize| up[side].iter().position(|up| *up));
+        let (Some(near), Some(far)) = (near, far) else {
+            let of = hosts[usize::from(near.is_some())] as usize;
+            return Err(BuildError::Mptcp {
+                flow: spec.label.to_string(),
+                reason: format!("no link of {} takes part", self.topology.nodes[of].name),
+            });
+        };
+        let first = [near as u8, far as u8];
+        let init = |side: usize, rng: &mut Pcg64| {
+            let of = |l: &usize| links[side].iter().position(|x| x == l);
+            let address = |i: usize| IpAddr::from(interface_address(hosts[side], i as u8));
+            mptcp::Init {
+                key: rng.next_u64(),
+                rng: Pcg64::new(
+                    (u128::from(rng.next_u64()) << 64) | u128::from(rng.next_u64()),
+                    u128::from(rng.next_u64()),
+                ),
+                addresses: (0..up[side].len())
+                    .filter(|i| up[side][*i])
+                    .map(address)
+                    .collect(),
+                backups: mptcp.backups.iter().filter_map(of).map(address).collect(),
+                gateways: match side {
+                    0 => mptcp.gateways.iter().map(|n| address_of(*n)).collect(),
+                    _ => Vec::new(),
+                },
+            }
+        };
+        let addresses = Addresses {
+            local: SocketAddr::new(
+                interface_address(spec.from, first[0]).into(),
+                client_port(id),
+            ),
+            remote: SocketAddr::new(interface_address(spec.to, first[1]).into(), SERVER_PORT),
+        };
+        let congestion = || Arc::clone(&mptcp.congestion);
+        let config = || Arc::clone(&mptcp.config);
+        let client = Connection::connect(config(), congestion(), init(0, rng), addresses, self.now)
+            .map_err(failed)?;
+        let server = Connection::listen(config(), congestion(), init(1, rng)).map_err(failed)?;
+        let mut gateways = Vec::new();
+        for &node in &mptcp.gateways {
+            let mut route = self.topology.route(spec.from, node)?;
+            route.extend(self.topology.route(node, spec.to)?);
+            let handle = self.net.add_route(&route);
+            if let Some(capture) = &mut self.net.capture {
+                capture.add_route(handle, spec.from, spec.to);
+            }
+            gateways.push((node, handle));
+        }
+        let [client_up, server_up] = up;
+        let side = |connection, nodes, links: (&Arc<[usize]>, &Arc<[usize]>), up, gateways| {
+            let links = (Arc::clone(links.0), Arc::clone(links.1));
+            Box::new(MptcpSide {
+                connection,
+                nodes,
+                routes: vec![None; links.0.len() * links.1.len()],
+                links,
+                up,
+                gateways,
+                subflows: Vec::new(),
+                out_of_order_max: 0,
+            })
+        };
+        let (a, b) = (spec.from, spec.to);
+        Ok([
+            side(client, (a, b), (&links[0], &links[1]), client_up, gateways),
+            side(
+                server,
+                (b, a),
+                (&links[1], &links[0]),
+                server_up,
+                Vec::new(),
+            ),
+        ])
+    }
+
+    /// A segment arrived.
+    #[inline]
+    pub(crate) fn deliver_mptcp(
+        &mut self,
+        (slot, side): (u32, usize),
+        (from, to): (u8, u8),
+        segment: Segment,
+        ecn: Ecn,
+        first_flow: Target,
+    ) {
+        let Some(flow) = self.flows.get_mut(slot) else {
+            return;
+        };
+        let Some(m) = &mut flow.sides[side].mptcp else {
+            return;
+        };
+        if !m.is_up(to) {
+            return; // nobody has this address any more
+        }
+        let addresses = Addresses {
+            local: m.address(to, segment.dst_port),
+            remote: m.peer_address(from, segment.src_port),
+        };
+        m.connection.handle(self.now, addresses, segment, ecn);
+        self.after_mptcp(slot, side, first_flow);
+    }
+
+    /// Addresses come and go.
+    pub(crate) fn change_addresses(&mut self, slot: u32, first_flow: Target) {
+        let now = self.now;
+        let Some(flow) = self.flows.get_mut(slot) else {
+            return;
+        };
+        let due = flow.migrate;
+        flow.migrate = Instant::MAX;
+        let spec = Arc::clone(&flow.spec);
+        let TransportSpec::Mptcp(mptcp) = &spec.transport else {
+            return;
+        };
+        let start = flow.start;
+        for c in &mptcp.changes {
+            let at = start + c.after;
+            if at > now {
+                flow.migrate = flow.migrate.min(at);
+                continue;
+            }
+            if at < due {
+                continue; // done before
+            }
+            let Some(m) = &mut flow.sides[usize::from(c.side)].mptcp else {
+                continue;
+            };
+            let Some(i) = m.links.0.iter().position(|l| *l == c.link) else {
+                continue;
+            };
+            let address = interface_address(m.nodes.0, i as u8).into();
+            m.up[i] = c.add;
+            if c.add {
+                let backup = mptcp.backups.contains(&c.link);
+                m.connection.add_address(now, address, backup);
+            } else {
+                m.connection.remove_address(now, address);
+            }
+        }
+        let due = flow.migrate;
+        self.arm_app(slot, due, first_flow);
+        for side in [0, 1] {
+            self.after_mptcp(slot, side, first_flow);
+        }
+    }
+
+    /// Lets one end act after something happened to it: events, reading, writing, sending, re-arming
+    /// its timer.
+    pub(crate) fn after_mptcp(&mut self, slot: u32, index: usize, first_flow: Target) {
+        let now = self.now;
+        let Some(flow) = self.flows.get_mut(slot) else {
+            return;
+        };
+        let Some(mut side) = flow.sides[index].mptcp.take() else {
+            return;
+        };
+        let records = flow.spec.rows && self.recorder.wants_events();
+        let mut over = false;
+        let mut action = Action::default();
+        while let Some(event) = side.connection.poll_event() {
+            match event {
+                Event::Connected if index == 0 => {
+                    action = flow.app.on_start(now, &mut flow.rng);
+                    flow.connected = flow.app.is_open().then_some(now);
+                }
+                // The peer will not write again: neither shall we, once what is owed is written.
+                Event::PeerClosed if flow.app.closes_after_peer() => {
+                    flow.sides[index].close = true;
+                }
+                Event::Closed => over = true,
+                Event::Reset => {
+                    flow.failure = Some("reset");
+                    over = true;
+                }
+                Event::TimedOut => {
+                    flow.failure = Some("timed out");
+                    over = true;
+                }
+                Event::SubflowOpened { id, addresses } => {
+                    opened(&mut side, id, addresses, now);
+                    if records && index == 0 {
+                        let detail = about(&self.topology, &side, id, addresses);
+                        self.recorder
+                            .event(event_of(flow.id, now, "subflow-opened", detail));
+                    }
+                }
+                Event::SubflowClosed { id, addresses } if records && index == 0 => {
+                    let detail = about(&self.topology, &side, id, addresses);
+                    self.recorder
+                        .event(event_of(flow.id, now, "subflow-closed", detail));
+                }
+                Event::FellBack if records => {
+                    let detail = String::from(["client", "server"][index]);
+                    self.recorder
+                        .event(event_of(flow.id, now, "fallback", detail));
+                }
+                _ => {}
+            }
+        }
+        side.out_of_order_max = side.out_of_order_max.max(side.connection.out_of_order());
+        let got = read_all(flow, index, &mut side.connection);
+        let unsent = side.connection.unsent();
+        let next = take_in(flow, (index, got, unsent), over, now, &mut self.finished);
+        action = action.and(next);
+        flow.sides[index].want(action);
+        let (id, verify) = (flow.id, self.settings.verify);
+        let own = &mut flow.sides[index];
+        if write_all(id, index, own, &mut side.connection, verify) {
+            side.connection.close(now);
+        }
+        let hash = flow.hash(index);
+        let width = side.links.1.len();
+        while let Some(out) = side.connection.poll_transmit(now) {
+            let (local, remote) = (out.addresses.local, out.addresses.remote);
+            let (Some(near), Some(far)) = (interface(local), interface(remote)) else {
+                continue;
+            };
+            let at = usize::from(near) * width + usize::from(far);
+            if !side.is_up(near) || usize::from(far) >= width {
+                continue;
+            }
+            let by = |g: IpAddr| side.gateways.iter().find(|(n, _)| address_of(*n) == g);
+            let route = match (out.gateway.and_then(by), side.routes[at]) {
+                (Some((_, route)), _) => *route,
+                (None, Some(None)) => continue,
+                (None, Some(Some(route))) => route,
+                (None, None) => {
+                    let from = (side.nodes.0, side.links.0[usize::from(near)]);
+                    let to = (side.nodes.1, side.links.1[usize::from(far)]);
+                    let found = interface_route(
+                        &mut self.interface_routes,
+                        (&self.topology, &mut self.net),
+                        [from, to],
+                    );
+                    side.routes[at] = Some(found);
+                    let Some(route) = found else { continue };
+                    route
+                }
+            };
+            let ports = u32::from(local.port()) << 16 | u32::from(remote.port());
+            let subflow = (ports ^ (at as u32) << 8).wrapping_mul(0x9e37_79b9);
+            let body = Body {
+                flow: slot,
+                generation: flow.generation,
+                side: 1 - index as u8,
+                interfaces: (near, far),
+                route,
+                content: PacketContent::Tcp(out.segment),
+            };
+            flow.sides[index].wire += self.net.transmit(now, out.ecn, hash ^ subflow, body);
+        }
+        side.note(now);
+        if index == flow.app.sender() {
+            while let Some((id, rtt)) = side.connection.take_rtt_sample() {
+                flow.rtt.record(rtt);
+                if let Some(k) = side.known(id) {
+                    k.rtt.record(rtt);
+                }
+            }
+        }
+        if records {
+            while let Some((subflow, notice)) = side.connection.poll_subflow_notice() {
+                let mut detail = format!("subflow={subflow}");
+                let more = notice.detail();
+                if !more.is_empty() {
+                    detail = format!("{detail} {more}");
+                }
+                self.recorder
+                    .event(event_of(flow.id, now, notice.kind(), detail));
+            }
+        }
+        if flow.spec.rows && (records || self.recorder.wants_decisions()) {
+            while let Some(notice) = side.connection.poll_notice() {
+                let (kind, detail) = (notice.kind(), notice.detail());
+                self.recorder.event(event_of(flow.id, now, kind, detail));
+            }
+        }
+        if let Some(due) = side.connection.poll_timeout()
+            && flow.sides[index].timer.arm(due)
+        {
+            self.net
+                .queue
+                .push(due.max(now), first_flow + slot * PER_FLOW + index as u32);
+        }
+        over |= side.connection.state() == State::TimeWait;
+        flow.sides[index].mptcp = Some(side);
+        if let Some(at) = action.timer {
+            flow.app_due = at;
+            self.arm_app(slot, at, first_flow);
+        }
+        if over {
+            self.retire_if_over(slot);
+        }
+    }
+
+    /// A timer of one end fired.
+    pub(crate) fn on_mptcp_timer(&mut self, slot: u32, index: usize, first_flow: Target) {
+        let Some(flow) = self.flows.get_mut(slot) else {
+            return;
+        };
+        let side = &mut flow.sides[index];
+        let Some(m) = &mut side.mptcp else {
+            return;
+        };
+        match m.connection.poll_timeout() {
+            Some(due) if due <= self.now => {
+                m.connection.handle_timeout(self.now);
+                self.after_mptcp(slot, index, first_flow);
+            }
+            Some(due) if side.timer.arm(due) => {
+                let target = first_flow + slot * PER_FLOW + index as u32;
+                self.net.queue.push(due, target);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A subflow for the events table.
+fn about(topology: &Topology, side: &MptcpSide, id: u32, addresses: Addresses) -> String {
+    let name = |l: usize| topology.links[l].name.as_str();
+    match side.links_of(addresses) {
+        Some((near, far)) if near == far => format!("subflow={id} link={}", name(near)),
+        Some((near, far)) => format!("subflow={id} link={} peer_link={}", name(near), name(far)),
+        None => format!("subflow={id} {addresses}"),
+    }
+}
+
+/// The address of a router for the path manager.
+fn address_of(node: NodeId) -> IpAddr {
+    address(node).into()
+}
+
+fn event_of(flow: u64, time: Instant, kind: &'static str, detail: String) -> ProtocolEvent {
+    ProtocolEvent {
+        time,
+        flow,
+        kind,
+        detail,
+    }
+}
+
+fn opened(side: &mut MptcpSide, id: u32, addresses: Addresses, now: Instant) {
+    let Some((link, reverse_link)) = side.links_of(addresses) else {
+        return;
+    };
+    let mut open = side.connection.subflows(now);
+    let gateway = open.find(|s| s.id == id).and_then(|s| s.gateway);
+    drop(open);
+    let gateway = gateway.and_then(|g| side.gateways.iter().find(|(n, _)| address_of(*n) == g));
+    let result = SubflowResult {
+        id,
+        link,
+        reverse_link,
+        gateway: gateway.map(|(n, _)| *n),
+        opened: now,
+        closed: None,
+        backup: false,
+        delivered: Bytes::ZERO,
+        stats: gargalo_tcp::Stats::default(),
+        rtt: Quantiles::default(),
+    };
+    side.subflows.push(result);
+}
+
+/// The handle of the route between two interfaces, if there is one.
+fn interface_route(
+    known: &mut std::collections::BTreeMap<[(NodeId, usize); 2], Option<u32>>,
+    (topology, net): (&Topology, &mut crate::net::Net),
+    ends: [(NodeId, usize); 2],
+) -> Option<u32> {
+    if let Some(known) = known.get(&ends) {
+        return *known;
+    }
+    let route = topology.route_between(ends[0], ends[1]).ok();
+    let handle = route.map(|route| {
+        let handle = net.add_route(&route);
+        if let Some(capture) = &mut net.capture {
+            capture.add_route(handle, ends[0].0, ends[1].0);
+        }
+        handle
+    });
+    known.insert(ends, handle);
+    handle
+}
+
+/// The state of a Multipath TCP sender: sums over its subflows, and the least round-trip time; samples
+/// of the subflows go to the recorder.
+pub(crate) fn sample(flow: &mut Flow, now: Instant, recorder: &mut Recorder) -> Option<FlowSample> {
+    let (sender, id) = (flow.app.sender(), flow.id);
+    let far = flow.sides[1 - sender].mptcp.as_mut()?;
+    let out_of_order = far.connection.out_of_order();
+    let side = flow.sides[sender].mptcp.as_mut()?;
+    let mut total = FlowSample {
+        time: now,
+        flow: id,
+        cwnd: Bytes::ZERO,
+        ssthresh: None,
+        in_flight: Bytes::ZERO,
+        srtt: None,
+        pacing_rate: None,
+        delivery_rate: None,
+        delivered: Bytes::new(flow.delivered),
+        phase: "",
+        out_of_order: Some(Bytes::new(out_of_order)),
+    };
+    for s in side.connection.subflows(now) {
+        let Some((link, _)) = side.links_of(s.addresses) else {
+            continue;
+        };
+        let q = s.sender;
+        if q.cwnd.is_zero() {
+            continue; // still opening
+        }
+        if total.phase.is_empty() {
+            total.phase = q.phase;
+        }
+        total.cwnd = total.cwnd + q.cwnd;
+        total.in_flight = total.in_flight + q.in_flight;
+        total.srtt = match (total.srtt, q.srtt) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        for (sum, rate) in [
+            (&mut total.pacing_rate, q.pacing_rate),
+            (&mut total.delivery_rate, q.delivery_rate),
+        ] {
+            if let Some(rate) = rate {
+                *sum = Some(sum.unwrap_or_default() + rate);
+            }
+        }
+        recorder.subflow(SubflowSample {
+            time: now,
+            flow: id,
+            subflow: s.id,
+            link,
+            cwnd: q.cwnd,
+            ssthresh: q.ssthresh,
+            in_flight: q.in_flight,
+            srtt: q.srtt,
+            delivery_rate: q.delivery_rate,
+            sent: Bytes::new(s.stats.sent_bytes),
+            delivered: q.delivered,
+            phase: q.phase,
+        });
+    }
+    Some(total)
+}
+
+/// What happened on the paths of a flow; `None`: it is no Multipath TCP.
+pub(crate) fn result(flow: &mut Flow, now: Instant) -> Option<MultipathResult> {
+    let sender = flow.app.sender();
+    let far = flow.sides[1 - sender].mptcp.as_ref()?;
+    let duplicate_bytes = far.connection.stats().duplicate_bytes;
+    let out_of_order_max = far.out_of_order_max;
+    let side = flow.sides[sender].mptcp.as_mut()?;
+    side.note(now);
+    let live: Vec<_> = side.connection.subflows(now).collect();
+    for s in &live {
+        if let Some(k) = side.known(s.id) {
+            keep(k, s);
+        }
+    }
+    Some(MultipathResult {
+        subflows: std::mem::take(&mut side.subflows),
+        stats: side.connection.stats(),
+        duplicate_bytes,
+        out_of_order_max,
+    })
+}

@@ -1,0 +1,40 @@
+"""The criteria of RFC 9743 and RFC 5166 that can be run, one file for each family."""
+
+from gargalo.evaluation.criteria import (
+    alone,
+    misbehaving,
+    mixed,
+    paths,
+    properties,
+    robustness,
+    scope,
+    stress,
+)
+from gargalo.evaluation.model import Criterion
+
+CRITERIA: tuple[Criterion, ...] = (
+    *stress.CRITERIA,
+    *alone.CRITERIA,
+    *mixed.CRITERIA,
+    *scope.CRITERIA,
+    *robustness.CRITERIA,
+    *misbehaving.CRITERIA,
+    *paths.CRITERIA,
+    *properties.CRITERIA,
+)
+"""In the order of the scorecard."""
+
+
+def find(name: str) -> Criterion:
+    """Return a criterion by its identifier.
+
+    Raises:
+        KeyError: There is none; the message names those there are.
+
+    """
+    for criterion in CRITERIA:
+        if criterion.id == name:
+            return criterion
+    have = ", ".join(c.id for c in CRITERIA)
+    msg = f'there is no criterion "{name}"; there are {have}'
+    raise KeyError(msg)

@@ -1,0 +1,79 @@
+"""Figures that several criteria have, and how to make them of runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from gargalo.evaluation.model import Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gargalo.evaluation.model import Better
+    from gargalo.sweeps.job import Label
+
+
+def mean_of(column: str, **labels: Label) -> Callable[[pl.DataFrame], float | None]:
+    """Return the mean of a measured column over the cells with these labels."""
+    return lambda rows: reduce(rows, column, "mean", labels)
+
+
+def worst_of(column: str, **labels: Label) -> Callable[[pl.DataFrame], float | None]:
+    """Return the largest value of a measured column over the cells with these labels."""
+    return lambda rows: reduce(rows, column, "max", labels)
+
+
+def least_of(column: str, **labels: Label) -> Callable[[pl.DataFrame], float | None]:
+    """Return the smallest value of a measured column over the cells with these labels."""
+    return lambda rows: reduce(rows, column, "min", labels)
+
+
+def reduce(rows: pl.DataFrame, column: str, how: str, labels: dict[str, Label]) -> float | None:
+    """Return one number of a column; None where nothing was measured."""
+    if column not in rows.columns:
+        return None
+    for name, value in labels.items():
+        if name not in rows.columns:
+            return None
+        rows = rows.filter(pl.col(name) == value)
+    values = rows[column].drop_nulls().drop_nans()
+    if values.len() == 0:
+        return None
+    found = {"mean": values.mean, "max": values.max, "min": values.min}[how]()
+    return None if found is None else float(found)  # type: ignore[arg-type]
+
+
+def figure(
+    name: str,
+    text: str,
+    better: Better,
+    of: Callable[[pl.DataFrame], float | None],
+    *,
+    margin: float = 0.05,
+    least: float = 0.0,
+) -> Figure:
+    """Make a figure; the unit is what the name ends in."""
+    ends = {"_s": "s", "_bps": "bit/s", "_bytes": "byte"}
+    unit = next((unit for end, unit in ends.items() if name.endswith(end)), "")
+    return Figure(name, text, unit, better, of, margin, least)
+
+
+UTILIZATION = figure(
+    "utilization", "share of the bottleneck used", "more", mean_of("utilization"), margin=0.02
+)
+QUEUE_P50 = figure(
+    "queue_p50_s", "queueing delay, median over time", "less", mean_of("queue_p50_s"), least=0.001
+)
+QUEUE_P95 = figure(
+    "queue_p95_s", "queueing delay, 95th percentile over time", "less", mean_of("queue_p95_s"), least=0.001
+)  # fmt: skip
+STANDING = figure(
+    "standing_queue_s", "standing queue (least delay in a round trip, median)", "less",
+    mean_of("standing_queue_s"), least=0.001,
+)  # fmt: skip
+DROPS = figure("drop_rate", "share of packets dropped", "less", mean_of("drop_rate"), least=0.001)
+RETRANSMITTED = figure(
+    "retransmitted", "share of packets retransmitted", "less", mean_of("retransmitted.own"), least=0.001
+)  # fmt: skip

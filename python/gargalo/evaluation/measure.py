@@ -1,0 +1,291 @@
+"""From a run to its figures; called in the workers.
+
+What is measured depends on the run alone, not on the criterion, so that criteria share runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from gargalo import metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gargalo.results import Run
+
+WARM_UP = 0.25
+"""Share of the run before figures of steady state are taken."""
+STARVED = 0.1
+"""A flow with less than this share of its fair share starves; the threshold is ours."""
+RECOVERED = 0.8
+"""Share of what it had that a flow must reach again."""
+
+
+def measure(run: Run) -> Mapping[str, float]:
+    """Return the figures of a run; times in s, rates in bit/s.
+
+    By label L of flows: `goodput_bps.L` (sum over the time after the warm-up, a quarter of the run),
+    `least_bps.L` and `most_bps.L` (of its flows), `jain.L`, `flows.L`, `retransmitted.L` (share of packets),
+    `lost.L` (share), `timeouts.L`, `offered.L` (payload sent over its time, as a share of the capacity), `sent_packets.L`, `rtt_p50_s.L`, `rtt_p95_s.L` (means over flows; UDP:
+    one-way delays), `completed.L` (share), `completion_p50_s.L`, `completion_p95_s.L` (unfinished flows count
+    with the time they had), `starved.L` (share of time under a tenth of the fair share, after the
+    warm-up), `variation.L` (coefficient of variation of rates over
+    bins of 1 s in the second half), `mos.L`. Of the bottleneck (the most used direction): `utilization`,
+    `queue_p50_s`, `queue_p95_s`, `queue_p99_s` (over time, after the warm-up), `standing_queue_s`,
+    `drop_rate`, `mark_rate`. `jain` of all flows without end. `convergence_s`: from the start of the last
+    flow without end until rates differ by less than a fifth for 2 s. Outages and steps: see `outages`,
+    `changes`.
+    """
+    found: dict[str, float | None] = {}
+    end_s = float(run.scenario["duration_s"])
+    reached = float(run.info["virtual_s"])
+    window = (min(WARM_UP * end_s, reached), reached)
+    found |= bottleneck(run, window)
+    labels(run, window, found)
+    found |= converged(run)
+    found |= outages(run)
+    found |= changes(run)
+    return {k: float(v) for k, v in found.items() if v is not None and np.isfinite(v)}
+
+
+def busiest(run: Run) -> Mapping[str, Any] | None:
+    """Return the link direction that was used most, of those with a rate."""
+    with_rate = [k for k in run.links if k["utilization"] is not None]
+    return max(with_rate, key=lambda k: float(k["utilization"]), default=None)
+
+
+def bottleneck(run: Run, window: tuple[float, float]) -> dict[str, float | None]:
+    """Return the figures of the bottleneck."""
+    link = busiest(run)
+    if link is None or run.link_samples.height == 0:
+        return {}
+    start, end = window
+    name, direction = str(link["name"]), str(link["direction"])
+    queue = metrics.queue_delay_percentiles(
+        run.link_samples, name, direction, start_s=start, end_s=end
+    )
+    rtts = [r for r in run.flows["rtt_min_s"].drop_nulls().to_list() if r > 0]
+    bin_s = max([0.1, *rtts])
+    offered = float(link["offered_packets"])
+    return {
+        "utilization": metrics.link_utilization(
+            run.link_samples, name, direction, start_s=start, end_s=end
+        ),
+        "queue_p50_s": queue.get("queue_delay_p50_s"),
+        "queue_p95_s": queue.get("queue_delay_p95_s"),
+        "queue_p99_s": queue.get("queue_delay_p99_s"),
+        "standing_queue_s": metrics.standing_queue_delay(
+            run.link_samples, name, direction, window_s=bin_s, start_s=start, end_s=end
+        ),
+        "drop_rate": (link["dropped_queue_full_packets"] + link["dropped_aqm_packets"]) / offered
+        if offered
+        else 0.0,
+        "mark_rate": link["marked_packets"] / offered if offered else 0.0,
+        "capacity_bps": link["capacity_bps"],
+    }
+
+
+def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]) -> None:
+    """Add the figures of each label."""
+    start, end = window
+    late: dict[int, float] = {}
+    if run.flow_samples.height and end > start:
+        rows = metrics.goodput_in(run.flow_samples, start, end, flows=run.flows)
+        late = dict(zip(rows["flow"].to_list(), rows["goodput_bps"].to_list(), strict=True))
+    capacity = found.get("capacity_bps")
+    endless = [
+        f
+        for f in run.scenario["flows"]
+        if "bulk" in f["workload"] and f["workload"]["bulk"]["bytes"] is None
+    ]
+    ids = {int(f["id"]) for f in endless}
+    starved = starving(run, ids, capacity, window)
+    variations = varying(run, ids, window)
+    shares = [late[i] for i in sorted(ids) if i in late]
+    found["jain"] = metrics.jain_index(shares) if len(shares) > 1 else None
+    for (label,), rows in run.flows.group_by("label", maintain_order=True):
+        own = rows["id"].to_list()
+        rates = [late.get(i, 0.0) for i in own]
+        sent = float(rows["sent_packets"].sum())
+        times = (
+            rows["completion_s"].fill_null(rows["end_s"] - rows["start_s"]).to_numpy().astype(float)
+        )
+        figures: dict[str, float | None] = {
+            "flows": float(rows.height),
+            "goodput_bps": float(sum(rates)),
+            "least_bps": min(rates),
+            "most_bps": max(rates),
+            "jain": metrics.jain_index(rates) if len(rates) > 1 else None,
+            "sent_packets": sent,
+            "retransmitted": float(rows["retransmitted_packets"].sum()) / sent if sent else 0.0,
+            "lost": float(rows["lost_packets"].sum()) / sent if sent else 0.0,
+            "timeouts": float(rows["timeouts"].sum()),
+            "offered": float(rows["throughput_bps"].sum()) / capacity if capacity else None,
+            "rtt_p50_s": mean(rows["rtt_p50_s"]),
+            "rtt_p95_s": mean(rows["rtt_p95_s"]),
+            "completed": float(rows["completion_s"].is_not_null().mean()),  # type: ignore[arg-type]
+            "completion_p50_s": float(np.percentile(times, 50)),
+            "completion_p95_s": float(np.percentile(times, 95)),
+            "mos": mean(rows["mos"]) if "mos" in rows.columns else None,
+            "variation": np.mean([variations[i] for i in own if i in variations]).item()
+            if any(i in variations for i in own)
+            else None,
+            "starved": np.mean([starved[i] for i in own if i in starved]).item()
+            if any(i in starved for i in own)
+            else None,
+        }
+        for name, value in figures.items():
+            found[f"{name}.{label}"] = value
+
+
+def mean(column: pl.Series) -> float | None:
+    """Return the mean of what is there."""
+    there = column.drop_nulls()
+    return float(there.mean()) if there.len() else None  # type: ignore[arg-type]
+
+
+def starving(
+    run: Run, ids: set[int], capacity: float | None, window: tuple[float, float]
+) -> dict[int, float]:
+    """Return for each flow without end the share of time that it starves."""
+    if not ids or not capacity or run.flow_samples.height == 0:
+        return {}
+    bins = metrics.throughput_bins(run.flow_samples, 1.0, start_s=window[0], end_s=window[1])
+    fair = metrics.fair_share(capacity, len(ids))
+    found = {}
+    for (flow,), rows in bins.filter(pl.col("flow").is_in(sorted(ids))).group_by("flow"):
+        share = metrics.starved_share(rows["throughput_bps"], fair, below=STARVED)
+        if share is not None:
+            found[int(flow)] = share
+    return found
+
+
+def varying(run: Run, ids: set[int], window: tuple[float, float]) -> dict[int, float]:
+    """Return for each flow without end the coefficient of variation of its rate over bins of 1 s."""
+    if not ids or run.flow_samples.height == 0:
+        return {}
+    # The second half: a flow that comes late varies as it grows.
+    start = (window[0] + window[1]) / 2
+    bins = metrics.throughput_bins(run.flow_samples, 1.0, start_s=start, end_s=window[1])
+    found = {}
+    for (flow,), rows in bins.filter(pl.col("flow").is_in(sorted(ids))).group_by("flow"):
+        value = metrics.coefficient_of_variation(rows["throughput_bps"])
+        if value is not None:
+            found[int(flow)] = value
+    return found
+
+
+def converged(run: Run) -> dict[str, float | None]:
+    """Return how long flows without end need to share after the last has come."""
+    endless = [
+        f
+        for f in run.scenario["flows"]
+        if "bulk" in f["workload"] and f["workload"]["bulk"]["bytes"] is None
+    ]
+    if len(endless) < 2 or run.flow_samples.height == 0:
+        return {}
+    last = max(float(f["start_s"]) for f in endless)
+    ids = [int(f["id"]) for f in endless]
+    bins = metrics.throughput_bins(run.flow_samples, 1.0, start_s=last)
+    if bins.height == 0:
+        return {}
+    took = metrics.fairness_time(bins, flows=ids, epsilon=0.2, start_s=last, hold_s=2.0)
+    end = float(run.info["virtual_s"])
+    # Who does not get there counts with the time there was.
+    return {"convergence_s": took if took is not None else max(end - last, 1.0)}
+
+
+def rate_of(run: Run, flow: int, bin_s: float) -> tuple[Any, Any]:
+    """Return times of bins and the goodput of a flow in them."""
+    bins = metrics.throughput_bins(run.flow_samples, bin_s).filter(pl.col("flow") == flow)
+    return bins["time_s"].to_numpy(), bins["throughput_bps"].to_numpy()
+
+
+def outages(run: Run) -> dict[str, float | None]:
+    """Return what the first flow does while a direction loses everything, and after.
+
+    `outage_packets`: packets that it sent into the outage, `outage_late_packets`: of those, in its second
+    half, `outage_packets_per_rtt`: over the base round trips of the outage, `recovery_s`: from its end until
+    the flow has four fifths of the rate it had before.
+    """
+    spans = [
+        (float(a), float(b))
+        for link in run.scenario["links"]
+        for direction in ("up", "down")
+        for a, b in link[direction].get("outages", [])
+    ]
+    if not spans or run.flow_samples.height == 0 or run.link_samples.height == 0:
+        return {}
+    begin, end = min(spans)
+    link = run.scenario["links"][0]["name"]
+    rows = run.link_samples.filter((pl.col("link") == link) & (pl.col("direction") == "up"))
+    times = rows["time_s"].to_numpy()
+    # What came to the link: sent and dropped, in packets of full size for what was sent.
+    sent = rows["sent_bytes"].to_numpy() / 1500 + rows["dropped_packets"].to_numpy()
+    at = np.interp([begin, (begin + end) / 2, end], times, sent)
+    rtt = run.flows["rtt_min_s"][0]
+    before = rate_of(run, 0, 0.5)
+    had = before[1][(before[0] >= begin / 2) & (before[0] < begin - 0.5)]
+    took = None
+    if had.size and had.mean() > 0:
+        later = np.flatnonzero((before[0] >= end) & (before[1] >= RECOVERED * had.mean()))
+        took = float(before[0][later[0]] + 0.5 - end) if later.size else float(times[-1] - end)
+    return {
+        "outage_packets": float(at[2] - at[0]),
+        "outage_late_packets": float(at[2] - at[1]),
+        "outage_packets_per_rtt": float(at[2] - at[0]) * rtt / (end - begin) if rtt else None,
+        "recovery_s": took,
+    }
+
+
+def changes(run: Run) -> dict[str, float | None]:
+    """Return how the first flow follows steps of the bottleneck's rate or delay.
+
+    `followed`: share of the capacity after the last step that it has in the last quarter of what follows,
+    `follow_s`: from the last step until it has four fifths of that capacity, `step_drops`: packets dropped
+    within 2 s of any step, `step_queue_s`: worst queueing delay after the last step.
+    """
+    link = next((k for k in run.scenario["links"] if steps(k)), None)
+    if link is None or run.flow_samples.height == 0:
+        return {}
+    times = steps(link)
+    last, end = times[-1], float(run.info["virtual_s"])
+    rate = link["up"]["rate"] or {}
+    capacity = rate.get("constant_bps") or (rate["steps"][-1][1] if "steps" in rate else None)
+    if not capacity or end <= last:
+        return {}
+    at, got = rate_of(run, 0, 0.5)
+    # Headers: what a flow alone could have of the capacity at most.
+    most = capacity * 1448 / 1500
+    tail = got[at >= last + 0.75 * (end - last)]
+    reached = np.flatnonzero((at >= last) & (got >= RECOVERED * most))
+    rows = run.link_samples.filter((pl.col("link") == link["name"]) & (pl.col("direction") == "up"))
+    drops = np.interp(
+        [t + d for t in times for d in (0.0, 2.0)],
+        rows["time_s"].to_numpy(),
+        rows["dropped_packets"].to_numpy().astype(float),
+    )
+    after = rows.filter(pl.col("time_s") >= last)["queue_delay_s"]
+    return {
+        "followed": float(tail.mean() / most) if tail.size else None,
+        "follow_s": float(at[reached[0]] + 0.5 - last) if reached.size else end - last,
+        "step_drops": float((drops[1::2] - drops[0::2]).sum()),
+        "step_queue_s": float(after.max()) if after.len() else None,  # type: ignore[arg-type]
+    }
+
+
+def steps(link: Mapping[str, Any]) -> list[float]:
+    """Return the instants after the start at which a link's upward direction changes."""
+    up = link["up"]
+    found = {
+        float(t)
+        for what in (up["rate"], up["delay"])
+        if what and "steps" in what
+        for t, _ in what["steps"]
+        if t > 0
+    }
+    return sorted(found)

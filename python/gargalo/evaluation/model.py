@@ -1,0 +1,196 @@
+"""What an evaluation consists of: criteria, the runs they need, figures and faults."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+
+from gargalo.metrics import Interval, mean_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import polars as pl
+
+    from gargalo.reporting.model import FigureBlock
+    from gargalo.sweeps.job import Label
+
+T = TypeVar("T")
+
+Better: TypeAlias = Literal["less", "more", "neither"]
+Strength: TypeAlias = Literal["MUST", "SHOULD", "should"]
+"""How strongly RFC 9743 asks for it: in capitals as BCP 14 means them, else a lower-case should or ought."""
+Verdict: TypeAlias = Literal["fault", "worse", "like", "better", "failed", "unknown"]
+"""A fault, or how it compares with the yardstick; `failed`: runs could not be done."""
+
+YARDSTICK = "cubic"
+"""What verdicts compare with; the IETF sets no pass mark (RFC 9743 section 3.1)."""
+REFERENCES = ("reno", "cubic", "bbr")
+"""Always on the same grid."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How much is run."""
+
+    name: str
+    description: str
+    repeat: int
+    """Runs of each cell, each with a seed of its own."""
+
+
+PROFILES = {
+    p.name: p
+    for p in (
+        Profile("quick", "a point or a few of each criterion, minutes", 3),
+        Profile("standard", "the grid of each criterion, about an hour", 5),
+        Profile("full", "wide grids and the scenarios of tcpeval-01, a night", 10),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What cells are made for: an algorithm, a profile and one repeat."""
+
+    algorithm: Any
+    """As in a scenario: a name, or a table of a name and its parameters."""
+    profile: Profile
+    seed: int
+
+    @property
+    def quick(self) -> bool:
+        """Whether a point or a few must do."""
+        return self.profile.name == "quick"
+
+    @property
+    def full(self) -> bool:
+        """Whether a night may be spent."""
+        return self.profile.name == "full"
+
+    def pick(
+        self, quick: Sequence[T], standard: Sequence[T], full: Sequence[T] | None = None
+    ) -> Sequence[T]:
+        """Return the levels of a factor."""
+        if self.quick:
+            return quick
+        return full if self.full and full is not None else standard
+
+    def start(self, *names: object, within_s: float = 0.5) -> float:
+        """Return a start: the same in every algorithm's runs of this repeat, another in other repeats."""
+        return random.Random(f"{self.seed} {names}").uniform(0.0, within_s)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A network with its flows, and what tells it from others of its criterion."""
+
+    labels: Mapping[str, Label]
+    scenario: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a criterion: one number of each repeat."""
+
+    name: str
+    """As a column, with its unit at the end."""
+    text: str
+    unit: str
+    """`s`, `bit/s`, `byte`, or nothing for shares and counts."""
+    better: Better
+    of: Callable[[pl.DataFrame], float | None]
+    """From the runs of one algorithm and one repeat, a row each."""
+    margin: float = 0.05
+    """Differences up to this share of the yardstick's value, or up to `least`, do not matter."""
+    least: float = 0.0
+    """Differences up to this do not matter, whatever the share."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The figures of an algorithm in a criterion, and those of the references."""
+
+    algorithm: str
+    values: Mapping[str, Mapping[str, Sequence[float | None]]]
+    """By algorithm and figure: a value of each repeat."""
+    frame: pl.DataFrame
+    """All runs of the criterion, one row each, with the column `algorithm`."""
+
+    def interval(self, figure: str, algorithm: str | None = None) -> Interval:
+        """Return the mean of a figure with its interval."""
+        values = self.values.get(algorithm or self.algorithm, {}).get(figure, ())
+        return mean_interval([v for v in values if v is not None])
+
+    def mean(self, figure: str, algorithm: str | None = None) -> float | None:
+        """Return the mean of a figure."""
+        return self.interval(figure, algorithm).mean
+
+    def own(self) -> pl.DataFrame:
+        """Return the runs of the algorithm itself."""
+        import polars as pl
+
+        return self.frame.filter(pl.col("algorithm") == self.algorithm)
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A test: what RFC 9743 asks, the runs that answer, and what is a fault."""
+
+    id: str
+    title: str
+    section: str
+    """As "RFC 9743 5.1.1"."""
+    strength: Strength
+    asks: str
+    """What the text wants, in a sentence or two of ours."""
+    does: str
+    """What is run and measured."""
+    cells: Callable[[Plan], list[Cell]]
+    """The cells of an algorithm; labels do not depend on the seed."""
+    figures: Sequence[Figure]
+    faults: Callable[[Scores], list[str]] = lambda _: []
+    """Sentences that say what is wrong beyond comparison; none: nothing."""
+    picture: Callable[[Scores], FigureBlock | None] = lambda _: None
+    group: str = "alone"
+    """Section of the scorecard: alone, mixed, general, special, properties, tcpeval."""
+    profiles: Sequence[str] = ("quick", "standard", "full")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A criterion that no run can answer: printed as a blank to fill."""
+
+    section: str
+    strength: Strength
+    text: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a figure."""
+
+    figure: Figure
+    own: Interval
+    references: Mapping[str, Interval]
+    verdict: Verdict
+    difference: float | None = None
+    """Own less yardstick."""
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a criterion."""
+
+    criterion: Criterion
+    verdict: Verdict
+    outcomes: Sequence[Outcome]
+    faults: Sequence[str]
+    scores: Scores
+    failures: Sequence[str] = ()
+    """Why runs could not be done: tracebacks."""
+    scenarios: Mapping[str, str] = field(default_factory=dict)
+    """A scenario file for each cell, by name."""

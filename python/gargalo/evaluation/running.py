@@ -1,0 +1,221 @@
+"""Running an evaluation: what is missing in the store, then a scorecard for each algorithm."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from gargalo.evaluation import scoring
+from gargalo.evaluation.criteria import CRITERIA
+from gargalo.evaluation.model import PROFILES, REFERENCES, Plan
+from gargalo.scenario import to_toml
+from gargalo.sweeps import Job, derive_seed, execute
+from gargalo.sweeps.errors import SweepError
+from gargalo.sweeps.plugins import Plugins
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gargalo.evaluation.model import Criterion, Profile, Result
+    from gargalo.sweeps import Sweep
+    from gargalo.sweeps.progress import SweepProgress
+
+STORE = Path("runs") / "evaluation" / "store"
+STALL_S = 60.0
+"""A run that makes no progress for so long hangs."""
+SEED = 9743
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An algorithm to evaluate: a name of the registry, or one that a file registers."""
+
+    name: str
+    file: Path | None = None
+    broken: str = ""
+    """The traceback, if its file cannot be loaded."""
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    """What became of an algorithm."""
+
+    algorithm: str
+    profile: Profile
+    references: Sequence[str]
+    results: Sequence[Result]
+    broken: str = ""
+    """Why nothing of it could be run."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def faults(self) -> dict[str, Sequence[str]]:
+        """What is wrong, by criterion."""
+        return {r.criterion.id: r.faults for r in self.results if r.faults}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What `evaluate` found."""
+
+    scorecards: Sequence[Scorecard]
+    sweep: Sweep
+
+
+def candidates(names: Sequence[str | Path]) -> tuple[list[Candidate], list[Path]]:
+    """Return the algorithms that names and Python files stand for, and the files that can be loaded.
+
+    Raises:
+        SweepError: A name is not known.
+
+    """
+    from gargalo import _core
+    from gargalo.registry import registered
+
+    known = {n for c in _core.congestion() for n in (c["name"], *c["aliases"])}
+    found: list[Candidate] = []
+    files: list[Path] = []
+    for name in names:
+        path = Path(name)
+        if path.suffix != ".py":
+            if str(name) not in known and str(name) not in registered()["congestion"]:
+                msg = f'there is no congestion control "{name}": see `gargalo list congestion`, or give a Python file'
+                raise SweepError(msg)
+            found.append(Candidate(str(name)))
+            continue
+        if not path.is_file():
+            msg = f"{path}: no such file"
+            raise SweepError(msg)
+        before = registered()["congestion"]
+        try:
+            controls = Plugins.load([path]).digests["congestion"]
+        except SweepError as e:
+            found.append(Candidate(path.stem, path, broken=because(e)))
+            continue
+        after = registered()["congestion"]
+        new = [n for n in controls if before.get(n) is not after.get(n)]
+        if not new:
+            why = f'{path} registers no congestion control; decorate the class with @gargalo.congestion("name")'
+            found.append(Candidate(path.stem, path, broken=why))
+            continue
+        files.append(path)
+        found += [Candidate(n, path) for n in new]
+    return found, files
+
+
+def because(e: BaseException) -> str:
+    """Return why a file could not be loaded, with the traceback of the first cause."""
+    cause = e.__context__ or e
+    return "".join(traceback.format_exception(cause)).rstrip("\n")
+
+
+def plan(
+    algorithms: Sequence[str], profile: Profile, criteria: Sequence[Criterion], seed: int = SEED
+) -> tuple[list[Job], dict[tuple[str, str], Mapping[str, Any]]]:
+    """Return all runs, and a scenario of each criterion's cells by criterion and name."""
+    jobs: list[Job] = []
+    scenarios: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for criterion in criteria:
+        if profile.name not in criterion.profiles:
+            continue
+        for algorithm in algorithms:
+            for repeat in range(profile.repeat):
+                own = derive_seed(seed, repeat)
+                for cell in criterion.cells(Plan(algorithm, profile, own)):
+                    labels = {"criterion": criterion.id, "algorithm": algorithm, **cell.labels}
+                    scenario = {**cell.scenario, "seed": own}
+                    jobs.append(Job(labels, scenario, own, repeat))
+                    name = " ".join(f"{k}={v}" for k, v in cell.labels.items())
+                    scenarios.setdefault((criterion.id, f"{algorithm} {name}"), scenario)
+    return jobs, scenarios
+
+
+def evaluate(
+    names: Sequence[str | Path],
+    *,
+    against: Sequence[str] = REFERENCES,
+    profile: str = "quick",
+    only: Sequence[str] = (),
+    store: Path | None = None,
+    workers: int | None = None,
+    repeat: int | None = None,
+    stall_s: float = STALL_S,
+    progress: Callable[[SweepProgress], object] | None = None,
+) -> Evaluation:
+    """Do what is missing and judge each algorithm by each criterion.
+
+    Args:
+        names: Names of the registry, or Python files that register congestion controls.
+        against: Algorithms on the same grid; those of `REFERENCES` are always there.
+        profile: `quick`, `standard` or `full`.
+        only: Identifiers of criteria, instead of all.
+        store: Where runs are kept; the next evaluation takes from there what it can.
+        workers: Processes; by default one for each core.
+        repeat: Runs of each cell, instead of the profile's.
+        stall_s: A run that makes no progress for so long fails.
+        progress: Called a few times a second.
+
+    Raises:
+        KeyError: There is no such profile or criterion.
+        SweepError: A name is not known; see `gargalo.sweeps.execute` for the other errors.
+
+    """
+    from dataclasses import replace
+
+    from gargalo.evaluation.criteria import find
+
+    if profile not in PROFILES:
+        msg = f'there is no profile "{profile}"; there are {", ".join(PROFILES)}'
+        raise KeyError(msg)
+    chosen = PROFILES[profile]
+    if repeat is not None:
+        chosen = replace(chosen, repeat=repeat)
+    criteria = [find(o) for o in only] or list(CRITERIA)
+    wanted, files = candidates(names)
+    references = list(dict.fromkeys((*REFERENCES, *against)))
+    whole = [c.name for c in wanted if not c.broken]
+    jobs, scenarios = plan(list(dict.fromkeys((*references, *whole))), chosen, criteria)
+    sweep = execute(
+        jobs,
+        store or STORE,
+        measure="gargalo.evaluation.measure:measure",
+        workers=workers,
+        progress=progress,
+        plugins=Plugins.load(files),
+        name=f"evaluation-{chosen.name}",
+        stall_s=stall_s,
+    )
+    frame = sweep.frame()
+    cards = []
+    for candidate in wanted:
+        if candidate.broken:
+            cards.append(Scorecard(candidate.name, chosen, references, [], candidate.broken))
+            continue
+        results = []
+        for criterion in criteria:
+            if chosen.name not in criterion.profiles:
+                continue
+            rows = frame.filter(pl.col("criterion") == criterion.id)
+            own = {
+                name.removeprefix(f"{candidate.name} "): to_toml(dict(s))
+                for (c, name), s in scenarios.items()
+                if c == criterion.id and name.startswith(f"{candidate.name} ")
+            }
+            failed = failures(sweep, criterion.id, candidate.name)
+            results.append(scoring.result(criterion, candidate.name, rows, references, failed, own))
+        cards.append(Scorecard(candidate.name, chosen, references, results))
+    return Evaluation(cards, sweep)
+
+
+def failures(sweep: Sweep, criterion: str, algorithm: str) -> list[str]:
+    """Return why runs of an algorithm failed in a criterion, each reason once."""
+    mine = sweep.plan.filter(
+        (pl.col("criterion") == criterion) & (pl.col("algorithm") == algorithm)
+    )
+    runs = set(mine["run"].to_list())
+    told = (f"{f.reason}\n{f.trace}".rstrip() for f in sweep.failures if f.run in runs)
+    return list(dict.fromkeys(told))

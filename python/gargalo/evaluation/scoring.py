@@ -1,0 +1,91 @@
+"""From runs to verdicts: figures of each repeat, their intervals, and how they compare."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from gargalo import metrics
+from gargalo.evaluation.model import YARDSTICK, Outcome, Result, Scores
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gargalo.evaluation.model import Criterion, Figure, Verdict
+
+
+def scores(
+    criterion: Criterion, algorithm: str, frame: pl.DataFrame, algorithms: Sequence[str]
+) -> Scores:
+    """Return the figures of an algorithm and of the others in a criterion."""
+    values: dict[str, dict[str, list[float | None]]] = {}
+    for name in dict.fromkeys((algorithm, *algorithms)):
+        rows = frame.filter(pl.col("algorithm") == name)
+        own = values[name] = {f.name: [] for f in criterion.figures}
+        for repeat in sorted(rows["repeat"].unique().to_list()):
+            cells = rows.filter(pl.col("repeat") == repeat)
+            for f in criterion.figures:
+                own[f.name].append(f.of(cells))
+    return Scores(algorithm, values, frame)
+
+
+def outcome(figure: Figure, found: Scores, references: Sequence[str]) -> Outcome:
+    """Compare a figure with the yardstick.
+
+    Better or worse only if the interval of the difference says so (Welch's t test, 95%) and the
+    difference of the means is more than the figure's margin.
+    """
+    own = found.interval(figure.name)
+    others = {r: found.interval(figure.name, r) for r in references}
+    yard = others.get(YARDSTICK)
+    if own.mean is None:
+        return Outcome(figure, own, others, "unknown")
+    if figure.better == "neither" or yard is None or yard.mean is None:
+        return Outcome(figure, own, others, "like")
+    a = [v for v in found.values[found.algorithm][figure.name] if v is not None]
+    b = [v for v in found.values[YARDSTICK][figure.name] if v is not None]
+    gap = own.mean - yard.mean
+    margin = max(figure.margin * abs(yard.mean), figure.least)
+    low = high = None
+    certain = True
+    if min(len(a), len(b)) >= 2:
+        found_difference = metrics.difference(a, b)
+        low, high = found_difference.low, found_difference.high
+        # Equal values in each leave no doubt.
+        certain = low is None or high is None or low > 0 or high < 0
+    verdict: Verdict = "like"
+    if abs(gap) > margin and certain:
+        verdict = "better" if (gap < 0) == (figure.better == "less") else "worse"
+    return Outcome(figure, own, others, verdict, gap, low, high)
+
+
+def result(
+    criterion: Criterion,
+    algorithm: str,
+    frame: pl.DataFrame,
+    references: Sequence[str],
+    failures: Sequence[str] = (),
+    scenarios: Mapping[str, str] | None = None,
+) -> Result:
+    """Judge an algorithm by a criterion.
+
+    Its verdict is `failed` if runs could not be done, `fault` if something is wrong beyond comparison, else
+    the worst of its figures' verdicts.
+    """
+    found = scores(criterion, algorithm, frame, references)
+    outcomes = [outcome(f, found, references) for f in criterion.figures]
+    faults: list[str] = [] if failures and found.own().height == 0 else criterion.faults(found)
+    verdicts = [o.verdict for o in outcomes]
+    verdict: Verdict = "like"
+    for candidate in ("worse", "better"):
+        if candidate in verdicts:
+            verdict = candidate
+            break
+    if all(v == "unknown" for v in verdicts):
+        verdict = "unknown"
+    if faults:
+        verdict = "fault"
+    if failures:
+        verdict = "failed"
+    return Result(criterion, verdict, outcomes, faults, found, failures, scenarios or {})
