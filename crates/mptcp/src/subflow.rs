@@ -84,16 +84,18 @@ impl Burst {
     #[inline]
     pub(crate) fn on_send(&mut self, now: Instant, len: u32, v: &PathView) {
         let Some(srtt) = v.srtt else { return };
+        // A penalty may have left none.
+        let cwnd = v.cwnd.max(2 * v.mss);
         let per_round = if v.in_slow_start() {
-            v.cwnd * 2
+            cwnd * 2
         } else {
-            v.cwnd + v.cwnd / 4
+            cwnd + cwnd / 4
         };
         let time = |bytes: u64| {
             let nanos = u128::from(srtt.as_nanos()) * u128::from(bytes);
             Duration::from_nanos((nanos / u128::from(per_round.max(1))) as u64)
         };
-        let ahead = time((LEAST_BURST * v.mss).max(v.cwnd / 8));
+        let ahead = time((LEAST_BURST * v.mss).max(cwnd / 8));
         self.paid_at = self.paid_at.max(now - ahead) + time(u64::from(len));
     }
 }
@@ -209,7 +211,13 @@ impl Subflow {
             let rtt = s.srtt.unwrap_or(s.rto);
             self.penalty.relax(now, cwnd, mss, rtt);
             if let Some(cap) = self.penalty.cap {
-                can_send &= in_flight + mss <= cap;
+                if in_flight + mss > cap {
+                    can_send = false;
+                    if in_flight == 0 {
+                        // No acknowledgement will end it.
+                        self.paced_until = self.penalty.until;
+                    }
+                }
                 // Nobody is to wait for what it may not carry.
                 if cap < cwnd {
                     cwnd = cap;

@@ -80,7 +80,10 @@ impl Connection {
             };
             let at = m.data + (s.consumed - m.subflow) as i64;
             s.consumed += chunk.len();
-            let arrived = self.receive.take(at, chunk);
+            let arrived = match self.mode {
+                Mode::Plain => self.receive.take_plain(chunk),
+                _ => self.receive.take(at, chunk),
+            };
             disorder |= arrived.disorder;
             useless |= arrived.useless;
             readable |= arrived.readable;
@@ -133,15 +136,15 @@ impl Connection {
         if !same && !self.on_broken(now, i, Some(&m)) {
             return false;
         }
-        // After falling back, what was changed on the way is the stream, and follows what has come.
-        let mut at = if same {
-            m.data
-        } else {
-            self.receive.next() as i64
-        };
+        let mut at = m.data;
         for chunk in chunks {
             let len = chunk.len() as i64;
-            self.receive.take(at, chunk);
+            if same {
+                self.receive.take(at, chunk);
+            } else {
+                // What was changed on the way is the stream now, and follows what has come.
+                self.receive.take_plain(chunk);
+            }
             at += len;
         }
         true

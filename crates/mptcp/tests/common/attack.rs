@@ -67,6 +67,10 @@ fn connection(seed: u64, total: u64, out: &mut Outcome) {
         Path::new(40, 2),
     ];
     let mut c = config(BUFFER);
+    c.tcp = std::sync::Arc::new(gargalo_tcp::Config {
+        send_buffer: gargalo_units::Bytes::new(BUFFER),
+        ..gargalo_tcp::Config::clone(&c.tcp)
+    });
     c.checksum = true;
     c.path_manager = manager("full-mesh");
     c.max_subflows = 6;
