@@ -60,9 +60,8 @@ impl Connection {
             self.send_fin(now);
             return;
         }
-        if all_acked && self.send.unsent() > 0 && self.send.window_room() == 0 {
-            self.probe_peer();
-        } else if self.contiguous && self.subflows.len() == 1 {
+        let closed = all_acked && self.send.unsent() > 0 && self.send.window_room() == 0;
+        if closed || (self.contiguous && self.subflows.len() == 1) {
             self.probe_peer();
         } else if let Some(first) = self.send.first().copied() {
             // Who has delivered it at its own level cannot be expected to deliver it again.
