@@ -85,7 +85,7 @@ fn take_out(tcp: &mut [u8], length: usize) {
 
 /// Replaces a byte; the checksum follows (RFC 1624, equation 3).
 fn replace(tcp: &mut [u8], at: usize, byte: u8) {
-    let word = |b: u8| u16::from_be_bytes(if at % 2 == 0 { [b, 0] } else { [0, b] });
+    let word = |b: u8| u16::from_be_bytes(if at.is_multiple_of(2) { [b, 0] } else { [0, b] });
     let [high, low] = [tcp[16], tcp[17]];
     let (old, new) = (word(tcp[at]), word(byte));
     tcp[at] = byte;
