@@ -530,6 +530,8 @@ class Mptcp:
     """Proportional rate reduction (RFC 6937)."""
     receive_buffer: str | None = None
     """The largest window ever announced."""
+    receiver: str | None = None
+    """How the receiving end misbehaves (RFC 9743 §7.6), in the simulator."""
     recovery: str | None = None
     """How losses are found."""
     sack: bool | None = None
@@ -935,6 +937,8 @@ class Tcp:
     """Proportional rate reduction (RFC 6937)."""
     receive_buffer: str | None = None
     """The largest window ever announced."""
+    receiver: str | None = None
+    """How the receiving end misbehaves (RFC 9743 §7.6), in the simulator."""
     recovery: str | None = None
     """How losses are found."""
     sack: bool | None = None

@@ -194,6 +194,11 @@ fn check(spec: &LabSpec) -> Result<()> {
         if matches!(f.transport, TransportSpec::Mptcp(_)) {
             return refused("MPTCP runs in the simulator only; run it with --world sim");
         }
+        if let TransportSpec::Tcp(tcp) = &f.transport
+            && tcp.misbehaviour.is_some()
+        {
+            return refused("misbehaving receivers are simulated; run it with --world sim");
+        }
         if f.arrivals.is_some() || f.group.is_some() {
             return refused(
                 "sources of many flows run in the simulator only; list the flows, or run iperf3 or \

@@ -2,7 +2,7 @@
 
 use gargalo_tcp::State;
 use gargalo_units::{Ecn, Instant};
-use gargalo_wire::mptcp::{CapableKeys, DataNumber, Dss, List, MptcpOption};
+use gargalo_wire::mptcp::{CapableKeys, DataNumber, Dss, Join, List, MptcpOption};
 use gargalo_wire::tcp::{Flags, Segment};
 
 use super::opening::Admission;
@@ -204,6 +204,11 @@ impl Connection {
                     self.subflows[i].backup_peer = *backup;
                 }
                 MptcpOption::Fail { data_seq } => self.on_fail(now, i, *data_seq),
+                MptcpOption::Join(Join::Ack { .. }) => {
+                    // Our answer to it was lost (RFC 8684 §3.2).
+                    let s = &mut self.subflows[i];
+                    s.ack_wanted |= s.origin == Origin::PeerJoin && s.confirmed;
+                }
                 MptcpOption::Dss(_) | MptcpOption::Join(_) | MptcpOption::Reset(_) => {}
                 MptcpOption::FastClose { .. } | MptcpOption::Unknown(_) => {
                     self.stats.ignored_options += 1;

@@ -16,7 +16,7 @@ use crate::crypto::Key;
 use crate::error::{ConfigError, ResetReason};
 use crate::event::Event;
 use crate::mapping::{Received, Sent};
-use crate::subflow::{Origin, Penalty, Subflow};
+use crate::subflow::{Burst, Origin, Penalty, Subflow};
 
 /// SYNs with MP_CAPABLE before one without: something on the path may not like it (RFC 8684 §3.7).
 const MOST_SYNS: u32 = 2;
@@ -141,11 +141,13 @@ impl Connection {
             acked: 0,
             received: Received::default(),
             consumed: 0,
+            fed_at: now,
             signals: Default::default(),
             ack_wanted: false,
             copies: Default::default(),
             last_words: None,
             penalty: Penalty::default(),
+            burst: Burst::default(),
             stale: false,
             suspected: false,
             last_pushed: now,
