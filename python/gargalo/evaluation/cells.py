@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 WORDS = {
     "buffer_bdp": "buffer",
-    "first": "first to start",
+    "first": "who starts first",
     "late_ms": "lateness",
     "length_s": "length",
     "mbps": "rate",
@@ -90,7 +90,9 @@ def named(cell: str) -> str:
             plain = float(value) if plain is None else plain
         except ValueError:
             plain = value
-        said.append(f"{words(label)} {value_text(label, plain)}")
+        text = value_text(label, plain)
+        between = ": " if not text[:1].isdigit() else " " if " " in text else " = "
+        said.append(f"{words(label)}{between}{text}")
     return ", ".join(s for s in said if s)
 
 

@@ -25,9 +25,9 @@ from gargalo.reporting.palette import Palette
 from gargalo.reporting.quantities import measured, number, quantity
 
 if TYPE_CHECKING:
-    import jinja2
-
     from collections.abc import Mapping, Sequence
+
+    import jinja2
 
     from gargalo.evaluation.cells import CellFile
     from gargalo.evaluation.model import Outcome, Result
@@ -174,7 +174,8 @@ def html(scorecard: Scorecard) -> str:
     for result in scorecard.results:
         block = result.criterion.picture(result.scores)
         own_colours = block is not None and not block.restyle
-        block = block or along(result, [scorecard.algorithm, *references])
+        if block is None and result.scores.own().height:
+            block = along(result, [scorecard.algorithm, *references])
         if block is not None:
             data = reports.plain_figure(block.figure)
             if not own_colours:
@@ -189,7 +190,10 @@ def html(scorecard: Scorecard) -> str:
         height = 130 + PANEL_PX * max(axes, 1) if axes < 2 else 90 + PANEL_PX * axes
         cards.append(card(result, scorecard, references, block, len(drawn) - 1, height))
     compiled = any(
-        part in str(t.get("type", "")) for d in drawn for t in d["data"] for part in reports.COMPILED
+        part in str(t.get("type", ""))
+        for d in drawn
+        for t in d["data"]
+        for part in reports.COMPILED
     )
     own = scorecard.algorithm
     found: list[tuple[str, Style]] = [(n, palette[n]) for n in [own, *references]]
@@ -197,6 +201,7 @@ def html(scorecard: Scorecard) -> str:
         card=scorecard,
         references=references,
         yardstick=YARDSTICK,
+        first_told=first_told(scorecard),
         version=_core.__version__,
         mark=MARK,
         signs=SIGNS,
@@ -212,7 +217,7 @@ def html(scorecard: Scorecard) -> str:
         questions=QUESTIONS,
         facts=facts(scorecard),
         styles=found,
-        style_of={n: s for n, s in found},
+        style_of=dict(found),
         shapes=SHAPES,
         figure_data=Markup(reports.script_json(drawn)),
         figures=len(drawn),
@@ -258,20 +263,19 @@ def row(outcome: Outcome, scorecard: Scorecard, references: Sequence[str]) -> Ro
         written(outcome.references[r], unit, runs) if r in outcome.references else Value("–")  # noqa: RUF001
         for r in references
     ]
-    found = lane(outcome, scorecard.algorithm)
+    found = lane(outcome, scorecard.algorithm, references) if outcome.own.n else None
     ends = ("", "")
     if found is not None:
-        ends = (rounded(found.least, unit), rounded(found.most, unit))
-    return Row(
-        outcome, written(outcome.own, unit, runs), others, difference(outcome), found, ends
-    )
+        ends = (rounded(found.least, unit), rounded(found.most, unit) if found.most else "")
+    return Row(outcome, written(outcome.own, unit, runs), others, difference(outcome), found, ends)
 
 
 def rounded(value: float | None, unit: str) -> str:
     """Write an SI value with three significant digits."""
     if value is None or not math.isfinite(value):
         return measured(value, unit) if value is None else str(value)
-    return measured(float(f"{value:.3g}"), unit).replace("-", "\u2212")
+    short = f"{value:.3g}" if not unit and 0 < abs(value) < 1e-3 else ""
+    return (short or measured(float(f"{value:.3g}"), unit)).replace("-", "\u2212")
 
 
 def written(interval: Interval, unit: str, runs: int) -> Value:
@@ -286,13 +290,18 @@ def written(interval: Interval, unit: str, runs: int) -> Value:
 
 
 def ends_text(low: float, high: float, mean: float, unit: str) -> str:
-    """Write the ends of an interval in the unit of the larger, ± if they are even about the mean."""
+    """Write an interval in one unit: ± its half if it is even about the mean, else its ends."""
     half = (high - low) / 2
-    if abs(high + low - 2 * mean) <= 0.01 * half or half == 0:
-        return f"± {rounded(float(f'{half:.2g}'), unit)}"
-    q = quantity("x", [low, high], unit)
-    ends = [number(float(f"{e / q.factor:.3g}")).replace("-", "\u2212") for e in (low, high)]
-    return f"{ends[0]} to {ends[1]} {q.unit}".rstrip()
+    even = half == 0 or abs(high + low - 2 * mean) <= 0.01 * half
+    q = quantity("x", [mean or half] if even else [low, high], unit)
+    if even:
+        return f"± {digits(half / q.factor, 2)} {q.unit}".rstrip()
+    return f"{digits(low / q.factor, 3)} to {digits(high / q.factor, 3)} {q.unit}".rstrip()
+
+
+def digits(value: float, most: int) -> str:
+    """Write a number with so many significant digits."""
+    return number(float(f"{value:.{most}g}")).replace("-", "\u2212")
 
 
 def difference(outcome: Outcome) -> Value:
@@ -302,7 +311,16 @@ def difference(outcome: Outcome) -> Value:
         return Value("–")  # noqa: RUF001
     unit = outcome.figure.unit
     text = rounded(gap, unit) if gap <= 0 else f"+{rounded(gap, unit)}"
-    if yard is not None and yard.mean and abs(gap / yard.mean) < 100:
+    own = outcome.own.mean
+    # A share of what has another sign says nothing.
+    if (
+        gap
+        and own
+        and yard is not None
+        and yard.mean
+        and own / yard.mean > 0
+        and abs(gap / yard.mean) < 100
+    ):
         text += f" ({gap / yard.mean:+.0%})".replace("-", "\u2212").replace("%", "\u202f%")
     if outcome.low is None or outcome.high is None:
         return Value(text)
@@ -362,6 +380,15 @@ def palette_of(scorecard: Scorecard) -> Palette:
     own = scorecard.algorithm
     first = own if own not in scorecard.references else "\0"
     return Palette([first, *scorecard.references])
+
+
+def first_told(scorecard: Scorecard) -> set[tuple[str, str]]:
+    """Return where each reason of failures is told first: criterion and reason."""
+    found: dict[str, str] = {}
+    for r in scorecard.results:
+        for failure in r.failures:
+            found.setdefault(failure, r.criterion.id)
+    return {(criterion, failure) for failure, criterion in found.items()}
 
 
 def unmet(scorecard: Scorecard) -> list[Result]:
@@ -427,7 +454,9 @@ def index_html(scorecards: Sequence[Scorecard], pages: Mapping[str, str] | None 
                 if result is None:
                     marks.append(None)
                     continue
-                why = "; ".join(t for _, t in told(result, [row(o, s, []) for o in result.outcomes]))
+                why = "; ".join(
+                    t for _, t in told(result, [row(o, s, []) for o in result.outcomes])
+                )
                 marks.append(Mark(result.verdict, f"{page}#{anchor(criterion.id)}", why))
             differ = len({m.verdict for m in marks if m}) > 1
             rows.append((criterion, marks, differ))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from gargalo.metrics import Interval
 
 MOST_PANELS = 3
-PANEL_PX = 150
+PANEL_PX = 160
+"""Of a figure along a label, with its title."""
+TITLE_PX = 42
 ORDER = {"worse": 0, "better": 1}
 """Figures that differ are drawn first."""
 
@@ -43,7 +46,7 @@ class Lane:
 
     outcome: Outcome
     dots: Sequence[Dot]
-    """The algorithm's own last, so that it is on top."""
+    """The algorithm's own first."""
     yardstick: float | None
     """Where the yardstick is."""
     zero: float
@@ -53,29 +56,26 @@ class Lane:
     """Values at the ends, in SI."""
 
 
-def lane(outcome: Outcome, algorithm: str) -> Lane | None:
+def lane(outcome: Outcome, algorithm: str, references: Sequence[str]) -> Lane | None:
     """Place the values of a figure on a lane; None if there are none."""
-    known: dict[str, Interval] = {
-        name: i
-        for name, i in {**outcome.references, algorithm: outcome.own}.items()
-        if i.mean is not None
-    }
-    if not known:
-        return None
-    ends = [e for i in known.values() for e in (i.mean, i.low, i.high) if e is not None]
-    # Intervals about small values reach below nothing, which is of no interest.
+    known: dict[str, Interval] = {}
+    for name in (algorithm, *references):
+        found = outcome.own if name == algorithm else outcome.references.get(name)
+        if found is not None and found.mean is not None:
+            known[name] = found
     means = [i.mean for i in known.values() if i.mean is not None]
+    if not means:
+        return None
+    # Intervals about small values reach below nothing, which is of no interest.
     least = min([0.0, *means])
-    most = max(0.0, *ends)
+    most = max([0.0, *means, *(i.high for i in known.values() if i.high is not None)])
     width = (most - least) or 1.0
 
     def place(value: float) -> float:
         return round(100 * min(max((value - least) / width, 0.0), 1.0), 2)
 
-    names = [n for n in known if n != algorithm] + [n for n in known if n == algorithm]
     dots = []
-    for name in names:
-        i = known[name]
+    for name, i in known.items():
         low = None if i.low is None else place(i.low)
         high = None if i.high is None else place(i.high)
         dots.append(Dot(name, place(i.mean or 0.0), low, high))
@@ -114,9 +114,11 @@ def along(result: Result, algorithms: Sequence[str]) -> FigureBlock | None:
     best: tuple[tuple[int, int], str, pl.DataFrame, list[str]] | None = None
     for label in labels_of(frame):
         long = levels(frame, label, figures)
+        # What is the same everywhere makes no picture.
         counts = {
             str(name): part["level"].n_unique()
             for (name,), part in long.group_by("figure", maintain_order=True)
+            if part["value"].n_unique() > 1
         }
         drawn = [f.name for f in figures if counts.get(f.name, 0) > 1]
         # Numbers make an axis, names only a row of columns.
@@ -146,7 +148,8 @@ def panels(
 ) -> dict[str, Any]:
     """Draw a panel for each figure, one above the other."""
     share = 1 / len(figures)
-    drawn: dict[str, Any] = {"data": [], "layout": {"annotations": []}}
+    title_room = TITLE_PX / (PANEL_PX * len(figures))
+    drawn: dict[str, Any] = {"data": [], "layout": {"annotations": [], "scattermode": "group"}}
     layout = drawn["layout"]
     rank = {name: i for i, name in enumerate(algorithms)}
     for i, figure in enumerate(figures):
@@ -162,31 +165,40 @@ def panels(
         )
         plain = plain_figure(made)
         end = "" if i == 0 else str(i + 1)
+        x, y = plain["layout"]["xaxis"], plain["layout"]["yaxis"]
         for trace in plain["data"]:
             trace |= {"xaxis": f"x{end}", "yaxis": f"y{end}", "showlegend": i == 0}
             trace["meta"] = f"{trace['name']}: {figure.text}"
+            if x.get("type") == "category":
+                # Between names there is nothing: dots beside each other.
+                trace |= {"mode": "markers", "offsetgroup": trace["name"]}
             # Names are markup to Plotly.
             trace["name"] = html.escape(trace["name"])
             drawn["data"].append(trace)
-        x, y = plain["layout"]["xaxis"], plain["layout"]["yaxis"]
         title = y["title"]["text"]
-        y["title"] = {"text": title[title.rindex("(") + 1 : -1] if title.endswith(")") else ""}
+        unit = title[title.rindex("(") + 1 : -1] if title.endswith(")") else ""
+        y["title"] = {"text": unit, "font": {"size": 12}}
         # Between panels there is room for the title of the next.
         top = 1 - i * share
-        y["domain"] = [top - share + (0 if last else 0.05), top - 18 / (PANEL_PX * len(figures))]
+        y["domain"] = [top - share + (0 if last else 0.04), top - title_room]
         y["nticks"] = 5
+        x["title"]["font"] = {"size": 12}
         if not last:
             x |= {"showticklabels": False, "title": {"text": ""}}
         layout[f"xaxis{end}"] = x | {"anchor": f"y{end}"}
         layout[f"yaxis{end}"] = y | {"anchor": f"x{end}"}
-        title_of = {"text": html.escape(short(figure.text)), "font": {"size": 12}, "showarrow": False}
-        at = {"x": 0, "y": top, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "top"}
-        layout["annotations"].append(title_of | at)
+        layout["annotations"].append(
+            {
+                "text": "<br>".join(html.escape(line) for line in lines(figure.text)),
+                "font": {"size": 12}, "showarrow": False, "align": "left",
+                # From the edge of the picture rather than that of the axis.
+                "x": 0, "xref": "paper", "xanchor": "left", "xshift": -50,
+                "y": top - title_room, "yref": "paper", "yanchor": "bottom", "yshift": 6,
+            }
+        )  # fmt: skip
     return drawn
 
 
-def short(text: str, most: int = 52) -> str:
-    """Cut a title at a word, to what a phone has room for."""
-    if len(text) <= most:
-        return text
-    return text[: text.rfind(" ", 0, most)].rstrip(",;:(") + " …"
+def lines(text: str) -> list[str]:
+    """Break a title into at most two lines that a phone has room for."""
+    return textwrap.wrap(text, 40, max_lines=2, placeholder=" …")
