@@ -41,7 +41,13 @@ HOSTILE = '</script><img src=x onerror="window.owned=1">&'
 TRACE = f'Traceback (most recent call last):\n  File "x.py", line 3\nValueError: {HOSTILE}'
 QUEUE = figure("queue_s", "queueing delay", "less", mean_of("queue_s"), least=0.001)
 USED = figure("used", "share of the bottleneck used", "more", mean_of("used"), margin=0.02)
-LOST = figure("lost", "share of packets lost", "less", mean_of("lost"), least=0.001)
+LOST = figure(
+    "lost",
+    "share of QUIC's packets lost (RFC 9002), against equal shares of what there is",
+    "less",
+    mean_of("lost"),
+    least=0.001,
+)
 RATE = figure("rate_bps", "goodput", "neither", mean_of("rate_bps"))
 
 
@@ -180,9 +186,11 @@ def test_a_figure_in_full():
     part = article(page.html(scorecard()), "queues")
     rows = [text_of(r) for r in re.findall(r"<tr.*?</tr>", part, re.DOTALL)]
     assert rows[0] == "Figure Verdict vegas cubic reno bbr difference from cubic"
-    # A mean of 4, 8 and 36 ms and the like, by repeats that differ by one percent.
-    assert rows[1].startswith("queueing delay less is better + better 8 ms ± 200 µs 200 ms ± 5 ms")
-    assert rows[1].endswith("\u2212192 ms (\u221296\u202f%) \u2212197 ms to \u2212187 ms") or "± " in rows[1]  # fmt: skip
+    # Figures rise one, two and three times along the buffers; repeats differ by one percent.
+    assert rows[1] == (
+        "queueing delay less is better + better 8 ms ± 0.2 ms 200 ms ± 5 ms 180 ms ± 4.5 ms 40 ms ± 0.99 ms "
+        "\u2212192 ms (\u221296 %) ± 5 ms"
+    )
     assert rows[2].startswith(
         "share of the bottleneck used more is better \u2212 worse 0.8 ± 0 0.99"
     )
@@ -215,7 +223,11 @@ def test_numbers():
     assert page.rounded(1234.0, "") == "1\u202f230"
     assert page.rounded(None, "s") == "unknown"
     assert page.rounded(float("inf"), "s") == "inf"
-    assert page.ends_text(0.9, 1.3, 1.0, "s") == "900 ms to 1.3 s" or page.ends_text(0.9, 1.3, 1.0, "s") == "0.9 to 1.3 s"  # fmt: skip
+    assert page.rounded(0.0, "bit/s") == "0"
+    assert page.ends_text(0.9, 1.3, 1.0, "s") == "0.9 to 1.3 s"
+    assert page.ends_text(0.0079, 0.0081, 0.008, "s") == "± 0.1 ms"
+    assert page.ends_text(-0.001, 0.001, 0.0, "s") == "± 1 ms"
+    assert page.ends_text(-2.0, 1.0, 0.5, "") == "\u22122 to 1"
 
 
 # --- lanes and pictures
@@ -497,6 +509,12 @@ def test_drawn_without_errors_or_requests(chromium, pages, kind):
         assert len(sizes) == 5
         assert all(width > 300 and marks > 0 for width, marks in sizes)
         dots = shown.js("[...document.querySelectorAll('.track')].map(t => [...t.querySelectorAll('path')].filter(p => p.getBoundingClientRect().width > 4).length)")  # fmt: skip
+        # On an axis of numbers all stand where they belong.
+        places = shown.js(
+            "[...document.querySelectorAll('#criterion-queues .plot .xy .trace.scatter')].map(t => [...t.querySelectorAll('.points path')].map(p => Math.round(p.getBoundingClientRect().x + p.getBoundingClientRect().width / 2)))"
+        )
+        assert len(places) == 4
+        assert all(abs(a - b) <= 1 for row in places for a, b in zip(row, places[0], strict=True))
         assert len(dots) == 9
         assert all(n == 4 for n in dots)
 
@@ -571,6 +589,8 @@ def test_on_a_phone(chromium, pages, kind, width):
     assert all(client <= width and overflow == "auto" for client, _, overflow in inner)
     if kind == "card" and width == 320:
         assert any(scroll > client for client, scroll, _ in inner), "wide tables scroll inside"
+        right = shown.js("[...document.querySelectorAll('table.figures td.own')].map(e => e.getBoundingClientRect().right)")  # fmt: skip
+        assert max(right) <= 320, "its own values are in sight"
         cut = shown.js(
             """[...document.querySelectorAll('.plot')].flatMap(p => { const b = p.getBoundingClientRect();
                  return [...p.querySelectorAll('.annotation-text, .xtitle, .legendtext')].filter(t => t.getBoundingClientRect().right > b.right + 1 || t.getBoundingClientRect().left < b.left - 1).map(t => t.textContent); })"""

@@ -274,6 +274,8 @@ def rounded(value: float | None, unit: str) -> str:
     """Write an SI value with three significant digits."""
     if value is None or not math.isfinite(value):
         return measured(value, unit) if value is None else str(value)
+    if value == 0:
+        return "0"
     short = f"{value:.3g}" if not unit and 0 < abs(value) < 1e-3 else ""
     return (short or measured(float(f"{value:.3g}"), unit)).replace("-", "\u2212")
 

@@ -149,7 +149,7 @@ def panels(
     """Draw a panel for each figure, one above the other."""
     share = 1 / len(figures)
     title_room = TITLE_PX / (PANEL_PX * len(figures))
-    drawn: dict[str, Any] = {"data": [], "layout": {"annotations": [], "scattermode": "group"}}
+    drawn: dict[str, Any] = {"data": [], "layout": {"annotations": []}}
     layout = drawn["layout"]
     rank = {name: i for i, name in enumerate(algorithms)}
     for i, figure in enumerate(figures):
@@ -172,6 +172,7 @@ def panels(
             if x.get("type") == "category":
                 # Between names there is nothing: dots beside each other.
                 trace |= {"mode": "markers", "offsetgroup": trace["name"]}
+                layout["scattermode"] = "group"
             # Names are markup to Plotly.
             trace["name"] = html.escape(trace["name"])
             drawn["data"].append(trace)
@@ -201,4 +202,4 @@ def panels(
 
 def lines(text: str) -> list[str]:
     """Break a title into at most two lines that a phone has room for."""
-    return textwrap.wrap(text, 40, max_lines=2, placeholder=" …")
+    return textwrap.wrap(text, 34, max_lines=2, placeholder=" …")
