@@ -109,11 +109,22 @@ impl Connection {
         };
         let own_nonce = rng.next_u64() as u32;
         self.rng = rng;
-        let mut endpoint = if plan.active {
+        let endpoint = if plan.active {
             Endpoint::connect(self.tcp.clone(), controller, init, now)
         } else {
             Endpoint::listen(self.tcp.clone(), controller, init, now)
         };
+        Ok(self.install(now, plan, endpoint, own_nonce))
+    }
+
+    /// Makes a subflow of an endpoint; its place in the list.
+    pub(super) fn install(
+        &mut self,
+        now: Instant,
+        plan: Plan,
+        mut endpoint: Endpoint,
+        own_nonce: u32,
+    ) -> usize {
         endpoint.share_window(Some(self.receive.window()));
         endpoint.leave_send_window(true);
         endpoint.reserve_options(now, self.config.reserved(self.checksum));
@@ -169,7 +180,7 @@ impl Connection {
             can_send: false,
         });
         self.subflows.push(subflow);
-        Ok(self.subflows.len() - 1)
+        self.subflows.len() - 1
     }
 
     /// A segment of no subflow.
@@ -269,7 +280,12 @@ impl Connection {
     }
 
     /// The peer's SYN.
-    fn on_capable_syn(&mut self, now: Instant, i: usize, segment: &Segment) -> Admission {
+    pub(super) fn on_capable_syn(
+        &mut self,
+        now: Instant,
+        i: usize,
+        segment: &Segment,
+    ) -> Admission {
         let offered = matches!(
             capable(segment),
             Some((1, flags, CapableKeys::None))
