@@ -14,7 +14,7 @@ PROFILE := --profile test
 
 # What the wheel is made from; a change in any of them builds it anew. Tests and benches are no part.
 RUST_SOURCES := $(shell find crates -name '*.rs' -path '*/src/*' -o -name Cargo.toml -path 'crates/*')
-PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed -o -name '*.mplstyle' -o -path '*/reporting/assets/*')
+PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed -o -name '*.mplstyle' -o -path '*/assets/*')
 SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.toml
 
 # Bindings are checked against the interpreter they are installed for.

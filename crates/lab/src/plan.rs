@@ -132,14 +132,22 @@ impl Plan {
             .map(|(p, i)| (p as PortId, i))
     }
 
-    /// The first way between two hosts: the interfaces at both ends.
-    pub fn first_way(&self, from: NodeId, to: NodeId) -> Option<(&Interface, &Interface)> {
+    /// The ways from one host to another: the interfaces at both ends, the shortest way first.
+    pub fn ways_between(
+        &self,
+        from: NodeId,
+        to: NodeId,
+    ) -> impl Iterator<Item = (&Interface, &Interface)> {
         let ends = self.ways.iter().map(|w| {
             let interface = |p: PortId| &self.interfaces[p as usize];
             (interface(w.from), interface(w.to))
         });
-        ends.into_iter()
-            .find(|(a, b)| a.host == from && b.host == to)
+        ends.filter(move |(a, b)| a.host == from && b.host == to)
+    }
+
+    /// The first of them.
+    pub fn first_way(&self, from: NodeId, to: NodeId) -> Option<(&Interface, &Interface)> {
+        self.ways_between(from, to).next()
     }
 }
 

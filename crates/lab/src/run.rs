@@ -1,5 +1,6 @@
 //! A scenario in real time.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,9 +10,11 @@ use gargalo_units::Instant;
 
 use crate::capture::Capture;
 use crate::commands::{CommandResult, Commands};
+use crate::counters;
 use crate::engine::{Engine, EngineStats, Stop};
-use crate::hosts::{attach, environment, make_hosts, name_hosts};
+use crate::hosts::{KernelHost, attach, environment, make_hosts, name_hosts};
 use crate::kernel::{self, KernelTraffic};
+use crate::multipath::{HostCounters, MultipathReport};
 use crate::network::{LinkObserver, fabric};
 use crate::plan::Plan;
 use crate::spec::{LabSpec, Stack};
@@ -30,6 +33,10 @@ pub struct LabOutcome {
     pub engine: EngineStats,
     /// "tun", "veth" or "none".
     pub device: &'static str,
+    /// What became of Multipath TCP, by flow and side.
+    pub multipath: Vec<MultipathReport>,
+    /// The counters of every host with the kernel's stack at which a flow had Multipath TCP.
+    pub counters: Vec<HostCounters>,
 }
 
 /// Is told how far a run is, and may end it.
@@ -56,7 +63,8 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
         .map(|f| {
             let id = f.id;
             let stream = |what: &str| rng::stream(spec.seed, &format!("flow/{id}/{what}"));
-            Arc::new(Flow::new(f.clone(), spec.end, spec.verify, stream))
+            let mptcp = spec.multipath.flows.get(&id).cloned();
+            Arc::new(Flow::new(f.clone(), spec.end, spec.verify, stream).over(mptcp))
         })
         .collect();
     let mut engine = Engine::new(fabric, spec.tuning);
@@ -75,6 +83,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
         let client = SocketAddr::new(near.v4.into(), client_port(flow.spec.id));
         for (side, host, local, remote) in [(0, from, client, server), (1, to, server, client)] {
             let flow = Arc::clone(flow);
+            let peer = if side == 0 { to } else { from };
             match &hosts[host as usize] {
                 Some(kernel) => kernel_ends.push(kernel::End {
                     flow,
@@ -84,6 +93,10 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
                     remote,
                 }),
                 None => own_ends[host as usize].push(station::End {
+                    paths: plan
+                        .ways_between(host, peer)
+                        .map(|(own, _)| own.v4.into())
+                        .collect(),
                     flow,
                     side,
                     local,
@@ -92,6 +105,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
             }
         }
     }
+    let counted = counted(&spec, &hosts)?;
     let device = attach(&spec, &plan, &hosts, &mut engine, own_ends, &recorder)?;
     let environment = environment(&spec.topology, &plan);
     let programs = spec.commands.iter().filter_map(|c| {
@@ -177,7 +191,44 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
         commands: commands.into_results(),
         engine: stats?,
         device,
+        multipath: flows.iter().flat_map(|f| f.reports()).collect(),
+        counters: counters(counted, &hosts)?,
     })
+}
+
+/// Counters of hosts before the run: whose, and how they stood.
+type Counted = Vec<(NodeId, BTreeMap<String, u64>)>;
+
+fn counted(spec: &LabSpec, hosts: &[Option<KernelHost>]) -> Result<Counted> {
+    let flows = spec.flows.iter();
+    let multipath = flows.filter(|f| spec.multipath.flows.contains_key(&f.id));
+    let nodes: BTreeSet<NodeId> = multipath.flat_map(|f| [f.from, f.to]).collect();
+    let mut counted = Vec::new();
+    for node in nodes {
+        if let Some(host) = &hosts[node as usize] {
+            counted.push((node, counters::read(&host.namespace)?));
+        }
+    }
+    Ok(counted)
+}
+
+fn counters(before: Counted, hosts: &[Option<KernelHost>]) -> Result<Vec<HostCounters>> {
+    let mut all = Vec::new();
+    for (node, before) in before {
+        let Some(host) = &hosts[node as usize] else {
+            continue;
+        };
+        let after = counters::read(&host.namespace)?;
+        let both = after.into_iter().map(|(name, n)| {
+            let first = before.get(&name).copied().unwrap_or(0);
+            (name, (first, n))
+        });
+        all.push(HostCounters {
+            host: node,
+            counts: both.collect(),
+        });
+    }
+    Ok(all)
 }
 
 /// What the lab has not.
@@ -188,11 +239,20 @@ fn check(spec: &LabSpec) -> Result<()> {
             let text = format!("flow {} ({}): {what}", f.id, f.label);
             Err(Error::Unsupported(text))
         };
+        if spec.multipath.flows.contains_key(&f.id) && !matches!(f.transport, TransportSpec::Tcp(_))
+        {
+            return refused("only TCP can be Multipath TCP");
+        }
         if matches!(f.transport, TransportSpec::Quic(_)) {
             return refused("QUIC runs in the simulator only; run it with --world sim");
         }
         if matches!(f.transport, TransportSpec::Mptcp(_)) {
             return refused("MPTCP runs in the simulator only; run it with --world sim");
+        }
+        if let TransportSpec::Tcp(tcp) = &f.transport
+            && tcp.misbehaviour.is_some()
+        {
+            return refused("misbehaving receivers are simulated; run it with --world sim");
         }
         if f.arrivals.is_some() || f.group.is_some() {
             return refused(

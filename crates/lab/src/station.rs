@@ -2,21 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gargalo_host::{ConnectionId, Host, HostConfig, HostEvent, ListenerId, SocketOptions, UdpId};
-use gargalo_sim::{FlowSample, ProtocolEvent, TransportSpec};
+use gargalo_host::{
+    ConnectionId, Host, HostConfig, HostEvent, ListenerId, MptcpOptions, SocketOptions, UdpId,
+};
+use gargalo_sim::{FlowSample, ProtocolEvent, TcpSpec, TransportSpec};
 use gargalo_tcp::{Endpoint, State};
-use gargalo_units::{Ecn, Instant};
+use gargalo_units::{Duration, Ecn, Instant};
 
 use crate::engine;
 use crate::traffic::{Datagrams, Flow, Interest, Received, Recorder, Stream, Totals};
 use crate::{Error, Result};
 
+mod multipath;
+
 /// Bytes read at once.
 const READ: u64 = 256 << 10;
+/// Time after which an end that has nothing to do but waits for its peer is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// One end of a flow at a host with our stack.
 #[derive(Debug)]
@@ -26,6 +32,28 @@ pub(crate) struct End {
     pub(crate) side: usize,
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
+    /// Our addresses on the ways to the peer.
+    pub(crate) paths: Vec<IpAddr>,
+}
+
+impl End {
+    /// What its connection is made with.
+    fn options(&self, tcp: &TcpSpec) -> SocketOptions {
+        let mptcp = self.flow.mptcp.as_ref().map(|m| {
+            let backups = m.backups.iter();
+            Arc::new(MptcpOptions {
+                config: (*m.config).clone(),
+                addresses: self.paths.clone(),
+                backups: backups
+                    .filter_map(|n| self.paths.get(*n as usize).copied())
+                    .collect(),
+            })
+        });
+        SocketOptions {
+            mptcp,
+            ..SocketOptions::new(Arc::clone(&tcp.config), Arc::clone(&tcp.congestion))
+        }
+    }
 }
 
 /// The host and its ends of flows.
@@ -70,7 +98,7 @@ impl Station {
             let mut due = end.flow.spec.start;
             match &end.flow.spec.transport {
                 TransportSpec::Tcp(tcp) if end.side == 1 => {
-                    let options = options(&tcp.config, &tcp.congestion);
+                    let options = end.options(tcp);
                     let id = host
                         .listen(end.local, options)
                         .map_err(|e| unsupported(&e))?;
@@ -125,6 +153,14 @@ impl Station {
                     }
                     end
                 }
+                HostEvent::Multipath { id, news } => {
+                    if let Some(i) = self.connections.get(&id) {
+                        let flow = self.ends[*i].end.flow.spec.id;
+                        let event = multipath::event(now, flow, &news);
+                        self.recorder.event(event);
+                    }
+                    None
+                }
                 HostEvent::Readable(id)
                 | HostEvent::Writable(id)
                 | HostEvent::PeerClosed(id)
@@ -168,6 +204,15 @@ impl Station {
 
     fn follow(&mut self, now: Instant, i: usize, interest: Interest) {
         if interest.over {
+            let d = &mut self.ends[i];
+            // Its counts are not final before the peer has everything.
+            if let Phase::Open(id) = d.phase
+                && !d.end.flow.is_over()
+                && self.host.unacknowledged(id) > 0
+            {
+                d.due = now + LOOK_AGAIN;
+                return;
+            }
             return self.finish(now, i);
         }
         self.ends[i].due = interest.until;
@@ -179,7 +224,7 @@ impl Station {
         d.due = flow.stop;
         match &flow.spec.transport {
             TransportSpec::Tcp(tcp) => {
-                let options = options(&tcp.config, &tcp.congestion);
+                let options = d.end.options(tcp);
                 match self
                     .host
                     .connect(now, Some(d.end.local), d.end.remote, &options)
@@ -207,13 +252,16 @@ impl Station {
         let flow = &d.end.flow;
         match d.phase {
             Phase::Open(id) => {
-                if let Some(endpoint) = self.host.endpoint(id) {
-                    let stats = endpoint.stats();
+                if let Some(stats) = self.host.tcp_stats(id) {
                     if d.end.side == flow.sender() {
                         flow.count(totals(&stats));
                     } else {
                         flow.marks(stats.ce_marks);
                     }
+                }
+                if flow.mptcp.is_some() {
+                    let connection = self.host.multipath(id);
+                    flow.report(multipath::report(now, flow.spec.id, d.end.side, connection));
                 }
                 if now >= flow.stop {
                     self.host.abort(now, id);
@@ -236,6 +284,19 @@ impl Station {
             let flow = &d.end.flow;
             let Phase::Open(id) = d.phase else { continue };
             if d.end.side != flow.sender() {
+                continue;
+            }
+            if flow.mptcp.is_some()
+                && let Some(connection) = self.host.multipath_mut(id)
+            {
+                if let Some(rtt) = connection.take_rtt_sample() {
+                    flow.round_trip(rtt);
+                }
+                if sample && !flow.is_over() {
+                    let (id, delivered) = (flow.spec.id, flow.delivered());
+                    let row = multipath::sample(now, id, delivered, connection);
+                    row.into_iter().for_each(|r| self.recorder.sample(r));
+                }
                 continue;
             }
             let Some(endpoint) = self.host.endpoint_mut(id) else {
@@ -275,16 +336,6 @@ fn notices(now: Instant, flow: &Flow, endpoint: &mut Endpoint, recorder: &Record
             kind: notice.kind(),
             detail: notice.detail(),
         });
-    }
-}
-
-fn options(
-    tcp: &Arc<gargalo_tcp::Config>,
-    congestion: &Arc<dyn gargalo_cc::ControllerFactory>,
-) -> SocketOptions {
-    SocketOptions {
-        tcp: Arc::clone(tcp),
-        congestion: Arc::clone(congestion),
     }
 }
 
@@ -355,15 +406,15 @@ impl HostStream<'_> {
     /// Why nothing more will come.
     fn ending(&self) -> io::Result<Received> {
         use gargalo_tcp::Error as Tcp;
-        let Some(endpoint) = self.host.endpoint(self.id) else {
+        let Some(state) = self.host.state(self.id) else {
             return Ok(Received::End);
         };
-        match endpoint.error() {
+        match self.host.error(self.id) {
             Some(Tcp::Refused) => Err(io::ErrorKind::ConnectionRefused.into()),
             Some(Tcp::Reset) => Err(io::ErrorKind::ConnectionReset.into()),
             Some(Tcp::TimedOut) => Err(io::ErrorKind::TimedOut.into()),
             Some(_) => Err(io::ErrorKind::ConnectionAborted.into()),
-            None if has_ended(endpoint.state()) => Ok(Received::End),
+            None if has_ended(state) => Ok(Received::End),
             None => Err(io::ErrorKind::WouldBlock.into()),
         }
     }

@@ -68,6 +68,7 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
             offload: scenario.lab.offload,
         },
         directory,
+        multipath: Default::default(),
     };
     let start = std::time::Instant::now();
     let done = match &mut options.progress {

@@ -1,6 +1,7 @@
 //! Hosts whose stack is the kernel's: the ends of flows there, on one thread.
 
 mod info;
+mod multipath;
 mod socket;
 
 use std::net::SocketAddr;
@@ -14,7 +15,7 @@ use socket2::Socket;
 
 use crate::engine::Stop;
 use crate::namespace::NetNs;
-use crate::traffic::{Flow, Interest, Recorder, reason};
+use crate::traffic::{Flow, Interest, Recorder, Totals, reason};
 use crate::waiter::Waiter;
 use crate::{Clock, Error, Result};
 use info::TcpInfo;
@@ -46,6 +47,8 @@ struct Driven {
     phase: Phase,
     flags: EpollFlags,
     due: Instant,
+    /// Joins need it as long as the connection is open.
+    listener: Option<Socket>,
 }
 
 enum Phase {
@@ -69,8 +72,13 @@ impl KernelTraffic {
         for end in ends {
             let (phase, due) = match (&end.flow.spec.transport, end.side) {
                 (TransportSpec::Tcp(tcp), 1) => {
-                    let listener =
-                        socket::listen(&end.host, end.local, tcp, end.flow.sender() == 1)?;
+                    let listener = socket::listen(
+                        &end.host,
+                        end.local,
+                        tcp,
+                        end.flow.sender() == 1,
+                        end.flow.mptcp.is_some(),
+                    )?;
                     listener
                         .set_nonblocking(true)
                         .map_err(|e| Error::system("preparing a listener", e))?;
@@ -87,6 +95,7 @@ impl KernelTraffic {
                 phase,
                 flags: EpollFlags::empty(),
                 due,
+                listener: None,
             });
         }
         Ok(Self {
@@ -140,11 +149,13 @@ impl KernelTraffic {
             if d.end.side != flow.sender() || flow.is_over() {
                 continue;
             }
-            if let Some(info) = TcpInfo::of(stream.socket.as_fd()) {
-                if let Some(srtt) = info.srtt() {
-                    flow.round_trip(srtt);
-                }
-                let sample = info.sample(now, flow.spec.id, flow.delivered());
+            let all = infos(flow, stream);
+            if let Some(srtt) = all.iter().filter_map(TcpInfo::srtt).min() {
+                flow.round_trip(srtt);
+            }
+            let delivered = flow.delivered();
+            let row = |i: &TcpInfo| i.sample(now, flow.spec.id, delivered);
+            if let Some(sample) = all.iter().map(row).reduce(multipath::sum) {
                 self.recorder.sample(sample);
             }
         }
@@ -190,7 +201,13 @@ impl Driven {
                     return Ok(());
                 };
                 insist(&socket, &self.end.flow);
-                self.phase = Phase::Open(KernelStream::new(socket));
+                let open = Phase::Open(KernelStream::new(socket));
+                if let Phase::Listening(listener) = std::mem::replace(&mut self.phase, open)
+                    && self.end.flow.mptcp.is_some()
+                {
+                    waiter.forget(&listener)?;
+                    self.listener = Some(listener);
+                }
                 self.flags = EpollFlags::EPOLLIN;
                 self.phase.register(waiter, key)?;
                 self.advance(clock, waiter, key)
@@ -244,6 +261,7 @@ impl Driven {
                     end.remote,
                     tcp,
                     end.flow.sender() == 0,
+                    end.flow.mptcp.is_some(),
                 )?;
                 self.phase = Phase::Connecting(socket);
                 self.flags = EpollFlags::EPOLLOUT;
@@ -269,6 +287,19 @@ impl Driven {
         key: usize,
     ) -> Result<()> {
         if interest.over {
+            // Its counts are not final before the peer has everything.
+            if let Phase::Open(stream) = &self.phase
+                && !self.end.flow.is_over()
+                && socket::unacknowledged(&stream.socket) > 0
+            {
+                self.due = now + LONGEST_WAIT;
+                // It would say all the time that it is shut.
+                if !self.flags.is_empty() {
+                    self.flags = EpollFlags::empty();
+                    waiter.forget(&stream.socket)?;
+                }
+                return Ok(());
+            }
             self.finish(now);
             return Ok(());
         }
@@ -289,19 +320,36 @@ impl Driven {
     fn finish(&mut self, now: Instant) {
         if let Phase::Open(stream) = &self.phase {
             let flow = &self.end.flow;
-            if self.end.side == flow.sender()
-                && let Some(info) = TcpInfo::of(stream.socket.as_fd())
-            {
-                flow.count(info.totals());
-                flow.marks(info.ce_marks());
+            let all = infos(flow, stream);
+            if self.end.side == flow.sender() && !all.is_empty() {
+                let totals = all.iter().map(TcpInfo::totals);
+                flow.count(totals.fold(Totals::default(), multipath::add));
+                flow.marks(all.iter().map(TcpInfo::ce_marks).sum());
+            }
+            if flow.mptcp.is_some() {
+                let socket = stream.socket.as_fd();
+                flow.report(multipath::report(flow.spec.id, self.end.side, socket));
             }
             if now >= flow.stop {
                 socket::abort(&stream.socket);
             }
         }
         self.phase = Phase::Over;
+        self.listener = None;
         self.due = Instant::MAX;
     }
+}
+
+/// What the kernel knows of each subflow, or of the only connection.
+fn infos(flow: &Flow, stream: &KernelStream) -> Vec<TcpInfo> {
+    let socket = stream.socket.as_fd();
+    if flow.mptcp.is_some() {
+        let all = multipath::infos(socket);
+        if !all.is_empty() {
+            return all;
+        }
+    }
+    TcpInfo::of(socket).into_iter().collect()
 }
 
 /// The flow's congestion control once more: that of a host's routes has replaced it.

@@ -12,6 +12,7 @@ use rand_pcg::Pcg64;
 
 use super::content;
 use super::stream::{Datagrams, Interest, Received, Stream};
+use crate::multipath::{MptcpFlow, MultipathReport};
 
 /// Bytes written or read before others get a turn.
 const TURN: u64 = 1 << 20;
@@ -25,6 +26,8 @@ pub struct Flow {
     pub spec: FlowSpec,
     /// Last instant at which its application acts.
     pub stop: Instant,
+    /// Its Multipath TCP, if it has that.
+    pub mptcp: Option<MptcpFlow>,
     verify: bool,
     state: Mutex<State>,
 }
@@ -65,6 +68,7 @@ struct State {
     received_datagrams: u64,
     totals: Totals,
     ce_marks: u64,
+    reports: Vec<MultipathReport>,
 }
 
 #[derive(Debug, Default)]
@@ -104,13 +108,20 @@ impl Flow {
             received_datagrams: 0,
             totals: Totals::default(),
             ce_marks: 0,
+            reports: Vec::new(),
         };
         Self {
             stop: spec.stop.unwrap_or(Instant::MAX).min(end),
             spec,
+            mptcp: None,
             verify,
             state: Mutex::new(state),
         }
+    }
+
+    /// With Multipath TCP, if any.
+    pub fn over(self, mptcp: Option<MptcpFlow>) -> Self {
+        Self { mptcp, ..self }
     }
 
     /// It is carried in datagrams.
@@ -353,13 +364,28 @@ impl Flow {
         self.state().ce_marks = ce_marks;
     }
 
+    /// What became of its Multipath TCP at a side.
+    pub fn report(&self, report: MultipathReport) {
+        self.state().reports.push(report);
+    }
+
+    /// What was [reported](Self::report), by side.
+    pub fn reports(&self) -> Vec<MultipathReport> {
+        let mut reports = self.state().reports.clone();
+        reports.sort_by_key(|r| r.side);
+        reports
+    }
+
     /// What became of it until `now`.
     pub fn result(&self, now: Instant) -> FlowResult {
         let state = self.state();
         let spec = &self.spec;
         let (transport, congestion) = match &spec.transport {
             TransportSpec::Udp => ("udp", String::new()),
-            TransportSpec::Tcp(tcp) => ("tcp", tcp.congestion.name().to_owned()),
+            TransportSpec::Tcp(tcp) => {
+                let kind = if self.mptcp.is_some() { "mptcp" } else { "tcp" };
+                (kind, tcp.congestion.name().to_owned())
+            }
             TransportSpec::Mptcp(mptcp) => ("mptcp", mptcp.congestion.name().to_owned()),
             TransportSpec::Quic(quic) => ("quic", quic.congestion_name.to_string()),
         };
