@@ -23,6 +23,7 @@ STARVED = 0.1
 """A flow with less than this share of its fair share starves; the threshold is ours."""
 RECOVERED = 0.8
 """Share of what it had, or of what there is, that a flow must reach again."""
+PACKET_BITS = 8 * 1500
 BIN_S = 0.5
 """Bins in which a flow's way back is watched."""
 HELD = 4
@@ -35,8 +36,7 @@ def measure(run: Run) -> Mapping[str, float]:
     By label L of flows: `goodput_bps.L` (sum over the time after the warm-up, a quarter of the run),
     `least_bps.L` and `most_bps.L` (of its flows), `jain.L`, `flows.L`, `sent_packets.L`,
     `retransmitted.L` and `lost.L` (shares of these), `timeouts.L`, `offered.L` (payload sent over its time,
-    as a share of the capacity), `repeated_bps.L` (what of its payload was sent again), `per_rtt.L` (packets
-    sent in a base round trip, mean over flows), `rtt_p50_s.L` and `rtt_p95_s.L` (means over flows; UDP:
+    as a share of the capacity), `per_rtt.L` (packets sent in a base round trip, mean over flows), `rtt_p50_s.L` and `rtt_p95_s.L` (means over flows; UDP:
     one-way delays), `completed.L` (share), `completion_p50_s.L` and `completion_p95_s.L` (unfinished flows
     count with the time they had), `starved.L` (share of the time after the warm-up in which a flow has less
     than a tenth of its fair share: of the flow that fares worst), `variation.L` (coefficient of variation of
@@ -44,7 +44,8 @@ def measure(run: Run) -> Mapping[str, float]:
 
     Of the bottleneck (the most used direction): `utilization`, `queue_p50_s`, `queue_p95_s`, `queue_p99_s`
     (over time, after the warm-up), `standing_queue_s`, `drop_rate` and `mark_rate` (of all packets, slow start
-    included: it is part of what an algorithm does to a queue), `capacity_bps`.
+    included: it is part of what an algorithm does to a queue), `capacity_bps`. `wasted_bps`: what the queues of
+    links with a rate drop, other than the first link's: it has taken the first one's time in vain.
 
     `jain` of all flows without end. `convergence_s`: from the start of the last flow without end until rates
     differ by less than a fifth for 2 s. Outages and steps: see `outages`, `changes`.
@@ -55,6 +56,11 @@ def measure(run: Run) -> Mapping[str, float]:
     window = (min(WARM_UP * end_s, reached), reached)
     found |= bottleneck(run, window)
     labels(run, window, found)
+    found["wasted_bps"] = sum(
+        (float(k["dropped_queue_full_packets"]) + float(k["dropped_aqm_packets"])) * PACKET_BITS
+        for k in run.links
+        if k["capacity_bps"] is not None and k["name"] != run.scenario["links"][0]["name"]
+    ) / max(reached, 1e-9)
     found |= converged(run)
     found |= outages(run)
     found |= changes(run)
@@ -134,11 +140,6 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
             "lost": float(rows["lost_packets"].sum()) / sent if sent else 0.0,
             "timeouts": float(rows["timeouts"].sum()),
             "offered": float(rows["throughput_bps"].sum()) / capacity if capacity else None,
-            "repeated_bps": float(
-                (rows["throughput_bps"] * rows["retransmitted_packets"] / rows["sent_packets"])
-                .fill_nan(0.0)
-                .sum()
-            ),
             "per_rtt": mean(
                 rows["sent_packets"] * rows["rtt_min_s"] / (rows["end_s"] - rows["start_s"])
             ),
@@ -250,7 +251,7 @@ def outages(run: Run) -> dict[str, float | None]:
     link = run.scenario["links"][0]["name"]
     rows = run.link_samples.filter((pl.col("link") == link) & (pl.col("direction") == "up"))
     # What came to the link: sent and dropped, in packets of full size for what was sent.
-    sent = rows["sent_bytes"].to_numpy() / 1500 + rows["dropped_packets"].to_numpy()
+    sent = 8 * rows["sent_bytes"].to_numpy() / PACKET_BITS + rows["dropped_packets"].to_numpy()
     until = min(end, stop)
     at = np.interp([begin, (begin + until) / 2, until], rows["time_s"].to_numpy(), sent)
     found: dict[str, float | None] = {
@@ -275,7 +276,8 @@ def outages(run: Run) -> dict[str, float | None]:
 def changes(run: Run) -> dict[str, float | None]:
     """Return how the first flow follows steps of the bottleneck's rate or delay.
 
-    `followed`: share of the capacity after the last step that it has in the last quarter of what follows,
+    `before`: share of the capacity before the last step that it has in the second half of the time until then,
+    `followed`: of the capacity after it, in the last quarter of what follows,
     `follow_s`: time after the last step in which it has less than four fifths of that capacity (means over
     2 s: a flow that is slow to go wrong, or to come back, counts with all of that time), `step_drops`:
     packets dropped within 2 s of any step, `step_queue_s`: worst queueing delay after the last step.
@@ -286,12 +288,17 @@ def changes(run: Run) -> dict[str, float | None]:
     times = steps(link)
     last, end = times[-1], float(run.info["virtual_s"])
     rate = link["up"]["rate"] or {}
-    capacity = rate.get("constant_bps") or (rate["steps"][-1][1] if "steps" in rate else None)
-    if not capacity or end <= last:
+    rates = (
+        [r for t, r in rate["steps"] if t <= last]
+        if "steps" in rate
+        else [rate.get("constant_bps")]
+    )
+    if not rates or not rates[-1] or end <= last:
         return {}
     at, got = rate_of(run, 0, BIN_S)
     # Headers: what a flow alone could have of the capacity at most.
-    most = capacity * 1448 / 1500
+    once, most = (r * 1448 / 1500 for r in (rates[-2:] * 2)[:2])
+    early = got[(at >= last / 2) & (at < last - BIN_S)]
     tail = got[at >= last + 0.75 * (end - last)]
     after = held(got[at >= last])
     rows = run.link_samples.filter((pl.col("link") == link["name"]) & (pl.col("direction") == "up"))
@@ -302,6 +309,7 @@ def changes(run: Run) -> dict[str, float | None]:
     )
     queue = rows.filter(pl.col("time_s") >= last)["queue_delay_s"]
     return {
+        "before": float(early.mean() / once) if early.size else None,
         "followed": float(tail.mean() / most) if tail.size else None,
         "follow_s": float((after < RECOVERED * most).mean() * (end - last)) if after.size else None,
         "step_drops": float((drops[1::2] - drops[0::2]).sum()),

@@ -126,7 +126,9 @@ def self_cells(plan: Plan) -> list[Cell]:
 
 def self_faults(scores: Scores) -> list[str]:
     """Flows of its own that starve."""
-    return starvation(scores, "its own: a flow has")
+    # Where all have little, nobody takes it from anybody.
+    used = by_cell(scores, scores.algorithm, "utilization", ("case", "n"))
+    return starvation(scores, "its own: a flow has") if min(used.values(), default=0) > 0.5 else []
 
 
 def short_cells(plan: Plan) -> list[Cell]:

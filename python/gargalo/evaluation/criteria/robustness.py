@@ -69,14 +69,21 @@ re-routing (Mo, La, Anantharam, Walrand, INFOCOM 1999, section IV).
 
 
 def behind(scores: Scores, cases: Sequence[str] = ()) -> dict[str, tuple[float, float]]:
-    """Return the cases in which capacity stays unused after a change: what it has of it, and the yardstick."""
+    """Return the cases in which capacity stays unused after a change: what it has of it, and the yardstick.
+
+    Who did not use the path before the change either has another fault.
+    """
     own, usual = (
         by_cell(scores, name, "followed", ("case",)) for name in (scores.algorithm, YARDSTICK)
     )
+    before = by_cell(scores, scores.algorithm, "before", ("case",))
     return {
         str(case): (share, usual[case,])
         for (case,), share in own.items()
-        if (not cases or case in cases) and (case,) in usual and share < FOLLOWED * usual[case,]
+        if (not cases or case in cases)
+        and (case,) in usual
+        and share < FOLLOWED * usual[case,]
+        and before.get((case,), 0.0) >= FOLLOWED
     }
 
 

@@ -116,8 +116,8 @@ def undelivered(plan: Plan) -> dict[str, Any]:
 
 def wasted(rows: pl.DataFrame) -> float | None:
     """Return the share of the wide link that carries what is dropped at the narrow one."""
-    repeated = mean_of("repeated_bps.own", case="undelivered")(rows)
-    return None if repeated is None else repeated / RATE_BPS
+    dropped = mean_of("wasted_bps", case="undelivered")(rows)
+    return None if dropped is None else dropped / RATE_BPS
 
 
 def collapse_faults(scores: Scores) -> list[str]:
