@@ -157,7 +157,7 @@ def test_registration():
     try:
         assert gargalo.run(scenario("registered")).flows["congestion"][0] == "registered"
     finally:
-        gargalo.controller._registered.pop("registered")
+        gargalo.registry._registered["congestion"].pop("registered")
     with pytest.raises(TypeError, match="no class derived"):
         gargalo.register("x", object)
     with pytest.raises(ValueError, match="cannot be a name"):

@@ -39,11 +39,32 @@ KNOWN = {
         "wvegas",
         "yeah",
     },
+    "schedulers": {
+        "adaptive",
+        "blest",
+        "ecf",
+        "highest-sending-rate",
+        "largest-window-space",
+        "lowest-latency",
+        "lowest-time-space",
+        "redundant",
+        "round-robin",
+        "window-aware",
+    },
+    "path-managers": {"binder", "default", "full-mesh", "ndiffports", "single-mesh"},
     "queues": {"droptail", "red", "codel", "fq-codel", "pie", "step"},
     "workloads": {"bulk", "request", "cbr", "onoff"},
     "topologies": {"simple", "dumbbell", "parking-lot", "multipath", "graph"},
     "profiles": {"modern", "ns3-3.27", "rfc5681", "rfc9000", "google-v41"},
-    "tables": {"flows", "flow_samples", "link_samples", "events", "objects"},
+    "tables": {
+        "flows",
+        "flow_samples",
+        "link_samples",
+        "events",
+        "objects",
+        "subflows",
+        "subflow_samples",
+    },
 }
 
 
@@ -58,7 +79,7 @@ def test_list(gargalo, what):
 
 
 def test_sources_are_named(gargalo):
-    for what in ["congestion", "queues", "profiles"]:
+    for what in ["congestion", "schedulers", "path-managers", "queues", "profiles"]:
         assert all(e["source"] for e in json.loads(gargalo("list", what, "--json").stdout))
 
 

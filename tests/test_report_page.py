@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import gargalo
 import pytest
-from conftest import TINY
+from conftest import ROOT, TINY
 from gargalo import reporting
 from reports import browser, browser_missing, small_sweep, study
 
@@ -25,18 +25,20 @@ if TYPE_CHECKING:
 missing = browser_missing()
 pytestmark = pytest.mark.skipif(missing is not None, reason=f"no browser: {missing}")
 
-KINDS = ("study", "run", "sweep")
+KINDS = ("study", "run", "sweep", "paths")
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("pages")
     gargalo.run(TINY, output=root / "run")
+    gargalo.run(ROOT / "examples" / "mptcp.toml", output=root / "paths")
     small_sweep(root / "store")
     reports = {
         "study": study(),
         "run": reporting.report_of_run(root / "run"),
         "sweep": reporting.report_of_sweep(root / "store"),
+        "paths": reporting.report_of_run(root / "paths"),
     }
     return {name: reporting.write(r, root / f"{name}.html") for name, r in reports.items()}
 

@@ -1,12 +1,16 @@
 """The Rust engine."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path as FilePath
-from typing import Any, Literal, final
+from typing import Any, Literal, TypeAlias, final
 
 __version__: str
 LinkDirection = tuple[int, int | None, float, int, int]
 """Carried bit/s, capacity in bit/s, queueing delay in s, packets waiting, packets dropped."""
+
+Address: TypeAlias = IPv4Address | IPv6Address
+Kind: TypeAlias = Literal["congestion", "scheduler", "path_manager"]
 
 class ScenarioError(ValueError):
     """A scenario is wrong; the text shows where and what to write instead."""
@@ -191,23 +195,276 @@ class Sibling:
     @property
     def can_send(self) -> bool: ...
 
+@final
+class ConnectionInit:
+    """What a scheduler or a path manager starts from."""
+
+    def __new__(cls, seed: int = 0) -> ConnectionInit: ...
+    @property
+    def seed(self) -> int:
+        """Seed for a random stream of its own; another for every connection and end."""
+
+@final
+class PathView:
+    """What a scheduler may know of a subflow."""
+
+    def __new__(
+        cls,
+        index: int,
+        *,
+        id: int | None = None,  # noqa: A002
+        srtt: float | None = None,
+        rttvar: float | None = None,
+        latest_rtt: float | None = None,
+        min_rtt: float | None = None,
+        rto: float = 1.0,
+        cwnd: int = 14480,
+        ssthresh: int | None = None,
+        in_flight: int = 0,
+        queued: int = 0,
+        mss: int = 1448,
+        delivery_rate: int | None = None,
+        pacing_rate: int | None = None,
+        backup: bool = False,
+        in_loss: bool = False,
+        usable: bool = True,
+        can_send: bool = True,
+        sent_packets: int = 0,
+        lost_packets: int = 0,
+    ) -> PathView: ...
+    @property
+    def index(self) -> int:
+        """Position in `Context.paths`."""
+    @property
+    def id(self) -> int:
+        """Number of the subflow, never given twice in a connection."""
+    @property
+    def srtt(self) -> float | None:
+        """Smoothed round-trip time in seconds; None before the first measurement."""
+    @property
+    def rttvar(self) -> float | None:
+        """Mean deviation of the round-trip time in seconds."""
+    @property
+    def latest_rtt(self) -> float | None:
+        """Latest round-trip sample in seconds."""
+    @property
+    def min_rtt(self) -> float | None:
+        """Least round-trip time in seconds."""
+    @property
+    def rto(self) -> float:
+        """Retransmission timeout in seconds."""
+    @property
+    def cwnd(self) -> int:
+        """Congestion window in bytes."""
+    @property
+    def ssthresh(self) -> int | None:
+        """Slow-start threshold in bytes; None: infinite, or there is none."""
+    @property
+    def in_flight(self) -> int:
+        """Bytes in flight."""
+    @property
+    def queued(self) -> int:
+        """Bytes given to the subflow and not sent yet."""
+    @property
+    def mss(self) -> int:
+        """Payload of a full segment in bytes."""
+    @property
+    def delivery_rate(self) -> int | None:
+        """Latest delivery rate in bit/s measured while the network was the limit."""
+    @property
+    def pacing_rate(self) -> int | None:
+        """Pacing rate in bit/s; None: not paced."""
+    @property
+    def backup(self) -> bool:
+        """To be used only when no other path works (RFC 8684 §3.3.8)."""
+    @property
+    def in_loss(self) -> bool:
+        """A retransmission timer has expired and nothing new was acknowledged since."""
+    @property
+    def usable(self) -> bool:
+        """New data may be given to it; False while it is opening or closing."""
+    @property
+    def can_send(self) -> bool:
+        """Its windows have room and its pacer is ready."""
+    @property
+    def sent_packets(self) -> int:
+        """Data packets sent so far."""
+    @property
+    def lost_packets(self) -> int:
+        """Packets marked lost so far."""
+    @property
+    def latency(self) -> float:
+        """The smoothed round-trip time in seconds for comparisons: infinite while unknown."""
+    @property
+    def space(self) -> int:
+        """Congestion window less bytes in flight, in whole segments; may be negative."""
+    @property
+    def in_slow_start(self) -> bool:
+        """Whether the window still doubles every round trip."""
+
+@final
+class Context:
+    """What a scheduler decides by."""
+
+    def __new__(
+        cls,
+        paths: Sequence[PathView],
+        *,
+        now: float = 0.0,
+        unsent: int = ...,
+        more: bool = False,
+        window: int = ...,
+        window_room: int = ...,
+        blocked: int = 0,
+    ) -> Context: ...
+    @property
+    def now(self) -> float:
+        """The present, in seconds."""
+    @property
+    def paths(self) -> list[PathView]:
+        """All subflows, in the order in which they were opened."""
+    @property
+    def unsent(self) -> int:
+        """Bytes written and never sent."""
+    @property
+    def more(self) -> bool:
+        """The application wants to write more than the send buffer takes."""
+    @property
+    def window(self) -> int:
+        """The peer's window in bytes, from the first byte that it has not acknowledged."""
+    @property
+    def window_room(self) -> int:
+        """What of it may still be filled by new data, in bytes."""
+    @property
+    def blocked(self) -> int:
+        """Segments sent again so far because data on a slower path filled the window."""
+    def candidates(self) -> list[PathView]:
+        """Paths for new data: usable, not in loss, and backups only if there is nothing else."""
+    def ready(self) -> list[PathView]:
+        """Candidates that can send now."""
+    def lowest_latency(self) -> PathView | None:
+        """The ready path of least smoothed round-trip time, the earlier one of equals."""
+
+@final
+class SendAll:
+    """A choice: new data goes to this path and a copy of it to every other one."""
+
+    def __new__(cls, path: PathView | int) -> SendAll: ...
+    @property
+    def path(self) -> PathView | int: ...
+
+@final
+class LocalAddress:
+    """An address of this host."""
+
+    def __new__(cls, id: int, address: Address | str, backup: bool = False) -> LocalAddress: ...  # noqa: A002
+    @property
+    def id(self) -> int:
+        """Its identifier in this connection; 0 is that of the initial subflow."""
+    @property
+    def address(self) -> Address: ...
+    @property
+    def backup(self) -> bool:
+        """Subflows of it are backups."""
+
+@final
+class RemoteAddress:
+    """An address of the peer."""
+
+    def __new__(cls, id: int, address: Address | str, port: int) -> RemoteAddress: ...  # noqa: A002
+    @property
+    def id(self) -> int:
+        """Its identifier; 0 is that of the initial subflow."""
+    @property
+    def address(self) -> Address: ...
+    @property
+    def port(self) -> int:
+        """The port to connect to."""
+
+@final
+class SubflowView:
+    """A subflow that exists or is being opened."""
+
+    def __new__(
+        cls, local: int, remote: int | None = None, gateway: Address | str | None = None
+    ) -> SubflowView: ...
+    @property
+    def local(self) -> int:
+        """Identifier of our address."""
+    @property
+    def remote(self) -> int | None:
+        """Identifier of the peer's address; None: it came from an address never announced."""
+    @property
+    def gateway(self) -> Address | None:
+        """By way of this gateway."""
+
+@final
+class Open:
+    """A subflow to be opened."""
+
+    def __new__(cls, local: int, remote: int, gateway: Address | str | None = None) -> Open: ...
+    @property
+    def local(self) -> int:
+        """Identifier of our address."""
+    @property
+    def remote(self) -> int:
+        """Identifier of the peer's address."""
+    @property
+    def gateway(self) -> Address | None:
+        """By way of this gateway."""
+
+@final
+class View:
+    """What a path manager decides by."""
+
+    def __new__(
+        cls,
+        *,
+        is_client: bool,
+        local: Sequence[LocalAddress],
+        remote: Sequence[RemoteAddress],
+        gateways: Sequence[Address | str] = (),
+        subflows: Sequence[SubflowView] = (),
+    ) -> View: ...
+    @property
+    def is_client(self) -> bool:
+        """We opened the connection; usually only such a host opens subflows."""
+    @property
+    def local(self) -> list[LocalAddress]:
+        """Our addresses, in the order of their identifiers."""
+    @property
+    def remote(self) -> list[RemoteAddress]:
+        """The peer's addresses that accept subflows, in the order of their identifiers."""
+    @property
+    def gateways(self) -> list[Address]:
+        """Gateways of our network, if the host knows any."""
+    @property
+    def subflows(self) -> list[SubflowView]:
+        """All subflows."""
+    def pairs(self) -> list[tuple[LocalAddress, RemoteAddress]]:
+        """Our and the peer's addresses between which packets can pass: those of one family."""
+    def count(self, local: int, remote: int) -> int:
+        """Subflows between two addresses."""
+
 def schema() -> str: ...
 def tables() -> list[dict[str, Any]]: ...
 def congestion() -> list[dict[str, Any]]: ...
+def schedulers() -> list[dict[str, Any]]: ...
+def path_managers() -> list[dict[str, Any]]: ...
 def queues() -> list[dict[str, Any]]: ...
 def profiles() -> list[dict[str, Any]]: ...
 def resolve(
     text: str,
     path: FilePath | None,
     overrides: list[tuple[str, str]],
-    controllers: list[str],
+    names: Mapping[Kind, Sequence[str]],
     color: bool = False,
 ) -> str: ...
 def run(
     text: str,
     path: FilePath | None,
     overrides: list[tuple[str, str]],
-    controllers: dict[str, Any],
+    classes: Mapping[Kind, Mapping[str, Any]],
     progress: Callable[[float, float, int, int], bool | None] | None = None,
     output: FilePath | None = None,
     replace: bool = False,

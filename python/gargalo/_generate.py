@@ -16,6 +16,22 @@ from gargalo import _core
 from gargalo.model import Model, Node, first_sentence
 
 ROOT = Path.cwd()
+SCHEDULERS = """\
+# Schedulers
+
+Which subflow of [Multipath TCP](../mptcp.md) carries the next segment: `transport.mptcp = { scheduler = "ecf" }`, with
+parameters `scheduler = { round-robin = { segments = 4 } }`. Yours can be the next:
+[Python](../mptcp.md#a-scheduler-in-python).
+
+"""
+PATH_MANAGERS = """\
+# Path managers
+
+Which subflows [Multipath TCP](../mptcp.md) opens: `transport.mptcp = { path_manager = "full-mesh" }`, with parameters
+`path_manager = { ndiffports = { subflows = 3 } }`. Yours can be the next:
+[Python](../mptcp.md#a-path-manager-in-python).
+
+"""
 
 
 def cell(text: str) -> str:
@@ -307,6 +323,12 @@ def files() -> dict[str, str]:
             for e in controls
         },
         "docs/reference/queues.md": (queues + algorithms(_core.queues())).rstrip() + "\n",
+        "docs/reference/schedulers.md": (SCHEDULERS + algorithms(_core.schedulers())).rstrip()
+        + "\n",
+        "docs/reference/path-managers.md": (
+            PATH_MANAGERS + algorithms(_core.path_managers())
+        ).rstrip()
+        + "\n",
     }
 
 

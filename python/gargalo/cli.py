@@ -20,6 +20,7 @@ from rich.console import Console
 
 from gargalo import _core
 from gargalo.cli_common import BAD_INPUT, FAILED, INTERRUPTED, World, change, err, fail
+from gargalo.cli_evaluate import evaluate
 from gargalo.cli_lab import lab
 from gargalo.cli_report import report as report_command
 from gargalo.cli_shell import shell
@@ -44,6 +45,7 @@ app.add_typer(trace_app, name="trace")
 app.command()(sweep)
 app.command()(compare)
 app.command()(study)
+app.command()(evaluate)
 app.command()(shell)
 app.command()(lab)
 app.command("report")(report_command)
@@ -62,6 +64,8 @@ class What(str, Enum):
     """What can be listed."""
 
     congestion = "congestion"
+    schedulers = "schedulers"
+    path_managers = "path-managers"
     queues = "queues"
     workloads = "workloads"
     topologies = "topologies"
@@ -117,7 +121,10 @@ def run(
     ] = None,
     plugin: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Python file that registers congestion controls."),
+        typer.Option(
+            metavar="FILE",
+            help="Python file that registers congestion controls, schedulers or path managers.",
+        ),
     ] = None,
     world: Annotated[
         World,
@@ -167,7 +174,7 @@ def run(
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     except Exception as e:
-        controller_failed(e)
+        class_failed(e)
     finally:
         if target is not None and not existed:
             # Nothing written means no empty runs/ either.
@@ -181,8 +188,8 @@ def run(
 
 
 def load_plugin(path: Path) -> None:
-    """Run a Python file that registers congestion controls."""
-    from gargalo.controller import registered
+    """Run a Python file that registers classes."""
+    from gargalo.registry import registered
 
     before = registered()
     spec = importlib.util.spec_from_file_location(f"gargalo_plugin_{path.stem}", path)
@@ -199,17 +206,18 @@ def load_plugin(path: Path) -> None:
         fail(f"--plugin {path}: {type(e).__name__}: {e}")
     if registered() == before:
         err.print(
-            f'warning: {path} registers no congestion control; decorate the class with @gargalo.congestion("name")',
+            f'warning: {path} registers no class; decorate it with @gargalo.congestion("name"), '
+            '@gargalo.scheduler("name") or @gargalo.path_manager("name")',
             markup=False,
         )
 
 
-def controller_failed(e: Exception) -> NoReturn:
-    """Show what a Python controller raised."""
+def class_failed(e: Exception) -> NoReturn:
+    """Show what a class written in Python raised."""
     import traceback
 
     err.print("".join(traceback.format_exception(e)).rstrip("\n"), markup=False)
-    fail(f"a congestion control written in Python failed: {type(e).__name__}: {e}", FAILED)
+    fail(f"a class written in Python failed: {type(e).__name__}: {e}", FAILED)
 
 
 def directory(
@@ -280,6 +288,10 @@ def listing(what: What) -> list[dict[str, Any]]:
         ]
     if what is What.congestion:
         return _core.congestion()
+    if what is What.schedulers:
+        return _core.schedulers()
+    if what is What.path_managers:
+        return _core.path_managers()
     if what is What.queues:
         return _core.queues()
     if what is What.tables:

@@ -55,7 +55,10 @@ def sweep(
     ] = None,
     plugin: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Python file that registers congestion controls."),
+        typer.Option(
+            metavar="FILE",
+            help="Python file that registers congestion controls, schedulers or path managers.",
+        ),
     ] = None,
     world: Annotated[
         World,
@@ -69,14 +72,14 @@ def sweep(
 ) -> None:
     """Run a scenario over and over along axes; do again only what is missing."""
     from gargalo.sweeps import SweepFile, execute
-    from gargalo.sweeps.controllers import Controllers
+    from gargalo.sweeps.plugins import Plugins
     from gargalo.sweeps.progress import display
 
     if cluster is not None and workers is not None:
         fail("--workers and --cluster exclude each other: a cluster has workers of its own")
     settings: dict[str, Any] = dict(change(c) for c in changes or [])
     with sweep_errors():
-        controllers = Controllers.load(plugin or [])
+        plugins = Plugins.load(plugin or [])
         description = SweepFile.load(file)
         jobs = description.plan(repeat=repeat, seed=seed, set=settings, world=world.value)
         if dry_run:
@@ -96,7 +99,7 @@ def sweep(
                 at_once=workers or 1,
                 cluster=cluster,
                 progress=tell,
-                plugins=controllers,
+                plugins=plugins,
                 name=description.name,
             )
     _report(done, as_json=as_json, quiet=quiet)

@@ -21,6 +21,7 @@ from gargalo._core import (
     Sibling,
     Spurious,
 )
+from gargalo.registry import base, register
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,11 +38,10 @@ __all__ = [
     "Sibling",
     "Spurious",
     "congestion",
-    "register",
-    "registered",
 ]
 
 
+@base("congestion")
 class Controller:
     """Base class of congestion controls; one instance per path.
 
@@ -116,19 +116,7 @@ class Controller:
         return {}
 
 
-_registered: dict[str, type[Controller]] = {}
 _C = TypeVar("_C", bound=type[Controller])
-
-
-def register(name: str, controller: type[Controller]) -> None:
-    """Make a class known to scenarios of this process as `congestion = "name"`."""
-    if not (isinstance(controller, type) and issubclass(controller, Controller)):
-        msg = f"{controller!r} is no class derived from gargalo.Controller"
-        raise TypeError(msg)
-    if not name or not name.replace("-", "").replace("_", "").isalnum():
-        msg = f"{name!r} cannot be a name; use letters, digits and hyphens"
-        raise ValueError(msg)
-    _registered[name] = controller
 
 
 def congestion(name: str) -> Callable[[_C], _C]:
@@ -139,8 +127,3 @@ def congestion(name: str) -> Callable[[_C], _C]:
         return controller
 
     return decorate
-
-
-def registered() -> dict[str, type[Controller]]:
-    """Return the classes registered in this process, by name."""
-    return dict(_registered)

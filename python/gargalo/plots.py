@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
+
+from gargalo.metrics import path_bins, with_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,10 +123,63 @@ class Plots:
         self._legend(axes)
         return figure
 
+    def paths(self, *, bin_s: float | None = None) -> Figure:
+        """Data that Multipath TCP delivers by each path over time (Mbit/s), stacked, of all flows."""
+        figure, axes = self._axes("Delivered by path", "rate (Mbit/s)")
+        samples, subflows = self._run.subflow_samples, self._run.subflows
+        if not samples.is_empty():
+            times = samples["time_s"]
+            width = bin_s or max(float(times.max() - times.min()) / 100, 0.1)  # type: ignore[arg-type, operator]
+            bins = path_bins(samples, subflows, width)
+            wide = bins.pivot(
+                "path", index="time_s", values="throughput_bps", aggregate_function="sum"
+            ).sort("time_s")
+            names = [c for c in wide.columns if c != "time_s"]
+            if names:
+                rates = [wide[n].fill_null(0.0).to_numpy() / 1e6 for n in names]
+                colours = [COLOURS[i % 8] for i in range(len(names))]
+                axes.stackplot(
+                    wide["time_s"], rates, labels=names, colors=colours, alpha=0.85, step="post"
+                )
+                axes.set_ylim(top=1.15 * np.sum(rates, axis=0).max())  # room for the legend
+        self._legend(axes)
+        return figure
+
+    def out_of_order(self) -> Figure:
+        """Data of each Multipath TCP flow that waits at the receiver for data before it (kB)."""
+        figure, axes = self._axes("Out-of-order buffer", "waiting (kB)")
+        for i, label, rows in self._flows():
+            seen = rows.drop_nulls("out_of_order_bytes")
+            if not seen.is_empty():
+                kilobytes = seen["out_of_order_bytes"] / 1e3
+                axes.plot(seen["time_s"], kilobytes, label=label, color=COLOURS[i % 8], lw=1.2)
+        self._legend(axes)
+        return figure
+
+    def subflow_window(self) -> Figure:
+        """Congestion window of each subflow over time (kB)."""
+        figure, axes = self._axes("Congestion window of each subflow", "window (kB)")
+        samples = self._run.subflow_samples
+        if not samples.is_empty():
+            named = with_path(self._run.subflows)
+            labels = dict(self._run.flows.select("id", "label").iter_rows())
+            several = named["flow"].n_unique() > 1
+            for i, s in enumerate(named.head(MOST_LINES).iter_rows(named=True)):
+                own = (pl.col("flow") == s["flow"]) & (pl.col("subflow") == s["subflow"])
+                rows = samples.filter(own).sort("time_s")
+                label = f"{labels[s['flow']]}: {s['path']}" if several else s["path"]
+                kilobytes = rows["congestion_window_bytes"] / 1e3
+                axes.plot(rows["time_s"], kilobytes, label=label, color=COLOURS[i % 8], lw=1.2)
+        self._legend(axes)
+        return figure
+
     def save(self, directory: Path, formats: tuple[str, ...] = ("png", "svg")) -> list[Path]:
         """Write every picture to `directory`; returns the files."""
         written = []
-        for name in ("congestion_window", "goodput", "rtt", "queue"):
+        names = ["congestion_window", "goodput", "rtt", "queue"]
+        if not self._run.subflows.is_empty():
+            names += ["paths", "out_of_order", "subflow_window"]
+        for name in names:
             figure: Figure = getattr(self, name)()
             for suffix in formats:
                 path = directory / f"{name}.{suffix}"

@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     from gargalo import _core
     from gargalo.plots import Plots
 
-TABLES = ("flows", "flow_samples", "link_samples", "events", "objects")
+TABLES = (
+    "flows",
+    "flow_samples",
+    "link_samples",
+    "events",
+    "objects",
+    "subflows",
+    "subflow_samples",
+)
 
 
 @dataclass(frozen=True)
@@ -79,9 +87,19 @@ class Run:
         """A row per object that a flow asked for: when, first and last byte."""
         return self._table("objects")
 
+    @cached_property
+    def subflows(self) -> pl.DataFrame:
+        """A row per subflow of a Multipath TCP flow: its path, what it carried, round-trip times."""
+        return self._table("subflows")
+
+    @cached_property
+    def subflow_samples(self) -> pl.DataFrame:
+        """A row per subflow and sampling instant: window, round-trip time, rates."""
+        return self._table("subflow_samples")
+
     @property
     def plot(self) -> Plots:
-        """Pictures: `run.plot.congestion_window()`, `.goodput()`, `.rtt()`, `.queue()`."""
+        """Pictures: `run.plot.congestion_window()`, `.goodput()`, `.rtt()`, `.queue()`, `.paths()`, …."""
         from gargalo.plots import Plots
 
         return Plots(self)

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from gargalo import _core
-from gargalo.controller import Controller, registered
+from gargalo import _core, registry
 from gargalo.results import Run
 from gargalo.scenario import Scenario, plain, to_toml
 
 if TYPE_CHECKING:
     from typing import TypeAlias
+
+    from gargalo.controller import Controller
+    from gargalo.multipath import PathManager, Scheduler
 
     ScenarioLike: TypeAlias = str | Path | Mapping[str, Any] | Scenario
 
@@ -78,6 +80,8 @@ def run(
     existing: Literal["refuse", "replace"] = "refuse",
     progress: Callable[[Progress], object] | None = None,
     controllers: Mapping[str, type[Controller]] | None = None,
+    schedulers: Mapping[str, type[Scheduler]] | None = None,
+    path_managers: Mapping[str, type[PathManager]] | None = None,
     world: Literal["sim", "lab"] = "sim",
 ) -> Run:
     """Run a scenario.
@@ -90,13 +94,15 @@ def run(
         existing: What to do if `output` exists.
         progress: Called some times a second; returning False stops the run.
         controllers: Congestion controls by name, besides those registered.
+        schedulers: Schedulers of Multipath TCP by name, likewise.
+        path_managers: Path managers of Multipath TCP by name, likewise.
         world: `sim` simulates it; `lab` runs it in real time on this machine (Linux).
 
     Raises:
         ScenarioError: The scenario is wrong; nothing was written.
         RunError: The run could not be done.
         Interrupted: A keyboard interrupt; the partial results are with it.
-        Exception: Whatever a controller or `progress` raised.
+        Exception: Whatever a class written in Python or `progress` raised.
 
     """
     text, path = read(scenario)
@@ -112,6 +118,9 @@ def run(
 
     target = None if output is None else Path(output)
     replace = existing == "replace"
+    classes = registry.registered(
+        {"congestion": controllers, "scheduler": schedulers, "path_manager": path_managers}
+    )
     if world == "lab" and needs_kernel(text, path, overrides):
         from gargalo import lab
 
@@ -125,7 +134,7 @@ def run(
         text,
         path,
         overrides,
-        {**registered(), **(controllers or {})},
+        classes,
         progress=report,
         output=target,
         replace=replace,
@@ -139,7 +148,7 @@ def run(
 
 def needs_kernel(text: str, path: Path | None, overrides: list[tuple[str, str]]) -> bool:
     """Whether a host has the kernel's stack, so that the run needs a sandbox."""
-    resolved = json.loads(_core.resolve(text, path, overrides, sorted(registered())))
+    resolved = json.loads(_core.resolve(text, path, overrides, registry.names()))
     return "hosts" in resolved
 
 
@@ -153,6 +162,6 @@ def resolve(
     text, path = read(scenario)
     overrides = [(str(k), override(v)) for k, v in (set or {}).items()]
     resolved: dict[str, Any] = json.loads(
-        _core.resolve(text, path, overrides, sorted(registered()), color=color)
+        _core.resolve(text, path, overrides, registry.names(), color=color)
     )
     return resolved

@@ -197,6 +197,8 @@ class Direction:
     """Packets lost beside congestion: a probability, or a model. Default: none."""
     mtu: str | None = None
     """Largest packet, IP header included; larger ones are dropped."""
+    outages: Sequence[Sequence[Any]] | None = None
+    """Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`."""
     queue: str | QueueMap | Mapping[str, Any] | None = None
     """The queue in front of the link: a name, or a table with its parameters."""
     rate: str | RateMap | Mapping[str, Any] | None = None
@@ -330,6 +332,8 @@ class GraphLink:
     """Largest packet, IP header included; larger ones are dropped."""
     name: str | None = None
     """Name of the link. Default: `from-to`."""
+    outages: Sequence[Sequence[Any]] | None = None
+    """Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`."""
     queue: str | QueueMap | Mapping[str, Any] | None = None
     """The queue in front of the link: a name, or a table with its parameters."""
     rate: str | RateMap | Mapping[str, Any] | None = None
@@ -409,6 +413,8 @@ class Link:
     """Packets lost beside congestion: a probability, or a model. Default: none."""
     mtu: str | None = None
     """Largest packet, IP header included; larger ones are dropped."""
+    outages: Sequence[Sequence[Any]] | None = None
+    """Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`."""
     queue: str | QueueMap | Mapping[str, Any] | None = None
     """The queue in front of the link: a name, or a table with its parameters."""
     rate: str | RateMap | Mapping[str, Any] | None = None
@@ -524,6 +530,8 @@ class Mptcp:
     """Proportional rate reduction (RFC 6937)."""
     receive_buffer: str | None = None
     """The largest window ever announced."""
+    receiver: str | None = None
+    """How the receiving end misbehaves (RFC 9743 §7.6), in the simulator."""
     recovery: str | None = None
     """How losses are found."""
     sack: bool | None = None
@@ -929,6 +937,8 @@ class Tcp:
     """Proportional rate reduction (RFC 6937)."""
     receive_buffer: str | None = None
     """The largest window ever announced."""
+    receiver: str | None = None
+    """How the receiving end misbehaves (RFC 9743 §7.6), in the simulator."""
     recovery: str | None = None
     """How losses are found."""
     sack: bool | None = None

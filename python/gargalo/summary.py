@@ -75,6 +75,9 @@ def show(run: Run, console: Console) -> None:
     if len(flows) > MOST_ROWS:
         console.print(f"  … and {len(flows) - MOST_ROWS} more flows\n")
 
+    if run.subflows.height:
+        _show_subflows(run, console)
+
     if run.commands:
         table = _table("Programs", ["host", "program", "exit code", "last line"], left=2)
         for c in run.commands:
@@ -120,6 +123,50 @@ def show(run: Run, console: Console) -> None:
     console.print(
         f"{fairness}seed {info.get('seed')}, {count(packets)}packets in {span(wall)}{speed}"
     )
+
+
+def _show_subflows(run: Run, console: Console) -> None:
+    """Print what each path carried."""
+    import polars as pl
+
+    from gargalo.metrics import with_path
+
+    names = [
+        "flow",
+        "path",
+        "open",
+        "goodput",
+        "share",
+        "packets",
+        "retransmitted",
+        "RTT",
+        "RTT p95",
+    ]
+    table = _table("Subflows", names, left=3)
+    labels = run.flows.select(pl.col("id").alias("flow"), "label", "end_s")
+    rows = with_path(run.subflows).join(labels, on="flow", how="left", maintain_order="left")
+    total = pl.col("delivered_bytes").sum().over("flow")
+    rows = rows.with_columns(
+        pl.when(total > 0).then(pl.col("delivered_bytes") / total).alias("share"),
+        pl.coalesce("closed_s", "end_s").alias("until_s"),
+    )
+    for s in rows.head(MOST_ROWS).iter_rows(named=True):
+        sent, again = s["sent_packets"], s["retransmitted_packets"]
+        open_s = s["until_s"] - s["opened_s"]
+        table.add_row(
+            s["label"],
+            s["path"] + (" (backup)" if s["backup"] else ""),
+            f"{s['opened_s']:.4g} to {s['until_s']:.4g} s",
+            rate(s["delivered_bytes"] * 8 / open_s if open_s > 0 else None),
+            percent(s["share"]),
+            str(sent),
+            f"{again} ({percent(again / sent if sent else None)})",
+            span(s["rtt_mean_s"]),
+            span(s["rtt_p95_s"]),
+        )
+    console.print(table)
+    if len(rows) > MOST_ROWS:
+        console.print(f"  … and {len(rows) - MOST_ROWS} more subflows\n")
 
 
 def _link(link: dict[str, Any]) -> list[str]:

@@ -68,6 +68,36 @@ impl Penalty {
     }
 }
 
+/// Spreads what a subflow may send at once after it had to wait for others: its window has room then, and
+/// all of it together would overflow a queue. What acknowledgements clock never waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Burst {
+    /// Everything sent so far is paid for.
+    paid_at: Instant,
+}
+
+/// Segments that may leave at once, or the eighth part of the window.
+const LEAST_BURST: u64 = 16;
+
+impl Burst {
+    /// `len` bytes leave; two windows per round trip are paid for in slow start, 5/4 afterwards.
+    #[inline]
+    pub(crate) fn on_send(&mut self, now: Instant, len: u32, v: &PathView) {
+        let Some(srtt) = v.srtt else { return };
+        let per_round = if v.in_slow_start() {
+            v.cwnd * 2
+        } else {
+            v.cwnd + v.cwnd / 4
+        };
+        let time = |bytes: u64| {
+            let nanos = u128::from(srtt.as_nanos()) * u128::from(bytes);
+            Duration::from_nanos((nanos / u128::from(per_round.max(1))) as u64)
+        };
+        let ahead = time((LEAST_BURST * v.mss).max(v.cwnd / 8));
+        self.paid_at = self.paid_at.max(now - ahead) + time(u64::from(len));
+    }
+}
+
 /// A subflow.
 #[derive(Debug)]
 pub(crate) struct Subflow {
@@ -100,6 +130,8 @@ pub(crate) struct Subflow {
     pub(crate) received: Received,
     /// Bytes read from the endpoint.
     pub(crate) consumed: u64,
+    /// When data was read from it last.
+    pub(crate) fed_at: Instant,
     /// Options that need an acknowledgement of their own.
     pub(crate) signals: VecDeque<MptcpOption>,
     /// An acknowledgement must leave, data or not.
@@ -109,6 +141,7 @@ pub(crate) struct Subflow {
     /// The option of the reset that ends it.
     pub(crate) last_words: Option<MptcpOption>,
     pub(crate) penalty: Penalty,
+    pub(crate) burst: Burst,
     /// It has timed out, and what it carries was given to others.
     pub(crate) stale: bool,
     /// It probes for lost acknowledgements, and what it carries was given to others.
@@ -162,13 +195,23 @@ impl Subflow {
                 Room::Full => {}
             }
         }
+        if can_send && self.burst.paid_at > now {
+            can_send = false;
+            self.paced_until = self.burst.paid_at;
+        }
         let in_flight = s.in_flight.get();
-        let cwnd = s.cwnd.get();
+        let mut cwnd = s.cwnd.get();
+        let mut ssthresh = s.ssthresh.map(|b| b.get());
         if self.penalty.cap.is_some() {
             let rtt = s.srtt.unwrap_or(s.rto);
             self.penalty.relax(now, cwnd, mss, rtt);
-            if self.penalty.cap.is_some_and(|cap| in_flight + mss > cap) {
-                can_send = false;
+            if let Some(cap) = self.penalty.cap {
+                can_send &= in_flight + mss <= cap;
+                // Nobody is to wait for what it may not carry.
+                if cap < cwnd {
+                    cwnd = cap;
+                    ssthresh = Some(cap);
+                }
             }
         }
         PathView {
@@ -179,7 +222,7 @@ impl Subflow {
             min_rtt: s.min_rtt,
             rto: s.rto,
             cwnd,
-            ssthresh: s.ssthresh.map(|b| b.get()),
+            ssthresh,
             in_flight,
             queued,
             mss,

@@ -217,3 +217,28 @@ fn checksums_and_long_numbers() {
         assert_eq!(net.ends[1].stats().subflows_reset, 0);
     }
 }
+
+#[test]
+fn a_join_survives_the_loss_of_its_third_and_of_its_fourth_packet() {
+    for (from, times) in [(0, 1), (0, 3), (1, 1), (1, 3)] {
+        let paths = [Path::new(50, 10), Path::new(50, 10)];
+        let mut net = Net::new(&paths, config(1 << 20), "cubic", 30);
+        let mut left = times;
+        net.middlebox = Box::new(move |side, path, s| {
+            // No SYN, no data: the acknowledgements that complete the handshake.
+            let drop = side == from && path == 1 && left > 0 && !s.flags.contains(Flags::SYN);
+            left -= i32::from(drop);
+            !drop
+        });
+        net.run_for(ms(10_000));
+        for e in &net.ends {
+            let usable = e.path_views().iter().filter(|v| v.usable).count();
+            assert_eq!(
+                usable,
+                2,
+                "{times} of side {from} lost: {:#?}",
+                net.summary()
+            );
+        }
+    }
+}

@@ -41,7 +41,8 @@ impl Faults {
             .take()
     }
 
-    fn put(&self, error: PyErr) {
+    /// Keeps an exception if it is the first.
+    pub(crate) fn put(&self, error: PyErr) {
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert(error);
         self.raised.store(true, Ordering::Relaxed);
@@ -82,14 +83,7 @@ impl ControllerFactory for PyFactory {
     fn build(&self, mut init: cc::Init) -> Result<Box<dyn cc::Controller>, String> {
         let seed = init.rng.next_u64();
         Python::attach(|py| {
-            let kwargs = PyDict::new(py);
-            for (name, value) in self.params.iter() {
-                match value {
-                    cc::ParamValue::Number(n) => kwargs.set_item(name, n)?,
-                    cc::ParamValue::Bool(b) => kwargs.set_item(name, b)?,
-                    cc::ParamValue::Text(t) => kwargs.set_item(name, t)?,
-                }
-            }
+            let kwargs = parameters(py, &self.params)?;
             let record = records::Init::from((&init, seed));
             let object = self.class.bind(py).call((record,), Some(&kwargs))?;
             PyController::new(&object, init.mss, Arc::clone(&self.faults))
@@ -158,10 +152,27 @@ impl Overrides {
     }
 }
 
-fn name_of(class: &Bound<'_, PyType>) -> String {
+/// A class's name, for messages.
+pub(crate) fn name_of(class: &Bound<'_, PyType>) -> String {
     class
         .name()
         .map_or_else(|_| "the class".to_owned(), |n| n.to_string())
+}
+
+/// Parameters of a scenario as keyword arguments.
+pub(crate) fn parameters<'py>(
+    py: Python<'py>,
+    params: &cc::Params,
+) -> PyResult<Bound<'py, PyDict>> {
+    let kwargs = PyDict::new(py);
+    for (name, value) in params.iter() {
+        match value {
+            cc::ParamValue::Number(n) => kwargs.set_item(name, n)?,
+            cc::ParamValue::Bool(b) => kwargs.set_item(name, b)?,
+            cc::ParamValue::Text(t) => kwargs.set_item(name, t)?,
+        }
+    }
+    Ok(kwargs)
 }
 
 /// What the transport reads, as of the last event.

@@ -65,7 +65,7 @@ fn run_shell(py: Python<'_>, request: ShellRequest, watch: Option<Py<PyAny>>) ->
     use gargalo_lab::Choice;
     use gargalo_lab::shell::{DirectionSample, ShellSample, ShellSpec, shell};
 
-    let scenario = crate::run::parse(&request.scenario, None, &[], &[], false)?;
+    let scenario = crate::run::parse(&request.scenario, None, &[], &Default::default(), false)?;
     let Some(link) = scenario.links.first() else {
         return Err(RunError::new_err("a shell needs a link"));
     };

@@ -1,8 +1,10 @@
 //! The Python module `gargalo._core`: thin glue between the interpreter and the crates.
 #![forbid(unsafe_code)]
 
+mod classes;
 mod controller;
 mod lab;
+mod multipath;
 mod records;
 mod run;
 mod tools;
@@ -32,6 +34,15 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<records::Spurious>()?;
     m.add_class::<records::Path>()?;
     m.add_class::<records::Sibling>()?;
+    m.add_class::<multipath::records::ConnectionInit>()?;
+    m.add_class::<multipath::records::PathView>()?;
+    m.add_class::<multipath::records::Context>()?;
+    m.add_class::<multipath::records::SendAll>()?;
+    m.add_class::<multipath::records::LocalAddress>()?;
+    m.add_class::<multipath::records::RemoteAddress>()?;
+    m.add_class::<multipath::records::SubflowView>()?;
+    m.add_class::<multipath::records::Open>()?;
+    m.add_class::<multipath::records::View>()?;
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
     m.add_function(wrap_pyfunction!(run::resolve, m)?)?;
@@ -42,6 +53,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(tools::trace_from_rates, m)?)?;
     m.add_function(wrap_pyfunction!(tools::trace_rates, m)?)?;
     m.add_function(wrap_pyfunction!(tools::congestion, m)?)?;
+    m.add_function(wrap_pyfunction!(tools::schedulers, m)?)?;
+    m.add_function(wrap_pyfunction!(tools::path_managers, m)?)?;
     m.add_function(wrap_pyfunction!(tools::queues, m)?)?;
     m.add_function(wrap_pyfunction!(tools::profiles, m)?)?;
     m.add_function(wrap_pyfunction!(tools::tables, m)?)?;

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gargalo_scenario::resolved::Transport;
 use gargalo_scenario::{self as scenario, Scenario, build};
-use gargalo_sim::{BuildError, ControllerFactory, Progress};
+use gargalo_sim::{BuildError, Progress};
 use gargalo_trace::{Existing, RunDir, Tables};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
@@ -15,7 +14,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::{Value, json};
 
-use crate::controller::{Faults, PyFactory};
+use crate::classes::{Classes, names_of};
+use crate::controller::Faults;
 
 create_exception!(
     gargalo,
@@ -75,61 +75,55 @@ pub(crate) fn parse(
     text: &str,
     path: Option<PathBuf>,
     overrides: &[(String, String)],
-    congestion: &[String],
+    names: &scenario::Names,
     color: bool,
 ) -> PyResult<scenario::Scenario> {
-    let names = scenario::Names {
-        congestion: congestion.to_vec(),
-        ..Default::default()
-    };
-    scenario::parse_with(text, &scenario::Origin { path }, overrides, &names)
+    scenario::parse_with(text, &scenario::Origin { path }, overrides, names)
         .map_err(|d| ScenarioError::new_err(d.render(color)))
 }
 
-/// The scenario with all defaults filled in, as JSON.
+/// The scenario with all defaults filled in, as JSON. `names` are those of classes in Python, by the
+/// key that takes them: "congestion", "scheduler", "path_manager".
 #[pyfunction]
-#[pyo3(signature = (text, path, overrides, controllers, color=false))]
+#[pyo3(signature = (text, path, overrides, names, color=false))]
 pub fn resolve(
     text: &str,
     path: Option<PathBuf>,
     overrides: Vec<(String, String)>,
-    controllers: Vec<String>,
+    names: &Bound<'_, PyDict>,
     color: bool,
 ) -> PyResult<String> {
-    let scenario = parse(text, path, &overrides, &controllers, color)?;
+    let names = names_of(names)?;
+    let scenario = parse(text, path, &overrides, &names, color)?;
     Ok(scenario.to_json().to_string())
 }
 
 /// Runs a scenario.
 ///
-/// `world` is "sim" or "lab". `progress(now_s, end_s, packets, events)` is called some times a second; false stops the run.
-/// An exception in it or in a controller stops the run and is raised, a keyboard interrupt stops it
+/// `classes` are those in Python by name, by the key that takes them. `world` is "sim" or "lab". `progress(now_s, end_s, packets, events)` is called some times a second; false stops the run.
+/// An exception in it or in a class stops the run and is raised, a keyboard interrupt stops it
 /// and leaves a result with `interrupted` set.
 #[pyfunction]
-#[pyo3(signature = (text, path, overrides, controllers, progress=None, output=None, replace=false, world="sim"))]
+#[pyo3(signature = (text, path, overrides, classes, progress=None, output=None, replace=false, world="sim"))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn run(
     py: Python<'_>,
     text: &str,
     path: Option<PathBuf>,
     overrides: Vec<(String, String)>,
-    controllers: &Bound<'_, PyDict>,
+    classes: &Bound<'_, PyDict>,
     progress: Option<Py<PyAny>>,
     output: Option<PathBuf>,
     replace: bool,
     world: &str,
 ) -> PyResult<RunResult> {
     let execute = execute(world)?;
-    let names: Vec<String> = controllers
-        .keys()
-        .iter()
-        .map(|name| name.extract())
-        .collect::<PyResult<_>>()?;
+    let names = names_of(classes)?;
     let source = json!({ "text": text, "path": path, "set": overrides });
     let scenario = parse(text, path, &overrides, &names, false)?;
     let faults = Arc::new(Faults::default());
     let mut adopted = scenario.clone();
-    let factories = adopt(&mut adopted, controllers, &faults)?;
+    let classes = Classes::adopt(&mut adopted, classes, &faults)?;
     let existing = if replace {
         Existing::Replace
     } else {
@@ -143,9 +137,9 @@ pub fn run(
     let raised = Arc::new(Mutex::new(None));
     let options = build::RunOptions {
         progress: Some(watch(progress, Arc::clone(&faults), Arc::clone(&raised))),
-        controllers: factories,
-        schedulers: Vec::new(),
-        path_managers: Vec::new(),
+        controllers: classes.controllers,
+        schedulers: classes.schedulers,
+        path_managers: classes.path_managers,
         output: dir.as_ref().map(partial).transpose()?,
     };
     let started = Instant::now();
@@ -196,46 +190,6 @@ fn execute(world: &str) -> PyResult<Execute> {
             "there is no world \"{other}\": sim or lab"
         ))),
     }
-}
-
-/// Makes factories for the flows whose congestion control is a Python class.
-///
-/// The engine looks factories up by name alone; flows that differ in parameters get different ones,
-/// under names that no scenario can have.
-fn adopt(
-    scenario: &mut Scenario,
-    classes: &Bound<'_, PyDict>,
-    faults: &Arc<Faults>,
-) -> PyResult<Vec<(String, Arc<dyn ControllerFactory>)>> {
-    let mut factories: Vec<(String, Arc<dyn ControllerFactory>)> = Vec::new();
-    for flow in &mut scenario.flows {
-        let Some(class) = classes.get_item(flow.transport.congestion())? else {
-            continue;
-        };
-        let (congestion, params) = match &mut flow.transport {
-            Transport::Tcp(tcp) => {
-                let tcp = Arc::make_mut(tcp);
-                (&mut tcp.congestion, tcp.params.clone())
-            }
-            Transport::Mptcp(mptcp) => {
-                let tcp = &mut Arc::make_mut(mptcp).tcp;
-                (&mut tcp.congestion, tcp.params.clone())
-            }
-            Transport::Quic(quic) => {
-                let quic = Arc::make_mut(quic);
-                (&mut quic.congestion, quic.params.clone())
-            }
-            Transport::Udp => continue,
-        };
-        let key = format!("{congestion} {params:?}");
-        if !factories.iter().any(|(known, _)| *known == key) {
-            let name = congestion.clone();
-            let factory = PyFactory::new(name, class.unbind(), params, Arc::clone(faults));
-            factories.push((key.clone(), Arc::new(factory)));
-        }
-        *congestion = key;
-    }
-    Ok(factories)
 }
 
 /// Where files go until the results are whole.

@@ -3,6 +3,7 @@
 use gargalo_cc as cc;
 use gargalo_link::trace::{CellularModel, TraceError};
 use gargalo_link::{DeliveryTrace, queue};
+use gargalo_mptcp as mptcp;
 use gargalo_units::{Duration, Rate};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -115,6 +116,34 @@ pub fn congestion(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             entry(py, a.name, a.aliases, a.summary, a.source, params.collect())
         })
         .collect()
+}
+
+/// Every scheduler of Multipath TCP.
+#[pyfunction]
+pub fn schedulers(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let all = mptcp::scheduler::SCHEDULERS.iter();
+    all.map(|e| chooser(py, e.name, e.summary, e.source, e.params))
+        .collect()
+}
+
+/// Every path manager of Multipath TCP.
+#[pyfunction]
+pub fn path_managers(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let all = mptcp::path_manager::PATH_MANAGERS.iter();
+    all.map(|e| chooser(py, e.name, e.summary, e.source, e.params))
+        .collect()
+}
+
+fn chooser<'py>(
+    py: Python<'py>,
+    name: &str,
+    summary: &str,
+    source: &str,
+    params: &[cc::Param],
+) -> PyResult<Bound<'py, PyDict>> {
+    let params = params.iter();
+    let params = params.map(|p| (p.name, p.default_value().to_string(), p.doc, p.valid()));
+    entry(py, name, &[], summary, source, params.collect())
 }
 
 /// Every queueing discipline.

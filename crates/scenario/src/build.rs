@@ -319,6 +319,7 @@ fn transport(
                 config: config.into(),
                 congestion: factories.get(&t.congestion, &t.params)?,
                 tls: t.tls,
+                misbehaviour: t.misbehaviour,
             })
         }
     })

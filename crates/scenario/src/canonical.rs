@@ -13,7 +13,7 @@ use gargalo_sim::workload::distribution::Distribution;
 use gargalo_sim::workload::plan::Demand;
 use gargalo_sim::workload::video::Selection;
 use gargalo_sim::workload::voice::Playout;
-use gargalo_sim::{Objects, Order};
+use gargalo_sim::{Misbehaviour, Objects, Order};
 use gargalo_tcp::{Config, EcnMode, Pacing, Recovery};
 use gargalo_units::{Duration, Instant};
 use serde_json::{Map, Value, json};
@@ -428,6 +428,13 @@ fn tcp_transport(t: &Tcp) -> Value {
         "profile": t.profile, "congestion": { t.congestion.as_str(): params(&t.params) },
         "options": tcp(&t.config)
     });
+    if let Some(m) = t.misbehaviour {
+        out["receiver"] = match m {
+            Misbehaviour::Optimistic => json!("optimistic"),
+            Misbehaviour::DividesAcks(pieces) => json!({ "divides-acks": pieces }),
+            Misbehaviour::HidesEcn => json!("hides-ecn"),
+        };
+    }
     if let Some(tls) = &t.tls {
         out["tls"] = json!({
             "client_hello_bytes": tls.client_hello.get(),

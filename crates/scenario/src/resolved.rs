@@ -193,6 +193,8 @@ pub struct Tcp {
     pub params: Params,
     /// TLS between it and the application.
     pub tls: Option<Tls>,
+    /// How the receiving end misbehaves; `None`: it does not.
+    pub misbehaviour: Option<gargalo_sim::Misbehaviour>,
 }
 
 /// Something of a registry, or that the caller brought along.

@@ -11,6 +11,7 @@ use rand::Rng;
 use crate::drive_mptcp::{self, MptcpSide};
 use crate::event::{MAX_TARGETS, Target};
 use crate::flow::{Flow, FlowResult, FlowSpec, LazyTimer, Side, TransportSpec, pattern};
+use crate::liar::Liar;
 use crate::net::{Body, Content as PacketContent, Datagram};
 use crate::recorder::ProtocolEvent;
 use crate::workload::generator::Parent;
@@ -66,6 +67,9 @@ impl World {
                     let to = (body.flow, side);
                     return self.deliver_mptcp(to, body.interfaces, segment, ecn, first_flow);
                 };
+                if let Some(liar) = &mut flow.sides[side].liar {
+                    liar.on_segment(&segment);
+                }
                 endpoint.handle(self.now, segment, ecn);
                 self.after(body.flow, side, first_flow);
             }
@@ -101,6 +105,7 @@ impl World {
             Side::new(self.routes[&(spec.from, spec.to)]),
             Side::new(self.routes[&(spec.to, spec.from)]),
         ];
+        let mut misbehaviour = None;
         if let TransportSpec::Tcp(tcp) = &spec.transport {
             let mut init = |local_port, remote_port| tcp::Init {
                 local_port,
@@ -118,6 +123,7 @@ impl World {
                 Endpoint::connect(Arc::clone(config), client, near, self.now),
                 Endpoint::listen(Arc::clone(config), server, far, self.now),
             );
+            misbehaviour = tcp.misbehaviour;
             sides[0].endpoint = Some(Box::new(client));
             sides[1].endpoint = Some(Box::new(server));
         }
@@ -150,6 +156,8 @@ impl World {
             TransportSpec::Tcp(tcp) => (false, false, app.inside(tcp.tls)),
             TransportSpec::Mptcp(mptcp) => (false, false, app.inside(mptcp.tls)),
         };
+        let receiver = 1 - app.sender();
+        sides[receiver].liar = misbehaviour.map(|m| Box::new(Liar::new(m)));
         let stop = spec.stop.filter(|_| spec.arrivals.is_none());
         if let Some(group) = spec.group.and_then(|g| self.groups.get_mut(g as usize)) {
             group.start(app.total());
@@ -362,7 +370,23 @@ impl World {
             endpoint.close(now);
         }
         let (route, hash) = (flow.sides[index].route, flow.hash(index));
-        while let Some(out) = endpoint.poll_transmit(now) {
+        while let Some(mut out) = endpoint.poll_transmit(now) {
+            if let Some(liar) = &mut flow.sides[index].liar {
+                let mut instead = liar.rewrite(out.segment);
+                let Some(last) = instead.pop() else { continue };
+                for segment in instead {
+                    let body = Body {
+                        flow: slot,
+                        generation: flow.generation,
+                        side: 1 - index as u8,
+                        interfaces: (0, 0),
+                        route,
+                        content: PacketContent::Tcp(segment),
+                    };
+                    flow.sides[index].wire += self.net.transmit(now, out.ecn, hash, body);
+                }
+                out.segment = last;
+            }
             let body = Body {
                 flow: slot,
                 generation: flow.generation,

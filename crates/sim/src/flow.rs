@@ -13,6 +13,7 @@ use rand_pcg::Pcg64;
 use crate::drive_mptcp::MptcpSide;
 use crate::drive_quic::QuicSide;
 use crate::group::GroupId;
+use crate::liar::{Liar, Misbehaviour};
 use crate::recorder::FlowSample;
 use crate::topology::NodeId;
 use crate::workload::generator::Parent;
@@ -70,6 +71,8 @@ pub struct TcpSpec {
     pub congestion: Arc<dyn ControllerFactory>,
     /// TLS between it and the application.
     pub tls: Option<Tls>,
+    /// How the receiving end misbehaves; `None`: it does not.
+    pub misbehaviour: Option<Misbehaviour>,
 }
 
 /// A Multipath TCP transport.
@@ -286,6 +289,8 @@ pub(crate) struct Side {
     pub mptcp: Option<Box<MptcpSide>>,
     /// The connection over QUIC.
     pub quic: Option<Box<QuicSide>>,
+    /// What makes a liar of it.
+    pub liar: Option<Box<Liar>>,
     pub timer: LazyTimer,
     /// First hop of the route to the other side.
     pub route: u32,
@@ -306,6 +311,7 @@ impl Side {
             endpoint: None,
             mptcp: None,
             quic: None,
+            liar: None,
             timer: LazyTimer::new(),
             route,
             backlog: 0,

@@ -12,6 +12,7 @@ mod drive_quic;
 pub mod event;
 mod flow;
 mod group;
+mod liar;
 mod net;
 mod recorder;
 pub mod rng;
@@ -27,6 +28,7 @@ pub use flow::{
 };
 pub use gargalo_cc::{ControllerFactory, Registered};
 pub use group::{Group, GroupId, Players};
+pub use liar::Misbehaviour;
 pub use net::{IPV4_HEADER, UDP_HEADER};
 pub use recorder::{
     FlowSample, LinkResult, LinkSample, LinkSampler, ProtocolEvent, Recording, Samples,

@@ -112,14 +112,15 @@ def file_name(*parts: str) -> str:
 def why_not_lab(text: str) -> str:
     """Say why the lab cannot run a scenario; empty if nothing speaks against it.
 
-    The same rules as the lab's own: flows of TCP and UDP, each listed by itself.
+    The same rules as the lab's own: flows of TCP, MPTCP and UDP, each listed by itself, and honest.
     """
     found: Mapping[str, Any] = tomllib.loads(text)
     for flow in found.get("flows", []):
         transport = flow.get("transport", {})
-        for name, said in (("quic", "QUIC"), ("mptcp", "MPTCP")):
-            if name in transport:
-                return f"{said} runs in the simulator only"
+        if "quic" in transport:
+            return "QUIC runs in the simulator only"
+        if "receiver" in transport.get("tcp", {}):
+            return "misbehaving receivers are simulated only"
         if "arrivals" in flow or any(s in flow.get("workload", {}) for s in SOURCES):
             return "flows that begin at random run in the simulator only"
     return ""

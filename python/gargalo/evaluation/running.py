@@ -14,8 +14,8 @@ from gargalo.evaluation.criteria import CRITERIA
 from gargalo.evaluation.model import PROFILES, REFERENCES, Plan
 from gargalo.scenario import to_toml
 from gargalo.sweeps import Job, derive_seed, execute
-from gargalo.sweeps.controllers import Controllers
 from gargalo.sweeps.errors import SweepError
+from gargalo.sweeps.plugins import Plugins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -76,7 +76,7 @@ def candidates(names: Sequence[str | Path]) -> tuple[list[Candidate], list[Path]
 
     """
     from gargalo import _core
-    from gargalo.controller import registered
+    from gargalo.registry import registered
 
     known = {n for c in _core.congestion() for n in (c["name"], *c["aliases"])}
     found: list[Candidate] = []
@@ -84,7 +84,7 @@ def candidates(names: Sequence[str | Path]) -> tuple[list[Candidate], list[Path]
     for name in names:
         path = Path(name)
         if path.suffix != ".py":
-            if str(name) not in known and str(name) not in registered():
+            if str(name) not in known and str(name) not in registered()["congestion"]:
                 msg = f'there is no congestion control "{name}": see `gargalo list congestion`, or give a Python file'
                 raise SweepError(msg)
             found.append(Candidate(str(name)))
@@ -92,15 +92,20 @@ def candidates(names: Sequence[str | Path]) -> tuple[list[Candidate], list[Path]
         if not path.is_file():
             msg = f"{path}: no such file"
             raise SweepError(msg)
-        before = registered()
+        before = registered()["congestion"]
         try:
-            controllers = Controllers.load([path])
+            controls = Plugins.load([path]).digests["congestion"]
         except SweepError as e:
             found.append(Candidate(path.stem, path, broken=because(e)))
             continue
+        after = registered()["congestion"]
+        new = [n for n in controls if before.get(n) is not after.get(n)]
+        if not new:
+            why = f'{path} registers no congestion control; decorate the class with @gargalo.congestion("name")'
+            found.append(Candidate(path.stem, path, broken=why))
+            continue
         files.append(path)
-        new = [n for n in controllers.digests if before.get(n) is not registered().get(n)]
-        found += [Candidate(n, path) for n in new or sorted(set(controllers.digests) - set(before))]
+        found += [Candidate(n, path) for n in new]
     return found, files
 
 
@@ -182,7 +187,7 @@ def evaluate(
         measure="gargalo.evaluation.measure:measure",
         workers=workers,
         progress=progress,
-        plugins=Controllers.load(files),
+        plugins=Plugins.load(files),
         name=f"evaluation-{chosen.name}",
         stall_s=stall_s,
     )

@@ -29,6 +29,14 @@ from gargalo.metrics.fairness import (
     starved_share,
 )
 from gargalo.metrics.intervals import Interval, bootstrap_interval, mean_interval
+from gargalo.metrics.multipath import (
+    aggregation_benefit,
+    duplicate_share,
+    out_of_order_percentiles,
+    path_bins,
+    path_shares,
+    with_path,
+)
 from gargalo.metrics.power import normalized_power, power
 from gargalo.metrics.queueing import queue_delay_percentiles, standing_queue_delay
 from gargalo.metrics.stability import (
@@ -53,6 +61,7 @@ __all__ = [
     "Difference",
     "Interval",
     "aggregate_variation",
+    "aggregation_benefit",
     "aggressiveness",
     "bootstrap_interval",
     "coefficient_of_variation",
@@ -63,6 +72,7 @@ __all__ = [
     "delivered_at",
     "difference",
     "differences",
+    "duplicate_share",
     "epsilon_fairness",
     "fair_share",
     "fairness_time",
@@ -78,6 +88,9 @@ __all__ = [
     "loss_rate",
     "mean_interval",
     "normalized_power",
+    "out_of_order_percentiles",
+    "path_bins",
+    "path_shares",
     "power",
     "product_fairness",
     "queue_delay_percentiles",
@@ -91,4 +104,5 @@ __all__ = [
     "standing_queue_delay",
     "starved_share",
     "throughput_bins",
+    "with_path",
 ]

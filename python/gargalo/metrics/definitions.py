@@ -14,6 +14,7 @@ TOPICS = {
     "stability": "Stability",
     "queueing": "Queueing",
     "completion": "Completion",
+    "multipath": "Several paths",
     "power": "Power",
     "intervals": "Intervals",
     "comparing": "Comparing",

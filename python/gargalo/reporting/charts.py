@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from gargalo.metrics.intervals import mean_interval
-from gargalo.reporting.palette import DASHES
+from gargalo.reporting.palette import COLOURS, DASHES
 from gargalo.reporting.quantities import quantity, si
 
 if TYPE_CHECKING:
@@ -90,6 +90,29 @@ def timelines(
             x=at, y=values, mode="lines", name=group if crowded else str(name), meta=str(name),
             legendgroup=group, line=line,
             hovertemplate=f"%{{x:.4g}} s, %{{y:.4g}} {q.unit}<extra>%{{meta}}</extra>", **more,
+        )  # fmt: skip
+    return drawn
+
+
+def stacked(frame: pl.DataFrame, y: str, series: str, *, x: str = "time_s") -> go.Figure:
+    """Draw areas over time on top of each other, one for each value of `series`, in bins.
+
+    Args:
+        frame: Columns `x` (the beginning of a bin, the same for all series), `y` and `series`, in SI.
+        y: What is drawn; its name tells the unit.
+        series: Column that names the areas.
+        x: Time.
+
+    """
+    totals = frame.group_by(x).agg(pl.col(y).sum())
+    q = quantity(y, [totals[y].max()] if totals.height else [])  # type: ignore[list-item]
+    drawn = figure("time (s)", q.title)
+    for i, ((name,), rows) in enumerate(frame.group_by(series, maintain_order=True)):
+        colour = COLOURS[i % len(COLOURS)]
+        drawn.add_scatter(
+            x=rows[x].to_numpy(), y=rows[y].to_numpy() / q.factor, mode="lines", name=str(name),
+            stackgroup="all", fillcolor=f"{colour}99", line={"width": 1, "color": colour, "shape": "hv"},
+            hovertemplate=f"%{{x:.4g}} s, %{{y:.4g}} {q.unit}",
         )  # fmt: skip
     return drawn
 

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from gargalo import _core, metrics
-from gargalo.reporting import charts
+from gargalo.reporting import charts, paths
 from gargalo.reporting.model import FigureBlock, Report, TableBlock
 from gargalo.reporting.palette import COLOURS, DASHES
 from gargalo.reporting.quantities import measured, number
@@ -114,6 +114,7 @@ def _figures(run: Run, named: pl.DataFrame) -> list[FigureBlock]:
             ("srtt_s", "Smoothed round-trip time", "As the sender measures it; queues show here."),
         ):
             blocks.append(_over_time(seen, column, title, text, "Flows"))
+    blocks += paths.figures(run, named)
     blocks += _link_figures(run)
     done = named.drop_nulls("completion_s")
     if done.height >= FEWEST_COMPLETED:
@@ -183,6 +184,7 @@ def _tables(run: Run) -> list[TableBlock]:
     if left:
         caption += f" The first {number(flows.height)}; {number(left)} more are in flows.parquet."
     blocks = [TableBlock("Flows", caption, flows.select(kept), group="Flows")]
+    blocks += paths.tables(run, _named(run))
     sizes = metrics.completion_times(run.flows, by=["congestion", metrics.size_class()])
     if sizes["completed"].sum() >= FEWEST_COMPLETED:
         blocks.append(
@@ -265,7 +267,7 @@ def _notes(run: Run, named: pl.DataFrame) -> list[str]:
         notes.append(
             f"Figures over time show the first {MOST_LINES} of {number(named.height)} flows."
         )
-    return notes
+    return [*notes, *paths.notes(run)]
 
 
 def _facts(run: Run) -> dict[str, Any]:

@@ -86,9 +86,9 @@ def sweep(
     at_once: int = 1,
 ) -> Sweep:
     """Plan and execute a sweep; see `plan` and `execute` for the arguments and errors."""
-    from gargalo.sweeps.controllers import Controllers
+    from gargalo.sweeps.plugins import Plugins
 
-    controllers = Controllers.load(plugins)
+    loaded = Plugins.load(plugins)
     jobs = plan(scenario, axes, repeat, seed, set=set, world=world)
     return execute(
         jobs,
@@ -99,6 +99,6 @@ def sweep(
         at_once=at_once,
         cluster=cluster,
         progress=progress,
-        plugins=controllers,
+        plugins=loaded,
         name=name,
     )

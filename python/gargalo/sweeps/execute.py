@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gargalo.sweeps import compact
-from gargalo.sweeps.controllers import Controllers, Measure
 from gargalo.sweeps.errors import StoreError, SweepError
 from gargalo.sweeps.events import Crashed, Done, Executor, Failed, Moved
 from gargalo.sweeps.job import Identifier, Job, Task
 from gargalo.sweeps.local import LocalPool, cores
 from gargalo.sweeps.model import label_names
+from gargalo.sweeps.plugins import Measure, Plugins
 from gargalo.sweeps.progress import SweepProgress
 from gargalo.sweeps.realtime import RealTime
 from gargalo.sweeps.result import Failure, Sweep, SweepInterrupted, check_labels
@@ -49,7 +49,7 @@ def execute(
     at_once: int = 1,
     cluster: str | None = None,
     progress: Callable[[SweepProgress], object] | None = None,
-    plugins: Sequence[Path] | Controllers = (),
+    plugins: Sequence[Path] | Plugins = (),
     name: str | None = None,
     stall_s: float | None = None,
 ) -> Sweep:
@@ -67,7 +67,7 @@ def execute(
         at_once: Runs in the lab at the same time; they are done here, after all simulations.
         cluster: Address of a Dask scheduler, instead of processes.
         progress: Called a few times a second.
-        plugins: Python files that register congestion controls.
+        plugins: Python files that register congestion controls, schedulers or path managers.
         name: Of the sweep in the store; by default made from its labels.
         stall_s: A simulation on this machine that makes no progress for so long fails, with a
             traceback of where it was; by default it may take for ever.
@@ -97,9 +97,9 @@ def execute(
         raise SweepError(msg)
     check_keep(tuple(keep))
     check_labels(jobs)
-    controllers = plugins if isinstance(plugins, Controllers) else Controllers.load(plugins)
+    loaded = plugins if isinstance(plugins, Plugins) else Plugins.load(plugins)
     measuring = Measure.of(measure)
-    identifier = Identifier(controllers.digests)
+    identifier = Identifier(loaded.digests)
     tasks = [identifier.task(j) for j in jobs]
     wanted = _Wanted(tuple(dict.fromkeys(keep)), measuring)
     plan = plan_frame(jobs, tasks, None if measuring is None else measuring.table)
@@ -112,8 +112,8 @@ def execute(
         keep=wanted.keep,
         measure=None if measuring is None else measuring.pickled(by_value=with_cluster),
         measure_table=None if measuring is None else measuring.table,
-        plugins=controllers.plugins,
-        controllers=controllers.pickled(by_value=with_cluster),
+        plugins=loaded.files,
+        classes=loaded.pickled(by_value=with_cluster),
     ).dumps()
     if cluster is not None:
         from gargalo.sweeps.cluster import Cluster

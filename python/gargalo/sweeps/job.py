@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from gargalo.registry import Kind
     from gargalo.running import ScenarioLike
 
     Label: TypeAlias = str | int | float | bool
@@ -48,16 +49,20 @@ class Source:
         return cls(text, None if path is None else path.absolute())
 
     def resolve(
-        self, changes: Mapping[str, Any], controllers: Iterable[str]
+        self, changes: Mapping[str, Any], names: Mapping[Kind, Iterable[str]]
     ) -> tuple[dict[str, Any], Overrides]:
         """Check the scenario with some changes; return it with everything filled in.
+
+        `names` are those of classes written in Python.
 
         Raises:
             ScenarioError: It is wrong.
 
         """
         overrides = tuple((str(k), override(v)) for k, v in changes.items())
-        text = _core.resolve(self.text, self.path, list(overrides), sorted(controllers))
+        text = _core.resolve(
+            self.text, self.path, list(overrides), {k: sorted(n) for k, n in names.items()}
+        )
         resolved: dict[str, Any] = json.loads(text)
         return resolved, overrides
 
@@ -117,13 +122,13 @@ class Identifier:
 
     The identifier is a hash of the resolved scenario (every default filled in, contents of traces
     included, name and description not), the seed, the engine's version, the world unless it is the
-    simulator and, where a congestion control is written in Python, its source. Equal identifiers mean
-    equal results, in the lab as equal as real time lets them be.
+    simulator and, where a congestion control, a scheduler or a path manager is written in Python, its
+    source. Equal identifiers mean equal results, in the lab as equal as real time lets them be.
     """
 
-    def __init__(self, controllers: Mapping[str, str] | None = None) -> None:
-        """`controllers` are the names written in Python with a digest of their source."""
-        self.controllers = dict(controllers or {})
+    def __init__(self, digests: Mapping[Kind, Mapping[str, str]] | None = None) -> None:
+        """`digests` are those of the source of classes written in Python, by kind and name."""
+        self.digests = {kind: dict(of_kind) for kind, of_kind in (digests or {}).items()}
         self._sources: dict[int, tuple[object, Source]] = {}
         self._digests: dict[tuple[Source, str], tuple[str, Overrides]] = {}
 
@@ -154,9 +159,12 @@ class Identifier:
         return Task(whole[:32], source.text, path, overrides, job.seed, job.world)
 
     def _digest(self, source: Source, changes: Mapping[str, Any]) -> tuple[str, Overrides]:
-        resolved, overrides = source.resolve(changes, self.controllers)
-        named = set(self.controllers) & _congestion_controls(resolved)
-        used = {name: self.controllers[name] for name in sorted(named)}
+        resolved, overrides = source.resolve(changes, self.digests)
+        used = {
+            f"{kind} {name}": of_kind[name]
+            for kind, of_kind in self.digests.items()
+            for name in sorted(set(of_kind) & _names(resolved, kind))
+        }
         for key in ("name", "description", "seed"):
             resolved.pop(key, None)
         canonical = json.dumps(
@@ -184,12 +192,12 @@ def _words(key: str, value: Any) -> str:
     return f"{key} {label_of(value)}"
 
 
-def _congestion_controls(node: Any) -> set[str]:
-    """Return all names of congestion controls of a resolved scenario."""
+def _names(node: Any, kind: Kind) -> set[str]:
+    """Return all names of congestion controls, schedulers or path managers of a resolved scenario."""
     if isinstance(node, list):
-        return {name for item in node for name in _congestion_controls(item)}
+        return {name for item in node for name in _names(item, kind)}
     if not isinstance(node, dict):
         return set()
-    here = node.get("congestion")
+    here = node.get(kind)
     names = {here} if isinstance(here, str) else set(here) if isinstance(here, dict) else set()
-    return names.union(*(_congestion_controls(v) for v in node.values()))
+    return names.union(*(_names(v, kind) for v in node.values()))

@@ -48,7 +48,11 @@ def _merge(path: str, key: str, new: dict[str, Any], old: Any, found: dict[str, 
 def _alternatives() -> dict[str, set[str]]:
     """Return the names of all keys that hold exactly one of several tables, and those tables."""
     model = Model.load()
-    found: dict[str, set[str]] = {"congestion": {c["name"] for c in _core.congestion()}}
+    found: dict[str, set[str]] = {
+        "congestion": {c["name"] for c in _core.congestion()},
+        "scheduler": {s["name"] for s in _core.schedulers()},
+        "path_manager": {m["name"] for m in _core.path_managers()},
+    }
     for node in [model.root, *model.definitions.values()]:
         variants = [content for _, content in (Model.variants(node) or {}).values()]
         for table in [node, *variants]:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gargalo import _core
-from gargalo.controller import registered
+from gargalo import _core, registry
 from gargalo.scenario import to_toml
 from gargalo.sweeps import axes as axes_module
 from gargalo.sweeps.errors import SweepError
@@ -195,8 +194,8 @@ def plan(
     source = Source.of(base)
     tree = base_tree(source)
     common = named_flows(set or {}, tree)
-    controllers = sorted(registered())
-    resolved, _ = source.resolve(common, controllers)
+    names = registry.names()
+    resolved, _ = source.resolve(common, names)
     found = axes_module.parse(axes, tree)
     points = [[_Cell(a, p.labels, _flows(a, p.changes, tree)) for p in a.points] for a in found]
     seeds = derive_seeds(resolved["seed"] if seed is None else seed, repeat)
@@ -208,7 +207,7 @@ def plan(
             changes.update(cell.changes)
             labels.update(cell.labels)
         try:
-            source.resolve(changes, controllers)
+            source.resolve(changes, names)
         except _core.ScenarioError as e:
             raise _blame(source, common, combination, e) from None
         jobs += [Job(labels, source, s, r, changes, world) for r, s in enumerate(seeds)]
@@ -239,7 +238,7 @@ def _blame(
     """Say which axis is wrong: the one that is wrong alone, or all of the cell."""
     for cell in combination:
         try:
-            source.resolve({**common, **cell.changes}, registered())
+            source.resolve({**common, **cell.changes}, registry.names())
         except _core.ScenarioError as e:
             value = " ".join(str(v) for v in cell.labels.values())
             keys = ", ".join(cell.axis.keys)

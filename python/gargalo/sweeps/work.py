@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo import _core, controller, lab
+from gargalo import _core, lab, metrics, registry
 from gargalo.results import TABLES, Run
 from gargalo.running import needs_kernel
 from gargalo.sweeps.store import RUNS, to_parquet
@@ -35,6 +35,14 @@ TEXT = ("bottleneck", "kernel")
 FACTS = ("virtual_s", "flows", "peak_flows", "packets", "events", "wall_s")
 """What the row of a run has of the run itself."""
 
+MULTIPATH = (
+    "subflows",
+    "reinjected_packets",
+    "opportunistic_packets",
+    "copied_packets",
+    "duplicate_bytes",
+)
+"""What the row of a run with Multipath TCP has of its flows: sums."""
 LATE = ("late_p99_s", "late_max_s")
 """How late packets were in the lab."""
 
@@ -53,9 +61,9 @@ class Setup:
     measure_table: str | None = None
     """The folder for what it returns."""
     plugins: tuple[tuple[str, str], ...] = ()
-    """Name and text of Python files that register congestion controls."""
-    controllers: bytes | None = None
-    """Pickled classes by name, of controls that are in no such file."""
+    """Name and text of Python files that register classes."""
+    classes: bytes | None = None
+    """Pickled classes by kind and name, of those that are in no such file."""
 
     def dumps(self) -> bytes:
         """Return it as bytes."""
@@ -69,7 +77,7 @@ class Ready:
     keep: tuple[str, ...]
     measure: Callable[[Run], Mapping[str, Any]] | None
     measure_table: str | None
-    controllers: Mapping[str, Any]
+    classes: registry.Classes
 
 
 _ready: dict[str, Ready] = {}
@@ -83,23 +91,24 @@ def prepare(setup: bytes) -> Ready:
         if digest not in _ready:
             given: Setup = pickle.loads(setup)
             _ready[digest] = Ready(
-                given.keep, load_measure(given.measure), given.measure_table, _controllers(given)
+                given.keep, load_measure(given.measure), given.measure_table, _classes(given)
             )
         return _ready[digest]
 
 
-def _controllers(given: Setup) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if given.controllers is not None:
-        found.update(pickle.loads(given.controllers))
-    for name, text in given.plugins:
-        found.update(load_plugin(name, text))
+def _classes(given: Setup) -> registry.Classes:
+    found: registry.Classes = {kind: {} for kind in registry.KINDS}
+    parts = [] if given.classes is None else [pickle.loads(given.classes)]
+    parts += [load_plugin(name, text) for name, text in given.plugins]
+    for part in parts:
+        for kind, classes in part.items():
+            found[kind].update(classes)
     return found
 
 
-def load_plugin(name: str, text: str) -> dict[str, type[controller.Controller]]:
-    """Run the text of a Python file; return the congestion controls that it registers."""
-    before = controller.registered()
+def load_plugin(name: str, text: str) -> registry.Classes:
+    """Run the text of a Python file; return the classes that it registers."""
+    before = registry.registered()
     spec = importlib.util.spec_from_loader(f"gargalo_plugin_{Path(name).stem}", loader=None)
     if spec is None:  # Only if there were a loader.
         raise ImportError(name)
@@ -107,8 +116,7 @@ def load_plugin(name: str, text: str) -> dict[str, type[controller.Controller]]:
     module.__file__ = name
     sys.modules[spec.name] = module
     exec(compile(text, name, "exec"), module.__dict__)
-    after = controller.registered()
-    return {n: c for n, c in after.items() if before.get(n) is not c}
+    return registry.added(before, registry.registered())
 
 
 def load_measure(measure: bytes | str | None) -> Callable[[Run], Mapping[str, Any]] | None:
@@ -153,7 +161,7 @@ def perform(
             task.text,
             path,
             overrides,
-            dict(ready.controllers),
+            ready.classes,
             progress=progress,
             world=task.world,
         )
@@ -172,7 +180,7 @@ def perform(
 
 def row(identifier: str, run: Run) -> pl.DataFrame:
     """Return the row of a run: facts and all figures of its summary."""
-    figures = {**{k: run.info.get(k) for k in FACTS}, **run.summary}
+    figures = {**{k: run.info.get(k) for k in FACTS}, **run.summary, **multipath(run)}
     if run.info.get("world") == "lab":
         late = {k: run.info.get(k) for k in LATE}
         figures |= {**late, "kernel": platform.release()}
@@ -185,7 +193,7 @@ def row(identifier: str, run: Run) -> pl.DataFrame:
         if isinstance(value, (Mapping, list)):
             continue
         kind: Any = pl.Float64
-        if name in WHOLE:
+        if name in WHOLE or name in MULTIPATH:
             kind = pl.Int64
         elif name in TEXT or isinstance(value, str):
             kind = pl.String
@@ -195,6 +203,19 @@ def row(identifier: str, run: Run) -> pl.DataFrame:
     warnings = "; ".join(run.warnings) or None
     columns.append(pl.Series("warnings", [warnings], pl.String))
     return pl.DataFrame(columns)
+
+
+def multipath(run: Run) -> dict[str, Any]:
+    """Return the figures of a run's Multipath TCP flows; none if there are no such flows."""
+    if run.subflows.is_empty():
+        return {}
+    flows = run.flows
+    shares = metrics.path_shares(run.subflows)
+    return {
+        **{name: flows[name].sum() for name in MULTIPATH},
+        "out_of_order_max_bytes": flows["out_of_order_max_bytes"].max(),
+        "path_share_max": shares["share"].max(),
+    }
 
 
 def measured(identifier: str, figures: Any) -> pl.DataFrame:

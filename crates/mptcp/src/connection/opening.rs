@@ -16,7 +16,7 @@ use crate::crypto::Key;
 use crate::error::{ConfigError, ResetReason};
 use crate::event::Event;
 use crate::mapping::{Received, Sent};
-use crate::subflow::{Origin, Penalty, Subflow};
+use crate::subflow::{Burst, Origin, Penalty, Subflow};
 
 /// SYNs with MP_CAPABLE before one without: something on the path may not like it (RFC 8684 §3.7).
 const MOST_SYNS: u32 = 2;
@@ -109,11 +109,22 @@ impl Connection {
         };
         let own_nonce = rng.next_u64() as u32;
         self.rng = rng;
-        let mut endpoint = if plan.active {
+        let endpoint = if plan.active {
             Endpoint::connect(self.tcp.clone(), controller, init, now)
         } else {
             Endpoint::listen(self.tcp.clone(), controller, init, now)
         };
+        Ok(self.install(now, plan, endpoint, own_nonce))
+    }
+
+    /// Makes a subflow of an endpoint; its place in the list.
+    pub(super) fn install(
+        &mut self,
+        now: Instant,
+        plan: Plan,
+        mut endpoint: Endpoint,
+        own_nonce: u32,
+    ) -> usize {
         endpoint.share_window(Some(self.receive.window()));
         endpoint.leave_send_window(true);
         endpoint.reserve_options(now, self.config.reserved(self.checksum));
@@ -141,11 +152,13 @@ impl Connection {
             acked: 0,
             received: Received::default(),
             consumed: 0,
+            fed_at: now,
             signals: Default::default(),
             ack_wanted: false,
             copies: Default::default(),
             last_words: None,
             penalty: Penalty::default(),
+            burst: Burst::default(),
             stale: false,
             suspected: false,
             last_pushed: now,
@@ -167,7 +180,7 @@ impl Connection {
             can_send: false,
         });
         self.subflows.push(subflow);
-        Ok(self.subflows.len() - 1)
+        self.subflows.len() - 1
     }
 
     /// A segment of no subflow.
@@ -267,7 +280,12 @@ impl Connection {
     }
 
     /// The peer's SYN.
-    fn on_capable_syn(&mut self, now: Instant, i: usize, segment: &Segment) -> Admission {
+    pub(super) fn on_capable_syn(
+        &mut self,
+        now: Instant,
+        i: usize,
+        segment: &Segment,
+    ) -> Admission {
         let offered = matches!(
             capable(segment),
             Some((1, flags, CapableKeys::None))

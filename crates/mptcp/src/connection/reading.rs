@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 use gargalo_tcp::Chunk;
-use gargalo_units::Instant;
+use gargalo_units::{Duration, Instant};
 use gargalo_wire::Checksum;
 use gargalo_wire::mptcp::MptcpOption;
 
@@ -11,6 +11,9 @@ use crate::error::ResetReason;
 use crate::event::Event;
 use crate::mapping::Mapping;
 use crate::subflow::Origin;
+
+/// After this time without data a path may be unknown to who sends.
+const EXPLORES: Duration = Duration::from_millis(100);
 
 /// The checksum of a mapping over its pseudo-header and its data (RFC 8684 §3.3.1).
 pub(crate) fn checksum(data_seq: u64, subflow_seq: u32, length: u16, data: &[u8]) -> u16 {
@@ -31,6 +34,7 @@ impl Connection {
         let mut disorder = false;
         let mut readable = false;
         let mut useless = false;
+        let consumed = self.subflows[i].consumed;
         loop {
             let s = &mut self.subflows[i];
             let available = s.endpoint.readable();
@@ -84,10 +88,16 @@ impl Connection {
         if readable && self.receive.next() != before.0 {
             self.events.readable();
         }
-        if useless || (disorder && self.receive.next() != before.0) {
-            // A hole is filled: whoever waits for the window should know. And a copy explores its path, which an
-            // acknowledgement that is delayed would make look longer.
-            self.subflows[i].endpoint.demand_ack();
+        let s = &mut self.subflows[i];
+        let fresh = now - s.fed_at >= EXPLORES;
+        if s.consumed != consumed {
+            s.fed_at = now;
+            if useless || fresh || (disorder && self.receive.next() != before.0) {
+                // A hole is filled: whoever waits for the window should know. And what comes first after
+                // long, or comes twice, explores its path, which an acknowledgement that is delayed would
+                // make look longer.
+                s.endpoint.demand_ack();
+            }
         }
         if self.receive.is_finished() && !before.1 {
             self.events.push(Event::PeerClosed);

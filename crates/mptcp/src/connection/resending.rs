@@ -203,7 +203,7 @@ impl Connection {
             return;
         }
         self.blocked += 1;
-        if !self.config.penalisation {
+        if !self.config.penalisation || self.scheduler.minds_window() {
             return;
         }
         let (in_flight, mss) = (self.views[k].in_flight, self.views[k].mss);

@@ -23,6 +23,13 @@ impl Connection {
                 || self.send_new(now)
                 || self.rescue(now));
         self.schedule_due = given;
+        if !given {
+            for (s, v) in self.subflows.iter_mut().zip(&self.views) {
+                if v.can_send {
+                    s.endpoint.leave_unused();
+                }
+            }
+        }
         given
     }
 
@@ -181,6 +188,7 @@ impl Connection {
             _ => gargalo_wire::tcp::Payload::synthetic(len),
         };
         let base = self.own_base();
+        let several = self.subflows.len() > 1;
         let s = &mut self.subflows[i];
         let sum = || {
             let zeros;
@@ -211,6 +219,9 @@ impl Connection {
         s.sent.push(mapping);
         s.written += u64::from(len);
         s.last_pushed = now;
+        if several {
+            s.burst.on_send(now, len, &self.views[i]);
+        }
         self.active |= s.bit();
         // Not before the endpoint has sent it is there room for more.
         self.views[i].can_send = false;

@@ -37,4 +37,10 @@ pub enum Choice {
 pub trait Scheduler: Debug + Send {
     /// The choice for the next segment.
     fn select(&mut self, context: &Context<'_>) -> Choice;
+
+    /// Whether it takes care itself that no path fills the peer's window for the others: then no path is
+    /// penalised for it ([`Config::penalisation`](crate::Config::penalisation)).
+    fn minds_window(&self) -> bool {
+        false
+    }
 }

@@ -1,21 +1,23 @@
 //! Window-aware, the default: a path is used if what it carries arrives before the faster ones have
 //! filled the peer's window, or finished; so that the whole is never slower than its best part.
 //!
-//! In the spirit of BLEST (Ferlin et al., 2016) and ECF (Lim et al., 2017), with three differences:
-//! - How long a segment takes is the larger of smoothed and latest round trip, of an idle path the latest,
-//!   which smoothing would hide; in slow start, where a queue grows before its first acknowledgement
-//!   comes back, up to twice that, as bytes in flight over delivery rate tell.
+//! In the spirit of BLEST (Ferlin et al., 2016) and ECF (Lim et al., 2017), with these differences:
+//! - How long a segment takes is the latest round trip, or up to twice that where what is in flight at the
+//!   latest delivery rate takes so long: a queue grows before its first acknowledgement comes back.
 //! - All faster paths together count, not only the fastest, by their windows and by what they delivered.
+//! - A path that is filled, so that more of it would only wait in a queue, comes after one that is not: in
+//!   a small window what waits in queues is what the other path lacks.
 //! - Waiting for the end of the data (ECF) is considered only when the end is in sight: a send buffer
 //!   that the application fills as fast as it empties is no end.
 //!
-//! Path s is used if it is the fastest with room. Else let T_s be its predicted time, F the faster paths,
-//! and T' = (T_s + min_F T_f) / 2 the time that its segment holds the window: half a round trip there,
-//! and half of one of the fastest path, whose acknowledgements tell of it. With X_f(T') = what f sends in
-//! T' (doubling per round trip in slow start, cwnd T' / rtt_f or delivery rate T' otherwise), s is used if
-//! lambda sum_F X_f(T') + what s itself sends in T' + one segment <= window; and, at the end of the data,
-//! if no f could deliver all that waits before T_s. lambda rises by `step` when a window was blocked
-//! nevertheless, at most once per T_s, and falls slowly.
+//! Path s is used if nobody is faster. Else let T_s be its predicted time, F the faster paths, and
+//! T' = (T_s + min_F T_f) / 2 the time that its segment holds the window: half a round trip there, and half
+//! of one of the fastest path, whose acknowledgements tell of it. With X_f(T') = what f sends in T'
+//! (doubling per round trip in slow start, cwnd T' / rtt_f or delivery rate T' otherwise), s is used if
+//! c sum_F X_f(T') + what s itself sends in T' + one segment <= window; and, at the end of the data,
+//! if no f could deliver all that waits before T_s. The care c is 1 + (lambda - 1) times the share of F in
+//! what all of them send: if F is most of it, s has little to give and much to spoil. lambda rises by
+//! `step` when a window was blocked nevertheless, at most once per T_s, and falls slowly.
 
 use gargalo_cc::params::{Param, Values};
 use gargalo_units::{Duration, Instant};
@@ -23,7 +25,7 @@ use gargalo_units::{Duration, Instant};
 use super::{Choice, Context, Entry, PathView, Scheduler};
 
 const PARAMS: [Param; 3] = [
-    Param::number("lambda", "least factor of the estimate", 1.1, 1.0, 10.0),
+    Param::number("lambda", "least factor of the estimate", 1.3, 1.0, 10.0),
     Param::number(
         "lambda_max",
         "largest factor of the estimate",
@@ -67,18 +69,17 @@ struct WindowAware {
     blocked: u64,
 }
 
+/// What a path carries beyond its bandwidth-delay product when it is filled.
+const FILLED: f64 = 1.25;
+
 /// Seconds until a segment sent now on `p` is acknowledged.
 fn predicted(p: &PathView) -> f64 {
-    let measured = if p.in_flight == 0 {
-        p.latest_rtt.or(p.srtt)
-    } else {
-        p.srtt.max(p.latest_rtt)
-    };
     // An unknown path is slow until a copy has explored it.
-    let measured = measured.unwrap_or(p.rto).as_secs_f64().max(1e-9);
-    // In slow start twice as much may be on its way as when the measured packet left.
+    let latest = p.latest_rtt.or(p.srtt).unwrap_or(p.rto);
+    let measured = latest.as_secs_f64().max(1e-9);
+    // What the latest acknowledgement does not tell: what has been sent since.
     let growth = match p.delivery_rate {
-        Some(rate) if !rate.is_zero() && p.in_slow_start() => {
+        Some(rate) if !rate.is_zero() => {
             (p.in_flight + p.mss) as f64 / rate.bytes_per_sec() / measured
         }
         _ => 1.0,
@@ -148,22 +149,49 @@ impl WindowAware {
             }
         }
         let own = slow.in_flight as f64 * (holds / time) + slow.mss as f64;
-        self.lambda * ahead + own <= context.window as f64
+        let window = context.window as f64;
+        // The smaller the share of the faster paths, the less harm does it that one of them is blocked.
+        let share = ahead / (ahead + sends_within(slow, holds)).max(1.0);
+        let care = 1.0 + (self.lambda - 1.0) * share;
+        care * ahead + own <= window
     }
 }
 
+/// Whether `p` carries so much that more would only wait in a queue.
+fn is_filled(p: &PathView) -> bool {
+    let (Some(rate), Some(min_rtt)) = (p.delivery_rate, p.min_rtt) else {
+        return false;
+    };
+    let holds = rate.bytes_per_sec() * min_rtt.as_secs_f64();
+    (p.in_flight + p.mss) as f64 > FILLED * holds + (4 * p.mss) as f64
+}
+
 impl Scheduler for WindowAware {
+    fn minds_window(&self) -> bool {
+        true
+    }
+
     fn select(&mut self, context: &Context<'_>) -> Choice {
         let mut best: Option<(usize, f64)> = None;
+        let mut unfilled: Option<(usize, f64)> = None;
         for (i, p) in context.ready() {
             let time = predicted(p);
             if best.is_none_or(|(_, t)| time < t) {
                 best = Some((i, time));
             }
+            if unfilled.is_none_or(|(_, t)| time < t) && !is_filled(p) {
+                unfilled = Some((i, time));
+            }
         }
         let Some((i, time)) = best else {
             return Choice::Wait;
         };
+        if let Some((j, time)) = unfilled
+            && j != i
+            && self.is_harmless(&context.paths[j], time, context)
+        {
+            return Choice::Send(j);
+        }
         let path = &context.paths[i];
         self.adapt(time, context);
         if self.is_harmless(path, time, context) {
@@ -204,10 +232,11 @@ mod tests {
 
     #[test]
     fn a_slower_path_needs_a_window_for_both() {
-        // It holds the window for 105 ms: 10.5 rounds of 125 + 4.75 segments, 1362.4; 53.5 are its own.
+        // It holds the window for (200 + 10.08) / 2 ms: 10.504 rounds of 125 + 4.75 segments, 1362.9; 53.5
+        // are its own.
         let paths = unequal();
         let mut c = context(&paths);
-        c.window = 1416 * MSS;
+        c.window = 1417 * MSS;
         assert_eq!(aware().select(&c), Choice::Send(0));
         c.window -= MSS;
         assert_eq!(aware().select(&c), Choice::Wait);
@@ -222,41 +251,83 @@ mod tests {
     #[test]
     fn a_queue_that_grows_makes_a_path_slow_before_its_round_trip_does() {
         let mut p = path(0, 100, 100, 60);
-        p.delivery_rate = Some(Rate::from_bps(60_000 * 8 * 8));
-        assert!(
-            (predicted(&p) - 0.1).abs() < 1e-9,
-            "not in congestion avoidance"
-        );
-        p.ssthresh = None;
-        assert!((predicted(&p) - 61_000.0 / 480_000.0).abs() < 1e-9);
+        let close = |p: &PathView, t: f64| (predicted(p) - t).abs() < 1e-9;
+        assert!(close(&p, 0.1), "61 segments at 1 MB/s");
+        p.delivery_rate = Some(Rate::from_bps(480_000 * 8));
+        assert!(close(&p, 61_000.0 / 480_000.0));
         p.delivery_rate = Some(Rate::from_bps(1000));
-        assert!(
-            (predicted(&p) - 0.2).abs() < 1e-9,
-            "old rates are not believed"
-        );
+        assert!(close(&p, 0.2), "old rates are not believed");
+        p.delivery_rate = Some(Rate::from_bps(480_000 * 8));
         p.in_flight = 0;
-        p.ssthresh = Some(0);
-        p.srtt = Some(Duration::from_millis(900));
-        assert!(
-            (predicted(&p) - 0.1).abs() < 1e-9,
-            "an idle path has no queue"
-        );
-        p.in_flight = MSS;
-        assert!((predicted(&p) - 0.9).abs() < 1e-9);
+        assert!(close(&p, 0.1), "an idle path has no queue");
+        p.latest_rtt = Some(Duration::from_millis(300));
+        assert!(close(&p, 0.3));
+        p.delivery_rate = None;
+        p.latest_rtt = None;
+        assert!(close(&p, 0.1));
+        p.srtt = None;
+        assert!(close(&p, 0.3), "an unknown path is as slow as its timeout");
+    }
+
+    #[test]
+    fn a_filled_path_comes_after_one_that_is_not() {
+        // 10 segments are the product of rate and round trip; 17 are more than 5/4 of it and 4.
+        let mut paths = [path(0, 90, 90, 2), path(1, 20, 10, 16)];
+        paths[1].can_send = true;
+        let mut c = context(&paths);
+        assert_eq!(aware().select(&c), Choice::Send(0));
+        // Not if that needs the window of the filled one.
+        c.window = 20 * MSS;
+        assert_eq!(aware().select(&c), Choice::Send(1));
+        paths[1].in_flight = 15 * MSS;
+        assert_eq!(aware().select(&context(&paths)), Choice::Send(1));
+        // Both filled: the faster one.
+        paths[1].in_flight = 16 * MSS;
+        paths[0].in_flight = 130 * MSS;
+        assert_eq!(aware().select(&context(&paths)), Choice::Send(1));
+        // Nothing was measured: not known to be filled.
+        paths[1].delivery_rate = None;
+        assert_eq!(aware().select(&context(&paths)), Choice::Send(1));
     }
 
     #[test]
     fn the_end_of_the_data_waits_for_who_delivers_it_first() {
         let paths = unequal();
         let mut c = context(&paths);
-        // Within 190 ms the fast path sends 19 (125 + 9) segments.
-        c.unsent = 2545 * MSS;
+        // Within 189.9 ms the fast path sends 18.99 (125 + 9) segments.
+        c.unsent = 2544 * MSS;
         assert_eq!(aware().select(&c), Choice::Wait);
-        c.unsent = 2547 * MSS;
+        c.unsent = 2545 * MSS;
         assert_eq!(aware().select(&c), Choice::Send(0));
         c.unsent = MSS;
         c.more = true;
         assert_eq!(aware().select(&c), Choice::Send(0));
+    }
+
+    #[test]
+    fn without_a_usable_path_it_waits_and_backups_are_last() {
+        let mut paths = [path(0, 20, 10, 2), path(1, 40, 10, 2)];
+        paths[0].backup = true;
+        assert_eq!(aware().select(&context(&paths)), Choice::Send(1));
+        paths[1].can_send = false;
+        assert_eq!(aware().select(&context(&paths)), Choice::Wait);
+        paths[1].usable = false;
+        assert_eq!(aware().select(&context(&paths)), Choice::Send(0));
+        paths[0].in_loss = true;
+        assert_eq!(aware().select(&context(&paths)), Choice::Wait);
+        assert_eq!(aware().select(&context(&[])), Choice::Wait);
+    }
+
+    #[test]
+    fn of_equals_the_earlier_and_no_room_is_no_obstacle() {
+        let mut paths = [path(0, 20, 10, 2), path(1, 20, 10, 2)];
+        assert_eq!(aware().select(&context(&paths)), Choice::Send(0));
+        // A window overrun by what was sent again, or none at all.
+        for (cwnd, in_flight) in [(10, 10), (5, 9), (0, 0)] {
+            paths[0].cwnd = cwnd * MSS;
+            paths[0].in_flight = in_flight * MSS;
+            assert_eq!(aware().select(&context(&paths[..1])), Choice::Send(0));
+        }
     }
 
     #[test]
@@ -266,7 +337,11 @@ mod tests {
         c.window = 1500 * MSS;
         let mut s = aware();
         c.blocked = 1;
-        assert_eq!(s.select(&c), Choice::Wait, "1362 * 1.2 + 54 > 1500");
+        assert_eq!(
+            s.select(&c),
+            Choice::Wait,
+            "1363 (1 + 0.2 * 0.91) + 54 > 1500"
+        );
         for i in 1..=20 {
             c.now = Instant::from_nanos(1_000_000_000 + i * 200_000_000);
             s.select(&c);

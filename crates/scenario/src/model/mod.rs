@@ -47,7 +47,7 @@ pub use source::{Ftp, Mix, MixDirection, Shares, Web, WebModel};
 pub use tls::{TlsMap, TlsSpec, TlsVersion};
 pub use transport::{
     Congestion, DelayedAck, EcnName, KeepAlive, PacingMap, PacingName, PacingSpec, ProfileName,
-    RecoveryName, Switch, Tcp, Transport, Udp,
+    ReceiverName, RecoveryName, Switch, Tcp, Transport, Udp,
 };
 
 use crate::quantity::Quantity;

@@ -103,6 +103,24 @@ pub struct Tcp {
     /// true and `"1.3"` are the same.
     #[schemars(extend("default" = false))]
     pub tls: Option<TlsSpec>,
+    /// How the receiving end misbehaves (RFC 9743 §7.6), in the simulator.
+    #[schemars(extend("default" = "honest"))]
+    pub receiver: Option<ReceiverName>,
+}
+
+/// What a receiver's acknowledgements say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum ReceiverName {
+    /// The truth.
+    Honest,
+    /// That everything up to the latest segment has come, lost or not: the sender never learns of a loss.
+    Optimistic,
+    /// The truth in four pieces for each (ACK division).
+    DividesAcks,
+    /// Nothing of Congestion Experienced marks.
+    HidesEcn,
 }
 
 /// True, false, or something more precise.

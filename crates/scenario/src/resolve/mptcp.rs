@@ -18,6 +18,11 @@ const LEAST_PROBE: Duration = Duration::from_millis(1);
 pub(crate) fn resolve(spec: &Spec, mtu: u32, at: &str, cx: &mut Context<'_>) -> Transport {
     let at = format!("{at}.transport.mptcp");
     let tcp = transport::tcp(&spec.tcp, mtu, &at, cx);
+    if tcp.misbehaviour.is_some() {
+        let message = "a misbehaving receiver over MPTCP".to_owned();
+        let help = "leave `receiver` out, or write transport.tcp".to_owned();
+        cx.error(&format!("{at}.receiver"), "only over TCP", message, help);
+    }
     let scheduler = chosen(
         spec.scheduler.as_ref().map(|s| &s.0),
         scheduler::DEFAULT,

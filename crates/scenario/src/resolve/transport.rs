@@ -3,18 +3,22 @@
 use std::sync::Arc;
 
 use gargalo_cc::Params;
+use gargalo_sim::Misbehaviour;
 use gargalo_tcp::{Config, EcnMode, KeepAlive, PROFILES, Pacing, Recovery};
 use gargalo_units::{Bytes, Duration};
 
 use super::{Context, tls};
 use crate::model::{
-    EcnName, PacingName, PacingSpec, RecoveryName, Switch, Tcp as Spec, Transport as TransportSpec,
+    EcnName, PacingName, PacingSpec, ReceiverName, RecoveryName, Switch, Tcp as Spec,
+    Transport as TransportSpec,
 };
 use crate::quantity::Window;
 use crate::resolved::{Tcp, Transport};
 
 /// IPv4 and TCP header without options.
 const HEADERS: u32 = 40;
+/// Pieces of a divided acknowledgement.
+const PIECES: u32 = 4;
 /// Timestamps option with padding (RFC 7323 appendix A).
 const TIMESTAMPS: u32 = 12;
 
@@ -58,6 +62,12 @@ pub(crate) fn tcp(spec: &Spec, mtu: u32, at: &str, cx: &mut Context<'_>) -> Tcp 
         congestion,
         params,
         tls,
+        misbehaviour: match spec.receiver {
+            None | Some(ReceiverName::Honest) => None,
+            Some(ReceiverName::Optimistic) => Some(Misbehaviour::Optimistic),
+            Some(ReceiverName::DividesAcks) => Some(Misbehaviour::DividesAcks(PIECES)),
+            Some(ReceiverName::HidesEcn) => Some(Misbehaviour::HidesEcn),
+        },
     }
 }
 

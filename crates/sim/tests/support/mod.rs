@@ -89,6 +89,7 @@ pub fn tcp(congestion: &str, config: Config) -> TransportSpec {
         config: config.into(),
         congestion,
         tls: None,
+        misbehaviour: None,
     })
 }
 

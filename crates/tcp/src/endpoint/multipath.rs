@@ -131,6 +131,15 @@ impl Endpoint {
         }
     }
 
+    /// The layer above gives this endpoint nothing now, though it may have [room](Self::room) and more was
+    /// said to follow: delivery rates measured until it does are no measure of the network.
+    #[inline]
+    pub fn leave_unused(&mut self) {
+        if let Some(sender) = &mut self.sender {
+            sender.leave_unused();
+        }
+    }
+
     /// Whether this segment would be believed by a connection that is open: inside the window, not old,
     /// with an acknowledgement of something sent (RFC 9293 §3.10.7.4, RFC 7323 §5, RFC 5961 §5).
     pub fn believes(&self, now: Instant, segment: &Segment) -> bool {

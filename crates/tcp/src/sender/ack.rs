@@ -315,10 +315,13 @@ impl Sender {
         advanced: bool,
     ) {
         let sample = self.sampler.finish(self.rtt.min());
-        if let Some(s) = &sample
-            && !s.app_limited
-        {
-            self.delivery_rate = Some(s.delivery_rate());
+        if let Some(s) = &sample {
+            // What an application leaves unused says nothing, unless the path did better than was known
+            // (delivery-rate-estimation §3.5).
+            let rate = s.delivery_rate();
+            if !s.app_limited || self.delivery_rate.is_none_or(|known| rate > known) {
+                self.delivery_rate = Some(rate);
+            }
         }
         if delivery.bytes == 0 {
             return;

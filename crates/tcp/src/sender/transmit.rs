@@ -35,7 +35,7 @@ impl Sender {
         if !has_lost && !self.has_unsent() {
             // A layer above gives no more than there is room for.
             let limited = self.more_follows && pipe + u64::from(self.mss) > window && pipe > 0;
-            if pipe < window && !limited && !self.board.is_empty() {
+            if pipe < window && !self.more_follows && !self.board.is_empty() {
                 self.sampler.set_app_limited(Bytes::new(pipe));
             }
             self.note_limit(limited, pipe);
@@ -75,6 +75,14 @@ impl Sender {
             self.arm_persist(now);
         }
         order
+    }
+
+    /// The layer above has nothing for this path at present, though there may be more.
+    pub(crate) fn leave_unused(&mut self) {
+        let pipe = self.pipe();
+        if pipe + u64::from(self.mss) <= self.window() && !self.board.is_empty() {
+            self.sampler.set_app_limited(Bytes::new(pipe));
+        }
     }
 
     /// Whether new data could leave at `now`, as [`Sender::poll`] decides.

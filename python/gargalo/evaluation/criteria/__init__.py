@@ -2,6 +2,7 @@
 
 from gargalo.evaluation.criteria import (
     alone,
+    misbehaving,
     mixed,
     paths,
     properties,
@@ -17,6 +18,7 @@ CRITERIA: tuple[Criterion, ...] = (
     *mixed.CRITERIA,
     *scope.CRITERIA,
     *robustness.CRITERIA,
+    *misbehaving.CRITERIA,
     *paths.CRITERIA,
     *properties.CRITERIA,
 )

@@ -1,4 +1,4 @@
-"""Congestion controls written in Python: their source counts in a run's identity, and travels."""
+"""Classes written in Python: their source counts in a run's identity, and travels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
-from gargalo.controller import registered
+from gargalo.registry import KINDS, Classes, Kind, registered
 from gargalo.sweeps import work
 from gargalo.sweeps.errors import SweepError
 
@@ -23,47 +23,57 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Controllers:
-    """The congestion controls that workers must be given."""
+class Plugins:
+    """The congestion controls, schedulers and path managers that workers must be given."""
 
-    plugins: tuple[tuple[str, str], ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
     """Name and text of files."""
-    digests: Mapping[str, str] = field(default_factory=dict)
-    """A digest of the source of each control, by name."""
-    others: Mapping[str, Any] = field(default_factory=dict)
+    digests: Mapping[Kind, Mapping[str, str]] = field(default_factory=dict)
+    """A digest of the source of each class, by kind and name."""
+    others: Classes = field(default_factory=dict)
     """Classes registered in this process by other code."""
 
     @classmethod
-    def load(cls, files: Sequence[Path] = ()) -> Controllers:
+    def load(cls, files: Sequence[Path] = ()) -> Plugins:
         """Read plugin files and register what they define; add what is registered already.
 
         Raises:
             SweepError: A file cannot be read, or fails.
 
         """
-        plugins, digests = [], {}
+        texts = []
+        digests: dict[Kind, dict[str, str]] = {kind: {} for kind in KINDS}
         for file in files:
             text = _text(file)
             try:
-                names = work.load_plugin(str(file), text)
+                classes = work.load_plugin(str(file), text)
             except Exception as e:
                 msg = f"--plugin {file}: {work_place(e, file)}{type(e).__name__}: {e}"
                 raise SweepError(msg) from None
-            if not names:
-                msg = f'--plugin {file} registers no congestion control; decorate the class with @gargalo.congestion("name")'
+            if not any(classes.values()):
+                msg = (
+                    f'--plugin {file} registers no class; decorate it with @gargalo.congestion("name"), '
+                    '@gargalo.scheduler("name") or @gargalo.path_manager("name")'
+                )
                 raise SweepError(msg)
-            plugins.append((str(file), text))
-            digests.update(dict.fromkeys(names, _digest(text)))
-        others = {n: c for n, c in registered().items() if n not in digests}
-        digests.update({n: _digest(source_of(c)) for n, c in others.items()})
-        return cls(tuple(plugins), digests, others)
+            texts.append((str(file), text))
+            for kind, names in classes.items():
+                digests[kind].update(dict.fromkeys(names, _digest(text)))
+        others: Classes = {
+            kind: {n: c for n, c in classes.items() if n not in digests[kind]}
+            for kind, classes in registered().items()
+        }
+        for kind, classes_of_kind in others.items():
+            digests[kind].update({n: _digest(source_of(c)) for n, c in classes_of_kind.items()})
+        return cls(tuple(texts), digests, others)
 
     def pickled(self, *, by_value: bool) -> bytes | None:
         """Return the classes that are in no plugin file, as bytes."""
-        if not self.others:
+        classes = [c for of_kind in self.others.values() for c in of_kind.values()]
+        if not classes:
             return None
-        with travelling([c.__module__ for c in self.others.values()] if by_value else []):
-            data: bytes = cloudpickle.dumps(dict(self.others))
+        with travelling([c.__module__ for c in classes] if by_value else []):
+            data: bytes = cloudpickle.dumps(self.others)
         return data
 
 

@@ -1,0 +1,145 @@
+//! Classes written in Python that take the place of congestion controls, schedulers and path managers.
+
+use std::sync::Arc;
+
+use gargalo_cc::Params;
+use gargalo_mptcp::path_manager::PathManagerFactory;
+use gargalo_mptcp::scheduler::SchedulerFactory;
+use gargalo_scenario::resolved::{Chosen, Transport};
+use gargalo_scenario::{Names, Scenario};
+use gargalo_sim::ControllerFactory;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::controller::{Faults, PyFactory};
+use crate::multipath::{Class, PyPathManagerFactory, PySchedulerFactory};
+
+/// The keys of a scenario that take a class's name.
+const CONGESTION: &str = "congestion";
+const SCHEDULER: &str = "scheduler";
+const PATH_MANAGER: &str = "path_manager";
+
+/// The names of `{key: names}`, or of `{key: {name: class}}`.
+pub fn names_of(given: &Bound<'_, PyDict>) -> PyResult<Names> {
+    let mut names = Names::default();
+    for (key, list) in given.iter() {
+        let list: Vec<String> = list
+            .try_iter()?
+            .map(|name| name?.extract())
+            .collect::<PyResult<_>>()?;
+        match key.extract::<String>()?.as_str() {
+            CONGESTION => names.congestion = list,
+            SCHEDULER => names.schedulers = list,
+            PATH_MANAGER => names.path_managers = list,
+            other => return Err(PyValueError::new_err(format!("no class is a \"{other}\""))),
+        }
+    }
+    Ok(names)
+}
+
+type Named<T> = Vec<(String, Arc<T>)>;
+
+/// Factories for the flows that use classes in Python.
+#[derive(Debug, Default)]
+pub struct Classes {
+    /// Congestion controls.
+    pub controllers: Named<dyn ControllerFactory>,
+    /// Schedulers.
+    pub schedulers: Named<dyn SchedulerFactory>,
+    /// Path managers.
+    pub path_managers: Named<dyn PathManagerFactory>,
+}
+
+impl Classes {
+    /// Makes factories, and has flows name them.
+    ///
+    /// The engine looks factories up by name alone; flows that differ in parameters get different ones,
+    /// under names that no scenario can have. Schedulers and path managers are made for each flow, so
+    /// that their seeds depend on no other flow.
+    pub fn adopt(
+        scenario: &mut Scenario,
+        classes: &Bound<'_, PyDict>,
+        faults: &Arc<Faults>,
+    ) -> PyResult<Self> {
+        let seed = scenario.seed;
+        let mut made = Self::default();
+        for flow in &mut scenario.flows {
+            made.congestion(&mut flow.transport, classes, faults)?;
+            let Transport::Mptcp(mptcp) = &mut flow.transport else {
+                continue;
+            };
+            let find = |kind: &str, chosen: &Chosen| -> PyResult<Option<(String, Class)>> {
+                let Some(class) = find(classes, kind, &chosen.name)? else {
+                    return Ok(None);
+                };
+                let (name, params) = (chosen.name.clone(), chosen.params.clone());
+                let stream = format!("flow/{}/{kind}", flow.id);
+                let key = format!("{name} of {stream}");
+                let faults = Arc::clone(faults);
+                let class = Class::new(name, class.unbind(), params, (seed, stream), faults);
+                Ok(Some((key, class)))
+            };
+            let scheduler = find(SCHEDULER, &mptcp.scheduler)?;
+            let path_manager = find(PATH_MANAGER, &mptcp.path_manager)?;
+            if let Some((key, class)) = scheduler {
+                Arc::make_mut(mptcp).scheduler.name.clone_from(&key);
+                let factory = Arc::new(PySchedulerFactory(class));
+                made.schedulers.push((key, factory));
+            }
+            if let Some((key, class)) = path_manager {
+                Arc::make_mut(mptcp).path_manager.name.clone_from(&key);
+                let factory = Arc::new(PyPathManagerFactory(class));
+                made.path_managers.push((key, factory));
+            }
+        }
+        Ok(made)
+    }
+
+    /// The congestion control of a flow.
+    fn congestion(
+        &mut self,
+        transport: &mut Transport,
+        classes: &Bound<'_, PyDict>,
+        faults: &Arc<Faults>,
+    ) -> PyResult<()> {
+        let Some(class) = find(classes, CONGESTION, transport.congestion())? else {
+            return Ok(());
+        };
+        let (congestion, params): (&mut String, Params) = match transport {
+            Transport::Tcp(tcp) => {
+                let tcp = Arc::make_mut(tcp);
+                (&mut tcp.congestion, tcp.params.clone())
+            }
+            Transport::Mptcp(mptcp) => {
+                let tcp = &mut Arc::make_mut(mptcp).tcp;
+                (&mut tcp.congestion, tcp.params.clone())
+            }
+            Transport::Quic(quic) => {
+                let quic = Arc::make_mut(quic);
+                (&mut quic.congestion, quic.params.clone())
+            }
+            Transport::Udp => return Ok(()),
+        };
+        let key = format!("{congestion} {params:?}");
+        if !self.controllers.iter().any(|(known, _)| *known == key) {
+            let name = congestion.clone();
+            let factory = PyFactory::new(name, class.unbind(), params, Arc::clone(faults));
+            self.controllers.push((key.clone(), Arc::new(factory)));
+        }
+        *congestion = key;
+        Ok(())
+    }
+}
+
+/// The class of this kind and name.
+fn find<'py>(
+    classes: &Bound<'py, PyDict>,
+    kind: &str,
+    name: &str,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match classes.get_item(kind)? {
+        Some(of_kind) => of_kind.cast_into::<PyDict>()?.get_item(name),
+        None => Ok(None),
+    }
+}

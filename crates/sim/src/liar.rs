@@ -1,0 +1,146 @@
+//! Receivers that misbehave (RFC 9743 §7.6): what their acknowledgements say is not what happened.
+//!
+//! The transport itself is honest; what it sends is rewritten on its way out, as an application with a
+//! stack of its own would do (Savage, Cardwell, Wetherall, Anderson, CCR 29(5), 1999).
+
+use gargalo_units::Seq;
+use gargalo_wire::tcp::{Flags, SackBlocks, Segment};
+
+/// How a receiver misbehaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misbehaviour {
+    /// Acknowledges everything up to the latest segment, lost or not (optimistic acknowledgements): the
+    /// sender never learns of a loss, and the data has holes.
+    Optimistic,
+    /// Acknowledges each segment in so many pieces (ACK division).
+    DividesAcks(u32),
+    /// Never tells of Congestion Experienced marks.
+    HidesEcn,
+}
+
+/// A misbehaving receiver at work.
+#[derive(Clone, Debug)]
+pub(crate) struct Liar {
+    how: Misbehaviour,
+    /// End of the latest data seen.
+    seen: Option<Seq>,
+    /// The latest acknowledgement sent.
+    told: Option<Seq>,
+}
+
+impl Liar {
+    pub(crate) const fn new(how: Misbehaviour) -> Self {
+        Self {
+            how,
+            seen: None,
+            told: None,
+        }
+    }
+
+    /// A segment has arrived.
+    #[inline]
+    pub(crate) fn on_segment(&mut self, segment: &Segment) {
+        let end = segment.seq + segment.sequence_len();
+        if self.seen.is_none_or(|s| end.distance(s) > 0) {
+            self.seen = Some(end);
+        }
+    }
+
+    /// What leaves instead of this segment.
+    pub(crate) fn rewrite(&mut self, mut segment: Segment) -> Vec<Segment> {
+        let plain = segment.payload.is_empty()
+            && segment.flags.contains(Flags::ACK)
+            && !segment
+                .flags
+                .intersects(Flags::SYN | Flags::FIN | Flags::RST);
+        match self.how {
+            Misbehaviour::HidesEcn if !segment.flags.contains(Flags::SYN) => {
+                segment.flags = Flags::from_bits(segment.flags.bits() & !Flags::ECE.bits());
+            }
+            Misbehaviour::Optimistic if plain => {
+                if let Some(seen) = self.seen
+                    && seen.distance(segment.ack) > 0
+                {
+                    segment.ack = seen;
+                }
+                segment.options.sack = SackBlocks::EMPTY;
+            }
+            Misbehaviour::DividesAcks(pieces) if plain => {
+                let before = self.told.replace(segment.ack);
+                let Some(before) = before else {
+                    return vec![segment];
+                };
+                let bytes = segment.ack.distance(before).max(0) as u32;
+                let pieces = pieces.min(bytes).max(1);
+                return (1..=pieces)
+                    .map(|i| {
+                        let mut piece = segment.clone();
+                        let part = u64::from(bytes) * u64::from(i) / u64::from(pieces);
+                        piece.ack = before + part as u32;
+                        piece
+                    })
+                    .collect();
+            }
+            _ => {}
+        }
+        vec![segment]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gargalo_wire::tcp::Payload;
+
+    use super::*;
+
+    fn ack(n: u32) -> Segment {
+        Segment {
+            ack: Seq::new(n),
+            flags: Flags::ACK | Flags::ECE,
+            ..Segment::default()
+        }
+    }
+
+    fn data(seq: u32) -> Segment {
+        Segment {
+            seq: Seq::new(seq),
+            flags: Flags::ACK,
+            payload: Payload::synthetic(1000),
+            ..Segment::default()
+        }
+    }
+
+    fn acks(liar: &mut Liar, n: u32) -> Vec<u32> {
+        let told = liar.rewrite(ack(n));
+        told.iter().map(|s| s.ack.get()).collect()
+    }
+
+    #[test]
+    fn optimists_acknowledge_what_was_lost() {
+        let mut liar = Liar::new(Misbehaviour::Optimistic);
+        liar.on_segment(&data(5000));
+        liar.on_segment(&data(2000));
+        assert_eq!(acks(&mut liar, 2000), [6000]);
+        assert_eq!(acks(&mut liar, 7000), [7000]);
+    }
+
+    #[test]
+    fn dividers_make_many_of_one() {
+        let mut liar = Liar::new(Misbehaviour::DividesAcks(4));
+        assert_eq!(acks(&mut liar, 1000), [1000], "nothing to divide yet");
+        assert_eq!(acks(&mut liar, 2000), [1250, 1500, 1750, 2000]);
+        assert_eq!(acks(&mut liar, 2000), [2000], "a duplicate stays one");
+        assert_eq!(acks(&mut liar, 2002), [2001, 2002]);
+        // What carries data is left alone.
+        assert_eq!(liar.rewrite(data(0)).len(), 1);
+    }
+
+    #[test]
+    fn marks_are_hidden_except_in_the_handshake() {
+        let mut liar = Liar::new(Misbehaviour::HidesEcn);
+        assert_eq!(liar.rewrite(ack(1))[0].flags, Flags::ACK);
+        let mut syn = ack(1);
+        syn.flags = syn.flags | Flags::SYN;
+        assert!(liar.rewrite(syn)[0].flags.contains(Flags::ECE));
+    }
+}

@@ -1,0 +1,234 @@
+"""`gargalo evaluate`: the scorecard of a congestion control."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import polars as pl
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from gargalo.cli_common import FAILED, err, fail, sweep_errors
+
+if TYPE_CHECKING:
+    from gargalo.evaluation.records import Change
+    from gargalo.evaluation.running import Scorecard
+
+RESULTS = Path("runs") / "evaluation"
+SIGNS = {
+    "fault": ("✗", "bold red"),
+    "worse": ("-", "yellow"),
+    "like": ("=", "dim"),
+    "better": ("+", "green"),
+    "failed": ("!", "bold red"),
+    "unknown": ("?", "dim"),
+}
+
+
+class FailOn(str, Enum):
+    """What makes the command exit with 1."""
+
+    regression = "regression"
+    fault = "fault"
+    never = "never"
+
+
+def evaluate(
+    algorithms: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ALGORITHM...",
+            help="Python files that register congestion controls, or names of `gargalo list congestion`.",
+        ),
+    ],
+    against: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES", help="Also on the same grid; reno, cubic and bbr always are."
+        ),
+    ] = "reno,cubic,bbr",
+    profile: Annotated[
+        str, typer.Option(help="quick (minutes), standard (about an hour) or full (a night).")
+    ] = "quick",
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CRITERION", help="Only this criterion; may be repeated."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="For scorecards. Default: runs/evaluation/ALGORITHM-PROFILE."),
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(help="Where runs are kept for the next time. Default: runs/evaluation/store."),
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="An earlier scorecard.json to compare with."),
+    ] = None,
+    fail_on: Annotated[
+        FailOn,
+        typer.Option(
+            "--fail-on",
+            help="Exit with 1 if a figure got worse than the baseline beyond its interval, or on any fault.",
+        ),
+    ] = FailOn.never,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes. Default: one for each core.")
+    ] = None,
+    repeat: Annotated[
+        int | None, typer.Option(min=1, help="Runs of each cell. Default: the profile's.")
+    ] = None,
+    stall: Annotated[
+        float, typer.Option(min=1, metavar="S", help="A run without progress for so long fails.")
+    ] = 60.0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the scorecards as a JSON list.")
+    ] = False,
+) -> None:
+    """Judge congestion controls by what RFC 9743 asks, beside Reno, CUBIC and BBR."""
+    from gargalo.evaluation import evaluate as run
+    from gargalo.evaluation import page, records
+    from gargalo.sweeps.progress import display
+
+    earlier: dict[str, Any] | None = None
+    if baseline is not None:
+        try:
+            earlier = records.read(baseline)
+        except records.BaselineError as e:
+            fail(f"--baseline {e}")
+    elif fail_on is FailOn.regression:
+        fail("--fail-on regression needs a --baseline FILE to compare with")
+    try:
+        with sweep_errors(), display(err, shown=not as_json) as progress:
+            found = run(
+                algorithms,
+                against=[n for n in against.split(",") if n],
+                profile=profile,
+                only=only or (),
+                store=store,
+                workers=workers,
+                repeat=repeat,
+                stall_s=stall,
+                progress=progress,
+            )
+    except KeyError as e:
+        fail(str(e.args[0]))
+    printed = []
+    regressed = False
+    with sweep_errors():
+        today = {"date": datetime.date.today().isoformat()}
+        for judged in found.scorecards:
+            card = replace(judged, facts={**judged.facts, **today})
+            whole = records.to_json(card)
+            printed.append(whole)
+            name = f"{card.algorithm}-{card.profile.name}"
+            folder = RESULTS / name if output is None else output
+            if output is not None and len(found.scorecards) > 1:
+                folder = output / name
+            save(card, whole, folder)
+            changes = []
+            if earlier is not None:
+                try:
+                    changes = records.compare(earlier, whole)
+                except records.BaselineError as e:
+                    fail(f"--baseline {baseline}: {e}")
+            regressed |= any(c.is_regression for c in changes)
+            if not as_json:
+                show(card, changes, folder, compared=earlier is not None)
+        if len(found.scorecards) > 1:
+            table = (output or RESULTS) / "index.html"
+            pages = {
+                c.algorithm: f"{c.algorithm}-{c.profile.name}/scorecard.html"
+                for c in found.scorecards
+            }
+            page.write_index(found.scorecards, table, pages)
+            if not as_json:
+                print(table)
+    if as_json:
+        print(json.dumps(printed, indent=1))
+    broken = any(c.broken or any(r.failures for r in c.results) for c in found.scorecards)
+    faulty = any(c.faults for c in found.scorecards)
+    if (
+        broken
+        or (fail_on is FailOn.regression and regressed)
+        or (fail_on is FailOn.fault and faulty)
+    ):
+        raise typer.Exit(FAILED)
+
+
+def save(card: Scorecard, whole: dict[str, Any], folder: Path) -> None:
+    """Write what a scorecard consists of: page, JSON, runs, scenarios."""
+    from gargalo.evaluation import page
+    from gargalo.evaluation.cells import cell_files
+
+    folder.mkdir(parents=True, exist_ok=True)
+    page.write(card, folder / "scorecard.html")
+    (folder / "scorecard.json").write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+    frames = [r.scores.frame for r in card.results]
+    if frames:
+        pl.concat(frames, how="diagonal_relaxed").write_parquet(folder / "runs.parquet")
+    for result in card.results:
+        for cell in cell_files(result.criterion.id, result.scenarios):
+            at = folder / "scenarios" / result.criterion.id
+            at.mkdir(parents=True, exist_ok=True)
+            (at / cell.file).write_text(cell.text, encoding="utf-8")
+
+
+def show(card: Scorecard, changes: list[Change], folder: Path, *, compared: bool) -> None:
+    """Print a scorecard."""
+    out = Console(highlight=False)
+    out.print(
+        f"[bold]{card.algorithm}[/], profile {card.profile.name}, {card.profile.repeat} runs of each cell"
+    )
+    if card.broken:
+        out.print(card.broken, markup=False, style="red")
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in ("", "criterion", card.algorithm, *card.references):
+        table.add_column(column, justify="left", no_wrap=column not in ("", "criterion"))
+    for result in card.results:
+        sign, style = SIGNS[result.verdict]
+        c = result.criterion
+        table.add_row(
+            f"[{style}]{sign}[/]",
+            f"[bold]{c.id}[/] [dim]{c.section.removeprefix('RFC 9743 ')} {c.strength}[/]",
+        )
+        for outcome in result.outcomes:
+            unit = outcome.figure.unit
+            mark, colour = SIGNS[outcome.verdict]
+            values = [written(outcome.references[r], unit) for r in card.references]
+            own = f"[{colour}]{mark} {written(outcome.own, unit)}[/]"
+            table.add_row("", f"  {outcome.figure.name}", own, *values)
+    out.print(table)
+    for result in card.results:
+        for fault in result.faults:
+            out.print(
+                f"✗ {result.criterion.id} ({result.criterion.section}): {fault}",
+                style="red",
+                markup=False,
+            )
+        for failure in result.failures:
+            out.print(f"! {result.criterion.id}: {failure}", style="red", markup=False)
+    if compared:
+        for change in changes:
+            colour = "red" if change.is_regression else "green"
+            out.print(
+                f"{change.kind}: {change.criterion}: {change.text}", style=colour, markup=False
+            )
+        if not changes:
+            out.print("nothing differs from the baseline beyond its intervals")
+    print(folder / "scorecard.html")
+
+
+def written(interval: Any, unit: str) -> str:
+    """Write a mean."""
+    from gargalo.reporting.quantities import measured
+
+    return measured(interval.mean, unit)

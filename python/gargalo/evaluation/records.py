@@ -1,0 +1,214 @@
+"""The scorecard as JSON, and what became worse since an earlier one."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from gargalo import __version__, metrics
+from gargalo.evaluation.model import YARDSTICK
+from gargalo.evaluation.questions import QUESTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from gargalo.evaluation.model import Outcome, Result
+    from gargalo.evaluation.running import Scorecard
+    from gargalo.metrics import Interval
+
+FORMAT = 1
+"""Of the JSON; raised when a reader of the former would go wrong."""
+
+
+class BaselineError(ValueError):
+    """A baseline that cannot be read, or is of another evaluation."""
+
+
+def to_json(card: Scorecard) -> dict[str, Any]:
+    """Return a scorecard as plain values, SI units; equal scorecards give equal values."""
+    return {
+        "format": FORMAT,
+        "engine": __version__,
+        "algorithm": card.algorithm,
+        "profile": card.profile.name,
+        "repeat": card.profile.repeat,
+        "references": list(card.references),
+        "yardstick": YARDSTICK,
+        "broken": card.broken or None,
+        "criteria": [criterion(r) for r in card.results],
+        "questions": [
+            {"section": q.section, "strength": q.strength, "text": q.text} for q in QUESTIONS
+        ],
+        **({"facts": dict(card.facts)} if card.facts else {}),
+    }
+
+
+def criterion(result: Result) -> dict[str, Any]:
+    """Return what became of a criterion."""
+    c = result.criterion
+    return {
+        "id": c.id,
+        "title": c.title,
+        "section": c.section,
+        "strength": c.strength,
+        "group": c.group,
+        "verdict": result.verdict,
+        "faults": list(result.faults),
+        "failures": list(result.failures),
+        "figures": [figure(o, result) for o in result.outcomes],
+        "cells": sorted(result.scenarios),
+    }
+
+
+def figure(outcome: Outcome, result: Result) -> dict[str, Any]:
+    """Return what became of a figure."""
+    f, scores = outcome.figure, result.scores
+    return {
+        "name": f.name,
+        "text": f.text,
+        "unit": f.unit,
+        "better": f.better,
+        "margin": f.margin,
+        "least": f.least,
+        "verdict": outcome.verdict,
+        "values": [finite(v) for v in scores.values[scores.algorithm][f.name]],
+        **interval(outcome.own),
+        "difference": finite(outcome.difference),
+        "difference_low": finite(outcome.low),
+        "difference_high": finite(outcome.high),
+        "references": {name: interval(i) for name, i in outcome.references.items()},
+    }
+
+
+def interval(i: Interval) -> dict[str, Any]:
+    """Return a mean with its interval."""
+    return {"mean": finite(i.mean), "low": finite(i.low), "high": finite(i.high), "n": i.n}
+
+
+def finite(value: float | None) -> float | None:
+    """Return a number that JSON knows, or None."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+@dataclass(frozen=True)
+class Change:
+    """How a criterion or figure differs from a baseline."""
+
+    kind: Literal["worse", "better", "new fault", "mended", "new failure", "gone"]
+    criterion: str
+    figure: str
+    text: str
+    """A sentence with both values."""
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether something became worse."""
+        return self.kind in ("worse", "new fault", "new failure", "gone")
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Read a scorecard that `gargalo evaluate` wrote.
+
+    Raises:
+        BaselineError: It cannot be read, or is no scorecard.
+
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as e:
+        msg = f"{path}: cannot be read: {e.strerror or e}"
+        raise BaselineError(msg) from None
+    except ValueError as e:
+        msg = f"{path}: no JSON: {e}"
+        raise BaselineError(msg) from None
+    if not isinstance(found, dict) or "criteria" not in found or "format" not in found:
+        msg = f"{path}: no scorecard; give a scorecard.json of `gargalo evaluate`"
+        raise BaselineError(msg)
+    if found["format"] != FORMAT:
+        msg = f"{path}: a scorecard of format {found['format']}, not {FORMAT}; make it anew"
+        raise BaselineError(msg)
+    return found
+
+
+def compare(baseline: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
+    """Return what differs beyond chance and beyond the figures' margins.
+
+    Figures are compared by Welch's t test of their values (95%) where each has two or more, else by their
+    margins alone.
+
+    Raises:
+        BaselineError: The baseline is of another profile.
+
+    """
+    if baseline["profile"] != now["profile"]:
+        msg = (
+            f"the baseline is of profile {baseline['profile']}, this is {now['profile']}: "
+            "figures of different grids cannot be compared"
+        )
+        raise BaselineError(msg)
+    changes: list[Change] = []
+    present = {c["id"]: c for c in now["criteria"]}
+    for old in baseline["criteria"]:
+        name = old["id"]
+        new = present.get(name)
+        if new is None:
+            continue  # Left out on purpose: --only, or a criterion that there is no longer.
+        changes += faults(name, old, new)
+        figures = {f["name"]: f for f in new["figures"]}
+        for before in old["figures"]:
+            after = figures.get(before["name"])
+            if after is not None:
+                changes += figure_change(name, before, after)
+    return changes
+
+
+def faults(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
+    """Return faults and failures that came or went."""
+    found: list[Change] = []
+    if new["faults"] and not old["faults"]:
+        found.append(Change("new fault", name, "", "; ".join(new["faults"])))
+    if old["faults"] and not new["faults"]:
+        found.append(Change("mended", name, "", "; ".join(old["faults"])))
+    if new["failures"] and not old["failures"]:
+        first = new["failures"][0].splitlines()[0]
+        found.append(Change("new failure", name, "", first))
+    return found
+
+
+def figure_change(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+    """Return how a figure changed, if it did."""
+    a, b = values(after), values(before)
+    if not b:
+        return []
+    if not a:
+        return [Change("gone", name, before["name"], f"{before['text']}: not measured any more")]
+    gap = sum(a) / len(a) - sum(b) / len(b)
+    margin = max(before["margin"] * abs(sum(b) / len(b)), before["least"])
+    if before["better"] == "neither" or abs(gap) <= margin:
+        return []
+    if min(len(a), len(b)) >= 2:
+        found = metrics.difference(a, b)
+        if found.low is not None and found.high is not None and found.low <= 0 <= found.high:
+            return []
+    better = (gap < 0) == (before["better"] == "less")
+    text = f"{before['text']}: {written(after)} (baseline {written(before)})"
+    return [Change("better" if better else "worse", name, before["name"], text)]
+
+
+def values(figure: Mapping[str, Any]) -> list[float]:
+    """Return the values of the repeats that there are."""
+    return [float(v) for v in figure["values"] if v is not None]
+
+
+def written(figure: Mapping[str, Any]) -> str:
+    """Write a figure with its interval."""
+    from gargalo.reporting.quantities import measured
+
+    unit = figure["unit"]
+    if figure["low"] is None or figure["high"] is None:
+        return measured(figure["mean"], unit)
+    low, high = measured(figure["low"], unit), measured(figure["high"], unit)
+    return f"{measured(figure['mean'], unit)} [{low}, {high}]"

@@ -1,0 +1,76 @@
+"""Classes written in Python that scenarios of this process know by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Kind: TypeAlias = Literal["congestion", "scheduler", "path_manager"]
+"""The key of a scenario that takes the name."""
+Classes: TypeAlias = dict[Kind, dict[str, Any]]
+"""Classes by kind and name."""
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+_bases: dict[type, Kind] = {}
+_registered: Classes = {kind: {} for kind in KINDS}
+_C = TypeVar("_C", bound=type)
+
+
+def base(kind: Kind) -> Callable[[_C], _C]:
+    """Make the decorated class the base of a kind."""
+
+    def decorate(class_: _C) -> _C:
+        _bases[class_] = kind
+        return class_
+
+    return decorate
+
+
+def kind_of(class_: object) -> Kind | None:
+    """Return the kind of a class; None if it derives from no base."""
+    if not isinstance(class_, type):
+        return None
+    return next((kind for base, kind in _bases.items() if issubclass(class_, base)), None)
+
+
+def register(name: str, class_: type) -> None:
+    """Make a class known to scenarios of this process.
+
+    A class derived from `gargalo.Controller` is then `congestion = "name"`, one from
+    `gargalo.Scheduler` is `scheduler = "name"`, one from `gargalo.PathManager` is `path_manager = "name"`.
+
+    Raises:
+        TypeError: It is no such class.
+        ValueError: This cannot be a name.
+
+    """
+    kind = kind_of(class_)
+    if kind is None:
+        bases = " or ".join(f"gargalo.{b.__name__}" for b in _bases)
+        msg = f"{class_!r} is no class derived from {bases}"
+        raise TypeError(msg)
+    if not name or not name.replace("-", "").replace("_", "").isalnum():
+        msg = f"{name!r} cannot be a name; use letters, digits and hyphens"
+        raise ValueError(msg)
+    _registered[kind][name] = class_
+
+
+def registered(more: Mapping[Kind, Mapping[str, Any] | None] | None = None) -> Classes:
+    """Return the classes registered in this process, and some more."""
+    more = more or {}
+    return {kind: {**_registered[kind], **(more.get(kind) or {})} for kind in KINDS}
+
+
+def names() -> dict[Kind, list[str]]:
+    """Return the names of the classes registered in this process."""
+    return {kind: sorted(classes) for kind, classes in _registered.items()}
+
+
+def added(before: Classes, after: Classes) -> Classes:
+    """Return the classes that are new."""
+    return {
+        kind: {n: c for n, c in classes.items() if before[kind].get(n) is not c}
+        for kind, classes in after.items()
+    }
