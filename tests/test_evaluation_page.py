@@ -227,6 +227,8 @@ def test_numbers():
     assert page.ends_text(0.9, 1.3, 1.0, "s") == "0.9 to 1.3 s"
     assert page.ends_text(0.0079, 0.0081, 0.008, "s") == "± 0.1 ms"
     assert page.ends_text(-0.001, 0.001, 0.0, "s") == "± 1 ms"
+    assert page.ends_text(0.99962, 1.00038, 1.0, "") == "± 0.00038"
+    assert page.ends_text(0.99, 0.99 + 6e-16, 0.99, "") == "± 0"
     assert page.ends_text(-2.0, 1.0, 0.5, "") == "\u22122 to 1"
 
 

@@ -294,6 +294,8 @@ def written(interval: Interval, unit: str, runs: int) -> Value:
 def ends_text(low: float, high: float, mean: float, unit: str) -> str:
     """Write an interval in one unit: ± its half if it is even about the mean, else its ends."""
     half = (high - low) / 2
+    if half < 1e-9 * abs(mean):
+        half = 0.0  # What rounding of floating-point numbers left.
     even = half == 0 or abs(high + low - 2 * mean) <= 0.01 * half
     q = quantity("x", [mean or half] if even else [low, high], unit)
     if even:
@@ -303,7 +305,9 @@ def ends_text(low: float, high: float, mean: float, unit: str) -> str:
 
 def digits(value: float, most: int) -> str:
     """Write a number with so many significant digits."""
-    return number(float(f"{value:.{most}g}")).replace("-", "\u2212")
+    short = f"{value:.{most}g}"
+    text = short if 0 < abs(value) < 1e-3 else number(float(short))
+    return text.replace("-", "\u2212")
 
 
 def difference(outcome: Outcome) -> Value:
