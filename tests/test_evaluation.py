@@ -165,7 +165,7 @@ def test_bad_controls_are_rows_of_their_own_and_the_others_go_on(store, tmp_path
     assert "No module named 'a_module_that_is_not_there'" in told["lazy"]
     assert "No module named 'another_module_that_is_not_there'" in cards["needs"].broken
     assert "SyntaxError" in cards["typo"].broken
-    assert "registers no congestion control" in cards["empty"].broken
+    assert "@gargalo.congestion" in cards["empty"].broken
     assert cards["reno"].results[0].verdict in ("worse", "like", "better")
 
 

@@ -67,6 +67,13 @@ def several(
     )
 
 
+def roomy(scenario: dict[str, Any], bps: float, rtt_s: float, factor: float) -> None:
+    """Give receivers twice what path and buffer hold, so that their window is never the limit."""
+    room = max(16, round(2 * (1 + factor) * bps * rtt_s / 8e6))
+    for f in scenario["flows"]:
+        f["transport"]["tcp"]["receive_buffer"] = f"{room}MB"
+
+
 def bufferbloat_cells(plan: Plan) -> list[Cell]:
     """Tail drop from shallow to deep."""
     return [

@@ -37,13 +37,9 @@ def cells(other: str, plan: Plan) -> list[Cell]:
     """One to one, one to many and many to one, and either begins."""
     _, transport = OTHERS[other]
     made = []
-    for own, others in plan.pick(
-        ((1, 1),), ((1, 1), (1, 4), (4, 1)), ((1, 1), (1, 4), (4, 1), (1, 16), (16, 1))
-    ):
+    for own, others in plan.pick(((1, 1),), ((1, 1), (1, 4), (4, 1), (1, 16), (16, 1))):
         for first in ("own", "other"):
             for factor in plan.pick((1.0,), (0.5, 1.0, 4.0), (0.25, 0.5, 1.0, 2.0, 4.0)):
-                if (own, others) != (1, 1) and factor != 1.0 and not plan.full:
-                    continue
                 wait = {"own": 0.0, "other": 0.0} | {("other" if first == "own" else "own"): 5.0}
                 flows = [
                     flow(OWN, plan.algorithm, i, start_s=wait["own"] + plan.start("own", i))
@@ -115,7 +111,7 @@ def versus(other: str, strength: str, about: str) -> Criterion:
         strength,  # type: ignore[arg-type]
         about,
         "One to one at 20 Mbit/s, 40 ms and one bandwidth-delay product, either beginning 5 s before the other "
-        "(standard: one to four and four to one, buffers of 0.5 to 4).",
+        "(standard: one and four and sixteen to one, either way, buffers of 0.5 to 4; full: 0.25 to 4).",
         partial(cells, other),
         figures,
         partial(starves, name),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gargalo.evaluation.criteria.alone import several
+from gargalo.evaluation.criteria.alone import roomy, several
 from gargalo.evaluation.figures import (
     QUEUE_P95,
     RETRANSMITTED,
@@ -133,7 +133,7 @@ def fast_cells(plan: Plan) -> list[Cell]:
         ),
         (
             (40e6, 0.6, 0.0, 300.0), (100e6, 0.2, 0.0, 300.0), (100e6, 0.2, 1e-5, 300.0), (100e6, 0.1, 1e-4, 120.0),
-            (400e6, 0.1, 1e-5, 120.0), (1e9, 0.1, 1e-6, 120.0), (1e9, 0.2, 0.0, 120.0), (10e9, 0.1, 1e-7, 60.0),
+            (400e6, 0.1, 1e-5, 120.0), (1e9, 0.1, 1e-6, 120.0), (1e9, 0.2, 0.0, 120.0), (10e9, 0.1, 1e-7, 30.0),
         ),
     )  # fmt: skip
     made = []
@@ -142,9 +142,7 @@ def fast_cells(plan: Plan) -> list[Cell]:
             plan, 1, bps=bps, rtt_s=rtt, factor=0.5, duration_s=length,
             bottleneck={"up": {"loss": loss}} if loss else None,
         )  # fmt: skip
-        for f in scenario["flows"]:
-            # Never the limit: twice what path and buffer hold.
-            f["transport"]["tcp"]["receive_buffer"] = f"{max(16, round(3 * bps * rtt / 8e6))}MB"
+        roomy(scenario, bps, rtt, 0.5)
         made.append(Cell({"rate_bps": bps, "rtt_s": rtt, "loss": loss}, scenario))
     return made
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo.evaluation.criteria.alone import RATE_BPS, several
+from gargalo.evaluation.criteria.alone import RATE_BPS, roomy, several
 from gargalo.evaluation.figures import (
     DROPS,
     QUEUE_P50,
@@ -37,19 +37,29 @@ QUEUES: dict[str, Any] = {
 
 
 def range_cells(plan: Plan) -> list[Cell]:
-    """Rates and round trips behind tail drop of one bandwidth-delay product, single flows."""
+    """Rates and round trips behind tail drop; the largest of them with one flow and one buffer only."""
+    slow, delays = (1e6, 10e6, 100e6), (0.001, 0.01, 0.04, 0.1, 0.3, 0.6)
     grid: Sequence[tuple[float, float]] = plan.pick(
         ((1e6, 0.04), (10e6, 0.1), (100e6, 0.02)),
-        tuple((r, d) for r in (1e6, 10e6, 100e6) for d in (0.01, 0.04, 0.1, 0.3)),
-        tuple((r, d) for r in (1e6, 10e6, 100e6, 1e9) for d in (0.001, 0.01, 0.04, 0.1, 0.3, 0.6)),
+        tuple((r, d) for r in slow for d in delays),
+        tuple((r, d) for r in (*slow, 1e9) for d in delays),
     )
+    ways = [
+        (n, factor)
+        for n in plan.pick((1,), (1, 4), (1, 2, 4, 16, 64))
+        for factor in plan.pick((1.0,), (0.25, 1.0, 4.0), (0.25, 1.0, 4.0, 16.0))
+    ]
+    points = [(bps, rtt, n, factor) for bps, rtt in grid for n, factor in ways]
+    large: Sequence[tuple[float, float]] = plan.pick(
+        (), ((1e9, 0.01), (1e9, 0.1)), ((10e9, 0.01), (10e9, 0.1))
+    )
+    points += [(bps, rtt, 1, 1.0) for bps, rtt in large]
     cells = []
-    for bps, rtt in grid:
-        for n in plan.pick((1,), (1, 4), (1, 2, 4, 16)):
-            # A second of 100 Mbit/s is as much work as a hundred of 1 Mbit/s.
-            length = min(60.0, max(20.0, 200 * rtt))
-            scenario = several(plan, n, bps=bps, rtt_s=rtt, duration_s=length)
-            cells.append(Cell({"rate_bps": bps, "rtt_s": rtt, "n": n}, scenario))
+    for bps, rtt, n, factor in points:
+        length = min(60.0, max(20.0, 200 * rtt))
+        scenario = several(plan, n, bps=bps, rtt_s=rtt, factor=factor, duration_s=length)
+        roomy(scenario, bps, rtt, factor)
+        cells.append(Cell({"rate_bps": bps, "rtt_s": rtt, "n": n, "buffer_bdp": factor}, scenario))
     return cells
 
 
@@ -134,8 +144,9 @@ CRITERIA = (
         "RFC 9743 6.1, 6.3",
         "MUST",
         "It works behind tail-drop queues over a representative range of bandwidths, delays and queue depths.",
-        "Single flows at 1 Mbit/s and 40 ms, 10 Mbit/s and 100 ms, 100 Mbit/s and 20 ms (standard: 1 to 100 Mbit/s, "
-        "10 to 300 ms, one and four flows; full: up to 1 Gbit/s and 600 ms).",
+        "Single flows at 1 Mbit/s and 40 ms, 10 Mbit/s and 100 ms, 100 Mbit/s and 20 ms, buffers of one bandwidth-delay "
+        "product (standard: 1 Mbit/s to 1 Gbit/s, 1 to 600 ms, one and four flows, 0.25 to 4; full: 10 Gbit/s, up to 64 "
+        "flows, 16).",
         range_cells,
         (
             UTILIZATION,
