@@ -244,3 +244,24 @@ fn a_penalised_path_that_idles_is_forgiven_when_time_has_passed() {
         }
     }
 }
+
+#[test]
+fn a_path_that_was_penalised_is_used_again() {
+    for seed in 0..10 {
+        let config = gargalo_mptcp::Config {
+            scheduler: scheduler("lowest-latency"),
+            probe_interval: None,
+            ..config(128 << 10)
+        };
+        let paths = [Path::new(10, 10), Path::new(5, 60), Path::new(20, 20)];
+        let mut net = Net::new(&paths, config, "cubic", seed);
+        net.ends[0].write_synthetic(1 << 40);
+        net.run_for(ms(20_000));
+        let before = net.carried.clone();
+        net.run_for(ms(20_000));
+        for (path, then) in before.into_iter().enumerate() {
+            let more = net.carried[path] - then;
+            assert!(more > 0, "seed {seed}: path {path}: {:#?}", net.summary());
+        }
+    }
+}
