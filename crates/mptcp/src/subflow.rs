@@ -208,7 +208,7 @@ impl Subflow {
             if let Some(cap) = self.penalty.cap {
                 if can_send && in_flight + mss > cap {
                     can_send = false;
-                    // If it is idle nothing else would look at it again.
+                    // Nothing else may come that shows when it is forgiven.
                     self.paced_until = self.penalty.until;
                 }
                 // Nobody is to wait for what it may not carry.
