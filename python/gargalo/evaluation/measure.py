@@ -164,7 +164,7 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
         finished = rows.filter(pl.col("completion_s") > 0).select("delivered_bytes", "goodput_bps")
         if finished.height:
             size = finished["delivered_bytes"]
-            quarter, rest = size.quantile(0.25), size.quantile(0.75)
+            quarter, rest = size.quantile(0.25, "linear"), size.quantile(0.75, "linear")
             figures |= {
                 "flow_bps": mean(finished["goodput_bps"]),
                 "flow_bps_small": mean(finished.filter(size <= quarter)["goodput_bps"]),
