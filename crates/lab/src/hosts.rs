@@ -12,7 +12,8 @@ use rand::Rng;
 
 use crate::device::Device;
 use crate::engine::Engine;
-use crate::multipath::KernelMptcp;
+use crate::fabric::PortId;
+use crate::multipath::{KernelMptcp, taking_part};
 use crate::namespace::NetNs;
 use crate::netlink::path_manager::PathManager;
 use crate::netlink::{Netlink, Route, any};
@@ -83,7 +84,12 @@ fn configure(host: &NetNs, spec: &LabSpec, node: NodeId) -> Result<()> {
     host.set("ipv4/tcp_wmem", BUFFERS)?;
     let ecn = spec.flows.iter().any(|f| {
         let here = f.from == node || f.to == node;
-        here && matches!(&f.transport, TransportSpec::Tcp(tcp) if kernel::wants_ecn(tcp))
+        let tcp = match &f.transport {
+            TransportSpec::Tcp(tcp) => Some(&tcp.config),
+            TransportSpec::Mptcp(mptcp) => Some(&mptcp.config.tcp),
+            _ => None,
+        };
+        here && tcp.is_some_and(|tcp| kernel::wants_ecn(tcp))
     });
     if ecn {
         host.set("ipv4/tcp_ecn", "1")?;
@@ -103,7 +109,7 @@ fn configure(host: &NetNs, spec: &LabSpec, node: NodeId) -> Result<()> {
 fn has_multipath(spec: &LabSpec, node: NodeId) -> bool {
     let here = |f: &&FlowSpec| f.from == node || f.to == node;
     let mut flows = spec.flows.iter().filter(here);
-    flows.any(|f| spec.multipath.flows.contains_key(&f.id))
+    flows.any(|f| matches!(f.transport, TransportSpec::Mptcp(_)))
 }
 
 /// What the path manager of a host with the kernel's stack is told.
@@ -113,7 +119,7 @@ fn told(spec: &LabSpec, plan: &Plan, node: NodeId) -> Result<KernelMptcp> {
     }
     let mut all = KernelMptcp::default();
     for f in &spec.flows {
-        let Some(mptcp) = spec.multipath.flows.get(&f.id) else {
+        let TransportSpec::Mptcp(mptcp) = &f.transport else {
             continue;
         };
         let peer = match node {
@@ -121,10 +127,14 @@ fn told(spec: &LabSpec, plan: &Plan, node: NodeId) -> Result<KernelMptcp> {
             n if n == f.to => f.from,
             _ => continue,
         };
-        let ways = plan.ways_between(node, peer);
-        let paths: Vec<u32> = ways.map(|(own, _)| own.number).collect();
+        let part = taking_part(plan, &spec.topology, (node, peer), mptcp);
+        let paths: Vec<(u32, bool)> = part
+            .iter()
+            .filter(|(_, p)| p.up)
+            .map(|(i, p)| (i.number, p.backup))
+            .collect();
         let manager = mptcp.config.path_manager.name();
-        let one = KernelMptcp::suggested(manager, node == f.from, &paths, &mptcp.backups);
+        let one = KernelMptcp::suggested(manager, node == f.from, &paths);
         all.merge(one.map_err(|name| {
             Error::Unsupported(format!(
                 "flow {} ({}): the kernel's path manager cannot do what {name} does; take default, \
@@ -235,14 +245,31 @@ fn address(
         if interface.number == 0 {
             route(None, any(own), 0, own)?;
         }
-        for way in plan.ways.iter().filter(|w| w.from == port) {
-            let far = plan.interfaces[way.to as usize].addresses();
+        for far in reached(plan, port) {
+            let far = plan.interfaces[far as usize].addresses();
             for there in far.into_iter().filter(|a| a.is_ipv4() == own.is_ipv4()) {
                 route(None, there, prefix, own)?;
             }
         }
     }
     Ok(())
+}
+
+/// The interfaces whose addresses are reached by a port when a program did not choose one: each by the
+/// way that ends there, or by the first that leads there at all.
+fn reached(plan: &Plan, port: PortId) -> Vec<PortId> {
+    let host = |p: PortId| plan.interfaces[p as usize].host;
+    let own = plan.ways.iter().filter(|w| w.from == port).map(|w| w.to);
+    let mut all: Vec<PortId> = own.collect();
+    for m in plan.mesh.iter().filter(|m| m.way.from == port) {
+        let same = |from: PortId, to: PortId| host(from) == host(port) && to == m.destination;
+        let exact = plan.ways.iter().any(|w| same(w.from, w.to));
+        let mut others = plan.mesh.iter().filter(|o| same(o.way.from, o.destination));
+        if !exact && others.next() == Some(m) {
+            all.push(m.destination);
+        }
+    }
+    all
 }
 
 /// `GARGALO_NAME` is the first address of every host, for programs.

@@ -1,33 +1,25 @@
 //! What a run is told about Multipath TCP, and what it tells; values without any system behind them.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
 
-use gargalo_units::{Duration, Instant};
+#[cfg(target_os = "linux")]
+use gargalo_sim::{MptcpSpec, NodeId, Topology};
+use gargalo_sim::{MultipathResult, SubflowResult};
+use gargalo_units::Instant;
 
-/// Multipath TCP in a run.
+#[cfg(target_os = "linux")]
+use crate::plan::{Interface, Plan};
+
+/// What a run in real time is told about Multipath TCP beside what its flows say.
 #[derive(Clone, Debug, Default)]
 pub struct MultipathSpec {
-    /// The flows that have it, by identifier; their transport is [TCP](gargalo_sim::TransportSpec::Tcp),
-    /// whose configuration and congestion control every subflow has.
-    pub flows: BTreeMap<u64, MptcpFlow>,
     /// What the kernel's path manager is told on hosts with the kernel's stack, by index of the node;
     /// those left out are told what the flows that they take part in suggest
     /// ([`KernelMptcp::suggested`]).
     pub kernels: BTreeMap<u32, KernelMptcp>,
     /// What is wrong with links.
     pub interference: Vec<Interference>,
-}
-
-/// Multipath TCP of a flow.
-#[derive(Clone, Debug, Default)]
-pub struct MptcpFlow {
-    /// Our stack's connection; the flow's TCP stands in for its `tcp`. Of it the kernel heeds
-    /// `path_manager`, as far as its own can do the same.
-    pub config: Arc<gargalo_mptcp::Config>,
-    /// Paths whose subflows are backups, by number: 0 is the one on which the connection is opened.
-    pub backups: Vec<u32>,
 }
 
 /// What the kernel's path manager is told (`ip mptcp`).
@@ -60,16 +52,16 @@ pub struct KernelEndpoint {
 const MOST: u32 = 8;
 
 impl KernelMptcp {
-    /// What makes a kernel do at a host what path manager `manager` does, for flows over `paths` that the
-    /// host opens (`is_client`) or accepts. A full mesh ends at the kernel's limit of 8 further subflows.
+    /// What makes a kernel do at a host what path manager `manager` does, for flows that the host opens
+    /// (`is_client`) or accepts over interfaces with these numbers, backups or not. A full mesh ends at the
+    /// kernel's limit of 8 further subflows.
     ///
     /// # Errors
     /// The name, when the kernel's path manager cannot do the same.
     pub fn suggested(
         manager: &str,
         is_client: bool,
-        paths: &[u32],
-        backups: &[u32],
+        interfaces: &[(u32, bool)],
     ) -> Result<Self, String> {
         let full = match manager {
             "full-mesh" => true,
@@ -77,24 +69,24 @@ impl KernelMptcp {
             "default" => return Ok(Self::default()),
             other => return Err(other.to_owned()),
         };
-        let endpoint = |(n, interface): (usize, &u32)| KernelEndpoint {
+        let endpoint = |(interface, backup): &(u32, bool)| KernelEndpoint {
             interface: *interface,
             signal: !is_client,
             subflow: is_client && full,
-            backup: backups.contains(&(n as u32)),
+            backup: *backup,
             fullmesh: is_client && full,
         };
-        let all = paths.iter().enumerate();
-        let endpoints = all.map(endpoint).filter(|e| {
-            // The server's first address is known, and the client of a single mesh answers what is
-            // announced from wherever its routes lead.
-            let is_first = paths.first() == Some(&e.interface);
-            if is_client { full } else { !is_first }
-        });
+        // The server's first address is known, and the client of a single mesh answers what is announced
+        // from wherever its routes lead.
+        let told = match (is_client, full) {
+            (true, true) => interfaces,
+            (true, false) => &[],
+            (false, _) => interfaces.get(1..).unwrap_or_default(),
+        };
         Ok(Self {
             subflows: MOST,
             accepted: if is_client { MOST } else { 0 },
-            endpoints: endpoints.collect(),
+            endpoints: told.iter().map(endpoint).collect(),
         })
     }
 
@@ -160,25 +152,22 @@ pub enum Strip {
     After(u64),
 }
 
-/// A subflow as its host saw it at the end of its flow.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A subflow as its host saw it at the end of its flow, or its own.
+#[derive(Clone, Debug)]
 pub struct SubflowReport {
     /// Address and port at the host.
     pub local: SocketAddr,
     /// Address and port at the peer.
     pub remote: SocketAddr,
-    /// Payload bytes sent, repetitions included.
-    pub sent_bytes: u64,
     /// Payload bytes received in order.
     pub received_bytes: u64,
-    /// Packets that repeated something.
-    pub retransmitted_packets: u64,
-    /// Smoothed round-trip time.
-    pub srtt: Option<Duration>,
+    /// What became of it. Of the kernel's it is not known when it opened (so it counts from the flow's
+    /// start), nor whether it was a backup, nor anything of one that has ended.
+    pub result: SubflowResult,
 }
 
 /// What became of a flow's Multipath TCP at one of its hosts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct MultipathReport {
     /// Which flow.
     pub flow: u64,
@@ -186,10 +175,60 @@ pub struct MultipathReport {
     pub side: usize,
     /// The connection was plain TCP in the end.
     pub fell_back: bool,
-    /// Subflows that were there in the end.
+    /// Subflows in the order of opening.
     pub subflows: Vec<SubflowReport>,
     /// Our stack's counts.
     pub stats: Option<gargalo_mptcp::Stats>,
+    /// Most bytes that waited for others before them, at our stack.
+    pub out_of_order_max: u64,
+}
+
+/// What both sides' reports say about a flow.
+pub(crate) fn result(reports: &[MultipathReport], sender: usize) -> Option<MultipathResult> {
+    let of = |side: usize| reports.iter().find(|r| r.side == side);
+    let own = of(sender)?;
+    let stats = own.stats.unwrap_or(gargalo_mptcp::Stats {
+        fallbacks: own.fell_back.into(),
+        ..gargalo_mptcp::Stats::default()
+    });
+    let far = of(1 - sender);
+    Some(MultipathResult {
+        subflows: own.subflows.iter().map(|s| s.result.clone()).collect(),
+        stats,
+        duplicate_bytes: far.and_then(|r| r.stats).map_or(0, |s| s.duplicate_bytes),
+        out_of_order_max: far.map_or(0, |r| r.out_of_order_max),
+    })
+}
+
+/// An interface that may take part in a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) address: IpAddr,
+    pub(crate) link: usize,
+    /// It takes part from the beginning.
+    pub(crate) up: bool,
+    pub(crate) backup: bool,
+}
+
+/// The interfaces of a host that may take part in a flow with a peer, in the order of their use.
+#[cfg(target_os = "linux")]
+pub(crate) fn taking_part<'a>(
+    plan: &'a Plan,
+    topology: &Topology,
+    (host, peer): (NodeId, NodeId),
+    mptcp: &MptcpSpec,
+) -> Vec<(&'a Interface, Part)> {
+    let all = plan.towards(topology, host, peer).into_iter();
+    let part = |i: &Interface| {
+        let link = i.link as usize;
+        Part {
+            address: i.v4.into(),
+            link,
+            up: mptcp.links.as_ref().is_none_or(|l| l.contains(&link)),
+            backup: mptcp.backups.contains(&link),
+        }
+    };
+    all.map(|i| (i, part(i))).collect()
 }
 
 /// The kernel's counters of a host (`nstat`), those of Multipath TCP.
@@ -213,9 +252,11 @@ impl HostCounters {
 mod tests {
     use super::*;
 
+    const ALL: [(u32, bool); 3] = [(0, false), (1, false), (2, true)];
+
     #[test]
     fn the_kernel_is_told_what_the_path_manager_would_do() {
-        let of = |manager, is_client| KernelMptcp::suggested(manager, is_client, &[0, 1, 2], &[2]);
+        let of = |manager, is_client| KernelMptcp::suggested(manager, is_client, &ALL);
         let client = of("full-mesh", true).unwrap();
         assert!(
             client
@@ -239,8 +280,8 @@ mod tests {
 
     #[test]
     fn two_flows_want_the_sum_of_both() {
-        let mut all = KernelMptcp::suggested("single-mesh", false, &[0, 1], &[]).unwrap();
-        all.merge(KernelMptcp::suggested("full-mesh", true, &[1, 2], &[0]).unwrap());
+        let mut all = KernelMptcp::suggested("single-mesh", false, &ALL[..2]).unwrap();
+        all.merge(KernelMptcp::suggested("full-mesh", true, &[(1, true), (2, false)]).unwrap());
         assert_eq!((all.subflows, all.accepted, all.endpoints.len()), (8, 8, 2));
         assert!(all.endpoints[0].signal && all.endpoints[0].fullmesh && all.endpoints[0].backup);
     }

@@ -45,12 +45,9 @@ pub(crate) fn fabric(spec: &LabSpec, plan: &Plan) -> Result<Fabric> {
             add(&mut fabric, way, address);
         }
     }
-    // A host takes packets to any of its addresses at any of its interfaces.
-    for way in &plan.ways {
-        for (_, other) in plan.of(plan.interfaces[way.to as usize].host) {
-            for address in other.addresses() {
-                add(&mut fabric, way, address);
-            }
+    for passage in &plan.mesh {
+        for address in plan.interfaces[passage.destination as usize].addresses() {
+            add(&mut fabric, &passage.way, address);
         }
     }
     for i in &spec.multipath.interference {

@@ -1,11 +1,11 @@
 //! A scenario in real time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gargalo_sim::{NodeId, Outcome, Progress, Samples, TransportSpec, rng};
+use gargalo_sim::{NodeId, Outcome, Progress, TransportSpec, rng};
 use gargalo_units::Instant;
 
 use crate::capture::Capture;
@@ -14,7 +14,7 @@ use crate::counters;
 use crate::engine::{Engine, EngineStats, Stop};
 use crate::hosts::{KernelHost, attach, environment, make_hosts, name_hosts};
 use crate::kernel::{self, KernelTraffic};
-use crate::multipath::{HostCounters, MultipathReport};
+use crate::multipath::{HostCounters, MultipathReport, Part, taking_part};
 use crate::network::{LinkObserver, fabric};
 use crate::plan::Plan;
 use crate::spec::{LabSpec, Stack};
@@ -50,21 +50,24 @@ pub type Watch<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
 pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     check(&spec)?;
     let pairs = pairs(&spec);
-    let plan = Plan::new(&spec.topology, &pairs).map_err(|e| Error::Unsupported(e.to_string()))?;
+    let plan = Plan::new(&spec.topology, &pairs, &multipath_pairs(&spec))
+        .map_err(|e| Error::Unsupported(e.to_string()))?;
     let hosts = make_hosts(&spec, &plan)?;
     let mut fabric = fabric(&spec, &plan)?;
     if let Some(captures) = &spec.captures {
         fabric.set_witness(Box::new(Capture::create(captures, &spec.topology)?));
     }
-    let recorder = Arc::new(Recorder::default());
+    let links = plan.interfaces.iter();
+    let links = links.flat_map(|i| i.addresses().map(|a| (a, i.link as usize)));
+    let names = spec.topology.links.iter().map(|l| l.name.clone());
+    let recorder = Arc::new(Recorder::new(links.collect(), names.collect()));
     let flows: Vec<Arc<Flow>> = spec
         .flows
         .iter()
         .map(|f| {
             let id = f.id;
             let stream = |what: &str| rng::stream(spec.seed, &format!("flow/{id}/{what}"));
-            let mptcp = spec.multipath.flows.get(&id).cloned();
-            Arc::new(Flow::new(f.clone(), spec.end, spec.verify, stream).over(mptcp))
+            Arc::new(Flow::new(f.clone(), spec.end, spec.verify, stream))
         })
         .collect();
     let mut engine = Engine::new(fabric, spec.tuning);
@@ -73,14 +76,22 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     own_ends.resize_with(spec.topology.nodes.len(), Vec::new);
     for flow in &flows {
         let (from, to) = (flow.spec.from, flow.spec.to);
-        let Some((near, far)) = plan.first_way(from, to) else {
+        let parts = |host, peer| match flow.mptcp() {
+            Some(mptcp) => {
+                let all = taking_part(&plan, &spec.topology, (host, peer), mptcp).into_iter();
+                all.map(|(_, part)| part).collect()
+            }
+            None => Vec::new(),
+        };
+        let Some((near, far)) = first_addresses(&plan, flow, &parts(from, to), &parts(to, from))
+        else {
             return Err(Error::Unsupported(format!(
-                "flow {}: no path",
-                flow.spec.id
+                "flow {} ({}): no path",
+                flow.spec.id, flow.spec.label
             )));
         };
-        let server = SocketAddr::new(far.v4.into(), server_port(flow.spec.id));
-        let client = SocketAddr::new(near.v4.into(), client_port(flow.spec.id));
+        let server = SocketAddr::new(far, server_port(flow.spec.id));
+        let client = SocketAddr::new(near, client_port(flow.spec.id));
         for (side, host, local, remote) in [(0, from, client, server), (1, to, server, client)] {
             let flow = Arc::clone(flow);
             let peer = if side == 0 { to } else { from };
@@ -93,10 +104,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
                     remote,
                 }),
                 None => own_ends[host as usize].push(station::End {
-                    paths: plan
-                        .ways_between(host, peer)
-                        .map(|(own, _)| own.v4.into())
-                        .collect(),
+                    parts: parts(host, peer),
                     flow,
                     side,
                     local,
@@ -169,19 +177,15 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     // The network has been served until now, a little longer than the run.
     let links = observer.results(clock.now(), engine.fabric_mut());
     let now = clock.now().min(spec.end);
-    let (flow_samples, events) = recorder.take();
+    let mut samples = recorder.take();
+    samples.links = observer.samples;
     let fabric = engine.fabric_mut().stats();
     Ok(LabOutcome {
         outcome: Outcome {
             flows: flows.iter().map(|f| f.result(now)).collect(),
             groups: Vec::new(),
             links,
-            samples: Samples {
-                flows: flow_samples,
-                subflows: Vec::new(),
-                links: observer.samples,
-                events,
-            },
+            samples,
             end: now,
             packets: fabric.packets,
             events: fabric.arrivals,
@@ -200,9 +204,8 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
 type Counted = Vec<(NodeId, BTreeMap<String, u64>)>;
 
 fn counted(spec: &LabSpec, hosts: &[Option<KernelHost>]) -> Result<Counted> {
-    let flows = spec.flows.iter();
-    let multipath = flows.filter(|f| spec.multipath.flows.contains_key(&f.id));
-    let nodes: BTreeSet<NodeId> = multipath.flat_map(|f| [f.from, f.to]).collect();
+    let pairs = multipath_pairs(spec).into_iter();
+    let nodes: BTreeSet<NodeId> = pairs.flat_map(|(a, b)| [a, b]).collect();
     let mut counted = Vec::new();
     for node in nodes {
         if let Some(host) = &hosts[node as usize] {
@@ -239,15 +242,22 @@ fn check(spec: &LabSpec) -> Result<()> {
             let text = format!("flow {} ({}): {what}", f.id, f.label);
             Err(Error::Unsupported(text))
         };
-        if spec.multipath.flows.contains_key(&f.id) && !matches!(f.transport, TransportSpec::Tcp(_))
-        {
-            return refused("only TCP can be Multipath TCP");
-        }
         if matches!(f.transport, TransportSpec::Quic(_)) {
             return refused("QUIC runs in the simulator only; run it with --world sim");
         }
-        if matches!(f.transport, TransportSpec::Mptcp(_)) {
-            return refused("MPTCP runs in the simulator only; run it with --world sim");
+        if let TransportSpec::Mptcp(mptcp) = &f.transport {
+            if !mptcp.gateways.is_empty() {
+                return refused("gateways are simulated only; run it with --world sim");
+            }
+            let kernel = |side: u8| {
+                let host = if side == 0 { f.from } else { f.to };
+                spec.stacks.get(host as usize) != Some(&Stack::Gargalo)
+            };
+            if mptcp.changes.iter().any(|c| kernel(c.side)) {
+                return refused(
+                    "addresses that come and go need stack = \"gargalo\" at their host, or --world sim",
+                );
+            }
         }
         if let TransportSpec::Tcp(tcp) = &f.transport
             && tcp.misbehaviour.is_some()
@@ -277,6 +287,28 @@ fn check(spec: &LabSpec) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// The addresses between which a flow's connection is opened.
+fn first_addresses(
+    plan: &Plan,
+    flow: &Flow,
+    near: &[Part],
+    far: &[Part],
+) -> Option<(IpAddr, IpAddr)> {
+    if flow.mptcp().is_none() {
+        let (near, far) = plan.first_way(flow.spec.from, flow.spec.to)?;
+        return Some((near.v4.into(), far.v4.into()));
+    }
+    let first = |parts: &[Part]| parts.iter().find(|p| p.up).map(|p| p.address);
+    Some((first(near)?, first(far)?))
+}
+
+/// The hosts of flows with Multipath TCP.
+fn multipath_pairs(spec: &LabSpec) -> Vec<(NodeId, NodeId)> {
+    let flows = spec.flows.iter();
+    let flows = flows.filter(|f| matches!(f.transport, TransportSpec::Mptcp(_)));
+    flows.map(|f| (f.from, f.to)).collect()
 }
 
 /// Which hosts talk: those of flows; with programs, every pair.

@@ -2,22 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use gargalo_host::{
     ConnectionId, Host, HostConfig, HostEvent, ListenerId, MptcpOptions, SocketOptions, UdpId,
 };
-use gargalo_sim::{FlowSample, ProtocolEvent, TcpSpec, TransportSpec};
+use gargalo_sim::{FlowSample, ProtocolEvent, TcpSpec};
 use gargalo_tcp::{Endpoint, State};
 use gargalo_units::{Duration, Ecn, Instant};
 
 use crate::engine;
+use crate::multipath::Part;
 use crate::traffic::{Datagrams, Flow, Interest, Received, Recorder, Stream, Totals};
 use crate::{Error, Result};
 
-mod multipath;
+pub(crate) mod multipath;
+
+use multipath::Track;
 
 /// Bytes read at once.
 const READ: u64 = 256 << 10;
@@ -32,21 +35,22 @@ pub(crate) struct End {
     pub(crate) side: usize,
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
-    /// Our addresses on the ways to the peer.
-    pub(crate) paths: Vec<IpAddr>,
+    /// Our interfaces that may take part, if it has Multipath TCP.
+    pub(crate) parts: Vec<Part>,
 }
 
 impl End {
     /// What its connection is made with.
     fn options(&self, tcp: &TcpSpec) -> SocketOptions {
-        let mptcp = self.flow.mptcp.as_ref().map(|m| {
-            let backups = m.backups.iter();
+        let addresses = |wanted: fn(&Part) -> bool| {
+            let all = self.parts.iter().filter(|p| p.up && wanted(p));
+            all.map(|p| p.address).collect()
+        };
+        let mptcp = self.flow.mptcp().map(|m| {
             Arc::new(MptcpOptions {
                 config: (*m.config).clone(),
-                addresses: self.paths.clone(),
-                backups: backups
-                    .filter_map(|n| self.paths.get(*n as usize).copied())
-                    .collect(),
+                addresses: addresses(|_| true),
+                backups: addresses(|p| p.backup),
             })
         });
         SocketOptions {
@@ -70,6 +74,21 @@ struct Driven {
     end: End,
     phase: Phase,
     due: Instant,
+    /// Its Multipath TCP.
+    track: Track,
+}
+
+impl Driven {
+    /// When its next address comes or goes.
+    fn next_change(&self) -> Instant {
+        let flow = &self.end.flow;
+        match flow.mptcp() {
+            Some(mptcp) if self.phase != Phase::Over => {
+                self.track.next_change(flow.spec.start, mptcp)
+            }
+            _ => Instant::MAX,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,8 +115,8 @@ impl Station {
         for (i, end) in ends.into_iter().enumerate() {
             let mut phase = Phase::Waiting;
             let mut due = end.flow.spec.start;
-            match &end.flow.spec.transport {
-                TransportSpec::Tcp(tcp) if end.side == 1 => {
+            match &end.flow.tcp {
+                Some(tcp) if end.side == 1 => {
                     let options = end.options(tcp);
                     let id = host
                         .listen(end.local, options)
@@ -105,8 +124,8 @@ impl Station {
                     listeners.insert(id, i);
                     due = end.flow.stop;
                 }
-                TransportSpec::Tcp(_) => {}
-                _ => {
+                Some(_) => {}
+                None => {
                     let id = host.bind_udp(end.local).map_err(|e| unsupported(&e))?;
                     sockets.insert(id, i);
                     if end.side == 1 {
@@ -115,7 +134,13 @@ impl Station {
                     }
                 }
             }
-            driven.push(Driven { end, phase, due });
+            let track = Track::default();
+            driven.push(Driven {
+                end,
+                phase,
+                due,
+                track,
+            });
         }
         Ok(Self {
             host,
@@ -155,9 +180,8 @@ impl Station {
                 }
                 HostEvent::Multipath { id, news } => {
                     if let Some(i) = self.connections.get(&id) {
-                        let flow = self.ends[*i].end.flow.spec.id;
-                        let event = multipath::event(now, flow, &news);
-                        self.recorder.event(event);
+                        let d = &mut self.ends[*i];
+                        d.track.on_news(now, &d.end.flow, &news, &self.recorder);
                     }
                     None
                 }
@@ -222,8 +246,8 @@ impl Station {
         let d = &mut self.ends[i];
         let flow = &d.end.flow;
         d.due = flow.stop;
-        match &flow.spec.transport {
-            TransportSpec::Tcp(tcp) => {
+        match &flow.tcp {
+            Some(tcp) => {
                 let options = d.end.options(tcp);
                 match self
                     .host
@@ -236,7 +260,7 @@ impl Station {
                     Err(_) => flow.fail(now, "socket error"),
                 }
             }
-            _ => {
+            None => {
                 let own = self.sockets.iter().find(|(_, end)| **end == i);
                 if let Some((id, _)) = own {
                     d.phase = Phase::Datagrams(*id);
@@ -244,6 +268,20 @@ impl Station {
                 }
             }
         }
+    }
+
+    /// Addresses come and go.
+    fn change(&mut self, now: Instant, i: usize) {
+        let d = &mut self.ends[i];
+        if d.next_change() > now {
+            return;
+        }
+        let id = match d.phase {
+            Phase::Open(id) => Some(id),
+            _ => None,
+        };
+        let end = (&*d.end.flow, d.end.side);
+        d.track.change(now, end, &mut self.host, id, &d.end.parts);
     }
 
     /// Keeps what the stack counted and closes.
@@ -259,9 +297,9 @@ impl Station {
                         flow.marks(stats.ce_marks);
                     }
                 }
-                if flow.mptcp.is_some() {
-                    let connection = self.host.multipath(id);
-                    flow.report(multipath::report(now, flow.spec.id, d.end.side, connection));
+                if flow.mptcp().is_some() {
+                    let report = d.track.report(now, flow, d.end.side, &self.host, id);
+                    flow.report(report);
                 }
                 if now >= flow.stop {
                     self.host.abort(now, id);
@@ -280,23 +318,17 @@ impl Station {
 
     /// Round trips and notices of every sender; a sample of each if it is time.
     fn observe(&mut self, now: Instant, sample: bool) {
-        for d in &self.ends {
+        for d in &mut self.ends {
             let flow = &d.end.flow;
             let Phase::Open(id) = d.phase else { continue };
-            if d.end.side != flow.sender() {
+            if flow.mptcp().is_some() && self.host.multipath(id).is_some() {
+                let (host, recorder) = (&mut self.host, &self.recorder);
+                let sends = d.end.side == flow.sender();
+                d.track
+                    .observe(now, flow, host, id, recorder, sends, sample);
                 continue;
             }
-            if flow.mptcp.is_some()
-                && let Some(connection) = self.host.multipath_mut(id)
-            {
-                if let Some(rtt) = connection.take_rtt_sample() {
-                    flow.round_trip(rtt);
-                }
-                if sample && !flow.is_over() {
-                    let (id, delivered) = (flow.spec.id, flow.delivered());
-                    let row = multipath::sample(now, id, delivered, connection);
-                    row.into_iter().for_each(|r| self.recorder.sample(r));
-                }
+            if d.end.side != flow.sender() {
                 continue;
             }
             let Some(endpoint) = self.host.endpoint_mut(id) else {
@@ -361,6 +393,7 @@ impl engine::Station for Station {
         self.host.handle_timeout(now);
         self.serve(now);
         for i in 0..self.ends.len() {
+            self.change(now, i);
             if self.ends[i].due <= now {
                 self.advance(now, i);
             }
@@ -368,7 +401,7 @@ impl engine::Station for Station {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let due = self.ends.iter().map(|d| d.due).min();
+        let due = self.ends.iter().map(|d| d.due.min(d.next_change())).min();
         let due = due.filter(|t| *t < Instant::MAX);
         match (due, self.host.poll_timeout()) {
             (Some(a), Some(b)) => Some(a.min(b)),

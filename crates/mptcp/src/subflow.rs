@@ -206,7 +206,11 @@ impl Subflow {
             let rtt = s.srtt.unwrap_or(s.rto);
             self.penalty.relax(now, cwnd, mss, rtt);
             if let Some(cap) = self.penalty.cap {
-                can_send &= in_flight + mss <= cap;
+                if can_send && in_flight + mss > cap {
+                    can_send = false;
+                    // Nothing else may come that shows when it is forgiven.
+                    self.paced_until = self.penalty.until;
+                }
                 // Nobody is to wait for what it may not carry.
                 if cap < cwnd {
                     cwnd = cap;

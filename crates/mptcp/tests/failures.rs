@@ -217,3 +217,30 @@ fn a_thousand_random_networks_deliver_every_byte_once() {
         assert!(result.is_ok(), "network {seed}");
     }
 }
+
+#[test]
+fn a_penalised_path_that_idles_is_forgiven_when_time_has_passed() {
+    for name in ["lowest-latency", "largest-window-space", "blest", "ecf"] {
+        let paths: Vec<_> = [10, 25, 50, 75, 100]
+            .map(|mbps| Path::new(mbps, 1).lossy(0.06))
+            .into();
+        let mut c = config(1 << 20);
+        c.scheduler = scheduler(name);
+        let mut net = Net::new(&paths, c, "cubic", 3);
+        net.ends[0].write_synthetic(u64::MAX / 4);
+        let mut waits = [0; 5];
+        for _ in 0..120 {
+            net.run_for(ms(250));
+            for (n, v) in waits.iter_mut().zip(net.ends[0].path_views()) {
+                let kept_away = v.usable && !v.in_loss && v.in_flight == 0 && !v.can_send;
+                *n = if kept_away { *n + 1 } else { 0 };
+            }
+            // Round trips are some milliseconds: five seconds are more than any penalty.
+            assert!(
+                waits.iter().all(|n| *n < 20),
+                "{name}: {waits:?} {:#?}",
+                net.summary()
+            );
+        }
+    }
+}

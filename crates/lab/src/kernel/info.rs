@@ -49,6 +49,11 @@ impl TcpInfo {
         self.0.tcpi_bytes_received
     }
 
+    /// Payload bytes that the peer has acknowledged.
+    pub(crate) fn acknowledged_bytes(&self) -> u64 {
+        self.0.tcpi_bytes_acked
+    }
+
     /// Smoothed round-trip time.
     pub(crate) fn srtt(&self) -> Option<Duration> {
         (self.0.tcpi_rtt > 0).then(|| micros(self.0.tcpi_rtt))

@@ -4,14 +4,15 @@ use std::mem::size_of;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use gargalo_sim::FlowSample;
-use gargalo_units::Rate;
+use gargalo_sim::{SubflowResult, SubflowSample};
+use gargalo_trace::Quantiles;
+use gargalo_units::{Bytes, Instant};
 use nix::libc;
 use socket2::SockAddrStorage;
 
 use super::info::TcpInfo;
 use crate::multipath::{MultipathReport, SubflowReport};
-use crate::traffic::Totals;
+use crate::traffic::{Flow, Recorder, Totals};
 
 const SOL_MPTCP: libc::c_int = 284;
 const MPTCP_INFO: libc::c_int = 1;
@@ -96,47 +97,89 @@ fn address(bytes: &[u8]) -> Option<SocketAddr> {
     .as_socket()
 }
 
+/// Addresses of every subflow, and what the kernel knows of it.
+fn subflows(socket: BorrowedFd<'_>) -> impl Iterator<Item = ((SocketAddr, SocketAddr), TcpInfo)> {
+    addresses(socket).into_iter().zip(infos(socket))
+}
+
 /// What became of a connection.
-pub(super) fn report(flow: u64, side: usize, socket: BorrowedFd<'_>) -> MultipathReport {
+pub(super) fn report(
+    flow: &Flow,
+    side: usize,
+    socket: BorrowedFd<'_>,
+    recorder: &Recorder,
+) -> MultipathReport {
     let mut info = [0; 128];
     let known = ask(socket, MPTCP_INFO, &mut info);
     let flags = info[FLAGS..]
         .first_chunk()
         .map_or(0, |b| u32::from_ne_bytes(*b));
-    let subflow = |((local, remote), i): ((SocketAddr, SocketAddr), TcpInfo)| SubflowReport {
-        local,
-        remote,
-        sent_bytes: i.totals().sent_bytes,
-        received_bytes: i.received_bytes(),
-        retransmitted_packets: i.totals().retransmitted_packets,
-        srtt: i.srtt(),
+    let one = |(id, ((local, remote), i)): (usize, ((SocketAddr, SocketAddr), TcpInfo))| {
+        let (link, reverse_link) = recorder.links_of(local, remote);
+        let totals = i.totals();
+        let mut rtt = Quantiles::default();
+        i.srtt().into_iter().for_each(|t| rtt.record(t));
+        SubflowReport {
+            local,
+            remote,
+            received_bytes: i.received_bytes(),
+            result: SubflowResult {
+                id: id as u32,
+                link,
+                reverse_link,
+                gateway: None,
+                opened: flow.spec.start,
+                closed: None,
+                backup: false,
+                delivered: Bytes::new(i.acknowledged_bytes()),
+                stats: gargalo_tcp::Stats {
+                    sent_packets: totals.sent_packets,
+                    sent_bytes: totals.sent_bytes,
+                    retransmitted_packets: totals.retransmitted_packets,
+                    lost_packets: totals.lost_packets,
+                    ce_marks: i.ce_marks(),
+                    ..gargalo_tcp::Stats::default()
+                },
+                rtt,
+            },
+        }
     };
-    let both = addresses(socket).into_iter().zip(infos(socket));
     MultipathReport {
-        flow,
+        flow: flow.spec.id,
         side,
         // Of a connection that was accepted as TCP it knows nothing.
         fell_back: known.is_none() || flags & FALLBACK != 0,
-        subflows: both.map(subflow).collect(),
+        subflows: subflows(socket).enumerate().map(one).collect(),
         stats: None,
+        out_of_order_max: 0,
     }
 }
 
-/// Rows of two subflows as one.
-pub(super) fn sum(a: FlowSample, b: FlowSample) -> FlowSample {
-    let rates = |a: Option<Rate>, b: Option<Rate>| match (a, b) {
-        (Some(a), Some(b)) => Some(Rate::from_bps(a.as_bps().saturating_add(b.as_bps()))),
-        (a, b) => a.or(b),
+/// Rows of the samples of subflows.
+pub(super) fn samples(
+    time: Instant,
+    flow: u64,
+    socket: BorrowedFd<'_>,
+    recorder: &Recorder,
+) -> Vec<SubflowSample> {
+    let one = |(id, ((local, remote), i)): (usize, ((SocketAddr, SocketAddr), TcpInfo))| {
+        let s = i.sample(time, flow, Bytes::ZERO);
+        SubflowSample {
+            time,
+            flow,
+            subflow: id as u32,
+            link: recorder.links_of(local, remote).0,
+            cwnd: s.cwnd,
+            ssthresh: s.ssthresh,
+            in_flight: s.in_flight,
+            srtt: s.srtt,
+            delivery_rate: s.delivery_rate,
+            sent: Bytes::new(i.totals().sent_bytes),
+            delivered: Bytes::new(i.acknowledged_bytes()),
+            phase: s.phase,
+        }
     };
-    FlowSample {
-        cwnd: a.cwnd + b.cwnd,
-        ssthresh: None,
-        in_flight: a.in_flight + b.in_flight,
-        srtt: [a.srtt, b.srtt].into_iter().flatten().min(),
-        pacing_rate: rates(a.pacing_rate, b.pacing_rate),
-        delivery_rate: rates(a.delivery_rate, b.delivery_rate),
-        ..a
-    }
+    subflows(socket).enumerate().map(one).collect()
 }
 
 /// Counters of two subflows together.

@@ -190,8 +190,8 @@ fn stream(near: SocketAddr, tcp: &TcpSpec, sends: bool, multipath: bool) -> Resu
 }
 
 /// Whether ECN has to be switched on in the namespaces of a flow.
-pub(crate) fn wants_ecn(tcp: &TcpSpec) -> bool {
-    tcp.config.ecn != EcnMode::Off
+pub(crate) fn wants_ecn(tcp: &gargalo_tcp::Config) -> bool {
+    tcp.ecn != EcnMode::Off
 }
 
 /// How a connection attempt ended; `None`: not yet.

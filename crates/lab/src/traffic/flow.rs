@@ -1,18 +1,23 @@
 //! A flow in the lab: its application and what became of it, shared by the drivers of its ends.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gargalo_sim::workload::wire::WireBytes;
 use gargalo_sim::workload::{Action, App};
-use gargalo_sim::{FlowResult, FlowSample, FlowSpec, ProtocolEvent, TransportSpec};
+use gargalo_sim::{
+    FlowResult, FlowSample, FlowSpec, MptcpSpec, ProtocolEvent, Samples, SubflowSample, TcpSpec,
+    TransportSpec,
+};
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Duration, Instant};
 use rand_pcg::Pcg64;
 
 use super::content;
 use super::stream::{Datagrams, Interest, Received, Stream};
-use crate::multipath::{MptcpFlow, MultipathReport};
+use crate::multipath::{self, MultipathReport};
 
 /// Bytes written or read before others get a turn.
 const TURN: u64 = 1 << 20;
@@ -26,8 +31,8 @@ pub struct Flow {
     pub spec: FlowSpec,
     /// Last instant at which its application acts.
     pub stop: Instant,
-    /// Its Multipath TCP, if it has that.
-    pub mptcp: Option<MptcpFlow>,
+    /// Its TCP, that of subflows too; `None`: it has none.
+    pub tcp: Option<TcpSpec>,
     verify: bool,
     state: Mutex<State>,
 }
@@ -87,9 +92,19 @@ impl Flow {
     /// the sizes of its objects.
     pub fn new(spec: FlowSpec, end: Instant, verify: bool, rng: impl Fn(&str) -> Pcg64) -> Self {
         let app = App::new(&spec.workload, spec.rows, || rng("objects"));
-        let app = match &spec.transport {
-            TransportSpec::Tcp(tcp) => app.inside(tcp.tls),
-            _ => app,
+        let tcp = match &spec.transport {
+            TransportSpec::Tcp(tcp) => Some(tcp.clone()),
+            TransportSpec::Mptcp(m) => Some(TcpSpec {
+                config: Arc::clone(&m.config.tcp),
+                congestion: Arc::clone(&m.congestion),
+                tls: m.tls,
+                misbehaviour: None,
+            }),
+            _ => None,
+        };
+        let app = match &tcp {
+            Some(tcp) => app.inside(tcp.tls),
+            None => app,
         };
         let state = State {
             app,
@@ -113,15 +128,18 @@ impl Flow {
         Self {
             stop: spec.stop.unwrap_or(Instant::MAX).min(end),
             spec,
-            mptcp: None,
+            tcp,
             verify,
             state: Mutex::new(state),
         }
     }
 
-    /// With Multipath TCP, if any.
-    pub fn over(self, mptcp: Option<MptcpFlow>) -> Self {
-        Self { mptcp, ..self }
+    /// Its Multipath TCP, if it has that.
+    pub fn mptcp(&self) -> Option<&MptcpSpec> {
+        match &self.spec.transport {
+            TransportSpec::Mptcp(mptcp) => Some(mptcp),
+            _ => None,
+        }
     }
 
     /// It is carried in datagrams.
@@ -382,10 +400,7 @@ impl Flow {
         let spec = &self.spec;
         let (transport, congestion) = match &spec.transport {
             TransportSpec::Udp => ("udp", String::new()),
-            TransportSpec::Tcp(tcp) => {
-                let kind = if self.mptcp.is_some() { "mptcp" } else { "tcp" };
-                (kind, tcp.congestion.name().to_owned())
-            }
+            TransportSpec::Tcp(tcp) => ("tcp", tcp.congestion.name().to_owned()),
             TransportSpec::Mptcp(mptcp) => ("mptcp", mptcp.congestion.name().to_owned()),
             TransportSpec::Quic(quic) => ("quic", quic.congestion_name.to_string()),
         };
@@ -424,7 +439,7 @@ impl Flow {
             failure: state.failure,
             wire: WireBytes::default(),
             application: state.app.result(now, lost),
-            multipath: None,
+            multipath: multipath::result(&state.reports, state.app.sender()),
         }
     }
 }
@@ -501,29 +516,71 @@ pub(crate) fn reason(e: &io::Error) -> &'static str {
 /// Samples of flows, in the order they were taken.
 #[derive(Debug, Default)]
 pub struct Recorder {
-    samples: Mutex<(Vec<FlowSample>, Vec<ProtocolEvent>)>,
+    samples: Mutex<Kept>,
+    /// The link of every address.
+    links: BTreeMap<IpAddr, usize>,
+    /// Names of the links.
+    names: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    flows: Vec<FlowSample>,
+    subflows: Vec<SubflowSample>,
+    events: Vec<ProtocolEvent>,
 }
 
 impl Recorder {
+    /// One that knows the link of every address, and the names of links.
+    pub fn new(links: BTreeMap<IpAddr, usize>, names: Vec<String>) -> Self {
+        Self {
+            samples: Mutex::default(),
+            links,
+            names,
+        }
+    }
+
+    /// The links of two addresses, by index; an address that nobody has counts as the first's.
+    pub fn links_of(&self, local: SocketAddr, remote: SocketAddr) -> (usize, usize) {
+        let link = |a: SocketAddr| self.links.get(&a.ip()).copied().unwrap_or(0);
+        (link(local), link(remote))
+    }
+
+    /// The name of a link.
+    pub fn link_name(&self, link: usize) -> &str {
+        self.names.get(link).map_or("", |n| n)
+    }
+
     /// Keeps a sample.
     pub fn sample(&self, sample: FlowSample) {
-        self.lock().0.push(sample);
+        self.lock().flows.push(sample);
+    }
+
+    /// Keeps a sample of a subflow.
+    pub fn subflow(&self, sample: SubflowSample) {
+        self.lock().subflows.push(sample);
     }
 
     /// Keeps a protocol event.
     pub fn event(&self, event: ProtocolEvent) {
-        self.lock().1.push(event);
+        self.lock().events.push(event);
     }
 
-    /// What was kept, sorted by time and flow.
-    pub fn take(&self) -> (Vec<FlowSample>, Vec<ProtocolEvent>) {
-        let (mut samples, mut events) = std::mem::take(&mut *self.lock());
-        samples.sort_by_key(|s| (s.time, s.flow));
-        events.sort_by_key(|e| (e.time, e.flow));
-        (samples, events)
+    /// What was kept, sorted by time and flow; samples of links are another's.
+    pub fn take(&self) -> Samples {
+        let mut kept = std::mem::take(&mut *self.lock());
+        kept.flows.sort_by_key(|s| (s.time, s.flow));
+        kept.subflows.sort_by_key(|s| (s.time, s.flow, s.subflow));
+        kept.events.sort_by_key(|e| (e.time, e.flow));
+        Samples {
+            flows: kept.flows,
+            subflows: kept.subflows,
+            links: Vec::new(),
+            events: kept.events,
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, (Vec<FlowSample>, Vec<ProtocolEvent>)> {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
         self.samples.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,14 +8,15 @@ use std::sync::Arc;
 
 use gargalo_cc::{Params, Registered};
 use gargalo_lab::multipath::{
-    HostCounters, Interference, KernelMptcp, MptcpFlow, MultipathReport, MultipathSpec,
+    HostCounters, Interference, KernelMptcp, MultipathReport, MultipathSpec,
 };
 use gargalo_lab::{LabOutcome, LabSpec, Stack};
 use gargalo_link::{DelayModel, LinkConfig, QueueConfig, QueueLimit, RateModel};
 use gargalo_mptcp::path_manager;
 use gargalo_sim::workload::{Objects, Order, Request, Workload};
 use gargalo_sim::{
-    CaptureSpec, FlowResult, FlowSample, FlowSpec, LinkSpec, Node, TcpSpec, Topology, TransportSpec,
+    AddressChange, CaptureSpec, FlowResult, FlowSample, FlowSpec, LinkSpec, MptcpSpec, Node,
+    TcpSpec, Topology, TransportSpec,
 };
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
@@ -61,7 +62,10 @@ pub struct Case {
     /// Plain TCP.
     pub plain: bool,
     pub path_manager: &'static str,
-    pub backups: Vec<u32>,
+    /// Paths that are backups, by number.
+    pub backups: Vec<usize>,
+    /// Addresses that come and go.
+    pub changes: Vec<AddressChange>,
     pub kernels: BTreeMap<u32, KernelMptcp>,
     pub interference: Vec<Interference>,
     pub receive_buffer: u64,
@@ -90,6 +94,7 @@ impl Case {
             plain: false,
             path_manager: "single-mesh",
             backups: Vec::new(),
+            changes: Vec::new(),
             kernels: BTreeMap::new(),
             interference: Vec::new(),
             receive_buffer: 64 << 20,
@@ -168,9 +173,25 @@ impl Case {
             let scheduler = gargalo_mptcp::scheduler::Registered::new(name, Params::new());
             config.scheduler = Arc::new(scheduler.unwrap());
         }
-        let mptcp = MptcpFlow {
-            config: Arc::new(config),
-            backups: self.backups.clone(),
+        let congestion = Arc::new(Registered::new(self.congestion, Params::new()).unwrap());
+        let transport = if self.plain {
+            TransportSpec::Tcp(TcpSpec {
+                config: Arc::new(tcp),
+                congestion,
+                tls: None,
+                misbehaviour: None,
+            })
+        } else {
+            config.tcp = Arc::new(tcp);
+            TransportSpec::Mptcp(Box::new(MptcpSpec {
+                config: Arc::new(config),
+                congestion,
+                tls: None,
+                links: None,
+                backups: self.backups.clone(),
+                gateways: Vec::new(),
+                changes: self.changes.clone(),
+            }))
         };
         let topology = Topology {
             nodes: vec![node("client"), node("server")],
@@ -187,11 +208,7 @@ impl Case {
                 to: 1,
                 start: Instant::ZERO,
                 stop: None,
-                transport: TransportSpec::Tcp(TcpSpec {
-                    config: Arc::new(tcp),
-                    congestion: Arc::new(Registered::new(self.congestion, Params::new()).unwrap()),
-                    tls: None,
-                }),
+                transport,
                 workload,
                 arrivals: None,
                 group: None,
@@ -208,11 +225,6 @@ impl Case {
             devices: Default::default(),
             directory: std::env::temp_dir(),
             multipath: MultipathSpec {
-                flows: if self.plain {
-                    BTreeMap::new()
-                } else {
-                    [(1, mptcp)].into()
-                },
                 kernels: self.kernels.clone(),
                 interference: self.interference.clone(),
             },
@@ -297,7 +309,8 @@ impl Done {
     /// Addresses of `side` that carried data to the peer, with how much.
     pub fn carried(&self, side: usize) -> Vec<(IpAddr, u64)> {
         let all = self.report(side).subflows.iter();
-        all.map(|s| (s.local.ip(), s.sent_bytes)).collect()
+        all.map(|s| (s.local.ip(), s.result.stats.sent_bytes))
+            .collect()
     }
 
     fn show(&self, case: &Case) {
@@ -322,10 +335,10 @@ impl Done {
                     "    {} > {} sent {} received {} retransmitted {} srtt {:?}",
                     s.local,
                     s.remote,
-                    s.sent_bytes,
+                    s.result.stats.sent_bytes,
                     s.received_bytes,
-                    s.retransmitted_packets,
-                    s.srtt
+                    s.result.stats.retransmitted_packets,
+                    s.result.rtt.summary().map(|r| r.mean)
                 );
             }
             if let Some(stats) = &r.stats {

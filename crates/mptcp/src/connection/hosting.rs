@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gargalo_cc::ControllerFactory;
 use gargalo_tcp::Endpoint;
-use gargalo_units::{Duration, Instant, Seq};
+use gargalo_units::{Instant, Seq};
 use gargalo_wire::tcp::Segment;
 
 use super::Connection;
@@ -61,13 +61,6 @@ impl Connection {
     /// The endpoint of a subflow.
     pub fn endpoint(&self, addresses: Addresses) -> Option<&Endpoint> {
         Some(&self.subflows[self.index_of(addresses)?].endpoint)
-    }
-
-    /// A round trip that a subflow has measured since it was asked last.
-    pub fn take_rtt_sample(&mut self) -> Option<Duration> {
-        self.subflows
-            .iter_mut()
-            .find_map(|s| s.endpoint.take_rtt_sample())
     }
 
     /// Ends TIME-WAIT of a subflow early: a successor needs the ports, or there are too many. Gives the
