@@ -44,7 +44,7 @@ def value(result, figure, algorithm=None):
         ("collapse", {"deaf": "does not back off", "frail": "collapses at 30% loss"}, ("py-reno", "cubic", "bbr", "vegas")),
         ("aqm", {"blind": "ignores ECN", "bbr": "ignores ECN"}, ("py-reno", "bic", "illinois", "bbr3", "dctcp", "westwood")),
         ("versus-reno", {"greedy": "starves others: Reno"}, ("py-reno", "blind", "bbr", "scalable", "vegas")),
-        ("path-change", {"settled": "does not probe again", "vegas": "does not probe again"}, ("py-reno", "bbr", "ledbat")),
+        ("path-change", {"settled": "does not probe again", "vegas": "does not probe again"}, ("py-reno", "bbr", "ledbat", "libra")),
         ("blackout", {"deaf": "does not back off without feedback"}, ("py-reno", "bbr", "libra")),
     ],
 )  # fmt: skip
@@ -351,9 +351,18 @@ def test_steps_of_the_rate():
     found = measure.changes(run([curve(rates)], up=up, dropped=dropped))
     assert found["before"] == pytest.approx(1)
     assert found["followed"] == pytest.approx(1)
+    assert found["rising"] == pytest.approx(1)
     # Five seconds with half of it; means over 2 s look ahead, which takes one bin off.
     assert found["follow_s"] == pytest.approx(4.5, abs=0.6)
     assert found["step_drops"] == pytest.approx(9)
+
+
+def test_a_flow_that_is_slow_still_rises():
+    up = LINK | {"rate": {"steps": [(0.0, 4e6), (10.0, 40e6)]}}
+    found = measure.changes(run([curve([4e6] * 20 + [4e6 + 1e5 * k for k in range(40)])], up=up))
+    # From 10 s to 30 s; means of the second and the last quarter of it: 5.45 and 7.45 Mbit/s.
+    assert found["rising"] == pytest.approx(7.45 / 5.45)
+    assert found["followed"] == pytest.approx(7.45 * 1500 / 1448 / 40)
 
 
 def test_a_flow_that_goes_wrong_slowly_has_not_followed():
@@ -361,6 +370,7 @@ def test_a_flow_that_goes_wrong_slowly_has_not_followed():
     most = 12e6 * 1448 / 1500
     found = measure.changes(run([curve([most] * 26 + [0.1 * most] * 34)], up=up))
     assert found["followed"] == pytest.approx(0.1)
+    assert found["rising"] == pytest.approx(1)
     assert found["follow_s"] > 15
     never = measure.changes(run([curve([most] * 60)]))
     assert never == {}

@@ -293,7 +293,8 @@ def changes(run: Run) -> dict[str, float | None]:
     """Return how the first flow follows steps of the bottleneck's rate or delay.
 
     `before`: share of the capacity before the last step that it has in the second half of the time until then,
-    `followed`: of the capacity after it, in the last quarter of what follows,
+    `followed`: of the capacity after it, in the last quarter of what follows, `rising`: its rate then, over
+    that in the second quarter,
     `follow_s`: time after the last step in which it has less than four fifths of that capacity (means over
     2 s: a flow that is slow to go wrong, or to come back, counts with all of that time), `step_drops`:
     packets dropped within 2 s of any step, `step_queue_s`: worst queueing delay after the last step.
@@ -313,7 +314,9 @@ def changes(run: Run) -> dict[str, float | None]:
     # Headers: what a flow alone could have of the capacity at most.
     once, most = (r * 1448 / 1500 for r in (rates[-2:] * 2)[:2])
     early = got[(at >= last / 2) & (at < last - BIN_S)]
-    tail = got[at >= last + 0.75 * (end - last)]
+    quarter = (end - last) / 4
+    tail = got[at >= last + 3 * quarter]
+    second = got[(at >= last + quarter) & (at < last + 2 * quarter)]
     after = held(got[at >= last])
     rows = run.link_samples.filter((pl.col("link") == link["name"]) & (pl.col("direction") == "up"))
     drops = np.interp(
@@ -325,6 +328,9 @@ def changes(run: Run) -> dict[str, float | None]:
     return {
         "before": float(early.mean() / once) if early.size else None,
         "followed": float(tail.mean() / most) if tail.size else None,
+        "rising": float(tail.mean() / second.mean())
+        if tail.size and second.size and second.mean() > 0
+        else None,
         "follow_s": float((after < RECOVERED * most).mean() * (end - last)) if after.size else None,
         "step_drops": float((drops[1::2] - drops[0::2]).sum()),
         "step_queue_s": float(queue.max()) if queue.len() else None,  # type: ignore[arg-type]
