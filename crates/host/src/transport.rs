@@ -16,6 +16,7 @@ use crate::event::Waiting;
 const MOST_NEWS: usize = 256;
 
 /// TCP or Multipath TCP.
+#[allow(clippy::large_enum_variant)] // the usual one in place: every connection is in a box already
 #[derive(Debug)]
 pub(crate) enum Transport {
     Tcp(Endpoint),

@@ -1,79 +1,15 @@
-//! Multipath TCP at hosts with several addresses: whose subflow is whose, peers without it, joins that
-//! belong to nobody, cookies, addresses that come and go.
+//! Multipath TCP at hosts with several addresses: whose subflow is whose, peers and paths without it,
+//! addresses that come and go.
 
 mod common;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use common::multi::*;
 use common::*;
-use gargalo_host::{
-    ConnectionId, HostConfig, HostEvent, MptcpOptions, SocketError, SocketOptions, SynCookies,
-};
-use gargalo_mptcp::path_manager::Registered;
-use gargalo_units::{Duration, Instant, Seq};
-use gargalo_wire::ip::{Addresses, Datagram, Header, Transport, Verify};
-use gargalo_wire::mptcp::{CapableFlags, CapableKeys, Join, MptcpOption};
-use gargalo_wire::tcp::{Flags, Options, Segment};
-
-const PATHS: u8 = 3;
-
-/// The address of a side on path `n`.
-fn on(n: u8, side: usize) -> IpAddr {
-    [10, 0, n, side as u8 + 1].into()
-}
-
-fn config(side: usize) -> HostConfig {
-    HostConfig {
-        seed: 3 + side as u64,
-        ..HostConfig::new((0..PATHS).map(|n| on(n, side)))
-    }
-}
-
-fn with(manager: &str) -> SocketOptions {
-    let manager = Registered::new(manager, Default::default()).unwrap();
-    SocketOptions {
-        mptcp: Some(Arc::new(MptcpOptions {
-            config: gargalo_mptcp::Config {
-                path_manager: Arc::new(manager),
-                ..Default::default()
-            },
-            ..Default::default()
-        })),
-        ..cubic()
-    }
-}
-
-fn mptcp() -> SocketOptions {
-    with("single-mesh")
-}
-
-fn world(network: Network) -> World {
-    World::with([config(CLIENT), config(SERVER)], network)
-}
-
-/// An open connection after every join that follows.
-fn open(w: &mut World, options: [&SocketOptions; 2]) -> [ConnectionId; 2] {
-    w.hosts[SERVER]
-        .listen(server(false), options[1].clone())
-        .unwrap();
-    let ids = w.connect(server(false), options[0]);
-    w.run_for(ms(500));
-    ids
-}
-
-fn subflows(w: &World, side: usize, id: ConnectionId) -> usize {
-    let c = w.hosts[side].multipath(id).expect("multipath");
-    c.subflow_addresses().count()
-}
-
-fn close(w: &mut World, ids: [ConnectionId; 2]) {
-    for (side, id) in ids.into_iter().enumerate() {
-        let now = w.now;
-        w.hosts[side].close(now, id);
-        w.hosts[side].release(id);
-    }
-}
+use gargalo_host::{HostEvent, SocketError, SocketOptions};
+use gargalo_units::{Duration, Instant};
 
 #[test]
 fn subflows_find_their_connection_and_carry_both_directions() {
@@ -236,178 +172,42 @@ fn a_path_that_strips_the_options_gives_plain_tcp() {
     }
 }
 
-fn datagram(src: SocketAddr, dst: SocketAddr, flags: Flags, option: MptcpOption) -> Vec<u8> {
-    let segment = Segment {
-        src_port: src.port(),
-        dst_port: dst.port(),
-        seq: Seq::new(77),
-        flags,
-        window: 65_535,
-        options: Options {
-            mptcp: Some(Box::new(option.into())),
-            ..Options::default()
+#[test]
+fn options_that_vanish_later_from_the_only_path_give_plain_tcp() {
+    let late: [Alter; 3] = [
+        |now, _, d| {
+            if now >= at(1520) {
+                strip(d);
+            }
+            true
         },
-        ..Segment::default()
-    };
-    let addresses = Addresses::new(src.ip(), dst.ip()).unwrap();
-    let mut out = Vec::new();
-    Header::new(addresses).emit_tcp(&segment, &mut out).unwrap();
-    out
-}
-
-fn join(token: u32, n: u32) -> Vec<u8> {
-    let src = SocketAddr::new([172, 16, (n >> 8) as u8, n as u8].into(), 999);
-    let option = MptcpOption::Join(Join::Syn {
-        backup: false,
-        address_id: 9,
-        receiver_token: token,
-        nonce: n,
-    });
-    datagram(src, server(false), Flags::SYN, option)
-}
-
-/// What a host sends now.
-fn sent(w: &mut World, side: usize) -> Vec<Segment> {
-    let mut all = Vec::new();
-    let mut out = Vec::new();
-    let now = w.now;
-    while w.hosts[side].poll_transmit(now, &mut out) {
-        match Datagram::parse(&out, Verify::All).unwrap().transport {
-            Transport::Tcp(segment) => all.push(segment),
-            other => panic!("{other:?}"),
+        |now, from, d| {
+            if now >= at(1520) && from == CLIENT {
+                strip(d);
+            }
+            true
+        },
+        |now, from, d| {
+            if now >= at(1520) && from == SERVER {
+                strip(d);
+            }
+            true
+        },
+    ];
+    for (n, alter) in late.into_iter().enumerate() {
+        for from in [CLIENT, SERVER] {
+            let mut w = world(Network::default());
+            w.alter = Some(alter);
+            let ids = open(&mut w, [&with("default"), &with("default")]);
+            assert!(w.now < at(1520));
+            w.transfer(ids, from, 8 << 20, Duration::from_secs(30));
+            w.transfer(ids, 1 - from, 1 << 20, Duration::from_secs(30));
+            for (side, id) in ids.into_iter().enumerate() {
+                let c = w.hosts[side].multipath(id).unwrap();
+                assert!(c.has_fallen_back(), "case {n}, from {from}, side {side}");
+            }
         }
-        out.clear();
     }
-    all
-}
-
-#[test]
-fn a_join_that_belongs_to_nobody_is_refused_with_the_reason() {
-    let mut w = world(Network::default());
-    let ids = open(&mut w, [&mptcp(), &mptcp()]);
-    let token = w.hosts[SERVER].multipath(ids[SERVER]).unwrap().token();
-    let now = w.now;
-    w.hosts[SERVER].handle(now, &join(token ^ 1, 1));
-    let answers = sent(&mut w, SERVER);
-    let [answer] = answers.as_slice() else {
-        panic!("{answers:?}");
-    };
-    assert!(answer.flags.contains(Flags::RST | Flags::ACK));
-    assert_eq!(answer.ack, Seq::new(78));
-    let words = answer.options.mptcp.as_deref().unwrap();
-    assert!(
-        words
-            .iter()
-            .any(|o| matches!(o, MptcpOption::Reset(r) if r.reason == 1))
-    );
-    assert_eq!(w.hosts[SERVER].stats().joins_refused, 1);
-    // A listener that knows nothing of it takes it for TCP, as RFC 8684 §3.1 has it of such hosts.
-    let plain = SocketAddr::new(on(0, SERVER), 81);
-    w.hosts[SERVER].listen(plain, cubic()).unwrap();
-    let src = SocketAddr::new([172, 16, 0, 1].into(), 999);
-    let option = MptcpOption::Join(Join::Syn {
-        backup: false,
-        address_id: 9,
-        receiver_token: 5,
-        nonce: 6,
-    });
-    w.hosts[SERVER].handle(now, &datagram(src, plain, Flags::SYN, option));
-    let answers = sent(&mut w, SERVER);
-    assert!(answers[0].flags.contains(Flags::SYN | Flags::ACK));
-    assert!(answers[0].options.mptcp.is_none());
-}
-
-#[test]
-fn a_flood_of_joins_takes_bounded_memory_and_stops_nobody() {
-    let mut w = world(Network::default());
-    let ids = open(&mut w, [&mptcp(), &mptcp()]);
-    let token = w.hosts[SERVER].multipath(ids[SERVER]).unwrap().token();
-    let mut transfer = Transfer::new(ids, CLIENT, 4 << 20);
-    let mut n = 0;
-    w.run_while(Duration::from_secs(60), |w| {
-        for _ in 0..20 {
-            let now = w.now;
-            n += 1;
-            w.hosts[SERVER].handle(now, &join(token, n));
-            w.hosts[SERVER].handle(now, &join(token.wrapping_add(n), n));
-        }
-        assert!(subflows(w, SERVER, ids[SERVER]) <= 32);
-        !transfer.step(&mut w.hosts)
-    });
-    assert!(n > 1_000, "{n}");
-    assert_eq!(w.hosts[SERVER].connection_count(), 1);
-    // Those that never answer are given up.
-    w.run_for(Duration::from_secs(300));
-    assert_eq!(subflows(&w, SERVER, ids[SERVER]), usize::from(PATHS));
-    w.transfer(ids, SERVER, 1 << 20, Duration::from_secs(30));
-}
-
-#[test]
-fn cookies_bring_multipath_back_and_the_key_must_be_ours() {
-    let mut server_config = config(SERVER);
-    server_config.syn_cookies = SynCookies::Always;
-    let network = Network {
-        loss: 0.01,
-        ..Network::default()
-    };
-    let mut w = World::with([config(CLIENT), server_config.clone()], network);
-    let ids = open(&mut w, [&mptcp(), &mptcp()]);
-    assert_eq!(w.hosts[SERVER].stats().cookies_accepted, 1);
-    w.transfer(ids, CLIENT, 4 << 20, Duration::from_secs(60));
-    w.transfer(ids, SERVER, 4 << 20, Duration::from_secs(60));
-    let c = w.hosts[SERVER].multipath(ids[SERVER]).unwrap();
-    assert!(c.is_multipath());
-    assert_eq!(c.subflows(w.now).count(), usize::from(PATHS));
-    // A third packet with another key than ours opens no multipath connection.
-    let mut w = World::with([config(CLIENT), server_config], Network::default());
-    w.hosts[SERVER].listen(server(false), mptcp()).unwrap();
-    let src = SocketAddr::new([172, 16, 0, 1].into(), 999);
-    let flags = CapableFlags::HMAC_SHA256;
-    let offer = |keys| MptcpOption::Capable {
-        version: 1,
-        flags,
-        keys,
-    };
-    let now = w.now;
-    let syn = datagram(src, server(false), Flags::SYN, offer(CapableKeys::None));
-    w.hosts[SERVER].handle(now, &syn);
-    let answers = sent(&mut w, SERVER);
-    let words = answers[0].options.mptcp.as_deref().unwrap();
-    assert!(words.iter().any(|o| matches!(
-        o,
-        MptcpOption::Capable {
-            keys: CapableKeys::Sender(_),
-            ..
-        }
-    )));
-    let third = Segment {
-        src_port: 999,
-        dst_port: 80,
-        seq: Seq::new(78),
-        ack: answers[0].seq + 1,
-        flags: Flags::ACK,
-        window: 1000,
-        options: Options {
-            mptcp: Some(Box::new(
-                offer(CapableKeys::Both {
-                    sender: 1,
-                    receiver: 2,
-                })
-                .into(),
-            )),
-            ..Options::default()
-        },
-        ..Segment::default()
-    };
-    let mut out = Vec::new();
-    let addresses = Addresses::new(src.ip(), server(false).ip()).unwrap();
-    Header::new(addresses).emit_tcp(&third, &mut out).unwrap();
-    w.hosts[SERVER].handle(now, &out);
-    let accepted = w.hosts[SERVER].poll_event();
-    let Some(HostEvent::Accepted { connection, .. }) = accepted else {
-        panic!("{accepted:?}");
-    };
-    assert!(w.hosts[SERVER].multipath(connection).is_none());
 }
 
 #[test]

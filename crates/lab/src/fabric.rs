@@ -12,11 +12,11 @@ use rand_pcg::Pcg64;
 
 use crate::device::{Frame, HEADROOM};
 use crate::glance::{glance, mark};
-use crate::multipath::Deed;
+use crate::multipath::Strip;
 use crate::{Error, Result};
-use interference::Meddler;
+use strip::Stripper;
 
-mod interference;
+mod strip;
 
 /// Whose word routers have when they report a packet that is too long.
 const ROUTER: (Ipv4Addr, Ipv6Addr) = (
@@ -67,8 +67,6 @@ pub struct FabricStats {
     pub malformed: u64,
     /// To an address that no host has, like multicasts of a kernel that looks for routers.
     pub unroutable: u64,
-    /// Lost on links that were cut.
-    pub cut: u64,
 }
 
 /// All links and what is inside them.
@@ -86,8 +84,8 @@ pub struct Fabric {
     /// What routers say, for the port at which the datagram in question entered.
     replies: VecDeque<(PortId, Frame)>,
     frames: Frames,
-    /// What is wrong with directions.
-    meddlers: Vec<(Direction, Meddler)>,
+    /// Who takes options out, and where.
+    strippers: Vec<(Direction, Stripper)>,
     witness: Option<Box<dyn Witness>>,
     stats: FabricStats,
 }
@@ -153,7 +151,7 @@ impl Fabric {
             replies: VecDeque::new(),
             frames: Frames::new(mtus.iter().max().map_or(0, |m| *m as usize)),
             mtus,
-            meddlers: Vec::new(),
+            strippers: Vec::new(),
             witness: None,
             stats: FabricStats::default(),
         })
@@ -169,14 +167,9 @@ impl Fabric {
         self.witness.take()
     }
 
-    /// Lets something interfere with what passes in a direction.
-    pub fn interfere(&mut self, direction: Direction, deed: Deed) {
-        self.meddlers.push((direction, Meddler::new(deed)));
-    }
-
-    fn is_cut(&self, now: Instant, direction: Direction) -> bool {
-        let cut = |(d, m): &(Direction, Meddler)| *d == direction && m.is_cut(now);
-        self.meddlers.iter().any(cut)
+    /// Takes Multipath TCP options out of what passes in a direction.
+    pub fn strip(&mut self, direction: Direction, where_: Strip) {
+        self.strippers.push((direction, Stripper::new(where_)));
     }
 
     /// Adds a port.
@@ -253,10 +246,6 @@ impl Fabric {
     fn forward(&mut self, now: Instant, slot: u32) {
         let t = &self.transit[slot as usize];
         let direction = self.paths[t.path as usize].hops[t.hop as usize];
-        if self.is_cut(now, direction) {
-            return self.lose(slot);
-        }
-        let t = &self.transit[slot as usize];
         if let Some(witness) = &mut self.witness {
             witness.seen(now, direction, false, &t.frame[HEADROOM..]);
         }
@@ -268,14 +257,6 @@ impl Fabric {
         };
         self.links[direction as usize].send(now, packet);
         self.after(direction);
-    }
-
-    /// A datagram is gone with the link that it was on.
-    fn lose(&mut self, slot: u32) {
-        self.stats.cut += 1;
-        let frame = std::mem::take(&mut self.transit[slot as usize].frame);
-        self.frames.give(frame);
-        self.vacant.push(slot);
     }
 
     /// What a link dropped is free; when it wants to be asked next is noted.
@@ -366,16 +347,11 @@ impl Fabric {
         }
         let path = &self.paths[t.path as usize];
         let direction = path.hops[t.hop as usize];
-        for (d, meddler) in &mut self.meddlers {
+        for (d, stripper) in &mut self.strippers {
             if *d == direction {
-                meddler.meddle(&mut t.frame[HEADROOM..]);
+                stripper.pass(&mut t.frame[HEADROOM..]);
             }
         }
-        if self.is_cut(at, direction) {
-            return self.lose(slot);
-        }
-        let t = &mut self.transit[slot as usize];
-        let path = &self.paths[t.path as usize];
         if let Some(witness) = &mut self.witness {
             witness.seen(at, direction, true, &t.frame[HEADROOM..]);
         }

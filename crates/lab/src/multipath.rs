@@ -6,7 +6,6 @@ use std::net::{IpAddr, SocketAddr};
 #[cfg(target_os = "linux")]
 use gargalo_sim::{MptcpSpec, NodeId, Topology};
 use gargalo_sim::{MultipathResult, SubflowResult};
-use gargalo_units::Instant;
 
 #[cfg(target_os = "linux")]
 use crate::plan::{Interface, Plan};
@@ -18,8 +17,8 @@ pub struct MultipathSpec {
     /// those left out are told what the flows that they take part in suggest
     /// ([`KernelMptcp::suggested`]).
     pub kernels: BTreeMap<u32, KernelMptcp>,
-    /// What is wrong with links.
-    pub interference: Vec<Interference>,
+    /// Links on which options are taken out.
+    pub stripping: Vec<Stripping>,
 }
 
 /// What the kernel's path manager is told (`ip mptcp`).
@@ -112,43 +111,30 @@ impl KernelMptcp {
     }
 }
 
-/// Something on a link that does to packets what it should not.
+/// Something on a link that takes Multipath TCP options out of packets, as some firewalls do: no-operations
+/// stand in their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interference {
+pub struct Stripping {
     /// Index of the link.
     pub link: u32,
     /// Packets from its first node to its second are concerned.
     pub up: bool,
     /// Those in the other direction are.
     pub down: bool,
-    /// What is done to them.
-    pub deed: Deed,
+    /// Which of them.
+    pub strip: Strip,
 }
 
-/// What is done to packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
-    /// Multipath TCP options are replaced by no-operations, as some firewalls do.
-    Strip(Strip),
-    /// They are lost: the link is cut.
-    Cut {
-        /// From this time on,
-        from: Instant,
-        /// and until this one.
-        until: Instant,
-    },
-}
-
-/// Where Multipath TCP options are stripped.
+/// Which packets lose their options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strip {
-    /// Everywhere.
+    /// All.
     All,
-    /// In SYNs and their answers.
+    /// SYNs and their answers.
     Syn,
-    /// In everything but these.
+    /// All but these.
     Rest,
-    /// In everything after so many bytes of payload have passed in a direction.
+    /// All after so many bytes of payload in their direction.
     After(u64),
 }
 

@@ -50,17 +50,17 @@ pub(crate) fn fabric(spec: &LabSpec, plan: &Plan) -> Result<Fabric> {
             add(&mut fabric, &passage.way, address);
         }
     }
-    for i in &spec.multipath.interference {
+    for i in &spec.multipath.stripping {
         if i.link as usize >= links.len() {
             return Err(Error::Unsupported(format!(
-                "something interferes with link {}, but there are {} links",
+                "options are taken out on link {}, but there are {} links",
                 i.link,
                 links.len()
             )));
         }
         for (direction, wanted) in [(2 * i.link, i.up), (2 * i.link + 1, i.down)] {
             if wanted {
-                fabric.interfere(direction, i.deed);
+                fabric.strip(direction, i.strip);
             }
         }
     }

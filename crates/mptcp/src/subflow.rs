@@ -211,12 +211,10 @@ impl Subflow {
             let rtt = s.srtt.unwrap_or(s.rto);
             self.penalty.relax(now, cwnd, mss, rtt);
             if let Some(cap) = self.penalty.cap {
-                if in_flight + mss > cap {
+                if can_send && in_flight + mss > cap {
                     can_send = false;
-                    if in_flight == 0 {
-                        // No acknowledgement will end it.
-                        self.paced_until = self.penalty.until;
-                    }
+                    // Nothing else may come that shows when it is forgiven.
+                    self.paced_until = self.penalty.until;
                 }
                 // Nobody is to wait for what it may not carry.
                 if cap < cwnd {

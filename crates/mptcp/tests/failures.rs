@@ -156,3 +156,51 @@ fn random_networks_deliver_every_byte_once_or_say_why_not() {
     let [multipath, plain, excused] = common::networks::run_all(0..3000);
     assert!(multipath > 2700 && plain > 50 && excused < 30);
 }
+
+#[test]
+fn a_penalised_path_that_idles_is_forgiven_when_time_has_passed() {
+    for name in ["lowest-latency", "largest-window-space", "blest", "ecf"] {
+        let paths: Vec<_> = [10, 25, 50, 75, 100]
+            .map(|mbps| Path::new(mbps, 1).lossy(0.06))
+            .into();
+        let mut c = config(1 << 20);
+        c.scheduler = scheduler(name);
+        let mut net = Net::new(&paths, c, "cubic", 3);
+        net.ends[0].write_synthetic(u64::MAX / 4);
+        let mut waits = [0; 5];
+        for _ in 0..120 {
+            net.run_for(ms(250));
+            for (n, v) in waits.iter_mut().zip(net.ends[0].path_views()) {
+                let kept_away = v.usable && !v.in_loss && v.in_flight == 0 && !v.can_send;
+                *n = if kept_away { *n + 1 } else { 0 };
+            }
+            // Round trips are some milliseconds: five seconds are more than any penalty.
+            assert!(
+                waits.iter().all(|n| *n < 20),
+                "{name}: {waits:?} {:#?}",
+                net.summary()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_path_that_was_penalised_is_used_again() {
+    for seed in 0..10 {
+        let config = gargalo_mptcp::Config {
+            scheduler: scheduler("lowest-latency"),
+            probe_interval: None,
+            ..config(128 << 10)
+        };
+        let paths = [Path::new(10, 10), Path::new(5, 60), Path::new(20, 20)];
+        let mut net = Net::new(&paths, config, "cubic", seed);
+        net.ends[0].write_synthetic(1 << 40);
+        net.run_for(ms(20_000));
+        let before = net.carried.clone();
+        net.run_for(ms(20_000));
+        for (path, then) in before.into_iter().enumerate() {
+            let more = net.carried[path] - then;
+            assert!(more > 0, "seed {seed}: path {path}: {:#?}", net.summary());
+        }
+    }
+}

@@ -6,13 +6,16 @@ import difflib
 from typing import TYPE_CHECKING
 
 from gargalo.studies.high_speed_tcp import STUDY as HIGH_SPEED_TCP
+from gargalo.studies.mptcp_schedulers import STUDY as MPTCP_SCHEDULERS
 from gargalo.studies.nsquic import STUDY as NSQUIC
 from gargalo.studies.userspace_bbr import STUDY as USERSPACE_BBR
 
 if TYPE_CHECKING:
     from gargalo.studies.model import Study
 
-STUDIES: dict[str, Study] = {s.name: s for s in (HIGH_SPEED_TCP, NSQUIC, USERSPACE_BBR)}
+STUDIES: dict[str, Study] = {
+    s.name: s for s in (HIGH_SPEED_TCP, MPTCP_SCHEDULERS, NSQUIC, USERSPACE_BBR)
+}
 
 
 def find(name: str) -> Study:

@@ -4,6 +4,7 @@
 
 pub mod attack;
 pub mod forge;
+pub mod multi;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};

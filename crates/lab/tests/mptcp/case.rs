@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use gargalo_cc::{Params, Registered};
 use gargalo_lab::multipath::{
-    HostCounters, Interference, KernelMptcp, MultipathReport, MultipathSpec,
+    HostCounters, KernelMptcp, MultipathReport, MultipathSpec, Stripping,
 };
 use gargalo_lab::{LabOutcome, LabSpec, Stack};
 use gargalo_link::{DelayModel, LinkConfig, QueueConfig, QueueLimit, RateModel};
@@ -67,7 +67,10 @@ pub struct Case {
     /// Addresses that come and go.
     pub changes: Vec<AddressChange>,
     pub kernels: BTreeMap<u32, KernelMptcp>,
-    pub interference: Vec<Interference>,
+    /// Links on which options are taken out.
+    pub stripping: Vec<Stripping>,
+    /// Times in which nothing passes a path, by its number.
+    pub outages: BTreeMap<usize, (Instant, Instant)>,
     pub receive_buffer: u64,
     pub seconds: u64,
     pub congestion: &'static str,
@@ -96,7 +99,8 @@ impl Case {
             backups: Vec::new(),
             changes: Vec::new(),
             kernels: BTreeMap::new(),
-            interference: Vec::new(),
+            stripping: Vec::new(),
+            outages: BTreeMap::new(),
             receive_buffer: 64 << 20,
             seconds: 60,
             congestion: "cubic",
@@ -121,6 +125,7 @@ impl Case {
             let config = LinkConfig {
                 rate: RateModel::Constant(Rate::from_bps(mbit * 1_000_000)),
                 delay: DelayModel::constant(Duration::from_millis(*ms)),
+                outages: self.outages.get(&n).copied().into_iter().collect(),
                 queue: QueueConfig::DropTail {
                     limit: QueueLimit::Time(queue),
                 },
@@ -226,7 +231,7 @@ impl Case {
             directory: std::env::temp_dir(),
             multipath: MultipathSpec {
                 kernels: self.kernels.clone(),
-                interference: self.interference.clone(),
+                stripping: self.stripping.clone(),
             },
         }
     }

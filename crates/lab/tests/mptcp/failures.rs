@@ -1,6 +1,7 @@
 //! A path is cut in the middle of a transfer: nothing is lost, and data flows again soon.
 
-use gargalo_lab::multipath::{Deed, Interference};
+use gargalo_lab::multipath::SubflowReport;
+use gargalo_sim::AddressChange;
 use gargalo_units::{Duration, Instant};
 
 use crate::Test;
@@ -13,6 +14,7 @@ pub const TESTS: &[Test] = &[
     ("both_are_cut_for_a_second", both_for_a_while),
     ("a_backup_takes_over", backup),
     ("a_path_comes_back", comes_back),
+    ("an_address_goes_and_comes", hand_over),
 ];
 
 const CUT: Instant = Instant::from_nanos(800_000_000);
@@ -20,15 +22,6 @@ const CUT: Instant = Instant::from_nanos(800_000_000);
 const RTO: Duration = Duration::from_millis(20 + 30 + 200);
 /// A busy machine.
 const SLACK: Duration = Duration::from_millis(300);
-
-fn interference(link: u32, until: Instant) -> Interference {
-    Interference {
-        link,
-        up: true,
-        down: true,
-        deed: Deed::Cut { from: CUT, until },
-    }
-}
 
 /// The longest time without a byte for the receiver, from shortly before the cut on.
 #[track_caller]
@@ -56,10 +49,10 @@ fn case(who: Who) -> Case {
     }
 }
 
-fn cut(link: u32) {
+fn cut(link: usize) {
     for who in [OURS_TO_KERNEL, OURS, KERNEL_TO_OURS] {
         let done = run(Case {
-            interference: vec![interference(link, Instant::MAX)],
+            outages: [(link, (CUT, Instant::MAX))].into(),
             ..case(who)
         });
         done.is_whole();
@@ -79,7 +72,7 @@ fn both_for_a_while() {
     for who in [OURS_TO_KERNEL, KERNEL_TO_OURS] {
         let until = CUT + Duration::from_secs(1);
         let done = run(Case {
-            interference: vec![interference(0, until), interference(1, until)],
+            outages: [(0, (CUT, until)), (1, (CUT, until))].into(),
             ..case(who)
         });
         done.is_whole();
@@ -90,7 +83,7 @@ fn backup() {
     for who in [OURS_TO_KERNEL, OURS, KERNEL_TO_OURS] {
         let done = run(Case {
             backups: vec![1],
-            interference: vec![interference(0, Instant::MAX)],
+            outages: [(0, (CUT, Instant::MAX))].into(),
             ..case(who)
         });
         done.is_whole();
@@ -111,7 +104,7 @@ fn comes_back() {
     for who in [OURS_TO_KERNEL, KERNEL_TO_OURS] {
         let bytes = 16_000_000;
         let done = run(Case {
-            interference: vec![interference(1, CUT + Duration::from_millis(600))],
+            outages: [(1, (CUT, CUT + Duration::from_millis(600)))].into(),
             bytes,
             ..case(who)
         });
@@ -124,5 +117,37 @@ fn comes_back() {
             .get(1)
             .map_or(0, |s| s.received_bytes);
         assert!(second > before + 1_000_000, "{who:?}: {second} of {before}");
+    }
+}
+
+/// Our client leaves a path and returns to it; the kernel is told.
+fn hand_over() {
+    let at = |ms: u64, add: bool| AddressChange {
+        after: Duration::from_millis(ms),
+        side: 0,
+        link: 0,
+        add,
+    };
+    let bytes = 10_000_000;
+    let done = run(Case {
+        changes: vec![at(500, false), at(1100, true)],
+        bytes,
+        ..case(OURS_TO_KERNEL)
+    });
+    done.is_whole();
+    let counters = done.counters(1);
+    assert!(counters.grew("RmAddr") >= 1, "{counters:?}");
+    // The first subflow, its successor of the same address, and that of the other address.
+    assert_eq!(counters.grew("MPJoinAckRx"), 2, "{counters:?}");
+    let report = done.report(0);
+    let of_first = |s: &&SubflowReport| s.result.link == 0;
+    assert_eq!(
+        report.subflows.iter().filter(of_first).count(),
+        2,
+        "{report:?}"
+    );
+    assert!(report.subflows[0].result.closed.is_some(), "{report:?}");
+    for s in &report.subflows {
+        assert!(s.result.delivered.get() > 200_000, "{report:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Something on the only path takes Multipath TCP options away: everything arrives by plain TCP.
 
-use gargalo_lab::multipath::{Deed, Interference, Strip};
+use gargalo_lab::multipath::{Strip, Stripping};
 
 use crate::Test;
 use crate::case::*;
@@ -44,11 +44,11 @@ fn both(strip: Strip, up: bool, down: bool) {
 fn one(strip: Strip, up: bool, down: bool, who: Who, download: bool) {
     let case = Case {
         download,
-        interference: vec![Interference {
+        stripping: vec![Stripping {
             link: 0,
             up,
             down,
-            deed: Deed::Strip(strip),
+            strip,
         }],
         ..Case::new(who, &[(50, 5)], 4_000_000)
     };
@@ -89,11 +89,11 @@ fn one(strip: Strip, up: bool, down: bool, who: Who, download: bool) {
 fn one_of_two() {
     for who in [OURS_TO_KERNEL, KERNEL_TO_OURS] {
         let case = Case {
-            interference: vec![Interference {
+            stripping: vec![Stripping {
                 link: 1,
                 up: true,
                 down: true,
-                deed: Deed::Strip(Strip::All),
+                strip: Strip::All,
             }],
             ..Case::new(who, &[(50, 5), (50, 5)], 4_000_000)
         };

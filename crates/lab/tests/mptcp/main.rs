@@ -3,7 +3,7 @@
 //! Needs Linux with CONFIG_MPTCP and the sandbox; where either is missing every test is ignored, with the
 //! reason. `GARGALO_MPTCP_SHOW=1` prints what every run did,
 //! `GARGALO_MPTCP_CAPTURE=FILE` keeps the packets of the last one, `GARGALO_MPTCP_BYTES` makes the plain
-//! transfers longer.
+//! transfers longer, `GARGALO_MPTCP_FASTER` their paths faster.
 
 mod captures;
 mod case;

@@ -56,6 +56,13 @@ pub fn bytes(usual: u64) -> u64 {
     wanted.map_or(usual, |n| n.parse().expect("a number of bytes"))
 }
 
+/// Rates in Mbit/s, `GARGALO_MPTCP_FASTER` times as high as in CI.
+fn faster<const N: usize>(paths: [(u64, u64); N]) -> [(u64, u64); N] {
+    let wanted = std::env::var("GARGALO_MPTCP_FASTER").ok();
+    let factor: u64 = wanted.map_or(1, |n| n.parse().expect("a factor"));
+    paths.map(|(rate, delay)| (rate * factor, delay))
+}
+
 /// Runs a case with a limit of time that fits its length.
 #[track_caller]
 pub fn run(mut case: Case) -> Done {
@@ -107,13 +114,13 @@ pub fn is_clean(done: &Done, case: &Case, subflows: usize) {
 fn two(who: Who, download: bool) {
     let case = Case {
         download,
-        ..Case::new(who, &[(40, 5), (20, 10)], bytes(12_000_000))
+        ..Case::new(who, &faster([(40, 5), (20, 10)]), bytes(12_000_000))
     };
     is_clean(&run(case.clone()), &case, 2);
 }
 
 fn five(who: Who) {
-    let paths = [(10, 5), (15, 8), (20, 5), (10, 20), (15, 12)];
+    let paths = faster([(10, 5), (15, 8), (20, 5), (10, 20), (15, 12)]);
     let case = Case::new(who, &paths, bytes(16_000_000));
     is_clean(&run(case.clone()), &case, 5);
 }

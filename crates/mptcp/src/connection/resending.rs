@@ -217,7 +217,7 @@ impl Connection {
     }
 
     /// When it makes sense that a path which `takes` so long repeats what its latest carrier has: now if
-    /// that needs longer, later if it should be there already and is not; `None`: never.
+    /// that needs longer, later if it should be there already and is not; `None`: never, it is there.
     fn late_at(
         &self,
         now: Instant,
@@ -235,7 +235,14 @@ impl Connection {
             return Some(now);
         }
         let slack = v.rttvar.unwrap_or_default().min(usual);
-        (takes < usual).then_some(due + slack.max(Duration::from_millis(1)))
+        let late = due + slack.max(Duration::from_millis(1));
+        // Where the other path is no faster, what is missing may still come by a fast retransmission, a
+        // round trip later; by a timeout it comes much later.
+        Some(if takes < usual {
+            late
+        } else {
+            late + usual.max(takes)
+        })
     }
 
     /// The window is full though path `j` has room. If it would have delivered the first missing segment

@@ -13,7 +13,8 @@
 //! - The second term may be negative. The window then shrinks without a loss, to one segment at least,
 //!   and ssthresh with it; in Linux the threshold stayed, so that slow start took the window back.
 //! - With several subflows ssthresh may be one segment (the draft; Reno's minimum is two), so that
-//!   a congested path is only probed. The newer Linux module has two.
+//!   a congested path is only probed. Linux' module has two: `least_window = 2`, for ssthresh and for what
+//!   the second term leaves. Windows of one segment wait for delayed acknowledgements.
 //! - The sum of both terms can exceed Reno's increase by the factor 1 + 1/|R|: neither paper nor draft
 //!   bounds it.
 //! - Bytes acknowledged count, as in the draft (Linux: acknowledgements). Windows are compared in bytes.
@@ -62,14 +63,17 @@ impl Best {
 pub struct OliaParams {
     /// Which paths are best.
     pub best: Best,
+    /// Segments that a loss or the second term leaves at least, while there are several subflows.
+    pub least_window: u64,
     /// The answer to loss, and the shared part.
     pub reno: RenoParams,
 }
 
 impl OliaParams {
-    /// The paper's best paths, RFC 5681's decrease.
+    /// The paper's best paths, the draft's least window, RFC 5681's decrease.
     pub const DEFAULT: Self = Self {
         best: Best::Rate,
+        least_window: 1,
         reno: RenoParams::DEFAULT,
     };
 
@@ -82,6 +86,7 @@ impl OliaParams {
         };
         Ok(Self {
             best,
+            least_window: v.number("least_window") as u64,
             reno: RenoParams::read(&v),
         })
     }
@@ -93,13 +98,20 @@ impl Default for OliaParams {
     }
 }
 
-const PARAMS: [Param; 3 + WindowParams::PARAMS] = OliaParams::DEFAULT.reno.window.after([
+const PARAMS: [Param; 4 + WindowParams::PARAMS] = OliaParams::DEFAULT.reno.window.after([
     Param::choice(
         "best",
         "the best paths are those of the largest l/rtt² (rate) or l²/rtt (squared-bytes), l being \
          the bytes between losses",
         OliaParams::DEFAULT.best.name(),
         Best::CHOICES,
+    ),
+    Param::integer(
+        "least_window",
+        "segments that a loss or the second term leaves at least, with several subflows (draft: 1, Linux: 2)",
+        OliaParams::DEFAULT.least_window as f64,
+        1.0,
+        2.0,
     ),
     reno::OWN[0],
     reno::OWN[1],
@@ -125,6 +137,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
 #[derive(Clone, Debug)]
 pub struct Olia {
     best: Best,
+    least_window: u64,
     reno: Reno,
     /// The latest alpha, to be looked at.
     alpha: f64,
@@ -135,6 +148,7 @@ impl Olia {
     pub fn build(params: OliaParams, init: &Init) -> WindowBased<Self> {
         let policy = Self {
             best: params.best,
+            least_window: params.least_window,
             reno: Reno::policy(params.reno),
             alpha: f64::NAN,
         };
@@ -167,7 +181,11 @@ fn alpha(coupling: &Coupling<'_>, best: Best) -> f64 {
 
 impl Policy for Olia {
     fn observe(&mut self, window: &mut Window, _ack: &Acked, path: &Path<'_>) {
-        window.set_least_threshold(if has_siblings(path) { 1 } else { 2 });
+        window.set_least_threshold(if has_siblings(path) {
+            self.least_window
+        } else {
+            2
+        });
     }
 
     fn increase(&mut self, window: &mut Window, acked: Bytes, _ack: &Acked, path: &Path<'_>) {
@@ -179,7 +197,8 @@ impl Policy for Olia {
         let gain = coupling.linked() + self.alpha / coupling.own.window;
         let bytes = gain * acked.as_f64() * window.mss().as_f64();
         if bytes < 0.0 {
-            window.shrink_by(-bytes);
+            let least = window.mss() * self.least_window;
+            window.shrink_by((-bytes).min(window.cwnd().saturating_sub(least).as_f64()));
         } else {
             window.grow_by(bytes);
         }

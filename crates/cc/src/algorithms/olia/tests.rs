@@ -142,6 +142,31 @@ fn among_several_a_loss_may_leave_one_segment() {
     }
 }
 
+#[test]
+fn the_least_window_holds_against_losses_and_the_second_term() {
+    // The largest window on a slow path that is not the best: the second term takes from it.
+    let two = [with_l(3, 1000, 1000), with_l(1, 10, 9_000_000)];
+    for least in [1, 2] {
+        let params = OliaParams {
+            least_window: least,
+            ..OliaParams::DEFAULT
+        };
+        let mut olia = Olia::build(params, &init());
+        grown(&mut olia, &two, 0, 1);
+        olia.on_congestion(&congestion(Cause::Loss, MSS * 2), &among(&two, 0));
+        assert_eq!(olia.cwnd(), MSS * least);
+        let mut olia = Olia::build(params, &init());
+        grown(&mut olia, &two, 0, 1);
+        olia.on_congestion(&congestion(Cause::Loss, MSS * 6), &among(&two, 0));
+        olia.on_recovered(gargalo_units::Instant::ZERO, &among(&two, 0));
+        for _ in 0..200 {
+            grown(&mut olia, &two, 0, 3);
+        }
+        assert_eq!(olia.cwnd() >= MSS * 2, least == 2, "{}", olia.cwnd());
+        assert!(olia.cwnd() < MSS * 21 / 10);
+    }
+}
+
 proptest! {
     #![proptest_config(quiet())]
 

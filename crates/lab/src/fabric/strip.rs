@@ -1,39 +1,29 @@
-//! What things on the way do to packets though they should not: links that are cut, and Multipath TCP
-//! options that are taken out.
+//! Something on the way that takes Multipath TCP options out of packets, as some firewalls do.
 
-use gargalo_units::Instant;
 use gargalo_wire::ip::TCP;
 use gargalo_wire::mptcp::KIND;
 
-use crate::multipath::{Deed, Strip};
+use crate::multipath::Strip;
 
 const SYN: u8 = 0x02;
 /// No-operation.
 const NOP: u8 = 1;
 
-/// One of them, in one direction of a link.
+/// One, in one direction of a link.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Meddler {
-    deed: Deed,
+pub(super) struct Stripper {
+    strip: Strip,
     /// Payload bytes of TCP that have passed.
     passed: u64,
 }
 
-impl Meddler {
-    pub(super) const fn new(deed: Deed) -> Self {
-        Self { deed, passed: 0 }
+impl Stripper {
+    pub(super) const fn new(strip: Strip) -> Self {
+        Self { strip, passed: 0 }
     }
 
-    /// Nothing passes now.
-    pub(super) fn is_cut(&self, now: Instant) -> bool {
-        matches!(self.deed, Deed::Cut { from, until } if from <= now && now < until)
-    }
-
-    /// Does to a datagram what it does.
-    pub(super) fn meddle(&mut self, datagram: &mut [u8]) {
-        let Deed::Strip(strip) = self.deed else {
-            return;
-        };
+    /// A datagram passes.
+    pub(super) fn pass(&mut self, datagram: &mut [u8]) {
         let Some(at) = segment(datagram) else { return };
         let Some(tcp) = datagram.get_mut(at..) else {
             return;
@@ -42,7 +32,7 @@ impl Meddler {
             return;
         };
         let (length, is_syn) = (usize::from(header[12] >> 4) * 4, header[13] & SYN != 0);
-        let wanted = match strip {
+        let wanted = match self.strip {
             Strip::All => true,
             Strip::Syn => is_syn,
             Strip::Rest => !is_syn,
@@ -95,7 +85,7 @@ fn take_out(tcp: &mut [u8], length: usize) {
 
 /// Replaces a byte; the checksum follows (RFC 1624, equation 3).
 fn replace(tcp: &mut [u8], at: usize, byte: u8) {
-    let word = |b: u8| u16::from_be_bytes(if at % 2 == 0 { [b, 0] } else { [0, b] });
+    let word = |b: u8| u16::from_be_bytes(if at.is_multiple_of(2) { [b, 0] } else { [0, b] });
     let [high, low] = [tcp[16], tcp[17]];
     let (old, new) = (word(tcp[at]), word(byte));
     tcp[at] = byte;
@@ -111,7 +101,7 @@ fn replace(tcp: &mut [u8], at: usize, byte: u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gargalo_units::{Duration, Seq};
+    use gargalo_units::Seq;
     use gargalo_wire::ip::{Addresses, Datagram, Header, Transport, Verify};
     use gargalo_wire::mptcp::{DataNumber, Dss, List, Mapping, MptcpOption};
     use gargalo_wire::tcp::{Flags, Options, Payload, Segment, Timestamps};
@@ -168,10 +158,10 @@ mod tests {
                 (Strip::Syn, false, true),
                 (Strip::Rest, true, false),
             ] {
-                let mut m = Meddler::new(Deed::Strip(strip));
+                let mut m = Stripper::new(strip);
                 for (flags, kept) in [(Flags::SYN, syn), (Flags::ACK, rest)] {
                     let mut d = datagram(v6, flags, 101);
-                    m.meddle(&mut d);
+                    m.pass(&mut d);
                     assert_eq!(has_options(&d), kept, "{strip:?}");
                 }
             }
@@ -180,11 +170,11 @@ mod tests {
 
     #[test]
     fn after_so_much_payload_everything_is_stripped() {
-        let mut m = Meddler::new(Deed::Strip(Strip::After(200)));
+        let mut m = Stripper::new(Strip::After(200));
         let kept: Vec<bool> = (0..4)
             .map(|_| {
                 let mut d = datagram(false, Flags::ACK, 100);
-                m.meddle(&mut d);
+                m.pass(&mut d);
                 has_options(&d)
             })
             .collect();
@@ -192,26 +182,15 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_has_a_beginning_and_an_end() {
-        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
-        let m = Meddler::new(Deed::Cut {
-            from: at(5),
-            until: at(9),
-        });
-        let cut: Vec<bool> = [4, 5, 8, 9].map(|t| m.is_cut(at(t))).to_vec();
-        assert_eq!(cut, [false, true, true, false]);
-    }
-
-    #[test]
     fn every_start_of_a_datagram_is_survived() {
         for v6 in [false, true] {
             let d = datagram(v6, Flags::ACK, 10);
-            let mut m = Meddler::new(Deed::Strip(Strip::All));
+            let mut m = Stripper::new(Strip::All);
             for n in 0..d.len() {
-                m.meddle(&mut d[..n].to_vec());
+                m.pass(&mut d[..n].to_vec());
                 let mut bad = d.clone();
                 bad[n] = 0xff;
-                m.meddle(&mut bad);
+                m.pass(&mut bad);
             }
         }
     }

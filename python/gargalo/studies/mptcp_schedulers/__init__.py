@@ -1,0 +1,39 @@
+"""MPTCP schedulers and a path manager for disjoint paths: measurements in a Linux kernel of 2017 once more."""
+
+from gargalo.studies.model import Study
+from gargalo.studies.mptcp_schedulers import experiments as ex
+from gargalo.studies.mptcp_schedulers.claims import CLAIMS
+from gargalo.studies.mptcp_schedulers.figures import figures, tables
+from gargalo.studies.mptcp_schedulers.scenarios import OTHERS, SCHEDULERS
+
+STUDY = Study(
+    name="mptcp-schedulers",
+    title="MPTCP schedulers over five disjoint paths",
+    summary="three schedulers and single mesh against Linux MPTCP's defaults, with four coupled congestion controls",
+    source=(
+        "a master's dissertation of 2017 (UNIFEI): schedulers LWS, LTS and HSR and the path manager single mesh in Linux MPTCP v0.90, "
+        "two hosts with five Gigabit links shaped by tc and netem"
+    ),
+    description=(
+        "An upload over five paths, congested alike (E1) or alike and different in loss, rate and delay (E2), with 25 or 5 "
+        "subflows. Beside it: schedulers of later years, other assumptions, background flows, hand-over, QUIC."
+    ),
+    measure="gargalo.studies.mptcp_schedulers.measure:measure",
+    profiles={p.name: p for p in (ex.QUICK, ex.FULL)},
+    experiments=ex.EXPERIMENTS,
+    claims=CLAIMS,
+    figures=figures,
+    tables=tables,
+    algorithms=(*SCHEDULERS, *OTHERS),
+    notes=(
+        "Assumed, since the work does not say: netem on the sender's interfaces alone, with its default limit of 1000 packets, so "
+        "that rate, loss and added delay are on the way of the data; 0.1 ms each way and 0.05 ms of jitter otherwise.",
+        "As the kernel of the work: receive window of 3 MiB (half of 6 MiB of buffer), send buffer of 4 MiB, initial window of 10, SACK without "
+        "RACK, no pacing, opportunistic retransmission and penalisation, no probing of unused paths.",
+        "Data of subflow (i, j) of a full mesh goes by path i, its acknowledgements come by path j.",
+        "Penalisation here is not the kernel's: it caps what a subflow may have in flight instead of halving its window.",
+        "All cells have the same seeds: the n-th packet of a path is lost in all or in none.",
+    ),
+)
+
+__all__ = ["STUDY"]

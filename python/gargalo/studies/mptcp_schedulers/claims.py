@@ -1,0 +1,318 @@
+"""The seven claims of the work, each with its check.
+
+Goodputs are compared by ratios paired by seed, as means over the cells that a sentence speaks of. Where it has a number, or a
+word like "clearly", the bound stands in `published` and in the evidence.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gargalo.studies.model import (
+    Claim,
+    Context,
+    Finding,
+    above,
+    below,
+    between,
+    decide,
+    evidence,
+    inconclusive,
+)
+from gargalo.studies.mptcp_schedulers import published
+from gargalo.studies.mptcp_schedulers.cells import (
+    ABSENT,
+    gains,
+    goodput,
+    over_schedulers,
+    quotient,
+    rates,
+    ratio,
+    summed,
+)
+from gargalo.studies.mptcp_schedulers.claims_new import LOSS_BASED, NEW_CLAIMS
+from gargalo.studies.mptcp_schedulers.experiments import LOSSES
+from gargalo.studies.mptcp_schedulers.scenarios import (
+    BALIA,
+    COUPLED,
+    EXPS,
+    FULL,
+    HSR,
+    LIA,
+    LL,
+    LTS,
+    LWS,
+    OLIA,
+    SCHEDULERS,
+    SHORT,
+    SINGLE,
+    TITLES,
+    WVEGAS,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gargalo.metrics import Interval
+    from gargalo.reporting.model import Evidence
+    from gargalo.studies.mptcp_schedulers.cells import Conditions
+
+E1, E2 = "congested", "mixed"
+LOSSY = [{"loss": x} for x in LOSSES if x >= published.LOSSY_FROM - 1e-9]
+CLEAN_EXPS, LOSSY_EXPS = EXPS[:4], EXPS[4:]
+
+
+def percent(found: Interval) -> str:
+    """Write a ratio as a gain."""
+    return "nothing" if found.mean is None else f"{100 * (found.mean - 1):+.1f}%"
+
+
+def alike(found: Interval) -> bool | None:
+    """Whether a ratio is near 1."""
+    return between(found, 1 - published.ALIKE, 1 + published.ALIKE)
+
+
+ALIKE_TEXT = f"{1 - published.ALIKE:g} to {1 + published.ALIKE:g}"
+
+
+def about(gain: float) -> tuple[float, float]:
+    """Return the bounds of "about": half of the gain to one and a half."""
+    return 1 + 0.5 * gain, 1 + 1.5 * gain
+
+
+def lossy_gain(scheduler: str, gain: float) -> Callable[[Context], Finding]:
+    """Make the check of a scheduler's gain in E1 where much is lost."""
+
+    def check(context: Context) -> Finding:
+        lines: list[Evidence] = []
+        conditions: Conditions = []
+        name = SHORT[scheduler]
+        low, high = about(gain)
+        for c in (LIA, OLIA, WVEGAS):
+            found = gains(context, E1, LOSSY, scheduler, (c,))
+            if found.mean is None:
+                return inconclusive(lines, ABSENT)
+            lines.append(evidence(f"{TITLES[c]}, 4 to 12%: {name} over LL", found, expected=f"{low:.3f} to {high:.3f}"))  # fmt: skip
+            conditions.append((between(found, low, high), f"{TITLES[c]}: {percent(found)}"))
+        return decide(lines, conditions)
+
+    return check
+
+
+def lossy_same(context: Context) -> Finding:
+    """HSR has what LL has, and under BALIA all have."""
+    lines: list[Evidence] = []
+    conditions: Conditions = []
+    pairs = [(HSR, c) for c in (LIA, OLIA, WVEGAS)] + [(s, BALIA) for s in SCHEDULERS[1:]]
+    for scheduler, c in pairs:
+        found = gains(context, E1, LOSSY, scheduler, (c,))
+        if found.mean is None:
+            return inconclusive(lines, ABSENT)
+        text = f"{TITLES[c]}: {SHORT[scheduler]}"
+        lines.append(evidence(f"{text} over LL, 4 to 12%", found, expected=ALIKE_TEXT))
+        conditions.append((alike(found), f"{text} has {percent(found)}"))
+    return decide(lines, conditions)
+
+
+def rises(context: Context) -> Finding:
+    """From 0 to 1% loss goodput rises with LIA, OLIA and BALIA, not with wVegas."""
+    lines: list[Evidence] = []
+    conditions: Conditions = []
+    for c in COUPLED:
+        none, one = (over_schedulers(context, E1, congestion=c, loss=x) for x in LOSSES[:2])
+        found = quotient(one, none)
+        if found.mean is None:
+            return inconclusive(lines, ABSENT)
+        sign, holds = ("<", below) if c == WVEGAS else (">", above)
+        lines.append(evidence(f"{TITLES[c]}: goodput at 1% over that without loss", found, expected=f"{sign} 1"))  # fmt: skip
+        conditions.append((holds(found, 1.0), f"{TITLES[c]}: {percent(found)}"))
+    for c in COUPLED:
+        cell = {"loss": 0.0, "congestion": c, "scheduler": LL, "mesh": FULL}
+        off = ("assumptions", {**cell, "variant": "no penalisation"})
+        on = ("assumptions", {**cell, "loss": 0.01, "variant": "no penalisation"})
+        found = ratio(context, on, off)
+        if found.mean is not None:
+            lines.append(evidence(f"the same without penalisation, {TITLES[c]}, LL", found))
+    return decide(lines, conditions)
+
+
+def degrades(context: Context) -> Finding:
+    """BALIA keeps the least of its goodput as loss grows."""
+    lines: list[Evidence] = []
+    conditions: Conditions = []
+    kept = {}
+    for c in COUPLED:
+        without = over_schedulers(context, E1, congestion=c, loss=LOSSES[0])
+        lossy = [over_schedulers(context, E1, congestion=c, loss=x) for x in LOSSES[1:]]
+        mean = summed(lossy)
+        kept[c] = {r: mean[r] / without[r] for r in mean if without.get(r, 0) > 0}
+        found = quotient(mean, without)
+        if found.mean is None:
+            return inconclusive(lines, ABSENT)
+        expected = "the least" if c == BALIA else ""
+        lines.append(evidence(f"{TITLES[c]}: mean goodput of 1 to 12% over that without loss", found, expected=expected))  # fmt: skip
+    for c in (LIA, OLIA, WVEGAS):
+        found = quotient(kept[BALIA], kept[c])
+        lines.append(evidence(f"what BALIA keeps over what {TITLES[c]} keeps", found, expected="< 1"))  # fmt: skip
+        conditions.append((below(found, 1.0), f"{TITLES[c]} keeps less than BALIA"))
+    return decide(lines, conditions)
+
+
+def wvegas_best(context: Context) -> Finding:
+    """The highest mean goodput is that of wVegas."""
+    lines: list[Evidence] = []
+    conditions: Conditions = []
+    for experiment, places in ((E1, [{"loss": x} for x in LOSSES]), (E2, [{"exp": n} for n in EXPS])):  # fmt: skip
+        means = {c: summed([over_schedulers(context, experiment, congestion=c, **p) for p in places]) for c in COUPLED}  # fmt: skip
+        for c in LOSS_BASED:
+            found = quotient(means[WVEGAS], means[c])
+            if found.mean is None:
+                return inconclusive(lines, ABSENT)
+            title = "E1" if experiment == E1 else "E2"
+            lines.append(evidence(f"{title}: mean goodput of wVegas over {TITLES[c]}", found, expected="> 1"))  # fmt: skip
+            conditions.append((above(found, 1.0), f"{title}: not above {TITLES[c]}"))
+    return decide(lines, conditions)
+
+
+def exps(numbers: Sequence[int]) -> list[dict[str, int]]:
+    """Return the places of E2."""
+    return [{"exp": n} for n in numbers]
+
+
+def average_gain(context: Context) -> Finding:
+    """HSR and LTS gain about 2% over LL on average of E2."""
+    lines: list[Evidence] = []
+    conditions: Conditions = []
+    low, high = about(published.E2_GAIN)
+    for s in (HSR, LTS):
+        found = gains(context, E2, exps(EXPS), s, COUPLED)
+        if found.mean is None:
+            return inconclusive(lines, ABSENT)
+        lines.append(evidence(f"E2: {SHORT[s]} over LL, mean of 32 cells", found, expected=f"{low:g} to {high:g}"))  # fmt: skip
+        conditions.append((between(found, low, high), f"{SHORT[s]}: {percent(found)}"))
+    return decide(lines, conditions)
+
+
+def exp4_olia(context: Context) -> Finding:
+    """In Exp4 all three beat LL under OLIA."""
+    lines: list[Evidence] = []
+    conditions: Conditions = []
+    for s in (HSR, LWS, LTS):
+        found = gains(context, E2, exps((4,)), s, (OLIA,))
+        if found.mean is None:
+            return inconclusive(lines, ABSENT)
+        lines.append(evidence(f"Exp4, OLIA: {SHORT[s]} over LL", found, expected=f"> {published.CLEARLY}"))  # fmt: skip
+        conditions.append((above(found, published.CLEARLY), f"{SHORT[s]}: {percent(found)}"))
+    return decide(lines, conditions)
+
+
+def balia_wvegas(context: Context) -> Finding:
+    """Under BALIA LL wins on average of E2, under wVegas schedulers are alike."""
+    lines: list[Evidence] = []
+    conditions: Conditions = []
+    for c in (BALIA, WVEGAS):
+        for s in SCHEDULERS[1:]:
+            found = gains(context, E2, exps(EXPS), s, (c,))
+            if found.mean is None:
+                return inconclusive(lines, ABSENT)
+            expected = "< 1" if c == BALIA else ALIKE_TEXT
+            lines.append(evidence(f"{TITLES[c]}, mean of E2: {SHORT[s]} over LL", found, expected=expected))  # fmt: skip
+            holds = below(found, 1.0) if c == BALIA else alike(found)
+            conditions.append((holds, f"{TITLES[c]}: {SHORT[s]} has {percent(found)}"))
+    return decide(lines, conditions)
+
+
+def lossy_alike(context: Context) -> Finding:
+    """With losses schedulers are alike."""
+    lines: list[Evidence] = []
+    conditions: Conditions = []
+    for n in LOSSY_EXPS:
+        for s in SCHEDULERS[1:]:
+            found = gains(context, E2, exps((n,)), s, COUPLED)
+            if found.mean is None:
+                return inconclusive(lines, ABSENT)
+            lines.append(evidence(f"Exp{n}: {SHORT[s]} over LL, mean of the controls", found, expected=ALIKE_TEXT))  # fmt: skip
+            conditions.append((alike(found), f"Exp{n}: {SHORT[s]} has {percent(found)}"))
+    return decide(lines, conditions)
+
+
+def mesh_ratio(context: Context, n: int, congestion: str) -> Interval:
+    """Return single mesh's goodput over full mesh's with LL."""
+    labels = {"exp": n, "congestion": congestion, "scheduler": LL}
+    return ratio(context, ("mesh", {**labels, "mesh": SINGLE}), (E2, labels))
+
+
+def single_doubles(context: Context) -> Finding:
+    """Single mesh has twice as much in Exp3 and Exp4 under OLIA and BALIA."""
+    lines: list[Evidence] = []
+    conditions: Conditions = []
+    for n in (3, 4):
+        for c in (OLIA, BALIA):
+            found = mesh_ratio(context, n, c)
+            if found.mean is None:
+                return inconclusive(lines, ABSENT)
+            text = f"Exp{n}, {TITLES[c]}"
+            lines.append(evidence(f"{text}: single mesh over full mesh", found, expected=f"> {published.DOUBLE:g}"))  # fmt: skip
+            conditions.append((above(found, published.DOUBLE), f"{text}: {found.mean:.2f}"))
+    return decide(lines, conditions)
+
+
+def single_worse(cells: Sequence[tuple[int, str]]) -> Callable[[Context], Finding]:
+    """Make the check that single mesh has less in some cells."""
+
+    def check(context: Context) -> Finding:
+        lines: list[Evidence] = []
+        conditions: Conditions = []
+        for n, c in cells:
+            found = mesh_ratio(context, n, c)
+            if found.mean is None:
+                return inconclusive(lines, ABSENT)
+            text = f"Exp{n}, {TITLES[c]}"
+            lines.append(evidence(f"{text}: single mesh over full mesh", found, expected="< 1"))
+            conditions.append((below(found, 1.0), f"{text}: {found.mean:.2f}"))
+        return decide(lines, conditions)
+
+    return check
+
+
+def below_single_path(context: Context) -> Finding:
+    """Without loss some full mesh has less than one TCP on the best path."""
+    lines: list[Evidence] = []
+    found: list[tuple[float, Interval, str]] = []
+    for experiment, places in ((E1, [{"loss": 0.0}]), (E2, exps(CLEAN_EXPS))):
+        for place in places:
+            best = rates(context, ("single path", {**place, "congestion": "cubic"}))
+            if not best:
+                return inconclusive(lines, ABSENT)
+            where = f"Exp{place['exp']}" if "exp" in place else "E1 without loss"
+            lines.append(evidence(f"{where}: one TCP CUBIC on the best path", goodput(context, "single path", congestion="cubic", **place), unit="bit/s"))  # fmt: skip
+            for c in COUPLED:
+                for s in SCHEDULERS:
+                    mine = quotient(rates(context, (experiment, {**place, "congestion": c, "scheduler": s})), best)  # fmt: skip
+                    if mine.mean is None:
+                        return inconclusive(lines, ABSENT)
+                    found.append((mine.mean, mine, f"{where}, {TITLES[c]}, {SHORT[s]}"))
+    found.sort(key=lambda x: x[0])
+    for _, least, text in found[:4]:
+        lines.append(evidence(f"{text}: full mesh over that TCP", least, expected="< 1"))
+    _, least, text = found[0]
+    return decide(lines, [(below(least, 1.0), f"the least is {least.mean:.2f} times that TCP, {text}")])  # fmt: skip
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim("lossy-lws", "1. E1, 4 to 12% lost: with LIA, OLIA and wVegas LWS has about 7% more goodput than LL.", lossy_gain(LWS, published.LWS_GAIN)),
+    Claim("lossy-lts", "1. There LTS has about 4% more than LL.", lossy_gain(LTS, published.LTS_GAIN)),
+    Claim("lossy-same", "1. There HSR has as much as LL; under BALIA all have.", lossy_same),
+    Claim("rises", "2. E1: from 0 to 1% loss goodput rises with LIA, OLIA and BALIA under full mesh, not with wVegas.", rises),
+    Claim("balia-degrades", "3. BALIA degrades fastest as loss grows.", degrades),
+    Claim("wvegas-best", "3. wVegas is best overall.", wvegas_best),
+    Claim("average-gain", "4. E2: HSR and LTS gain about 2% over LL on average.", average_gain),
+    Claim("exp4-olia", "4. Exp4: HSR, LWS and LTS beat LL clearly under OLIA.", exp4_olia),
+    Claim("balia-ll", "4. E2: under BALIA LL wins on average; under wVegas schedulers are alike.", balia_wvegas),
+    Claim("lossy-alike", "5. E2: with losses (Exp5 to Exp8) schedulers are alike.", lossy_alike),
+    Claim("single-doubles", "6. Single mesh at least doubles full mesh's goodput in Exp3 and Exp4 under OLIA and BALIA.", single_doubles),
+    Claim("single-worse", "6. There it is worse under LIA and wVegas.", single_worse([(n, c) for n in (3, 4) for c in (LIA, WVEGAS)])),
+    Claim("single-lossy", "6. In Exp5 to Exp8 single mesh is worse.", single_worse([(n, c) for n in LOSSY_EXPS for c in COUPLED])),
+    Claim("below-tcp", "7. Full mesh without loss can fall below single-path TCP.", below_single_path),
+    *NEW_CLAIMS,
+)  # fmt: skip

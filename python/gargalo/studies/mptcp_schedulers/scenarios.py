@@ -1,0 +1,212 @@
+"""The paths of the work, and who sends over them: MPTCP as Linux had it in 2017, TCP, QUIC."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+RATES = (10.0, 25.0, 50.0, 75.0, 100.0)
+"""Mbit/s, path by path."""
+DELAYS_MS = (5.0, 10.0, 20.0, 40.0, 80.0)
+LOSSES = (0.0, 0.01, 0.02, 0.06, 0.12)
+SAME_RATE, SAME_DELAY_MS = 10.0, 5.0
+"""Of homogeneous paths; their loss is 0."""
+LAN_MS = 0.1
+"""One way, of the Gigabit links without any added delay."""
+JITTER_MS = 0.05
+"""What a real network adds at random: without it runs without loss would have no chance in them."""
+QUEUE = 1000
+"""Packets: the default limit of netem, which shapes, delays and loses on the sender's interfaces."""
+WINDOW = 3 << 20
+"""Bytes: half of the 6 MiB of tcp_rmem, since tcp_adv_win_scale = 1 keeps the other half for overhead."""
+SEND_BUFFER = 4 << 20
+"""Bytes: tcp_wmem."""
+LIMIT_S = 1200
+"""A transfer that takes longer counts with what it had delivered by then."""
+RECORD = {"flows": False, "links": False, "events": False}
+
+LL, LWS, LTS, HSR = "lowest-latency", "largest-window-space", "lowest-time-space", "highest-sending-rate"  # fmt: skip
+SCHEDULERS = (LL, LWS, LTS, HSR)
+"""Those of the work; the first is the default of its kernel."""
+SHORT = {LL: "LL", LWS: "LWS", LTS: "LTS", HSR: "HSR"}
+OTHERS = ("window-aware", "adaptive", "blest", "ecf", "redundant", "round-robin")
+"""Schedulers that the work did not measure; the first is our default."""
+LIA, OLIA, BALIA, WVEGAS = "lia", "olia", "balia", "wvegas"
+COUPLED = (LIA, OLIA, BALIA, WVEGAS)
+UNCOUPLED = ("reno", "cubic", "bbr")
+TITLES = {LIA: "LIA", OLIA: "OLIA", BALIA: "BALIA", WVEGAS: "wVegas", "reno": "Reno", "cubic": "CUBIC", "bbr": "BBR"}  # fmt: skip
+FULL, SINGLE = "full-mesh", "single-mesh"
+KERNEL: dict[str, dict[str, Any]] = {
+    LIA: {"reduce_from": "cwnd"},
+    OLIA: {"reduce_from": "cwnd", "least_window": 2},
+    BALIA: {"reduce_from": "cwnd"},
+}
+"""Parameters that make coupled controls more like the modules of Linux."""
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Five disjoint paths."""
+
+    rates: Sequence[float]
+    """Mbit/s."""
+    delays_ms: Sequence[float]
+    """Added on the way of the data, beside `LAN_MS` each way."""
+    losses: Sequence[float]
+    """On the way of the data."""
+
+    @property
+    def total_bps(self) -> float:
+        """The sum of the rates."""
+        return 1e6 * sum(self.rates)
+
+    def only(self, index: int) -> Paths:
+        """One of them."""
+        one = slice(index, index + 1)
+        return Paths(self.rates[one], self.delays_ms[one], self.losses[one])
+
+    @property
+    def best(self) -> int:
+        """The path that a single TCP would have most on: least loss, then the highest rate, then the least delay."""
+        keys = zip(self.losses, (-r for r in self.rates), self.delays_ms, strict=True)
+        ranked = sorted((key, i) for i, key in enumerate(keys))
+        return ranked[0][1]
+
+
+def congested(loss: float) -> Paths:
+    """E1: rates differ, the loss is the same everywhere, no delay is added."""
+    return Paths(RATES, (0.0,) * 5, (loss,) * 5)
+
+
+EXPS = tuple(range(1, 9))
+
+
+def mixed(exp: int) -> Paths:
+    """E2: loss, rate and delay alike or different on the paths; loss changes slowest, delay fastest."""
+    loss, rate, delay = ((exp - 1) >> bit & 1 for bit in (2, 1, 0))
+    return Paths(
+        RATES if rate else (SAME_RATE,) * 5,
+        DELAYS_MS if delay else (SAME_DELAY_MS,) * 5,
+        LOSSES if loss else (0.0,) * 5,
+    )
+
+
+def milliseconds(value: float) -> str:
+    """Write a delay."""
+    return f"{value:g}ms"
+
+
+@dataclass(frozen=True)
+class Shaping:
+    """What the work does not say of its links, and what is assumed."""
+
+    queue: str = f"{QUEUE} packets"
+    both_ways: bool = False
+    """Loss and delay on the way of acknowledgements too."""
+
+
+ASSUMED = Shaping()
+
+
+def link(paths: Paths, index: int, shaping: Shaping = ASSUMED) -> dict[str, Any]:
+    """One path as netem on the sender's interface makes it; acknowledgements come back over the bare Gigabit link."""
+    loss, delay = paths.losses[index], paths.delays_ms[index]
+    up: dict[str, Any] = {
+        "rate": f"{paths.rates[index]:g}Mbit/s",
+        "delay": milliseconds(LAN_MS + delay),
+        "queue": {"droptail": shaping.queue},
+    }
+    down: dict[str, Any] = {"rate": "1Gbit/s", "delay": milliseconds(LAN_MS), "queue": {"droptail": f"{QUEUE} packets"}}  # fmt: skip
+    if loss > 0:
+        up["loss"] = loss
+    if shaping.both_ways:
+        down["delay"] = up["delay"]
+        if loss > 0:
+            down["loss"] = loss
+    return {"jitter": milliseconds(JITTER_MS), "up": up, "down": down}
+
+
+def topology(paths: Paths, shaping: Shaping = ASSUMED) -> dict[str, Any]:
+    """Two hosts and the paths between them."""
+    return {"multipath": {"paths": [link(paths, i, shaping) for i in range(len(paths.rates))]}}
+
+
+def control(name: str, *, kernel: bool = True) -> Any:
+    """Return a congestion control as a scenario has it."""
+    return {name: KERNEL[name]} if kernel and name in KERNEL else name
+
+
+def tcp_options(window: int = WINDOW) -> dict[str, Any]:
+    """What a TCP of 2017 has: the work's kernel is 3.18, before RACK and pacing."""
+    return {
+        "initial_window": "10 packets",
+        "recovery": "sack",
+        "receive_buffer": f"{window}B",
+        "send_buffer": f"{max(window, SEND_BUFFER)}B",
+    }
+
+
+def mptcp(congestion: str, scheduler: str, path_manager: str, **more: Any) -> dict[str, Any]:
+    """MPTCP like v0.90: opportunistic retransmission and penalisation are on, nothing probes."""
+    return {
+        "mptcp": {
+            "congestion": control(congestion),
+            "scheduler": scheduler,
+            "path_manager": path_manager,
+            "opportunistic_retransmission": True,
+            "penalisation": True,
+            "probe_interval": False,
+            **tcp_options(),
+            **more,
+        }
+    }
+
+
+def tcp(congestion: str) -> dict[str, Any]:
+    """Plain TCP of the same time."""
+    return {"tcp": {"congestion": congestion, **tcp_options()}}
+
+
+def upload(transport: Mapping[str, Any], mb: float, **more: Any) -> dict[str, Any]:
+    """So many megabytes from the client on one connection."""
+    return {
+        "label": "upload",
+        "from": "client",
+        "to": "server",
+        "transport": dict(transport),
+        "workload": {"bulk": {"bytes": f"{round(1e6 * mb)}B"}},
+        **more,
+    }
+
+
+def scenario(
+    net: Mapping[str, Any],
+    flows: Sequence[Mapping[str, Any]],
+    *,
+    limit_s: float = LIMIT_S,
+    record: Mapping[str, Any] = RECORD,
+) -> dict[str, Any]:
+    """Put a scenario together."""
+    return {
+        "name": "mptcp-schedulers",
+        "duration": f"{limit_s:g}s",
+        "record": dict(record),
+        "topology": dict(net),
+        "flows": list(flows),
+    }
+
+
+def transfer(
+    paths: Paths,
+    transport: Mapping[str, Any],
+    mb: float,
+    *,
+    shaping: Shaping = ASSUMED,
+    limit_s: float = LIMIT_S,
+    record: Mapping[str, Any] = RECORD,
+) -> dict[str, Any]:
+    """One upload over some paths."""
+    return scenario(topology(paths, shaping), [upload(transport, mb)], limit_s=limit_s, record=record)  # fmt: skip
