@@ -144,7 +144,7 @@ def test_claims_decide_on_runs_as_the_work_has_them(quick):
         ("lossy-lws", {"lossy": False}),
         ("lossy-lts", {"lossy": False}),
         ("penalisation", {"unpunished": 3.0}),
-        ("hand-over", {"gap": 0.7}),
+        ("hand-over", {"gap": 1.2}),
         ("mpquic", {"mptcp": 90.0}),
     ],
 )
