@@ -20,7 +20,7 @@ SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.tom
 # Bindings are checked against the interpreter they are installed for.
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help setup demo test test-rust test-python capture-tools browser-tools lab-tools bench crosscheck lint docs reference pictures comparison fmt lock clean
+.PHONY: help setup demo test test-rust test-python capture-tools browser-tools lab-tools bench crosscheck lint docs reference pictures comparison scorecards fmt lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -126,6 +126,9 @@ pictures: setup ## redraws the pictures of every congestion control's page
 
 comparison: setup ## measures every congestion control on six networks for the documentation
 	"$(BIN)/python" tools/congestion_comparison.py $(if $(ONLY),--only $(ONLY))
+
+scorecards: setup ## evaluates every congestion control by the criteria of RFC 9743 for the documentation
+	"$(BIN)/python" -m gargalo.evaluation.published docs
 
 fmt: setup ## format the code
 	cargo fmt --all

@@ -49,7 +49,8 @@ def test_a_scorecard_is_written_and_the_next_one_takes_the_references_from_the_s
     done = gargalo("evaluate", "vegas", "--repeat", "2", *SMALL, "--output", "first")
     assert done.returncode == 0, done.stderr
     assert "link-cut" in done.stdout
-    assert "scorecard.json" in done.stdout
+    assert "scorecard.html" in done.stdout
+    assert "<html" in (tmp_path / "first" / "scorecard.html").read_text()
     card = json.loads((tmp_path / "first" / "scorecard.json").read_text())
     assert (card["algorithm"], card["profile"], card["repeat"]) == ("vegas", "quick", 2)
     assert [c["id"] for c in card["criteria"]] == ["link-cut", "low-rate"]
@@ -130,6 +131,7 @@ def test_a_file_that_cannot_be_loaded_is_a_row_and_the_others_go_on(gargalo, tmp
     assert "No module named 'nomodule'" in done.stdout
     assert "RuntimeError: in the middle" in done.stdout
     assert "raises.py" in done.stdout
+    assert "raises" in (tmp_path / "cards" / "index.html").read_text()
     names = {p.parent.name for p in (tmp_path / "cards").glob("*/scorecard.json")}
     assert names == {"bad-quick", "raises-quick", "reno-quick"}
     broken = json.loads((tmp_path / "cards" / "bad-quick" / "scorecard.json").read_text())

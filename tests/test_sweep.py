@@ -64,7 +64,7 @@ def test_named_points_merge_tables_and_replace_alternatives():
     point = {"name": "smart", "set": {"topology": {"simple": {"link": link}}}}
     other = {"name": "as-is", "set": {"duration": "2s"}}
     smart, _ = sweeps.plan(MINI, {"network": [point, other]})
-    resolved, _ = smart.scenario.resolve(smart.changes, [])
+    resolved, _ = smart.scenario.resolve(smart.changes, {})
     up = resolved["links"][0]["up"]
     assert list(up["queue"]) == ["codel"]
     assert up["delay"] == {"constant_s": 0.007}

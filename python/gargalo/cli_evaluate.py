@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -93,7 +94,7 @@ def evaluate(
 ) -> None:
     """Judge congestion controls by what RFC 9743 asks, beside Reno, CUBIC and BBR."""
     from gargalo.evaluation import evaluate as run
-    from gargalo.evaluation import records
+    from gargalo.evaluation import page, records
     from gargalo.sweeps.progress import display
 
     earlier: dict[str, Any] | None = None
@@ -122,9 +123,10 @@ def evaluate(
     printed = []
     regressed = False
     with sweep_errors():
-        for card in found.scorecards:
-            facts = {"date": datetime.date.today().isoformat()}
-            whole = records.to_json(card) | {"facts": facts}
+        today = {"date": datetime.date.today().isoformat()}
+        for judged in found.scorecards:
+            card = replace(judged, facts={**judged.facts, **today})
+            whole = records.to_json(card)
             printed.append(whole)
             name = f"{card.algorithm}-{card.profile.name}"
             folder = RESULTS / name if output is None else output
@@ -140,6 +142,15 @@ def evaluate(
             regressed |= any(c.is_regression for c in changes)
             if not as_json:
                 show(card, changes, folder, compared=earlier is not None)
+        if len(found.scorecards) > 1:
+            table = (output or RESULTS) / "index.html"
+            pages = {
+                c.algorithm: f"{c.algorithm}-{c.profile.name}/scorecard.html"
+                for c in found.scorecards
+            }
+            page.write_index(found.scorecards, table, pages)
+            if not as_json:
+                print(table)
     if as_json:
         print(json.dumps(printed, indent=1))
     broken = any(c.broken or any(r.failures for r in c.results) for c in found.scorecards)
@@ -154,21 +165,20 @@ def evaluate(
 
 def save(card: Scorecard, whole: dict[str, Any], folder: Path) -> None:
     """Write what a scorecard consists of: page, JSON, runs, scenarios."""
+    from gargalo.evaluation import page
+    from gargalo.evaluation.cells import cell_files
+
     folder.mkdir(parents=True, exist_ok=True)
+    page.write(card, folder / "scorecard.html")
     (folder / "scorecard.json").write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
     frames = [r.scores.frame for r in card.results]
     if frames:
         pl.concat(frames, how="diagonal_relaxed").write_parquet(folder / "runs.parquet")
     for result in card.results:
-        for cell, text in result.scenarios.items():
+        for cell in cell_files(result.criterion.id, result.scenarios):
             at = folder / "scenarios" / result.criterion.id
             at.mkdir(parents=True, exist_ok=True)
-            (at / f"{slug(cell)}.toml").write_text(text, encoding="utf-8")
-
-
-def slug(cell: str) -> str:
-    """Return a file name for a cell."""
-    return "".join(c if c.isalnum() or c in "=.-" else "_" for c in cell) or "cell"
+            (at / cell.file).write_text(cell.text, encoding="utf-8")
 
 
 def show(card: Scorecard, changes: list[Change], folder: Path, *, compared: bool) -> None:
@@ -214,7 +224,7 @@ def show(card: Scorecard, changes: list[Change], folder: Path, *, compared: bool
             )
         if not changes:
             out.print("nothing differs from the baseline beyond its intervals")
-    print(folder / "scorecard.json")
+    print(folder / "scorecard.html")
 
 
 def written(interval: Any, unit: str) -> str:

@@ -71,6 +71,13 @@ class Scheduler:
         """
         raise NotImplementedError
 
+    def minds_window(self) -> bool:
+        """Return whether the class takes care itself that no path fills the window for the others.
+
+        Then no path is penalised for it. Asked once.
+        """
+        return False
+
 
 @base("path_manager")
 class PathManager:

@@ -41,6 +41,7 @@ impl Pair {
                 ..Config::default()
             }),
             congestion: Arc::new(Registered::new("cubic", Params::new()).expect("registered")),
+            mptcp: None,
         };
         let server = SocketAddr::new(address(2), 80);
         hosts[1].listen(server, options.clone()).expect("a port");

@@ -142,6 +142,32 @@ pub enum SynCookies {
 pub struct SocketOptions {
     /// TCP; the MSS is lowered to what the host's MTU carries.
     pub tcp: Arc<gargalo_tcp::Config>,
-    /// Congestion control.
+    /// Congestion control, one for each subflow of a Multipath TCP connection.
     pub congestion: Arc<dyn ControllerFactory>,
+    /// Offer and accept Multipath TCP (RFC 8684); with a peer or a path without it the same connection
+    /// is plain TCP. `None`: plain TCP only.
+    pub mptcp: Option<Arc<MptcpOptions>>,
+}
+
+impl SocketOptions {
+    /// Plain TCP.
+    pub fn new(tcp: Arc<gargalo_tcp::Config>, congestion: Arc<dyn ControllerFactory>) -> Self {
+        Self {
+            tcp,
+            congestion,
+            mptcp: None,
+        }
+    }
+}
+
+/// What Multipath TCP connections are made with beside [`SocketOptions`].
+#[derive(Clone, Debug, Default)]
+pub struct MptcpOptions {
+    /// The connection; [`SocketOptions::tcp`] stands in for its `tcp`.
+    pub config: gargalo_mptcp::Config,
+    /// The addresses of the host that subflows may use; none: all. Subflows have the MSS that fits the
+    /// family with the longer header among them.
+    pub addresses: Vec<IpAddr>,
+    /// Those whose subflows are backups.
+    pub backups: Vec<IpAddr>,
 }

@@ -1,14 +1,15 @@
 //! A connection of a host, and the table of all.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
-use gargalo_tcp::Endpoint;
+use gargalo_mptcp::Tokens;
 use gargalo_units::{Duration, Instant};
 use gargalo_wire::ip::{self, Addresses};
 
 use crate::event::Waiting;
 use crate::secrets::Key;
+use crate::transport::Transport;
 use crate::{ConnectionId, ListenerId};
 
 /// What tells connections apart, seen from our side: `src` is the local address.
@@ -35,6 +36,37 @@ impl Tuple {
     }
 }
 
+impl Tuple {
+    /// Of the addresses of a subflow; `None`: they are of two families.
+    pub(crate) fn of(a: &gargalo_mptcp::Addresses) -> Option<Self> {
+        Some(Self {
+            addresses: Addresses::new(a.local.ip(), a.remote.ip())?,
+            local_port: a.local.port(),
+            remote_port: a.remote.port(),
+        })
+    }
+}
+
+impl From<&Tuple> for gargalo_mptcp::Addresses {
+    fn from(t: &Tuple) -> Self {
+        Self {
+            local: t.local(),
+            remote: t.remote(),
+        }
+    }
+}
+
+/// Where segments go and how they look: a connection's only way, or that of a subflow.
+#[derive(Debug)]
+pub(crate) struct Path {
+    pub(crate) tuple: Tuple,
+    pub(crate) header: ip::Header,
+    /// Path MTU in bytes.
+    pub(crate) mtu: u32,
+    /// Timeouts in a row when the path MTU was last lowered for them.
+    pub(crate) blamed: u32,
+}
+
 /// How a connection came to be, and whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -52,14 +84,10 @@ pub(crate) enum Origin {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) serial: u64,
-    pub(crate) endpoint: Endpoint,
-    pub(crate) tuple: Tuple,
-    pub(crate) header: ip::Header,
+    pub(crate) transport: Transport,
+    /// The first way, which names the connection.
+    pub(crate) path: Path,
     pub(crate) origin: Origin,
-    /// Path MTU in bytes.
-    pub(crate) mtu: u32,
-    /// Timeouts in a row when the path MTU was last lowered for them.
-    pub(crate) blamed: u32,
     /// Its entry in the timers.
     pub(crate) armed: Instant,
     /// When a released connection is given up.
@@ -72,7 +100,7 @@ pub(crate) struct Connection {
     pub(crate) is_eventful: bool,
     /// The application has let go.
     pub(crate) is_released: bool,
-    /// Found by its tuple.
+    /// Found by its tuples.
     pub(crate) is_attached: bool,
     /// Counted among those in TIME-WAIT.
     pub(crate) lingers: bool,
@@ -82,29 +110,52 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// The way of a tuple.
+    pub(crate) fn path(&self, tuple: &Tuple) -> Option<&Path> {
+        match &self.transport {
+            Transport::Tcp(_) => Some(&self.path).filter(|p| p.tuple == *tuple),
+            Transport::Mptcp(m) => m.paths.iter().find(|p| p.tuple == *tuple),
+        }
+    }
+    pub(crate) fn path_mut(&mut self, tuple: &Tuple) -> Option<&mut Path> {
+        match &mut self.transport {
+            Transport::Tcp(_) => Some(&mut self.path).filter(|p| p.tuple == *tuple),
+            Transport::Mptcp(m) => m.paths.iter_mut().find(|p| p.tuple == *tuple),
+        }
+    }
+
+    /// There is something to tell the application.
+    pub(crate) fn has_news(&self) -> bool {
+        let news = match &self.transport {
+            Transport::Tcp(_) => false,
+            Transport::Mptcp(m) => !m.news.is_empty(),
+        };
+        news || !self.events.is_empty()
+    }
+
     /// When it wants to be woken; [`Instant::MAX`]: not before something arrives.
     #[inline]
     pub(crate) fn deadline(&self) -> Instant {
-        let own = self.endpoint.poll_timeout().unwrap_or(Instant::MAX);
+        let own = self.transport.poll_timeout().unwrap_or(Instant::MAX);
         own.min(self.orphaned_until)
     }
 
     /// The application has let go of what is still open.
     pub(crate) fn orphan(&mut self, now: Instant, timeout: Duration) {
         self.is_released = true;
-        self.undelivered = self.endpoint.unacknowledged();
+        self.undelivered = self.transport.unacknowledged();
         self.orphaned_until = now + timeout;
     }
 
     /// A released connection may go on while the peer takes what was written, but waits only so long
     /// for it to take any or to close.
     pub(crate) fn on_orphan_timeout(&mut self, now: Instant, timeout: Duration) {
-        let left = self.endpoint.unacknowledged();
+        let left = self.transport.unacknowledged();
         if left < self.undelivered {
             self.orphan(now, timeout);
         } else {
             self.orphaned_until = Instant::MAX;
-            self.endpoint.abort(now);
+            self.transport.abort(now);
         }
     }
 }
@@ -115,6 +166,11 @@ pub(crate) struct Table {
     slots: Vec<Option<Box<Connection>>>,
     free: Vec<u32>,
     by_tuple: HashMap<Tuple, u32, Key>,
+    /// What joins are for.
+    pub(crate) tokens: Tokens<u32>,
+    /// How many Multipath TCP connections have each local port: theirs need it towards every address of
+    /// the peer.
+    ports: BTreeMap<u16, u32>,
     next_serial: u64,
 }
 
@@ -124,6 +180,8 @@ impl Table {
             slots: Vec::new(),
             free: Vec::new(),
             by_tuple: HashMap::with_hasher(key),
+            tokens: Tokens::default(),
+            ports: BTreeMap::new(),
             next_serial: 0,
         }
     }
@@ -150,6 +208,10 @@ impl Table {
         let serial = self.next_serial;
         self.next_serial += 1;
         self.by_tuple.insert(tuple, slot);
+        if let Transport::Mptcp(m) = &new.transport {
+            self.tokens.insert(m.connection.token(), slot);
+            *self.ports.entry(tuple.local_port).or_default() += 1;
+        }
         *self.slots.get_mut(slot as usize)? = Some(Box::new(Connection { serial, ..new }));
         Some(ConnectionId { serial, slot })
     }
@@ -175,20 +237,54 @@ impl Table {
             .filter(|c| c.serial == id.serial && !c.is_released)
     }
 
+    /// A Multipath TCP connection has this local port.
+    pub(crate) fn is_multipath_port(&self, port: u16) -> bool {
+        self.ports.contains_key(&port)
+    }
+
     #[inline]
     pub(crate) fn find(&self, tuple: &Tuple) -> Option<u32> {
         self.by_tuple.get(tuple).copied()
     }
 
-    /// Its tuple is free for another.
+    /// Segments of the tuple belong to the connection from now on.
+    pub(crate) fn attach(&mut self, slot: u32, tuple: Tuple) {
+        self.by_tuple.insert(tuple, slot);
+    }
+
+    /// The tuple is free for another, unless another has it already.
+    pub(crate) fn detach_tuple(&mut self, slot: u32, tuple: &Tuple) {
+        if self.by_tuple.get(tuple) == Some(&slot) {
+            self.by_tuple.remove(tuple);
+        }
+    }
+
+    /// All its tuples are free for others, and its token.
     pub(crate) fn detach(&mut self, slot: u32) {
-        if let Some(c) = self
+        let Some(c) = self
             .slots
             .get_mut(slot as usize)
             .and_then(|s| s.as_deref_mut())
-            && std::mem::take(&mut c.is_attached)
-        {
-            self.by_tuple.remove(&c.tuple);
+        else {
+            return;
+        };
+        if !std::mem::take(&mut c.is_attached) {
+            return;
+        }
+        let first = c.path.tuple;
+        let mut further = Vec::new();
+        if let Transport::Mptcp(m) = &c.transport {
+            further.extend(m.paths.iter().map(|p| p.tuple));
+            self.tokens.remove(m.connection.token());
+            let count = self.ports.entry(first.local_port).or_default();
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.ports.remove(&first.local_port);
+            }
+        }
+        self.detach_tuple(slot, &first);
+        for tuple in further {
+            self.detach_tuple(slot, &tuple);
         }
     }
 

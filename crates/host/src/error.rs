@@ -84,6 +84,9 @@ pub enum SocketError {
         /// What it said.
         message: String,
     },
+    /// A Multipath TCP connection cannot be made.
+    #[error(transparent)]
+    Multipath(gargalo_mptcp::ConfigError),
     /// No such socket.
     #[error("the socket does not exist or was closed")]
     Unknown,

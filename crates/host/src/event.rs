@@ -46,6 +46,14 @@ pub enum HostEvent {
         /// Why, if not in order.
         error: Option<Error>,
     },
+    /// Subflows of a Multipath TCP connection came or went, or it fell back to TCP. Of many that nobody
+    /// polls the later ones are not told: [`Host::multipath`](crate::Host::multipath) knows what is.
+    Multipath {
+        /// Which.
+        id: ConnectionId,
+        /// What happened.
+        news: gargalo_mptcp::Event,
+    },
     /// A datagram is ready to be received, after none was.
     UdpReadable(UdpId),
     /// The remote host says that nobody has the port (RFC 1122 §4.1.3.3).
@@ -85,6 +93,23 @@ impl Waiting {
         let bit = self.0 & self.0.wrapping_neg();
         self.0 &= !bit;
         Some(Self(bit))
+    }
+}
+
+impl Waiting {
+    /// What an event of a Multipath TCP connection means for its stream; `None`: nothing.
+    pub(crate) fn of(event: &gargalo_mptcp::Event) -> Option<Self> {
+        use gargalo_mptcp::Event;
+        Some(match event {
+            Event::Connected => Self::CONNECTED,
+            Event::Readable => Self::READABLE,
+            Event::Writable => Self::WRITABLE,
+            Event::PeerClosed => Self::PEER_CLOSED,
+            Event::Closed | Event::Reset | Event::TimedOut => Self::CLOSED,
+            Event::FellBack | Event::SubflowOpened { .. } | Event::SubflowClosed { .. } => {
+                return None;
+            }
+        })
     }
 }
 

@@ -12,6 +12,7 @@ use crate::listen::Listeners;
 use crate::output::Outgoing;
 use crate::secrets::Secrets;
 use crate::timers::Timers;
+use crate::transport::Transport;
 use crate::udp::Sockets;
 use crate::{ConfigError, ConnectionId, HostConfig, HostEvent, HostStats, UdpId};
 
@@ -123,7 +124,7 @@ impl Host {
                 if c.orphaned_until <= now {
                     c.on_orphan_timeout(now, self.config.orphan_timeout);
                 }
-                c.endpoint.handle_timeout(now);
+                c.transport.handle_timeout(now);
                 if self.config.black_hole_detection {
                     self.suspect_black_hole(slot);
                 }
@@ -156,7 +157,7 @@ impl Host {
         let c = self.table.get_mut(id)?;
         if let Origin::Queued(listener) = c.origin {
             c.origin = Origin::Accepted;
-            let remote = c.tuple.remote();
+            let remote = c.path.tuple.remote();
             self.listeners.on_taken(listener);
             return Some(HostEvent::Accepted {
                 listener,
@@ -175,9 +176,14 @@ impl Host {
                 Waiting::PEER_CLOSED => HostEvent::PeerClosed(id),
                 _ => HostEvent::Closed {
                     id,
-                    error: c.endpoint.error(),
+                    error: c.transport.error(),
                 },
             });
+        }
+        if let Transport::Mptcp(m) = &mut c.transport
+            && let Some(news) = m.news.pop_front()
+        {
+            return Some(HostEvent::Multipath { id, news });
         }
         c.is_eventful = false;
         None
@@ -190,25 +196,24 @@ impl Host {
         let Some(c) = self.table.slot_mut(slot) else {
             return;
         };
-        while let Some(event) = c.endpoint.poll_event() {
-            c.events.add(event.into());
-        }
+        c.transport.collect(&mut c.events);
         if !c.is_ready {
             c.is_ready = true;
             self.ready.push_back(slot);
         }
-        if !c.events.is_empty() {
+        if c.has_news() {
             self.on_news(slot);
         }
+        self.follow_subflows(slot);
         let Some(c) = self.table.slot_mut(slot) else {
             return;
         };
-        match c.endpoint.state() {
+        match c.transport.state() {
             State::Closed | State::TimeWait | State::Listen => self.on_end(slot),
-            _ => {
-                if c.is_released && c.endpoint.readable() > 0 && c.endpoint.state().may_receive() {
+            state => {
+                if c.is_released && c.transport.readable() > 0 && state.may_receive() {
                     // Nobody will read it, and the peer should know (RFC 1122 §4.2.2.13).
-                    c.endpoint.abort(self.now);
+                    c.transport.abort(self.now);
                     self.on_end(slot);
                 }
             }
@@ -252,14 +257,14 @@ impl Host {
             // The listener waits for the next SYN, not this endpoint.
             c.origin = Origin::Accepted;
             c.is_released = true;
-            c.endpoint.close(now);
+            c.transport.close(now);
             self.stats.half_open_failed += 1;
             self.listeners.on_failed(listener);
         }
         let Some(c) = self.table.slot_mut(slot) else {
             return;
         };
-        if c.endpoint.state() == State::TimeWait {
+        if c.transport.state() == State::TimeWait {
             c.orphaned_until = Instant::MAX;
             if !c.lingers {
                 c.lingers = true;
@@ -282,7 +287,7 @@ impl Host {
             let oldest = self.table.slot_mut(id.slot);
             if let Some(c) = oldest.filter(|c| c.serial == id.serial && c.lingers) {
                 self.stats.time_wait_dropped += 1;
-                c.endpoint.end_time_wait();
+                c.transport.end_time_wait();
                 self.touch(id.slot);
             }
         }
@@ -299,7 +304,7 @@ impl Host {
         let Some(c) = self.table.slot_mut(slot) else {
             return;
         };
-        if c.endpoint.state() == State::Closed && c.is_released {
+        if c.transport.is_over() && c.is_released {
             self.timers.disarm(slot, &mut c.armed);
             self.table.remove(slot);
             return;
@@ -310,5 +315,5 @@ impl Host {
 }
 
 fn is_lingering(c: Option<&Connection>, id: ConnectionId) -> bool {
-    c.is_some_and(|c| c.serial == id.serial && c.endpoint.state() == State::TimeWait)
+    c.is_some_and(|c| c.serial == id.serial && c.transport.state() == State::TimeWait)
 }

@@ -87,16 +87,16 @@ impl Host {
             return;
         };
         if segment.flags.contains(Flags::SYN)
-            && let Some(last) = self.make_way(slot, &segment)
+            && let Some(last) = self.make_way(slot, &tuple, &segment)
         {
             self.on_stranger(&tuple, segment, header.ecn, Some(last));
         } else {
-            self.on_segment(slot, segment, header.ecn);
+            self.on_segment(slot, &tuple, segment, header.ecn);
         }
     }
 
     #[inline]
-    fn on_segment(&mut self, slot: u32, segment: Segment, ecn: Ecn) {
+    pub(crate) fn on_segment(&mut self, slot: u32, tuple: &Tuple, segment: Segment, ecn: Ecn) {
         let now = self.now;
         let Some(c) = self.table.slot_mut(slot) else {
             return;
@@ -110,25 +110,27 @@ impl Host {
             self.stats.dropped_by_accept_queue += 1;
             return;
         }
-        if c.is_ready && c.endpoint.owes_ack() {
+        if c.is_ready && c.transport.owes_ack() {
             // The driver handed over several datagrams at once; what the first one demands is sent
             // for itself, as [`gargalo_tcp::Endpoint`] asks.
             self.flush_one(slot);
         }
         if let Some(c) = self.table.slot_mut(slot) {
-            c.endpoint.handle(now, segment, ecn);
+            c.transport.handle(now, tuple, segment, ecn);
         }
         self.touch(slot);
     }
 
     /// Forgets a connection in TIME-WAIT if it gives way to the SYN that arrived (RFC 6191 §2, RFC 9293
     /// §3.10.7.4); gives the sequence number that it came to.
-    fn make_way(&mut self, slot: u32, syn: &Segment) -> Option<Seq> {
+    fn make_way(&mut self, slot: u32, tuple: &Tuple, syn: &Segment) -> Option<Seq> {
+        let wanted = self.joined_by(syn).is_some() || self.listeners.find(&tuple.local()).is_some();
         let c = self.table.slot_mut(slot)?;
-        if !c.endpoint.may_be_succeeded_by(syn) || self.listeners.find(&c.tuple.local()).is_none() {
+        let endpoint = c.transport.endpoint(tuple)?;
+        if !wanted || !endpoint.may_be_succeeded_by(syn) {
             return None;
         }
-        let last = c.endpoint.end_time_wait();
+        let last = c.transport.end_time_wait_of(tuple);
         self.stats.time_wait_reused += 1;
         self.touch(slot);
         last
@@ -141,9 +143,15 @@ impl Host {
         if flags.contains(Flags::RST) {
             return;
         }
+        if let Some(slot) = self.joined_by(&segment) {
+            self.on_segment(slot, tuple, segment, ecn);
+            return;
+        }
         match self.listeners.find(&tuple.local()) {
             Some(listener) if flags.contains(Flags::SYN) && !flags.contains(Flags::ACK) => {
-                self.on_syn(listener, tuple, segment, ecn, last);
+                if !self.refuse_join(listener, tuple, &segment) {
+                    self.on_syn(listener, tuple, segment, ecn, last);
+                }
             }
             Some(listener) if flags.contains(Flags::ACK) && !flags.contains(Flags::SYN) => {
                 self.on_cookie(listener, tuple, segment, ecn);

@@ -1,5 +1,5 @@
-//! A sans-IO IP host: many TCP connections, UDP sockets and ICMP behind one [`Host`] value; datagrams
-//! go in as bytes and come out as bytes.
+//! A sans-IO IP host: many TCP and Multipath TCP connections, UDP sockets and ICMP behind one [`Host`]
+//! value; datagrams go in as bytes and come out as bytes.
 //!
 //! A driver gives every datagram that arrives to [`Host::handle`], calls [`Host::handle_timeout`] when
 //! [`Host::poll_timeout`] has passed and, after anything it or the application did, takes what
@@ -22,15 +22,17 @@ mod icmp;
 mod input;
 mod limiter;
 mod listen;
+mod multipath;
 mod output;
 mod path;
 mod secrets;
 mod sockets;
 mod stats;
 mod timers;
+mod transport;
 mod udp;
 
-pub use config::{HostConfig, SocketOptions, SynCookies};
+pub use config::{HostConfig, MptcpOptions, SocketOptions, SynCookies};
 pub use error::{ConfigError, SocketError};
 pub use event::{ConnectionId, HostEvent, ListenerId, UdpId};
 pub use host::Host;

@@ -9,8 +9,10 @@ use gargalo_tcp::{Config, Endpoint, Init};
 use gargalo_units::{Bytes, Duration, Ecn, Instant, Seq};
 use gargalo_wire::tcp::{Flags, Segment};
 
-use crate::connection::{Connection, Origin, Tuple};
+use crate::connection::{Connection, Origin, Path, Tuple};
 use crate::event::Waiting;
+use crate::multipath::{CookieMode, offers_multipath};
+use crate::transport::Transport;
 use crate::{ConnectionId, Host, ListenerId, SocketError, SocketOptions, SynCookies, cookie};
 
 /// How long after the last cookie acknowledgements may bring one back.
@@ -145,6 +147,13 @@ impl Host {
             return;
         }
         let options = listener.options.clone();
+        if let Some(mptcp) = &options.mptcp
+            && offers_multipath(&syn)
+        {
+            let mptcp = Arc::clone(mptcp);
+            self.on_multipath_syn(id, tuple, syn, ecn, &options, &mptcp);
+            return;
+        }
         let isn = match (self.secrets.isn(tuple, self.now), last) {
             // It sent more than the clock ticked: beyond any window without a scale.
             (isn, Some(last)) if !last.precedes(isn) => last + (1 << 16),
@@ -158,10 +167,20 @@ impl Host {
         let init = self.init(tuple, isn);
         let mut endpoint = Endpoint::listen(config, controller, init, self.now);
         endpoint.handle(self.now, syn, ecn);
-        if let Some(new) = self.admit(tuple, endpoint, Origin::HalfOpen(id)) {
-            self.listeners.change(id, 1, 0);
-            self.touch(new.slot);
-        }
+        self.half_open(id, tuple, Transport::Tcp(endpoint));
+    }
+
+    /// A connection that a listener has begun.
+    pub(crate) fn half_open(
+        &mut self,
+        id: ListenerId,
+        tuple: &Tuple,
+        transport: Transport,
+    ) -> Option<ConnectionId> {
+        let new = self.admit(tuple, transport, Origin::HalfOpen(id))?;
+        self.listeners.change(id, 1, 0);
+        self.touch(new.slot);
+        Some(new)
     }
 
     /// Answers a SYN and remembers nothing of it (RFC 4987 §3.6).
@@ -172,6 +191,7 @@ impl Host {
         };
         listener.cookies_until = now + COOKIE_LIFE;
         let config = fit(&listener.options.tcp, self.config.mtu, tuple.headers());
+        let mptcp = listener.options.mptcp.clone();
         let isn = cookie::make(self.secrets.cookie, tuple, syn, now);
         let init = self.init(tuple, isn);
         let mut answer = Endpoint::answer(&config, &init, now, syn);
@@ -182,6 +202,9 @@ impl Host {
             x.window_scale = None;
             x.sack_permitted = false;
             answer.flags = Flags::SYN | Flags::ACK;
+        }
+        if let Some(mptcp) = mptcp.filter(|_| offers_multipath(syn)) {
+            self.offer_in_cookie(tuple, &mptcp, &mut answer);
         }
         if self.send_stray(tuple, &answer) {
             self.stats.cookies_sent += 1;
@@ -208,19 +231,27 @@ impl Host {
             return;
         }
         let options = listener.options.clone();
-        let Ok((config, controller)) = self.parts(tuple, &options) else {
+        let isn = ack.ack + u32::MAX;
+        let transport = match self.multipath_of_cookie(tuple, isn, &options, &ack) {
+            CookieMode::Plain => {
+                let Ok((config, controller)) = self.parts(tuple, &options) else {
+                    return;
+                };
+                let init = self.init(tuple, isn);
+                let mut endpoint = Endpoint::resume(config, controller, init, now, &syn);
+                endpoint.handle(now, ack, ecn);
+                Some(Transport::Tcp(endpoint))
+            }
+            CookieMode::Multipath(mptcp) => {
+                self.resume_multipath(tuple, isn, &options, &mptcp, &syn, ack, ecn)
+            }
+            CookieMode::Later => return,
+        };
+        let Some(transport) = transport.filter(|t| t.state().is_synchronised()) else {
             return;
         };
-        let init = self.init(tuple, ack.ack + u32::MAX);
-        let mut endpoint = Endpoint::resume(config, controller, init, now, &syn);
-        endpoint.handle(now, ack, ecn);
-        if !endpoint.state().is_synchronised() {
-            return;
-        }
-        if let Some(new) = self.admit(tuple, endpoint, Origin::HalfOpen(id)) {
+        if self.half_open(id, tuple, transport).is_some() {
             self.stats.cookies_accepted += 1;
-            self.listeners.change(id, 1, 0);
-            self.touch(new.slot);
         }
     }
 
@@ -257,21 +288,28 @@ impl Host {
         Ok((config, controller))
     }
 
+    /// A way that nothing is known of.
+    pub(crate) fn path(&self, tuple: &Tuple) -> Path {
+        Path {
+            tuple: *tuple,
+            header: self.header(tuple),
+            mtu: self.config.mtu,
+            blamed: 0,
+        }
+    }
+
     /// Adds a connection to the table.
     pub(crate) fn admit(
         &mut self,
         tuple: &Tuple,
-        endpoint: Endpoint,
+        transport: Transport,
         origin: Origin,
     ) -> Option<ConnectionId> {
         let new = Connection {
             serial: 0,
-            endpoint,
-            tuple: *tuple,
-            header: self.header(tuple),
+            transport,
+            path: self.path(tuple),
             origin,
-            mtu: self.config.mtu,
-            blamed: 0,
             armed: Instant::MAX,
             orphaned_until: Instant::MAX,
             undelivered: 0,
@@ -288,7 +326,7 @@ impl Host {
 }
 
 /// The configuration with an MSS that a path of `mtu` bytes carries.
-fn fit(config: &Arc<Config>, mtu: u32, headers: u32) -> Arc<Config> {
+pub(crate) fn fit(config: &Arc<Config>, mtu: u32, headers: u32) -> Arc<Config> {
     let options = if config.timestamps { 12 } else { 0 };
     let most = mtu.saturating_sub(headers + options);
     if u32::from(config.mss) <= most {

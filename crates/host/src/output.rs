@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use gargalo_units::{Ecn, Instant};
 use gargalo_wire::ip;
-use gargalo_wire::tcp::{Flags, Segment};
+use gargalo_wire::mptcp::{List, MptcpOption};
+use gargalo_wire::tcp::{Flags, Options, Segment};
 
 use gargalo_tcp::Transmit;
 
@@ -74,15 +75,18 @@ impl Host {
             let Some(c) = self.table.slot_mut(slot) else {
                 continue;
             };
-            if let Some(t) = c.endpoint.poll_transmit(self.now) {
-                self.ready.push_back(slot);
-                if emit(c.header, &t, offload, out) {
-                    self.stats.sent += 1;
-                    return true;
-                }
-            } else {
-                c.is_ready = false;
+            let next = c.poll_transmit(self.now);
+            c.is_ready = next.is_some();
+            self.follow_subflows(slot);
+            let Some((header, t)) = next else {
                 self.settle(slot);
+                continue;
+            };
+            self.ready.push_back(slot);
+            let header = header.unwrap_or_else(|tuple| self.header(&tuple));
+            if emit(header, &t, offload, out) {
+                self.stats.sent += 1;
+                return true;
             }
         }
         false
@@ -95,10 +99,11 @@ impl Host {
         }
         let offload = self.config.checksum_offload;
         if let Some(c) = self.table.slot_mut(slot)
-            && let Some(t) = c.endpoint.poll_transmit(self.now)
+            && let Some((header, t)) = c.poll_transmit(self.now)
         {
+            let header = header.unwrap_or_else(|tuple| self.header(&tuple));
             let mut datagram = Vec::with_capacity(80);
-            if emit(c.header, &t, offload, &mut datagram) {
+            if emit(header, &t, offload, &mut datagram) {
                 self.outgoing.push(datagram);
             }
         }
@@ -139,6 +144,16 @@ impl Host {
 
     /// Answers a segment that belongs to nobody (RFC 9293 §3.10.7.1).
     pub(crate) fn reset_stranger(&mut self, tuple: &Tuple, segment: &Segment) {
+        self.reset_with(tuple, segment, None);
+    }
+
+    /// Such an answer with an option that says why (RFC 8684 §3.6).
+    pub(crate) fn reset_with(
+        &mut self,
+        tuple: &Tuple,
+        segment: &Segment,
+        why: Option<MptcpOption>,
+    ) {
         if segment.flags.contains(Flags::RST) {
             return;
         }
@@ -146,6 +161,10 @@ impl Host {
             src_port: tuple.local_port,
             dst_port: tuple.remote_port,
             flags: Flags::RST,
+            options: Options {
+                mptcp: why.map(|w| Box::new(List::from(w))),
+                ..Options::default()
+            },
             ..Segment::default()
         };
         if segment.flags.contains(Flags::ACK) {

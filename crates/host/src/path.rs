@@ -5,6 +5,7 @@ use gargalo_wire::ip::{self, TCP};
 
 use crate::connection::Tuple;
 use crate::icmp::{self, Message, Problem, Quoted};
+use crate::transport::Transport;
 use crate::{Host, HostConfig};
 
 /// Common MTUs, for routers that do not say theirs (RFC 1191 §7.1).
@@ -98,78 +99,107 @@ impl Host {
             return false;
         };
         // Who cannot see our segments does not know what is outstanding (RFC 5927 §4.1).
-        if !c.endpoint.is_outstanding(quoted.seq) {
+        let endpoint = c.transport.endpoint(&tuple);
+        if !endpoint.is_some_and(|e| e.is_outstanding(quoted.seq)) {
             return false;
         }
         match problem {
-            Problem::TooBig(mtu) => self.on_too_big(slot, mtu, quoted.length),
+            Problem::TooBig(mtu) => self.on_too_big(slot, &tuple, mtu, quoted.length),
             Problem::Port | Problem::Hard => {
-                c.endpoint.on_unreachable(true);
+                c.transport.on_unreachable(self.now, &tuple, true);
                 self.touch(slot);
                 true
             }
             Problem::Soft => {
-                c.endpoint.on_unreachable(false);
+                c.transport.on_unreachable(self.now, &tuple, false);
                 true
             }
         }
     }
 
     /// RFC 1191 §6, RFC 8201 §4.
-    fn on_too_big(&mut self, slot: u32, told: u32, length: u32) -> bool {
-        let Some(c) = self.table.slot(slot) else {
+    fn on_too_big(&mut self, slot: u32, tuple: &Tuple, told: u32, length: u32) -> bool {
+        let Some(path) = self.table.slot(slot).and_then(|c| c.path(tuple)) else {
             return false;
         };
         let told = match told {
             // What every path carries was not too long.
-            0 if length <= HostConfig::least_mtu(c.tuple.is_v6()) => return false,
+            0 if length <= HostConfig::least_mtu(tuple.is_v6()) => return false,
             0 => {
-                let below = PLATEAUS.iter().find(|p| **p < length.min(c.mtu));
+                let below = PLATEAUS.iter().find(|p| **p < length.min(path.mtu));
                 below.copied().unwrap_or(0)
             }
             told => told,
         };
-        let lowered = self.lower_mtu(slot, told);
+        let lowered = self.lower_mtu(slot, tuple, told);
         self.stats.too_big += u64::from(lowered);
         lowered
     }
 
     /// Whether the path MTU became lower.
-    fn lower_mtu(&mut self, slot: u32, mtu: u32) -> bool {
+    fn lower_mtu(&mut self, slot: u32, tuple: &Tuple, mtu: u32) -> bool {
         let now = self.now;
         let Some(c) = self.table.slot_mut(slot) else {
             return false;
         };
-        let mtu = mtu.max(HostConfig::least_mtu(c.tuple.is_v6()));
-        if mtu >= c.mtu {
+        let Some(path) = c.path_mut(tuple) else {
+            return false;
+        };
+        let mtu = mtu.max(HostConfig::least_mtu(tuple.is_v6()));
+        if mtu >= path.mtu {
             return false;
         }
-        c.mtu = mtu;
-        let mss = mtu.saturating_sub(c.tuple.headers());
+        path.mtu = mtu;
+        let mss = mtu.saturating_sub(tuple.headers());
         let mss = u16::try_from(mss).unwrap_or(u16::MAX);
-        c.endpoint.set_mss(now, mss);
+        c.transport.set_mss(now, tuple, mss);
         self.touch(slot);
         true
     }
 
     /// After a timeout: perhaps a router drops what is too long and does not say so (RFC 4821 §7.7).
     pub(crate) fn suspect_black_hole(&mut self, slot: u32) {
+        let Some(c) = self.table.slot(slot) else {
+            return;
+        };
+        match &c.transport {
+            Transport::Tcp(_) => {
+                let tuple = c.path.tuple;
+                self.suspect_path(slot, &tuple);
+            }
+            Transport::Mptcp(m) => {
+                let tuples: Vec<Tuple> = m.paths.iter().map(|p| p.tuple).collect();
+                for tuple in tuples {
+                    self.suspect_path(slot, &tuple);
+                }
+            }
+        }
+    }
+
+    fn suspect_path(&mut self, slot: u32, tuple: &Tuple) {
         let Some(c) = self.table.slot_mut(slot) else {
             return;
         };
-        let timeouts = c.endpoint.timeouts_in_a_row();
-        if timeouts < SUSPICIOUS || c.endpoint.state() == State::Closed {
-            c.blamed = 0;
+        let Some(endpoint) = c.transport.endpoint(tuple) else {
+            return;
+        };
+        let timeouts = endpoint.timeouts_in_a_row();
+        let calm = timeouts < SUSPICIOUS || endpoint.state() == State::Closed;
+        let Some(path) = c.path_mut(tuple) else {
+            return;
+        };
+        if calm {
+            path.blamed = 0;
             return;
         }
-        if timeouts == c.blamed {
+        if timeouts == path.blamed {
             return;
         }
-        c.blamed = timeouts;
-        let headers = c.tuple.headers();
-        let mss = c.mtu.saturating_sub(headers);
+        path.blamed = timeouts;
+        let headers = tuple.headers();
+        let mss = path.mtu.saturating_sub(headers);
         let lower = if mss > BASE_MSS { BASE_MSS } else { mss / 2 };
-        if self.lower_mtu(slot, lower + headers) {
+        if self.lower_mtu(slot, tuple, lower + headers) {
             self.stats.black_holes += 1;
         }
     }

@@ -50,6 +50,7 @@ pub(crate) struct Secrets {
     port: Key,
     flow_label: Key,
     luck: Key,
+    mptcp: Key,
 }
 
 impl Secrets {
@@ -63,6 +64,7 @@ impl Secrets {
             port: key(4),
             flow_label: key(5),
             luck: key(6),
+            mptcp: key(7),
         }
     }
 
@@ -94,7 +96,17 @@ impl Secrets {
         self.flow_label.hash(tuple) as u32 & 0xf_ffff
     }
 
-    /// A random stream of its own for a controller.
+    /// The `n`-th key that a Multipath TCP connection might have (RFC 8684 §3.1).
+    pub(crate) fn mptcp_key(&self, serial: u64, n: u64) -> u64 {
+        self.mptcp.hash(&(serial, n))
+    }
+
+    /// The key of a connection of which only a cookie is remembered.
+    pub(crate) fn mptcp_cookie_key(&self, tuple: &Tuple, isn: Seq) -> u64 {
+        self.mptcp.hash(&(*tuple, isn))
+    }
+
+    /// A random stream of its own for a controller, or a Multipath TCP connection.
     pub(crate) fn stream(&self, serial: u64) -> Pcg64 {
         let word = |n: u8| u128::from(self.luck.hash(&(serial, n)));
         Pcg64::new((word(0) << 64) | word(1), (word(2) << 64) | word(3))

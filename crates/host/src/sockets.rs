@@ -3,12 +3,13 @@
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
-use gargalo_tcp::{Chunk, Endpoint, State};
+use gargalo_tcp::{Chunk, Endpoint, Error, State};
 use gargalo_units::Instant;
 use gargalo_wire::ip::Addresses;
 
 use crate::config::is_unicast;
 use crate::connection::{Connection, Origin, Tuple};
+use crate::transport::Transport;
 use crate::{ConnectionId, Host, ListenerId, SocketError, SocketOptions};
 
 impl Host {
@@ -31,11 +32,14 @@ impl Host {
         }
         // A refusal is better told now than to the first peer.
         let probe = Tuple {
-            addresses: pair(self.config.addresses[0], self.config.addresses[0])?,
+            addresses: pair(ip, ip)?,
             local_port: local.port(),
             remote_port: 0,
         };
         self.parts(&probe, &options)?;
+        if let Some(mptcp) = &options.mptcp {
+            self.check_multipath(mptcp)?;
+        }
         self.listeners
             .add(local, options)
             .ok_or(SocketError::InUse { local })
@@ -54,7 +58,7 @@ impl Host {
             if c.origin == Origin::HalfOpen(id) || c.origin == Origin::Queued(id) {
                 c.origin = Origin::Accepted;
                 c.is_released = true;
-                c.endpoint.abort(self.now);
+                c.transport.abort(self.now);
                 self.touch(slot);
             }
         }
@@ -75,12 +79,17 @@ impl Host {
     ) -> Result<ConnectionId, SocketError> {
         self.now = self.now.max(now);
         let tuple = self.choose(local, remote)?;
-        let isn = self.secrets.isn(&tuple, self.now);
-        let (config, controller) = self.parts(&tuple, options)?;
-        let init = self.init(&tuple, isn);
-        let endpoint = Endpoint::connect(config, controller, init, self.now);
+        let transport = match &options.mptcp {
+            Some(mptcp) => self.connect_multipath(&tuple, options, mptcp)?,
+            None => {
+                let isn = self.secrets.isn(&tuple, self.now);
+                let (config, controller) = self.parts(&tuple, options)?;
+                let init = self.init(&tuple, isn);
+                Transport::Tcp(Endpoint::connect(config, controller, init, self.now))
+            }
+        };
         let id = self
-            .admit(&tuple, endpoint, Origin::Active)
+            .admit(&tuple, transport, Origin::Active)
             .ok_or(SocketError::NoPortLeft)?;
         self.stats.opened += 1;
         self.touch(id.slot);
@@ -137,7 +146,11 @@ impl Host {
             self.ports_taken = self.ports_taken.wrapping_add(1);
             // Below `count`, so that the sum is at most `last`.
             tuple.local_port = first + n as u16;
-            if self.table.find(tuple).is_none() && !self.listeners.has_port(tuple.local_port) {
+            let port = tuple.local_port;
+            if self.table.find(tuple).is_none()
+                && !self.listeners.has_port(port)
+                && !self.table.is_multipath_port(port)
+            {
                 return Ok(());
             }
         }
@@ -150,21 +163,21 @@ impl Host {
         let Some(c) = self.table.get_mut(id) else {
             return 0;
         };
-        let taken = c.endpoint.write(data);
+        let taken = c.transport.write(data);
         self.touch(id.slot);
         taken
     }
 
     /// How many bytes [`write`](Self::write) would take now.
     pub fn write_room(&self, id: ConnectionId) -> u64 {
-        self.table.get(id).map_or(0, |c| c.endpoint.write_room())
+        self.table.get(id).map_or(0, |c| c.transport.write_room())
     }
 
     /// Reads at most `max` bytes, in order and each once; `None` when nothing is ready. Reading opens
     /// the receive window.
     pub fn read(&mut self, id: ConnectionId, max: u64) -> Option<Bytes> {
         let c = self.table.get_mut(id)?;
-        let chunk = c.endpoint.read(max)?;
+        let chunk = c.transport.read(max)?;
         self.touch(id.slot);
         Some(match chunk {
             Chunk::Real(bytes) => bytes,
@@ -177,7 +190,7 @@ impl Host {
     pub fn close(&mut self, now: Instant, id: ConnectionId) {
         self.now = self.now.max(now);
         if let Some(c) = self.table.get_mut(id) {
-            c.endpoint.close(self.now);
+            c.transport.close(self.now);
             self.touch(id.slot);
         }
     }
@@ -186,7 +199,7 @@ impl Host {
     pub fn abort(&mut self, now: Instant, id: ConnectionId) {
         self.now = self.now.max(now);
         if let Some(c) = self.table.get_mut(id) {
-            c.endpoint.abort(self.now);
+            c.transport.abort(self.now);
             self.touch(id.slot);
         }
     }
@@ -210,46 +223,100 @@ impl Host {
             return;
         };
         c.is_released = true;
-        match c.endpoint.state() {
+        match c.transport.state() {
             State::Closed | State::TimeWait => {}
-            _ if c.endpoint.readable() > 0 => c.endpoint.abort(now),
+            _ if c.transport.readable() > 0 => c.transport.abort(now),
             _ => {
-                c.endpoint.close(now);
+                c.transport.close(now);
                 c.orphan(now, timeout);
             }
         }
         self.touch(id.slot);
     }
 
-    /// The connection's endpoint.
-    pub fn endpoint(&self, id: ConnectionId) -> Option<&Endpoint> {
-        self.table.get(id).map(|c| &c.endpoint)
+    /// State of the connection; DATA_FIN counts as FIN.
+    pub fn state(&self, id: ConnectionId) -> Option<State> {
+        self.table.get(id).map(|c| c.transport.state())
     }
 
-    /// The connection's endpoint, for its notices and samples. What it may have to send after this is
-    /// found.
+    /// Why the connection ended, if it did not end in order.
+    pub fn error(&self, id: ConnectionId) -> Option<Error> {
+        self.table.get(id)?.transport.error()
+    }
+
+    /// Bytes ready to be read.
+    pub fn readable(&self, id: ConnectionId) -> u64 {
+        self.table.get(id).map_or(0, |c| c.transport.readable())
+    }
+
+    /// Bytes written that the peer has not acknowledged.
+    pub fn unacknowledged(&self, id: ConnectionId) -> u64 {
+        let c = self.table.get(id);
+        c.map_or(0, |c| c.transport.unacknowledged())
+    }
+
+    /// Counts of the connection, those of all its subflows together.
+    pub fn tcp_stats(&self, id: ConnectionId) -> Option<gargalo_tcp::Stats> {
+        self.table.get(id).map(|c| c.transport.stats())
+    }
+
+    /// The endpoint of a TCP connection; `None` for one with Multipath TCP.
+    pub fn endpoint(&self, id: ConnectionId) -> Option<&Endpoint> {
+        match &self.table.get(id)?.transport {
+            Transport::Tcp(endpoint) => Some(endpoint),
+            Transport::Mptcp(_) => None,
+        }
+    }
+
+    /// The endpoint of a TCP connection, for its notices and samples. What it may have to send after this
+    /// is found.
     pub fn endpoint_mut(&mut self, id: ConnectionId) -> Option<&mut Endpoint> {
+        match self.transport_mut(id)? {
+            Transport::Tcp(endpoint) => Some(endpoint),
+            Transport::Mptcp(_) => None,
+        }
+    }
+
+    /// A connection that was opened with [`SocketOptions::mptcp`], whether the peer speaks Multipath TCP
+    /// or not: subflows, their counts. `None` for one that was TCP from its first segment on.
+    pub fn multipath(&self, id: ConnectionId) -> Option<&gargalo_mptcp::Connection> {
+        match &self.table.get(id)?.transport {
+            Transport::Mptcp(m) => Some(&m.connection),
+            Transport::Tcp(_) => None,
+        }
+    }
+
+    /// The same, for notices, samples, addresses and backups. What it may have to send after this is
+    /// found.
+    pub fn multipath_mut(&mut self, id: ConnectionId) -> Option<&mut gargalo_mptcp::Connection> {
+        match self.transport_mut(id)? {
+            Transport::Mptcp(m) => Some(&mut m.connection),
+            Transport::Tcp(_) => None,
+        }
+    }
+
+    fn transport_mut(&mut self, id: ConnectionId) -> Option<&mut Transport> {
         let c = self.table.get_mut(id)?;
         if !c.is_ready {
             c.is_ready = true;
             self.ready.push_back(id.slot);
         }
-        Some(&mut c.endpoint)
+        Some(&mut c.transport)
     }
 
-    /// Our address and port.
+    /// Our address and port; those of the first subflow.
     pub fn local_addr(&self, id: ConnectionId) -> Option<SocketAddr> {
-        self.table.get(id).map(|c| c.tuple.local())
+        self.table.get(id).map(|c| c.path.tuple.local())
     }
 
-    /// The peer's address and port.
+    /// The peer's address and port; those of the first subflow.
     pub fn remote_addr(&self, id: ConnectionId) -> Option<SocketAddr> {
-        self.table.get(id).map(|c| c.tuple.remote())
+        self.table.get(id).map(|c| c.path.tuple.remote())
     }
 
     /// The path MTU that the connection assumes, in bytes.
     pub fn path_mtu(&self, id: ConnectionId) -> Option<u32> {
-        self.table.get(id).map(|c: &Connection| c.mtu)
+        self.table.get(id).map(|c: &Connection| c.path.mtu)
     }
 }
 

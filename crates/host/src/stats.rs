@@ -36,6 +36,8 @@ pub struct HostStats {
     pub cookies_accepted: u64,
     /// Acknowledgements that claimed to carry a cookie and did not.
     pub cookies_refused: u64,
+    /// SYNs with MP_JOIN for no connection of ours, answered by a reset (RFC 8684 §3.2).
+    pub joins_refused: u64,
     /// Half-open connections given up: no answer, or reset.
     pub half_open_failed: u64,
     /// Connections in TIME-WAIT that a new SYN has replaced (RFC 6191).

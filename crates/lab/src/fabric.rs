@@ -12,7 +12,11 @@ use rand_pcg::Pcg64;
 
 use crate::device::{Frame, HEADROOM};
 use crate::glance::{glance, mark};
+use crate::multipath::Strip;
 use crate::{Error, Result};
+use strip::Stripper;
+
+mod strip;
 
 /// Whose word routers have when they report a packet that is too long.
 const ROUTER: (Ipv4Addr, Ipv6Addr) = (
@@ -80,6 +84,8 @@ pub struct Fabric {
     /// What routers say, for the port at which the datagram in question entered.
     replies: VecDeque<(PortId, Frame)>,
     frames: Frames,
+    /// Who takes options out, and where.
+    strippers: Vec<(Direction, Stripper)>,
     witness: Option<Box<dyn Witness>>,
     stats: FabricStats,
 }
@@ -145,6 +151,7 @@ impl Fabric {
             replies: VecDeque::new(),
             frames: Frames::new(mtus.iter().max().map_or(0, |m| *m as usize)),
             mtus,
+            strippers: Vec::new(),
             witness: None,
             stats: FabricStats::default(),
         })
@@ -158,6 +165,11 @@ impl Fabric {
     /// Takes the witness back.
     pub fn take_witness(&mut self) -> Option<Box<dyn Witness>> {
         self.witness.take()
+    }
+
+    /// Takes Multipath TCP options out of what passes in a direction.
+    pub fn strip(&mut self, direction: Direction, where_: Strip) {
+        self.strippers.push((direction, Stripper::new(where_)));
     }
 
     /// Adds a port.
@@ -334,8 +346,13 @@ impl Fabric {
             mark(&mut t.frame[HEADROOM..]);
         }
         let path = &self.paths[t.path as usize];
+        let direction = path.hops[t.hop as usize];
+        for (d, stripper) in &mut self.strippers {
+            if *d == direction {
+                stripper.pass(&mut t.frame[HEADROOM..]);
+            }
+        }
         if let Some(witness) = &mut self.witness {
-            let direction = path.hops[t.hop as usize];
             witness.seen(at, direction, true, &t.frame[HEADROOM..]);
         }
         t.hop += 1;

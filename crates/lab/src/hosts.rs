@@ -6,13 +6,16 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use gargalo_host::HostConfig;
-use gargalo_sim::{NodeId, Topology, TransportSpec, rng};
+use gargalo_sim::{FlowSpec, NodeId, Topology, TransportSpec, rng};
 use gargalo_units::Instant;
 use rand::Rng;
 
 use crate::device::Device;
 use crate::engine::Engine;
+use crate::fabric::PortId;
+use crate::multipath::{KernelMptcp, taking_part};
 use crate::namespace::NetNs;
+use crate::netlink::path_manager::PathManager;
 use crate::netlink::{Netlink, Route, any};
 use crate::plan::{Interface, Plan};
 use crate::spec::{LabSpec, Stack};
@@ -81,12 +84,78 @@ fn configure(host: &NetNs, spec: &LabSpec, node: NodeId) -> Result<()> {
     host.set("ipv4/tcp_wmem", BUFFERS)?;
     let ecn = spec.flows.iter().any(|f| {
         let here = f.from == node || f.to == node;
-        here && matches!(&f.transport, TransportSpec::Tcp(tcp) if kernel::wants_ecn(tcp))
+        let tcp = match &f.transport {
+            TransportSpec::Tcp(tcp) => Some(&tcp.config),
+            TransportSpec::Mptcp(mptcp) => Some(&mptcp.config.tcp),
+            _ => None,
+        };
+        here && tcp.is_some_and(|tcp| kernel::wants_ecn(tcp))
     });
     if ecn {
         host.set("ipv4/tcp_ecn", "1")?;
     }
+    if has_multipath(spec, node) {
+        if host.get("mptcp/enabled").is_ok_and(|v| v != "1") {
+            host.set("mptcp/enabled", "1")?;
+        }
+        // Answers may leave by another interface than the one that what they answer came by.
+        host.set("ipv4/conf/all/rp_filter", "0")?;
+        host.set("ipv4/conf/default/rp_filter", "0")?;
+    }
     Ok(())
+}
+
+/// A flow with Multipath TCP begins or ends at the host.
+fn has_multipath(spec: &LabSpec, node: NodeId) -> bool {
+    let here = |f: &&FlowSpec| f.from == node || f.to == node;
+    let mut flows = spec.flows.iter().filter(here);
+    flows.any(|f| matches!(f.transport, TransportSpec::Mptcp(_)))
+}
+
+/// What the path manager of a host with the kernel's stack is told.
+fn told(spec: &LabSpec, plan: &Plan, node: NodeId) -> Result<KernelMptcp> {
+    if let Some(told) = spec.multipath.kernels.get(&node) {
+        return Ok(told.clone());
+    }
+    let mut all = KernelMptcp::default();
+    for f in &spec.flows {
+        let TransportSpec::Mptcp(mptcp) = &f.transport else {
+            continue;
+        };
+        let peer = match node {
+            n if n == f.from => f.to,
+            n if n == f.to => f.from,
+            _ => continue,
+        };
+        let part = taking_part(plan, &spec.topology, (node, peer), mptcp);
+        let paths: Vec<(u32, bool)> = part
+            .iter()
+            .filter(|(_, p)| p.up)
+            .map(|(i, p)| (i.number, p.backup))
+            .collect();
+        let manager = mptcp.config.path_manager.name();
+        let one = KernelMptcp::suggested(manager, node == f.from, &paths);
+        all.merge(one.map_err(|name| {
+            Error::Unsupported(format!(
+                "flow {} ({}): the kernel's path manager cannot do what {name} does; take default, \
+                 single-mesh or full-mesh, or give the host stack = \"gargalo\"",
+                f.id, f.label
+            ))
+        })?);
+    }
+    Ok(all)
+}
+
+/// Tells the path manager of a host.
+fn manage_paths(spec: &LabSpec, plan: &Plan, node: NodeId, host: &KernelHost) -> Result<()> {
+    let told = told(spec, plan, node)?;
+    let address = |number| {
+        plan.of(node)
+            .find(|(_, i)| i.number == number)
+            .map(|(_, i)| i.v4)
+    };
+    host.namespace
+        .run(|| PathManager::open()?.configure(&told, address))
 }
 
 /// Attaches every interface to the network, in the order of the plan; gives the kind of device.
@@ -110,8 +179,9 @@ pub(crate) fn attach(
             let device = Device::new(&host.namespace, &name, mtu, spec.devices)?;
             kind = device.kind();
             let (index, congestion) = (device.index(), host.congestion.as_deref());
+            let by_source = has_multipath(spec, interface.host);
             host.namespace
-                .run(|| address(plan, port as u32, interface, index, congestion))?;
+                .run(|| address(plan, port as u32, interface, index, congestion, by_source))?;
             engine.attach_device(device);
             continue;
         }
@@ -130,41 +200,76 @@ pub(crate) fn attach(
         let station = Station::new(config, ends, Arc::clone(recorder), Instant::ZERO)?;
         engine.attach_station(Box::new(station), &ports);
     }
+    for (node, host) in hosts.iter().enumerate() {
+        if let Some(host) = host
+            && has_multipath(spec, node as NodeId)
+        {
+            manage_paths(spec, plan, node as NodeId, host)?;
+        }
+    }
     Ok(kind)
 }
 
-/// Gives an interface its addresses, and routes to all that can be reached from it.
+/// First of the tables of routes that are for packets from one interface's addresses.
+const TABLES: u32 = 1000;
+
+/// Gives an interface its addresses, and routes to all that can be reached from it. `by_source`: what
+/// leaves from its addresses leaves by it, wherever it goes.
 fn address(
     plan: &Plan,
     port: u32,
     interface: &Interface,
     index: u32,
     congestion: Option<&str>,
+    by_source: bool,
 ) -> Result<()> {
     let mut netlink = Netlink::open()?;
-    let mut route = |destination, prefix, own| {
+    let mut route = |table, destination, prefix, own| {
         netlink.add(&Route {
             index,
             destination,
             prefix,
             source: Some(own),
             congestion,
+            table,
         })
     };
+    let table = TABLES + interface.number;
     for own in interface.addresses() {
         let prefix = if own.is_ipv4() { 32 } else { 128 };
         Netlink::open()?.add_address(index, own, prefix)?;
-        if interface.number == 0 {
-            route(any(own), 0, own)?;
+        if by_source {
+            route(Some(table), any(own), 0, own)?;
+            Netlink::open()?.add_rule(own, table)?;
         }
-        for way in plan.ways.iter().filter(|w| w.from == port) {
-            let far = plan.interfaces[way.to as usize].addresses();
+        if interface.number == 0 {
+            route(None, any(own), 0, own)?;
+        }
+        for far in reached(plan, port) {
+            let far = plan.interfaces[far as usize].addresses();
             for there in far.into_iter().filter(|a| a.is_ipv4() == own.is_ipv4()) {
-                route(there, prefix, own)?;
+                route(None, there, prefix, own)?;
             }
         }
     }
     Ok(())
+}
+
+/// The interfaces whose addresses are reached by a port when a program did not choose one: each by the
+/// way that ends there, or by the first that leads there at all.
+fn reached(plan: &Plan, port: PortId) -> Vec<PortId> {
+    let host = |p: PortId| plan.interfaces[p as usize].host;
+    let own = plan.ways.iter().filter(|w| w.from == port).map(|w| w.to);
+    let mut all: Vec<PortId> = own.collect();
+    for m in plan.mesh.iter().filter(|m| m.way.from == port) {
+        let same = |from: PortId, to: PortId| host(from) == host(port) && to == m.destination;
+        let exact = plan.ways.iter().any(|w| same(w.from, w.to));
+        let mut others = plan.mesh.iter().filter(|o| same(o.way.from, o.destination));
+        if !exact && others.next() == Some(m) {
+            all.push(m.destination);
+        }
+    }
+    all
 }
 
 /// `GARGALO_NAME` is the first address of every host, for programs.

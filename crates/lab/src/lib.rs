@@ -15,6 +15,8 @@ mod clock;
 pub mod commands;
 pub mod connect;
 #[cfg(target_os = "linux")]
+mod counters;
+#[cfg(target_os = "linux")]
 pub mod device;
 #[cfg(target_os = "linux")]
 pub mod engine;
@@ -28,6 +30,7 @@ mod hosts;
 pub mod iperf3;
 #[cfg(target_os = "linux")]
 mod kernel;
+pub mod multipath;
 #[cfg(target_os = "linux")]
 mod namespace;
 #[cfg(target_os = "linux")]

@@ -1,4 +1,6 @@
-//! Interfaces, addresses and routes of the network namespace of the calling thread (rtnetlink(7)).
+//! Interfaces, addresses, routes and rules of the network namespace of the calling thread (rtnetlink(7)).
+
+pub mod path_manager;
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
@@ -15,6 +17,7 @@ use netlink_packet_route::link::{
 use netlink_packet_route::route::{
     RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
@@ -43,6 +46,8 @@ pub struct Route<'a> {
     pub source: Option<IpAddr>,
     /// Congestion control of connections over it.
     pub congestion: Option<&'a str>,
+    /// Table of routes; `None`: the main one.
+    pub table: Option<u32>,
 }
 
 impl Netlink {
@@ -174,6 +179,7 @@ impl Netlink {
             prefix,
             source,
             congestion: None,
+            table: None,
         })
     }
 
@@ -206,11 +212,37 @@ impl Netlink {
             attributes.push(RouteAttribute::Metrics(vec![metric]));
         }
         attributes.push(RouteAttribute::Oif(route.index));
+        if let Some(table) = route.table {
+            message.header.table = RouteHeader::RT_TABLE_UNSPEC;
+            attributes.push(RouteAttribute::Table(table));
+        }
         let what = format!("adding a route to {destination}/{prefix}");
         self.ask(
             &what,
             RouteNetlinkMessage::NewRoute(message),
             NLM_F_CREATE | NLM_F_REPLACE,
+        )
+    }
+
+    /// Packets from an address are routed by a table of their own (`ip rule add from`).
+    ///
+    /// # Errors
+    /// When the kernel has one table only, or we may not.
+    pub fn add_rule(&mut self, source: IpAddr, table: u32) -> Result<()> {
+        let mut message = RuleMessage::default();
+        message.header.family = family(source);
+        message.header.src_len = if source.is_ipv4() { 32 } else { 128 };
+        message.header.action = RuleAction::ToTable;
+        message.attributes = vec![
+            RuleAttribute::Source(source),
+            RuleAttribute::Table(table),
+            RuleAttribute::Priority(table),
+        ];
+        let what = format!("routing packets from {source} by a table of their own");
+        self.ask(
+            &what,
+            RouteNetlinkMessage::NewRule(message),
+            NLM_F_CREATE | NLM_F_EXCL,
         )
     }
 

@@ -1,15 +1,17 @@
 //! The emulated network of a scenario, and what is recorded of its links.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use gargalo_sim::{LinkResult, LinkSample, LinkSampler, rng};
 use gargalo_units::{Duration, Instant};
 
-use crate::Result;
 use crate::engine::Observer;
 use crate::fabric::{Fabric, Path};
-use crate::plan::Plan;
+use crate::plan::{Plan, Way};
 use crate::spec::LabSpec;
+use crate::{Error, Result};
 
 /// "up" and "down": the two directions of a link.
 const DIRECTIONS: [&str; 2] = ["up", "down"];
@@ -28,13 +30,38 @@ pub(crate) fn fabric(spec: &LabSpec, plan: &Plan) -> Result<Fabric> {
     for _ in &plan.interfaces {
         fabric.add_port();
     }
-    for way in &plan.ways {
-        for address in plan.interfaces[way.to as usize].addresses() {
+    let mut known = BTreeSet::new();
+    let mut add = |fabric: &mut Fabric, way: &Way, address: IpAddr| {
+        if known.insert((way.from, address)) {
             let path = Path {
                 hops: way.hops.clone(),
                 exit: way.to,
             };
             fabric.add_path(way.from, Some(address), path);
+        }
+    };
+    for way in &plan.ways {
+        for address in plan.interfaces[way.to as usize].addresses() {
+            add(&mut fabric, way, address);
+        }
+    }
+    for passage in &plan.mesh {
+        for address in plan.interfaces[passage.destination as usize].addresses() {
+            add(&mut fabric, &passage.way, address);
+        }
+    }
+    for i in &spec.multipath.stripping {
+        if i.link as usize >= links.len() {
+            return Err(Error::Unsupported(format!(
+                "options are taken out on link {}, but there are {} links",
+                i.link,
+                links.len()
+            )));
+        }
+        for (direction, wanted) in [(2 * i.link, i.up), (2 * i.link + 1, i.down)] {
+            if wanted {
+                fabric.strip(direction, i.strip);
+            }
         }
     }
     Ok(fabric)

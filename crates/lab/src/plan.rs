@@ -61,6 +61,18 @@ pub struct Plan {
     pub interfaces: Vec<Interface>,
     /// Ways of all pairs of hosts that were asked for.
     pub ways: Vec<Way>,
+    /// For pairs of hosts with Multipath TCP: where packets go from each interface to each address of the
+    /// other host. Packets leave by the interface of their source address.
+    pub mesh: Vec<Passage>,
+}
+
+/// How packets go from an interface to the addresses of another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// The interface to whose addresses they go; they may arrive at another one of the same host.
+    pub destination: PortId,
+    /// Where they go.
+    pub way: Way,
 }
 
 /// Why there is no plan.
@@ -78,9 +90,15 @@ impl Plan {
     /// Gives every attachment of a host to a link an address, and each of these pairs of hosts its ways
     /// in both directions: as many as share no link, the shortest first.
     ///
+    /// Of `pairs`, those in `multipath` also get a mesh.
+    ///
     /// # Errors
     /// When a pair has no route, or there are too many interfaces.
-    pub fn new(topology: &Topology, pairs: &[(NodeId, NodeId)]) -> Result<Self, PlanError> {
+    pub fn new(
+        topology: &Topology,
+        pairs: &[(NodeId, NodeId)],
+        multipath: &[(NodeId, NodeId)],
+    ) -> Result<Self, PlanError> {
         let mut interfaces = Vec::new();
         let mut at: BTreeMap<(NodeId, u32), PortId> = BTreeMap::new();
         for (host, node) in topology.nodes.iter().enumerate() {
@@ -122,7 +140,28 @@ impl Plan {
                 });
             }
         }
-        Ok(Self { interfaces, ways })
+        let mut mesh = Vec::new();
+        let mut done = std::collections::BTreeSet::new();
+        for &(a, b) in multipath {
+            if a == b || !done.insert((a.min(b), a.max(b))) {
+                continue;
+            }
+            for (from, to) in [(a, b), (b, a)] {
+                mesh.extend(passages(topology, &at, from, to));
+            }
+        }
+        Ok(Self {
+            interfaces,
+            ways,
+            mesh,
+        })
+    }
+
+    /// The interfaces of a host that may take part in a flow with a peer, the usual one first.
+    pub fn towards(&self, topology: &Topology, host: NodeId, peer: NodeId) -> Vec<&Interface> {
+        let links = topology.interfaces(host, peer);
+        let own = |link: usize| self.of(host).find(|(_, i)| i.link as usize == link);
+        links.into_iter().filter_map(own).map(|(_, i)| i).collect()
     }
 
     /// The interfaces of a host, with their port numbers.
@@ -141,6 +180,35 @@ impl Plan {
         ends.into_iter()
             .find(|(a, b)| a.host == from && b.host == to)
     }
+}
+
+/// Where packets go from each interface of a host to each of another.
+fn passages(
+    topology: &Topology,
+    at: &BTreeMap<(NodeId, u32), PortId>,
+    from: NodeId,
+    to: NodeId,
+) -> Vec<Passage> {
+    let port = |host, link: usize| at.get(&(host, link as u32)).copied();
+    let mut all = Vec::new();
+    for near in topology.interfaces(from, to) {
+        for far in topology.interfaces(to, from) {
+            let Ok(hops) = topology.route_between((from, near), (to, far)) else {
+                continue;
+            };
+            let exit = hops.last().and_then(|d| port(to, *d as usize / 2));
+            let ends = (port(from, near), port(to, far), exit);
+            if let (Some(near), Some(destination), Some(exit)) = ends {
+                let way = Way {
+                    from: near,
+                    to: exit,
+                    hops,
+                };
+                all.push(Passage { destination, way });
+            }
+        }
+    }
+    all
 }
 
 #[cfg(test)]
@@ -172,6 +240,7 @@ mod tests {
         let plan = Plan::new(
             &topology(&[true, true], &[(0, 1), (0, 1)]),
             &[(0, 1), (1, 0)],
+            &[(1, 0)],
         )
         .unwrap();
         assert_eq!(plan.interfaces.len(), 4);
@@ -189,6 +258,16 @@ mod tests {
                 (3, 1, vec![3]),
             ]
         );
+        // Across, a packet goes by the link of its source and arrives at its other end.
+        let across = plan
+            .mesh
+            .iter()
+            .find(|m| (m.way.from, m.destination) == (0, 3));
+        assert_eq!(
+            across.map(|m| (m.way.to, m.way.hops.clone())),
+            Some((2, vec![0]))
+        );
+        assert_eq!(plan.mesh.len(), 8);
         let (a, b) = plan.first_way(1, 0).unwrap();
         assert_eq!((a.v4.octets()[3], b.v4.octets()[3]), (3, 1));
     }
@@ -198,11 +277,12 @@ mod tests {
         let plan = Plan::new(
             &topology(&[true, false, true], &[(0, 1), (2, 1)]),
             &[(0, 2)],
+            &[],
         )
         .unwrap();
         assert_eq!(plan.ways[0].hops, [0, 3]);
         assert_eq!(plan.ways[1].hops, [2, 1]);
-        let apart = Plan::new(&topology(&[true, true], &[]), &[(0, 1)]);
+        let apart = Plan::new(&topology(&[true, true], &[]), &[(0, 1)], &[]);
         assert!(matches!(apart, Err(PlanError::Route(_))));
     }
 }

@@ -1,17 +1,20 @@
 //! A scenario in real time.
 
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gargalo_sim::{NodeId, Outcome, Progress, Samples, TransportSpec, rng};
+use gargalo_sim::{NodeId, Outcome, Progress, TransportSpec, rng};
 use gargalo_units::Instant;
 
 use crate::capture::Capture;
 use crate::commands::{CommandResult, Commands};
+use crate::counters;
 use crate::engine::{Engine, EngineStats, Stop};
-use crate::hosts::{attach, environment, make_hosts, name_hosts};
+use crate::hosts::{KernelHost, attach, environment, make_hosts, name_hosts};
 use crate::kernel::{self, KernelTraffic};
+use crate::multipath::{HostCounters, MultipathReport, Part, taking_part};
 use crate::network::{LinkObserver, fabric};
 use crate::plan::Plan;
 use crate::spec::{LabSpec, Stack};
@@ -30,6 +33,10 @@ pub struct LabOutcome {
     pub engine: EngineStats,
     /// "tun", "veth" or "none".
     pub device: &'static str,
+    /// What became of Multipath TCP, by flow and side.
+    pub multipath: Vec<MultipathReport>,
+    /// The counters of every host with the kernel's stack at which a flow had Multipath TCP.
+    pub counters: Vec<HostCounters>,
 }
 
 /// Is told how far a run is, and may end it.
@@ -43,13 +50,17 @@ pub type Watch<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
 pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     check(&spec)?;
     let pairs = pairs(&spec);
-    let plan = Plan::new(&spec.topology, &pairs).map_err(|e| Error::Unsupported(e.to_string()))?;
+    let plan = Plan::new(&spec.topology, &pairs, &multipath_pairs(&spec))
+        .map_err(|e| Error::Unsupported(e.to_string()))?;
     let hosts = make_hosts(&spec, &plan)?;
     let mut fabric = fabric(&spec, &plan)?;
     if let Some(captures) = &spec.captures {
         fabric.set_witness(Box::new(Capture::create(captures, &spec.topology)?));
     }
-    let recorder = Arc::new(Recorder::default());
+    let links = plan.interfaces.iter();
+    let links = links.flat_map(|i| i.addresses().map(|a| (a, i.link as usize)));
+    let names = spec.topology.links.iter().map(|l| l.name.clone());
+    let recorder = Arc::new(Recorder::new(links.collect(), names.collect()));
     let flows: Vec<Arc<Flow>> = spec
         .flows
         .iter()
@@ -65,16 +76,25 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     own_ends.resize_with(spec.topology.nodes.len(), Vec::new);
     for flow in &flows {
         let (from, to) = (flow.spec.from, flow.spec.to);
-        let Some((near, far)) = plan.first_way(from, to) else {
+        let parts = |host, peer| match flow.mptcp() {
+            Some(mptcp) => {
+                let all = taking_part(&plan, &spec.topology, (host, peer), mptcp).into_iter();
+                all.map(|(_, part)| part).collect()
+            }
+            None => Vec::new(),
+        };
+        let Some((near, far)) = first_addresses(&plan, flow, &parts(from, to), &parts(to, from))
+        else {
             return Err(Error::Unsupported(format!(
-                "flow {}: no path",
-                flow.spec.id
+                "flow {} ({}): no path",
+                flow.spec.id, flow.spec.label
             )));
         };
-        let server = SocketAddr::new(far.v4.into(), server_port(flow.spec.id));
-        let client = SocketAddr::new(near.v4.into(), client_port(flow.spec.id));
+        let server = SocketAddr::new(far, server_port(flow.spec.id));
+        let client = SocketAddr::new(near, client_port(flow.spec.id));
         for (side, host, local, remote) in [(0, from, client, server), (1, to, server, client)] {
             let flow = Arc::clone(flow);
+            let peer = if side == 0 { to } else { from };
             match &hosts[host as usize] {
                 Some(kernel) => kernel_ends.push(kernel::End {
                     flow,
@@ -84,6 +104,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
                     remote,
                 }),
                 None => own_ends[host as usize].push(station::End {
+                    parts: parts(host, peer),
                     flow,
                     side,
                     local,
@@ -92,6 +113,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
             }
         }
     }
+    let counted = counted(&spec, &hosts)?;
     let device = attach(&spec, &plan, &hosts, &mut engine, own_ends, &recorder)?;
     let environment = environment(&spec.topology, &plan);
     let programs = spec.commands.iter().filter_map(|c| {
@@ -155,19 +177,15 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     // The network has been served until now, a little longer than the run.
     let links = observer.results(clock.now(), engine.fabric_mut());
     let now = clock.now().min(spec.end);
-    let (flow_samples, events) = recorder.take();
+    let mut samples = recorder.take();
+    samples.links = observer.samples;
     let fabric = engine.fabric_mut().stats();
     Ok(LabOutcome {
         outcome: Outcome {
             flows: flows.iter().map(|f| f.result(now)).collect(),
             groups: Vec::new(),
             links,
-            samples: Samples {
-                flows: flow_samples,
-                subflows: Vec::new(),
-                links: observer.samples,
-                events,
-            },
+            samples,
             end: now,
             packets: fabric.packets,
             events: fabric.arrivals,
@@ -177,7 +195,43 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
         commands: commands.into_results(),
         engine: stats?,
         device,
+        multipath: flows.iter().flat_map(|f| f.reports()).collect(),
+        counters: counters(counted, &hosts)?,
     })
+}
+
+/// Counters of hosts before the run: whose, and how they stood.
+type Counted = Vec<(NodeId, BTreeMap<String, u64>)>;
+
+fn counted(spec: &LabSpec, hosts: &[Option<KernelHost>]) -> Result<Counted> {
+    let pairs = multipath_pairs(spec).into_iter();
+    let nodes: BTreeSet<NodeId> = pairs.flat_map(|(a, b)| [a, b]).collect();
+    let mut counted = Vec::new();
+    for node in nodes {
+        if let Some(host) = &hosts[node as usize] {
+            counted.push((node, counters::read(&host.namespace)?));
+        }
+    }
+    Ok(counted)
+}
+
+fn counters(before: Counted, hosts: &[Option<KernelHost>]) -> Result<Vec<HostCounters>> {
+    let mut all = Vec::new();
+    for (node, before) in before {
+        let Some(host) = &hosts[node as usize] else {
+            continue;
+        };
+        let after = counters::read(&host.namespace)?;
+        let both = after.into_iter().map(|(name, n)| {
+            let first = before.get(&name).copied().unwrap_or(0);
+            (name, (first, n))
+        });
+        all.push(HostCounters {
+            host: node,
+            counts: both.collect(),
+        });
+    }
+    Ok(all)
 }
 
 /// What the lab has not.
@@ -191,8 +245,19 @@ fn check(spec: &LabSpec) -> Result<()> {
         if matches!(f.transport, TransportSpec::Quic(_)) {
             return refused("QUIC runs in the simulator only; run it with --world sim");
         }
-        if matches!(f.transport, TransportSpec::Mptcp(_)) {
-            return refused("MPTCP runs in the simulator only; run it with --world sim");
+        if let TransportSpec::Mptcp(mptcp) = &f.transport {
+            if !mptcp.gateways.is_empty() {
+                return refused("gateways are simulated only; run it with --world sim");
+            }
+            let kernel = |side: u8| {
+                let host = if side == 0 { f.from } else { f.to };
+                spec.stacks.get(host as usize) != Some(&Stack::Gargalo)
+            };
+            if mptcp.changes.iter().any(|c| kernel(c.side)) {
+                return refused(
+                    "addresses that come and go need stack = \"gargalo\" at their host, or --world sim",
+                );
+            }
         }
         if let TransportSpec::Tcp(tcp) = &f.transport
             && tcp.misbehaviour.is_some()
@@ -222,6 +287,28 @@ fn check(spec: &LabSpec) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// The addresses between which a flow's connection is opened.
+fn first_addresses(
+    plan: &Plan,
+    flow: &Flow,
+    near: &[Part],
+    far: &[Part],
+) -> Option<(IpAddr, IpAddr)> {
+    if flow.mptcp().is_none() {
+        let (near, far) = plan.first_way(flow.spec.from, flow.spec.to)?;
+        return Some((near.v4.into(), far.v4.into()));
+    }
+    let first = |parts: &[Part]| parts.iter().find(|p| p.up).map(|p| p.address);
+    Some((first(near)?, first(far)?))
+}
+
+/// The hosts of flows with Multipath TCP.
+fn multipath_pairs(spec: &LabSpec) -> Vec<(NodeId, NodeId)> {
+    let flows = spec.flows.iter();
+    let flows = flows.filter(|f| matches!(f.transport, TransportSpec::Mptcp(_)));
+    flows.map(|f| (f.from, f.to)).collect()
 }
 
 /// Which hosts talk: those of flows; with programs, every pair.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use gargalo_sim::{CaptureSpec, FlowSpec, Topology};
 use gargalo_units::{Duration, Instant};
 
+use crate::multipath::MultipathSpec;
+
 /// Whose stack a host has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Stack {
@@ -51,6 +53,8 @@ pub struct LabSpec {
     pub devices: Choice,
     /// Directory for what programs print.
     pub directory: PathBuf,
+    /// Multipath TCP.
+    pub multipath: MultipathSpec,
 }
 
 /// A program to be run on a host.

@@ -1,22 +1,29 @@
 //! A host of the lab with our own stack, and the ends of flows there.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use gargalo_host::{ConnectionId, Host, HostConfig, HostEvent, ListenerId, SocketOptions, UdpId};
-use gargalo_sim::{FlowSample, ProtocolEvent, TransportSpec};
-use gargalo_tcp::{Endpoint, State};
-use gargalo_units::{Ecn, Instant};
+use gargalo_host::{
+    ConnectionId, Host, HostConfig, HostEvent, ListenerId, MptcpOptions, SocketOptions, UdpId,
+};
+use gargalo_sim::{FlowSample, ProtocolEvent, TcpSpec};
+use gargalo_tcp::Endpoint;
+use gargalo_units::{Duration, Instant};
 
 use crate::engine;
-use crate::traffic::{Datagrams, Flow, Interest, Received, Recorder, Stream, Totals};
+use crate::multipath::Part;
+use crate::traffic::{Flow, Interest, Recorder, Totals};
 use crate::{Error, Result};
 
-/// Bytes read at once.
-const READ: u64 = 256 << 10;
+pub(crate) mod multipath;
+mod streams;
+
+use multipath::Track;
+use streams::{HostDatagrams, HostStream};
+
+/// Time after which an end that has nothing to do but waits for its peer is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// One end of a flow at a host with our stack.
 #[derive(Debug)]
@@ -26,6 +33,29 @@ pub(crate) struct End {
     pub(crate) side: usize,
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
+    /// Our interfaces that may take part, if it has Multipath TCP.
+    pub(crate) parts: Vec<Part>,
+}
+
+impl End {
+    /// What its connection is made with.
+    fn options(&self, tcp: &TcpSpec) -> SocketOptions {
+        let addresses = |wanted: fn(&Part) -> bool| {
+            let all = self.parts.iter().filter(|p| p.up && wanted(p));
+            all.map(|p| p.address).collect()
+        };
+        let mptcp = self.flow.mptcp().map(|m| {
+            Arc::new(MptcpOptions {
+                config: (*m.config).clone(),
+                addresses: addresses(|_| true),
+                backups: addresses(|p| p.backup),
+            })
+        });
+        SocketOptions {
+            mptcp,
+            ..SocketOptions::new(Arc::clone(&tcp.config), Arc::clone(&tcp.congestion))
+        }
+    }
 }
 
 /// The host and its ends of flows.
@@ -42,6 +72,21 @@ struct Driven {
     end: End,
     phase: Phase,
     due: Instant,
+    /// Its Multipath TCP.
+    track: Track,
+}
+
+impl Driven {
+    /// When its next address comes or goes.
+    fn next_change(&self) -> Instant {
+        let flow = &self.end.flow;
+        match flow.mptcp() {
+            Some(mptcp) if self.phase != Phase::Over => {
+                self.track.next_change(flow.spec.start, mptcp)
+            }
+            _ => Instant::MAX,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,17 +113,17 @@ impl Station {
         for (i, end) in ends.into_iter().enumerate() {
             let mut phase = Phase::Waiting;
             let mut due = end.flow.spec.start;
-            match &end.flow.spec.transport {
-                TransportSpec::Tcp(tcp) if end.side == 1 => {
-                    let options = options(&tcp.config, &tcp.congestion);
+            match &end.flow.tcp {
+                Some(tcp) if end.side == 1 => {
+                    let options = end.options(tcp);
                     let id = host
                         .listen(end.local, options)
                         .map_err(|e| unsupported(&e))?;
                     listeners.insert(id, i);
                     due = end.flow.stop;
                 }
-                TransportSpec::Tcp(_) => {}
-                _ => {
+                Some(_) => {}
+                None => {
                     let id = host.bind_udp(end.local).map_err(|e| unsupported(&e))?;
                     sockets.insert(id, i);
                     if end.side == 1 {
@@ -87,7 +132,13 @@ impl Station {
                     }
                 }
             }
-            driven.push(Driven { end, phase, due });
+            let track = Track::default();
+            driven.push(Driven {
+                end,
+                phase,
+                due,
+                track,
+            });
         }
         Ok(Self {
             host,
@@ -124,6 +175,13 @@ impl Station {
                         self.ends[i].end.flow.connected(now);
                     }
                     end
+                }
+                HostEvent::Multipath { id, news } => {
+                    if let Some(i) = self.connections.get(&id) {
+                        let d = &mut self.ends[*i];
+                        d.track.on_news(now, &d.end.flow, &news, &self.recorder);
+                    }
+                    None
                 }
                 HostEvent::Readable(id)
                 | HostEvent::Writable(id)
@@ -168,6 +226,15 @@ impl Station {
 
     fn follow(&mut self, now: Instant, i: usize, interest: Interest) {
         if interest.over {
+            let d = &mut self.ends[i];
+            // Its counts are not final before the peer has everything.
+            if let Phase::Open(id) = d.phase
+                && !d.end.flow.is_over()
+                && self.host.unacknowledged(id) > 0
+            {
+                d.due = now + LOOK_AGAIN;
+                return;
+            }
             return self.finish(now, i);
         }
         self.ends[i].due = interest.until;
@@ -177,9 +244,9 @@ impl Station {
         let d = &mut self.ends[i];
         let flow = &d.end.flow;
         d.due = flow.stop;
-        match &flow.spec.transport {
-            TransportSpec::Tcp(tcp) => {
-                let options = options(&tcp.config, &tcp.congestion);
+        match &flow.tcp {
+            Some(tcp) => {
+                let options = d.end.options(tcp);
                 match self
                     .host
                     .connect(now, Some(d.end.local), d.end.remote, &options)
@@ -191,7 +258,7 @@ impl Station {
                     Err(_) => flow.fail(now, "socket error"),
                 }
             }
-            _ => {
+            None => {
                 let own = self.sockets.iter().find(|(_, end)| **end == i);
                 if let Some((id, _)) = own {
                     d.phase = Phase::Datagrams(*id);
@@ -201,19 +268,36 @@ impl Station {
         }
     }
 
+    /// Addresses come and go.
+    fn change(&mut self, now: Instant, i: usize) {
+        let d = &mut self.ends[i];
+        if d.next_change() > now {
+            return;
+        }
+        let id = match d.phase {
+            Phase::Open(id) => Some(id),
+            _ => None,
+        };
+        let end = (&*d.end.flow, d.end.side);
+        d.track.change(now, end, &mut self.host, id, &d.end.parts);
+    }
+
     /// Keeps what the stack counted and closes.
     fn finish(&mut self, now: Instant, i: usize) {
         let d = &mut self.ends[i];
         let flow = &d.end.flow;
         match d.phase {
             Phase::Open(id) => {
-                if let Some(endpoint) = self.host.endpoint(id) {
-                    let stats = endpoint.stats();
+                if let Some(stats) = self.host.tcp_stats(id) {
                     if d.end.side == flow.sender() {
                         flow.count(totals(&stats));
                     } else {
                         flow.marks(stats.ce_marks);
                     }
+                }
+                if flow.mptcp().is_some() {
+                    let report = d.track.report(now, flow, d.end.side, &self.host, id);
+                    flow.report(report);
                 }
                 if now >= flow.stop {
                     self.host.abort(now, id);
@@ -232,9 +316,16 @@ impl Station {
 
     /// Round trips and notices of every sender; a sample of each if it is time.
     fn observe(&mut self, now: Instant, sample: bool) {
-        for d in &self.ends {
+        for d in &mut self.ends {
             let flow = &d.end.flow;
             let Phase::Open(id) = d.phase else { continue };
+            if flow.mptcp().is_some() && self.host.multipath(id).is_some() {
+                let (host, recorder) = (&mut self.host, &self.recorder);
+                let sends = d.end.side == flow.sender();
+                d.track
+                    .observe(now, flow, host, id, recorder, sends, sample);
+                continue;
+            }
             if d.end.side != flow.sender() {
                 continue;
             }
@@ -278,16 +369,6 @@ fn notices(now: Instant, flow: &Flow, endpoint: &mut Endpoint, recorder: &Record
     }
 }
 
-fn options(
-    tcp: &Arc<gargalo_tcp::Config>,
-    congestion: &Arc<dyn gargalo_cc::ControllerFactory>,
-) -> SocketOptions {
-    SocketOptions {
-        tcp: Arc::clone(tcp),
-        congestion: Arc::clone(congestion),
-    }
-}
-
 fn totals(s: &gargalo_tcp::Stats) -> Totals {
     Totals {
         sent_packets: s.sent_packets,
@@ -310,6 +391,7 @@ impl engine::Station for Station {
         self.host.handle_timeout(now);
         self.serve(now);
         for i in 0..self.ends.len() {
+            self.change(now, i);
             if self.ends[i].due <= now {
                 self.advance(now, i);
             }
@@ -317,7 +399,7 @@ impl engine::Station for Station {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let due = self.ends.iter().map(|d| d.due).min();
+        let due = self.ends.iter().map(|d| d.due.min(d.next_change())).min();
         let due = due.filter(|t| *t < Instant::MAX);
         match (due, self.host.poll_timeout()) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -340,89 +422,6 @@ impl engine::Station for Station {
     fn close(&mut self, now: Instant) {
         for i in 0..self.ends.len() {
             self.finish(now, i);
-        }
-    }
-}
-
-/// A connection of our stack's as applications see it.
-struct HostStream<'a> {
-    host: &'a mut Host,
-    id: ConnectionId,
-    now: Instant,
-}
-
-impl HostStream<'_> {
-    /// Why nothing more will come.
-    fn ending(&self) -> io::Result<Received> {
-        use gargalo_tcp::Error as Tcp;
-        let Some(endpoint) = self.host.endpoint(self.id) else {
-            return Ok(Received::End);
-        };
-        match endpoint.error() {
-            Some(Tcp::Refused) => Err(io::ErrorKind::ConnectionRefused.into()),
-            Some(Tcp::Reset) => Err(io::ErrorKind::ConnectionReset.into()),
-            Some(Tcp::TimedOut) => Err(io::ErrorKind::TimedOut.into()),
-            Some(_) => Err(io::ErrorKind::ConnectionAborted.into()),
-            None if has_ended(endpoint.state()) => Ok(Received::End),
-            None => Err(io::ErrorKind::WouldBlock.into()),
-        }
-    }
-}
-
-/// The peer's direction was open and is closed.
-fn has_ended(state: State) -> bool {
-    let opening = matches!(state, State::Listen | State::SynSent | State::SynReceived);
-    !opening && !state.may_receive()
-}
-
-impl Stream for HostStream<'_> {
-    fn write(&mut self, data: &Bytes) -> io::Result<usize> {
-        match self.host.write(self.id, data.clone()) {
-            0 => Err(io::ErrorKind::WouldBlock.into()),
-            n => Ok(n),
-        }
-    }
-
-    fn read(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<Received> {
-        match self.host.read(self.id, READ) {
-            Some(data) => {
-                sink(&data);
-                Ok(Received::Bytes(data.len() as u64))
-            }
-            None => self.ending(),
-        }
-    }
-
-    fn shutdown(&mut self) -> io::Result<()> {
-        self.host.close(self.now, self.id);
-        Ok(())
-    }
-}
-
-/// A UDP socket of our stack's as applications see it.
-struct HostDatagrams<'a> {
-    host: &'a mut Host,
-    id: UdpId,
-    peer: SocketAddr,
-}
-
-impl Datagrams for HostDatagrams<'_> {
-    fn send(&mut self, data: &[u8]) -> io::Result<()> {
-        let data = Bytes::copy_from_slice(data);
-        self.host
-            .send_udp(self.id, self.peer, data, Ecn::NotEct)
-            .map_err(|e| io::Error::other(e.to_string()))
-    }
-
-    fn receive(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
-        match self.host.recv_udp(self.id) {
-            Some((from, data, _)) => {
-                if from == self.peer {
-                    sink(&data);
-                }
-                Ok(true)
-            }
-            None => Ok(false),
         }
     }
 }

@@ -47,6 +47,13 @@ impl Waiter {
             .map_err(|e| Error::system("waiting for a descriptor", e))
     }
 
+    /// Waits for it no more.
+    pub(crate) fn forget(&self, fd: impl AsFd) -> Result<()> {
+        self.epoll
+            .delete(fd)
+            .map_err(|e| Error::system("waiting for a descriptor no more", e))
+    }
+
     /// Waits for `wait` at most, not at all if it is zero; calls `ready` with the key of each
     /// descriptor that has something.
     pub(crate) fn wait(&self, wait: Duration, mut ready: impl FnMut(u64)) -> Result<()> {

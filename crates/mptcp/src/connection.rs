@@ -2,6 +2,7 @@
 
 mod announce;
 mod closing;
+mod hosting;
 mod incoming;
 mod joining;
 mod opening;
@@ -85,6 +86,8 @@ pub struct Connection {
     long_acks: bool,
     /// A data sequence signal of the peer has come: options pass in both directions.
     confirmed: bool,
+    /// The peer has acknowledged at data level: what we send keeps its options.
+    heard_ack: bool,
     /// The peer wants no joins to the address of the initial subflow.
     deny_join_initial: bool,
     /// Nothing was ever sent twice or by another subflow: an infinite mapping can describe it.
@@ -176,6 +179,7 @@ impl Connection {
             checksum: config.checksum,
             long_acks: false,
             confirmed: false,
+            heard_ack: false,
             deny_join_initial: false,
             contiguous: true,
             infinite_until: 0,

@@ -311,6 +311,7 @@ pub fn wire_connect(py: Python<'_>, options: &str, write: Py<PyAny>) -> PyResult
     let options = SocketOptions {
         tcp: transport.tcp,
         congestion: transport.congestion,
+        mptcp: None,
     };
     let mut app = Connect::new(opening, options, habits);
     let done = drive(py, &mut wire, &mut app, &write, Some((input, output)));

@@ -68,6 +68,7 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
             offload: scenario.lab.offload,
         },
         directory,
+        multipath: Default::default(),
     };
     let start = std::time::Instant::now();
     let done = match &mut options.progress {
@@ -130,6 +131,17 @@ fn describe(scenario: &Scenario, done: &LabOutcome, json: &mut Json) {
             })
         })
         .collect();
+    let counters = done.counters.iter().map(|c| {
+        let grown = c.counts.keys().map(|name| (name.clone(), c.grew(name)));
+        let moved = grown.filter(|(_, n)| *n > 0);
+        let moved: serde_json::Map<String, Json> = moved.map(|(k, n)| (k, n.into())).collect();
+        (scenario.nodes[c.host as usize].name.clone(), moved.into())
+    });
+    let counters: serde_json::Map<String, Json> = counters.collect();
+    if !counters.is_empty() {
+        // Those of the kernel that moved, by host (`nstat`, without MPTcpExt).
+        run["mptcp_counters"] = counters.into();
+    }
     let mut warnings = Vec::new();
     if done.engine.late_p99 > LATE {
         warnings.push(format!(

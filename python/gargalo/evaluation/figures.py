@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gargalo.evaluation.model import Figure
+from gargalo.evaluation.model import YARDSTICK, Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from gargalo.evaluation.model import Better
+    from gargalo.evaluation.model import Better, Scores
     from gargalo.sweeps.job import Label
 
 
@@ -45,6 +45,40 @@ def reduce(rows: pl.DataFrame, column: str, how: str, labels: dict[str, Label]) 
     return None if found is None else float(found)  # type: ignore[arg-type]
 
 
+def by_cell(
+    scores: Scores, algorithm: str, column: str, labels: Sequence[str]
+) -> dict[tuple[Label, ...], float]:
+    """Return the mean of a measured column over the repeats of each cell of an algorithm."""
+    if column not in scores.frame.columns:
+        return {}
+    rows = scores.frame.filter(
+        (pl.col("algorithm") == algorithm) & pl.col(column).is_not_null()
+    ).sort([*labels, "repeat"])
+    return {
+        tuple(cell): float(own[column].mean())  # type: ignore[arg-type]
+        for cell, own in rows.group_by(labels, maintain_order=True)
+    }
+
+
+STARVING = 0.2
+"""Share of the time from which on a flow that has less than a tenth of its fair share is said to starve.
+
+The text sets no bound. Reno and CUBIC are far below it wherever they meet each other; probing for the round-trip time
+(BBR: 2% of the time), a timeout, or the start of a late flow do not reach it.
+"""
+
+
+def starvation(scores: Scores, whom: str) -> list[str]:
+    """Whether flows starve for much of the time, and more than with the yardstick in its place."""
+    starved, usual = scores.mean("starved"), scores.mean("starved", YARDSTICK)
+    if starved is None or starved < max(STARVING, 2 * (usual or 0.0)):
+        return []
+    return [
+        f"starves {whom} less than a tenth of the fair share {starved:.0%} of the time, "
+        f"{usual or 0.0:.0%} with {YARDSTICK} in its place"
+    ]
+
+
 def figure(
     name: str,
     text: str,
@@ -63,6 +97,10 @@ def figure(
 UTILIZATION = figure(
     "utilization", "share of the bottleneck used", "more", mean_of("utilization"), margin=0.02
 )
+COST = figure(
+    "utilization", "share of the bottleneck used", "more", mean_of("utilization"), margin=0.1
+)
+"""Where the question is another, use of the link is what the answer costs, and matters from a tenth on."""
 QUEUE_P50 = figure(
     "queue_p50_s", "queueing delay, median over time", "less", mean_of("queue_p50_s"), least=0.001
 )

@@ -22,23 +22,37 @@ WARM_UP = 0.25
 STARVED = 0.1
 """A flow with less than this share of its fair share starves; the threshold is ours."""
 RECOVERED = 0.8
-"""Share of what it had that a flow must reach again."""
+"""Share of what it had, or of what there is, that a flow must reach again."""
+PACKET_BITS = 8 * 1500
+BIN_S = 0.5
+"""Bins in which a flow's way back is watched."""
+HELD = 4
+"""So many bins in a row, 2 s, must have `RECOVERED` on average: a burst of data that waited for a repetition is no rate."""
 
 
 def measure(run: Run) -> Mapping[str, float]:
     """Return the figures of a run; times in s, rates in bit/s.
 
     By label L of flows: `goodput_bps.L` (sum over the time after the warm-up, a quarter of the run),
-    `least_bps.L` and `most_bps.L` (of its flows), `jain.L`, `flows.L`, `retransmitted.L` (share of packets),
-    `lost.L` (share), `timeouts.L`, `offered.L` (payload sent over its time, as a share of the capacity), `sent_packets.L`, `rtt_p50_s.L`, `rtt_p95_s.L` (means over flows; UDP:
-    one-way delays), `completed.L` (share), `completion_p50_s.L`, `completion_p95_s.L` (unfinished flows count
-    with the time they had), `starved.L` (share of time under a tenth of the fair share, after the
-    warm-up), `variation.L` (coefficient of variation of rates over
-    bins of 1 s in the second half), `mos.L`. Of the bottleneck (the most used direction): `utilization`,
-    `queue_p50_s`, `queue_p95_s`, `queue_p99_s` (over time, after the warm-up), `standing_queue_s`,
-    `drop_rate`, `mark_rate`. `jain` of all flows without end. `convergence_s`: from the start of the last
-    flow without end until rates differ by less than a fifth for 2 s. Outages and steps: see `outages`,
-    `changes`.
+    `least_bps.L` and `most_bps.L` (of its flows), `jain.L`, `flows.L`, `sent_packets.L`,
+    `retransmitted.L` and `lost.L` (shares of these), `timeouts.L`, `offered.L` (payload sent over its time,
+    as a share of the capacity), `per_rtt.L` (packets sent in a base round trip, mean over flows), `rtt_p50_s.L` and `rtt_p95_s.L` (means over flows; UDP:
+    one-way delays), `completed.L` (share), `completion_p50_s.L` and `completion_p95_s.L` (unfinished flows
+    count with the time they had), `starved.L` (share of the time after the warm-up in which a flow has less
+    than a tenth of its fair share: of the flow that fares worst), `variation.L` (coefficient of variation of
+    rates over bins of 1 s, in the second half of the time after the warm-up), `mos.L`.
+
+    Of the bottleneck (the most used direction): `utilization`, `queue_p50_s`, `queue_p95_s`, `queue_p99_s`
+    (over time, after the warm-up), `standing_queue_s`, `queue_mean_s` (over packets), `drop_rate` and `mark_rate` (of all packets, slow start
+    included: it is part of what an algorithm does to a queue), `capacity_bps`. `wasted_bps`: what the queues of
+    links with a rate drop, other than the first link's: it has taken the first one's time in vain.
+
+    Of files: `flow_bps.L`, the mean of their goodputs, and of the smallest and largest quarter of them
+    `flow_bps_small.L` and `flow_bps_large.L`.
+
+    `jain` of all flows without end. `convergence_s`: from the start of the last flow without end until rates
+    differ by less than a fifth for 2 s. Outages and steps: see `outages`, `changes`; for
+    draft-irtf-iccrg-tcpeval-01: see `ramp`, `transient`.
     """
     found: dict[str, float | None] = {}
     end_s = float(run.scenario["duration_s"])
@@ -46,9 +60,16 @@ def measure(run: Run) -> Mapping[str, float]:
     window = (min(WARM_UP * end_s, reached), reached)
     found |= bottleneck(run, window)
     labels(run, window, found)
+    found["wasted_bps"] = sum(
+        (float(k["dropped_queue_full_packets"]) + float(k["dropped_aqm_packets"])) * PACKET_BITS
+        for k in run.links
+        if k["capacity_bps"] is not None and k["name"] != run.scenario["links"][0]["name"]
+    ) / max(reached, 1e-9)
     found |= converged(run)
     found |= outages(run)
     found |= changes(run)
+    found |= ramp(run)
+    found |= transient(run)
     return {k: float(v) for k, v in found.items() if v is not None and np.isfinite(v)}
 
 
@@ -85,6 +106,7 @@ def bottleneck(run: Run, window: tuple[float, float]) -> dict[str, float | None]
         if offered
         else 0.0,
         "mark_rate": link["marked_packets"] / offered if offered else 0.0,
+        "queue_mean_s": link["queue_delay_mean_s"],
         "capacity_bps": link["capacity_bps"],
     }
 
@@ -125,6 +147,9 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
             "lost": float(rows["lost_packets"].sum()) / sent if sent else 0.0,
             "timeouts": float(rows["timeouts"].sum()),
             "offered": float(rows["throughput_bps"].sum()) / capacity if capacity else None,
+            "per_rtt": mean(
+                rows["sent_packets"] * rows["rtt_min_s"] / (rows["end_s"] - rows["start_s"])
+            ),
             "rtt_p50_s": mean(rows["rtt_p50_s"]),
             "rtt_p95_s": mean(rows["rtt_p95_s"]),
             "completed": float(rows["completion_s"].is_not_null().mean()),  # type: ignore[arg-type]
@@ -134,10 +159,17 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
             "variation": np.mean([variations[i] for i in own if i in variations]).item()
             if any(i in variations for i in own)
             else None,
-            "starved": np.mean([starved[i] for i in own if i in starved]).item()
-            if any(i in starved for i in own)
-            else None,
+            "starved": max((starved[i] for i in own if i in starved), default=None),
         }
+        finished = rows.filter(pl.col("completion_s") > 0).select("delivered_bytes", "goodput_bps")
+        if finished.height:
+            size = finished["delivered_bytes"]
+            quarter, rest = size.quantile(0.25, "linear"), size.quantile(0.75, "linear")
+            figures |= {
+                "flow_bps": mean(finished["goodput_bps"]),
+                "flow_bps_small": mean(finished.filter(size <= quarter)["goodput_bps"]),
+                "flow_bps_large": mean(finished.filter(size >= rest)["goodput_bps"]),
+            }
         for name, value in figures.items():
             found[f"{name}.{label}"] = value
 
@@ -205,12 +237,20 @@ def rate_of(run: Run, flow: int, bin_s: float) -> tuple[Any, Any]:
     return bins["time_s"].to_numpy(), bins["throughput_bps"].to_numpy()
 
 
+def held(rates: Any) -> Any:
+    """Return for each bin the mean of it and those after it, `HELD` in all; the last ones have none."""
+    if rates.size < HELD:
+        return np.empty(0)
+    return np.convolve(rates, np.full(HELD, 1 / HELD), "valid")
+
+
 def outages(run: Run) -> dict[str, float | None]:
     """Return what the first flow does while a direction loses everything, and after.
 
     `outage_packets`: packets that it sent into the outage, `outage_late_packets`: of those, in its second
-    half, `outage_packets_per_rtt`: over the base round trips of the outage, `recovery_s`: from its end until
-    the flow has four fifths of the rate it had before.
+    half. If it ends before the run does: `recovery_s`: from its end until the flow has four fifths of the
+    rate it had before, and keeps them for 2 s, or the time there was, `recovered`: the most that it had for
+    2 s after it, as a share of the rate before.
     """
     spans = [
         (float(a), float(b))
@@ -221,33 +261,43 @@ def outages(run: Run) -> dict[str, float | None]:
     if not spans or run.flow_samples.height == 0 or run.link_samples.height == 0:
         return {}
     begin, end = min(spans)
+    stop = float(run.info["virtual_s"])
+    if stop <= begin:
+        return {}
     link = run.scenario["links"][0]["name"]
     rows = run.link_samples.filter((pl.col("link") == link) & (pl.col("direction") == "up"))
-    times = rows["time_s"].to_numpy()
     # What came to the link: sent and dropped, in packets of full size for what was sent.
-    sent = rows["sent_bytes"].to_numpy() / 1500 + rows["dropped_packets"].to_numpy()
-    at = np.interp([begin, (begin + end) / 2, end], times, sent)
-    rtt = run.flows["rtt_min_s"][0]
-    before = rate_of(run, 0, 0.5)
-    had = before[1][(before[0] >= begin / 2) & (before[0] < begin - 0.5)]
-    took = None
-    if had.size and had.mean() > 0:
-        later = np.flatnonzero((before[0] >= end) & (before[1] >= RECOVERED * had.mean()))
-        took = float(before[0][later[0]] + 0.5 - end) if later.size else float(times[-1] - end)
-    return {
+    sent = 8 * rows["sent_bytes"].to_numpy() / PACKET_BITS + rows["dropped_packets"].to_numpy()
+    until = min(end, stop)
+    at = np.interp([begin, (begin + until) / 2, until], rows["time_s"].to_numpy(), sent)
+    found: dict[str, float | None] = {
         "outage_packets": float(at[2] - at[0]),
         "outage_late_packets": float(at[2] - at[1]),
-        "outage_packets_per_rtt": float(at[2] - at[0]) * rtt / (end - begin) if rtt else None,
-        "recovery_s": took,
     }
+    times, got = rate_of(run, 0, BIN_S)
+    before = got[(times >= begin / 2) & (times < begin - BIN_S)]
+    had = float(before.mean()) if before.size else 0.0
+    later = held(got[times >= end])
+    if had <= 0 or later.size == 0:
+        return found
+    first = got[times >= end][: later.size]
+    back = np.flatnonzero((first >= RECOVERED * had) & (later >= RECOVERED * had))
+    found["recovery_s"] = (
+        float(times[times >= end][back[0]] + BIN_S - end) if back.size else stop - end
+    )
+    found["recovered"] = float(later.max() / had)
+    return found
 
 
 def changes(run: Run) -> dict[str, float | None]:
     """Return how the first flow follows steps of the bottleneck's rate or delay.
 
-    `followed`: share of the capacity after the last step that it has in the last quarter of what follows,
-    `follow_s`: from the last step until it has four fifths of that capacity, `step_drops`: packets dropped
-    within 2 s of any step, `step_queue_s`: worst queueing delay after the last step.
+    `before`: share of the capacity before the last step that it has in the second half of the time until then,
+    `followed`: of the capacity after it, in the last quarter of what follows, `rising`: its rate then, over
+    that in the second quarter,
+    `follow_s`: time after the last step in which it has less than four fifths of that capacity (means over
+    2 s: a flow that is slow to go wrong, or to come back, counts with all of that time), `step_drops`:
+    packets dropped within 2 s of any step, `step_queue_s`: worst queueing delay after the last step.
     """
     link = next((k for k in run.scenario["links"] if steps(k)), None)
     if link is None or run.flow_samples.height == 0:
@@ -255,27 +305,98 @@ def changes(run: Run) -> dict[str, float | None]:
     times = steps(link)
     last, end = times[-1], float(run.info["virtual_s"])
     rate = link["up"]["rate"] or {}
-    capacity = rate.get("constant_bps") or (rate["steps"][-1][1] if "steps" in rate else None)
-    if not capacity or end <= last:
+    constant = rate.get("constant_bps")
+    rates = [float(r) for t, r in rate.get("steps", []) if t <= last]
+    rates = rates or ([float(constant)] if constant else [])
+    if not rates or end <= last:
         return {}
-    at, got = rate_of(run, 0, 0.5)
+    at, got = rate_of(run, 0, BIN_S)
     # Headers: what a flow alone could have of the capacity at most.
-    most = capacity * 1448 / 1500
-    tail = got[at >= last + 0.75 * (end - last)]
-    reached = np.flatnonzero((at >= last) & (got >= RECOVERED * most))
+    once, most = (r * 1448 / 1500 for r in (rates[-2:] * 2)[:2])
+    early = got[(at >= last / 2) & (at < last - BIN_S)]
+    quarter = (end - last) / 4
+    tail = got[at >= last + 3 * quarter]
+    second = got[(at >= last + quarter) & (at < last + 2 * quarter)]
+    after = held(got[at >= last])
     rows = run.link_samples.filter((pl.col("link") == link["name"]) & (pl.col("direction") == "up"))
     drops = np.interp(
         [t + d for t in times for d in (0.0, 2.0)],
         rows["time_s"].to_numpy(),
         rows["dropped_packets"].to_numpy().astype(float),
     )
-    after = rows.filter(pl.col("time_s") >= last)["queue_delay_s"]
+    queue = rows.filter(pl.col("time_s") >= last)["queue_delay_s"]
     return {
+        "before": float(early.mean() / once) if early.size else None,
         "followed": float(tail.mean() / most) if tail.size else None,
-        "follow_s": float(at[reached[0]] + 0.5 - last) if reached.size else end - last,
+        "rising": float(tail.mean() / second.mean())
+        if tail.size and second.size and second.mean() > 0
+        else None,
+        "follow_s": float((after < RECOVERED * most).mean() * (end - last)) if after.size else None,
         "step_drops": float((drops[1::2] - drops[0::2]).sum()),
-        "step_queue_s": float(after.max()) if after.len() else None,  # type: ignore[arg-type]
+        "step_queue_s": float(queue.max()) if queue.len() else None,  # type: ignore[arg-type]
     }
+
+
+def ramp(run: Run) -> dict[str, float | None]:
+    """Return how long flows with the label `new` need to their byte 1500 * 10^n, `reach_n_s.new`.
+
+    Who does not get there counts with the time there was (tcpeval-01 section 5.2).
+    """
+    ids = run.flows.filter(pl.col("label") == "new")["id"].to_list()
+    if not ids or run.flow_samples.height == 0:
+        return {}
+    rows = run.flow_samples.filter(pl.col("flow") == ids[0]).sort("time_s")
+    start = float(run.flows.filter(pl.col("id") == ids[0])["start_s"][0])
+    times, had = rows["time_s"].to_numpy(), rows["delivered_bytes"].to_numpy().astype(float)
+    left = float(run.info["virtual_s"]) - start
+    found: dict[str, float | None] = {}
+    for n in range(1, 7):
+        size = 1500.0 * 10**n
+        there = np.flatnonzero(had >= size)
+        if there.size == 0:
+            found[f"reach_{n}_s.new"] = left
+            continue
+        k = int(there[0])
+        at = (
+            float(np.interp(size, had[k - 1 : k + 1], times[k - 1 : k + 1]))
+            if k
+            else float(times[0])
+        )
+        found[f"reach_{n}_s.new"] = at - start
+    return found
+
+
+def transient(run: Run) -> dict[str, float | None]:
+    """Return how soon the first flow's window grows when flows with the label `cross` have ended.
+
+    `window_60_s`, `window_80_s`, `window_90_s`: time to these percentages of the capacity times its base round
+    trip, or the time there was; `window_leap_bytes`: the most that it grows in such a time (tcpeval-01 section
+    5.3).
+    """
+    cross = run.flows.filter(pl.col("label") == "cross")
+    link, stop = busiest(run), float(run.info["virtual_s"])
+    rtt = run.flows["rtt_min_s"][0] if run.flows.height else None
+    if cross.height == 0 or link is None or not rtt or run.flow_samples.height == 0:
+        return {}
+    ended = float(cross["end_s"].max())  # type: ignore[arg-type]
+    if ended >= stop - 1.0:
+        return {}
+    rows = run.flow_samples.filter((pl.col("flow") == 0) & (pl.col("time_s") >= ended))
+    rows = rows.drop_nulls("congestion_window_bytes").sort("time_s")
+    times = rows["time_s"].to_numpy()
+    window = rows["congestion_window_bytes"].to_numpy().astype(float)
+    if times.size == 0:
+        return {}
+    whole = float(link["capacity_bps"]) * rtt / 8
+    found: dict[str, float | None] = {}
+    for percent in (60, 80, 90):
+        there = np.flatnonzero(window >= percent / 100 * whole)
+        found[f"window_{percent}_s"] = (
+            float(times[there[0]] - ended) if there.size else stop - ended
+        )
+    later = np.interp(times + rtt, times, window)
+    found["window_leap_bytes"] = float(np.max(later - window))
+    return found
 
 
 def steps(link: Mapping[str, Any]) -> list[float]:

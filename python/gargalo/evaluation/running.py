@@ -51,6 +51,8 @@ class Scorecard:
     broken: str = ""
     """Why nothing of it could be run."""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    file: str = ""
+    """The Python file that registers it, for `gargalo run --plugin`."""
 
     @property
     def faults(self) -> dict[str, Sequence[str]]:
@@ -192,8 +194,11 @@ def evaluate(
     frame = sweep.frame()
     cards = []
     for candidate in wanted:
+        file = "" if candidate.file is None else str(candidate.file)
         if candidate.broken:
-            cards.append(Scorecard(candidate.name, chosen, references, [], candidate.broken))
+            cards.append(
+                Scorecard(candidate.name, chosen, references, [], candidate.broken, file=file)
+            )
             continue
         results = []
         for criterion in criteria:
@@ -207,7 +212,7 @@ def evaluate(
             }
             failed = failures(sweep, criterion.id, candidate.name)
             results.append(scoring.result(criterion, candidate.name, rows, references, failed, own))
-        cards.append(Scorecard(candidate.name, chosen, references, results))
+        cards.append(Scorecard(candidate.name, chosen, references, results, file=file))
     return Evaluation(cards, sweep)
 
 

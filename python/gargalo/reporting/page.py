@@ -43,8 +43,17 @@ def write(report: Report, path: str | Path) -> Path:
         ValueError: A table or claim of the report is inconsistent.
 
     """
+    return replace(path, html(report))
+
+
+def replace(path: str | Path, text: str) -> Path:
+    """Write a page whole or not at all; a file that exists is replaced.
+
+    Raises:
+        OSError: The file cannot be written.
+
+    """
     target = Path(path)
-    text = html(report)
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", delete=False
     ) as file:
@@ -94,12 +103,12 @@ def html(report: Report) -> str:
         palette=palette,
         groups=groups if len(groups) > 1 else [],
         figures=[(i, b, alt(b)) for i, b in enumerate(report.figures)],
-        figure_data=Markup(_json(drawn)),
+        figure_data=Markup(script_json(drawn)),
         tables=[(i, b, view(b, palette.names)) for i, b in enumerate(report.tables)],
-        plotly=_plotly() if figures else "",
+        plotly=plotly_library() if figures else "",
         compiled=compiled,
-        style=_asset("style.css"),
-        script=_asset("page.js"),
+        style=asset("style.css"),
+        script=asset("page.js"),
         fact=fact,
     )
 
@@ -153,14 +162,15 @@ def _algorithms(report: Report, figures: Sequence[Mapping[str, Any]]) -> list[st
     return sorted(named)
 
 
-def _json(value: object) -> str:
+def script_json(value: object) -> str:
     """Write JSON that may stand inside a script element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 @cache
-def _plotly() -> Markup:
+def plotly_library() -> Markup:
+    """Return Plotly's library as it may stand inside a script element."""
     from plotly.offline import get_plotlyjs
 
     # A closing tag within a string of the library would end the element.
@@ -168,23 +178,30 @@ def _plotly() -> Markup:
 
 
 @cache
-def _asset(name: str) -> Markup:
+def asset(name: str) -> Markup:
+    """Return a style sheet or script of the pages."""
     return Markup((ASSETS / name).read_text(encoding="utf-8"))
 
 
-@cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(ASSETS),
+def environment(folder: Path) -> jinja2.Environment:
+    """Return the templates of a folder, for HTML in which everything is escaped."""
+    found = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters["slug"] = _slug
-    return environment.get_template("page.html.j2")
+    found.filters["slug"] = slug
+    return found
 
 
-def _slug(parts: Iterable[str] | str) -> str:
+@cache
+def _template() -> jinja2.Template:
+    return environment(ASSETS).get_template("page.html.j2")
+
+
+def slug(parts: Iterable[str] | str) -> str:
+    """Return a text as part of a name: lower case, hyphens for what is no letter or digit."""
     text = parts if isinstance(parts, str) else "-".join(parts)
     return "".join(c if c.isalnum() else "-" for c in text.lower()).strip("-")

@@ -4,6 +4,7 @@
 
 pub mod attack;
 pub mod forge;
+pub mod multi;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -51,6 +52,7 @@ pub fn options(tcp: Config, congestion: &str) -> SocketOptions {
     SocketOptions {
         tcp: Arc::new(tcp),
         congestion: Arc::new(Registered::new(congestion, Params::new()).unwrap()),
+        mptcp: None,
     }
 }
 
@@ -90,6 +92,9 @@ impl Default for Network {
     }
 }
 
+/// What something on the way does to a datagram of a side; `false`: it is dropped.
+pub type Alter = fn(Instant, usize, &mut Vec<u8>) -> bool;
+
 #[derive(Debug)]
 pub struct World {
     pub now: Instant,
@@ -102,6 +107,8 @@ pub struct World {
     /// The latest datagrams that each side sent, if that many are to be kept.
     pub recent: [VecDeque<Vec<u8>>; 2],
     pub keep: usize,
+    /// Changes a datagram of a side, or lets it through (`true`) or not.
+    pub alter: Option<Alter>,
     in_flight: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     count: u64,
     rng: Pcg64,
@@ -122,6 +129,7 @@ impl World {
             too_long: 0,
             recent: Default::default(),
             keep: 0,
+            alter: None,
             in_flight: BTreeMap::new(),
             count: 0,
             rng: Pcg64::new(42, 1),
@@ -144,7 +152,13 @@ impl World {
         p > 0.0 && (self.rng.next_u64() as f64) < p * u64::MAX as f64
     }
 
-    fn carry(&mut self, from: usize, datagram: Vec<u8>) {
+    fn carry(&mut self, from: usize, mut datagram: Vec<u8>) {
+        if self
+            .alter
+            .is_some_and(|f| !f(self.now, from, &mut datagram))
+        {
+            return;
+        }
         if self.keep > 0 {
             self.recent[from].push_back(datagram.clone());
             if self.recent[from].len() > self.keep {

@@ -72,6 +72,7 @@ impl Client {
             options: SocketOptions {
                 tcp: transport.tcp.clone(),
                 congestion: transport.congestion.clone(),
+                mptcp: None,
             },
             env,
             cookie,

@@ -108,6 +108,7 @@ impl Server {
         SocketOptions {
             tcp: self.transport.tcp.clone(),
             congestion: self.transport.congestion.clone(),
+            mptcp: None,
         }
     }
 

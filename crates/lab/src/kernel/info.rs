@@ -34,6 +34,26 @@ impl TcpInfo {
         (done == 0).then_some(Self(info))
     }
 
+    /// From the bytes that the kernel gave; what an older one does not give is 0.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        // SAFETY: tcp_info is plain numbers.
+        let mut info: libc::tcp_info = unsafe { MaybeUninit::zeroed().assume_init() };
+        let n = bytes.len().min(size_of::<libc::tcp_info>());
+        // SAFETY: both are at least `n` bytes long and do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), (&raw mut info).cast(), n) };
+        Self(info)
+    }
+
+    /// Payload bytes received in order.
+    pub(crate) fn received_bytes(&self) -> u64 {
+        self.0.tcpi_bytes_received
+    }
+
+    /// Payload bytes that the peer has acknowledged.
+    pub(crate) fn acknowledged_bytes(&self) -> u64 {
+        self.0.tcpi_bytes_acked
+    }
+
     /// Smoothed round-trip time.
     pub(crate) fn srtt(&self) -> Option<Duration> {
         (self.0.tcpi_rtt > 0).then(|| micros(self.0.tcpi_rtt))

@@ -1,20 +1,21 @@
 //! Hosts whose stack is the kernel's: the ends of flows there, on one thread.
 
 mod info;
+mod multipath;
 mod socket;
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use gargalo_sim::TransportSpec;
 use gargalo_units::{Duration, Instant};
 use nix::sys::epoll::EpollFlags;
 use socket2::Socket;
 
 use crate::engine::Stop;
 use crate::namespace::NetNs;
-use crate::traffic::{Flow, Interest, Recorder, reason};
+use crate::station::multipath::sum;
+use crate::traffic::{Flow, Interest, Recorder, Totals, reason};
 use crate::waiter::Waiter;
 use crate::{Clock, Error, Result};
 use info::TcpInfo;
@@ -46,6 +47,8 @@ struct Driven {
     phase: Phase,
     flags: EpollFlags,
     due: Instant,
+    /// Joins need it as long as the connection is open.
+    listener: Option<Socket>,
 }
 
 enum Phase {
@@ -67,16 +70,21 @@ impl KernelTraffic {
     ) -> Result<Self> {
         let mut driven = Vec::with_capacity(ends.len());
         for end in ends {
-            let (phase, due) = match (&end.flow.spec.transport, end.side) {
-                (TransportSpec::Tcp(tcp), 1) => {
-                    let listener =
-                        socket::listen(&end.host, end.local, tcp, end.flow.sender() == 1)?;
+            let (phase, due) = match (&end.flow.tcp, end.side) {
+                (Some(tcp), 1) => {
+                    let listener = socket::listen(
+                        &end.host,
+                        end.local,
+                        tcp,
+                        end.flow.sender() == 1,
+                        end.flow.mptcp().is_some(),
+                    )?;
                     listener
                         .set_nonblocking(true)
                         .map_err(|e| Error::system("preparing a listener", e))?;
                     (Phase::Listening(listener), end.flow.stop)
                 }
-                (TransportSpec::Udp, 1) => {
+                (None, 1) => {
                     let made = socket::datagrams(&end.host, end.local, end.remote)?;
                     (Phase::Datagrams(KernelDatagrams::new(made)), end.flow.stop)
                 }
@@ -87,6 +95,7 @@ impl KernelTraffic {
                 phase,
                 flags: EpollFlags::empty(),
                 due,
+                listener: None,
             });
         }
         Ok(Self {
@@ -110,7 +119,7 @@ impl KernelTraffic {
             ready.sort_unstable();
             ready.dedup();
             for key in ready.drain(..) {
-                self.ends[key].advance(clock, &waiter, key)?;
+                self.ends[key].advance(clock, &waiter, key, &self.recorder)?;
             }
             if look <= now {
                 self.sample(now);
@@ -126,7 +135,7 @@ impl KernelTraffic {
         }
         let now = clock.now();
         for d in &mut self.ends {
-            d.finish(now);
+            d.finish(now, &self.recorder);
         }
         Ok(())
     }
@@ -140,12 +149,19 @@ impl KernelTraffic {
             if d.end.side != flow.sender() || flow.is_over() {
                 continue;
             }
-            if let Some(info) = TcpInfo::of(stream.socket.as_fd()) {
-                if let Some(srtt) = info.srtt() {
-                    flow.round_trip(srtt);
-                }
-                let sample = info.sample(now, flow.spec.id, flow.delivered());
+            let all = infos(flow, stream);
+            if let Some(srtt) = all.iter().filter_map(TcpInfo::srtt).min() {
+                flow.round_trip(srtt);
+            }
+            let delivered = flow.delivered();
+            let row = |i: &TcpInfo| i.sample(now, flow.spec.id, delivered);
+            if let Some(sample) = all.iter().map(row).reduce(sum) {
                 self.recorder.sample(sample);
+            }
+            if flow.mptcp().is_some() {
+                let socket = stream.socket.as_fd();
+                let rows = multipath::samples(now, flow.spec.id, socket, &self.recorder);
+                rows.into_iter().for_each(|r| self.recorder.subflow(r));
             }
         }
     }
@@ -174,26 +190,40 @@ impl Phase {
 }
 
 impl Driven {
-    fn advance(&mut self, clock: Clock, waiter: &Waiter, key: usize) -> Result<()> {
+    fn advance(
+        &mut self,
+        clock: Clock,
+        waiter: &Waiter,
+        key: usize,
+        recorder: &Recorder,
+    ) -> Result<()> {
         let now = clock.now();
         if self.end.flow.is_over()
             || (now >= self.end.flow.stop
                 && !matches!(self.phase, Phase::Open(_) | Phase::Datagrams(_)))
         {
-            self.finish(now);
+            self.finish(now, recorder);
             return Ok(());
         }
         match &mut self.phase {
-            Phase::Waiting if now >= self.end.flow.spec.start => self.start(clock, waiter, key),
+            Phase::Waiting if now >= self.end.flow.spec.start => {
+                self.start(clock, waiter, key, recorder)
+            }
             Phase::Listening(listener) => {
                 let Some(socket) = socket::accept(listener) else {
                     return Ok(());
                 };
                 insist(&socket, &self.end.flow);
-                self.phase = Phase::Open(KernelStream::new(socket));
+                let open = Phase::Open(KernelStream::new(socket));
+                if let Phase::Listening(listener) = std::mem::replace(&mut self.phase, open)
+                    && self.end.flow.mptcp().is_some()
+                {
+                    waiter.forget(&listener)?;
+                    self.listener = Some(listener);
+                }
                 self.flags = EpollFlags::EPOLLIN;
                 self.phase.register(waiter, key)?;
-                self.advance(clock, waiter, key)
+                self.advance(clock, waiter, key, recorder)
             }
             Phase::Connecting(socket) => match socket::connected(socket) {
                 None => Ok(()),
@@ -205,17 +235,17 @@ impl Driven {
                         insist(&socket, &self.end.flow);
                         self.phase = Phase::Open(KernelStream::new(socket));
                     }
-                    self.advance(clock, waiter, key)
+                    self.advance(clock, waiter, key, recorder)
                 }
                 Some(Err(e)) => {
                     self.end.flow.fail(now, reason(&e));
-                    self.finish(now);
+                    self.finish(now, recorder);
                     Ok(())
                 }
             },
             Phase::Open(stream) => {
                 let interest = self.end.flow.drive(now, self.end.side, stream);
-                self.follow(now, interest, waiter, key)
+                self.follow(now, interest, waiter, key, recorder)
             }
             Phase::Datagrams(datagrams) => {
                 let (flow, side) = (&self.end.flow, self.end.side);
@@ -227,35 +257,42 @@ impl Driven {
                         break interest;
                     }
                 };
-                self.follow(now, interest, waiter, key)
+                self.follow(now, interest, waiter, key, recorder)
             }
             Phase::Waiting | Phase::Over => Ok(()),
         }
     }
 
     /// The flow starts.
-    fn start(&mut self, clock: Clock, waiter: &Waiter, key: usize) -> Result<()> {
+    fn start(
+        &mut self,
+        clock: Clock,
+        waiter: &Waiter,
+        key: usize,
+        recorder: &Recorder,
+    ) -> Result<()> {
         let end = &self.end;
-        match &end.flow.spec.transport {
-            TransportSpec::Tcp(tcp) => {
+        match &end.flow.tcp {
+            Some(tcp) => {
                 let socket = socket::connect(
                     &end.host,
                     end.local,
                     end.remote,
                     tcp,
                     end.flow.sender() == 0,
+                    end.flow.mptcp().is_some(),
                 )?;
                 self.phase = Phase::Connecting(socket);
                 self.flags = EpollFlags::EPOLLOUT;
                 self.due = end.flow.stop;
                 self.phase.register(waiter, key)
             }
-            _ => {
+            None => {
                 let socket = socket::datagrams(&end.host, end.local, end.remote)?;
                 self.phase = Phase::Datagrams(KernelDatagrams::new(socket));
                 self.flags = EpollFlags::EPOLLIN;
                 self.phase.register(waiter, key)?;
-                self.advance(clock, waiter, key)
+                self.advance(clock, waiter, key, recorder)
             }
         }
     }
@@ -267,9 +304,23 @@ impl Driven {
         interest: Interest,
         waiter: &Waiter,
         key: usize,
+        recorder: &Recorder,
     ) -> Result<()> {
         if interest.over {
-            self.finish(now);
+            // Its counts are not final before the peer has everything.
+            if let Phase::Open(stream) = &self.phase
+                && !self.end.flow.is_over()
+                && socket::unacknowledged(&stream.socket) > 0
+            {
+                self.due = now + LONGEST_WAIT;
+                // It would say all the time that it is shut.
+                if !self.flags.is_empty() {
+                    self.flags = EpollFlags::empty();
+                    waiter.forget(&stream.socket)?;
+                }
+                return Ok(());
+            }
+            self.finish(now, recorder);
             return Ok(());
         }
         self.due = interest.until;
@@ -286,27 +337,44 @@ impl Driven {
     }
 
     /// Keeps what the kernel counted and closes.
-    fn finish(&mut self, now: Instant) {
+    fn finish(&mut self, now: Instant, recorder: &Recorder) {
         if let Phase::Open(stream) = &self.phase {
             let flow = &self.end.flow;
-            if self.end.side == flow.sender()
-                && let Some(info) = TcpInfo::of(stream.socket.as_fd())
-            {
-                flow.count(info.totals());
-                flow.marks(info.ce_marks());
+            let all = infos(flow, stream);
+            if self.end.side == flow.sender() && !all.is_empty() {
+                let totals = all.iter().map(TcpInfo::totals);
+                flow.count(totals.fold(Totals::default(), multipath::add));
+                flow.marks(all.iter().map(TcpInfo::ce_marks).sum());
+            }
+            if flow.mptcp().is_some() {
+                let socket = stream.socket.as_fd();
+                flow.report(multipath::report(flow, self.end.side, socket, recorder));
             }
             if now >= flow.stop {
                 socket::abort(&stream.socket);
             }
         }
         self.phase = Phase::Over;
+        self.listener = None;
         self.due = Instant::MAX;
     }
 }
 
+/// What the kernel knows of each subflow, or of the only connection.
+fn infos(flow: &Flow, stream: &KernelStream) -> Vec<TcpInfo> {
+    let socket = stream.socket.as_fd();
+    if flow.mptcp().is_some() {
+        let all = multipath::infos(socket);
+        if !all.is_empty() {
+            return all;
+        }
+    }
+    TcpInfo::of(socket).into_iter().collect()
+}
+
 /// The flow's congestion control once more: that of a host's routes has replaced it.
 fn insist(socket: &Socket, flow: &Flow) {
-    if let TransportSpec::Tcp(tcp) = &flow.spec.transport {
+    if let Some(tcp) = &flow.tcp {
         let _ = socket.set_tcp_congestion(tcp.congestion.name().as_bytes());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 use std::net::{Shutdown, SocketAddr};
+use std::os::fd::AsRawFd;
 use std::time::Duration as StdDuration;
 
 use bytes::Bytes;
@@ -10,6 +11,7 @@ use gargalo_tcp::EcnMode;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::namespace::NetNs;
+use crate::netlink::any;
 use crate::traffic::{Datagrams, Received, Stream};
 use crate::{Error, Result};
 
@@ -104,10 +106,16 @@ pub(crate) fn listen(
     local: SocketAddr,
     tcp: &TcpSpec,
     sends: bool,
+    multipath: bool,
 ) -> Result<Socket> {
+    // Joins come to any address.
+    let local = match multipath {
+        true => SocketAddr::new(any(local.ip()), local.port()),
+        false => local,
+    };
     host.run(|| {
         let what = || format!("listening at {local}");
-        let socket = stream(local, tcp, sends)?;
+        let socket = stream(local, tcp, sends, multipath)?;
         let done = socket
             .set_reuse_address(true)
             .and_then(|()| socket.bind(&local.into()))
@@ -124,10 +132,11 @@ pub(crate) fn connect(
     to: SocketAddr,
     tcp: &TcpSpec,
     sends: bool,
+    multipath: bool,
 ) -> Result<Socket> {
     host.run(|| {
         let what = |e| Error::system(format!("connecting to {to}"), e);
-        let socket = stream(to, tcp, sends)?;
+        let socket = stream(to, tcp, sends, multipath)?;
         socket.bind(&from.into()).map_err(what)?;
         match socket.connect(&to.into()) {
             Err(e) if e.raw_os_error() != Some(nix::libc::EINPROGRESS) => Err(what(e)),
@@ -137,11 +146,19 @@ pub(crate) fn connect(
 }
 
 /// A TCP socket; an end that does not send need not have the flow's congestion control.
-fn stream(near: SocketAddr, tcp: &TcpSpec, sends: bool) -> Result<Socket> {
+fn stream(near: SocketAddr, tcp: &TcpSpec, sends: bool, multipath: bool) -> Result<Socket> {
     let failed = |e| Error::system("making a TCP socket", e);
     let domain = Domain::for_address(near);
-    let socket = Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP));
-    let socket = socket.map_err(failed)?;
+    let (protocol, remedy) = match multipath {
+        true => (
+            Protocol::MPTCP,
+            "the kernel needs CONFIG_MPTCP and net.mptcp.enabled=1",
+        ),
+        false => (Protocol::TCP, ""),
+    };
+    let socket = Socket::new(domain, Type::STREAM.nonblocking(), Some(protocol));
+    let socket = socket
+        .map_err(|e| Error::with_remedy(format!("making a {protocol:?} socket"), e, remedy))?;
     let name = tcp.congestion.name();
     if let Err(e) = socket.set_tcp_congestion(name.as_bytes())
         && sends
@@ -173,8 +190,8 @@ fn stream(near: SocketAddr, tcp: &TcpSpec, sends: bool) -> Result<Socket> {
 }
 
 /// Whether ECN has to be switched on in the namespaces of a flow.
-pub(crate) fn wants_ecn(tcp: &TcpSpec) -> bool {
-    tcp.config.ecn != EcnMode::Off
+pub(crate) fn wants_ecn(tcp: &gargalo_tcp::Config) -> bool {
+    tcp.ecn != EcnMode::Off
 }
 
 /// How a connection attempt ended; `None`: not yet.
@@ -187,6 +204,16 @@ pub(crate) fn connected(socket: &Socket) -> Option<io::Result<()>> {
         },
     }
 }
+
+/// Bytes written that the peer has not acknowledged (tcp(7): SIOCOUTQ); 0 if the kernel does not tell.
+pub(crate) fn unacknowledged(socket: &Socket) -> u64 {
+    let mut bytes: nix::libc::c_int = 0;
+    // SAFETY: the kernel writes one int.
+    let done = unsafe { outstanding(socket.as_raw_fd(), &raw mut bytes) };
+    done.map_or(0, |_| u64::try_from(bytes).unwrap_or(0))
+}
+
+nix::ioctl_read_bad!(outstanding, nix::libc::TIOCOUTQ, nix::libc::c_int);
 
 /// Accepts one connection, if one waits.
 pub(crate) fn accept(listener: &Socket) -> Option<Socket> {

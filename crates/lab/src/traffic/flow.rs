@@ -1,17 +1,18 @@
 //! A flow in the lab: its application and what became of it, shared by the drivers of its ends.
 
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gargalo_sim::workload::wire::WireBytes;
 use gargalo_sim::workload::{Action, App};
-use gargalo_sim::{FlowResult, FlowSample, FlowSpec, ProtocolEvent, TransportSpec};
+use gargalo_sim::{FlowResult, FlowSpec, MptcpSpec, TcpSpec, TransportSpec};
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Duration, Instant};
 use rand_pcg::Pcg64;
 
 use super::content;
 use super::stream::{Datagrams, Interest, Received, Stream};
+use crate::multipath::{self, MultipathReport};
 
 /// Bytes written or read before others get a turn.
 const TURN: u64 = 1 << 20;
@@ -25,6 +26,8 @@ pub struct Flow {
     pub spec: FlowSpec,
     /// Last instant at which its application acts.
     pub stop: Instant,
+    /// Its TCP, that of subflows too; `None`: it has none.
+    pub tcp: Option<TcpSpec>,
     verify: bool,
     state: Mutex<State>,
 }
@@ -65,6 +68,7 @@ struct State {
     received_datagrams: u64,
     totals: Totals,
     ce_marks: u64,
+    reports: Vec<MultipathReport>,
 }
 
 #[derive(Debug, Default)]
@@ -83,9 +87,19 @@ impl Flow {
     /// the sizes of its objects.
     pub fn new(spec: FlowSpec, end: Instant, verify: bool, rng: impl Fn(&str) -> Pcg64) -> Self {
         let app = App::new(&spec.workload, spec.rows, || rng("objects"));
-        let app = match &spec.transport {
-            TransportSpec::Tcp(tcp) => app.inside(tcp.tls),
-            _ => app,
+        let tcp = match &spec.transport {
+            TransportSpec::Tcp(tcp) => Some(tcp.clone()),
+            TransportSpec::Mptcp(m) => Some(TcpSpec {
+                config: Arc::clone(&m.config.tcp),
+                congestion: Arc::clone(&m.congestion),
+                tls: m.tls,
+                misbehaviour: None,
+            }),
+            _ => None,
+        };
+        let app = match &tcp {
+            Some(tcp) => app.inside(tcp.tls),
+            None => app,
         };
         let state = State {
             app,
@@ -104,12 +118,22 @@ impl Flow {
             received_datagrams: 0,
             totals: Totals::default(),
             ce_marks: 0,
+            reports: Vec::new(),
         };
         Self {
             stop: spec.stop.unwrap_or(Instant::MAX).min(end),
             spec,
+            tcp,
             verify,
             state: Mutex::new(state),
+        }
+    }
+
+    /// Its Multipath TCP, if it has that.
+    pub fn mptcp(&self) -> Option<&MptcpSpec> {
+        match &self.spec.transport {
+            TransportSpec::Mptcp(mptcp) => Some(mptcp),
+            _ => None,
         }
     }
 
@@ -353,6 +377,18 @@ impl Flow {
         self.state().ce_marks = ce_marks;
     }
 
+    /// What became of its Multipath TCP at a side.
+    pub fn report(&self, report: MultipathReport) {
+        self.state().reports.push(report);
+    }
+
+    /// What was [reported](Self::report), by side.
+    pub fn reports(&self) -> Vec<MultipathReport> {
+        let mut reports = self.state().reports.clone();
+        reports.sort_by_key(|r| r.side);
+        reports
+    }
+
     /// What became of it until `now`.
     pub fn result(&self, now: Instant) -> FlowResult {
         let state = self.state();
@@ -398,7 +434,7 @@ impl Flow {
             failure: state.failure,
             wire: WireBytes::default(),
             application: state.app.result(now, lost),
-            multipath: None,
+            multipath: multipath::result(&state.reports, state.app.sender()),
         }
     }
 }
@@ -469,35 +505,5 @@ pub(crate) fn reason(e: &io::Error) -> &'static str {
         io::ErrorKind::TimedOut => "timed out",
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "unreachable",
         _ => "socket error",
-    }
-}
-
-/// Samples of flows, in the order they were taken.
-#[derive(Debug, Default)]
-pub struct Recorder {
-    samples: Mutex<(Vec<FlowSample>, Vec<ProtocolEvent>)>,
-}
-
-impl Recorder {
-    /// Keeps a sample.
-    pub fn sample(&self, sample: FlowSample) {
-        self.lock().0.push(sample);
-    }
-
-    /// Keeps a protocol event.
-    pub fn event(&self, event: ProtocolEvent) {
-        self.lock().1.push(event);
-    }
-
-    /// What was kept, sorted by time and flow.
-    pub fn take(&self) -> (Vec<FlowSample>, Vec<ProtocolEvent>) {
-        let (mut samples, mut events) = std::mem::take(&mut *self.lock());
-        samples.sort_by_key(|s| (s.time, s.flow));
-        events.sort_by_key(|e| (e.time, e.flow));
-        (samples, events)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, (Vec<FlowSample>, Vec<ProtocolEvent>)> {
-        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,10 +5,12 @@
 
 mod content;
 mod flow;
+mod recorder;
 mod stream;
 
 pub(crate) use flow::reason;
-pub use flow::{Flow, Recorder, Totals};
+pub use flow::{Flow, Totals};
+pub use recorder::Recorder;
 pub use stream::{Datagrams, Interest, Received, Stream};
 
 /// Port on which the flow of this identifier is served: beyond those that analysers take for something.

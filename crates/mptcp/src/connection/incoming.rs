@@ -41,8 +41,9 @@ impl Connection {
             window: s.endpoint.scaled_window(segment.window),
             syn: segment.flags.contains(Flags::SYN),
             reset: segment.flags.contains(Flags::RST),
-            speaks: !segment.payload.is_empty()
-                || s.endpoint.sent_position(segment.ack) > Some(s.endpoint.acknowledged()),
+            carries: !segment.payload.is_empty(),
+            fin: segment.flags.contains(Flags::FIN),
+            acknowledges: s.endpoint.sent_position(segment.ack) > Some(s.endpoint.acknowledged()),
         };
         let list = segment.options.mptcp.as_deref();
         let plain = list.is_none();
@@ -98,8 +99,17 @@ impl Connection {
                 s.confirmed = true;
                 s.confirm_at = Instant::MAX;
             }
-            Origin::Initial if plain && !self.confirmed && heard.speaks && !opened => {
-                self.fall_back(now, i);
+            Origin::Initial if plain && !opened && !self.over => {
+                // A peer that hears our signals acknowledges by its own: it does not hear them, or has
+                // fallen back. (Once there have been several subflows, who finds data without a mapping
+                // resets instead.)
+                let alone = self.contiguous && self.subflows.len() == 1;
+                let unheard = !self.heard_ack && heard.carries;
+                let told = heard.acknowledges && (alone || !self.heard_ack);
+                // In order, DATA_FIN comes first.
+                if unheard || told || (heard.fin && self.contiguous) {
+                    self.fall_back(now, i);
+                }
             }
             _ => {}
         }
@@ -110,6 +120,7 @@ impl Connection {
         let Some(peer) = self.peer else { return };
         self.on_keys_known(now);
         if let Some(ack) = dss.data_ack {
+            self.heard_ack = true;
             let ack = position(ack, self.own_base(), self.send.una);
             if let Ok(ack) = u64::try_from(ack) {
                 self.on_data_ack(now, ack, window);
@@ -130,8 +141,10 @@ impl Connection {
             return;
         }
         let mut len = u32::from(m.length);
+        let mut checksum = m.checksum;
         if dss.data_fin {
             len -= 1;
+            checksum = checksum.map(without_fin);
             self.on_data_fin(data + i64::from(len));
         }
         if len > 0 && !(dss.data_fin && m.subflow_seq == 0) {
@@ -139,7 +152,7 @@ impl Connection {
             let expected = near as u32;
             let distance = m.subflow_seq.wrapping_sub(1).wrapping_sub(expected) as i32;
             let subflow = near as i64 + i64::from(distance);
-            self.map(i, subflow, data, len, m.checksum);
+            self.map(i, subflow, data, len, checksum);
         }
     }
 
@@ -358,6 +371,13 @@ impl Connection {
     }
 }
 
+/// The checksum of a mapping without the DATA_FIN at its end, which counts in its length (RFC 8684 §3.3.1,
+/// RFC 1624).
+fn without_fin(checksum: u16) -> u16 {
+    let (sum, carry) = (!checksum).overflowing_sub(1);
+    !sum.wrapping_sub(u16::from(carry))
+}
+
 /// What is to be known of a segment after its endpoint has taken it.
 struct Heard {
     /// Its sequence numbers are right.
@@ -366,6 +386,33 @@ struct Heard {
     window: u64,
     syn: bool,
     reset: bool,
-    /// It carries data or acknowledges some.
-    speaks: bool,
+    /// It carries data.
+    carries: bool,
+    /// Nothing follows on its subflow.
+    fin: bool,
+    /// It acknowledges data that was not acknowledged before.
+    acknowledges: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reading::checksum;
+    use super::without_fin;
+
+    #[test]
+    fn a_checksum_with_data_fin_is_that_of_a_length_one_more() {
+        for (seq, len) in [
+            (0, 1),
+            (1, 0),
+            (0xffff_ffff, 9),
+            (0x1234_5678_9abc_def0, 1400),
+        ] {
+            for data in [&b""[..], b"odd", b"even"] {
+                let (with, without) =
+                    (checksum(seq, 7, len + 1, data), checksum(seq, 7, len, data));
+                let got = without_fin(with);
+                assert!(got == without || (got ^ without) == 0xffff && (got == 0 || without == 0));
+            }
+        }
+    }
 }

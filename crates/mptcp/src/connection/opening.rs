@@ -16,6 +16,7 @@ use crate::crypto::Key;
 use crate::error::{ConfigError, ResetReason};
 use crate::event::Event;
 use crate::mapping::{Received, Sent};
+use crate::send::Fin;
 use crate::subflow::{Burst, Origin, Penalty, Subflow};
 
 /// SYNs with MP_CAPABLE before one without: something on the path may not like it (RFC 8684 §3.7).
@@ -109,11 +110,22 @@ impl Connection {
         };
         let own_nonce = rng.next_u64() as u32;
         self.rng = rng;
-        let mut endpoint = if plan.active {
+        let endpoint = if plan.active {
             Endpoint::connect(self.tcp.clone(), controller, init, now)
         } else {
             Endpoint::listen(self.tcp.clone(), controller, init, now)
         };
+        Ok(self.install(now, plan, endpoint, own_nonce))
+    }
+
+    /// Makes a subflow of an endpoint; its place in the list.
+    pub(super) fn install(
+        &mut self,
+        now: Instant,
+        plan: Plan,
+        mut endpoint: Endpoint,
+        own_nonce: u32,
+    ) -> usize {
         endpoint.share_window(Some(self.receive.window()));
         endpoint.leave_send_window(true);
         endpoint.reserve_options(now, self.config.reserved(self.checksum));
@@ -150,6 +162,8 @@ impl Connection {
             burst: Burst::default(),
             stale: false,
             suspected: false,
+            swallowed: 0,
+            swallowed_at: now,
             last_pushed: now,
             paced_until: Instant::MAX,
             deadline: Instant::MAX,
@@ -169,7 +183,7 @@ impl Connection {
             can_send: false,
         });
         self.subflows.push(subflow);
-        Ok(self.subflows.len() - 1)
+        self.subflows.len() - 1
     }
 
     /// A segment of no subflow.
@@ -269,7 +283,12 @@ impl Connection {
     }
 
     /// The peer's SYN.
-    fn on_capable_syn(&mut self, now: Instant, i: usize, segment: &Segment) -> Admission {
+    pub(super) fn on_capable_syn(
+        &mut self,
+        now: Instant,
+        i: usize,
+        segment: &Segment,
+    ) -> Admission {
         let offered = matches!(
             capable(segment),
             Some((1, flags, CapableKeys::None))
@@ -391,8 +410,8 @@ impl Connection {
         if was_multipath {
             self.infinite_until = s.written + 1;
             // DATA_FIN means nothing any more: the FIN of the subflow says it.
-            if self.send.fin == crate::send::Fin::Sent {
-                self.send.fin = crate::send::Fin::Wanted;
+            if matches!(self.send.fin, Fin::Sent | Fin::Acked) {
+                self.send.fin = Fin::Wanted;
             }
         } else {
             s.endpoint.reserve_options(now, 0);

@@ -95,3 +95,12 @@ fn returned(object: &Bound<'_, PyAny>, method: &str, value: &Bound<'_, PyAny>) -
     let class = name_of(&object.get_type());
     format!("{class}.{method}() returned {value}")
 }
+
+/// What a method that says yes or no returns.
+fn flag(object: &Bound<'_, PyAny>, method: &str) -> PyResult<bool> {
+    let answer = object.call_method0(method)?;
+    answer.extract().map_err(|_| {
+        let wrong = returned(object, method, &answer);
+        PyTypeError::new_err(format!("{wrong}; it must be True or False"))
+    })
+}

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::connecting::{Open as PyOpen, View as PyView};
-use super::{Class, returned};
+use super::{Class, flag, returned};
 use crate::controller::Faults;
 
 /// Makes path managers from a Python class.
@@ -76,13 +76,7 @@ impl PathManager for PyPathManager {
     }
 
     fn announces(&self) -> bool {
-        self.ask(|object| {
-            let answer = object.call_method0("announces")?;
-            answer.extract().map_err(|_| {
-                let wrong = returned(object, "announces", &answer);
-                PyTypeError::new_err(format!("{wrong}; it must be True or False"))
-            })
-        })
+        self.ask(|object| flag(object, "announces"))
     }
 }
 

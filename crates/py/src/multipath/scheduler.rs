@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
-use super::{Class, records, returned};
+use super::{Class, flag, records, returned};
 use crate::controller::Faults;
 
 /// Makes schedulers from a Python class.
@@ -21,8 +21,16 @@ impl SchedulerFactory for PySchedulerFactory {
     }
 
     fn build(&self) -> Box<dyn Scheduler> {
+        let object = self.0.instance("Scheduler", "select");
+        let minds = |o: &Py<PyAny>| {
+            Python::attach(|py| flag(o.bind(py), "minds_window")).unwrap_or_else(|e| {
+                self.0.faults.put(e);
+                false
+            })
+        };
         Box::new(PyScheduler {
-            object: self.0.instance("Scheduler", "select"),
+            minds_window: object.as_ref().is_some_and(minds),
+            object,
             faults: Arc::clone(&self.0.faults),
         })
     }
@@ -31,6 +39,7 @@ impl SchedulerFactory for PySchedulerFactory {
 struct PyScheduler {
     /// Missing if it could not be made.
     object: Option<Py<PyAny>>,
+    minds_window: bool,
     faults: Arc<Faults>,
 }
 
@@ -54,6 +63,10 @@ impl Scheduler for PyScheduler {
             self.faults.put(e);
             Choice::Wait
         })
+    }
+
+    fn minds_window(&self) -> bool {
+        self.minds_window
     }
 }
 

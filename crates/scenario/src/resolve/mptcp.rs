@@ -124,7 +124,8 @@ pub(crate) fn place(
     };
     let name = |l: usize| net.links[l].name.as_str();
     let find = |given: &str, hosts: &[usize], at: &str, cx: &mut Context<'_>| {
-        let own = || hosts.iter().flat_map(|h| of(*h));
+        let leads = |l: &crate::resolved::Link| hosts.iter().any(|h| l.a == *h || l.b == *h);
+        let own = || (0..net.links.len()).filter(|l| leads(&net.links[*l]));
         if let Some(link) = own().find(|l| name(*l) == given) {
             return Some(link);
         }

@@ -51,6 +51,8 @@
       try {
         await Plotly.newPlot(plot, figure.data, layoutOf(figure), options);
         plot.dataset.drawn = "yes";
+        // A page of many figures stays usable meanwhile.
+        await new Promise((done) => setTimeout(done));
       } catch (error) {
         plot.textContent = `This figure could not be drawn: ${error.message}`;
         console.error(error);

@@ -1,0 +1,274 @@
+//! What a run is told about Multipath TCP, and what it tells; values without any system behind them.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+#[cfg(target_os = "linux")]
+use gargalo_sim::{MptcpSpec, NodeId, Topology};
+use gargalo_sim::{MultipathResult, SubflowResult};
+
+#[cfg(target_os = "linux")]
+use crate::plan::{Interface, Plan};
+
+/// What a run in real time is told about Multipath TCP beside what its flows say.
+#[derive(Clone, Debug, Default)]
+pub struct MultipathSpec {
+    /// What the kernel's path manager is told on hosts with the kernel's stack, by index of the node;
+    /// those left out are told what the flows that they take part in suggest
+    /// ([`KernelMptcp::suggested`]).
+    pub kernels: BTreeMap<u32, KernelMptcp>,
+    /// Links on which options are taken out.
+    pub stripping: Vec<Stripping>,
+}
+
+/// What the kernel's path manager is told (`ip mptcp`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelMptcp {
+    /// Most subflows beside the first one: at most 8.
+    pub subflows: u32,
+    /// Most announced addresses to connect to: at most 8.
+    pub accepted: u32,
+    /// Addresses, in this order.
+    pub endpoints: Vec<KernelEndpoint>,
+}
+
+/// An address that the kernel's path manager knows (`ip mptcp endpoint add`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelEndpoint {
+    /// Whose IPv4 address: number of an interface of the host.
+    pub interface: u32,
+    /// It is announced to the peer (ADD_ADDR).
+    pub signal: bool,
+    /// Subflows are opened from it to the peer's first address.
+    pub subflow: bool,
+    /// Its subflows are backups.
+    pub backup: bool,
+    /// Subflows are opened from it to every address of the peer; needs `subflow`.
+    pub fullmesh: bool,
+}
+
+/// The kernel's own limit of both kinds (`MPTCP_PM_ADDR_MAX`).
+const MOST: u32 = 8;
+
+impl KernelMptcp {
+    /// What makes a kernel do at a host what path manager `manager` does, for flows that the host opens
+    /// (`is_client`) or accepts over interfaces with these numbers, backups or not. A full mesh ends at the
+    /// kernel's limit of 8 further subflows.
+    ///
+    /// # Errors
+    /// The name, when the kernel's path manager cannot do the same.
+    pub fn suggested(
+        manager: &str,
+        is_client: bool,
+        interfaces: &[(u32, bool)],
+    ) -> Result<Self, String> {
+        let full = match manager {
+            "full-mesh" => true,
+            "single-mesh" => false,
+            "default" => return Ok(Self::default()),
+            other => return Err(other.to_owned()),
+        };
+        let endpoint = |(interface, backup): &(u32, bool)| KernelEndpoint {
+            interface: *interface,
+            signal: !is_client,
+            subflow: is_client && full,
+            backup: *backup,
+            fullmesh: is_client && full,
+        };
+        // The server's first address is known, and the client of a single mesh answers what is announced
+        // from wherever its routes lead.
+        let told = match (is_client, full) {
+            (true, true) => interfaces,
+            (true, false) => &[],
+            (false, _) => interfaces.get(1..).unwrap_or_default(),
+        };
+        Ok(Self {
+            subflows: MOST,
+            accepted: if is_client { MOST } else { 0 },
+            endpoints: told.iter().map(endpoint).collect(),
+        })
+    }
+
+    /// Takes in what another flow wants.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.subflows = self.subflows.max(other.subflows);
+        self.accepted = self.accepted.max(other.accepted);
+        for e in other.endpoints {
+            match self
+                .endpoints
+                .iter_mut()
+                .find(|o| o.interface == e.interface)
+            {
+                Some(own) => {
+                    own.signal |= e.signal;
+                    own.subflow |= e.subflow;
+                    own.backup |= e.backup;
+                    own.fullmesh |= e.fullmesh;
+                }
+                None => self.endpoints.push(e),
+            }
+        }
+    }
+}
+
+/// Something on a link that takes Multipath TCP options out of packets, as some firewalls do: no-operations
+/// stand in their place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stripping {
+    /// Index of the link.
+    pub link: u32,
+    /// Packets from its first node to its second are concerned.
+    pub up: bool,
+    /// Those in the other direction are.
+    pub down: bool,
+    /// Which of them.
+    pub strip: Strip,
+}
+
+/// Which packets lose their options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strip {
+    /// All.
+    All,
+    /// SYNs and their answers.
+    Syn,
+    /// All but these.
+    Rest,
+    /// All after so many bytes of payload in their direction.
+    After(u64),
+}
+
+/// A subflow as its host saw it at the end of its flow, or its own.
+#[derive(Clone, Debug)]
+pub struct SubflowReport {
+    /// Address and port at the host.
+    pub local: SocketAddr,
+    /// Address and port at the peer.
+    pub remote: SocketAddr,
+    /// Payload bytes received in order.
+    pub received_bytes: u64,
+    /// What became of it. Of the kernel's it is not known when it opened (so it counts from the flow's
+    /// start), nor whether it was a backup, nor anything of one that has ended.
+    pub result: SubflowResult,
+}
+
+/// What became of a flow's Multipath TCP at one of its hosts.
+#[derive(Clone, Debug)]
+pub struct MultipathReport {
+    /// Which flow.
+    pub flow: u64,
+    /// 0 is the side that opened.
+    pub side: usize,
+    /// The connection was plain TCP in the end.
+    pub fell_back: bool,
+    /// Subflows in the order of opening.
+    pub subflows: Vec<SubflowReport>,
+    /// Our stack's counts.
+    pub stats: Option<gargalo_mptcp::Stats>,
+    /// Most bytes that waited for others before them, at our stack.
+    pub out_of_order_max: u64,
+}
+
+/// What both sides' reports say about a flow.
+pub(crate) fn result(reports: &[MultipathReport], sender: usize) -> Option<MultipathResult> {
+    let of = |side: usize| reports.iter().find(|r| r.side == side);
+    let own = of(sender)?;
+    let stats = own.stats.unwrap_or(gargalo_mptcp::Stats {
+        fallbacks: own.fell_back.into(),
+        ..gargalo_mptcp::Stats::default()
+    });
+    let far = of(1 - sender);
+    Some(MultipathResult {
+        subflows: own.subflows.iter().map(|s| s.result.clone()).collect(),
+        stats,
+        duplicate_bytes: far.and_then(|r| r.stats).map_or(0, |s| s.duplicate_bytes),
+        out_of_order_max: far.map_or(0, |r| r.out_of_order_max),
+    })
+}
+
+/// An interface that may take part in a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) address: IpAddr,
+    pub(crate) link: usize,
+    /// It takes part from the beginning.
+    pub(crate) up: bool,
+    pub(crate) backup: bool,
+}
+
+/// The interfaces of a host that may take part in a flow with a peer, in the order of their use.
+#[cfg(target_os = "linux")]
+pub(crate) fn taking_part<'a>(
+    plan: &'a Plan,
+    topology: &Topology,
+    (host, peer): (NodeId, NodeId),
+    mptcp: &MptcpSpec,
+) -> Vec<(&'a Interface, Part)> {
+    let all = plan.towards(topology, host, peer).into_iter();
+    let part = |i: &Interface| {
+        let link = i.link as usize;
+        Part {
+            address: i.v4.into(),
+            link,
+            up: mptcp.links.as_ref().is_none_or(|l| l.contains(&link)),
+            backup: mptcp.backups.contains(&link),
+        }
+    };
+    all.map(|i| (i, part(i))).collect()
+}
+
+/// The kernel's counters of a host (`nstat`), those of Multipath TCP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostCounters {
+    /// Index of the node.
+    pub host: u32,
+    /// By name, without `MPTcpExt`: before and after the run.
+    pub counts: BTreeMap<String, (u64, u64)>,
+}
+
+impl HostCounters {
+    /// How much a counter grew; a name that the kernel does not have counts nothing.
+    pub fn grew(&self, name: &str) -> u64 {
+        let count = self.counts.get(name);
+        count.map_or(0, |(before, after)| after.saturating_sub(*before))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [(u32, bool); 3] = [(0, false), (1, false), (2, true)];
+
+    #[test]
+    fn the_kernel_is_told_what_the_path_manager_would_do() {
+        let of = |manager, is_client| KernelMptcp::suggested(manager, is_client, &ALL);
+        let client = of("full-mesh", true).unwrap();
+        assert!(
+            client
+                .endpoints
+                .iter()
+                .all(|e| e.fullmesh && e.subflow && !e.signal)
+        );
+        assert_eq!((client.endpoints.len(), client.accepted), (3, 8));
+        assert!(client.endpoints[2].backup && !client.endpoints[1].backup);
+        assert_eq!(of("single-mesh", true).unwrap().endpoints, []);
+        let server = of("single-mesh", false).unwrap();
+        let told: Vec<_> = server
+            .endpoints
+            .iter()
+            .map(|e| (e.interface, e.signal))
+            .collect();
+        assert_eq!(told, [(1, true), (2, true)]);
+        assert_eq!(of("default", true).unwrap(), KernelMptcp::default());
+        assert_eq!(of("ndiffports", true), Err("ndiffports".to_owned()));
+    }
+
+    #[test]
+    fn two_flows_want_the_sum_of_both() {
+        let mut all = KernelMptcp::suggested("single-mesh", false, &ALL[..2]).unwrap();
+        all.merge(KernelMptcp::suggested("full-mesh", true, &[(1, true), (2, false)]).unwrap());
+        assert_eq!((all.subflows, all.accepted, all.endpoints.len()), (8, 8, 2));
+        assert!(all.endpoints[0].signal && all.endpoints[0].fullmesh && all.endpoints[0].backup);
+    }
+}

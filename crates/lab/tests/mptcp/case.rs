@@ -1,0 +1,363 @@
+//! One transfer between two hosts joined by several paths, and what is to be known of it.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gargalo_cc::{Params, Registered};
+use gargalo_lab::multipath::{
+    HostCounters, KernelMptcp, MultipathReport, MultipathSpec, Stripping,
+};
+use gargalo_lab::{LabOutcome, LabSpec, Stack};
+use gargalo_link::{DelayModel, LinkConfig, QueueConfig, QueueLimit, RateModel};
+use gargalo_mptcp::path_manager;
+use gargalo_sim::workload::{Objects, Order, Request, Workload};
+use gargalo_sim::{
+    AddressChange, CaptureSpec, FlowResult, FlowSample, FlowSpec, LinkSpec, MptcpSpec, Node,
+    TcpSpec, Topology, TransportSpec,
+};
+use gargalo_units::{Bytes, Duration, Instant, Rate};
+
+/// Whose stack the two hosts have: `client` opens the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Who {
+    pub client: Side,
+    pub server: Side,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Ours,
+    Kernel,
+}
+use Side::{Kernel, Ours};
+
+pub const OURS_TO_KERNEL: Who = Who {
+    client: Ours,
+    server: Kernel,
+};
+pub const KERNEL_TO_OURS: Who = Who {
+    client: Kernel,
+    server: Ours,
+};
+pub const OURS: Who = Who {
+    client: Ours,
+    server: Ours,
+};
+pub const KERNELS: Who = Who {
+    client: Kernel,
+    server: Kernel,
+};
+
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub who: Who,
+    /// Megabits a second and one-way delay in milliseconds of each path.
+    pub paths: Vec<(u64, u64)>,
+    pub bytes: u64,
+    /// The server sends, asked by the client; else the client does.
+    pub download: bool,
+    /// Plain TCP.
+    pub plain: bool,
+    pub path_manager: &'static str,
+    /// Paths that are backups, by number.
+    pub backups: Vec<usize>,
+    /// Addresses that come and go.
+    pub changes: Vec<AddressChange>,
+    pub kernels: BTreeMap<u32, KernelMptcp>,
+    /// Links on which options are taken out.
+    pub stripping: Vec<Stripping>,
+    /// Times in which nothing passes a path, by its number.
+    pub outages: BTreeMap<usize, (Instant, Instant)>,
+    pub receive_buffer: u64,
+    pub seconds: u64,
+    pub congestion: &'static str,
+    pub scheduler: Option<&'static str>,
+    pub checksum: bool,
+    /// Data sequence numbers of 8 bytes.
+    pub long: bool,
+    pub settings: Vec<(String, String)>,
+    /// Every byte is compared.
+    pub verify: bool,
+    /// Keep samples of the flow, that often.
+    pub sample: Option<Duration>,
+    /// Where the packets go.
+    pub capture: Option<PathBuf>,
+}
+
+impl Case {
+    pub fn new(who: Who, paths: &[(u64, u64)], bytes: u64) -> Self {
+        Self {
+            who,
+            paths: paths.to_vec(),
+            bytes,
+            download: false,
+            plain: false,
+            path_manager: "single-mesh",
+            backups: Vec::new(),
+            changes: Vec::new(),
+            kernels: BTreeMap::new(),
+            stripping: Vec::new(),
+            outages: BTreeMap::new(),
+            receive_buffer: 64 << 20,
+            seconds: 60,
+            congestion: "cubic",
+            scheduler: None,
+            checksum: false,
+            long: false,
+            settings: Vec::new(),
+            verify: true,
+            sample: None,
+            capture: None,
+        }
+    }
+
+    pub fn spec(&self) -> LabSpec {
+        let node = |name: &str| Node {
+            name: name.to_owned(),
+            is_host: true,
+        };
+        let link = |(n, (mbit, ms)): (usize, &(u64, u64))| {
+            // A queue of a round trip, at least of 30 ms.
+            let queue = Duration::from_millis((2 * ms).max(30));
+            let config = LinkConfig {
+                rate: RateModel::Constant(Rate::from_bps(mbit * 1_000_000)),
+                delay: DelayModel::constant(Duration::from_millis(*ms)),
+                outages: self.outages.get(&n).copied().into_iter().collect(),
+                queue: QueueConfig::DropTail {
+                    limit: QueueLimit::Time(queue),
+                },
+                ..LinkConfig::default()
+            };
+            LinkSpec {
+                name: format!("path{n}"),
+                a: 0,
+                b: 1,
+                up: config.clone(),
+                down: config,
+            }
+        };
+        let stack = |side| match side {
+            Ours => Stack::Gargalo,
+            Kernel => Stack::Kernel {
+                congestion: None,
+                settings: self.settings.clone(),
+            },
+        };
+        let workload = if self.download {
+            Workload::Request(Request {
+                request_size: Bytes::new(100),
+                // A client that has asked for the last object closes its direction, and then the
+                // kernel, on either side, opens no more subflows.
+                objects: Objects::from([
+                    Bytes::new(self.bytes / 50),
+                    Bytes::new(self.bytes - self.bytes / 50),
+                ]),
+                think_time: Duration::from_millis(100),
+                order: Order::Sequential,
+            })
+        } else {
+            Workload::Bulk {
+                bytes: Some(Bytes::new(self.bytes)),
+            }
+        };
+        let mut tcp = gargalo_tcp::Config::modern();
+        tcp.receive_buffer = Bytes::new(self.receive_buffer);
+        let manager = path_manager::Registered::new(self.path_manager, Params::new()).unwrap();
+        let mut config = gargalo_mptcp::Config {
+            path_manager: Arc::new(manager),
+            checksum: self.checksum,
+            ..gargalo_mptcp::Config::default()
+        };
+        if self.long {
+            config.data_numbers = gargalo_mptcp::DataNumbers::Long;
+        }
+        if let Some(name) = self.scheduler {
+            let scheduler = gargalo_mptcp::scheduler::Registered::new(name, Params::new());
+            config.scheduler = Arc::new(scheduler.unwrap());
+        }
+        let congestion = Arc::new(Registered::new(self.congestion, Params::new()).unwrap());
+        let transport = if self.plain {
+            TransportSpec::Tcp(TcpSpec {
+                config: Arc::new(tcp),
+                congestion,
+                tls: None,
+                misbehaviour: None,
+            })
+        } else {
+            config.tcp = Arc::new(tcp);
+            TransportSpec::Mptcp(Box::new(MptcpSpec {
+                config: Arc::new(config),
+                congestion,
+                tls: None,
+                links: None,
+                backups: self.backups.clone(),
+                gateways: Vec::new(),
+                changes: self.changes.clone(),
+            }))
+        };
+        let topology = Topology {
+            nodes: vec![node("client"), node("server")],
+            links: self.paths.iter().enumerate().map(link).collect(),
+        };
+        LabSpec {
+            captures: self.capture.clone().map(|path| self.captures(path)),
+            topology,
+            stacks: vec![stack(self.who.client), stack(self.who.server)],
+            flows: vec![FlowSpec {
+                id: 1,
+                label: "transfer".into(),
+                from: 0,
+                to: 1,
+                start: Instant::ZERO,
+                stop: None,
+                transport,
+                workload,
+                arrivals: None,
+                group: None,
+                rows: true,
+            }],
+            commands: Vec::new(),
+            seed: 1,
+            end: Instant::ZERO + Duration::from_secs(self.seconds),
+            verify: self.verify,
+            interval: self.sample,
+            sample_flows: self.sample.is_some(),
+            sample_links: false,
+            tuning: Default::default(),
+            devices: Default::default(),
+            directory: std::env::temp_dir(),
+            multipath: MultipathSpec {
+                kernels: self.kernels.clone(),
+                stripping: self.stripping.clone(),
+            },
+        }
+    }
+
+    fn captures(&self, path: PathBuf) -> CaptureSpec {
+        CaptureSpec {
+            path,
+            links: (0..self.paths.len()).map(|n| format!("path{n}")).collect(),
+            comment: String::new(),
+        }
+    }
+
+    /// Runs it; panics if the run itself fails.
+    #[track_caller]
+    pub fn run(&self) -> Done {
+        let mut spec = self.spec();
+        if let (None, Some(path)) = (&spec.captures, std::env::var_os("GARGALO_MPTCP_CAPTURE")) {
+            spec.captures = Some(self.captures(path.into()));
+        }
+        let outcome = gargalo_lab::run(spec, &mut |_| ControlFlow::Continue(()));
+        let done = Done {
+            outcome: outcome.unwrap_or_else(|e| panic!("{e}")),
+            bytes: self.bytes,
+        };
+        if std::env::var_os("GARGALO_MPTCP_SHOW").is_some() {
+            done.show(self);
+        }
+        done
+    }
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub struct Done {
+    pub outcome: LabOutcome,
+    bytes: u64,
+}
+
+impl Done {
+    pub fn flow(&self) -> &FlowResult {
+        &self.outcome.outcome.flows[0]
+    }
+
+    pub fn samples(&self) -> &[FlowSample] {
+        &self.outcome.outcome.samples.flows
+    }
+
+    /// What `side` (0: client) tells.
+    #[track_caller]
+    pub fn report(&self, side: usize) -> &MultipathReport {
+        let all = &self.outcome.multipath;
+        let own = all.iter().find(|r| r.side == side);
+        own.unwrap_or_else(|| panic!("no report of side {side}: {all:?}"))
+    }
+
+    /// Counters of a host with the kernel's stack.
+    #[track_caller]
+    pub fn counters(&self, host: u32) -> &HostCounters {
+        let all = &self.outcome.counters;
+        let own = all.iter().find(|c| c.host == host);
+        own.unwrap_or_else(|| panic!("no counters of host {host}"))
+    }
+
+    /// Megabits a second from the start to the last byte.
+    #[track_caller]
+    pub fn goodput(&self) -> f64 {
+        let time = self.flow().completion.expect("the transfer is complete");
+        self.bytes as f64 * 8e-6 / time.as_secs_f64()
+    }
+
+    /// Everything arrived, and as it was sent.
+    #[track_caller]
+    pub fn is_whole(&self) {
+        let f = self.flow();
+        assert_eq!(f.failure, None, "{f:?}");
+        assert_eq!(f.delivered.get(), self.bytes, "{f:?}");
+        assert!(!f.corrupted && f.completion.is_some(), "{f:?}");
+    }
+
+    /// Addresses of `side` that carried data to the peer, with how much.
+    pub fn carried(&self, side: usize) -> Vec<(IpAddr, u64)> {
+        let all = self.report(side).subflows.iter();
+        all.map(|s| (s.local.ip(), s.result.stats.sent_bytes))
+            .collect()
+    }
+
+    fn show(&self, case: &Case) {
+        let f = self.flow();
+        eprintln!(
+            "{:?} {:?} download={} plain={} {} bytes: {:?} s, {:.2} Mbit/s, retransmitted {}, failure {:?}",
+            case.who,
+            case.paths,
+            case.download,
+            case.plain,
+            f.delivered.get(),
+            f.completion.map(Duration::as_secs_f64),
+            f.completion
+                .map_or(0.0, |t| self.bytes as f64 * 8e-6 / t.as_secs_f64()),
+            f.retransmitted_packets,
+            f.failure,
+        );
+        for r in &self.outcome.multipath {
+            eprintln!("  side {} fell_back={}", r.side, r.fell_back);
+            for s in &r.subflows {
+                eprintln!(
+                    "    {} > {} sent {} received {} retransmitted {} srtt {:?}",
+                    s.local,
+                    s.remote,
+                    s.result.stats.sent_bytes,
+                    s.received_bytes,
+                    s.result.stats.retransmitted_packets,
+                    s.result.rtt.summary().map(|r| r.mean)
+                );
+            }
+            if let Some(stats) = &r.stats {
+                eprintln!("    {stats:?}");
+            }
+        }
+        for c in &self.outcome.counters {
+            let grown = c
+                .counts
+                .keys()
+                .map(|n| (n, c.grew(n)))
+                .filter(|(_, n)| *n > 0);
+            eprintln!("  host {}: {:?}", c.host, grown.collect::<BTreeMap<_, _>>());
+        }
+        eprintln!("  {:?}", self.outcome.engine);
+    }
+}

@@ -1,0 +1,532 @@
+"""What `gargalo evaluate` finds: known faults, known facts, and what measures and verdicts are made of."""
+
+from __future__ import annotations
+
+import textwrap
+from types import SimpleNamespace
+
+import evaluation_faults
+import polars as pl
+import pytest
+from gargalo import evaluation
+from gargalo.evaluation import figures, measure, scoring
+from gargalo.evaluation.criteria import find, tcpeval
+from gargalo.evaluation.model import PROFILES, Criterion, Plan, Scores
+from gargalo.evaluation.running import plan
+
+assert evaluation_faults.PythonReno.__doc__  # importing registers the controls by name
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory):
+    """One store for all: the references are run once."""
+    return tmp_path_factory.mktemp("evaluation") / "store"
+
+
+def results(store, names, *only, repeat=1, **more):
+    """Evaluate in the quick profile; results by algorithm and criterion."""
+    found = evaluation.evaluate(names, only=only, repeat=repeat, store=store, **more)
+    return {(card.algorithm, r.criterion.id): r for card in found.scorecards for r in card.results}
+
+
+def value(result, figure, algorithm=None):
+    mean = result.scores.mean(figure, algorithm)
+    assert mean is not None, figure
+    return mean
+
+
+# --- known faults
+
+
+@pytest.mark.parametrize(
+    ("criterion", "faulty", "blameless"),
+    [
+        ("collapse", {"deaf": "does not back off", "frail": "collapses at 30% loss"}, ("py-reno", "cubic", "bbr", "vegas")),
+        ("aqm", {"blind": "ignores ECN", "bbr": "ignores ECN"}, ("py-reno", "bic", "illinois", "bbr3", "dctcp", "westwood")),
+        ("versus-reno", {"greedy": "starves others: Reno"}, ("py-reno", "blind", "bbr", "scalable", "vegas")),
+        ("path-change", {"settled": "does not probe again", "vegas": "does not probe again"}, ("py-reno", "bbr", "ledbat", "libra")),
+        ("blackout", {"deaf": "does not back off without feedback"}, ("py-reno", "bbr", "libra")),
+    ],
+)  # fmt: skip
+def test_who_has_a_fault_fails_the_criterion_and_is_told(store, criterion, faulty, blameless):
+    found = results(store, [*faulty, *blameless], criterion)
+    for name, text in faulty.items():
+        result = found[name, criterion]
+        assert result.verdict == "fault", (name, result.outcomes)
+        assert any(text in fault for fault in result.faults), result.faults
+    for name in blameless:
+        result = found[name, criterion]
+        assert result.faults == [], name
+        assert result.verdict in ("worse", "like", "better")
+
+
+# --- known facts
+
+
+def test_bbr_1_repeats_much_where_several_flows_share_a_shallow_buffer(store):
+    found = results(store, ["bbr", "reno"], "loss-caused")
+    bbr = found["bbr", "loss-caused"]
+    assert bbr.verdict == "fault"
+    assert "8 flows" in bbr.faults[0]
+    assert value(bbr, "retransmitted") > 5 * value(bbr, "retransmitted", "cubic")
+    assert found["reno", "loss-caused"].faults == []
+
+
+def test_cubic_keeps_a_queue_standing_in_a_deep_buffer(store):
+    found = results(store, ["cubic"], "bufferbloat")["cubic", "bufferbloat"]
+    rows = found.scores.frame.filter(pl.col("buffer_bdp") == 8.0)
+    standing = dict(rows.select("algorithm", "standing_queue_s").iter_rows())
+    # The buffer is eight round trips of 40 ms: six of them never empty.
+    assert standing["cubic"] > 0.2
+    assert standing["bbr"] < 0.02
+
+
+def test_vegas_loses_to_reno(store):
+    found = results(store, ["vegas"], "versus-reno")["vegas", "versus-reno"]
+    assert value(found, "own_share") < 0.4
+    assert value(found, "share") > 1.6
+    assert value(found, "harm") < 0
+    assert found.verdict == "better", "Reno has nothing to complain about"
+
+
+def test_reno_fails_at_high_bandwidth_delay_products(store):
+    found = results(store, ["reno"], "high-bdp")["reno", "high-bdp"]
+    assert found.verdict == "worse"
+    assert value(found, "least_utilization") < 0.25
+    assert value(found, "least_utilization", "cubic") > 1.5 * value(found, "least_utilization")
+    assert value(found, "least_utilization", "bbr") > 0.8
+
+
+# --- Reno in Python
+
+
+def test_reno_in_python_has_the_scorecard_of_reno(store):
+    names = ("link-cut", "low-rate", "self-fairness", "multipath")
+    found = results(store, ["py-reno", "reno"], *names, repeat=2)
+    for name in names:
+        python, rust = found["py-reno", name], found["reno", name]
+        assert [o.verdict for o in python.outcomes] == [o.verdict for o in rust.outcomes]
+        for a, b in zip(python.outcomes, rust.outcomes, strict=True):
+            assert (a.own.n, a.own.mean) == (2, b.own.mean), (name, a.figure.name)
+            assert (a.own.low, a.own.high) == (b.own.low, b.own.high)
+
+
+# --- bad input
+
+BAD = {
+    "raises": "if ack.now > 1: raise ZeroDivisionError('after a second')",
+    "negative": "self.window = -5.0 if ack.now > 1 else self.window",
+    "nothing": "self.window = None if ack.now > 1 else self.window",
+    "endless": "\n".join(["if ack.now > 1:", "            while True: pass"]),
+    "lazy": "import a_module_that_is_not_there",
+}
+CONTROL = """
+import gargalo
+
+@gargalo.congestion("bad-{name}")
+class Bad(gargalo.Controller):
+    def __init__(self, init):
+        self.window = float(init.initial_window)
+
+    def on_ack(self, ack, path):
+        {act}
+
+    def on_congestion(self, event, path):
+        pass
+
+    def cwnd(self):
+        return self.window
+"""
+
+
+def test_bad_controls_are_rows_of_their_own_and_the_others_go_on(store, tmp_path):
+    files = []
+    for name, act in BAD.items():
+        files.append(tmp_path / f"{name}.py")
+        files[-1].write_text(textwrap.dedent(CONTROL).format(name=name, act=act))
+    (tmp_path / "needs.py").write_text("import another_module_that_is_not_there\n")
+    (tmp_path / "typo.py").write_text("class Oops(:\n")
+    (tmp_path / "empty.py").write_text("x = 1\n")
+    broken = [tmp_path / f"{name}.py" for name in ("needs", "typo", "empty")]
+    found = evaluation.evaluate(
+        [*files, *broken, "reno"], only=["low-rate"], repeat=1, store=store, stall_s=3.0
+    )
+    cards = {card.algorithm: card for card in found.scorecards}
+    assert list(cards) == [*(f"bad-{name}" for name in BAD), "needs", "typo", "empty", "reno"]
+    texts = {name: cards[f"bad-{name}"].results[0] for name in BAD}
+    assert all(result.verdict == "failed" for result in texts.values())
+    told = {name: "\n".join(result.failures) for name, result in texts.items()}
+    assert "ZeroDivisionError: after a second" in told["raises"]
+    assert "raises.py" in told["raises"]
+    assert "line 10, in on_ack" in told["raises"]
+    assert "cwnd() returned" in told["negative"]
+    assert "cwnd()" in told["nothing"]
+    assert "no progress" in told["endless"]
+    assert "No module named 'a_module_that_is_not_there'" in told["lazy"]
+    assert "No module named 'another_module_that_is_not_there'" in cards["needs"].broken
+    assert "SyntaxError" in cards["typo"].broken
+    assert "@gargalo.congestion" in cards["empty"].broken
+    assert cards["reno"].results[0].verdict in ("worse", "like", "better")
+
+
+# --- the grid
+
+
+def test_repeats_differ_and_algorithms_meet_the_same_networks():
+    criterion = find("bufferbloat")
+    first, again, other = (
+        criterion.cells(Plan(name, PROFILES["quick"], seed))
+        for name, seed in (("reno", 1), ("reno", 1), ("reno", 2))
+    )
+    assert first == again
+    assert [c.labels for c in first] == [c.labels for c in other]
+    assert first[0].scenario != other[0].scenario
+    cubic = criterion.cells(Plan("cubic", PROFILES["quick"], 1))
+    assert first[0].scenario["topology"] == cubic[0].scenario["topology"]
+    assert [f["start"] for f in first[0].scenario["flows"]] == [
+        f["start"] for f in cubic[0].scenario["flows"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("criterion", "label", "levels"),
+    [
+        ("bufferbloat", "buffer_bdp", {0.25, 0.5, 1.0, 2.0, 4.0, 16.0}),
+        ("loss-caused", "n", {1, 2, 4, 8, 16, 32}),
+        ("loss-caused", "buffer_bdp", {0.1, 0.25, 0.5, 1.0, 2.0}),
+        ("collapse", "loss", {0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0}),
+        ("blackout", "length_s", {1.0, 5.0, 30.0}),
+        ("versus-cubic", "first", {"own", "other"}),
+        ("low-rate", "rate_bps", {64e3, 256e3}),
+    ],
+)
+def test_the_standard_grid_is_what_the_table_asks(criterion, label, levels):
+    cells = find(criterion).cells(Plan("reno", PROFILES["standard"], 1))
+    assert {c.labels[label] for c in cells} == levels
+
+
+# --- measures, on frames made by hand
+
+LINK = {"rate": {"constant_bps": 12e6}, "delay": None, "outages": []}
+
+
+def run(delivered, *, queue=None, sent=None, dropped=None, up=None, flows=None, end=None):
+    """A run of flows whose data delivered (byte) is given every 0.5 s, over one link."""
+    n = len(delivered[0])
+    times = [0.5 * k for k in range(n)]
+    rows = flows or [{} for _ in delivered]
+    whole = {
+        "label": "own", "start_s": 0.0, "end_s": times[-1], "sent_packets": 100, "lost_packets": 0,
+        "retransmitted_packets": 0, "timeouts": 0, "throughput_bps": 0.0, "completion_s": None,
+        "goodput_bps": 0.0, "rtt_min_s": 0.04, "rtt_p50_s": 0.05, "rtt_p95_s": 0.06,
+    }  # fmt: skip
+    zero = [0] * n
+    queue, sent, dropped = queue or [0.0] * n, sent or zero, dropped or zero
+    link = {"name": "bottleneck", "up": up or LINK, "down": LINK}
+    return SimpleNamespace(
+        scenario={
+            "duration_s": end or times[-1],
+            "links": [link],
+            "flows": [
+                {"id": i, "start_s": r.get("start_s", 0.0), "workload": {"bulk": {"bytes": r.get("bytes")}}}
+                for i, r in enumerate(rows)
+            ],
+        },
+        info={"virtual_s": times[-1]},
+        flows=pl.DataFrame(
+            [
+                {"id": i} | whole | {"delivered_bytes": delivered[i][-1]} | {k: v for k, v in r.items() if k != "bytes"}
+                for i, r in enumerate(rows)
+            ],
+            schema_overrides={"id": pl.UInt64, "completion_s": pl.Float64},
+        ),
+        flow_samples=pl.DataFrame(
+            {
+                "time_s": [t for _ in delivered for t in times],
+                "flow": pl.Series([i for i in range(len(delivered)) for _ in times], dtype=pl.UInt64),
+                "delivered_bytes": [float(d) for own in delivered for d in own],
+            }
+        ),
+        link_samples=pl.DataFrame(
+            {
+                "time_s": times, "link": ["bottleneck"] * n, "direction": ["up"] * n,
+                "queue_delay_s": queue, "sent_bytes": sent, "dropped_packets": dropped,
+                "utilization": [0.5] * n,
+            }
+        ),
+        links=[
+            {
+                "name": "bottleneck", "direction": "up", "utilization": 0.5, "capacity_bps": 12e6,
+                "offered_packets": 200, "dropped_queue_full_packets": 10, "dropped_aqm_packets": 10,
+                "queue_delay_mean_s": 0.002,
+                "marked_packets": 4,
+            }
+        ],
+    )  # fmt: skip
+
+
+def curve(rates_bps):
+    """Data delivered at rates that hold for 0.5 s each."""
+    total, found = 0.0, [0.0]
+    for rate in rates_bps:
+        total += rate * 0.5 / 8
+        found.append(total)
+    return found
+
+
+def test_measures_of_steady_flows():
+    fast, slow = curve([9e6] * 40), curve([0.5e6] * 40)
+    found = measure.measure(run([fast, slow], queue=[0.01] * 41))
+    assert found["goodput_bps.own"] == pytest.approx(9.5e6)
+    assert (found["least_bps.own"], found["most_bps.own"]) == pytest.approx((0.5e6, 9e6))
+    # A tenth of the fair share of 6 Mbit/s is 0.6 Mbit/s: the slow one starves, and it counts.
+    assert found["starved.own"] == 1.0
+    assert found["jain.own"] == found["jain"] == pytest.approx(9.5**2 / (2 * (81 + 0.25)))
+    assert (found["queue_p50_s"], found["standing_queue_s"]) == (0.01, 0.01)
+    assert (found["drop_rate"], found["mark_rate"]) == (0.1, 0.02)
+    assert found["per_rtt.own"] == pytest.approx(100 * 0.04 / 20)
+    assert found["variation.own"] == pytest.approx(0, abs=1e-9)
+    assert found["convergence_s"] == 20.0, "never"
+    assert (found["wasted_bps"], found["queue_mean_s"]) == (0, 0.002)
+    assert found["utilization"] == 0.5
+
+
+def test_figures_leave_the_warm_up_out():
+    found = measure.measure(run([curve([0.0] * 10 + [8e6] * 30)]))
+    assert found["goodput_bps.own"] == pytest.approx(8e6)
+    assert found["starved.own"] == 0.0
+
+
+def test_unfinished_transfers_count_with_the_time_they_had():
+    flows = [
+        {"completion_s": 2.0, "bytes": 1000, "label": "short"},
+        {"completion_s": None, "bytes": 1000, "label": "short", "start_s": 4.0},
+    ]
+    found = measure.measure(run([curve([1e3] * 20)] * 2, flows=flows))
+    assert found["completed.short"] == 0.5
+    assert found["completion_p50_s.short"] == pytest.approx(4.0)
+    assert "starved.short" not in found
+    assert "convergence_s" not in found
+
+
+def test_what_is_dropped_behind_the_first_link_is_wasted():
+    made = run([curve([1e6] * 20)])
+    made.links.append(made.links[0] | {"name": "further"})
+    made.links.append(made.links[0] | {"name": "wire", "capacity_bps": None, "utilization": None})
+    assert measure.measure(made)["wasted_bps"] == pytest.approx(20 * 12_000 / 10)
+
+
+def outage(rates, *, until=15.0, sent=None):
+    return measure.outages(
+        run([curve(rates)], up=LINK | {"outages": [(10.0, until)]}, sent=sent, dropped=sent and [0] * len(sent))
+    )  # fmt: skip
+
+
+def test_recovery_is_counted_from_the_end_of_the_outage_and_must_last():
+    # Before 10 s 8 Mbit/s, nothing until 15 s; then a burst of what had waited, and later the rate.
+    found = outage([8e6] * 20 + [0] * 10 + [20e6] + [0] * 5 + [8e6] * 10)
+    assert found["recovery_s"] == pytest.approx(3.5)
+    assert found["recovered"] == pytest.approx(1.0)
+    never = outage([8e6] * 20 + [0] * 10 + [2e6] * 20)
+    assert never["recovery_s"] == pytest.approx(10.0)
+    assert never["recovered"] == pytest.approx(0.25)
+
+
+def test_packets_sent_into_an_outage():
+    sent = [3000 * min(k, 20) + 1500 * max(0, min(k, 30) - 20) for k in range(51)]
+    found = outage([8e6] * 50, sent=sent)
+    assert found["outage_packets"] == pytest.approx(10)
+    assert found["outage_late_packets"] == pytest.approx(5)
+    forever = outage([8e6] * 20 + [0] * 30, until=60.0, sent=sent)
+    assert "recovery_s" not in forever
+    assert forever["outage_packets"] == pytest.approx(10)
+    assert forever["outage_late_packets"] == 0
+
+
+def test_steps_of_the_rate():
+    up = LINK | {"rate": {"steps": [(0.0, 4e6), (10.0, 40e6)]}}
+    most = 40e6 * 1448 / 1500
+    dropped = [0] * 20 + [0, 5, 7, 9, 9] + [9] * 36
+    rates = [4e6 * 1448 / 1500] * 20 + [0.5 * most] * 10 + [most] * 30
+    found = measure.changes(run([curve(rates)], up=up, dropped=dropped))
+    assert found["before"] == pytest.approx(1)
+    assert found["followed"] == pytest.approx(1)
+    assert found["rising"] == pytest.approx(1)
+    # Five seconds with half of it; means over 2 s look ahead, which takes one bin off.
+    assert found["follow_s"] == pytest.approx(4.5, abs=0.6)
+    assert found["step_drops"] == pytest.approx(9)
+
+
+def test_a_flow_that_is_slow_still_rises():
+    up = LINK | {"rate": {"steps": [(0.0, 4e6), (10.0, 40e6)]}}
+    found = measure.changes(run([curve([4e6] * 20 + [4e6 + 1e5 * k for k in range(40)])], up=up))
+    # From 10 s to 30 s; means of the second and the last quarter of it: 5.45 and 7.45 Mbit/s.
+    assert found["rising"] == pytest.approx(7.45 / 5.45)
+    assert found["followed"] == pytest.approx(7.45 * 1500 / 1448 / 40)
+
+
+def test_a_flow_that_goes_wrong_slowly_has_not_followed():
+    up = LINK | {"delay": {"steps": [(0.0, 0.01), (10.0, 0.06)]}}
+    most = 12e6 * 1448 / 1500
+    found = measure.changes(run([curve([most] * 26 + [0.1 * most] * 34)], up=up))
+    assert found["followed"] == pytest.approx(0.1)
+    assert found["rising"] == pytest.approx(1)
+    assert found["follow_s"] > 15
+    never = measure.changes(run([curve([most] * 60)]))
+    assert never == {}
+
+
+def test_ramp_up_is_timed_by_bytes():
+    # 8 Mbit/s from 2 s on: a megabyte a second.
+    made = run(
+        [curve([8e6] * 20), curve([0] * 4 + [8e6] * 16)],
+        flows=[{}, {"label": "new", "start_s": 2.0}],
+    )
+    found = measure.ramp(made)
+    assert found["reach_2_s.new"] == pytest.approx(0.15)
+    assert found["reach_3_s.new"] == pytest.approx(1.5)
+    assert found["reach_4_s.new"] == pytest.approx(8.0), "never: the time there was"
+    assert measure.ramp(run([curve([8e6] * 20)])) == {}
+
+
+def test_windows_after_cross_traffic_has_gone():
+    flows = [{}, {"label": "cross", "end_s": 5.0}]
+    made = run([curve([6e6] * 40)] * 2, flows=flows)
+    # 12 Mbit/s times 40 ms are 60 kB; the window grows by 6 kB every half second from 5 s on.
+    made.flow_samples = made.flow_samples.with_columns(
+        (12_000.0 * (pl.col("time_s") - 5).clip(0, None)).alias("congestion_window_bytes")
+    )
+    found = measure.transient(made)
+    assert found["window_60_s"] == pytest.approx(3.0)
+    assert found["window_80_s"] == pytest.approx(4.0)
+    assert found["window_90_s"] == pytest.approx(4.5)
+    assert found["window_leap_bytes"] == pytest.approx(12_000 * 0.04)
+    assert measure.transient(run([curve([6e6] * 40)] * 2, flows=[{}, {"label": "cross"}])) == {}
+
+
+def test_rates_of_files_by_their_size():
+    sizes, rates = (1e3, 2e3, 4e3, 9e3), (1e5, 2e5, 4e5, 9e5)
+    flows = [
+        {
+            "label": "A",
+            "bytes": 1,
+            "delivered_bytes": size,
+            "goodput_bps": rate,
+            "completion_s": 1.0,
+        }
+        for size, rate in zip(sizes, rates, strict=True)
+    ]
+    flows.append(flows[0] | {"completion_s": None, "goodput_bps": 0.0})
+    found = measure.measure(run([curve([1e3] * 20)] * 5, flows=flows))
+    assert found["flow_bps.A"] == pytest.approx(4e5)
+    assert found["flow_bps_small.A"] == pytest.approx(1e5)
+    assert found["flow_bps_large.A"] == pytest.approx(9e5)
+
+
+def test_gain_and_loss_are_over_the_same_files_among_reno():
+    rows = pl.DataFrame(
+        {
+            "rate_bps": [1e7, 1e7, 1e9, 1e9], "load": [0.5] * 4, "case": ["base", "mix"] * 2,
+            "flow_bps.A": [10.0, 5.0, 10.0, 10.0],
+        }
+    )  # fmt: skip
+    assert tcpeval.over_base("flow_bps.A")(rows) == pytest.approx(0.75)
+    assert tcpeval.over_base("flow_bps.A")(rows.filter(pl.col("case") == "mix")) is None
+    assert tcpeval.over_base("flow_bps.B")(rows) is None
+
+
+# --- verdicts, on frames made by hand
+
+RATE = figures.figure("rate_bps", "rate", "more", figures.mean_of("rate"), margin=0.05)
+DELAY = figures.figure("delay_s", "delay", "less", figures.worst_of("delay"), least=0.001)
+
+
+def frame(**values):
+    """Runs of one cell: by algorithm, a rate and a delay for each repeat."""
+    return pl.DataFrame(
+        [
+            {"algorithm": a, "repeat": k, "rate": rate, "delay": delay}
+            for a, pairs in values.items()
+            for k, (rate, delay) in enumerate(pairs)
+        ],
+        schema={"algorithm": pl.String, "repeat": pl.Int64, "rate": pl.Float64, "delay": pl.Float64},
+    )  # fmt: skip
+
+
+def criterion(faults=lambda _: []):
+    return Criterion(
+        "c", "C", "RFC 9743 5", "MUST", "It.", "Does.", lambda _: [], (RATE, DELAY), faults
+    )
+
+
+def judged(own, cubic, **more):
+    return scoring.result(criterion(**more), "x", frame(x=own, cubic=cubic), ("cubic",))
+
+
+STEADY = [(10.0, 0.010), (10.1, 0.010), (9.9, 0.010)]
+
+
+def test_verdicts_need_a_difference_that_is_certain_and_matters():
+    assert judged(STEADY, STEADY).verdict == "like"
+    assert judged([(12.0, 0.010), (12.1, 0.010), (11.9, 0.010)], STEADY).verdict == "better"
+    worse = judged([(12.0, 0.020), (12.1, 0.021), (11.9, 0.020)], STEADY)
+    assert worse.verdict == "worse", "the worst of its figures"
+    assert [o.verdict for o in worse.outcomes] == ["better", "worse"]
+    # Certain, but within the margin of 5% and of a millisecond.
+    assert judged([(10.4, 0.0109)] * 3, [(10.0, 0.010)] * 3).verdict == "like"
+    # Large, but one run in three says the opposite.
+    assert judged([(14.0, 0.010), (8.0, 0.010), (12.0, 0.010)], STEADY).verdict == "like"
+    low = judged([(12.0, 0.010), (12.1, 0.010), (11.9, 0.010)], STEADY).outcomes[0]
+    assert low.difference == pytest.approx(2.0)
+    assert low.low < 2.0 < low.high
+
+
+def test_one_run_of_each_is_judged_by_the_margin_alone():
+    assert judged([(10.6, 0.010)], [(10.0, 0.010)]).verdict == "better"
+    assert judged([(10.4, 0.010)], [(10.0, 0.010)]).verdict == "like"
+
+
+def test_faults_failures_and_nothing():
+    fault = judged(STEADY, STEADY, faults=lambda _: ["it is wrong"])
+    assert (fault.verdict, fault.faults) == ("fault", ["it is wrong"])
+    rows = frame(x=[], cubic=STEADY)
+
+    def must_not_be_asked(_):
+        raise AssertionError
+
+    failed = scoring.result(
+        criterion(must_not_be_asked), "x", rows, ("cubic",), failures=["it raised"]
+    )
+    assert (failed.verdict, failed.faults) == ("failed", [])
+    assert scoring.result(criterion(), "x", rows, ("cubic",)).verdict == "unknown"
+    missing = judged([(None, 0.010)] * 3, STEADY)
+    assert [o.verdict for o in missing.outcomes] == ["unknown", "like"]
+
+
+def test_starvation_is_told_where_it_is_more_than_with_the_yardstick():
+    def scores(own, cubic):
+        values = {"x": {"starved": [own]}, "cubic": {"starved": [cubic]}}
+        return Scores("x", values, pl.DataFrame())
+
+    assert figures.starvation(scores(0.1, 0.0), "others: Reno has") == []
+    assert figures.starvation(scores(0.3, 0.2), "others: Reno has") == []
+    (told,) = figures.starvation(scores(0.5, 0.2), "others: Reno has")
+    assert told.startswith("starves others: Reno has less than a tenth of the fair share 50%")
+
+
+def test_figures_take_the_cells_they_name():
+    rows = pl.DataFrame({"case": ["a", "a", "b"], "v": [1.0, 3.0, float("nan")]})
+    assert figures.mean_of("v")(rows) == 2.0
+    assert figures.worst_of("v", case="a")(rows) == 3.0
+    assert figures.least_of("v", case="a")(rows) == 1.0
+    assert figures.mean_of("v", case="b")(rows) is None
+    assert figures.mean_of("v", kind="a")(rows) is None
+    assert figures.mean_of("w")(rows) is None
+
+
+def test_profiles_grow():
+    counts = [
+        len({str(j.labels) for j in plan(["reno"], PROFILES[p], evaluation.CRITERIA)[0]})
+        for p in ("quick", "standard", "full")
+    ]
+    assert counts[0] < counts[1] < counts[2]
