@@ -59,6 +59,8 @@ pub struct Case {
     pub bytes: u64,
     /// The server sends, asked by the client; else the client does.
     pub download: bool,
+    /// Time between the first answer, a fiftieth of the bytes, and the next request.
+    pub think: Duration,
     /// Plain TCP.
     pub plain: bool,
     pub path_manager: &'static str,
@@ -94,6 +96,7 @@ impl Case {
             paths: paths.to_vec(),
             bytes,
             download: false,
+            think: Duration::from_millis(100),
             plain: false,
             path_manager: "single-mesh",
             backups: Vec::new(),
@@ -155,7 +158,7 @@ impl Case {
                     Bytes::new(self.bytes / 50),
                     Bytes::new(self.bytes - self.bytes / 50),
                 ]),
-                think_time: Duration::from_millis(100),
+                think_time: self.think,
                 order: Order::Sequential,
             })
         } else {

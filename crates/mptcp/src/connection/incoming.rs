@@ -64,6 +64,8 @@ impl Connection {
                 self.on_dss(now, i, &dss, heard.window);
             }
             self.on_confirmation(now, i, plain, &heard, opened);
+        } else if self.mode == Mode::Plain && heard.is_idle(plain) && believed {
+            self.on_plain_repetition(now, i);
         }
         self.after(now, i);
     }
@@ -105,6 +107,9 @@ impl Connection {
                 let alone = self.contiguous && self.subflows.len() == 1;
                 let unheard = !self.heard_ack && heard.carries;
                 if unheard || (heard.acknowledges && (alone || !self.heard_ack)) {
+                    if self.subflows[i].written > 0 {
+                        self.warn(i, None);
+                    }
                     self.fall_back(now, i);
                 }
             }
@@ -387,6 +392,13 @@ struct Heard {
     carries: bool,
     /// It acknowledges data that was not acknowledged before.
     acknowledges: bool,
+}
+
+impl Heard {
+    /// It says nothing new.
+    fn is_idle(&self, plain: bool) -> bool {
+        plain && !self.carries && !self.acknowledges && !self.syn && !self.reset
+    }
 }
 
 #[cfg(test)]
