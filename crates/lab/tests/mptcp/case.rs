@@ -298,11 +298,11 @@ impl Done {
         own.unwrap_or_else(|| panic!("no counters of host {host}"))
     }
 
-    /// Megabits a second from the start to the last byte.
-    #[track_caller]
+    /// Megabits a second from the start to the last byte, or to the end of the run.
     pub fn goodput(&self) -> f64 {
-        let time = self.flow().completion.expect("the transfer is complete");
-        self.bytes as f64 * 8e-6 / time.as_secs_f64()
+        let f = self.flow();
+        let time = f.completion.unwrap_or(f.end.saturating_since(f.start));
+        f.delivered.get() as f64 * 8e-6 / time.as_secs_f64()
     }
 
     /// Everything arrived, and as it was sent.

@@ -56,7 +56,7 @@ fn one(strip: Strip, up: bool, down: bool, who: Who, download: bool) {
             down,
             strip,
         }],
-        ..Case::new(who, &[(50, 5)], 4_000_000)
+        ..Case::new(who, &[(50, 5)], 2_500_000)
     };
     let what = format!("{strip:?} up={up} down={down} {who:?} download={download}");
     let data_is_stripped = if download { down } else { up };
