@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from gargalo import evaluation
 from gargalo.evaluation import figures, measure, scoring
-from gargalo.evaluation.criteria import find
+from gargalo.evaluation.criteria import find, tcpeval
 from gargalo.evaluation.model import PROFILES, Criterion, Plan, Scores
 from gargalo.evaluation.running import plan
 
@@ -44,7 +44,7 @@ def value(result, figure, algorithm=None):
         ("collapse", {"deaf": "does not back off", "frail": "collapses at 30% loss"}, ("py-reno", "cubic", "bbr", "vegas")),
         ("aqm", {"blind": "ignores ECN", "bbr": "ignores ECN"}, ("py-reno", "bic", "illinois", "bbr3", "dctcp", "westwood")),
         ("versus-reno", {"greedy": "starves others: Reno"}, ("py-reno", "blind", "bbr", "scalable", "vegas")),
-        ("path-change", {"settled": "does not probe again", "vegas": "does not probe again"}, ("py-reno", "bbr", "ledbat")),
+        ("path-change", {"settled": "does not probe again", "vegas": "does not probe again"}, ("py-reno", "bbr", "ledbat", "libra")),
         ("blackout", {"deaf": "does not back off without feedback"}, ("py-reno", "bbr", "libra")),
     ],
 )  # fmt: skip
@@ -218,7 +218,7 @@ def run(delivered, *, queue=None, sent=None, dropped=None, up=None, flows=None, 
     whole = {
         "label": "own", "start_s": 0.0, "end_s": times[-1], "sent_packets": 100, "lost_packets": 0,
         "retransmitted_packets": 0, "timeouts": 0, "throughput_bps": 0.0, "completion_s": None,
-        "rtt_min_s": 0.04, "rtt_p50_s": 0.05, "rtt_p95_s": 0.06,
+        "goodput_bps": 0.0, "rtt_min_s": 0.04, "rtt_p50_s": 0.05, "rtt_p95_s": 0.06,
     }  # fmt: skip
     zero = [0] * n
     queue, sent, dropped = queue or [0.0] * n, sent or zero, dropped or zero
@@ -258,6 +258,7 @@ def run(delivered, *, queue=None, sent=None, dropped=None, up=None, flows=None, 
             {
                 "name": "bottleneck", "direction": "up", "utilization": 0.5, "capacity_bps": 12e6,
                 "offered_packets": 200, "dropped_queue_full_packets": 10, "dropped_aqm_packets": 10,
+                "queue_delay_mean_s": 0.002,
                 "marked_packets": 4,
             }
         ],
@@ -286,7 +287,7 @@ def test_measures_of_steady_flows():
     assert found["per_rtt.own"] == pytest.approx(100 * 0.04 / 20)
     assert found["variation.own"] == pytest.approx(0, abs=1e-9)
     assert found["convergence_s"] == 20.0, "never"
-    assert found["wasted_bps"] == 0
+    assert (found["wasted_bps"], found["queue_mean_s"]) == (0, 0.002)
     assert found["utilization"] == 0.5
 
 
@@ -350,9 +351,18 @@ def test_steps_of_the_rate():
     found = measure.changes(run([curve(rates)], up=up, dropped=dropped))
     assert found["before"] == pytest.approx(1)
     assert found["followed"] == pytest.approx(1)
+    assert found["rising"] == pytest.approx(1)
     # Five seconds with half of it; means over 2 s look ahead, which takes one bin off.
     assert found["follow_s"] == pytest.approx(4.5, abs=0.6)
     assert found["step_drops"] == pytest.approx(9)
+
+
+def test_a_flow_that_is_slow_still_rises():
+    up = LINK | {"rate": {"steps": [(0.0, 4e6), (10.0, 40e6)]}}
+    found = measure.changes(run([curve([4e6] * 20 + [4e6 + 1e5 * k for k in range(40)])], up=up))
+    # From 10 s to 30 s; means of the second and the last quarter of it: 5.45 and 7.45 Mbit/s.
+    assert found["rising"] == pytest.approx(7.45 / 5.45)
+    assert found["followed"] == pytest.approx(7.45 * 1500 / 1448 / 40)
 
 
 def test_a_flow_that_goes_wrong_slowly_has_not_followed():
@@ -360,9 +370,69 @@ def test_a_flow_that_goes_wrong_slowly_has_not_followed():
     most = 12e6 * 1448 / 1500
     found = measure.changes(run([curve([most] * 26 + [0.1 * most] * 34)], up=up))
     assert found["followed"] == pytest.approx(0.1)
+    assert found["rising"] == pytest.approx(1)
     assert found["follow_s"] > 15
     never = measure.changes(run([curve([most] * 60)]))
     assert never == {}
+
+
+def test_ramp_up_is_timed_by_bytes():
+    # 8 Mbit/s from 2 s on: a megabyte a second.
+    made = run(
+        [curve([8e6] * 20), curve([0] * 4 + [8e6] * 16)],
+        flows=[{}, {"label": "new", "start_s": 2.0}],
+    )
+    found = measure.ramp(made)
+    assert found["reach_2_s.new"] == pytest.approx(0.15)
+    assert found["reach_3_s.new"] == pytest.approx(1.5)
+    assert found["reach_4_s.new"] == pytest.approx(8.0), "never: the time there was"
+    assert measure.ramp(run([curve([8e6] * 20)])) == {}
+
+
+def test_windows_after_cross_traffic_has_gone():
+    flows = [{}, {"label": "cross", "end_s": 5.0}]
+    made = run([curve([6e6] * 40)] * 2, flows=flows)
+    # 12 Mbit/s times 40 ms are 60 kB; the window grows by 6 kB every half second from 5 s on.
+    made.flow_samples = made.flow_samples.with_columns(
+        (12_000.0 * (pl.col("time_s") - 5).clip(0, None)).alias("congestion_window_bytes")
+    )
+    found = measure.transient(made)
+    assert found["window_60_s"] == pytest.approx(3.0)
+    assert found["window_80_s"] == pytest.approx(4.0)
+    assert found["window_90_s"] == pytest.approx(4.5)
+    assert found["window_leap_bytes"] == pytest.approx(12_000 * 0.04)
+    assert measure.transient(run([curve([6e6] * 40)] * 2, flows=[{}, {"label": "cross"}])) == {}
+
+
+def test_rates_of_files_by_their_size():
+    sizes, rates = (1e3, 2e3, 4e3, 9e3), (1e5, 2e5, 4e5, 9e5)
+    flows = [
+        {
+            "label": "A",
+            "bytes": 1,
+            "delivered_bytes": size,
+            "goodput_bps": rate,
+            "completion_s": 1.0,
+        }
+        for size, rate in zip(sizes, rates, strict=True)
+    ]
+    flows.append(flows[0] | {"completion_s": None, "goodput_bps": 0.0})
+    found = measure.measure(run([curve([1e3] * 20)] * 5, flows=flows))
+    assert found["flow_bps.A"] == pytest.approx(4e5)
+    assert found["flow_bps_small.A"] == pytest.approx(1e5)
+    assert found["flow_bps_large.A"] == pytest.approx(9e5)
+
+
+def test_gain_and_loss_are_over_the_same_files_among_reno():
+    rows = pl.DataFrame(
+        {
+            "rate_bps": [1e7, 1e7, 1e9, 1e9], "load": [0.5] * 4, "case": ["base", "mix"] * 2,
+            "flow_bps.A": [10.0, 5.0, 10.0, 10.0],
+        }
+    )  # fmt: skip
+    assert tcpeval.over_base("flow_bps.A")(rows) == pytest.approx(0.75)
+    assert tcpeval.over_base("flow_bps.A")(rows.filter(pl.col("case") == "mix")) is None
+    assert tcpeval.over_base("flow_bps.B")(rows) is None
 
 
 # --- verdicts, on frames made by hand

@@ -49,7 +49,7 @@ pub struct Config {
     pub address_retries: u32,
     /// A subflow that ended is tried again after this time, and ever later up to a minute.
     pub retry_after: Duration,
-    /// A connection without any subflow is given up after this time.
+    /// A connection without a subflow that can be used is given up after this time.
     pub orphan_timeout: Duration,
     /// Collect [`Notice`](crate::Notice)s.
     pub notices: bool,

@@ -11,7 +11,7 @@ use gargalo_wire::mptcp::DataNumber;
 pub(crate) struct Mapping {
     /// Position of the first byte in the subflow.
     pub(crate) subflow: u64,
-    /// Its position in the connection; before the first byte for what only probes.
+    /// Its position in the connection; before the first byte for what a peer repeats of what was never there.
     pub(crate) data: i64,
     pub(crate) len: u32,
     pub(crate) checksum: Option<u16>,

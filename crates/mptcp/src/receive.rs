@@ -103,6 +103,12 @@ impl Receive {
         self.take_other(at, chunk, limit)
     }
 
+    /// Takes what follows in plain TCP: it was acknowledged already, so it has a place whatever was granted.
+    pub(crate) fn take_plain(&mut self, chunk: Chunk) -> Arrived {
+        self.edge = self.edge.max(self.next + chunk.len());
+        self.take(self.next as i64, chunk)
+    }
+
     fn take_other(&mut self, at: i64, chunk: Chunk, limit: i64) -> Arrived {
         let len = chunk.len();
         let payload = match chunk {
@@ -226,6 +232,16 @@ mod tests {
         r.read(5);
         assert!(r.wants_update());
         assert_eq!(r.window(), 6);
+    }
+
+    #[test]
+    fn plain_tcp_has_acknowledged_what_it_brings() {
+        let mut r = Receive::new(4, 2);
+        r.take_plain(real("hello "));
+        assert!(r.take_plain(real("world")).readable);
+        assert_eq!((r.next(), r.window(), r.duplicates), (11, 0, 0));
+        assert_eq!(text(&mut r), "hello world");
+        assert_eq!(r.window(), 4);
     }
 
     #[test]

@@ -165,6 +165,12 @@ impl Send {
         self.outstanding.front()
     }
 
+    /// Segments that `which` chooses must go again.
+    pub(crate) fn repeat(&mut self, which: impl Fn(&Outstanding) -> bool) {
+        let chosen = self.outstanding.iter().filter(|o| which(o));
+        self.again.extend(chosen.map(|o| o.data));
+    }
+
     /// A subflow is gone: its slot may be given to another.
     pub(crate) fn forget_carrier(&mut self, slot: u8) {
         for o in &mut self.outstanding {

@@ -84,16 +84,18 @@ impl Burst {
     #[inline]
     pub(crate) fn on_send(&mut self, now: Instant, len: u32, v: &PathView) {
         let Some(srtt) = v.srtt else { return };
+        // A penalty may have left none.
+        let cwnd = v.cwnd.max(2 * v.mss);
         let per_round = if v.in_slow_start() {
-            v.cwnd * 2
+            cwnd * 2
         } else {
-            v.cwnd + v.cwnd / 4
+            cwnd + cwnd / 4
         };
         let time = |bytes: u64| {
             let nanos = u128::from(srtt.as_nanos()) * u128::from(bytes);
             Duration::from_nanos((nanos / u128::from(per_round.max(1))) as u64)
         };
-        let ahead = time((LEAST_BURST * v.mss).max(v.cwnd / 8));
+        let ahead = time((LEAST_BURST * v.mss).max(cwnd / 8));
         self.paid_at = self.paid_at.max(now - ahead) + time(u64::from(len));
     }
 }
@@ -146,6 +148,9 @@ pub(crate) struct Subflow {
     pub(crate) stale: bool,
     /// It probes for lost acknowledgements, and what it carries was given to others.
     pub(crate) suspected: bool,
+    /// What it delivered was not acknowledged by the connection: so often, and the last time.
+    pub(crate) swallowed: u32,
+    pub(crate) swallowed_at: Instant,
     pub(crate) last_pushed: Instant,
     /// When its pacer is ready; MAX: it is, or something else is missing.
     pub(crate) paced_until: Instant,

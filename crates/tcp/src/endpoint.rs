@@ -295,7 +295,7 @@ impl Endpoint {
     /// delivers and closes (RFC 9293 §3.10.4 would return an error for what was written).
     pub fn close(&mut self, _now: Instant) {
         match self.state {
-            State::Listen | State::SynSent if self.buffer.len() == 0 => self.end(None),
+            State::Listen | State::SynSent if self.buffer.is_empty() => self.end(None),
             // RFC 9293 §3.10.4 allows to wait for ESTABLISHED.
             State::Listen | State::SynSent | State::SynReceived => self.close_wanted = true,
             State::Established | State::CloseWait if !self.close_wanted => {

@@ -34,6 +34,11 @@ impl SendBuffer {
         self.end - self.start
     }
 
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Appends as much of `data` as `limit` bytes in the buffer allow; returns how much.
     pub fn write(&mut self, mut data: Bytes, limit: u64) -> usize {
         let room = limit.saturating_sub(self.len());

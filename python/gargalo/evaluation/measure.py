@@ -43,12 +43,16 @@ def measure(run: Run) -> Mapping[str, float]:
     rates over bins of 1 s, in the second half of the time after the warm-up), `mos.L`.
 
     Of the bottleneck (the most used direction): `utilization`, `queue_p50_s`, `queue_p95_s`, `queue_p99_s`
-    (over time, after the warm-up), `standing_queue_s`, `drop_rate` and `mark_rate` (of all packets, slow start
+    (over time, after the warm-up), `standing_queue_s`, `queue_mean_s` (over packets), `drop_rate` and `mark_rate` (of all packets, slow start
     included: it is part of what an algorithm does to a queue), `capacity_bps`. `wasted_bps`: what the queues of
     links with a rate drop, other than the first link's: it has taken the first one's time in vain.
 
+    Of files: `flow_bps.L`, the mean of their goodputs, and of the smallest and largest quarter of them
+    `flow_bps_small.L` and `flow_bps_large.L`.
+
     `jain` of all flows without end. `convergence_s`: from the start of the last flow without end until rates
-    differ by less than a fifth for 2 s. Outages and steps: see `outages`, `changes`.
+    differ by less than a fifth for 2 s. Outages and steps: see `outages`, `changes`; for
+    draft-irtf-iccrg-tcpeval-01: see `ramp`, `transient`.
     """
     found: dict[str, float | None] = {}
     end_s = float(run.scenario["duration_s"])
@@ -64,6 +68,8 @@ def measure(run: Run) -> Mapping[str, float]:
     found |= converged(run)
     found |= outages(run)
     found |= changes(run)
+    found |= ramp(run)
+    found |= transient(run)
     return {k: float(v) for k, v in found.items() if v is not None and np.isfinite(v)}
 
 
@@ -100,6 +106,7 @@ def bottleneck(run: Run, window: tuple[float, float]) -> dict[str, float | None]
         if offered
         else 0.0,
         "mark_rate": link["marked_packets"] / offered if offered else 0.0,
+        "queue_mean_s": link["queue_delay_mean_s"],
         "capacity_bps": link["capacity_bps"],
     }
 
@@ -154,6 +161,15 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
             else None,
             "starved": max((starved[i] for i in own if i in starved), default=None),
         }
+        finished = rows.filter(pl.col("completion_s") > 0).select("delivered_bytes", "goodput_bps")
+        if finished.height:
+            size = finished["delivered_bytes"]
+            quarter, rest = size.quantile(0.25, "linear"), size.quantile(0.75, "linear")
+            figures |= {
+                "flow_bps": mean(finished["goodput_bps"]),
+                "flow_bps_small": mean(finished.filter(size <= quarter)["goodput_bps"]),
+                "flow_bps_large": mean(finished.filter(size >= rest)["goodput_bps"]),
+            }
         for name, value in figures.items():
             found[f"{name}.{label}"] = value
 
@@ -277,7 +293,8 @@ def changes(run: Run) -> dict[str, float | None]:
     """Return how the first flow follows steps of the bottleneck's rate or delay.
 
     `before`: share of the capacity before the last step that it has in the second half of the time until then,
-    `followed`: of the capacity after it, in the last quarter of what follows,
+    `followed`: of the capacity after it, in the last quarter of what follows, `rising`: its rate then, over
+    that in the second quarter,
     `follow_s`: time after the last step in which it has less than four fifths of that capacity (means over
     2 s: a flow that is slow to go wrong, or to come back, counts with all of that time), `step_drops`:
     packets dropped within 2 s of any step, `step_queue_s`: worst queueing delay after the last step.
@@ -288,18 +305,18 @@ def changes(run: Run) -> dict[str, float | None]:
     times = steps(link)
     last, end = times[-1], float(run.info["virtual_s"])
     rate = link["up"]["rate"] or {}
-    rates = (
-        [r for t, r in rate["steps"] if t <= last]
-        if "steps" in rate
-        else [rate.get("constant_bps")]
-    )
-    if not rates or not rates[-1] or end <= last:
+    constant = rate.get("constant_bps")
+    rates = [float(r) for t, r in rate.get("steps", []) if t <= last]
+    rates = rates or ([float(constant)] if constant else [])
+    if not rates or end <= last:
         return {}
     at, got = rate_of(run, 0, BIN_S)
     # Headers: what a flow alone could have of the capacity at most.
     once, most = (r * 1448 / 1500 for r in (rates[-2:] * 2)[:2])
     early = got[(at >= last / 2) & (at < last - BIN_S)]
-    tail = got[at >= last + 0.75 * (end - last)]
+    quarter = (end - last) / 4
+    tail = got[at >= last + 3 * quarter]
+    second = got[(at >= last + quarter) & (at < last + 2 * quarter)]
     after = held(got[at >= last])
     rows = run.link_samples.filter((pl.col("link") == link["name"]) & (pl.col("direction") == "up"))
     drops = np.interp(
@@ -311,10 +328,75 @@ def changes(run: Run) -> dict[str, float | None]:
     return {
         "before": float(early.mean() / once) if early.size else None,
         "followed": float(tail.mean() / most) if tail.size else None,
+        "rising": float(tail.mean() / second.mean())
+        if tail.size and second.size and second.mean() > 0
+        else None,
         "follow_s": float((after < RECOVERED * most).mean() * (end - last)) if after.size else None,
         "step_drops": float((drops[1::2] - drops[0::2]).sum()),
         "step_queue_s": float(queue.max()) if queue.len() else None,  # type: ignore[arg-type]
     }
+
+
+def ramp(run: Run) -> dict[str, float | None]:
+    """Return how long flows with the label `new` need to their byte 1500 * 10^n, `reach_n_s.new`.
+
+    Who does not get there counts with the time there was (tcpeval-01 section 5.2).
+    """
+    ids = run.flows.filter(pl.col("label") == "new")["id"].to_list()
+    if not ids or run.flow_samples.height == 0:
+        return {}
+    rows = run.flow_samples.filter(pl.col("flow") == ids[0]).sort("time_s")
+    start = float(run.flows.filter(pl.col("id") == ids[0])["start_s"][0])
+    times, had = rows["time_s"].to_numpy(), rows["delivered_bytes"].to_numpy().astype(float)
+    left = float(run.info["virtual_s"]) - start
+    found: dict[str, float | None] = {}
+    for n in range(1, 7):
+        size = 1500.0 * 10**n
+        there = np.flatnonzero(had >= size)
+        if there.size == 0:
+            found[f"reach_{n}_s.new"] = left
+            continue
+        k = int(there[0])
+        at = (
+            float(np.interp(size, had[k - 1 : k + 1], times[k - 1 : k + 1]))
+            if k
+            else float(times[0])
+        )
+        found[f"reach_{n}_s.new"] = at - start
+    return found
+
+
+def transient(run: Run) -> dict[str, float | None]:
+    """Return how soon the first flow's window grows when flows with the label `cross` have ended.
+
+    `window_60_s`, `window_80_s`, `window_90_s`: time to these percentages of the capacity times its base round
+    trip, or the time there was; `window_leap_bytes`: the most that it grows in such a time (tcpeval-01 section
+    5.3).
+    """
+    cross = run.flows.filter(pl.col("label") == "cross")
+    link, stop = busiest(run), float(run.info["virtual_s"])
+    rtt = run.flows["rtt_min_s"][0] if run.flows.height else None
+    if cross.height == 0 or link is None or not rtt or run.flow_samples.height == 0:
+        return {}
+    ended = float(cross["end_s"].max())  # type: ignore[arg-type]
+    if ended >= stop - 1.0:
+        return {}
+    rows = run.flow_samples.filter((pl.col("flow") == 0) & (pl.col("time_s") >= ended))
+    rows = rows.drop_nulls("congestion_window_bytes").sort("time_s")
+    times = rows["time_s"].to_numpy()
+    window = rows["congestion_window_bytes"].to_numpy().astype(float)
+    if times.size == 0:
+        return {}
+    whole = float(link["capacity_bps"]) * rtt / 8
+    found: dict[str, float | None] = {}
+    for percent in (60, 80, 90):
+        there = np.flatnonzero(window >= percent / 100 * whole)
+        found[f"window_{percent}_s"] = (
+            float(times[there[0]] - ended) if there.size else stop - ended
+        )
+    later = np.interp(times + rtt, times, window)
+    found["window_leap_bytes"] = float(np.max(later - window))
+    return found
 
 
 def steps(link: Mapping[str, Any]) -> list[float]:

@@ -9,7 +9,7 @@ use super::{Connection, Mode};
 use crate::error::ResetReason;
 use crate::event::{Event, Notice};
 use crate::send::Fin;
-use crate::subflow::Origin;
+use crate::subflow::{Origin, Subflow};
 
 /// So many ended subflows wait to be asked for.
 const MOST_ENDED: usize = 256;
@@ -102,13 +102,16 @@ impl Connection {
         }
     }
 
-    /// DATA_FIN on an acknowledgement of the best subflow.
+    /// DATA_FIN on an acknowledgement of the best subflow, and of all if it has to be repeated.
     pub(super) fn send_fin(&mut self, now: Instant) {
         let usable = self.views.iter().enumerate().filter(|(_, v)| v.usable);
         let best = usable.min_by_key(|(_, v)| (v.in_loss, v.latency()));
-        if let Some((i, _)) = best {
-            self.subflows[i].ack_wanted = true;
-            self.active |= self.subflows[i].bit();
+        let best = best.map(|(i, _)| i);
+        for (i, s) in self.subflows.iter_mut().enumerate() {
+            if Some(i) == best || (self.timers.backoff > 0 && s.is_usable()) {
+                s.ack_wanted = true;
+                self.active |= s.bit();
+            }
         }
         self.arm_data_timer(now);
     }
@@ -227,7 +230,7 @@ impl Connection {
         if self.over {
             return;
         }
-        if self.subflows.is_empty() {
+        if self.timers.orphan == Instant::MAX && !self.subflows.iter().any(Subflow::is_usable) {
             self.timers.orphan = now + self.config.orphan_timeout;
         }
         self.on_path_failed(now, &s);

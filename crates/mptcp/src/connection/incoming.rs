@@ -42,6 +42,7 @@ impl Connection {
             syn: segment.flags.contains(Flags::SYN),
             reset: segment.flags.contains(Flags::RST),
             carries: !segment.payload.is_empty(),
+            fin: segment.flags.contains(Flags::FIN),
             acknowledges: s.endpoint.sent_position(segment.ack) > Some(s.endpoint.acknowledged()),
         };
         let list = segment.options.mptcp.as_deref();
@@ -106,8 +107,10 @@ impl Connection {
                 // resets instead.)
                 let alone = self.contiguous && self.subflows.len() == 1;
                 let unheard = !self.heard_ack && heard.carries;
-                if unheard || (heard.acknowledges && (alone || !self.heard_ack)) {
-                    if self.subflows[i].written > 0 {
+                let told = heard.acknowledges && (alone || !self.heard_ack);
+                // In order, DATA_FIN comes first.
+                if unheard || told || (heard.fin && self.contiguous) {
+                    if self.subflows[i].written > 0 && !heard.fin {
                         self.warn(i, None);
                     }
                     self.fall_back(now, i);
@@ -390,6 +393,8 @@ struct Heard {
     reset: bool,
     /// It carries data.
     carries: bool,
+    /// Nothing follows on its subflow.
+    fin: bool,
     /// It acknowledges data that was not acknowledged before.
     acknowledges: bool,
 }

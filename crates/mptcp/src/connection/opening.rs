@@ -16,6 +16,7 @@ use crate::crypto::Key;
 use crate::error::{ConfigError, ResetReason};
 use crate::event::Event;
 use crate::mapping::{Received, Sent};
+use crate::send::Fin;
 use crate::subflow::{Burst, Origin, Penalty, Subflow};
 
 /// SYNs with MP_CAPABLE before one without: something on the path may not like it (RFC 8684 §3.7).
@@ -161,6 +162,8 @@ impl Connection {
             burst: Burst::default(),
             stale: false,
             suspected: false,
+            swallowed: 0,
+            swallowed_at: now,
             last_pushed: now,
             paced_until: Instant::MAX,
             deadline: Instant::MAX,
@@ -407,8 +410,8 @@ impl Connection {
         if was_multipath {
             self.infinite_until = s.written + 1;
             // DATA_FIN means nothing any more: the FIN of the subflow says it.
-            if self.send.fin == crate::send::Fin::Sent {
-                self.send.fin = crate::send::Fin::Wanted;
+            if matches!(self.send.fin, Fin::Sent | Fin::Acked) {
+                self.send.fin = Fin::Wanted;
             }
         } else {
             s.endpoint.reserve_options(now, 0);

@@ -145,7 +145,9 @@ impl Connection {
     /// DATA_ACK for a peer that may not know of the fallback, until an infinite mapping has told it.
     fn courtesy_ack(&self, i: usize, segment: &Segment) -> Option<MptcpOption> {
         let told = self.subflows[i].acked >= self.infinite_until;
-        if self.courtesy == Courtesy::None || told || !segment.payload.is_empty() {
+        // A FIN says by itself that this is plain TCP.
+        let apart = !segment.payload.is_empty() || segment.flags.contains(Flags::FIN);
+        if self.courtesy == Courtesy::None || told || apart {
             return None;
         }
         let base = self.peer?.idsn().wrapping_add(1);

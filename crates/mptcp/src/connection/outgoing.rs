@@ -5,6 +5,7 @@ use gargalo_units::Instant;
 use gargalo_wire::mptcp::List;
 
 use super::{Connection, Transmit};
+use crate::subflow::Origin;
 
 impl Connection {
     /// The next segment to send now, if there is one: call until there is none.
@@ -66,7 +67,14 @@ impl Connection {
     /// A subflow has nothing more to send for now.
     #[inline]
     fn rest(&mut self, now: Instant, i: usize) {
-        if self.subflows[i].endpoint.state() == State::Closed {
+        let s = &self.subflows[i];
+        let is_over = match s.endpoint.state() {
+            State::Closed => true,
+            // Nobody completed the handshake of a join.
+            State::Listen => s.origin == Origin::PeerJoin,
+            _ => false,
+        };
+        if is_over {
             self.remove(now, i);
         } else {
             self.refresh(now, i);

@@ -80,11 +80,16 @@ impl Connection {
             };
             let at = m.data + (s.consumed - m.subflow) as i64;
             s.consumed += chunk.len();
-            let arrived = self.receive.take(at, chunk);
+            let arrived = match self.mode {
+                Mode::Plain => self.receive.take_plain(chunk),
+                _ => self.receive.take(at, chunk),
+            };
             disorder |= arrived.disorder;
             useless |= arrived.useless;
             readable |= arrived.readable;
         }
+        // The peer has sent something twice: its subflow is not the stream.
+        self.contiguous &= !useless;
         if readable && self.receive.next() != before.0 {
             self.events.readable();
         }
@@ -131,11 +136,15 @@ impl Connection {
         if !same && !self.on_broken(now, i, Some(&m)) {
             return false;
         }
-        // After falling back, what was changed on the way is the stream.
         let mut at = m.data;
         for chunk in chunks {
             let len = chunk.len() as i64;
-            self.receive.take(at, chunk);
+            if same {
+                self.receive.take(at, chunk);
+            } else {
+                // What was changed on the way is the stream now, and follows what has come.
+                self.receive.take_plain(chunk);
+            }
             at += len;
         }
         true

@@ -1,14 +1,20 @@
 //! What is sent again at data level: after timeouts and ends of subflows, after silence, and what is in
 //! the way of everything else (RFC 8684 §3.3.6; Raiciu et al., NSDI 2012, §4.2).
 
+use gargalo_tcp::Error;
 use gargalo_units::{Duration, Instant};
 
 use super::{Connection, Mode};
+use crate::error::ResetReason;
 use crate::event::{Carried, Notice};
 use crate::send::Fin;
 
 /// Segments looked at per attempt to find one that is in the way.
 const LOOK_AHEAD: usize = 64;
+/// Data timeouts because of what a subflow delivered in vain before it is reset.
+const MOST_SWALLOWED: u32 = 2;
+/// After this time they are forgotten.
+const FORGIVEN: Duration = Duration::from_secs(60);
 
 impl Connection {
     /// What subflow `i` carries and has not delivered goes to others.
@@ -26,7 +32,9 @@ impl Connection {
         }
         self.subflows[i].copies.clear();
         self.schedule_due = true;
-        self.arm_data_timer(now);
+        if self.timers.data == Instant::MAX {
+            self.arm_data_timer(now);
+        }
     }
 
     /// A subflow can be used: what others could not deliver goes there.
@@ -42,15 +50,23 @@ impl Connection {
     pub(super) fn on_data_timeout(&mut self, now: Instant) {
         self.timers.backoff = self.timers.backoff.saturating_add(1);
         let all_acked = self.send.una == self.send.next;
+        let probes = all_acked && self.send.fin != Fin::Sent;
+        if self.timers.backoff > self.tcp.data_retries && !probes {
+            // Subflows may live, but what they carry does not reach the connection (RFC 9293 §3.8.3).
+            self.end(now, Some(Error::TimedOut));
+            return;
+        }
         if all_acked && self.send.fin == Fin::Sent {
             self.send_fin(now);
             return;
         }
-        if all_acked && self.send.unsent() > 0 && self.send.window_room() == 0 {
-            self.probe_window(now);
+        let closed = all_acked && self.send.unsent() > 0 && self.send.window_room() == 0;
+        if closed || (self.contiguous && self.subflows.len() == 1) {
+            self.probe_peer();
         } else if let Some(first) = self.send.first().copied() {
             // Who has delivered it at its own level cannot be expected to deliver it again.
             let mut carriers = first.carriers;
+            self.blame_swallower(now, &first);
             for s in &self.subflows {
                 let has_it = s.slot == first.latest && first.subflow < s.acked;
                 if has_it || s.in_loss() {
@@ -66,13 +82,43 @@ impl Connection {
         self.arm_data_timer(now);
     }
 
-    /// The peer's window is closed: a byte that it has got already makes it answer.
-    fn probe_window(&mut self, now: Instant) {
-        let ready = self.views.iter().enumerate().filter(|(_, v)| v.can_send);
-        let Some((i, _)) = ready.min_by_key(|(_, v)| v.latency()) else {
+    /// The first missing segment was acknowledged by its subflow long ago and not by the connection: either
+    /// the peer threw it away, or something on the path changes where data belongs. What else the subflow
+    /// has delivered so goes again by others; if that helps not, the subflow ends.
+    fn blame_swallower(&mut self, now: Instant, first: &crate::send::Outstanding) {
+        let Some(i) = self.index_of_slot(first.latest) else {
             return;
         };
-        self.push_bytes(now, i, self.send.una as i64 - 1, 1);
+        let s = &mut self.subflows[i];
+        let others = self.views.iter().any(|v| v.id != s.id && v.usable);
+        if first.subflow >= s.acked || !others {
+            return;
+        }
+        if now - s.swallowed_at > FORGIVEN {
+            s.swallowed = 0;
+        }
+        (s.swallowed, s.swallowed_at) = (s.swallowed + 1, now);
+        let (slot, acked) = (s.slot, s.acked);
+        let is_end = s.swallowed >= MOST_SWALLOWED;
+        self.send.repeat(|o| o.latest == slot && o.subflow < acked);
+        self.schedule_due = true;
+        if is_end {
+            self.reset_subflow(now, i, ResetReason::Middlebox);
+        }
+    }
+
+    /// The fastest path makes the peer tell where it stands; if it did not, all do. No data goes again for
+    /// that: as long as each byte was sent once, an infinite mapping can describe them.
+    fn probe_peer(&mut self) {
+        let usable = self.views.iter().filter(|v| v.usable);
+        let best = usable.min_by_key(|v| (v.in_loss, v.latency()));
+        let best = best.map(|v| v.id);
+        for s in &mut self.subflows {
+            if Some(s.id) == best || (self.timers.backoff > 1 && s.is_usable()) {
+                s.endpoint.probe();
+                self.active |= s.bit();
+            }
+        }
     }
 
     /// The next of `again`, on the fastest path that does not carry it. Whether something was given.

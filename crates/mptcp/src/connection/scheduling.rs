@@ -75,7 +75,7 @@ impl Connection {
         }
         let (data, len) = (self.send.next, len as u32);
         let subflow = self.subflows[i].written;
-        self.push_bytes(now, i, data as i64, len);
+        self.push_bytes(now, i, data, len);
         let s = &self.subflows[i];
         self.send.on_sent(Outstanding {
             data,
@@ -170,7 +170,7 @@ impl Connection {
         let from = o.data.max(una);
         let len = (o.end() - from) as u32;
         self.contiguous = false;
-        self.push_bytes(now, i, from as i64, len);
+        self.push_bytes(now, i, from, len);
         *match why {
             Carried::New => &mut self.stats.new_segments,
             Carried::Reinjected => &mut self.stats.reinjected_segments,
@@ -181,12 +181,8 @@ impl Connection {
     }
 
     /// Writes bytes of the stream to a subflow and maps them.
-    pub(super) fn push_bytes(&mut self, now: Instant, i: usize, data: i64, len: u32) {
-        let payload = match u64::try_from(data) {
-            Ok(at) if at >= self.send.una => self.send.buffer.payload(at, len),
-            // A probe repeats what nobody needs.
-            _ => gargalo_wire::tcp::Payload::synthetic(len),
-        };
+    fn push_bytes(&mut self, now: Instant, i: usize, data: u64, len: u32) {
+        let payload = self.send.buffer.payload(data, len);
         let base = self.own_base();
         let several = self.subflows.len() > 1;
         let s = &mut self.subflows[i];
@@ -200,11 +196,11 @@ impl Connection {
                 }
             };
             let number = (s.written as u32).wrapping_add(1);
-            checksum(base.wrapping_add(data as u64), number, len as u16, bytes)
+            checksum(base.wrapping_add(data), number, len as u16, bytes)
         };
         let mapping = Mapping {
             subflow: s.written,
-            data,
+            data: data as i64,
             len,
             checksum: (self.checksum && self.mode == Mode::Multipath).then(sum),
         };

@@ -5,6 +5,7 @@ use gargalo_units::{Duration, Instant};
 
 use super::{Connection, Mode};
 use crate::send::Fin;
+use crate::subflow::Subflow;
 
 /// Instants at which something is due; [`Instant::MAX`]: never.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +15,7 @@ pub(super) struct Timers {
     pub(super) backoff: u32,
     /// Least data timeout.
     pub(super) data_base: Duration,
-    /// A connection without subflows is given up.
+    /// A connection without a subflow that can be used is given up.
     pub(super) orphan: Instant,
     /// A pair of addresses may be tried again.
     pub(super) retry: Instant,
@@ -113,7 +114,7 @@ impl Connection {
         }
         if self.timers.orphan <= now {
             self.timers.orphan = Instant::MAX;
-            if self.subflows.is_empty() {
+            if !self.subflows.iter().any(Subflow::is_usable) {
                 self.end(now, Some(Error::TimedOut));
             }
         }

@@ -1,7 +1,10 @@
 //! Two hosts and the paths between them, in virtual time.
 #![allow(dead_code, unused_imports)] // each test file uses its part
 
+pub mod attack;
+pub mod forge;
 mod net;
+pub mod networks;
 pub mod pairs;
 
 pub use net::{Middlebox, Net};
@@ -30,6 +33,10 @@ pub struct Path {
     /// Bytes that may wait for the link.
     pub queue: u64,
     pub loss: f64,
+    /// Up to this much longer, each packet for itself: they overtake each other.
+    pub jitter: Duration,
+    /// Fraction of packets that arrive twice.
+    pub duplicate: f64,
     /// Nothing passes between these.
     pub dead: (Instant, Instant),
 }
@@ -43,6 +50,8 @@ impl Path {
             delay,
             queue: (rate * (delay * 2)).get().max(30_000),
             loss: 0.0,
+            jitter: Duration::ZERO,
+            duplicate: 0.0,
             dead: (Instant::MAX, Instant::MAX),
         }
     }

@@ -50,6 +50,8 @@ pub struct Net {
     /// Content is checked against the test stream.
     pub checks: bool,
     pub middlebox: Middlebox,
+    /// What leaves at one instant on one subflow shares a mapping, as with Linux; not with checksums.
+    pub long_mappings: bool,
     pub log: Option<Vec<(Instant, usize, Transmit)>>,
     /// Payload bytes that entered each path from side 0.
     pub carried: Vec<u64>,
@@ -86,6 +88,7 @@ impl Net {
             read_limit: [u64::MAX; 2],
             checks: false,
             middlebox: Box::new(|_, _, _| true),
+            long_mappings: false,
             log: None,
             carried: vec![0; n],
             segments: 0,
@@ -153,14 +156,29 @@ impl Net {
         if lost {
             return;
         }
-        self.order += 1;
-        let at = *free + path.delay;
+        let leaves = *free;
         t.addresses = t.addresses.reversed();
+        let luck = &mut self.luck[side][p];
+        if path.duplicate > 0.0 && luck.random::<f64>() < path.duplicate {
+            let extra = path.jitter.mul_f64(luck.random::<f64>());
+            self.fly(leaves + path.delay + extra, 1 - side, t.clone());
+        }
+        let luck = &mut self.luck[side][p];
+        let extra = if path.jitter.is_zero() {
+            path.jitter
+        } else {
+            path.jitter.mul_f64(luck.random::<f64>())
+        };
+        self.fly(leaves + path.delay + extra, 1 - side, t);
+    }
+
+    fn fly(&mut self, at: Instant, to: usize, transmit: Transmit) {
+        self.order += 1;
         self.wire.push(Reverse(InFlight {
             at,
             order: self.order,
-            to: 1 - side,
-            transmit: t,
+            to,
+            transmit,
         }));
     }
 
@@ -186,6 +204,17 @@ impl Net {
                 }
             }
             self.read[side] += chunk.len();
+        }
+        if self.long_mappings {
+            let mut burst = Vec::new();
+            while let Some(t) = self.ends[side].poll_transmit(self.now) {
+                burst.push(t);
+            }
+            lengthen(&mut burst);
+            for t in burst {
+                self.transmit(side, t);
+            }
+            return;
         }
         while let Some(t) = self.ends[side].poll_transmit(self.now) {
             self.transmit(side, t);
@@ -342,5 +371,47 @@ impl Net {
 
     pub fn random(&mut self) -> u64 {
         self.rng.next_u64()
+    }
+}
+
+/// Gives segments that follow each other, in their subflow and in the stream, one mapping for all.
+fn lengthen(burst: &mut [Transmit]) {
+    let mapping = |t: &Transmit| {
+        let list = t.segment.options.mptcp.as_ref()?;
+        let m = list.dss()?.mapping?;
+        let plain = m.checksum.is_none() && u32::from(m.length) == t.segment.payload.len();
+        plain.then_some(m)
+    };
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for i in 0..burst.len() {
+        let Some(m) = mapping(&burst[i]) else {
+            continue;
+        };
+        let continued = groups.iter_mut().find(|g| {
+            let last = &burst[g[g.len() - 1]];
+            let follows = mapping(last).is_some_and(|l| {
+                let next = super::forge::shifted(l.data_seq, u64::from(l.length));
+                next == m.data_seq
+                    && l.subflow_seq.wrapping_add(u32::from(l.length)) == m.subflow_seq
+            });
+            follows && last.addresses == burst[i].addresses
+        });
+        match continued {
+            Some(g) => g.push(i),
+            None => groups.push(vec![i]),
+        }
+    }
+    for g in groups {
+        let Some(mut whole) = mapping(&burst[g[0]]) else {
+            continue;
+        };
+        let len: u32 = g.iter().map(|i| burst[*i].segment.payload.len()).sum();
+        let Ok(len) = u16::try_from(len) else {
+            continue;
+        };
+        whole.length = len;
+        for i in g {
+            super::forge::change_dss(&mut burst[i].segment, |d| d.mapping = Some(whole));
+        }
     }
 }

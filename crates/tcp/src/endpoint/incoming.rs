@@ -170,7 +170,7 @@ impl Endpoint {
             State::SynReceived if self.is_active => self.end(Some(Error::Refused)),
             // RFC 9293 §3.10.7.4, second: both have closed, and a peer that has forgotten us already
             // answers the repeated FIN so. It is an error only if data was still to arrive.
-            State::Closing | State::LastAck | State::TimeWait if self.buffer.len() == 0 => {
+            State::Closing | State::LastAck | State::TimeWait if self.buffer.is_empty() => {
                 self.end(None);
             }
             _ => self.end(Some(Error::Reset)),
@@ -206,7 +206,7 @@ impl Endpoint {
         let changed = self.peer.update(segment.window, offset, ack);
         let ece = self.ecn_capable && segment.flags.contains(Flags::ECE);
         let silent = !changed && segment.options.sack.is_empty();
-        if ack == self.sent && ack == self.una && silent && self.buffer.len() == 0 {
+        if ack == self.sent && ack == self.una && silent && self.buffer.is_empty() {
             // We have nothing to be told about: the receiving side of a transfer. (A report of a duplicate
             // says that a probe was not needed, though nothing is outstanding any more.)
             return true;

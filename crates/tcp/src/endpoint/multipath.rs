@@ -81,6 +81,12 @@ impl Endpoint {
         self.receiver.demand_ack();
     }
 
+    /// The peer is made to answer by a segment without data just before what it expects, as by a keep-alive
+    /// probe (RFC 9293 §3.8.4).
+    pub fn probe(&mut self) {
+        self.timers.probe_due |= self.state.is_synchronised();
+    }
+
     /// An acknowledgement without data, to carry an option that data leaves no room for; `None` while the
     /// connection is not open.
     pub fn pure_ack(&mut self, now: Instant) -> Option<Transmit> {

@@ -178,7 +178,7 @@ impl Endpoint {
             sender.without_sack();
         }
         sender.on_established(now, rtt, h.transmissions() > 1, window);
-        if self.buffer.len() > 0 {
+        if !self.buffer.is_empty() {
             sender.append(self.buffer.len());
         }
         self.sender = Some(Box::new(sender));

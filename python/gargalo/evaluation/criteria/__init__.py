@@ -9,6 +9,7 @@ from gargalo.evaluation.criteria import (
     robustness,
     scope,
     stress,
+    tcpeval,
 )
 from gargalo.evaluation.model import Criterion
 
@@ -21,6 +22,7 @@ CRITERIA: tuple[Criterion, ...] = (
     *misbehaving.CRITERIA,
     *paths.CRITERIA,
     *properties.CRITERIA,
+    *tcpeval.CRITERIA,
 )
 """In the order of the scorecard."""
 

@@ -68,8 +68,11 @@ def several(
 
 
 def roomy(scenario: dict[str, Any], bps: float, rtt_s: float, factor: float) -> None:
-    """Give receivers twice what path and buffer hold, so that their window is never the limit."""
-    room = max(16, round(2 * (1 + factor) * bps * rtt_s / 8e6))
+    """Give receivers twice what path and buffer hold, so that their window is never the limit.
+
+    A window of TCP goes no further than 1 GB (RFC 7323 section 2.3); what would hold more drops nothing.
+    """
+    room = min(1000, max(16, round(2 * (1 + factor) * bps * rtt_s / 8e6)))
     for f in scenario["flows"]:
         f["transport"]["tcp"]["receive_buffer"] = f"{room}MB"
 

@@ -68,15 +68,21 @@ re-routing (Mo, La, Anantharam, Walrand, INFOCOM 1999, section IV).
 """
 
 
+RISING = 1.1
+"""Growth of the rate over a third of that time from which on an algorithm is slow, but under way."""
+
+
 def behind(scores: Scores, cases: Sequence[str] = ()) -> dict[str, tuple[float, float]]:
     """Return the cases in which capacity stays unused after a change: what it has of it, and the yardstick.
 
-    Who did not use the path before the change either has another fault.
+    Who did not use the path before the change either has another fault, and who still grows is slow, not wrong.
     """
     own, usual = (
         by_cell(scores, name, "followed", ("case",)) for name in (scores.algorithm, YARDSTICK)
     )
-    before = by_cell(scores, scores.algorithm, "before", ("case",))
+    before, rising = (
+        by_cell(scores, scores.algorithm, column, ("case",)) for column in ("before", "rising")
+    )
     return {
         str(case): (share, usual[case,])
         for (case,), share in own.items()
@@ -84,6 +90,7 @@ def behind(scores: Scores, cases: Sequence[str] = ()) -> dict[str, tuple[float, 
         and (case,) in usual
         and share < FOLLOWED * usual[case,]
         and before.get((case,), 0.0) >= FOLLOWED
+        and rising.get((case,), 1.0) < RISING
     }
 
 

@@ -1,0 +1,48 @@
+//! Ten million segments with forged or changed multipath options (or as many as the first argument says;
+//! the second is the seed) into live transfers; prints what came of it:
+//! `cargo run --release -p gargalo-mptcp --example hostile`.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::attack::attack;
+use common::forge::NAMES;
+
+/// Resident memory in MiB, where the system tells.
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|l| l.starts_with("VmRSS:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib / 1024)
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let total = args
+        .next()
+        .map_or(10_000_000, |n| n.parse().expect("a number of segments"));
+    let seed = args.next().map_or(1, |n| n.parse().expect("a seed"));
+    let mut memory = Vec::new();
+    let out = attack(seed, total, &mut || memory.extend(resident()));
+    println!(
+        "{} segments forged, {} connections, {} bytes read and right",
+        out.forged, out.connections, out.read
+    );
+    println!(
+        "{} connections ended, {} stood still, {} fell back to plain TCP",
+        out.ended, out.stalled, out.fallbacks
+    );
+    for (name, n) in NAMES.iter().zip(out.forger.made) {
+        println!("  {n:>9} {name}");
+    }
+    println!(
+        "most subflows at once: {}, most bytes out of order: {}",
+        out.most_subflows, out.most_out_of_order
+    );
+    println!(
+        "resident memory, MiB: first {:?}, most {:?}, last {:?}",
+        memory.first(),
+        memory.iter().max(),
+        memory.last()
+    );
+}
