@@ -62,6 +62,17 @@ enum Mode {
     Plain,
 }
 
+/// What is done after fallback for a peer that may not know of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Courtesy {
+    /// Nothing: it knows.
+    None,
+    /// Acknowledgements have DATA_ACK.
+    Silent,
+    /// The same, and it was told by MP_FAIL.
+    Said,
+}
+
 /// One end of a Multipath TCP connection.
 ///
 /// A driver hands every segment that arrives to [`handle`](Self::handle), calls
@@ -88,6 +99,8 @@ pub struct Connection {
     confirmed: bool,
     /// The peer has acknowledged at data level: what we send keeps its options.
     heard_ack: bool,
+    /// What is done after fallback for a peer that may not know of it.
+    courtesy: Courtesy,
     /// The peer wants no joins to the address of the initial subflow.
     deny_join_initial: bool,
     /// Nothing was ever sent twice or by another subflow: an infinite mapping can describe it.
@@ -180,6 +193,7 @@ impl Connection {
             long_acks: false,
             confirmed: false,
             heard_ack: false,
+            courtesy: Courtesy::None,
             deny_join_initial: false,
             contiguous: true,
             infinite_until: 0,

@@ -154,7 +154,10 @@ fn a_connection_without_paths_is_given_up() {
 fn random_networks_deliver_every_byte_once_or_say_why_not() {
     // The example `random_networks` runs ten thousand.
     let [multipath, plain, excused] = common::networks::run_all(0..3000);
-    assert!(multipath > 2700 && plain > 50 && excused < 30);
+    assert!(
+        multipath > 2700 && plain > 50 && excused < 30,
+        "{multipath} {plain} {excused}"
+    );
 }
 
 #[test]

@@ -59,6 +59,8 @@ pub struct Case {
     pub bytes: u64,
     /// The server sends, asked by the client; else the client does.
     pub download: bool,
+    /// Time between the first answer, a fiftieth of the bytes, and the next request.
+    pub think: Duration,
     /// Plain TCP.
     pub plain: bool,
     pub path_manager: &'static str,
@@ -94,6 +96,7 @@ impl Case {
             paths: paths.to_vec(),
             bytes,
             download: false,
+            think: Duration::from_millis(100),
             plain: false,
             path_manager: "single-mesh",
             backups: Vec::new(),
@@ -155,7 +158,7 @@ impl Case {
                     Bytes::new(self.bytes / 50),
                     Bytes::new(self.bytes - self.bytes / 50),
                 ]),
-                think_time: Duration::from_millis(100),
+                think_time: self.think,
                 order: Order::Sequential,
             })
         } else {
@@ -295,11 +298,11 @@ impl Done {
         own.unwrap_or_else(|| panic!("no counters of host {host}"))
     }
 
-    /// Megabits a second from the start to the last byte.
-    #[track_caller]
+    /// Megabits a second from the start to the last byte, or to the end of the run.
     pub fn goodput(&self) -> f64 {
-        let time = self.flow().completion.expect("the transfer is complete");
-        self.bytes as f64 * 8e-6 / time.as_secs_f64()
+        let f = self.flow();
+        let time = f.completion.unwrap_or(f.end.saturating_since(f.start));
+        f.delivered.get() as f64 * 8e-6 / time.as_secs_f64()
     }
 
     /// Everything arrived, and as it was sent.

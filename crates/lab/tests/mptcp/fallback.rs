@@ -2,6 +2,8 @@
 
 use gargalo_lab::multipath::{Strip, Stripping};
 
+use gargalo_units::Duration;
+
 use crate::Test;
 use crate::case::*;
 use crate::transfers::run;
@@ -30,6 +32,10 @@ pub const TESTS: &[Test] = &[
     ("stripped_from_later_data_downwards", || {
         both(Strip::After(1_000_000), false, true)
     }),
+    (
+        "stripped_downwards_while_the_client_is_silent",
+        silent_client,
+    ),
     ("stripped_on_one_path_of_two", one_of_two),
 ];
 
@@ -50,21 +56,11 @@ fn one(strip: Strip, up: bool, down: bool, who: Who, download: bool) {
             down,
             strip,
         }],
-        ..Case::new(who, &[(50, 5)], 4_000_000)
+        ..Case::new(who, &[(50, 5)], 2_500_000)
     };
     let what = format!("{strip:?} up={up} down={down} {who:?} download={download}");
     let data_is_stripped = if download { down } else { up };
     let late = matches!(strip, Strip::After(_));
-    let sender = if download { who.server } else { who.client };
-    if late && data_is_stripped && sender == Side::Kernel {
-        // Linux 6.18 does not notice that its data loses its mappings once they have passed: two kernels
-        // garble the stream (what one repeats at data level the other takes for new), and told so by our
-        // MP_FAIL it stops. No wrong byte is handed on.
-        let done = Case { seconds: 4, ..case }.run();
-        assert!(!done.flow().corrupted, "{what}: {:?}", done.flow());
-        assert!(done.flow().delivered.get() >= 1_000_000, "{what}");
-        return;
-    }
     let done = run(case);
     assert!(
         done.flow().completion.is_some() && !done.flow().corrupted,
@@ -76,12 +72,45 @@ fn one(strip: Strip, up: bool, down: bool, who: Who, download: bool) {
         // Acknowledgements carry too little for anything to happen to them.
         return;
     }
+    if late {
+        // Who hears DATA_ACKs need not know. Linux 6.18 does not notice by itself that its data loses its
+        // mappings once some have passed: without our DATA_ACKs it would repeat at data level what the
+        // receiver takes for new (as two kernels do, whose stream is garbled).
+        let receiver = usize::from(!download);
+        assert!(
+            done.report(receiver).fell_back,
+            "{what}: {:?}",
+            done.report(receiver)
+        );
+        return;
+    }
     for side in [0, 1] {
         assert!(
             done.report(side).fell_back,
             "{what}: side {side}: {:?}",
             done.report(side)
         );
+    }
+}
+
+/// A client that has fallen back and has nothing to say cannot tell a server whose data loses its mappings:
+/// the server must not repeat at data level what the client takes for new (two kernels garble this stream).
+fn silent_client() {
+    for who in [OURS_TO_KERNEL, OURS] {
+        let case = Case {
+            download: true,
+            think: Duration::from_millis(900),
+            stripping: vec![Stripping {
+                link: 0,
+                up: false,
+                down: true,
+                strip: Strip::Rest,
+            }],
+            ..Case::new(who, &[(50, 5)], 4_000_000)
+        };
+        let done = run(case);
+        done.is_whole();
+        assert!(done.report(0).fell_back, "{who:?}: {:?}", done.report(0));
     }
 }
 

@@ -8,15 +8,15 @@ use crate::transfers::bytes;
 
 pub const TESTS: &[Test] = &[
     ("ours_beside_the_kernel_over_two_paths", || {
-        beside(&[(40, 10), (40, 10)], 16_000_000, 64 << 20);
+        beside(&[(40, 10), (40, 10)], 12_000_000, 64 << 20);
     }),
     ("ours_beside_the_kernel_over_unlike_paths", || {
-        beside(&[(10, 100), (100, 5)], 40_000_000, 64 << 20);
+        beside(&[(10, 100), (100, 5)], 20_000_000, 64 << 20);
     }),
     (
         "ours_beside_the_kernel_over_unlike_paths_small_window",
         || {
-            beside(&[(10, 100), (100, 5)], 30_000_000, 256 << 10);
+            beside(&[(10, 100), (100, 5)], 8_000_000, 256 << 10);
         },
     ),
 ];
@@ -27,11 +27,14 @@ fn beside(paths: &[(u64, u64)], usual: u64, window: u64) {
             verify: false,
             plain,
             receive_buffer: window,
-            seconds: 120,
+            seconds: 60,
             ..Case::new(who, paths, bytes(usual))
         }
         .run();
-        done.is_whole();
+        if who.client == Side::Ours {
+            done.is_whole();
+        }
+        // With small buffers two kernels sometimes stop for good; what they delivered by then counts.
         done.goodput()
     };
     let best = *paths.iter().max_by_key(|p| p.0).expect("there are paths");

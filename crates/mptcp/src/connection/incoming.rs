@@ -65,6 +65,8 @@ impl Connection {
                 self.on_dss(now, i, &dss, heard.window);
             }
             self.on_confirmation(now, i, plain, &heard, opened);
+        } else if self.mode == Mode::Plain && heard.is_idle(plain) && believed {
+            self.on_plain_repetition(now, i);
         }
         self.after(now, i);
     }
@@ -108,6 +110,9 @@ impl Connection {
                 let told = heard.acknowledges && (alone || !self.heard_ack);
                 // In order, DATA_FIN comes first.
                 if unheard || told || (heard.fin && self.contiguous) {
+                    if self.subflows[i].written > 0 && !heard.fin {
+                        self.warn(i, None);
+                    }
                     self.fall_back(now, i);
                 }
             }
@@ -392,6 +397,13 @@ struct Heard {
     fin: bool,
     /// It acknowledges data that was not acknowledged before.
     acknowledges: bool,
+}
+
+impl Heard {
+    /// It says nothing new.
+    fn is_idle(&self, plain: bool) -> bool {
+        plain && !self.carries && !self.acknowledges && !self.syn && !self.reset
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use gargalo_wire::mptcp::{CapableKeys, Dss, List, Mapping as WireMapping, MptcpO
 use gargalo_wire::tcp::{Flags, Segment};
 
 use super::reading::checksum;
-use super::{Connection, Mode, Transmit};
+use super::{Connection, Courtesy, Mode, Transmit};
 use crate::DataNumbers;
 use crate::mapping::{Mapping, number};
 use crate::send::Fin;
@@ -38,7 +38,9 @@ impl Connection {
         }
         match self.mode {
             Mode::Opening => None,
-            Mode::Plain => self.infinite_mapping(i, segment),
+            Mode::Plain => self
+                .infinite_mapping(i, segment)
+                .or_else(|| self.courtesy_ack(i, segment)),
             Mode::Multipath => self.signal(i, segment),
         }
     }
@@ -138,6 +140,22 @@ impl Connection {
             length: 1,
             checksum: self.checksum.then(sum),
         }
+    }
+
+    /// DATA_ACK for a peer that may not know of the fallback, until an infinite mapping has told it.
+    fn courtesy_ack(&self, i: usize, segment: &Segment) -> Option<MptcpOption> {
+        let told = self.subflows[i].acked >= self.infinite_until;
+        // A FIN says by itself that this is plain TCP.
+        let apart = !segment.payload.is_empty() || segment.flags.contains(Flags::FIN);
+        if self.courtesy == Courtesy::None || told || apart {
+            return None;
+        }
+        let base = self.peer?.idsn().wrapping_add(1);
+        Some(MptcpOption::Dss(Dss {
+            data_fin: false,
+            data_ack: Some(number(self.receive.next() as i64, base, self.long_acks)),
+            mapping: None,
+        }))
     }
 
     /// After a broken mapping the first data says that the rest follows without mappings (RFC 8684 §3.7).

@@ -6,7 +6,7 @@ use gargalo_units::{Duration, Instant};
 use gargalo_wire::Checksum;
 use gargalo_wire::mptcp::MptcpOption;
 
-use super::{Connection, Mode};
+use super::{Connection, Courtesy, Mode};
 use crate::error::ResetReason;
 use crate::event::Event;
 use crate::mapping::Mapping;
@@ -169,13 +169,37 @@ impl Connection {
             return false;
         }
         if self.confirmed {
-            let data_seq = self.failed_at(wrong);
-            self.subflows[i]
-                .signals
-                .push_back(MptcpOption::Fail { data_seq });
+            self.warn(i, wrong);
         }
         self.fall_back(now, i);
         true
+    }
+
+    /// This end is about to fall back, and the peer may not know. Further acknowledgements have DATA_ACK, or
+    /// it would repeat at data level what is not acknowledged there, and its repetitions would be taken for
+    /// new data. It is told by MP_FAIL (RFC 8684 §3.7) at once if a checksum is wrong; if mappings are
+    /// missing, only when it has nothing more to send, because Linux 6.18 then stops.
+    pub(super) fn warn(&mut self, i: usize, wrong: Option<&Mapping>) {
+        self.courtesy = Courtesy::Silent;
+        if wrong.is_some() {
+            self.say_failed(i, wrong);
+        }
+    }
+
+    fn say_failed(&mut self, i: usize, wrong: Option<&Mapping>) {
+        self.courtesy = Courtesy::Said;
+        let data_seq = self.failed_at(wrong);
+        self.subflows[i]
+            .signals
+            .push_back(MptcpOption::Fail { data_seq });
+    }
+
+    /// After fallback the peer repeats itself without data. It may be DATA_FIN, which does not arrive.
+    pub(super) fn on_plain_repetition(&mut self, now: Instant, i: usize) {
+        let s = &self.subflows[i];
+        if self.courtesy == Courtesy::Silent && now - s.fed_at >= s.endpoint.snapshot(now).rto {
+            self.say_failed(i, None);
+        }
     }
 
     fn failed_at(&self, wrong: Option<&Mapping>) -> u64 {
