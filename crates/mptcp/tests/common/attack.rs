@@ -53,7 +53,7 @@ pub fn attack(seed: u64, total: u64, watch: &mut dyn FnMut()) -> Outcome {
             &mut out,
         );
         out.connections += 1;
-        if out.connections % 64 == 0 {
+        if out.connections.is_multiple_of(64) {
             watch();
         }
     }
@@ -105,8 +105,8 @@ fn connection(seed: u64, total: u64, out: &mut Outcome) {
     let until = net.now + ms(2_000);
     while net.now < until && out.forged < total {
         net.run_for(ms(1));
-        for side in 0..2 {
-            written[side] = net.write_stream(side, written[side], u64::MAX / 4);
+        for (side, written) in written.iter_mut().enumerate() {
+            *written = net.write_stream(side, *written, u64::MAX / 4);
             net.settle(side);
         }
         let burst = if net.now >= start { burst } else { 0 };
