@@ -124,6 +124,7 @@ impl Link {
 struct Bench<E> {
     now: Instant,
     ends: [E; 2],
+    timeouts: [Instant; 2],
     /// By who sends.
     links: [Vec<Link>; 2],
 }
@@ -139,6 +140,7 @@ impl<E: End> Bench<E> {
         let mut bench = Self {
             now: Instant::ZERO,
             ends,
+            timeouts: [Instant::MAX; 2],
             links: [0, 1].map(|_| (0..paths).map(link).collect()),
         };
         bench.drain(0);
@@ -150,6 +152,7 @@ impl<E: End> Bench<E> {
         while let Some((path, segment)) = self.ends[side].transmit(self.now) {
             self.links[side][path].send(self.now, segment);
         }
+        self.timeouts[side] = self.ends[side].timeout();
     }
 
     /// The next thing that happens.
@@ -162,9 +165,9 @@ impl<E: End> Bench<E> {
                 }
             }
         }
-        for (side, end) in self.ends.iter().enumerate() {
-            if end.timeout() < next.0 {
-                next = (end.timeout(), side, usize::MAX);
+        for (side, at) in self.timeouts.iter().enumerate() {
+            if *at < next.0 {
+                next = (*at, side, usize::MAX);
             }
         }
         let (at, side, path) = next;

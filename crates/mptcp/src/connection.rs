@@ -441,9 +441,37 @@ impl Connection {
         }
     }
 
-    /// Brings what is known of a subflow up to date.
+    /// Brings what is known of a subflow up to date, as far as it can have changed and somebody may ask: the
+    /// scheduler of one who only receives is `idle`.
+    #[inline]
+    fn look(&mut self, now: Instant, i: usize, idle: bool) {
+        let s = &mut self.subflows[i];
+        let v = &self.views[i];
+        let same = v.usable == s.is_usable() && v.backup == s.is_backup();
+        if !s.changed {
+            s.view_sent(now, &mut self.views[i]);
+        } else if !(idle && same) {
+            self.refresh(now, i);
+            return;
+        }
+        let s = &mut self.subflows[i];
+        s.deadline = s.endpoint.poll_timeout().unwrap_or(Instant::MAX);
+    }
+
+    /// Before the scheduler is asked.
+    #[inline]
+    fn look_at_changed(&mut self, now: Instant) {
+        for i in 0..self.subflows.len() {
+            if self.subflows[i].changed {
+                self.refresh(now, i);
+            }
+        }
+    }
+
+    /// Brings all that is known of a subflow up to date.
     fn refresh(&mut self, now: Instant, i: usize) {
         let s = &mut self.subflows[i];
+        s.changed = false;
         self.views[i] = s.view(now);
         s.deadline = s.endpoint.poll_timeout().unwrap_or(Instant::MAX);
         if let Some(sibling) = s.endpoint.sibling() {

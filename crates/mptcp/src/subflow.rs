@@ -92,8 +92,8 @@ impl Burst {
             cwnd + cwnd / 4
         };
         let time = |bytes: u64| {
-            let nanos = u128::from(srtt.as_nanos()) * u128::from(bytes);
-            Duration::from_nanos((nanos / u128::from(per_round.max(1))) as u64)
+            let nanos = srtt.as_nanos().saturating_mul(bytes);
+            Duration::from_nanos(nanos / per_round.max(1))
         };
         let ahead = time((LEAST_BURST * v.mss).max(cwnd / 8));
         self.paid_at = self.paid_at.max(now - ahead) + time(u64::from(len));
@@ -154,6 +154,8 @@ pub(crate) struct Subflow {
     pub(crate) last_pushed: Instant,
     /// When its pacer is ready; MAX: it is, or something else is missing.
     pub(crate) paced_until: Instant,
+    /// Something else than sending has happened since it was looked at.
+    pub(crate) changed: bool,
     /// When its endpoint wants to be called.
     pub(crate) deadline: Instant,
     /// When to repeat the third packet of our join.
@@ -187,42 +189,22 @@ impl Subflow {
     /// What schedulers see of it at `now`.
     pub(crate) fn view(&mut self, now: Instant) -> PathView {
         let s = self.endpoint.snapshot(now);
-        let stats = self.endpoint.stats();
         let mss = u64::from(self.endpoint.mss().max(1));
-        let usable = self.is_usable();
-        let queued = self.endpoint.unsent();
-        self.paced_until = Instant::MAX;
-        let mut can_send = false;
-        if usable && queued == 0 {
-            match self.endpoint.room(now) {
-                Room::Open(_) => can_send = true,
-                Room::Paced(until) => self.paced_until = until,
-                Room::Full => {}
-            }
-        }
-        if can_send && self.burst.paid_at > now {
-            can_send = false;
-            self.paced_until = self.burst.paid_at;
-        }
         let in_flight = s.in_flight.get();
         let mut cwnd = s.cwnd.get();
         let mut ssthresh = s.ssthresh.map(|b| b.get());
         if self.penalty.cap.is_some() {
             let rtt = s.srtt.unwrap_or(s.rto);
             self.penalty.relax(now, cwnd, mss, rtt);
-            if let Some(cap) = self.penalty.cap {
-                if can_send && in_flight + mss > cap {
-                    can_send = false;
-                    // Nothing else may come that shows when it is forgiven.
-                    self.paced_until = self.penalty.until;
-                }
-                // Nobody is to wait for what it may not carry.
-                if cap < cwnd {
-                    cwnd = cap;
-                    ssthresh = Some(cap);
-                }
+            // Nobody is to wait for what it may not carry.
+            if let Some(cap) = self.penalty.cap.filter(|cap| *cap < cwnd) {
+                cwnd = cap;
+                ssthresh = Some(cap);
             }
         }
+        let usable = self.is_usable();
+        let queued = self.endpoint.unsent();
+        let can_send = usable && self.can_send(now, queued, in_flight, mss);
         PathView {
             id: self.id,
             srtt: s.srtt,
@@ -241,9 +223,38 @@ impl Subflow {
             in_loss: self.in_loss(),
             usable,
             can_send,
-            sent_packets: stats.sent_packets,
-            lost_packets: stats.lost_packets,
+            sent_packets: self.endpoint.sent_packets(),
+            lost_packets: self.endpoint.lost_packets(),
         }
+    }
+
+    /// Brings a view up to date after nothing but sending.
+    #[inline]
+    pub(crate) fn view_sent(&mut self, now: Instant, v: &mut PathView) {
+        v.in_flight = self.endpoint.in_flight();
+        v.sent_packets = self.endpoint.sent_packets();
+        v.queued = self.endpoint.unsent();
+        v.can_send = v.usable && self.can_send(now, v.queued, v.in_flight, v.mss);
+    }
+
+    /// Whether it may carry another segment now; if it may later without an acknowledgement, when.
+    #[inline]
+    fn can_send(&mut self, now: Instant, queued: u64, in_flight: u64, mss: u64) -> bool {
+        self.paced_until = Instant::MAX;
+        if queued > 0 {
+            return false;
+        }
+        match self.endpoint.room(now) {
+            Room::Full => return false,
+            Room::Paced(until) => self.paced_until = until,
+            Room::Open(_) if self.burst.paid_at > now => self.paced_until = self.burst.paid_at,
+            Room::Open(_) if self.penalty.cap.is_some_and(|cap| in_flight + mss > cap) => {
+                // Nothing else may come that shows when it is forgiven.
+                self.paced_until = self.penalty.until;
+            }
+            Room::Open(_) => return true,
+        }
+        false
     }
 
     pub(crate) fn snapshot(&self, now: Instant) -> SubflowSnapshot {

@@ -17,6 +17,11 @@ impl Connection {
         if !self.schedule_due || self.over {
             return false;
         }
+        if !self.send.is_busy() {
+            self.schedule_due = false;
+            return false;
+        }
+        self.look_at_changed(now);
         let given = self.views.iter().any(|v| v.can_send)
             && ((!self.send.again.is_empty() && self.resend(now))
                 || self.copy(now)
