@@ -103,6 +103,8 @@ struct Link {
     rate: Rate,
     delay: Duration,
     free_at: Instant,
+    /// The next arrival.
+    next: Instant,
     wire: VecDeque<(Instant, Segment)>,
 }
 
@@ -114,10 +116,14 @@ impl Link {
         }
         let bytes = Bytes::new(20 + u64::from(segment.wire_len()));
         self.free_at = start + self.rate.transmission_time(bytes);
-        self.wire.push_back((self.free_at + self.delay, segment));
+        let at = self.free_at + self.delay;
+        self.next = self.next.min(at);
+        self.wire.push_back((at, segment));
     }
-    fn next(&self) -> Instant {
-        self.wire.front().map_or(Instant::MAX, |w| w.0)
+    fn arrive(&mut self) -> Option<Segment> {
+        let (_, segment) = self.wire.pop_front()?;
+        self.next = self.wire.front().map_or(Instant::MAX, |w| w.0);
+        Some(segment)
     }
 }
 
@@ -135,6 +141,7 @@ impl<E: End> Bench<E> {
             rate: Rate::from_mbps(1000 / paths as u64),
             delay: Duration::from_millis(5),
             free_at: Instant::ZERO,
+            next: Instant::MAX,
             wire: VecDeque::new(),
         };
         let mut bench = Self {
@@ -156,12 +163,13 @@ impl<E: End> Bench<E> {
     }
 
     /// The next thing that happens.
+    #[inline(never)]
     fn step(&mut self) {
         let mut next = (Instant::MAX, 0, usize::MAX);
         for (side, links) in self.links.iter().enumerate() {
             for (path, link) in links.iter().enumerate() {
-                if link.next() < next.0 {
-                    next = (link.next(), 1 - side, path);
+                if link.next < next.0 {
+                    next = (link.next, 1 - side, path);
                 }
             }
         }
@@ -174,7 +182,7 @@ impl<E: End> Bench<E> {
         self.now = self.now.max(at);
         if path == usize::MAX {
             self.ends[side].on_timeout(self.now);
-        } else if let Some((_, segment)) = self.links[1 - side][path].wire.pop_front() {
+        } else if let Some(segment) = self.links[1 - side][path].arrive() {
             self.ends[side].handle(self.now, path, segment);
         }
         self.drain(side);

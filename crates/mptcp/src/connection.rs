@@ -100,6 +100,10 @@ pub struct Connection {
     next_id: u32,
     /// Subflows that may have something to send, by slot.
     active: u64,
+    /// A subflow may have changed since it was looked at.
+    any_changed: bool,
+    /// A copy may wait for its subflow.
+    has_copies: bool,
     /// Windows that were filled by data on a slower path.
     blocked: u64,
     /// Something has changed since the scheduler had nothing to do.
@@ -188,6 +192,8 @@ impl Connection {
             siblings: Vec::new(),
             next_id: 0,
             active: 0,
+            any_changed: true,
+            has_copies: false,
             blocked: 0,
             schedule_due: false,
             scheduler: config.scheduler.build(),
@@ -461,6 +467,9 @@ impl Connection {
     /// Before the scheduler is asked.
     #[inline]
     fn look_at_changed(&mut self, now: Instant) {
+        if !std::mem::take(&mut self.any_changed) {
+            return;
+        }
         for i in 0..self.subflows.len() {
             if self.subflows[i].changed {
                 self.refresh(now, i);

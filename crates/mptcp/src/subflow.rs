@@ -74,29 +74,35 @@ impl Penalty {
 pub(crate) struct Burst {
     /// Everything sent so far is paid for.
     paid_at: Instant,
+    /// Nanoseconds that a byte costs; 0 while the round-trip time is unknown.
+    price: f64,
+    /// What may be sent ahead of its time.
+    credit: Duration,
 }
 
 /// Segments that may leave at once, or the eighth part of the window.
 const LEAST_BURST: u64 = 16;
 
 impl Burst {
-    /// `len` bytes leave; two windows per round trip are paid for in slow start, 5/4 afterwards.
-    #[inline]
-    pub(crate) fn on_send(&mut self, now: Instant, len: u32, v: &PathView) {
-        let Some(srtt) = v.srtt else { return };
+    /// Two windows per round trip are paid for in slow start, 5/4 afterwards.
+    fn set(&mut self, srtt: Option<Duration>, cwnd: u64, starting: bool, mss: u64) {
+        let Some(srtt) = srtt else { return };
         // A penalty may have left none.
-        let cwnd = v.cwnd.max(2 * v.mss);
-        let per_round = if v.in_slow_start() {
-            cwnd * 2
-        } else {
-            cwnd + cwnd / 4
-        };
-        let time = |bytes: u64| {
-            let nanos = srtt.as_nanos().saturating_mul(bytes);
-            Duration::from_nanos(nanos / per_round.max(1))
-        };
-        let ahead = time((LEAST_BURST * v.mss).max(cwnd / 8));
-        self.paid_at = self.paid_at.max(now - ahead) + time(u64::from(len));
+        let cwnd = cwnd.max(2 * mss);
+        let per_round = cwnd as f64 * if starting { 2.0 } else { 1.25 };
+        self.price = srtt.as_nanos() as f64 / per_round;
+        let burst = (LEAST_BURST * mss).max(cwnd / 8);
+        self.credit = Duration::from_nanos((burst as f64 * self.price) as u64);
+    }
+
+    /// `len` bytes leave.
+    #[inline]
+    pub(crate) fn on_send(&mut self, now: Instant, len: u32) {
+        if self.price == 0.0 {
+            return;
+        }
+        let time = Duration::from_nanos((f64::from(len) * self.price) as u64);
+        self.paid_at = self.paid_at.max(now - self.credit) + time;
     }
 }
 
@@ -202,6 +208,8 @@ impl Subflow {
                 ssthresh = Some(cap);
             }
         }
+        let starting = ssthresh.is_none_or(|t| cwnd < t);
+        self.burst.set(s.srtt, cwnd, starting, mss);
         let usable = self.is_usable();
         let queued = self.endpoint.unsent();
         let can_send = usable && self.can_send(now, queued, in_flight, mss);
@@ -275,6 +283,33 @@ impl Subflow {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_burst_is_spread_and_a_steady_stream_is_not() {
+        const MS: Duration = Duration::from_millis(1);
+        let at = |ms: u64| Instant::from_nanos(1_000_000 * ms);
+        let mut b = Burst::default();
+        b.on_send(at(1000), 1000);
+        assert!(b.paid_at <= at(1000), "nothing is known yet");
+        // 100 segments per 100 ms, 125 are paid for: 0.8 ms each, and 16 may leave at once.
+        b.set(Some(MS * 100), 100_000, false, 1000);
+        let sent = (0..100).take_while(|_| {
+            let ready = b.paid_at <= at(1000);
+            b.on_send(at(1000), 1000);
+            ready
+        });
+        assert_eq!(sent.count(), 17);
+        let mut b = Burst::default();
+        b.set(Some(MS * 100), 100_000, false, 1000);
+        for ms in 1000..2000 {
+            assert!(b.paid_at <= at(ms));
+            b.on_send(at(ms), 1000);
+        }
+        // Without a window it is not stopped for ever.
+        b.set(Some(MS * 100), 0, false, 1000);
+        b.on_send(at(3000), 1000);
+        assert!(b.paid_at < at(3100));
+    }
 
     #[test]
     fn penalties_halve_and_fade_more_slowly_each_time() {

@@ -84,6 +84,7 @@ impl Connection {
         self.watch_loss(now, i);
         // It is looked at when it has sent what it can.
         self.subflows[i].changed = true;
+        self.any_changed = true;
         self.active |= self.subflows[i].bit();
         self.advance_close(now);
     }
