@@ -235,3 +235,21 @@ def test_progress_without_a_terminal(monkeypatch):
     with progress.display(terminal, shown=True) as tell:
         tell(sweeps.SweepProgress(100, 40, 20, 0, 2, 5_000_000, 10.0))
     assert "40/100 runs" in out.getvalue()
+
+
+def test_plugins_of_an_earlier_sweep_do_not_break_the_next(tmp_path):
+    file = tmp_path / "earlier.py"
+    file.write_text(
+        "import gargalo\n\n\n"
+        '@gargalo.congestion("earlier")\n'
+        "class Earlier(gargalo.Controller):\n"
+        "    def on_ack(self, ack, path): ...\n"
+        "    def on_congestion(self, event, path): ...\n"
+        "    def cwnd(self):\n"
+        "        return 30_000\n"
+    )
+    axes = {"flows.0.transport.tcp.congestion": ["earlier"]}
+    sweeps.sweep(MINI, axes, store=tmp_path / "a", plugins=[file], workers=1)
+    # Its module is known in this process only, the class is still registered.
+    again = sweeps.sweep(MINI, axes, store=tmp_path / "b", workers=1)
+    assert again.frame().height == 1

@@ -576,8 +576,8 @@ pub(crate) fn sample(flow: &mut Flow, now: Instant, recorder: &mut Recorder) -> 
         if total.phase.is_empty() {
             total.phase = q.phase;
         }
-        total.cwnd = total.cwnd + q.cwnd;
-        total.in_flight = total.in_flight + q.in_flight;
+        total.cwnd += q.cwnd;
+        total.in_flight += q.in_flight;
         total.srtt = match (total.srtt, q.srtt) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),

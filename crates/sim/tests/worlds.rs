@@ -29,6 +29,7 @@ fn race(seed: u64, flows: u32) -> Outcome {
         flows: true,
         links: true,
         events: true,
+        decisions: false,
     };
     let flows = (0..flows)
         .map(|i| {

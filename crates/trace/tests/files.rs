@@ -30,6 +30,7 @@ fn samples() -> Table<FlowSamples> {
             pacing_rate: None,
             delivery_rate: Some(Rate::from_mbps(12)),
             delivered: Bytes::new(i * 1448),
+            out_of_order: None,
             phase: if i < 500 {
                 "slow-start"
             } else {
@@ -251,7 +252,15 @@ fn bad_places_are_refused_with_a_remedy() {
 #[test]
 fn every_table_is_in_the_reference() {
     let names: Vec<_> = schema::TABLES.iter().map(|t| t.name).collect();
-    let known = ["flows", "flow_samples", "link_samples", "events", "objects"];
+    let known = [
+        "flows",
+        "flow_samples",
+        "link_samples",
+        "events",
+        "objects",
+        "subflows",
+        "subflow_samples",
+    ];
     assert_eq!(names, known);
     let written: Vec<_> = Tables::default().all().map(|t| t.schema().name).into();
     assert_eq!(written, names);

@@ -72,7 +72,10 @@ class Plugins:
         classes = [c for of_kind in self.others.values() for c in of_kind.values()]
         if not classes:
             return None
-        with travelling([c.__module__ for c in classes] if by_value else []):
+        # The module of a plugin file that was loaded before exists in this process alone.
+        modules = {c.__module__ for c in classes}
+        loaded = [m for m in modules if m.startswith(work.PLUGIN)]
+        with travelling([*modules] if by_value else loaded):
             data: bytes = cloudpickle.dumps(self.others)
         return data
 

@@ -43,6 +43,8 @@ MULTIPATH = (
     "duplicate_bytes",
 )
 """What the row of a run with Multipath TCP has of its flows: sums."""
+PLUGIN = "gargalo_plugin_"
+"""What names of modules made of plugin files begin with."""
 LATE = ("late_p99_s", "late_max_s")
 """How late packets were in the lab."""
 
@@ -109,7 +111,7 @@ def _classes(given: Setup) -> registry.Classes:
 def load_plugin(name: str, text: str) -> registry.Classes:
     """Run the text of a Python file; return the classes that it registers."""
     before = registry.registered()
-    spec = importlib.util.spec_from_loader(f"gargalo_plugin_{Path(name).stem}", loader=None)
+    spec = importlib.util.spec_from_loader(PLUGIN + Path(name).stem, loader=None)
     if spec is None:  # Only if there were a loader.
         raise ImportError(name)
     module = importlib.util.module_from_spec(spec)

@@ -104,9 +104,7 @@ fn slips_are_told_with_line_and_fix() {
     );
     told(&with("mss = \"9000B\""), "does not fit", "mtu", 7);
     told(
-        &with("")
-            .replace("\n[topology", "\n[topology")
-            .replace("transport", "workload.ftp = { load = \"10%\" }\ntransport"),
+        &with("").replace("transport", "workload.ftp = { load = \"10%\" }\ntransport"),
         "carried by TCP",
         "workload.request",
         7,

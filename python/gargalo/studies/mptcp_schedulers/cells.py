@@ -6,6 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from gargalo.metrics import Interval, mean_interval
+from gargalo.studies.model import above, below, between
+from gargalo.studies.mptcp_schedulers.published import ALIKE
 from gargalo.studies.mptcp_schedulers.scenarios import LL, SCHEDULERS, SHORT, TITLES
 
 if TYPE_CHECKING:
@@ -138,3 +140,18 @@ def known_places(rows: pl.DataFrame) -> list[dict[str, Any]]:
         if column in rows.columns:
             found += [{column: x} for x in rows[column].drop_nulls().unique().sort().to_list()]
     return found
+
+
+def alike(found: Interval) -> bool | None:
+    """Whether a ratio is near 1."""
+    return between(found, 1 - ALIKE, 1 + ALIKE)
+
+
+def leads(found: Interval) -> bool | None:
+    """Whether a ratio is above 1, and not only by what counts as the same."""
+    return False if alike(found) else above(found, 1.0)
+
+
+def trails(found: Interval) -> bool | None:
+    """Whether a ratio is below 1, and not only by what counts as the same."""
+    return False if alike(found) else below(found, 1.0)

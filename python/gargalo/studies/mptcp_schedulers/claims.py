@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gargalo.metrics import mean_interval
 from gargalo.studies.model import (
     Claim,
     Context,
@@ -22,6 +23,7 @@ from gargalo.studies.model import (
 from gargalo.studies.mptcp_schedulers import published
 from gargalo.studies.mptcp_schedulers.cells import (
     ABSENT,
+    alike,
     gains,
     goodput,
     over_schedulers,
@@ -29,9 +31,10 @@ from gargalo.studies.mptcp_schedulers.cells import (
     rates,
     ratio,
     summed,
+    trails,
 )
 from gargalo.studies.mptcp_schedulers.claims_new import LOSS_BASED, NEW_CLAIMS
-from gargalo.studies.mptcp_schedulers.experiments import LOSSES
+from gargalo.studies.mptcp_schedulers.experiments import DECIDING, LOSSES, VARIANTS
 from gargalo.studies.mptcp_schedulers.scenarios import (
     BALIA,
     COUPLED,
@@ -55,7 +58,7 @@ if TYPE_CHECKING:
 
     from gargalo.metrics import Interval
     from gargalo.reporting.model import Evidence
-    from gargalo.studies.mptcp_schedulers.cells import Conditions
+    from gargalo.studies.mptcp_schedulers.cells import Cell, Conditions
 
 E1, E2 = "congested", "mixed"
 LOSSY = [{"loss": x} for x in LOSSES if x >= published.LOSSY_FROM - 1e-9]
@@ -65,11 +68,6 @@ CLEAN_EXPS, LOSSY_EXPS = EXPS[:4], EXPS[4:]
 def percent(found: Interval) -> str:
     """Write a ratio as a gain."""
     return "nothing" if found.mean is None else f"{100 * (found.mean - 1):+.1f}%"
-
-
-def alike(found: Interval) -> bool | None:
-    """Whether a ratio is near 1."""
-    return between(found, 1 - published.ALIKE, 1 + published.ALIKE)
 
 
 ALIKE_TEXT = f"{1 - published.ALIKE:g} to {1 + published.ALIKE:g}"
@@ -126,13 +124,11 @@ def rises(context: Context) -> Finding:
         sign, holds = ("<", below) if c == WVEGAS else (">", above)
         lines.append(evidence(f"{TITLES[c]}: goodput at 1% over that without loss", found, expected=f"{sign} 1"))  # fmt: skip
         conditions.append((holds(found, 1.0), f"{TITLES[c]}: {percent(found)}"))
-    for c in COUPLED:
-        cell = {"loss": 0.0, "congestion": c, "scheduler": LL, "mesh": FULL}
-        off = ("assumptions", {**cell, "variant": "no penalisation"})
-        on = ("assumptions", {**cell, "loss": 0.01, "variant": "no penalisation"})
-        found = ratio(context, on, off)
-        if found.mean is not None:
-            lines.append(evidence(f"the same without penalisation, {TITLES[c]}, LL", found))
+    for variant in DECIDING:
+        for c in COUPLED:
+            cell = {"variant": variant, "congestion": c, "scheduler": LL, "mesh": FULL}
+            found = ratio(context, *(("assumptions", {**cell, "loss": x}) for x in (0.01, 0.0)))
+            lines.append(evidence(f"the same, {variant}, {TITLES[c]}, LL", found))
     return decide(lines, conditions)
 
 
@@ -217,7 +213,7 @@ def balia_wvegas(context: Context) -> Finding:
                 return inconclusive(lines, ABSENT)
             expected = "< 1" if c == BALIA else ALIKE_TEXT
             lines.append(evidence(f"{TITLES[c]}, mean of E2: {SHORT[s]} over LL", found, expected=expected))  # fmt: skip
-            holds = below(found, 1.0) if c == BALIA else alike(found)
+            holds = trails(found) if c == BALIA else alike(found)
             conditions.append((holds, f"{TITLES[c]}: {SHORT[s]} has {percent(found)}"))
     return decide(lines, conditions)
 
@@ -279,40 +275,73 @@ def below_single_path(context: Context) -> Finding:
     """Without loss some full mesh has less than one TCP on the best path."""
     lines: list[Evidence] = []
     found: list[tuple[float, Interval, str]] = []
+    variants: list[tuple[float, Interval, str]] = []
     for experiment, places in ((E1, [{"loss": 0.0}]), (E2, exps(CLEAN_EXPS))):
         for place in places:
-            best = rates(context, ("single path", {**place, "congestion": "cubic"}))
-            if not best:
+            one = goodput(context, "single path", congestion="cubic", **place)
+            if one.mean is None:
                 return inconclusive(lines, ABSENT)
             where = f"Exp{place['exp']}" if "exp" in place else "E1 without loss"
-            lines.append(evidence(f"{where}: one TCP CUBIC on the best path", goodput(context, "single path", congestion="cubic", **place), unit="bit/s"))  # fmt: skip
+            lines.append(evidence(f"{where}: one TCP CUBIC on the best path", one, unit="bit/s"))
+
+            def over(cell: Cell, one: float = one.mean) -> Interval:
+                """A cell's goodput over that of the single path, which hardly knows chance."""
+                return mean_interval([x / one for x in rates(context, cell).values()])
+
             for c in COUPLED:
                 for s in SCHEDULERS:
-                    mine = quotient(rates(context, (experiment, {**place, "congestion": c, "scheduler": s})), best)  # fmt: skip
+                    mine = over((experiment, {**place, "congestion": c, "scheduler": s}))
                     if mine.mean is None:
                         return inconclusive(lines, ABSENT)
                     found.append((mine.mean, mine, f"{where}, {TITLES[c]}, {SHORT[s]}"))
+                for variant in VARIANTS:
+                    cell = {**place, "variant": variant, "congestion": c, "mesh": FULL}
+                    other = over(("assumptions", cell))
+                    if other.mean is not None:
+                        variants.append((other.mean, other, f"{where}, {TITLES[c]}, LL, {variant}"))
     found.sort(key=lambda x: x[0])
+    variants.sort(key=lambda x: x[0])
     for _, least, text in found[:4]:
         lines.append(evidence(f"{text}: full mesh over that TCP", least, expected="< 1"))
+    for _, least, text in variants[:3]:
+        lines.append(evidence(f"{text}: full mesh over that TCP", least))
     _, least, text = found[0]
     return decide(lines, [(below(least, 1.0), f"the least is {least.mean:.2f} times that TCP, {text}")])  # fmt: skip
 
 
+NO_CHOICE = (
+    "There is nothing to choose: from 4% on the median window is two segments and nearly all windows are full, so that any subflow "
+    "with room is given data at once, in whatever order. Timeouts cost goodput, not the order."
+)
+NO_DEEP_QUEUES = (
+    "Without loss our stack penalises the subflows of slow paths until all queues are equally long, and goodput is near the sum of the "
+    "paths. Without penalisation the slowest path's queue holds up the rest, and LIA and OLIA do gain from 1% loss, which keeps "
+    "it short. What falls at 1% falls by timeouts of small windows: with tail loss probes and RACK there is no difference."
+)
+LUCK = (
+    "Where nothing is lost at random, runs differ by the first overflow of the queues, whichever the scheduler. After 1.5 GB "
+    "the four are within 3% of each other in Exp4."
+)
+MESH_ALIKE = (
+    "In both meshes the window of 3 MiB is what is in flight, and penalisation keeps queues short. wVegas alone has "
+    "less with single mesh: five subflows keep fewer segments in the queues than 25, and grow more slowly."
+)
+RESOLVED = "Opportunistic retransmission and penalisation resolve head-of-line blocking. Without both Exp4 under OLIA comes down to one TCP."
+
 CLAIMS: tuple[Claim, ...] = (
-    Claim("lossy-lws", "1. E1, 4 to 12% lost: with LIA, OLIA and wVegas LWS has about 7% more goodput than LL.", lossy_gain(LWS, published.LWS_GAIN)),
-    Claim("lossy-lts", "1. There LTS has about 4% more than LL.", lossy_gain(LTS, published.LTS_GAIN)),
+    Claim("lossy-lws", "1. E1, 4 to 12% lost: with LIA, OLIA and wVegas LWS has about 7% more goodput than LL.", lossy_gain(LWS, published.LWS_GAIN), because=NO_CHOICE),
+    Claim("lossy-lts", "1. There LTS has about 4% more than LL.", lossy_gain(LTS, published.LTS_GAIN), because=NO_CHOICE),
     Claim("lossy-same", "1. There HSR has as much as LL; under BALIA all have.", lossy_same),
-    Claim("rises", "2. E1: from 0 to 1% loss goodput rises with LIA, OLIA and BALIA under full mesh, not with wVegas.", rises),
+    Claim("rises", "2. E1: from 0 to 1% loss goodput rises with LIA, OLIA and BALIA under full mesh, not with wVegas.", rises, because=NO_DEEP_QUEUES),
     Claim("balia-degrades", "3. BALIA degrades fastest as loss grows.", degrades),
     Claim("wvegas-best", "3. wVegas is best overall.", wvegas_best),
-    Claim("average-gain", "4. E2: HSR and LTS gain about 2% over LL on average.", average_gain),
-    Claim("exp4-olia", "4. Exp4: HSR, LWS and LTS beat LL clearly under OLIA.", exp4_olia),
-    Claim("balia-ll", "4. E2: under BALIA LL wins on average; under wVegas schedulers are alike.", balia_wvegas),
+    Claim("average-gain", "4. E2: HSR and LTS gain about 2% over LL on average.", average_gain, because=LUCK),
+    Claim("exp4-olia", "4. Exp4: HSR, LWS and LTS beat LL clearly under OLIA.", exp4_olia, because=LUCK),
+    Claim("balia-ll", "4. E2: under BALIA LL wins on average; under wVegas schedulers are alike.", balia_wvegas, because=LUCK),
     Claim("lossy-alike", "5. E2: with losses (Exp5 to Exp8) schedulers are alike.", lossy_alike),
-    Claim("single-doubles", "6. Single mesh at least doubles full mesh's goodput in Exp3 and Exp4 under OLIA and BALIA.", single_doubles),
-    Claim("single-worse", "6. There it is worse under LIA and wVegas.", single_worse([(n, c) for n in (3, 4) for c in (LIA, WVEGAS)])),
+    Claim("single-doubles", "6. Single mesh at least doubles full mesh's goodput in Exp3 and Exp4 under OLIA and BALIA.", single_doubles, because=MESH_ALIKE),
+    Claim("single-worse", "6. There it is worse under LIA and wVegas.", single_worse([(n, c) for n in (3, 4) for c in (LIA, WVEGAS)]), because=MESH_ALIKE),
     Claim("single-lossy", "6. In Exp5 to Exp8 single mesh is worse.", single_worse([(n, c) for n in LOSSY_EXPS for c in COUPLED])),
-    Claim("below-tcp", "7. Full mesh without loss can fall below single-path TCP.", below_single_path),
+    Claim("below-tcp", "7. Full mesh without loss can fall below single-path TCP.", below_single_path, because=RESOLVED),
     *NEW_CLAIMS,
 )  # fmt: skip
