@@ -113,6 +113,10 @@ pub struct Connection {
     next_id: u32,
     /// Subflows that may have something to send, by slot.
     active: u64,
+    /// A subflow may have changed since it was looked at.
+    any_changed: bool,
+    /// A copy may wait for its subflow.
+    has_copies: bool,
     /// Windows that were filled by data on a slower path.
     blocked: u64,
     /// Something has changed since the scheduler had nothing to do.
@@ -202,6 +206,8 @@ impl Connection {
             siblings: Vec::new(),
             next_id: 0,
             active: 0,
+            any_changed: true,
+            has_copies: false,
             blocked: 0,
             schedule_due: false,
             scheduler: config.scheduler.build(),
@@ -455,9 +461,40 @@ impl Connection {
         }
     }
 
-    /// Brings what is known of a subflow up to date.
+    /// Brings what is known of a subflow up to date, as far as it can have changed and somebody may ask: the
+    /// scheduler of one who only receives is `idle`.
+    #[inline]
+    fn look(&mut self, now: Instant, i: usize, idle: bool) {
+        let s = &mut self.subflows[i];
+        let v = &self.views[i];
+        let same = v.usable == s.is_usable() && v.backup == s.is_backup();
+        if !s.changed {
+            s.view_sent(now, &mut self.views[i]);
+        } else if !(idle && same) {
+            self.refresh(now, i);
+            return;
+        }
+        let s = &mut self.subflows[i];
+        s.deadline = s.endpoint.poll_timeout().unwrap_or(Instant::MAX);
+    }
+
+    /// Before the scheduler is asked.
+    #[inline]
+    fn look_at_changed(&mut self, now: Instant) {
+        if !std::mem::take(&mut self.any_changed) {
+            return;
+        }
+        for i in 0..self.subflows.len() {
+            if self.subflows[i].changed {
+                self.refresh(now, i);
+            }
+        }
+    }
+
+    /// Brings all that is known of a subflow up to date.
     fn refresh(&mut self, now: Instant, i: usize) {
         let s = &mut self.subflows[i];
+        s.changed = false;
         self.views[i] = s.view(now);
         s.deadline = s.endpoint.poll_timeout().unwrap_or(Instant::MAX);
         if let Some(sibling) = s.endpoint.sibling() {

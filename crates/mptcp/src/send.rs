@@ -110,6 +110,12 @@ impl Send {
         self.una < self.next || self.fin == Fin::Sent
     }
 
+    /// There is something to send, or something waits for its acknowledgement.
+    #[inline]
+    pub(crate) fn is_busy(&self) -> bool {
+        self.una < self.end || self.is_outstanding() || !self.again.is_empty()
+    }
+
     /// The peer has everything before `ack` and grants up to `edge`. Whether anything was new.
     #[inline]
     pub(crate) fn on_ack(&mut self, ack: u64, edge: u64) -> bool {

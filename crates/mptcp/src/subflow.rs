@@ -74,29 +74,35 @@ impl Penalty {
 pub(crate) struct Burst {
     /// Everything sent so far is paid for.
     paid_at: Instant,
+    /// Nanoseconds that a byte costs; 0 while the round-trip time is unknown.
+    price: f64,
+    /// What may be sent ahead of its time.
+    credit: Duration,
 }
 
 /// Segments that may leave at once, or the eighth part of the window.
 const LEAST_BURST: u64 = 16;
 
 impl Burst {
-    /// `len` bytes leave; two windows per round trip are paid for in slow start, 5/4 afterwards.
-    #[inline]
-    pub(crate) fn on_send(&mut self, now: Instant, len: u32, v: &PathView) {
-        let Some(srtt) = v.srtt else { return };
+    /// Two windows per round trip are paid for in slow start, 5/4 afterwards.
+    fn set(&mut self, srtt: Option<Duration>, cwnd: u64, starting: bool, mss: u64) {
+        let Some(srtt) = srtt else { return };
         // A penalty may have left none.
-        let cwnd = v.cwnd.max(2 * v.mss);
-        let per_round = if v.in_slow_start() {
-            cwnd * 2
-        } else {
-            cwnd + cwnd / 4
-        };
-        let time = |bytes: u64| {
-            let nanos = u128::from(srtt.as_nanos()) * u128::from(bytes);
-            Duration::from_nanos((nanos / u128::from(per_round.max(1))) as u64)
-        };
-        let ahead = time((LEAST_BURST * v.mss).max(cwnd / 8));
-        self.paid_at = self.paid_at.max(now - ahead) + time(u64::from(len));
+        let cwnd = cwnd.max(2 * mss);
+        let per_round = cwnd as f64 * if starting { 2.0 } else { 1.25 };
+        self.price = srtt.as_nanos() as f64 / per_round;
+        let burst = (LEAST_BURST * mss).max(cwnd / 8);
+        self.credit = Duration::from_nanos((burst as f64 * self.price) as u64);
+    }
+
+    /// `len` bytes leave.
+    #[inline]
+    pub(crate) fn on_send(&mut self, now: Instant, len: u32) {
+        if self.price == 0.0 {
+            return;
+        }
+        let time = Duration::from_nanos((f64::from(len) * self.price) as u64);
+        self.paid_at = self.paid_at.max(now - self.credit) + time;
     }
 }
 
@@ -154,6 +160,8 @@ pub(crate) struct Subflow {
     pub(crate) last_pushed: Instant,
     /// When its pacer is ready; MAX: it is, or something else is missing.
     pub(crate) paced_until: Instant,
+    /// Something else than sending has happened since it was looked at.
+    pub(crate) changed: bool,
     /// When its endpoint wants to be called.
     pub(crate) deadline: Instant,
     /// When to repeat the third packet of our join.
@@ -187,42 +195,24 @@ impl Subflow {
     /// What schedulers see of it at `now`.
     pub(crate) fn view(&mut self, now: Instant) -> PathView {
         let s = self.endpoint.snapshot(now);
-        let stats = self.endpoint.stats();
         let mss = u64::from(self.endpoint.mss().max(1));
-        let usable = self.is_usable();
-        let queued = self.endpoint.unsent();
-        self.paced_until = Instant::MAX;
-        let mut can_send = false;
-        if usable && queued == 0 {
-            match self.endpoint.room(now) {
-                Room::Open(_) => can_send = true,
-                Room::Paced(until) => self.paced_until = until,
-                Room::Full => {}
-            }
-        }
-        if can_send && self.burst.paid_at > now {
-            can_send = false;
-            self.paced_until = self.burst.paid_at;
-        }
         let in_flight = s.in_flight.get();
         let mut cwnd = s.cwnd.get();
         let mut ssthresh = s.ssthresh.map(|b| b.get());
         if self.penalty.cap.is_some() {
             let rtt = s.srtt.unwrap_or(s.rto);
             self.penalty.relax(now, cwnd, mss, rtt);
-            if let Some(cap) = self.penalty.cap {
-                if can_send && in_flight + mss > cap {
-                    can_send = false;
-                    // Nothing else may come that shows when it is forgiven.
-                    self.paced_until = self.penalty.until;
-                }
-                // Nobody is to wait for what it may not carry.
-                if cap < cwnd {
-                    cwnd = cap;
-                    ssthresh = Some(cap);
-                }
+            // Nobody is to wait for what it may not carry.
+            if let Some(cap) = self.penalty.cap.filter(|cap| *cap < cwnd) {
+                cwnd = cap;
+                ssthresh = Some(cap);
             }
         }
+        let starting = ssthresh.is_none_or(|t| cwnd < t);
+        self.burst.set(s.srtt, cwnd, starting, mss);
+        let usable = self.is_usable();
+        let queued = self.endpoint.unsent();
+        let can_send = usable && self.can_send(now, queued, in_flight, mss);
         PathView {
             id: self.id,
             srtt: s.srtt,
@@ -241,9 +231,38 @@ impl Subflow {
             in_loss: self.in_loss(),
             usable,
             can_send,
-            sent_packets: stats.sent_packets,
-            lost_packets: stats.lost_packets,
+            sent_packets: self.endpoint.sent_packets(),
+            lost_packets: self.endpoint.lost_packets(),
         }
+    }
+
+    /// Brings a view up to date after nothing but sending.
+    #[inline]
+    pub(crate) fn view_sent(&mut self, now: Instant, v: &mut PathView) {
+        v.in_flight = self.endpoint.in_flight();
+        v.sent_packets = self.endpoint.sent_packets();
+        v.queued = self.endpoint.unsent();
+        v.can_send = v.usable && self.can_send(now, v.queued, v.in_flight, v.mss);
+    }
+
+    /// Whether it may carry another segment now; if it may later without an acknowledgement, when.
+    #[inline]
+    fn can_send(&mut self, now: Instant, queued: u64, in_flight: u64, mss: u64) -> bool {
+        self.paced_until = Instant::MAX;
+        if queued > 0 {
+            return false;
+        }
+        match self.endpoint.room(now) {
+            Room::Full => return false,
+            Room::Paced(until) => self.paced_until = until,
+            Room::Open(_) if self.burst.paid_at > now => self.paced_until = self.burst.paid_at,
+            Room::Open(_) if self.penalty.cap.is_some_and(|cap| in_flight + mss > cap) => {
+                // Nothing else may come that shows when it is forgiven.
+                self.paced_until = self.penalty.until;
+            }
+            Room::Open(_) => return true,
+        }
+        false
     }
 
     pub(crate) fn snapshot(&self, now: Instant) -> SubflowSnapshot {
@@ -264,6 +283,33 @@ impl Subflow {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_burst_is_spread_and_a_steady_stream_is_not() {
+        const MS: Duration = Duration::from_millis(1);
+        let at = |ms: u64| Instant::from_nanos(1_000_000 * ms);
+        let mut b = Burst::default();
+        b.on_send(at(1000), 1000);
+        assert!(b.paid_at <= at(1000), "nothing is known yet");
+        // 100 segments per 100 ms, 125 are paid for: 0.8 ms each, and 16 may leave at once.
+        b.set(Some(MS * 100), 100_000, false, 1000);
+        let sent = (0..100).take_while(|_| {
+            let ready = b.paid_at <= at(1000);
+            b.on_send(at(1000), 1000);
+            ready
+        });
+        assert_eq!(sent.count(), 17);
+        let mut b = Burst::default();
+        b.set(Some(MS * 100), 100_000, false, 1000);
+        for ms in 1000..2000 {
+            assert!(b.paid_at <= at(ms));
+            b.on_send(at(ms), 1000);
+        }
+        // Without a window it is not stopped for ever.
+        b.set(Some(MS * 100), 0, false, 1000);
+        b.on_send(at(3000), 1000);
+        assert!(b.paid_at < at(3100));
+    }
 
     #[test]
     fn penalties_halve_and_fade_more_slowly_each_time() {

@@ -33,7 +33,6 @@ impl Connection {
                 return;
             }
         }
-        self.show_siblings(i);
         let s = &mut self.subflows[i];
         let was_open = s.endpoint.state().is_synchronised();
         let heard = Heard {
@@ -50,6 +49,10 @@ impl Connection {
         let dss = list.and_then(List::dss).copied();
         let signals = list.filter(|l| l.iter().any(|o| !matches!(o, MptcpOption::Dss(_))));
         let signals = signals.cloned();
+        if heard.acknowledges || !segment.options.sack.is_empty() {
+            self.show_siblings(i);
+        }
+        let s = &mut self.subflows[i];
         s.endpoint.handle(now, segment, ecn);
         self.active |= s.bit();
         self.schedule_due = true;
@@ -81,7 +84,10 @@ impl Connection {
         self.drain(now, i);
         self.on_subflow_acked(now, i);
         self.watch_loss(now, i);
-        self.refresh(now, i);
+        // It is looked at when it has sent what it can.
+        self.subflows[i].changed = true;
+        self.any_changed = true;
+        self.active |= self.subflows[i].bit();
         self.advance_close(now);
     }
 

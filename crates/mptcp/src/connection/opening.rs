@@ -166,6 +166,7 @@ impl Connection {
             swallowed_at: now,
             last_pushed: now,
             paced_until: Instant::MAX,
+            changed: true,
             deadline: Instant::MAX,
             confirm_at: Instant::MAX,
         };

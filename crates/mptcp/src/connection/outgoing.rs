@@ -67,6 +67,7 @@ impl Connection {
     /// A subflow has nothing more to send for now.
     #[inline]
     fn rest(&mut self, now: Instant, i: usize) {
+        let idle = !self.send.is_busy();
         let s = &self.subflows[i];
         let is_over = match s.endpoint.state() {
             State::Closed => true,
@@ -77,7 +78,7 @@ impl Connection {
         if is_over {
             self.remove(now, i);
         } else {
-            self.refresh(now, i);
+            self.look(now, i, idle);
         }
     }
 }

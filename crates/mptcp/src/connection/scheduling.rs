@@ -1,6 +1,6 @@
 //! What goes where next.
 
-use gargalo_units::Instant;
+use gargalo_units::{Duration, Instant};
 
 use super::reading::checksum;
 use super::{Connection, Mode};
@@ -8,6 +8,7 @@ use crate::event::{Carried, Notice};
 use crate::mapping::Mapping;
 use crate::scheduler::{Choice, Context};
 use crate::send::Outstanding;
+use crate::subflow::Subflow;
 
 impl Connection {
     /// Gives one segment to a subflow; `false`: there is nothing to give, or nobody to give it to, until
@@ -17,6 +18,11 @@ impl Connection {
         if !self.schedule_due || self.over {
             return false;
         }
+        if !self.send.is_busy() {
+            self.schedule_due = false;
+            return false;
+        }
+        self.look_at_changed(now);
         let given = self.views.iter().any(|v| v.can_send)
             && ((!self.send.again.is_empty() && self.resend(now))
                 || self.copy(now)
@@ -109,11 +115,12 @@ impl Connection {
             if j == i || !v.usable || v.in_loss || idle_backup {
                 continue;
             }
-            let aged = interval.is_some_and(|t| {
-                let old = v.srtt.is_none_or(|r| now - s.last_pushed >= t.max(r * 4));
-                v.in_flight == 0 && old
-            });
-            if all || (aged && s.copies.is_empty()) {
+            let is_old = |s: &Subflow| {
+                let aged = |t: Duration| v.srtt.is_none_or(|r| now - s.last_pushed >= t.max(r * 4));
+                interval.is_some_and(aged) && s.copies.is_empty()
+            };
+            if all || (v.in_flight == 0 && is_old(s)) {
+                self.has_copies = true;
                 let end = data + u64::from(len);
                 match s.copies.back_mut() {
                     Some(last) if last.1 == data => last.1 = end,
@@ -125,6 +132,9 @@ impl Connection {
 
     /// Sends a copy that waits for its path.
     fn copy(&mut self, now: Instant) -> bool {
+        if !self.has_copies {
+            return false;
+        }
         for i in 0..self.subflows.len() {
             if !self.views[i].can_send || self.subflows[i].copies.is_empty() {
                 continue;
@@ -149,6 +159,7 @@ impl Connection {
                 }
             }
         }
+        self.has_copies = self.subflows.iter().any(|s| !s.copies.is_empty());
         false
     }
 
@@ -216,7 +227,7 @@ impl Connection {
         s.written += u64::from(len);
         s.last_pushed = now;
         if several {
-            s.burst.on_send(now, len, &self.views[i]);
+            s.burst.on_send(now, len);
         }
         self.active |= s.bit();
         // Not before the endpoint has sent it is there room for more.

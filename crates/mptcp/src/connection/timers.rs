@@ -83,9 +83,7 @@ impl Connection {
 
     /// There is something for a path that is paced.
     fn has_waiting(&self) -> bool {
-        !self.send.again.is_empty()
-            || self.send.unsent() > 0
-            || self.subflows.iter().any(|s| !s.copies.is_empty())
+        !self.send.again.is_empty() || self.send.unsent() > 0 || self.has_copies
     }
 
     /// Time has come to `now`; harmless if nothing is due.

@@ -2,6 +2,8 @@
 
 mod adaptive;
 mod blest;
+#[cfg(test)]
+mod decisions;
 mod ecf;
 mod highest_sending_rate;
 mod largest_window_space;

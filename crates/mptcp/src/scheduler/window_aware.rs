@@ -67,6 +67,8 @@ struct WindowAware {
     /// Lambda changes no more before this.
     settled_at: Instant,
     blocked: u64,
+    /// Predicted times of the paths at hand in seconds; infinite for those that are no candidates.
+    times: Vec<f64>,
 }
 
 /// What a path carries beyond its bandwidth-delay product when it is filled.
@@ -109,6 +111,7 @@ impl WindowAware {
             lambda: least,
             settled_at: Instant::ZERO,
             blocked: 0,
+            times: Vec::new(),
         }
     }
 
@@ -126,25 +129,23 @@ impl WindowAware {
         self.settled_at = context.now + Duration::from_secs_f64(time.min(10.0));
     }
 
-    /// Whether a segment on `slow`, whose acknowledgement takes `time`, is in nobody's way.
-    fn is_harmless(&self, slow: &PathView, time: f64, context: &Context<'_>) -> bool {
-        let faster = || {
-            let others = context.candidates().filter(|(_, f)| f.id != slow.id);
-            others
-                .map(|(_, f)| (f, predicted(f)))
-                .filter(|(_, t)| *t < time)
-        };
-        let Some(least) = faster().map(|(_, t)| t).reduce(f64::min) else {
+    /// Whether a segment on path `i` is in nobody's way.
+    fn is_harmless(&self, i: usize, context: &Context<'_>) -> bool {
+        let (slow, time) = (&context.paths[i], self.times[i]);
+        let least = self.times.iter().copied().fold(f64::INFINITY, f64::min);
+        if least >= time {
             return true; // nobody is faster
-        };
+        }
         // There on this path, and back with an acknowledgement of the fastest.
         let holds = (time + least) / 2.0;
         let mut ahead = 0.0;
-        for (fast, takes) in faster() {
+        for (fast, takes) in context.paths.iter().zip(&self.times) {
+            if *takes >= time {
+                continue;
+            }
             ahead += sends_within(fast, holds);
             // What waits and what f sends after its next round trip, before `time`.
-            let meanwhile = sends_within(fast, (time - takes).max(0.0));
-            if !context.more && meanwhile >= context.unsent as f64 {
+            if !context.more && sends_within(fast, time - takes) >= context.unsent as f64 {
                 return false;
             }
         }
@@ -172,29 +173,34 @@ impl Scheduler for WindowAware {
     }
 
     fn select(&mut self, context: &Context<'_>) -> Choice {
-        let mut best: Option<(usize, f64)> = None;
-        let mut unfilled: Option<(usize, f64)> = None;
-        for (i, p) in context.ready() {
+        self.times.clear();
+        self.times.resize(context.paths.len(), f64::INFINITY);
+        let mut best: Option<usize> = None;
+        let mut unfilled: Option<usize> = None;
+        for (i, p) in context.candidates() {
             let time = predicted(p);
-            if best.is_none_or(|(_, t)| time < t) {
-                best = Some((i, time));
+            self.times[i] = time;
+            if !p.can_send {
+                continue;
             }
-            if unfilled.is_none_or(|(_, t)| time < t) && !is_filled(p) {
-                unfilled = Some((i, time));
+            if best.is_none_or(|j| time < self.times[j]) {
+                best = Some(i);
+            }
+            if unfilled.is_none_or(|j| time < self.times[j]) && !is_filled(p) {
+                unfilled = Some(i);
             }
         }
-        let Some((i, time)) = best else {
+        let Some(i) = best else {
             return Choice::Wait;
         };
-        if let Some((j, time)) = unfilled
+        if let Some(j) = unfilled
             && j != i
-            && self.is_harmless(&context.paths[j], time, context)
+            && self.is_harmless(j, context)
         {
             return Choice::Send(j);
         }
-        let path = &context.paths[i];
-        self.adapt(time, context);
-        if self.is_harmless(path, time, context) {
+        self.adapt(self.times[i], context);
+        if self.is_harmless(i, context) {
             Choice::Send(i)
         } else {
             Choice::Wait

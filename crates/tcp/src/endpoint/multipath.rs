@@ -119,6 +119,24 @@ impl Endpoint {
         self.receiver.next() as i64 + i64::from(seq.distance(self.ack_seq()))
     }
 
+    /// Bytes believed to be in the network, as in [`Endpoint::snapshot`].
+    #[inline]
+    pub fn in_flight(&self) -> u64 {
+        self.sender.as_ref().map_or(0, |s| s.pipe())
+    }
+
+    /// Segments with data that were sent, as in [`Endpoint::stats`].
+    #[inline]
+    pub fn sent_packets(&self) -> u64 {
+        self.sender.as_ref().map_or(0, |s| s.sent_packets())
+    }
+
+    /// Segments marked lost, as in [`Endpoint::stats`].
+    #[inline]
+    pub fn lost_packets(&self) -> u64 {
+        self.sender.as_ref().map_or(0, |s| s.lost_packets())
+    }
+
     /// Whether new data could leave at `now`, the peer's window apart.
     #[inline]
     pub fn room(&self, now: Instant) -> Room {

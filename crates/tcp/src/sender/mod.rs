@@ -442,6 +442,18 @@ impl Sender {
         self.notices.pop_front()
     }
 
+    /// As in [`Sender::stats`].
+    #[inline]
+    pub(crate) fn sent_packets(&self) -> u64 {
+        self.counts.sent_packets
+    }
+
+    /// As in [`Sender::stats`].
+    #[inline]
+    pub(crate) fn lost_packets(&self) -> u64 {
+        self.counts.lost_packets
+    }
+
     pub(crate) fn stats(&self) -> Stats {
         let c = &self.counts;
         Stats {
@@ -488,7 +500,7 @@ impl Sender {
 
     /// Bytes believed to be in the network.
     #[inline]
-    fn pipe(&self) -> u64 {
+    pub(crate) fn pipe(&self) -> u64 {
         self.board.pipe().saturating_sub(self.duplicates)
     }
 
