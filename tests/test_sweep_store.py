@@ -72,7 +72,7 @@ def test_killed_at_random_moments_nothing_is_lost_or_doubled(tmp_path):
     begin = [sys.executable, str(driver)]
     dice = random.Random(20)
     store, seen = tmp_path / "store", set()
-    for attempt in range(20):
+    for attempt in range(12):
         sweep = subprocess.Popen(begin, cwd=tmp_path, env=env, start_new_session=True)
         if attempt % 4:
             # However slow the machine: some kills come while runs are being finished.

@@ -74,6 +74,9 @@ struct WindowAware {
 /// What a path carries beyond its bandwidth-delay product when it is filled.
 const FILLED: f64 = 1.25;
 
+/// This part of the window is not for filled paths.
+const SPARED: u64 = 4;
+
 /// Seconds until a segment sent now on `p` is acknowledged.
 fn predicted(p: &PathView) -> f64 {
     // An unknown path is slow until a copy has explored it.
@@ -86,7 +89,9 @@ fn predicted(p: &PathView) -> f64 {
         }
         _ => 1.0,
     };
-    measured * growth.clamp(1.0, 2.0)
+    // Nor what has left the queue since: a path that idled would look as slow as when it was full.
+    let least = p.min_rtt.map_or(1.0, |m| m.as_secs_f64() / measured);
+    measured * growth.clamp(least.min(1.0), 2.0)
 }
 
 /// Bytes that `p` sends within `time` seconds.
@@ -200,6 +205,13 @@ impl Scheduler for WindowAware {
             return Choice::Send(j);
         }
         self.adapt(self.times[i], context);
+        // What only waits in queues leaves room for the paths that will have none.
+        if unfilled.is_none()
+            && context.paths.len() > 1
+            && context.window_room < context.window / SPARED
+        {
+            return Choice::Wait;
+        }
         if self.is_harmless(i, context) {
             Choice::Send(i)
         } else {
