@@ -5,7 +5,7 @@ mod support;
 use gargalo_link::{LossModel, Reorder};
 use gargalo_sim::{FlowSpec, Outcome, Recording, TransportSpec, Workload};
 use gargalo_tcp::Config;
-use gargalo_units::{Bytes, Duration, Rate};
+use gargalo_units::{Bytes, Duration, Instant, Rate};
 use support::*;
 
 fn fingerprint(out: &Outcome) -> String {
@@ -29,7 +29,7 @@ fn race(seed: u64, flows: u32) -> Outcome {
         flows: true,
         links: true,
         events: true,
-        decisions: false,
+        ..Recording::default()
     };
     let flows = (0..flows)
         .map(|i| {
@@ -120,7 +120,7 @@ fn requests_are_answered_in_order() {
 fn constant_bit_rate_arrives_at_its_rate() {
     let link = pipe(Rate::from_mbps(10), Duration::from_millis(10), 100);
     let workload = Workload::Cbr {
-        rate: Rate::from_mbps(4),
+        rate: vec![(Instant::ZERO, Rate::from_mbps(4))],
         packet_size: Bytes::new(1000),
     };
     let flows = vec![flow(0, 0, 1, TransportSpec::Udp, workload)];
