@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,7 @@ STEP_S = 4.0
 TINY_BPS = 64e3
 
 
-def tiny(algorithm: str, seed: int) -> Json:
+def tiny(algorithm: str, _seed: int) -> Json:
     """A quarter of a packet in a round trip."""
     return one_flow(
         algorithm, 60, bps=TINY_BPS, packets=20, interval_s=0.1, tcp={"delayed_ack": True}
@@ -59,7 +60,7 @@ def look_tiny(seen: Seen) -> Figures:
     }
 
 
-def judge_tiny(f: Figures, algorithm: str) -> Finding:
+def judge_tiny(f: Figures, _algorithm: str) -> Finding:
     """Four packets, the link's rate, and the link used."""
     if not f:
         return Finding(False, "no PROBE_BW within a minute")
@@ -74,7 +75,7 @@ def judge_tiny(f: Figures, algorithm: str) -> Finding:
 # --- ten times the rate
 
 
-def faster(algorithm: str, seed: int) -> Json:
+def faster(algorithm: str, _seed: int) -> Json:
     """5 Mbit/s become 50; the buffer was small enough for losses, so that there is a long-term bound."""
     return one_flow(
         algorithm, 14, bps=steps((0, LOW_BPS), (STEP_S, HIGH_BPS)), packets=round(0.7 * LOW_PACKETS)
@@ -113,7 +114,7 @@ def doublings(seen: Seen, start: float, end: float) -> int:
     last = [bounds[rounds == r][-1] for r in np.unique(rounds)]
     grown = np.diff(last)
     best = run = 0
-    for a, b in zip(grown[:-1], grown[1:], strict=True):
+    for a, b in itertools.pairwise(grown):
         run = run + 1 if a > 0 and 1.5 <= b / a <= 3 else 0
         best = max(best, run)
     return best
@@ -142,7 +143,7 @@ def judge_faster(f: Figures, algorithm: str) -> Finding:
 # --- a tenth of the rate
 
 
-def slower(algorithm: str, seed: int) -> Json:
+def slower(algorithm: str, _seed: int) -> Json:
     """50 Mbit/s become 5; the buffer is two bandwidth-delay products of then."""
     return one_flow(
         algorithm, 20, bps=steps((0, HIGH_BPS), (STEP_S, LOW_BPS)), packets=round(2 * LOW_PACKETS)
@@ -194,7 +195,7 @@ BURST_BYTES = 10e6
 """Enough for PROBE_BW to begin before the bucket is empty."""
 
 
-def policed(algorithm: str, seed: int) -> Json:
+def policed(algorithm: str, _seed: int) -> Json:
     """50 Mbit/s, of which a policer lets 10 through when its bucket of 10 MB is empty."""
     policer = {"rate": f"{TOKENS_BPS:.0f}bit/s", "burst": f"{BURST_BYTES:.0f}B"}
     return one_flow(
@@ -214,7 +215,7 @@ def look_policed(seen: Seen) -> Figures:
     ).sort("time_s")
     packets = (sent["sent_bytes"][-1] - sent["sent_bytes"][0]) / 1500
     lost = seen.dropped(10, seen.end_s)
-    found = {
+    return {
         "in_probe_bw": float(seen.phase_at(at).startswith("probe-bw")),
         "bw_bounds": float(np.isfinite(seen.column("bandwidth_shortterm_bps", at, soon)).sum()),
         "inflight_bounds": float(
@@ -223,7 +224,6 @@ def look_policed(seen: Seen) -> Figures:
         "rate": seen.rate(10, seen.end_s) / (TOKENS_BPS * SHARE),
         "lost": lost / (packets + lost),
     }
-    return found
 
 
 def judge_policed(f: Figures, algorithm: str) -> Finding:

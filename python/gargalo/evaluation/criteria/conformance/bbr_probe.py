@@ -9,7 +9,6 @@ import numpy as np
 from gargalo.evaluation.criteria.conformance.bbr_startup import (
     BATCH_S,
     CAPACITY_BPS,
-    FIXED,
     SECTION,
     batches,
     bulk,
@@ -67,7 +66,7 @@ def look_up_plateau(seen: Seen) -> Figures:
     }
 
 
-def judge_up_plateau(f: Figures, algorithm: str) -> Finding:
+def judge_up_plateau(f: Figures, _algorithm: str) -> Finding:
     """Three rounds each time, without loss."""
     if not f:
         return Finding(False, "no PROBE_UP that ended")
@@ -82,7 +81,7 @@ def judge_up_plateau(f: Figures, algorithm: str) -> Finding:
 # --- an application that limits: PROBE_UP goes on, until losses
 
 
-def limited_up(algorithm: str, seed: int) -> Json:
+def limited_up(algorithm: str, _seed: int) -> Json:
     """An application that limits its flow to half of the link once PROBE_BW is there."""
     return one_flow(algorithm, 14, app=LIMITED_APP, parameters=NO_PROBE_RTT)
 
@@ -100,7 +99,7 @@ def look_limited_up(seen: Seen) -> Figures:
     }
 
 
-def judge_limited_up(f: Figures, algorithm: str) -> Finding:
+def judge_limited_up(f: Figures, _algorithm: str) -> Finding:
     """To the end of the run, for a hundred rounds or more."""
     if not f:
         return Finding(False, f"no PROBE_UP after {time_text(SETTLED_S)}")
@@ -146,7 +145,7 @@ def look_up_loss(seen: Seen) -> Figures:
     return found
 
 
-def judge_limited_up_loss(f: Figures, algorithm: str) -> Finding:
+def judge_limited_up_loss(f: Figures, _algorithm: str) -> Finding:
     """PROBE_DOWN at once; samples that the application limits do not lower the long-term bound."""
     if not f.get("in_up") or "after_s" not in f:
         return Finding(False, "no losses in an application-limited PROBE_UP")
@@ -174,7 +173,7 @@ def up_loss(algorithm: str, seed: int) -> Json:
     return one_flow(algorithm, 14, parameters=NO_PROBE_RTT, up=both)
 
 
-def judge_up_loss(f: Figures, algorithm: str) -> Finding:
+def judge_up_loss(f: Figures, _algorithm: str) -> Finding:
     """PROBE_DOWN at once, with a bound between 0.7 of the target and what was in flight."""
     if not f.get("in_up") or "after_s" not in f:
         return Finding(False, "no losses in PROBE_UP with an inflight_longterm")
@@ -193,7 +192,7 @@ def judge_up_loss(f: Figures, algorithm: str) -> Finding:
 # --- PROBE_DOWN
 
 
-def shallow(algorithm: str, seed: int) -> Json:
+def shallow(algorithm: str, _seed: int) -> Json:
     """A buffer of half a bandwidth-delay product, so that there is a long-term bound."""
     return one_flow(algorithm, 14, packets=round(BDP_PACKETS / 2))
 
@@ -220,7 +219,7 @@ def look_down(seen: Seen) -> Figures:
     }
 
 
-def judge_down(f: Figures, algorithm: str) -> Finding:
+def judge_down(f: Figures, _algorithm: str) -> Finding:
     """Gain 0.9, and no more in flight than both bounds."""
     if not f:
         return Finding(False, "no PROBE_DOWN that ended in PROBE_CRUISE")
@@ -259,7 +258,7 @@ def look_down_time(seen: Seen) -> Figures:
     }
 
 
-def judge_down_time(f: Figures, algorithm: str) -> Finding:
+def judge_down_time(f: Figures, _algorithm: str) -> Finding:
     """PROBE_REFILL after two to three seconds."""
     if not f:
         return Finding(False, "PROBE_DOWN did not end")
@@ -318,7 +317,7 @@ IDLE_FROM_S = 3.0
 AGAIN_S = 14.0
 
 
-def idle(algorithm: str, seed: int) -> Json:
+def idle(algorithm: str, _seed: int) -> Json:
     """An application that pauses for longer than any interval between two PROBE_RTTs, and goes on."""
     return one_flow(algorithm, 16, app=[(0, 22e6), (IDLE_FROM_S, 0), (AGAIN_S, 22e6)])
 
@@ -335,7 +334,7 @@ def look_idle(seen: Seen) -> Figures:
     }
 
 
-def judge_idle(f: Figures, algorithm: str) -> Finding:
+def judge_idle(f: Figures, _algorithm: str) -> Finding:
     """No PROBE_RTT."""
     if f["in_flight_bytes"] > 0 or not f["in_probe_bw"]:
         return Finding(False, "the flow was not idle in PROBE_BW at the end of the pause")
@@ -369,7 +368,7 @@ def look_cruise_batches(seen: Seen) -> Figures:
     }
 
 
-def judge_cruise_batches(f: Figures, algorithm: str) -> Finding:
+def judge_cruise_batches(f: Figures, _algorithm: str) -> Finding:
     """The window has room for a batch, and the link is used."""
     seen = (
         f"extra_acked {packets_text(f['extra_bytes'])} of the {packets_text(f['batch_bytes'])} of a batch, a window of "
@@ -412,7 +411,7 @@ def look_refill(seen: Seen) -> Figures:
     }
 
 
-def judge_refill(f: Figures, algorithm: str) -> Finding:
+def judge_refill(f: Figures, _algorithm: str) -> Finding:
     """The same estimate, and PROBE_UP after a round."""
     if not f:
         return Finding(False, "no PROBE_REFILL that ended")
@@ -482,7 +481,7 @@ CASES = (
         SECTION,
         "PROBE_RTT 5 s after the last lower round-trip time with cwnd_gain 0.5 (version 1: 10 s, four packets), for 200 ms and "
         "a round trip, then PROBE_BW and the link again",
-        lambda algorithm, seed: one_flow(algorithm, 14 if algorithm == "bbr" else 8),
+        lambda algorithm, _: one_flow(algorithm, 14 if algorithm == "bbr" else 8),
         look_probe_rtt,
         judge_probe_rtt,
     ),

@@ -28,12 +28,12 @@ APP_BPS = 8e6
 """Of an application that limits its flow: two fifths of the link."""
 
 
-def bulk(algorithm: str, seed: int) -> Json:
+def bulk(algorithm: str, _seed: int) -> Json:
     """Endless data over a buffer that nothing fills."""
     return one_flow(algorithm, 12)
 
 
-def limited(algorithm: str, seed: int) -> Json:
+def limited(algorithm: str, _seed: int) -> Json:
     """An application that never has as much as the path could carry."""
     return one_flow(algorithm, 14, app=[(0, APP_BPS)])
 
@@ -54,7 +54,7 @@ def look_plateau(seen: Seen) -> Figures:
     }
 
 
-def judge_plateau(f: Figures, algorithm: str) -> Finding:
+def judge_plateau(f: Figures, _algorithm: str) -> Finding:
     """Three rounds, and an estimate within 2%."""
     if not f:
         return Finding(False, "STARTUP did not go over into DRAIN")
@@ -72,7 +72,7 @@ LOSS_AT_S = 1.5
 LOSS_LENGTH_S = 0.6
 
 
-def startup_loss(algorithm: str, seed: int) -> Json:
+def startup_loss(algorithm: str, _seed: int) -> Json:
     """A quarter of the packets of an application-limited flow is lost for some round trips, in single pieces."""
     spans = []
     at = LOSS_AT_S
@@ -101,7 +101,7 @@ def look_startup_loss(seen: Seen) -> Figures:
     return found
 
 
-def judge_startup_loss(f: Figures, algorithm: str) -> Finding:
+def judge_startup_loss(f: Figures, _algorithm: str) -> Finding:
     """DRAIN, by loss alone."""
     if not f["in_startup"] or f["rounds_before"] > 0:
         return Finding(
@@ -165,7 +165,7 @@ def drain_time(algorithm: str, seed: int) -> Json:
     return one_flow(algorithm, 4, bps=steps((0, RATE_BPS), (at, SLOW_SHARE * RATE_BPS)))
 
 
-def judge_drain_time(f: Figures, algorithm: str) -> Finding:
+def judge_drain_time(f: Figures, _algorithm: str) -> Finding:
     """Three rounds, although more is in flight than should be."""
     if not f:
         return Finding(False, "DRAIN did not end")
@@ -201,13 +201,13 @@ def look_limited(seen: Seen) -> Figures:
     return found
 
 
-def judge_limited(f: Figures, algorithm: str) -> Finding:
+def judge_limited(f: Figures, _algorithm: str) -> Finding:
     """Nothing but STARTUP, save for PROBE_RTT."""
     seen = f"in STARTUP for {time_text(f['length_s'])} and {f['rounds']:.0f} rounds"
     return Finding(f["others"] == 0 and f["lost_packets"] == 0, seen)
 
 
-def judge_probe_rtt_in_startup(f: Figures, algorithm: str) -> Finding:
+def judge_probe_rtt_in_startup(f: Figures, _algorithm: str) -> Finding:
     """PROBE_RTT, and back to STARTUP."""
     if "probe_at_s" not in f:
         return Finding(False, f"no PROBE_RTT in a STARTUP of {time_text(f['length_s'])}")
@@ -234,7 +234,7 @@ def batches(start: float, end: float) -> Json:
     return {"rate": steps(*pairs), "queue": {"droptail": "100000 packets"}}
 
 
-def startup_batches(algorithm: str, seed: int) -> Json:
+def startup_batches(algorithm: str, _seed: int) -> Json:
     """Acknowledgements come in batches from the beginning."""
     return one_flow(algorithm, 3, down=batches(0, 3))
 
@@ -255,7 +255,7 @@ def look_startup_batches(seen: Seen) -> Figures:
     }
 
 
-def judge_startup_batches(f: Figures, algorithm: str) -> Finding:
+def judge_startup_batches(f: Figures, _algorithm: str) -> Finding:
     """A window above two bandwidth-delay products, the full rate, and no more than a batch of a round trip too much."""
     if not f:
         return Finding(False, "STARTUP did not end within 3 s")

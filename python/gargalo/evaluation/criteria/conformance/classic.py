@@ -69,7 +69,7 @@ def look_fall(seen: Seen) -> Figures:
     }
 
 
-def judge_fall(f: Figures, algorithm: str, factor: float) -> Finding:
+def judge_fall(f: Figures, _algorithm: str, factor: float) -> Finding:
     """To a share of what it was."""
     if not f:
         return Finding(False, "no fast retransmit in congestion avoidance")
@@ -109,7 +109,7 @@ def look_timeout(seen: Seen) -> Figures:
     return found
 
 
-def judge_timeout(f: Figures, algorithm: str, factor: float) -> Finding:
+def judge_timeout(f: Figures, _algorithm: str, factor: float) -> Finding:
     """To one segment, and by slow start to ssthresh."""
     if not f:
         return Finding(False, "no timeout")
@@ -141,7 +141,7 @@ def look_growth(seen: Seen) -> Figures:
     }
 
 
-def judge_growth(f: Figures, algorithm: str) -> Finding:
+def judge_growth(f: Figures, _algorithm: str) -> Finding:
     """One segment."""
     if not f or f["rounds"] < 20:
         return Finding(False, "no congestion avoidance of 20 round trips")
@@ -193,7 +193,7 @@ def look_curve(seen: Seen) -> Figures:
     }
 
 
-def judge_curve(f: Figures, algorithm: str) -> Finding:
+def judge_curve(f: Figures, _algorithm: str) -> Finding:
     """Within 3%."""
     if "worst" not in f or f["losses"]:
         return Finding(False, "no growth without loss after a reduction")
@@ -226,7 +226,7 @@ def increase(w: float) -> float:
     if w <= LOW_WINDOW:
         return 1.0
     b = decrease(w)
-    p = 0.078 / w**1.2
+    p = 0.078 / math.pow(w, 1.2)
     return w * w * p * 2 * b / (2 - b)
 
 
@@ -306,7 +306,7 @@ def look_highspeed(seen: Seen) -> Figures:
     return found
 
 
-def judge_highspeed(f: Figures, algorithm: str) -> Finding:
+def judge_highspeed(f: Figures, _algorithm: str) -> Finding:
     """Both within a few percent of the formulas."""
     if not f:
         return Finding(False, "no growth between two losses")

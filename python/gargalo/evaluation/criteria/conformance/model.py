@@ -92,7 +92,7 @@ def is_case(run: Run) -> bool:
 
 def label(run: Run) -> str:
     """Return the label of the first flow."""
-    return next((str(f["label"]) for f in run.scenario["flows"]), "")
+    return next((str(f.get("label", "")) for f in run.scenario["flows"]), "")
 
 
 def measure(run: Run) -> dict[str, float]:
@@ -150,7 +150,7 @@ def judged(case: Case, row: Mapping[str, Any], algorithm: str) -> Finding:
 
 
 def criterion(
-    id: str,
+    name: str,
     title: str,
     section: str,
     does: str,
@@ -160,7 +160,7 @@ def criterion(
 ) -> Criterion:
     """Make the criterion of a specification's cases."""
     return Criterion(
-        id,
+        name,
         title,
         section,
         "should",
