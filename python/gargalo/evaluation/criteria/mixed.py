@@ -143,7 +143,7 @@ def versus(other: str, strength: str, about: str) -> Criterion:
     figures: Sequence[Figure] = (
         figure("share", f"share of {name}: what it got over an equal share", "more", share_of_others, margin=0.1, least=0.05),
         figure("harm_goodput", f"harm to {name}'s goodput, of what it has alone (0 none, 1 ruin)", "less", harm("goodput_bps.other", more_is_better=True), margin=0.1, least=0.05),
-        figure("harm_delay", f"harm to {name}'s round-trip time, 95th percentile", "less", harm("rtt_p95_s.other", more_is_better=False), margin=0.1, least=0.05),
+        figure("harm_delay", f"harm to {name}'s round-trip time, median", "less", harm("rtt_p50_s.other", more_is_better=False), margin=0.1, least=0.05),
         figure("harm_loss", f"harm by loss of {name}'s packets", "less", harm("lost.other", more_is_better=False), margin=0.1, least=0.1),
         figure("starved", f"share of time that the worst of {name}'s flows starves", "less", beside("starved.other", "max"), least=0.05),
         figure("rtt_p95_s", f"round-trip time of {name}, 95th percentile", "less", beside("rtt_p95_s.other"), margin=0.1, least=0.002),
