@@ -98,10 +98,14 @@ def test_harm_is_against_the_run_without(store):
     solo = rows.filter(pl.col("own") == 0)
     assert solo.height == rows.height / 2
     # The run without is nobody's: it is the same for all.
-    assert solo.group_by("first").agg(pl.col("goodput_bps.other").n_unique())["goodput_bps.other"].to_list() == [1, 1]
+    assert solo.group_by("first").agg(pl.col("goodput_bps.other").n_unique())[
+        "goodput_bps.other"
+    ].to_list() == [1, 1]
     assert solo["goodput_bps.other"].min() > 0.9 * 20e6 * 1448 / 1500
     own = rows.filter(pl.col("algorithm") == "bbr", pl.col("own") == 1)
-    alone = dict(solo.filter(pl.col("algorithm") == "bbr").select("first", "goodput_bps.other").iter_rows())
+    alone = dict(
+        solo.filter(pl.col("algorithm") == "bbr").select("first", "goodput_bps.other").iter_rows()
+    )
     with_it = dict(own.select("first", "goodput_bps.other").iter_rows())
     expected = sum(1 - with_it[f] / alone[f] for f in alone) / 2
     assert value(found, "harm_goodput") == pytest.approx(expected)
