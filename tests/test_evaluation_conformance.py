@@ -14,6 +14,7 @@ from gargalo.evaluation.criteria.conformance import BBR, CASES, CUBIC, HSTCP, RE
 from gargalo.evaluation.criteria.conformance.classic import decrease, increase
 from gargalo.evaluation.criteria.conformance.model import judged, measure, named
 from gargalo.evaluation.criteria.conformance.seen import Seen
+from gargalo.sweeps.errors import SweepError
 
 BY_ID = {c.id: c for c in CASES}
 
@@ -187,12 +188,18 @@ def test_pages_say_it(cards):
     bad = page.html(broken(cards["cubic"]))
     assert 'data-case="cubic-fall" data-case-verdict="does not conform"' in bad
     assert "0.7 of the window before" in bad
+    assert 'id="questions"' in page.html(cards["vegas"]), "a card without results is a page"
     table = page.index_html(list(cards.values()))
     assert table.count('class="mark conforms"') == 2
     assert "| Multiplicative decrease | conforms | from" in published.page(cards["cubic"])
     listed = published.index(list(cards.values()))
     rows = [line for line in listed.splitlines() if "Conformance to" in line]
     assert [line.split(" | ")[2:] for line in rows] == [["✓", "", " |"], ["", "✓", " |"]]
+
+
+def test_criteria_that_do_not_apply_are_a_sentence(tmp_path):
+    with pytest.raises(SweepError, match="nothing to run for vegas: conformance-reno is for reno"):
+        evaluation.evaluate(["vegas"], only=["conformance-reno"], store=tmp_path / "store")
 
 
 def test_a_figure_that_is_missing_is_told():

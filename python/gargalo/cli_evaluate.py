@@ -191,6 +191,9 @@ def show(card: Scorecard, changes: list[Change], folder: Path, *, compared: bool
     if card.broken:
         out.print(card.broken, markup=False, style="red")
         return
+    if not card.results:
+        out.print("none of these criteria applies to it")
+        return
     table = Table(box=None, pad_edge=False)
     for column in ("", "criterion", card.algorithm, *card.references):
         table.add_column(column, justify="left", no_wrap=column not in ("", "criterion"))

@@ -195,6 +195,12 @@ def evaluate(
     jobs, scenarios = plan(
         list(dict.fromkeys((*references, *whole))), chosen, criteria, judged=whole
     )
+    if whole and not jobs:
+        told = "; ".join(
+            f"{c.id} is for {', '.join(c.algorithms)}" for c in criteria if c.algorithms
+        )
+        msg = f"nothing to run for {', '.join(whole)}: {told or 'no criterion is of this profile'}"
+        raise SweepError(msg)
     sweep = execute(
         jobs,
         store or STORE,
