@@ -61,6 +61,7 @@ KNOWN = {
         "flow_samples",
         "link_samples",
         "events",
+        "gauges",
         "objects",
         "subflows",
         "subflow_samples",
