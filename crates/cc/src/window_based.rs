@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use gargalo_units::{Bytes, Instant, Rate};
 
 use crate::Controller;
-use crate::event::{Acked, Cause, Congestion, Sent, Spurious};
+use crate::event::{Acked, Cause, Congestion, Lost, Sent, Spurious};
 use crate::path::Path;
 use crate::registry::Init;
 use crate::window::{Window, WindowParams};
@@ -35,6 +35,9 @@ pub trait Policy: Clone + Debug + Send + Sync + 'static {
 
     /// A packet leaves; `restarted`: after an idle period cwnd fell to the restart window.
     fn on_send(&mut self, _window: &mut Window, _sent: &Sent, _restarted: bool) {}
+
+    /// A segment was marked lost; comes before the congestion event, if there is one.
+    fn lost(&mut self, _window: &mut Window, _lost: &Lost, _path: &Path<'_>) {}
 
     /// The window has just been reduced because of `event`.
     fn reduced(&mut self, _window: &mut Window, _event: &Congestion) {}
@@ -116,6 +119,10 @@ impl<P: Policy> Controller for WindowBased<P> {
         if !left.is_zero() {
             self.policy.increase(&mut self.window, left, ack, path);
         }
+    }
+
+    fn on_loss(&mut self, lost: &Lost, path: &Path<'_>) {
+        self.policy.lost(&mut self.window, lost, path);
     }
 
     fn on_congestion(&mut self, event: &Congestion, path: &Path<'_>) {
