@@ -10,6 +10,7 @@
 //! - Feedback is not AccECN (RFC 9768) but the mirrored echo of RFC 8257, exact as long as no
 //!   acknowledgement is lost.
 //! - No detection (optional) of a queue that marks ECT(1) as RFC 3168 would.
+//! - Of a reduction once in the longer round of §2.4.4 each of its own rounds takes its part, which comes to the same.
 //! - Windows below one segment are not supported.
 
 use gargalo_units::{Bytes, Duration, Instant, Rate};
@@ -179,12 +180,17 @@ impl Prague {
             .is_none_or(|rtt| now.saturating_since(then) >= rtt)
     }
 
-    /// One segment a round trip of congestion avoidance, of a longer round-trip time (own/longer)² (§2.4.4).
-    fn grow(&self, window: &mut Window, acked: Bytes) {
-        let ratio = match (self.srtt, self.longer_rtt()) {
+    /// Its round-trip time as a part of the one it behaves as if it had.
+    fn part_of_round(&self) -> f64 {
+        match (self.srtt, self.longer_rtt()) {
             (Some(own), Some(longer)) => own.as_secs_f64() / longer.as_secs_f64(),
             _ => 1.0,
-        };
+        }
+    }
+
+    /// One segment a round trip of congestion avoidance, of a longer round-trip time (own/longer)² (§2.4.4).
+    fn grow(&self, window: &mut Window, acked: Bytes) {
+        let ratio = self.part_of_round();
         let share = acked.as_f64() / window.cwnd().as_f64();
         window.grow_by(window.mss().as_f64() * ratio * ratio * share);
     }
@@ -237,11 +243,8 @@ impl Policy for Prague {
         match event.cause {
             Cause::Ecn => {
                 self.by_mark = true;
-                // §2.4.2: once a round.
-                if self.cut.is_some_and(|(at, _)| !self.is_over(at, event.now)) {
-                    return window.cwnd();
-                }
-                let kept = base.mul_f64(1.0 - self.alpha / 2.0);
+                // §2.4.2: once a round, of which one's own is a part.
+                let kept = base.mul_f64(1.0 - self.alpha / 2.0 * self.part_of_round());
                 self.cut = Some((event.now, window.cwnd().saturating_sub(kept)));
                 kept
             }
@@ -397,15 +400,11 @@ mod tests {
         }
         // The third round: a fifth of the round-trip time, a 25th of the growth.
         assert!((grown(&mut p, at(15)) - 0.04).abs() < 0.002);
-        // One reduction in 25 ms.
+        // A fifth of the reduction: of alpha / 2.
         p.window_mut().set_cwnd(MSS * 10);
-        mark(&mut p, at(30), own);
-        let after = p.cwnd();
-        assert!(after < MSS * 10);
-        mark(&mut p, at(54), own);
-        assert_eq!(p.cwnd(), after);
-        mark(&mut p, at(55), own);
-        assert!(p.cwnd() < after);
+        assert_eq!(p.policy().alpha, 1.0);
+        mark(&mut p, at(20), own);
+        assert_eq!(p.cwnd(), MSS * 9);
     }
 
     #[test]

@@ -53,6 +53,9 @@ impl Nada {
     const PMRREF: f64 = 0.01;
     const DLOSS: f64 = 0.010;
     const DMARK: f64 = 0.002;
+    /// Bound of the signal, seconds: of the authors' implementation for ns-3. A flow that stood at its
+    /// lowest rate while losses counted for more would multiply its rate as they are forgotten.
+    const MOST: f64 = 0.500;
     /// Weight of the newest ratio (ALPHA).
     const ALPHA: f64 = 0.1;
     /// Packets of the minimum filter.
@@ -120,7 +123,8 @@ struct Losses {
 impl Losses {
     const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 
-    fn on_packet(&mut self, now: Instant, number: u64, rtt: Duration) {
+    /// `usual`: what the first interval is at most, whatever came before.
+    fn on_packet(&mut self, now: Instant, number: u64, rtt: Duration, usual: u64) {
         if number > self.expected {
             // What is missed within a round trip is one event.
             match self.event {
@@ -128,7 +132,10 @@ impl Losses {
                 before => {
                     let first = before.map_or(0, |(first, _)| first);
                     let interval = self.expected.saturating_sub(first);
-                    self.intervals.push_front(interval);
+                    self.intervals.push_front(match before {
+                        Some(_) => interval,
+                        None => interval.min(usual),
+                    });
                     self.intervals.truncate(Self::WEIGHTS.len());
                     self.event = Some((self.expected, now));
                 }
@@ -175,9 +182,19 @@ impl Receiver {
             marked: packet.marked,
             expected: self.losses.expected,
         });
-        self.losses.on_packet(now, packet.number, packet.rtt);
+        let usual = self.first_interval(now, packet.rtt);
+        self.losses.on_packet(now, packet.number, packet.rtt, usual);
         self.newest = Some((packet.sent_at, now));
         self.fresh = true;
+    }
+
+    /// The interval at which a TCP would have the rate of what arrives (RFC 5348 §6.3.1, with the simple
+    /// equation): W²/1.5 for a window of W packets.
+    fn first_interval(&self, now: Instant, rtt: Duration) -> u64 {
+        let within = |s: &&Seen| now.saturating_since(s.at) <= Nada::WINDOW;
+        let packets = self.seen.iter().rev().take_while(within).count() as f64;
+        let window = packets * rtt.as_secs_f64() / Nada::WINDOW.as_secs_f64();
+        (window * window / 1.5).max(1.0) as u64
     }
 
     /// The report that is due; none while nothing arrives.
@@ -228,7 +245,7 @@ impl Receiver {
             self.mark_ratio / Nada::PMRREF,
             self.loss_ratio / Nada::PLRREF,
         );
-        delay + Nada::DMARK * marks * marks + Nada::DLOSS * losses * losses
+        Nada::MOST.min(delay + Nada::DMARK * marks * marks + Nada::DLOSS * losses * losses)
     }
 }
 
@@ -492,10 +509,11 @@ mod tests {
         let mut now = 0;
         let mut send = |losses: &mut Losses, n: u64| {
             now += 10;
-            losses.on_packet(at(now), n, MS * 50);
+            losses.on_packet(at(now), n, MS * 50, 100);
         };
         // Events every 100 packets; a second loss within a round trip is none of its own.
         for n in 0..1000u64 {
+            // The first 50 count as they are, not as the 100 they could be at most.
             if n % 100 != 50 && n % 100 != 52 {
                 send(&mut losses, n);
             }
