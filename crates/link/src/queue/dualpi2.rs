@@ -134,7 +134,7 @@ impl Controller {
         }
     }
 
-    /// One period (RFC 9332 figure 6).
+    /// One period (RFC 9332 appendix A.1).
     fn update(&mut self, config: &DualPi2Config, delay: Duration) {
         let (now, old) = (delay.as_secs_f64(), self.old_delay.as_secs_f64());
         let error = config.alpha * (now - config.target.as_secs_f64());
@@ -162,7 +162,7 @@ enum Verdict {
     Drop,
 }
 
-/// Turns probabilities into decisions for one queue (RFC 9332 figure 5, `recur`).
+/// Turns probabilities into decisions for one queue (`recur` of RFC 9332 appendix A.1).
 #[derive(Clone, Copy, Debug, Default)]
 struct Chooser {
     count: f64,
@@ -265,7 +265,7 @@ impl<P: Copy> DualPi2<P> {
     }
 
     /// What the base probability makes of a packet of the L queue, whose own AQM has the probability
-    /// `native` (RFC 9332 figures 4 and 7).
+    /// `native` (RFC 9332 appendix A.1, with its drops in overload).
     fn judge_low(&mut self, native: f64) -> Verdict {
         let c = &self.config;
         let coupled = self.controller.coupled(c);

@@ -23,9 +23,9 @@ pub struct Media {
     pub frame_rate: f64,
     /// Largest payload of a datagram, RTP header included.
     pub packet_size: Bytes,
-    /// Scale of the Laplace distribution of frame sizes around their mean (RFC 8593 §5.4).
+    /// Scale of the Laplace distribution of frame sizes around their mean (RFC 8593 §5).
     pub variation: f64,
-    /// The encoder takes a new rate so long after the last one (tau_v, RFC 8593 §5.2).
+    /// The encoder takes a new rate so long after the last one (tau_v, RFC 8593 §5).
     pub reaction: Duration,
     /// Packets carry ECT(0).
     pub ecn: bool,
@@ -197,13 +197,13 @@ impl MediaApp {
         8.0 * self.buffered as f64 * self.spec.frame_rate
     }
 
-    /// The encoder's target (r_vin, RFC 8698 §5.2 equation 8), bit/s.
+    /// The encoder's target (r_vin, RFC 8698 §5.2), bit/s.
     fn encoder_rate(&self) -> f64 {
         let least = self.spec.nada.min_rate.as_bps() as f64;
         least.max(self.sender.rate() - BETA * self.backlog_rate())
     }
 
-    /// What leaves the buffer (r_send, equation 9), bit/s.
+    /// What leaves the buffer (r_send), bit/s.
     fn sending_rate(&self) -> f64 {
         let most = self.spec.nada.max_rate.as_bps() as f64;
         most.min(self.sender.rate() + BETA * self.backlog_rate())
