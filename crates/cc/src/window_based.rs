@@ -56,6 +56,11 @@ pub trait Policy: Clone + Debug + Send + Sync + 'static {
         None
     }
 
+    /// See [`Controller::send_quantum`].
+    fn send_quantum(&self, _window: &Window) -> Option<Bytes> {
+        None
+    }
+
     /// See [`Controller::governs_recovery`].
     fn governs_recovery(&self) -> bool {
         false
@@ -167,6 +172,10 @@ impl<P: Policy> Controller for WindowBased<P> {
 
     fn pacing_rate(&self) -> Option<Rate> {
         self.policy.pacing_rate(&self.window)
+    }
+
+    fn send_quantum(&self) -> Option<Bytes> {
+        self.policy.send_quantum(&self.window)
     }
 
     fn governs_recovery(&self) -> bool {

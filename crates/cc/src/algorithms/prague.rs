@@ -72,6 +72,9 @@ impl Default for PragueParams {
     }
 }
 
+/// Longest burst when pacing, in time at the pacing rate.
+const BURST: Duration = Duration::from_micros(250);
+
 const DEFAULT: PragueParams = PragueParams::DEFAULT;
 
 const PARAMS: [Param; 5 + WindowParams::PARAMS] = DEFAULT.window.after([
@@ -281,6 +284,12 @@ impl Policy for Prague {
         Some(Rate::from_bps(bps as u64))
     }
 
+    /// What 250 µs carry, or a segment: longer bursts would be marked for being bursts.
+    fn send_quantum(&self, window: &Window) -> Option<Bytes> {
+        let rate = self.pacing_rate(window)?;
+        Some((rate * BURST).max(window.mss()))
+    }
+
     /// After a mark the window is obeyed as it is; after a loss the transport spreads the reduction.
     fn governs_recovery(&self) -> bool {
         self.by_mark
@@ -450,5 +459,9 @@ mod tests {
         assert_eq!(p.pacing_rate(), Some(Rate::from_bps(3_200_000)));
         p.window_mut().exit_slow_start();
         assert_eq!(p.pacing_rate(), Some(Rate::from_bps(1_600_000)));
+        assert_eq!(p.send_quantum(), Some(MSS));
+        p.window_mut().set_cwnd(MSS * 1000);
+        // 160 Mbit/s.
+        assert_eq!(p.send_quantum(), Some(MSS * 5));
     }
 }

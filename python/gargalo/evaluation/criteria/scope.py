@@ -81,7 +81,7 @@ def aqm_cells(plan: Plan) -> list[Cell]:
     """Queue management, with and without marks."""
     cells = []
     queues = QUEUES | {"step": STEP}
-    for name in plan.pick(("red", "fq-codel", "step"), tuple(queues)):
+    for name in plan.pick(("red", "fq-codel", "dualpi2", "step"), tuple(queues)):
         for ecn in (False, True) if name != "step" else (True,):
             scenario = several(
                 plan,
@@ -204,7 +204,7 @@ CRITERIA = (
         "RFC 9743 7.1",
         "SHOULD",
         "It works with active queue management; if it sets ECT, it reacts to marks as the codepoint's rules say.",
-        "Two flows at 20 Mbit/s and 40 ms behind RED and FQ-CoDel (standard: CoDel, PIE and DualPI2 too), with and without ECN, and "
+        "Two flows at 20 Mbit/s and 40 ms behind RED, FQ-CoDel and DualPI2 (standard: CoDel and PIE too), with and without ECN, and "
         "behind a queue that marks all above 20 packets: delay, drops, marks, use of the link.",
         aqm_cells,
         (
