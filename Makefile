@@ -74,7 +74,7 @@ test-rust: setup
 	cargo test --workspace --locked --quiet
 
 test-python: setup capture-tools browser-tools lab-tools
-	"$(BIN)/python" -m pytest --quiet
+	"$(BIN)/python" -m pytest --quiet --numprocesses 2 --dist loadgroup
 
 # Capture tests read files back with tshark, where it is or can be had; otherwise they skip, saying why.
 capture-tools:

@@ -38,6 +38,17 @@ workload.bulk = { bytes = "200kB" }
 Gargalo = "Callable[..., subprocess.CompletedProcess[str]]"
 
 
+# Runs in real time disturb each other: one worker does them all, one after the other.
+REAL_TIME = {"test_lab", "test_wire", "test_study_userspace_bbr", "test_multipath_results"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Group what must not run at the same time."""
+    for item in items:
+        if item.path.stem in REAL_TIME:
+            item.add_marker(pytest.mark.xdist_group("real-time"))
+
+
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
     """A scenario of two flows and three virtual seconds."""

@@ -74,7 +74,7 @@ class Scheduler:
     def minds_window(self) -> bool:
         """Return whether the class takes care itself that no path fills the window for the others.
 
-        Then no path is penalised for it. Asked once.
+        Then a path is penalised for it only if it carries less than the one that waits. Asked once.
         """
         return False
 

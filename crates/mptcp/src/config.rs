@@ -35,8 +35,9 @@ pub struct Config {
     /// would idle otherwise (Raiciu et al., NSDI 2012, mechanism 1).
     pub opportunistic_retransmission: bool,
     /// Let a path that filled the window so carry half as much, at most once per round trip (the same,
-    /// mechanism 2). Its congestion window is not touched: what it may carry is. Not under a scheduler that
-    /// [minds the window](crate::scheduler::Scheduler::minds_window) itself.
+    /// mechanism 2). Its congestion window is not touched: what it may carry is. Under a scheduler that
+    /// [minds the window](crate::scheduler::Scheduler::minds_window) itself, only if it carries less than
+    /// the path that waits.
     pub penalisation: bool,
     /// A path that the scheduler leaves out gets a copy of one segment that often, so that what is known
     /// of it does not age; `None`: never. Backups get none.

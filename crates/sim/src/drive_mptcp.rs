@@ -436,12 +436,13 @@ impl World {
                 self.recorder.event(event_of(flow.id, now, kind, detail));
             }
         }
-        if let Some(due) = side.connection.poll_timeout()
+        // What is due since before is due now: the timer is known by its time.
+        if let Some(due) = side.connection.poll_timeout().map(|due| due.max(now))
             && flow.sides[index].timer.arm(due)
         {
             self.net
                 .queue
-                .push(due.max(now), first_flow + slot * PER_FLOW + index as u32);
+                .push(due, first_flow + slot * PER_FLOW + index as u32);
         }
         over |= side.connection.state() == State::TimeWait;
         flow.sides[index].mptcp = Some(side);

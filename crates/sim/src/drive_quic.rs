@@ -425,12 +425,13 @@ impl World {
                 });
             }
         }
-        if let Some(due) = side.endpoint.poll_timeout()
+        // What is due since before is due now: the timer is known by its time.
+        if let Some(due) = side.endpoint.poll_timeout().map(|due| due.max(now))
             && flow.sides[index].timer.arm(due)
         {
             self.net
                 .queue
-                .push(due.max(now), first_flow + slot * PER_FLOW + index as u32);
+                .push(due, first_flow + slot * PER_FLOW + index as u32);
         }
         let over = side.over || side.endpoint.is_over();
         side.over = over;

@@ -8,15 +8,15 @@ use crate::transfers::bytes;
 
 pub const TESTS: &[Test] = &[
     ("ours_beside_the_kernel_over_two_paths", || {
-        beside(&[(40, 10), (40, 10)], 12_000_000, 64 << 20);
+        beside(&[(40, 10), (40, 10)], 8_000_000, 64 << 20);
     }),
     ("ours_beside_the_kernel_over_unlike_paths", || {
-        beside(&[(10, 100), (100, 5)], 20_000_000, 64 << 20);
+        beside(&[(10, 100), (100, 5)], 12_000_000, 64 << 20);
     }),
     (
         "ours_beside_the_kernel_over_unlike_paths_small_window",
         || {
-            beside(&[(10, 100), (100, 5)], 8_000_000, 256 << 10);
+            beside(&[(10, 100), (100, 5)], 4_000_000, 256 << 10);
         },
     ),
 ];

@@ -25,6 +25,8 @@ pub(super) struct Book {
     given: Vec<(IpAddr, bool)>,
     next_id: u8,
     announced: Vec<Announcement>,
+    /// The next ADD_ADDR may leave; see [`Connection::repeat_announcements`].
+    announce_from: Instant,
     /// Identifiers of addresses that went while no subflow could tell.
     pub(super) removed: Vec<u8>,
     pub(super) failures: Vec<Failure>,
@@ -174,7 +176,9 @@ impl Connection {
         self.repeat_announcements(now);
     }
 
-    /// Sends each ADD_ADDR that is due, first ones and those without echo (RFC 8684 §3.4.1).
+    /// Sends the next ADD_ADDR that is due, a first one or one without echo (RFC 8684 §3.4.1). One at a time,
+    /// until its echo comes or a timeout has passed: Linux 6.18 has room for one that it has not looked at, and
+    /// forgets the others.
     pub(super) fn repeat_announcements(&mut self, now: Instant) {
         self.timers.announce = Instant::MAX;
         let Some(peer) = self.peer else { return };
@@ -188,7 +192,7 @@ impl Connection {
             if a.echoed || a.sent > self.config.address_retries {
                 continue;
             }
-            if a.again_at <= now {
+            if a.again_at <= now && self.book.announce_from <= now {
                 let Some(local) = self.book.local.iter().find(|l| l.id == a.id) else {
                     continue;
                 };
@@ -208,8 +212,10 @@ impl Connection {
                         .max(Duration::from_secs(1))
                         .saturating_mul(1 << a.sent.min(6));
                 a.sent += 1;
+                self.book.announce_from = now + rto;
             }
-            self.timers.announce = self.timers.announce.min(a.again_at);
+            let due = a.again_at.max(self.book.announce_from);
+            self.timers.announce = self.timers.announce.min(due);
         }
     }
 
@@ -222,6 +228,8 @@ impl Connection {
             for own in &mut self.book.announced {
                 own.echoed |= own.id == a.address_id;
             }
+            self.book.announce_from = now;
+            self.repeat_announcements(now);
             return;
         };
         let port = a.port.unwrap_or(0);

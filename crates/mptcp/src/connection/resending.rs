@@ -256,7 +256,8 @@ impl Connection {
             return;
         }
         self.blocked += 1;
-        if !self.config.penalisation || self.scheduler.minds_window() {
+        let carries_more = self.views[k].delivery_rate >= self.views[j].delivery_rate;
+        if !self.config.penalisation || (self.scheduler.minds_window() && carries_more) {
             return;
         }
         let (in_flight, mss) = (self.views[k].in_flight, self.views[k].mss);

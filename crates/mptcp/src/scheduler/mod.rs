@@ -40,8 +40,9 @@ pub trait Scheduler: Debug + Send {
     /// The choice for the next segment.
     fn select(&mut self, context: &Context<'_>) -> Choice;
 
-    /// Whether it takes care itself that no path fills the peer's window for the others: then no path is
-    /// penalised for it ([`Config::penalisation`](crate::Config::penalisation)).
+    /// Whether it takes care itself that no path fills the peer's window for the others: then a path is
+    /// penalised for it ([`Config::penalisation`](crate::Config::penalisation)) only if it carries less than
+    /// the one that waits.
     fn minds_window(&self) -> bool {
         false
     }

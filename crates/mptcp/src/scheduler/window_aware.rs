@@ -2,11 +2,13 @@
 //! filled the peer's window, or finished; so that the whole is never slower than its best part.
 //!
 //! In the spirit of BLEST (Ferlin et al., 2016) and ECF (Lim et al., 2017), with these differences:
-//! - How long a segment takes is the latest round trip, or up to twice that where what is in flight at the
-//!   latest delivery rate takes so long: a queue grows before its first acknowledgement comes back.
+//! - How long a segment takes is the latest round trip, corrected by what is in flight at the latest delivery
+//!   rate: up to twice as long, as a queue grows before its first acknowledgement comes back, and down to the
+//!   least round trip, as it is gone when a path has idled.
 //! - All faster paths together count, not only the fastest, by their windows and by what they delivered.
 //! - A path that is filled, so that more of it would only wait in a queue, comes after one that is not: in
-//!   a small window what waits in queues is what the other path lacks.
+//!   a small window what waits in queues is what the other path lacks. A quarter of the window is only for
+//!   paths that are not filled.
 //! - Waiting for the end of the data (ECF) is considered only when the end is in sight: a send buffer
 //!   that the application fills as fast as it empties is no end.
 //!
@@ -74,6 +76,9 @@ struct WindowAware {
 /// What a path carries beyond its bandwidth-delay product when it is filled.
 const FILLED: f64 = 1.25;
 
+/// This part of the window is not for filled paths.
+const SPARED: u64 = 4;
+
 /// Seconds until a segment sent now on `p` is acknowledged.
 fn predicted(p: &PathView) -> f64 {
     // An unknown path is slow until a copy has explored it.
@@ -86,7 +91,9 @@ fn predicted(p: &PathView) -> f64 {
         }
         _ => 1.0,
     };
-    measured * growth.clamp(1.0, 2.0)
+    // Nor what has left the queue since: a path that idled would look as slow as when it was full.
+    let least = p.min_rtt.map_or(1.0, |m| m.as_secs_f64() / measured);
+    measured * growth.clamp(least.min(1.0), 2.0)
 }
 
 /// Bytes that `p` sends within `time` seconds.
@@ -200,6 +207,13 @@ impl Scheduler for WindowAware {
             return Choice::Send(j);
         }
         self.adapt(self.times[i], context);
+        // What only waits in queues leaves room for the paths that will have none.
+        if unfilled.is_none()
+            && context.paths.len() > 1
+            && context.window_room < context.window / SPARED
+        {
+            return Choice::Wait;
+        }
         if self.is_harmless(i, context) {
             Choice::Send(i)
         } else {
@@ -267,8 +281,11 @@ mod tests {
         p.in_flight = 0;
         assert!(close(&p, 0.1), "an idle path has no queue");
         p.latest_rtt = Some(Duration::from_millis(300));
-        assert!(close(&p, 0.3));
+        assert!(close(&p, 0.1), "it has left the queue");
+        p.min_rtt = Some(Duration::from_millis(250));
+        assert!(close(&p, 0.25), "not below the least");
         p.delivery_rate = None;
+        assert!(close(&p, 0.3));
         p.latest_rtt = None;
         assert!(close(&p, 0.1));
         p.srtt = None;
@@ -291,6 +308,14 @@ mod tests {
         paths[1].in_flight = 16 * MSS;
         paths[0].in_flight = 130 * MSS;
         assert_eq!(aware().select(&context(&paths)), Choice::Send(1));
+        // The last quarter of the window waits for a path that is not filled.
+        let mut c = context(&paths);
+        c.window_room = c.window / 4;
+        assert_eq!(aware().select(&c), Choice::Send(1));
+        c.window_room -= 1;
+        assert_eq!(aware().select(&c), Choice::Wait);
+        c.paths = &paths[1..];
+        assert_eq!(aware().select(&c), Choice::Send(0), "alone it may fill all");
         // Nothing was measured: not known to be filled.
         paths[1].delivery_rate = None;
         assert_eq!(aware().select(&context(&paths)), Choice::Send(1));

@@ -17,6 +17,8 @@ const RECENT: usize = 4;
 pub struct Assembler {
     /// start -> end.
     ranges: BTreeMap<u64, u64>,
+    /// Bytes in all ranges.
+    len: u64,
     /// Real bytes by offset: disjoint, each inside a range.
     real: BTreeMap<u64, Bytes>,
     /// Ranges in the order of their latest change, newest first (RFC 2018 §4).
@@ -31,9 +33,10 @@ impl Assembler {
         self.ranges.is_empty()
     }
 
-    /// Bytes that wait. Linear in the number of holes.
+    /// Bytes that wait.
+    #[inline]
     pub fn len(&self) -> u64 {
-        self.ranges.iter().map(|(s, e)| e - s).sum()
+        self.len
     }
 
     /// Pieces of content in memory.
@@ -68,12 +71,14 @@ impl Assembler {
             start = start.min(s);
             end = end.max(e);
             self.ranges.remove(&s);
+            self.len -= e - s;
             if covered > to {
                 break;
             }
         }
         self.keep_real(payload, offset, covered, to);
         self.ranges.insert(start, end);
+        self.len += end - start;
         self.remember(start, end);
         Inserted {
             range: (start, end),
@@ -91,6 +96,7 @@ impl Assembler {
         }
         *e = to;
         let start = *s;
+        self.len += to - from;
         self.remember(start, to);
         Some((start, to))
     }
@@ -153,7 +159,9 @@ impl Assembler {
             if *entry.key() > at {
                 break;
             }
+            let start = *entry.key();
             let end = entry.remove();
+            self.len -= end - start;
             while let Some(piece) = self.real.first_entry() {
                 let s = *piece.key();
                 if s >= end {
@@ -252,7 +260,12 @@ mod tests {
     use super::*;
 
     fn put(a: &mut Assembler, from: u64, to: u64) -> Inserted {
-        a.insert(from, &Payload::synthetic((to - from) as u32))
+        let inserted = a.insert(from, &Payload::synthetic((to - from) as u32));
+        assert_eq!(a.len(), sum(a));
+        inserted
+    }
+    fn sum(a: &Assembler) -> u64 {
+        a.ranges.iter().map(|(s, e)| e - s).sum()
     }
     fn reported(a: &Assembler, max: usize) -> Vec<(u64, u64)> {
         let mut out = Vec::new();
@@ -366,6 +379,7 @@ mod tests {
                     model[p as usize].get_or_insert(if real { fill } else { 0 });
                 }
                 let r = inserted.range;
+                proptest::prop_assert_eq!(a.len(), sum(&a));
                 proptest::prop_assert!((r.0..r.1).all(|p| model[p as usize].is_some()));
                 proptest::prop_assert!(model[r.0 as usize - 1].is_none() && model[r.1 as usize].is_none());
                 let mut blocks = Vec::new();
@@ -385,6 +399,7 @@ mod tests {
                 });
                 let expected: Vec<u8> = (at..next).map(|p| model[p as usize].unwrap()).collect();
                 proptest::prop_assert_eq!(got, expected);
+                proptest::prop_assert_eq!(a.len(), sum(&a));
                 at = next + 1;
             }
         }
