@@ -37,26 +37,15 @@ pub(crate) fn media(spec: &MediaSpec, refuse: Refuse<'_, '_>) -> Media {
         let message = format!("a report every {feedback}");
         refuse("media.feedback", &message, "give 1ms to 10s");
     }
-    let mut between = |key: &str, value: Option<f64>, usual: f64, range: (f64, f64)| {
-        let value = value.unwrap_or(usual);
-        if !(range.0..=range.1).contains(&value) {
-            let message = format!("{value} is out of range");
-            let help = format!("give {} to {}", range.0, range.1);
-            refuse(&format!("media.{key}"), &message, &help);
-        }
-        value
-    };
-    let priority = between("priority", spec.priority, 1.0, (0.01, 100.0));
-    let frame_rate = between("frame_rate", spec.frame_rate, 30.0, (1.0, 1000.0));
     Media {
         nada: Nada {
             min_rate,
             max_rate,
-            priority,
+            priority: spec.priority.unwrap_or(1.0),
             feedback,
             reference: spec.reference.map_or(Duration::from_millis(10), |q| q.0),
         },
-        frame_rate,
+        frame_rate: spec.frame_rate.unwrap_or(30.0),
         packet_size,
         variation: spec.variation.map_or(0.15, |q| q.0.0),
         reaction: spec.reaction.map_or(Duration::from_millis(200), |q| q.0),

@@ -248,7 +248,7 @@ fn what_a_source_cannot_do_is_told() {
         (
             "{ frame_rate = 0.5 }",
             "0.5 is out of range",
-            "give 1 to 1000",
+            "a number from 1 to 1000",
         ),
         (
             r#"{ packet_size = "9B" }"#,
