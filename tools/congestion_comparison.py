@@ -63,7 +63,9 @@ def scenario(network: str, names: list[str], starts: list[float]) -> dict[str, A
     up = bottleneck.setdefault("up", {})
     if "trace" in str(up.get("rate", "")):
         up["rate"] = {"trace": str(NETWORKS / up["rate"]["trace"])}
-    if "dctcp" in names:
+    if "prague" in names:
+        up["queue"] = "dualpi2"
+    elif "dctcp" in names:
         mark_above, limit = STEP[network]
         up["queue"] = {"step": {"mark_above": mark_above, "limit": limit}}
     flows = []

@@ -46,9 +46,9 @@ WINDOW, QUEUE, REFERENCE = "#0b5394", "#b45f06", "#777777"
 
 
 def scenario(name: str, **link: Any) -> gargalo.Scenario:
-    """One flow of `name` on the link of the pictures; step marking for DCTCP, which needs it."""
+    """One flow of `name` on the link of the pictures; step marking for DCTCP and Prague, which need it."""
     step = {"step": {"mark_above": "70 packets", "limit": "417 packets"}}
-    queue = step if name == "dctcp" else {"droptail": "1BDP"}
+    queue = step if name in ("dctcp", "prague") else {"droptail": "1BDP"}
     tcp = {"congestion": name}
     return (
         gargalo.Scenario(

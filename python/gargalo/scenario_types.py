@@ -218,6 +218,44 @@ class Direction:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DualPi2:
+    """The coupled dual queue of L4S (RFC 9332): packets with ECT(1) or CE in one, all others in the other."""
+
+    alpha: float | None = None
+    """Weight of the deviation, in Hz."""
+    any_ect: bool | None = None
+    """ECT(0) goes to the low-latency queue too, for DCTCP."""
+    beta: float | None = None
+    """Weight of the trend, in Hz."""
+    classic_protection: str | float | None = None
+    """Share of the link that the classic queue gets at least while both have packets."""
+    coupling: float | None = None
+    """Factor k: the low-latency queue marks with k times the base probability, the classic queue drops or marks with its square."""
+    derandomize: bool | None = None
+    """Spread marks and drops evenly, as the RFC's pseudocode does, instead of drawing them."""
+    drop_early: bool | None = None
+    """Decide by the base probability on arrival, not on departure."""
+    drop_on_overload: bool | None = None
+    """Drop in both queues when the low-latency queue would mark everything; otherwise queues grow."""
+    ecn: bool | None = None
+    """Mark at all; without, everything is in the classic queue and dropped (PI2)."""
+    limit: str | None = None
+    """Packets that may wait in both queues."""
+    memory_limit: str | None = None
+    """Bytes that may wait in both queues. Default: no limit."""
+    min_step: str | None = None
+    """The threshold holds only while more packets than this are in the low-latency queue."""
+    ramp: str | None = None
+    """With a threshold in time: the probability rises from 0 there to 1 so much later. RFC 9332 appendix A has 400us from 800us on."""
+    step_threshold: str | None = None
+    """The low-latency queue marks packets that waited longer; in packets, bytes or multiples of BDP: that find more waiting in it."""
+    target: str | None = None
+    """Queueing delay that is steered for."""
+    update: str | None = None
+    """Time between two updates of the base probability."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Dumbbell:
     """Hosts `left0`, `left1`, … and `right0`, `right1`, … that share one bottleneck."""
 
@@ -453,6 +491,32 @@ class LossMap:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Media:
+    """One direction of a video call over UDP whose rate follows the network by NADA (RFC 8698): `from` shows itself, `to` watches and reports."""
+
+    ecn: bool | None = None
+    """Packets carry ECT(0), and marks count as signals."""
+    feedback: str | None = None
+    """Time between two reports of the receiver."""
+    frame_rate: float | None = None
+    """Frames a second."""
+    max_rate: str | None = None
+    """Highest rate of the encoder."""
+    min_rate: str | None = None
+    """Lowest rate of the encoder, RTP headers included."""
+    packet_size: str | None = None
+    """Largest payload of a packet, RTP header included."""
+    priority: float | None = None
+    """Weight of the flow among others of its kind."""
+    reaction: str | None = None
+    """The encoder takes a new rate so long after the last one."""
+    reference: str | None = None
+    """Reference congestion level (XREF): the queueing delay at `max_rate`."""
+    variation: str | float | None = None
+    """How far frame sizes vary around their mean (scale of a Laplace distribution; RFC 8593)."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class MigrationMap:
     """The client moves."""
 
@@ -503,7 +567,7 @@ class Mptcp:
     dsack: bool | None = None
     """Reports of duplicates (RFC 2883)."""
     ecn: bool | str | None = None
-    """Explicit congestion notification; true is `classic`, with `congestion = "dctcp"` it is `dctcp`, which is the default there."""
+    """Explicit congestion notification; true is `classic`, with `congestion = "dctcp"` it is `dctcp` and with `"prague"` `l4s`, which are the defaults there."""
     frto: bool | None = None
     """Detection of spurious timeouts (RFC 5682)."""
     gateways: Sequence[str] | None = None
@@ -678,6 +742,8 @@ class QueueMap:
     """Proportional Integral controller Enhanced (RFC 8033)."""
     step: Step | Mapping[str, Any] | None = None
     """Tail drop that marks above a threshold, for DCTCP (RFC 8257)."""
+    dualpi2: DualPi2 | Mapping[str, Any] | None = None
+    """The coupled dual queue of L4S (RFC 9332)."""
     _names: ClassVar[Mapping[str, str]] = {"fq_codel": "fq-codel"}
 
 
@@ -936,7 +1002,7 @@ class Tcp:
     dsack: bool | None = None
     """Reports of duplicates (RFC 2883)."""
     ecn: bool | str | None = None
-    """Explicit congestion notification; true is `classic`, with `congestion = "dctcp"` it is `dctcp`, which is the default there."""
+    """Explicit congestion notification; true is `classic`, with `congestion = "dctcp"` it is `dctcp` and with `"prague"` `l4s`, which are the defaults there."""
     frto: bool | None = None
     """Detection of spurious timeouts (RFC 5682)."""
     initial_window: str | None = None
@@ -1144,6 +1210,8 @@ class Workload:
     """Files that begin at random, each a flow."""
     mix: Mix | Mapping[str, Any] | None = None
     """Background traffic as a share of a link's capacity."""
+    media: Media | Mapping[str, Any] | None = None
+    """One direction of a video call whose rate follows the network."""
     voice: Voice | Mapping[str, Any] | None = None
     """One direction of a call."""
     video: Video | Mapping[str, Any] | None = None
@@ -1166,6 +1234,7 @@ __all__ = [
     "DelayMap",
     "DelayedAck",
     "Direction",
+    "DualPi2",
     "Dumbbell",
     "Flow",
     "FqCoDel",
@@ -1179,6 +1248,7 @@ __all__ = [
     "Lab",
     "Link",
     "LossMap",
+    "Media",
     "MigrationMap",
     "Mix",
     "Mptcp",

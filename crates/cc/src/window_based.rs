@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use gargalo_units::{Bytes, Instant, Rate};
 
 use crate::Controller;
-use crate::event::{Acked, Cause, Congestion, Sent, Spurious};
+use crate::event::{Acked, Cause, Congestion, Lost, Sent, Spurious};
 use crate::path::Path;
 use crate::registry::Init;
 use crate::window::{Window, WindowParams};
@@ -36,6 +36,9 @@ pub trait Policy: Clone + Debug + Send + Sync + 'static {
     /// A packet leaves; `restarted`: after an idle period cwnd fell to the restart window.
     fn on_send(&mut self, _window: &mut Window, _sent: &Sent, _restarted: bool) {}
 
+    /// A segment was marked lost; comes before the congestion event, if there is one.
+    fn lost(&mut self, _window: &mut Window, _lost: &Lost, _path: &Path<'_>) {}
+
     /// The window has just been reduced because of `event`.
     fn reduced(&mut self, _window: &mut Window, _event: &Congestion) {}
 
@@ -50,6 +53,11 @@ pub trait Policy: Clone + Debug + Send + Sync + 'static {
 
     /// See [`Controller::pacing_rate`].
     fn pacing_rate(&self, _window: &Window) -> Option<Rate> {
+        None
+    }
+
+    /// See [`Controller::send_quantum`].
+    fn send_quantum(&self, _window: &Window) -> Option<Bytes> {
         None
     }
 
@@ -118,6 +126,10 @@ impl<P: Policy> Controller for WindowBased<P> {
         }
     }
 
+    fn on_loss(&mut self, lost: &Lost, path: &Path<'_>) {
+        self.policy.lost(&mut self.window, lost, path);
+    }
+
     fn on_congestion(&mut self, event: &Congestion, path: &Path<'_>) {
         match event.cause {
             Cause::Ecn => self.before = None, // a mark cannot be spurious
@@ -160,6 +172,10 @@ impl<P: Policy> Controller for WindowBased<P> {
 
     fn pacing_rate(&self) -> Option<Rate> {
         self.policy.pacing_rate(&self.window)
+    }
+
+    fn send_quantum(&self) -> Option<Bytes> {
+        self.policy.send_quantum(&self.window)
     }
 
     fn governs_recovery(&self) -> bool {

@@ -67,8 +67,8 @@ pub use loss::LossModel;
 pub use packet::Packet;
 pub use policer::Policer;
 pub use queue::{
-    CoDelConfig, FqCoDelConfig, PieConfig, PieEstimator, QUEUES, QueueConfig, QueueInfo,
-    QueueLimit, RedConfig, StepConfig,
+    CoDelConfig, DualPi2Config, FqCoDelConfig, PieConfig, PieEstimator, QUEUES, QueueConfig,
+    QueueInfo, QueueLimit, RedConfig, StepConfig,
 };
 pub use reorder::{Displacement, Reorder};
 pub use stats::{LinkSample, LinkStats};

@@ -379,6 +379,7 @@ fn workload(w: &Workload) -> Option<SimWorkload> {
             on: period(on),
             off: period(off),
         },
+        Workload::Media(m) => SimWorkload::Media(*m),
         Workload::Voice(v) => SimWorkload::Voice(v.clone()),
         Workload::Video(v) => SimWorkload::Video(v.clone()),
         Workload::Web(_) | Workload::Ftp(_) => return None,
@@ -439,6 +440,10 @@ pub(crate) fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
         };
         row.set_rtt(&f.rtt);
         match &f.application {
+            Some(AppResult::Media(m)) => {
+                row.jitter = Some(m.jitter);
+                row.bitrate = Some(m.mean_rate);
+            }
             Some(AppResult::Voice(v)) => {
                 row.late_packets = Some(v.late_packets);
                 row.jitter = Some(v.jitter);

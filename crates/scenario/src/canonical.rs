@@ -15,7 +15,7 @@ use gargalo_sim::workload::video::Selection;
 use gargalo_sim::workload::voice::Playout;
 use gargalo_sim::{Misbehaviour, Objects, Order};
 use gargalo_tcp::{Config, EcnMode, Pacing, Recovery};
-use gargalo_units::{Duration, Instant};
+use gargalo_units::{Bytes, Duration, Instant};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -269,6 +269,17 @@ fn queue(c: &QueueConfig) -> Value {
                 key: value, "limit_packets": q.limit, "drop_incapable": q.drop_incapable, "ecn": q.ecn
             })
         }
+        QueueConfig::DualPi2(q) => {
+            let (key, value) = size("step_threshold", q.step_threshold);
+            json!({
+                "target_s": seconds(q.target), "update_s": seconds(q.update), "alpha": q.alpha,
+                "beta": q.beta, "coupling": q.coupling, key: value, "ramp_s": seconds(q.ramp),
+                "min_step_packets": q.min_step_packets, "classic_protection": q.classic_protection,
+                "drop_on_overload": q.drop_on_overload, "drop_early": q.drop_early,
+                "any_ect": q.any_ect, "derandomize": q.derandomize, "limit_packets": q.limit,
+                "memory_limit_bytes": q.memory_limit.map(Bytes::get), "ecn": q.ecn
+            })
+        }
     };
     json!({ c.name(): params })
 }
@@ -329,6 +340,13 @@ fn flow<'a>(
             "persistent": w.persistent
         } }),
         Workload::Ftp(f) => json!({ "ftp": { "size_bytes": distribution(&f.size) } }),
+        Workload::Media(m) => json!({ "media": {
+            "min_rate_bps": m.nada.min_rate.as_bps(), "max_rate_bps": m.nada.max_rate.as_bps(),
+            "priority": m.nada.priority, "feedback_s": seconds(m.nada.feedback),
+            "reference_s": seconds(m.nada.reference), "frame_rate": m.frame_rate,
+            "packet_bytes": m.packet_size.get(), "variation": m.variation,
+            "reaction_s": seconds(m.reaction), "ecn": m.ecn
+        } }),
         Workload::Voice(v) => json!({ "voice": {
             "packet_bytes": v.packet_size.get(), "interval_s": seconds(v.interval),
             "look_ahead_s": seconds(v.look_ahead), "talk": sim_period(&v.talk),
@@ -524,6 +542,7 @@ pub(crate) fn tcp(c: &Config) -> Value {
             EcnMode::Off => "off",
             EcnMode::Classic => "classic",
             EcnMode::Dctcp => "dctcp",
+            EcnMode::L4s => "l4s",
         },
         "recovery": match c.recovery {
             Recovery::RackTlp => "rack-tlp",

@@ -8,7 +8,7 @@ use gargalo_units::{Duration, Instant};
 use serde_json::{Value as Json, json};
 
 use crate::build::{Factories, Outcome, RunError, RunOptions, captures, flow, tables, topology};
-use crate::resolved::Scenario;
+use crate::resolved::{Scenario, Workload};
 use crate::summary;
 
 /// More than this for one packet in a hundred is worth a warning.
@@ -29,6 +29,13 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
     let mut factories = Factories::new(&options);
     let mut flows = Vec::with_capacity(scenario.flows.len());
     for f in &scenario.flows {
+        if let Workload::Media(_) = f.workload {
+            let text = format!(
+                "flow {}: the reports of workload media go back beside it, which only the simulator does",
+                f.label
+            );
+            return Err(gargalo_lab::Error::Unsupported(text).into());
+        }
         match flow(scenario, f, &mut factories)? {
             Some(spec) => flows.push(spec),
             None => {

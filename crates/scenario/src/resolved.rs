@@ -6,6 +6,7 @@ use gargalo_cc::Params;
 use gargalo_lab::{CommandSpec, Stack, Tuning};
 use gargalo_link::LinkConfig;
 use gargalo_sim::workload::ftp::Ftp;
+use gargalo_sim::workload::media::Media;
 use gargalo_sim::workload::plan::Demand;
 use gargalo_sim::workload::tls::Tls;
 use gargalo_sim::workload::video::Video;
@@ -312,6 +313,8 @@ pub enum Workload {
     Web(Box<Web>),
     /// Files.
     Ftp(Ftp),
+    /// One direction of a video call whose rate follows the network.
+    Media(Media),
     /// One direction of a call.
     Voice(Voice),
     /// Adaptive streaming; the data comes from the flow's first host.
@@ -328,6 +331,7 @@ impl Workload {
             Self::OnOff { .. } => "onoff",
             Self::Web(_) => "web",
             Self::Ftp(_) => "ftp",
+            Self::Media(_) => "media",
             Self::Voice(_) => "voice",
             Self::Video(_) => "video",
         }

@@ -113,6 +113,12 @@ fn flow(f: &FlowResult, scenario: &Scenario) -> Json {
         "failure": f.failure,
     });
     let extra = match &f.application {
+        Some(AppResult::Media(m)) => json!({
+            "bitrate_bps": m.mean_rate.as_bps(),
+            "loss": m.loss,
+            "jitter_s": m.jitter.as_secs_f64(),
+            "reports": m.reports,
+        }),
         Some(AppResult::Voice(v)) => json!({
             "late_packets": v.late_packets,
             "jitter_s": v.jitter.as_secs_f64(),

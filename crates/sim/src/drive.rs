@@ -77,11 +77,20 @@ impl World {
                 self.deliver_quic(body.flow, side, datagram, ecn, first_flow);
             }
             PacketContent::Udp(datagram) => {
-                flow.ce_marks += u64::from(ecn == Ecn::Ce);
-                flow.delivered += u64::from(datagram.bytes);
-                flow.first_byte.get_or_insert(self.now);
-                flow.rtt.record(self.now - datagram.sent_at);
-                flow.app.on_datagram(self.now, datagram.sent_at);
+                if side == 1 {
+                    flow.ce_marks += u64::from(ecn == Ecn::Ce);
+                    flow.delivered += u64::from(datagram.bytes);
+                    flow.first_byte.get_or_insert(self.now);
+                    flow.rtt.record(self.now - datagram.sent_at);
+                }
+                let arrived = crate::workload::Datagram {
+                    side,
+                    number: datagram.number,
+                    bytes: u64::from(datagram.bytes),
+                    sent_at: datagram.sent_at,
+                    marked: ecn == Ecn::Ce,
+                };
+                flow.app.on_datagram(self.now, &arrived);
             }
         }
     }
@@ -180,6 +189,7 @@ impl World {
             delivered: 0,
             rtt: Quantiles::default(),
             udp_sent: 0,
+            udp_replies: 0,
             udp_lost: 0,
             ce_marks: 0,
             corrupted: false,
@@ -218,24 +228,37 @@ impl World {
         let due = flow.app_due.min(flow.stop).min(flow.migrate);
         if !matches!(flow.spec.transport, TransportSpec::Udp) {
             flow.sides[0].want(action);
-        } else if action.write > 0 {
-            flow.udp_sent += 1;
-            let datagram = Datagram {
-                bytes: action.write.min(65_507) as u32,
-                sent_at: self.now,
-                ports: (client_port(flow.id), SERVER_PORT),
-            };
-            let body = Body {
-                flow: slot,
-                generation: flow.generation,
-                side: 1,
-                interfaces: (0, 0),
-                route: flow.sides[0].route,
-                content: PacketContent::Udp(datagram),
-            };
-            let hash = flow.hash(0);
-            let sent = self.net.transmit(self.now, Ecn::NotEct, hash, body);
-            flow.sides[0].wire += sent;
+        } else {
+            let ports = (client_port(flow.id), SERVER_PORT);
+            for (side, bytes, ports) in [
+                (0, action.write, ports),
+                (1, action.reply, (ports.1, ports.0)),
+            ] {
+                if bytes == 0 {
+                    continue;
+                }
+                let (count, ecn) = match side {
+                    0 => (&mut flow.udp_sent, flow.app.ecn()),
+                    _ => (&mut flow.udp_replies, Ecn::NotEct),
+                };
+                let datagram = Datagram {
+                    bytes: bytes.min(65_507) as u32,
+                    number: *count,
+                    sent_at: self.now,
+                    ports,
+                };
+                *count += 1;
+                let body = Body {
+                    flow: slot,
+                    generation: flow.generation,
+                    side: 1 - side as u8,
+                    interfaces: (0, 0),
+                    route: flow.sides[side].route,
+                    content: PacketContent::Udp(datagram),
+                };
+                let hash = flow.hash(side);
+                flow.sides[side].wire += self.net.transmit(self.now, ecn, hash, body);
+            }
         }
         self.arm_app(slot, due, first_flow);
     }

@@ -351,6 +351,8 @@ pub(crate) struct Flow {
     pub delivered: u64,
     pub rtt: Quantiles,
     pub udp_sent: u64,
+    /// Datagrams from the receiver.
+    pub udp_replies: u64,
     pub udp_lost: u64,
     pub ce_marks: u64,
     pub corrupted: bool,
@@ -391,7 +393,20 @@ impl Flow {
         match (&side.endpoint, &mut side.quic) {
             (Some(tcp), _) => Some(sample!(tcp.snapshot(now))),
             (None, Some(quic)) => Some(sample!(quic.endpoint.snapshot())),
-            (None, None) => None,
+            // No window: the rate is what there is.
+            (None, None) => self.app.rates().map(|r| FlowSample {
+                time,
+                flow,
+                cwnd: Bytes::ZERO,
+                ssthresh: None,
+                in_flight: Bytes::ZERO,
+                srtt: r.rtt,
+                pacing_rate: Some(r.rate),
+                delivery_rate: r.received,
+                delivered,
+                phase: r.phase,
+                out_of_order: None,
+            }),
         }
     }
 

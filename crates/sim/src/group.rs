@@ -162,7 +162,7 @@ impl Group {
                 p.bitrate = p.bitrate + v.mean_bitrate;
                 p.switches += v.switches;
             }
-            Some(AppResult::Request(_)) | None => {}
+            Some(AppResult::Request(_) | AppResult::Media(_)) | None => {}
         }
     }
 }

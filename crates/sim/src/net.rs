@@ -66,6 +66,8 @@ pub struct QuicDatagram {
 pub struct Datagram {
     /// Payload bytes.
     pub bytes: u32,
+    /// Its number among those of its direction, from 0.
+    pub number: u64,
     /// When the application sent it.
     pub sent_at: Instant,
     /// Source and destination port.
@@ -242,11 +244,12 @@ impl Net {
     }
 }
 
-/// Frees the content of a dropped packet; says whose datagram it was (TCP and QUIC find their losses themselves).
+/// Frees the content of a dropped packet; says whose datagram it was (TCP and QUIC find their losses themselves,
+/// as does who misses a report).
 fn release(packets: &mut Slab<Body>, dropped: Packet<Handle>) -> Option<(u32, u32)> {
     let body = packets.remove(dropped.payload.id)?;
     match body.content {
-        Content::Udp(_) => Some((body.flow, body.generation)),
-        Content::Tcp(_) | Content::Quic(_) => None,
+        Content::Udp(_) if body.side == 1 => Some((body.flow, body.generation)),
+        Content::Udp(_) | Content::Tcp(_) | Content::Quic(_) => None,
     }
 }

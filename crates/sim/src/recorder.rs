@@ -335,7 +335,7 @@ impl Recorder {
     }
 
     pub(crate) fn flow(&mut self, sample: FlowSample) {
-        if sample.cwnd.is_zero() {
+        if sample.cwnd.is_zero() && sample.pacing_rate.is_none() {
             return; // the handshake is not complete: there is no window yet
         }
         self.samples.flows.push(sample);

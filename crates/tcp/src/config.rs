@@ -125,6 +125,9 @@ pub enum EcnMode {
     Classic,
     /// RFC 8257: the echo mirrors the marks.
     Dctcp,
+    /// RFC 9331: data carries ECT(1), repetitions too, and the echo mirrors the marks as with `Dctcp`
+    /// (not AccECN, RFC 9768).
+    L4s,
 }
 
 impl EcnMode {
@@ -135,11 +138,16 @@ impl EcnMode {
         match self {
             Self::Off => Echo::Off,
             Self::Classic => Echo::UntilCwr,
-            Self::Dctcp => Echo::Mirror,
+            Self::Dctcp | Self::L4s => Echo::Mirror,
         }
     }
-    pub(crate) fn codepoint(self) -> Ecn {
-        Ecn::Ect0
+    /// What data carries; repetitions are not ECN-capable by RFC 3168 §6.1.5.
+    pub(crate) fn codepoint(self, retransmission: bool) -> Ecn {
+        match self {
+            Self::L4s => Ecn::Ect1,
+            _ if retransmission => Ecn::NotEct,
+            _ => Ecn::Ect0,
+        }
     }
 }
 

@@ -52,7 +52,7 @@ pub struct Init {
 pub struct Transmit {
     /// The segment.
     pub segment: Segment,
-    /// ECT(0) on new data when ECN was negotiated (RFC 3168 §6.1).
+    /// ECT(0) on new data when ECN was negotiated (RFC 3168 §6.1), with L4S ECT(1) (RFC 9331 §4.1).
     pub ecn: Ecn,
 }
 

@@ -43,6 +43,27 @@ fn data_is_capable_and_acknowledgements_are_not() {
 }
 
 #[test]
+fn with_l4s_all_data_carries_ect1() {
+    let l4s = || Config {
+        ecn: EcnMode::L4s,
+        ..config()
+    };
+    let mut pair = Pair::connected(l4s(), l4s()).with(|side, n, _| match side == 0 && n == 0 {
+        true => Fate::Drop,
+        false => Fate::Pass,
+    });
+    pair.ends[0].write_synthetic(500);
+    pair.run_for(Duration::from_secs(3));
+    assert_eq!(pair.read[1], 500);
+    let repeated = pair.log.iter().filter(|l| l.1 == 0).count();
+    assert!(repeated >= 2, "the first was dropped");
+    for (_, side, t) in &pair.log {
+        let want = if *side == 0 { Ecn::Ect1 } else { Ecn::NotEct };
+        assert_eq!(t.ecn, want);
+    }
+}
+
+#[test]
 fn a_retransmission_is_not_capable() {
     let mut pair = Pair::connected(ecn(), ecn()).with(|side, n, _| {
         if side == 0 && n == 0 {

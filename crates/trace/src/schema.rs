@@ -201,7 +201,7 @@ tables! {
         failure: Option<&'a str> => "failure" [""],
         /// Voice: packets that arrived too late to be played.
         late_packets: Option<u64> => "late_packets" ["packet"],
-        /// Voice: mean interarrival jitter (RFC 3550).
+        /// Voice and media: mean interarrival jitter (RFC 3550).
         jitter: Option<Duration> => "jitter_s" ["s"],
         /// Voice: mean time from mouth to ear, playout buffer included.
         mouth_to_ear: Option<Duration> => "mouth_to_ear_s" ["s"],
@@ -213,7 +213,7 @@ tables! {
         rebuffering: Option<Duration> => "rebuffering_s" ["s"],
         /// Video: how often it stood still.
         rebufferings: Option<u64> => "rebufferings" ["1"],
-        /// Video: mean rate of the segments asked for.
+        /// Video: mean rate of the segments asked for; media: of the encoder.
         bitrate: Option<Rate> => "bitrate_bps" ["bit/s"],
         /// Video: changes of rate from one segment to the next.
         bitrate_switches: Option<u64> => "bitrate_switches" ["1"],
@@ -247,7 +247,7 @@ tables! {
         time: Instant => "time_s" ["s"],
         /// Number of the flow.
         flow: u64 => "flow" [""],
-        /// Congestion window of the sender.
+        /// Congestion window of the sender; 0 for media, which have none.
         congestion_window: Bytes => "congestion_window_bytes" ["byte"],
         /// Slow-start threshold; missing while infinite.
         slow_start_threshold: Option<Bytes> => "slow_start_threshold_bytes" ["byte"],
@@ -255,7 +255,7 @@ tables! {
         bytes_in_flight: Bytes => "bytes_in_flight" ["byte"],
         /// Smoothed round-trip time; missing before the first measurement.
         srtt: Option<Duration> => "srtt_s" ["s"],
-        /// Pacing rate; missing if the sender does not pace.
+        /// Pacing rate; missing if the sender does not pace. Media: reference rate.
         pacing_rate: Option<Rate> => "pacing_rate_bps" ["bit/s"],
         /// Latest delivery-rate sample.
         delivery_rate: Option<Rate> => "delivery_rate_bps" ["bit/s"],

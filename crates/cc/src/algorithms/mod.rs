@@ -20,6 +20,7 @@ pub mod lia;
 pub mod libra;
 pub mod newreno;
 pub mod olia;
+pub mod prague;
 pub mod reno;
 pub mod scalable;
 pub mod tahoe;
@@ -50,6 +51,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     libra::ALGORITHM,
     newreno::ALGORITHM,
     olia::ALGORITHM,
+    prague::ALGORITHM,
     reno::ALGORITHM,
     scalable::ALGORITHM,
     tahoe::ALGORITHM,

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gargalo_sim::workload::wire::WireBytes;
-use gargalo_sim::workload::{Action, App};
+use gargalo_sim::workload::{Action, App, Datagram};
 use gargalo_sim::{FlowResult, FlowSpec, MptcpSpec, TcpSpec, TransportSpec};
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Duration, Instant};
@@ -347,7 +347,14 @@ impl Flow {
             let sent = stamp.map_or(now, |t| Instant::from_nanos(u64::from_be_bytes(t)));
             state.received_datagrams += 1;
             state.delays.record(now.saturating_since(sent));
-            state.app.on_datagram(now, sent.min(now));
+            let arrived = Datagram {
+                side: 1,
+                number: state.received_datagrams - 1,
+                bytes: length,
+                sent_at: sent.min(now),
+                marked: false,
+            };
+            state.app.on_datagram(now, &arrived);
             state.first_byte.get_or_insert(now);
             state.delivered += length;
         }

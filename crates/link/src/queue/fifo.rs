@@ -29,6 +29,10 @@ impl<P> Fifo<P> {
         Some(queued)
     }
     #[inline]
+    pub(crate) fn front(&self) -> Option<&Queued<P>> {
+        self.queue.front()
+    }
+    #[inline]
     pub(crate) fn packets(&self) -> u64 {
         self.queue.len() as u64
     }

@@ -4,6 +4,7 @@
 
 mod codel;
 mod droptail;
+mod dualpi2;
 mod fifo;
 mod fq_codel;
 mod pie;
@@ -20,6 +21,7 @@ use crate::ledger::{Item, Ledger};
 pub use codel::CoDelConfig;
 pub(crate) use droptail::DropTail;
 pub use droptail::QueueLimit;
+pub use dualpi2::DualPi2Config;
 pub use fq_codel::FqCoDelConfig;
 pub use pie::{PieConfig, PieEstimator};
 pub use red::RedConfig;
@@ -44,6 +46,8 @@ pub enum QueueConfig {
     Pie(PieConfig),
     /// Step marking, as DCTCP asks for (RFC 8257).
     Step(StepConfig),
+    /// The coupled dual queue of L4S (RFC 9332).
+    DualPi2(DualPi2Config),
 }
 
 impl Default for QueueConfig {
@@ -64,6 +68,7 @@ impl QueueConfig {
             Self::FqCoDel(_) => "fq-codel",
             Self::Pie(_) => "pie",
             Self::Step(_) => "step",
+            Self::DualPi2(_) => "dualpi2",
         }
     }
 
@@ -75,6 +80,7 @@ impl QueueConfig {
             Self::FqCoDel(c) => c.validate(),
             Self::Pie(c) => c.validate(),
             Self::Step(c) => c.validate(),
+            Self::DualPi2(c) => c.validate(),
         }
     }
 }
@@ -117,6 +123,7 @@ pub(crate) enum Discipline<P> {
     FqCoDel(fq_codel::FqCoDel<P>),
     Pie(pie::Pie<P>),
     Step(step::Step<P>),
+    DualPi2(dualpi2::DualPi2<P>),
     /// Tail drop served packet by packet, to check the fast path against.
     Plain(droptail::Plain<P>),
 }
@@ -130,6 +137,7 @@ impl<P: Copy> Discipline<P> {
             QueueConfig::FqCoDel(c) => Self::FqCoDel(fq_codel::FqCoDel::new(*c, around, rng)),
             QueueConfig::Pie(c) => Self::Pie(pie::Pie::new(*c, around, rng)),
             QueueConfig::Step(c) => Self::Step(step::Step::new(*c)),
+            QueueConfig::DualPi2(c) => Self::DualPi2(dualpi2::DualPi2::new(*c, around, rng)),
         }
     }
 }
@@ -142,6 +150,7 @@ macro_rules! each {
             Self::FqCoDel($q) => $e,
             Self::Pie($q) => $e,
             Self::Step($q) => $e,
+            Self::DualPi2($q) => $e,
             Self::Plain($q) => $e,
         }
     };

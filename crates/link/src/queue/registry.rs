@@ -154,12 +154,77 @@ pub const QUEUES: &[QueueInfo] = &[
             param("ecn", "true", "mark at all"),
         ],
     },
+    QueueInfo {
+        name: "dualpi2",
+        summary: "the coupled dual queue of L4S: a shallow queue for ECT(1), PI2 for the others, about equal rates",
+        source: "RFC 9332; defaults: tc-dualpi2(8)",
+        params: &[
+            param("target", "15ms", "reference delay"),
+            param(
+                "update",
+                "16ms",
+                "time between updates of the base probability",
+            ),
+            param("alpha", "0.16", "weight of the deviation, in Hz"),
+            param("beta", "3.2", "weight of the trend, in Hz"),
+            param(
+                "coupling",
+                "2",
+                "factor k: the low-latency queue marks with k times the base probability, the other acts with its square",
+            ),
+            param(
+                "step_threshold",
+                "1ms",
+                "the low-latency queue marks what waited longer, or finds more waiting, in time, packets, bytes or bandwidth-delay products",
+            ),
+            param(
+                "ramp",
+                "0s",
+                "its probability rises to 1 within so much above the threshold (RFC 9332: 400us from 800us on)",
+            ),
+            param(
+                "min_step",
+                "0 packets",
+                "the threshold holds while more than this are in the low-latency queue",
+            ),
+            param(
+                "classic_protection",
+                "0.1",
+                "share of the link for the classic queue while both have packets",
+            ),
+            param(
+                "drop_on_overload",
+                "true",
+                "drop in both queues when everything would be marked",
+            ),
+            param(
+                "drop_early",
+                "false",
+                "decide by the base probability on arrival, not on departure",
+            ),
+            param(
+                "any_ect",
+                "false",
+                "ECT(0) to the low-latency queue too, for DCTCP",
+            ),
+            param(
+                "derandomize",
+                "false",
+                "spread marks and drops evenly, as the RFC's pseudocode does",
+            ),
+            param("limit", "10000 packets", LIMIT),
+            param("memory_limit", "none", "bytes that may wait"),
+            param("ecn", "true", "mark at all; without, PI2 for everything"),
+        ],
+    },
 ];
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{CoDelConfig, FqCoDelConfig, PieConfig, QueueConfig, RedConfig, StepConfig};
+    use crate::queue::{
+        CoDelConfig, DualPi2Config, FqCoDelConfig, PieConfig, QueueConfig, RedConfig, StepConfig,
+    };
 
     #[test]
     fn every_discipline_is_listed_once() {
@@ -170,6 +235,7 @@ mod tests {
             QueueConfig::FqCoDel(FqCoDelConfig::default()),
             QueueConfig::Pie(PieConfig::default()),
             QueueConfig::Step(StepConfig::default()),
+            QueueConfig::DualPi2(DualPi2Config::default()),
         ];
         let names: Vec<_> = configs.iter().map(QueueConfig::name).collect();
         let listed: Vec<_> = QUEUES.iter().map(|q| q.name).collect();

@@ -288,6 +288,27 @@ fn pie_holds_its_target_under_overload() {
 }
 
 #[test]
+fn dualpi2_holds_its_target_and_keeps_overload_of_the_low_latency_queue_short() {
+    let queue = || QueueConfig::DualPi2(DualPi2Config::default());
+    for (ecn, least, most) in [
+        (Ecn::NotEct, 12, 18),
+        (Ecn::Ect0, 12, 18),
+        (Ecn::Ect1, 12, 18),
+    ] {
+        let (link, delays) = overload(queue(), 125, ecn);
+        let median = delays.percentile(50.0);
+        assert!(
+            (MS * least..MS * most).contains(&median),
+            "{ecn:?} {median}"
+        );
+        // A fifth cannot pass, and nobody heeds the marks.
+        let s = link.stats();
+        let dropped = s.dropped(DropReason::Aqm) as f64 / s.offered_packets as f64;
+        assert!((dropped - 0.2).abs() < 0.02, "{ecn:?} {dropped}");
+    }
+}
+
+#[test]
 fn red_holds_the_average_between_its_thresholds() {
     // 5% overload needs a drop rate of 4.8%, half way to max_p.
     let (_, delays) = overload(QueueConfig::Red(RedConfig::default()), 105, Ecn::NotEct);
@@ -350,6 +371,7 @@ fn ecn_replaces_drops() {
             ..RedConfig::default()
         }),
         QueueConfig::Step(StepConfig::default()),
+        QueueConfig::DualPi2(DualPi2Config::default()),
     ] {
         let name = queue.name();
         let (link, _) = overload(queue, 101, Ecn::Ect0);

@@ -53,6 +53,25 @@ fn any_queue() -> impl Strategy<Value = QueueConfig> {
                 drop_incapable: k % 2 == 0,
             })
         }),
+        (1u64..60, ecn, 0u64..30, 0u8..32).prop_map(|(limit, ecn, k, flags)| {
+            QueueConfig::DualPi2(DualPi2Config {
+                limit,
+                ecn,
+                step_threshold: match k % 3 {
+                    0 => QueueLimit::Packets(k),
+                    1 => QueueLimit::Bytes(Bytes::new(k * 1000)),
+                    _ => QueueLimit::Time(MS * k),
+                },
+                min_step_packets: k % 2,
+                classic_protection: k as f64 / 29.0,
+                drop_on_overload: flags & 1 == 0,
+                drop_early: flags & 2 == 0,
+                any_ect: flags & 4 == 0,
+                derandomize: flags & 8 == 0,
+                memory_limit: (flags & 16 == 0).then_some(Bytes::new(20_000)),
+                ..DualPi2Config::default()
+            })
+        }),
     ]
 }
 
@@ -227,6 +246,25 @@ proptest! {
         prop_assert_eq!(order(&fates), order(&arrivals(&expected)));
     }
 
+    /// A mark needs ECT, nothing else of the field changes, and only who is in the low-latency queue (or
+    /// may be marked as Classic) carries one.
+    #[test]
+    fn dualpi2_marks_only_who_can_be(
+        config in any_config(), input in any_input(), any_ect in any::<bool>(), ecn in any::<bool>(),
+    ) {
+        let queue = QueueConfig::DualPi2(DualPi2Config { any_ect, ecn, ..DualPi2Config::default() });
+        let mut link = Link::new(LinkConfig { queue, ..config }, rng()).unwrap();
+        let mut marked = 0;
+        for fate in drive(&mut link, &input) {
+            let Fate::Arrived(_, id, last, now) = fate else { continue };
+            let before = input[id as usize].1.ecn;
+            let set = now == Ecn::Ce && before != Ecn::Ce;
+            prop_assert!(now == before || set && before != Ecn::NotEct && ecn, "{before:?} {now:?}");
+            marked += u64::from(set && last);
+        }
+        prop_assert!(marked <= link.stats().marked_packets);
+    }
+
     #[test]
     fn order_is_kept_within_a_flow(config in any_config(), input in any_input()) {
         let config = LinkConfig { reorder: None, ..config };
@@ -235,8 +273,12 @@ proptest! {
         let got = arrivals(&fates);
         prop_assert!(got.windows(2).all(|w| w[0].0 <= w[1].0));
         for flow in 0..5 {
-            let ids: Vec<_> = got.iter().map(|a| a.1).filter(|id| id % 5 == flow).collect();
-            prop_assert!(ids.windows(2).all(|w| w[0] <= w[1]), "{ids:?}");
+            // A flow has one codepoint: DualPI2 queues by it.
+            for ecn in 0..4 {
+                let of = |id: &u32| id % 5 == flow && input[*id as usize].1.ecn as u8 == ecn;
+                let ids: Vec<_> = got.iter().map(|a| a.1).filter(of).collect();
+                prop_assert!(ids.windows(2).all(|w| w[0] <= w[1]), "{ids:?}");
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::distribution::SizeSpec;
-use super::media::{Video, Voice};
+use super::media::{Media, Video, Voice};
 use super::source::{Ftp, Mix, Web};
 use super::transport::Transport;
 use crate::quantity::{PerSecond, Quantity};
@@ -78,6 +78,8 @@ pub enum Workload {
     Ftp(Ftp),
     /// Background traffic as a share of a link's capacity.
     Mix(Box<Mix>),
+    /// One direction of a video call whose rate follows the network.
+    Media(Media),
     /// One direction of a call.
     Voice(Voice),
     /// Adaptive streaming.

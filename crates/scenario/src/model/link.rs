@@ -277,6 +277,8 @@ pub enum QueueName {
     Pie,
     /// Marking above a threshold (RFC 8257).
     Step,
+    /// The coupled dual queue of L4S (RFC 9332).
+    Dualpi2,
 }
 
 /// A queueing discipline with its parameters.
@@ -297,6 +299,8 @@ pub enum QueueMap {
     Pie(Pie),
     /// Tail drop that marks above a threshold, for DCTCP (RFC 8257).
     Step(Step),
+    /// The coupled dual queue of L4S (RFC 9332).
+    Dualpi2(DualPi2),
 }
 
 /// Random Early Detection (Floyd and Jacobson 1993).
@@ -429,6 +433,62 @@ pub struct Step {
     #[schemars(extend("default" = false))]
     pub drop_incapable: Option<bool>,
     /// Mark at all.
+    #[schemars(extend("default" = true))]
+    pub ecn: Option<bool>,
+}
+
+/// The coupled dual queue of L4S (RFC 9332): packets with ECT(1) or CE in one, all others in the other.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DualPi2 {
+    /// Queueing delay that is steered for.
+    #[schemars(extend("default" = "15ms"))]
+    pub target: Option<Quantity<Duration>>,
+    /// Time between two updates of the base probability.
+    #[schemars(extend("default" = "16ms"))]
+    pub update: Option<Quantity<Duration>>,
+    /// Weight of the deviation, in Hz.
+    #[schemars(range(min = 0), extend("default" = 0.16))]
+    pub alpha: Option<f64>,
+    /// Weight of the trend, in Hz.
+    #[schemars(range(min = 0), extend("default" = 3.2))]
+    pub beta: Option<f64>,
+    /// Factor k: the low-latency queue marks with k times the base probability, the classic queue drops or
+    /// marks with its square.
+    #[schemars(range(min = 0.01, max = 100), extend("default" = 2))]
+    pub coupling: Option<f64>,
+    /// The low-latency queue marks packets that waited longer; in packets, bytes or multiples of BDP: that
+    /// find more waiting in it.
+    #[schemars(extend("default" = "1ms"))]
+    pub step_threshold: Option<Quantity<QueueSize>>,
+    /// With a threshold in time: the probability rises from 0 there to 1 so much later. RFC 9332 appendix A
+    /// has 400us from 800us on.
+    #[schemars(extend("default" = "0s"))]
+    pub ramp: Option<Quantity<Duration>>,
+    /// The threshold holds only while more packets than this are in the low-latency queue.
+    #[schemars(extend("default" = "0 packets"))]
+    pub min_step: Option<Quantity<Packets>>,
+    /// Share of the link that the classic queue gets at least while both have packets.
+    #[schemars(extend("default" = 0.1))]
+    pub classic_protection: Option<Quantity<Probability>>,
+    /// Drop in both queues when the low-latency queue would mark everything; otherwise queues grow.
+    #[schemars(extend("default" = true))]
+    pub drop_on_overload: Option<bool>,
+    /// Decide by the base probability on arrival, not on departure.
+    #[schemars(extend("default" = false))]
+    pub drop_early: Option<bool>,
+    /// ECT(0) goes to the low-latency queue too, for DCTCP.
+    #[schemars(extend("default" = false))]
+    pub any_ect: Option<bool>,
+    /// Spread marks and drops evenly, as the RFC's pseudocode does, instead of drawing them.
+    #[schemars(extend("default" = false))]
+    pub derandomize: Option<bool>,
+    /// Packets that may wait in both queues.
+    #[schemars(extend("default" = "10000 packets"))]
+    pub limit: Option<Quantity<Packets>>,
+    /// Bytes that may wait in both queues. Default: no limit.
+    pub memory_limit: Option<Quantity<Bytes>>,
+    /// Mark at all; without, everything is in the classic queue and dropped (PI2).
     #[schemars(extend("default" = true))]
     pub ecn: Option<bool>,
 }

@@ -1,11 +1,48 @@
-//! Voice and video as written.
+//! Media calls, voice and video as written.
 
 use gargalo_units::{Bytes, Duration, Rate};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::flow::PeriodSpec;
-use crate::quantity::Quantity;
+use crate::quantity::{Probability, Quantity};
+
+/// One direction of a video call over UDP whose rate follows the network by NADA (RFC 8698): `from` shows
+/// itself, `to` watches and reports.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Media {
+    /// Lowest rate of the encoder, RTP headers included.
+    #[schemars(extend("default" = "150kbit/s"))]
+    pub min_rate: Option<Quantity<Rate>>,
+    /// Highest rate of the encoder.
+    #[schemars(extend("default" = "1.5Mbit/s"))]
+    pub max_rate: Option<Quantity<Rate>>,
+    /// Weight of the flow among others of its kind.
+    #[schemars(range(min = 0.01, max = 100), extend("default" = 1))]
+    pub priority: Option<f64>,
+    /// Time between two reports of the receiver.
+    #[schemars(extend("default" = "100ms"))]
+    pub feedback: Option<Quantity<Duration>>,
+    /// Reference congestion level (XREF): the queueing delay at `max_rate`.
+    #[schemars(extend("default" = "10ms"))]
+    pub reference: Option<Quantity<Duration>>,
+    /// Frames a second.
+    #[schemars(range(min = 1, max = 1000), extend("default" = 30))]
+    pub frame_rate: Option<f64>,
+    /// Largest payload of a packet, RTP header included.
+    #[schemars(extend("default" = "1200B"))]
+    pub packet_size: Option<Quantity<Bytes>>,
+    /// How far frame sizes vary around their mean (scale of a Laplace distribution; RFC 8593).
+    #[schemars(extend("default" = 0.15))]
+    pub variation: Option<Quantity<Probability>>,
+    /// The encoder takes a new rate so long after the last one.
+    #[schemars(extend("default" = "200ms"))]
+    pub reaction: Option<Quantity<Duration>>,
+    /// Packets carry ECT(0), and marks count as signals.
+    #[schemars(extend("default" = false))]
+    pub ecn: Option<bool>,
+}
 
 /// One direction of a call over UDP: `from` speaks, `to` listens.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]

@@ -29,12 +29,12 @@ pub use flow::{
 };
 pub use lab::{Command, Host, Lab, StackName};
 pub use link::{
-    CoDel, DelayMap, DelaySpec, Direction, FqCoDel, GilbertElliott, GraphLink, JitterMap,
+    CoDel, DelayMap, DelaySpec, Direction, DualPi2, FqCoDel, GilbertElliott, GraphLink, JitterMap,
     JitterSpec, Link, LossMap, LossSpec, Pie, PieEstimatorName, QueueMap, QueueName, QueueSpec,
     RateMap, RateSpec, Red, Reorder, Shape, Step, Unlimited,
 };
 pub use media::{
-    ByBuffer, ByThroughput, Codec, PlayoutName, PlayoutSpec, SelectionMap, SelectionName,
+    ByBuffer, ByThroughput, Codec, Media, PlayoutName, PlayoutSpec, SelectionMap, SelectionName,
     SelectionSpec, Video, Voice,
 };
 pub use mptcp::{AddressChange, DataNumbersName, EndName, Mptcp, PathManagerName, SchedulerName};

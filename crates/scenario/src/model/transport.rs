@@ -57,8 +57,8 @@ pub struct Tcp {
     pub sack: Option<bool>,
     /// Reports of duplicates (RFC 2883).
     pub dsack: Option<bool>,
-    /// Explicit congestion notification; true is `classic`, with `congestion = "dctcp"` it is `dctcp`,
-    /// which is the default there.
+    /// Explicit congestion notification; true is `classic`, with `congestion = "dctcp"` it is `dctcp`
+    /// and with `"prague"` `l4s`, which are the defaults there.
     pub ecn: Option<Switch<EcnName>>,
     /// When the sender paces; false is `off`, true is `window`.
     pub pacing: Option<PacingSpec>,
@@ -145,6 +145,8 @@ pub enum EcnName {
     Classic,
     /// RFC 8257: the echo mirrors the marks.
     Dctcp,
+    /// RFC 9331: ECT(1), for the low-latency queue of `dualpi2`; the echo mirrors the marks.
+    L4s,
 }
 
 /// When the sender paces.

@@ -207,6 +207,7 @@ fn bandwidth_delay_products(net: &mut Network, longest: &[Option<Duration>]) {
         let size = QueueLimit::bdp(capacity(config), rtt, limit.factor);
         match &mut config.queue {
             QueueConfig::Step(step) => step.mark_above = size,
+            QueueConfig::DualPi2(dual) => dual.step_threshold = size,
             other => *other = QueueConfig::DropTail { limit: size },
         }
     }
@@ -268,6 +269,12 @@ fn workload(spec: &Spec, at: &str, cx: &mut Context<'_>) -> Vec<Workload> {
         let help = "speech is carried by UDP: write `transport.udp = {}`".to_owned();
         cx.error(&path, "only over UDP", message, help);
     }
+    if !is_udp && matches!(raw, WorkloadSpec::Media(_)) {
+        let message = "real-time media over a reliable transport".to_owned();
+        let help =
+            "media have a congestion control of their own: write `transport.udp = {}`".to_owned();
+        cx.error(&path, "only over UDP", message, help);
+    }
     if is_udp
         && matches!(
             raw,
@@ -313,6 +320,10 @@ fn workload(spec: &Spec, at: &str, cx: &mut Context<'_>) -> Vec<Workload> {
                 rate,
                 packet_size: size,
             }]
+        }
+        WorkloadSpec::Media(m) => {
+            endless_arrivals(spec, "media", &mut refuse);
+            vec![Workload::Media(media::media(m, &mut refuse))]
         }
         WorkloadSpec::Voice(v) => {
             endless_arrivals(spec, "voice", &mut refuse);

@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gargalo_link::{
-    BaseDelay, CoDelConfig, DelayModel, DeliveryTrace, Displacement, FqCoDelConfig, Jitter,
-    JitterDistribution, LinkConfig, LossModel, PieConfig, PieEstimator, QueueConfig, QueueLimit,
-    RateModel, RedConfig, Reorder, StepConfig,
+    BaseDelay, CoDelConfig, DelayModel, DeliveryTrace, Displacement, DualPi2Config, FqCoDelConfig,
+    Jitter, JitterDistribution, LinkConfig, LossModel, PieConfig, PieEstimator, QueueConfig,
+    QueueLimit, RateModel, RedConfig, Reorder, StepConfig,
 };
 use gargalo_units::{Bytes, Duration, Instant};
 
 use super::Context;
 use crate::model::{
-    CoDel, DelayMap, DelaySpec, Direction, FqCoDel, JitterSpec, LossMap, LossSpec, Pie,
+    CoDel, DelayMap, DelaySpec, Direction, DualPi2, FqCoDel, JitterSpec, LossMap, LossSpec, Pie,
     PieEstimatorName, QueueMap, QueueName, QueueSpec, RateMap, RateSpec, Red, Shape, Step,
 };
 use crate::quantity::{Quantity, QueueSize};
@@ -186,7 +186,8 @@ fn direction(
     }
     if ecn == Some(true) && matches!(config.queue, QueueConfig::DropTail { .. }) {
         let message = "a droptail queue cannot mark packets".to_owned();
-        let help = "choose a queue that marks: red, codel, fq-codel, pie or step".to_owned();
+        let help =
+            "choose a queue that marks: red, codel, fq-codel, pie, step or dualpi2".to_owned();
         cx.error(&ecn_path, "needs another queue", message, help);
     }
     if let Err(e) = config.validate() {
@@ -293,6 +294,7 @@ fn queue(spec: &QueueSpec, ecn: Option<bool>) -> (QueueConfig, Option<f64>) {
         }
         QueueSpec::Named(QueueName::Pie) => QueueConfig::Pie(pie(&Pie::default(), ecn)),
         QueueSpec::Named(QueueName::Step) => return step(&Step::default(), ecn),
+        QueueSpec::Named(QueueName::Dualpi2) => return dualpi2(&DualPi2::default(), ecn),
         QueueSpec::Model(QueueMap::Droptail(size)) => {
             let (limit, factor) = size_or_factor(size.0);
             return (QueueConfig::DropTail { limit }, factor);
@@ -302,6 +304,7 @@ fn queue(spec: &QueueSpec, ecn: Option<bool>) -> (QueueConfig, Option<f64>) {
         QueueSpec::Model(QueueMap::FqCodel(f)) => QueueConfig::FqCoDel(fq_codel(f, ecn)),
         QueueSpec::Model(QueueMap::Pie(p)) => QueueConfig::Pie(pie(p, ecn)),
         QueueSpec::Model(QueueMap::Step(s)) => return step(s, ecn),
+        QueueSpec::Model(QueueMap::Dualpi2(q)) => return dualpi2(q, ecn),
     };
     (config, None)
 }
@@ -328,6 +331,32 @@ fn step(s: &Step, ecn: Option<bool>) -> (QueueConfig, Option<f64>) {
         ecn: s.ecn.or(ecn).unwrap_or(d.ecn),
     };
     (QueueConfig::Step(config), factor)
+}
+
+fn dualpi2(s: &DualPi2, ecn: Option<bool>) -> (QueueConfig, Option<f64>) {
+    let d = DualPi2Config::default();
+    let (step_threshold, factor) = s
+        .step_threshold
+        .map_or((d.step_threshold, None), |q| size_or_factor(q.0));
+    let config = DualPi2Config {
+        target: s.target.map_or(d.target, |q| q.0),
+        update: s.update.map_or(d.update, |q| q.0),
+        alpha: s.alpha.unwrap_or(d.alpha),
+        beta: s.beta.unwrap_or(d.beta),
+        coupling: s.coupling.unwrap_or(d.coupling),
+        step_threshold,
+        ramp: s.ramp.map_or(d.ramp, |q| q.0),
+        min_step_packets: s.min_step.map_or(d.min_step_packets, |q| q.0.0),
+        classic_protection: s.classic_protection.map_or(d.classic_protection, |q| q.0.0),
+        drop_on_overload: s.drop_on_overload.unwrap_or(d.drop_on_overload),
+        drop_early: s.drop_early.unwrap_or(d.drop_early),
+        any_ect: s.any_ect.unwrap_or(d.any_ect),
+        derandomize: s.derandomize.unwrap_or(d.derandomize),
+        limit: s.limit.map_or(d.limit, |q| q.0.0),
+        memory_limit: s.memory_limit.map(|q| q.0).or(d.memory_limit),
+        ecn: s.ecn.or(ecn).unwrap_or(d.ecn),
+    };
+    (QueueConfig::DualPi2(config), factor)
 }
 
 fn red(r: &Red, ecn: Option<bool>) -> RedConfig {

@@ -1,19 +1,57 @@
-//! Voice and video with all defaults.
+//! Media calls, voice and video with all defaults.
 
 use gargalo_sim::Period;
 use gargalo_sim::workload::emodel;
+use gargalo_sim::workload::media::Media;
+use gargalo_sim::workload::nada::Nada;
 use gargalo_sim::workload::video::{Selection, Video};
 use gargalo_sim::workload::voice::{Playout, Voice};
 use gargalo_units::{Bytes, Duration, Rate};
 
 use super::traffic::Refuse;
 use crate::model::{
-    ByBuffer, ByThroughput, Codec, PeriodMap, PeriodSpec, PlayoutSpec, SelectionMap, SelectionName,
-    SelectionSpec, Video as VideoSpec, Voice as VoiceSpec,
+    ByBuffer, ByThroughput, Codec, Media as MediaSpec, PeriodMap, PeriodSpec, PlayoutSpec,
+    SelectionMap, SelectionName, SelectionSpec, Video as VideoSpec, Voice as VoiceSpec,
 };
 
 /// RTP header without options (RFC 3550 section 5.1).
 const RTP_HEADER: u64 = 12;
+
+/// The values of RFC 8698 figure 3 and RFC 8593 §5.
+pub(crate) fn media(spec: &MediaSpec, refuse: Refuse<'_, '_>) -> Media {
+    let kbps = |k: u64| Rate::from_bps(k * 1000);
+    let min_rate = spec.min_rate.map_or(kbps(150), |q| q.0);
+    let max_rate = spec.max_rate.map_or(kbps(1500), |q| q.0);
+    let packet_size = spec.packet_size.map_or(Bytes::new(1200), |q| q.0);
+    if min_rate.as_bps() < 1000 || max_rate < min_rate || max_rate.as_bps() > 10_000_000_000 {
+        let message = format!("rates from {min_rate} to {max_rate}");
+        let help = "give 1kbit/s to 10Gbit/s, the lower one first";
+        refuse("media.min_rate", &message, help);
+    }
+    if !(64..=65_507).contains(&packet_size.get()) {
+        let message = format!("a packet_size of {packet_size}");
+        refuse("media.packet_size", &message, "give 64B to 65507B");
+    }
+    let feedback = spec.feedback.map_or(Duration::from_millis(100), |q| q.0);
+    if !(Duration::from_millis(1)..=Duration::from_secs(10)).contains(&feedback) {
+        let message = format!("a report every {feedback}");
+        refuse("media.feedback", &message, "give 1ms to 10s");
+    }
+    Media {
+        nada: Nada {
+            min_rate,
+            max_rate,
+            priority: spec.priority.unwrap_or(1.0),
+            feedback,
+            reference: spec.reference.map_or(Duration::from_millis(10), |q| q.0),
+        },
+        frame_rate: spec.frame_rate.unwrap_or(30.0),
+        packet_size,
+        variation: spec.variation.map_or(0.15, |q| q.0.0),
+        reaction: spec.reaction.map_or(Duration::from_millis(200), |q| q.0),
+        ecn: spec.ecn.unwrap_or(false),
+    }
+}
 
 pub(crate) fn voice(spec: &VoiceSpec, refuse: Refuse<'_, '_>) -> Voice {
     let interval = Duration::from_millis(20);

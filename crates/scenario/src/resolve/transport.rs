@@ -194,18 +194,22 @@ fn options(spec: &Spec, c: &mut Config) {
     }
 }
 
-/// Explicit congestion notification: DCTCP is nothing without it and needs each mark told (RFC 8257
-/// §3.2), whereas the others take what the profile has.
+/// Explicit congestion notification: DCTCP and Prague are nothing without it and need each mark told
+/// (RFC 8257 §3.2, RFC 9331 §4.2), whereas the others take what the profile has.
 fn ecn(spec: &Spec, profile: EcnMode) -> EcnMode {
     let congestion = spec.congestion.as_ref().map(|c| c.name.as_str());
-    let counts_marks = congestion == Some("dctcp");
+    let own = match congestion {
+        Some("dctcp") => Some(EcnMode::Dctcp),
+        Some("prague") => Some(EcnMode::L4s),
+        _ => None,
+    };
     match spec.ecn {
         Some(Switch::Set(false) | Switch::To(EcnName::Off)) => EcnMode::Off,
         Some(Switch::To(EcnName::Classic)) => EcnMode::Classic,
         Some(Switch::To(EcnName::Dctcp)) => EcnMode::Dctcp,
-        Some(Switch::Set(true)) | None if counts_marks => EcnMode::Dctcp,
-        Some(Switch::Set(true)) => EcnMode::Classic,
-        None => profile,
+        Some(Switch::To(EcnName::L4s)) => EcnMode::L4s,
+        Some(Switch::Set(true)) => own.unwrap_or(EcnMode::Classic),
+        None => own.unwrap_or(profile),
     }
 }
 

@@ -110,6 +110,9 @@ fn every_form_of_a_link_field_is_accepted() {
         r#"queue = { pie = { estimator = "departure-rate" } }"#,
         r#"queue = { step = { mark_above = "65 packets", limit = "500 packets" } }, ecn = true"#,
         r#"queue = { step = { mark_above = "1ms", drop_incapable = true } }"#,
+        r#"queue = { dualpi2 = { target = "15ms", coupling = 2, step_threshold = "800us", ramp = "400us", min_step = "1 packet" } }"#,
+        r#"queue = { dualpi2 = { any_ect = true, drop_on_overload = false, classic_protection = "20%", memory_limit = "1MB" } }"#,
+        r#"rate = "1Gbit/s", delay = "1ms", queue = { dualpi2 = { step_threshold = "0.1BDP" } }"#,
     ] {
         ok(&simple(link, TCP));
     }
@@ -117,7 +120,9 @@ fn every_form_of_a_link_field_is_accepted() {
 
 #[test]
 fn queue_defaults_are_those_of_the_link_crate() {
-    for name in ["droptail", "red", "codel", "fq-codel", "pie", "step"] {
+    for name in [
+        "droptail", "red", "codel", "fq-codel", "pie", "step", "dualpi2",
+    ] {
         let plain = ok(&simple(&format!("queue = \"{name}\""), TCP));
         let queue = &plain.links[0].up.queue;
         assert_eq!(queue.name(), name);
@@ -144,7 +149,7 @@ fn a_marking_threshold_in_bandwidth_delay_products() {
 
 #[test]
 fn dctcp_turns_its_kind_of_ecn_on() {
-    use gargalo_tcp::EcnMode::{Classic, Dctcp, Off};
+    use gargalo_tcp::EcnMode::{Classic, Dctcp, L4s, Off};
     for (options, want) in [
         (r#"congestion = "dctcp""#, Dctcp),
         (
@@ -154,6 +159,10 @@ fn dctcp_turns_its_kind_of_ecn_on() {
         (r#"congestion = "dctcp", ecn = "classic""#, Classic),
         (r#"congestion = "dctcp", ecn = false"#, Off),
         (r#"congestion = "cubic", ecn = "dctcp""#, Dctcp),
+        (r#"congestion = "prague""#, L4s),
+        (r#"congestion = "prague", ecn = true"#, L4s),
+        (r#"congestion = "prague", ecn = "dctcp""#, Dctcp),
+        (r#"congestion = "dctcp", ecn = "l4s""#, L4s),
         (r#"congestion = "cubic", ecn = true"#, Classic),
         (r#"congestion = "cubic""#, Off),
     ] {

@@ -110,6 +110,16 @@ fn every_form_of_a_source_is_accepted() {
     ] {
         ok(&dumbbell(flow));
     }
+    for media in [
+        "{}",
+        r#"{ min_rate = "100kbit/s", max_rate = "2.5Mbit/s", priority = 2, feedback = "50ms", ecn = true }"#,
+        r#"{ frame_rate = 25, packet_size = "1000B", variation = 0, reaction = "0s", reference = "20ms" }"#,
+    ] {
+        ok(&simple(
+            "",
+            &format!("transport.udp = {{}}\nworkload.media = {media}"),
+        ));
+    }
     for voice in [
         "{}",
         r#"{ codec = "g729", playout = "60ms" }"#,
@@ -223,6 +233,32 @@ fn what_a_source_cannot_do_is_told() {
         "a call over a reliable transport",
         "transport.udp",
     );
+    refused(
+        &flow("media = {}"),
+        "real-time media over a reliable transport",
+        "transport.udp",
+    );
+    for (media, message, help) in [
+        (
+            r#"{ max_rate = "100kbit/s" }"#,
+            "rates from 150",
+            "the lower one first",
+        ),
+        (r#"{ feedback = "0s" }"#, "a report every", "1ms to 10s"),
+        (
+            "{ frame_rate = 0.5 }",
+            "0.5 is out of range",
+            "a number from 1 to 1000",
+        ),
+        (
+            r#"{ packet_size = "9B" }"#,
+            "a packet_size of",
+            "64B to 65507B",
+        ),
+    ] {
+        let text = format!("transport.udp = {{}}\nworkload.media = {media}");
+        refused(&simple("", &text), message, help);
+    }
     refused(
         &flow(r#"video = { ladder = ["2Mbit/s", "1Mbit/s"] }"#),
         "do not rise",

@@ -11,6 +11,8 @@ pub mod emodel;
 pub mod frames;
 pub mod ftp;
 pub mod generator;
+pub mod media;
+pub mod nada;
 mod objects;
 pub mod plan;
 mod request;
@@ -21,9 +23,10 @@ pub mod voice;
 pub mod web;
 pub mod wire;
 
-use gargalo_units::{Bytes, Instant, Rate};
+use gargalo_units::{Bytes, Ecn, Instant, Rate};
 use rand_pcg::Pcg64;
 
+use media::{Media, MediaApp, MediaResult};
 pub use objects::{ObjectResult, Objects, RequestResult};
 pub use request::{Order, Request, RequestApp};
 pub use ticks::{Period, TickApp, exponential};
@@ -60,6 +63,8 @@ pub enum Workload {
         /// Length of the off periods.
         off: Period,
     },
+    /// `from` shows itself, at a rate that follows the network.
+    Media(Media),
     /// `from` speaks.
     Voice(Voice),
     /// `from` watches what `to` has.
@@ -71,6 +76,8 @@ pub enum Workload {
 pub struct Action {
     /// Bytes to write to the stream, or the payload of one datagram.
     pub write: u64,
+    /// The payload of one datagram from the other side.
+    pub reply: u64,
     /// Nothing more will be written on this side.
     pub close: bool,
     /// When to call [`App::on_timer`].
@@ -84,10 +91,26 @@ impl Action {
     pub fn and(self, next: Self) -> Self {
         Self {
             write: self.write.saturating_add(next.write),
+            reply: self.reply.saturating_add(next.reply),
             close: self.close || next.close,
             timer: next.timer.or(self.timer),
         }
     }
+}
+
+/// A datagram that arrives.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram {
+    /// Where: 1 is `to`.
+    pub side: usize,
+    /// Its number among those of its direction, from 0.
+    pub number: u64,
+    /// Payload.
+    pub bytes: u64,
+    /// When it was sent.
+    pub sent_at: Instant,
+    /// It carries a Congestion Experienced mark.
+    pub marked: bool,
 }
 
 /// What the user of an application noticed.
@@ -95,6 +118,8 @@ impl Action {
 pub enum AppResult {
     /// See [`Request`].
     Request(RequestResult),
+    /// See [`Media`].
+    Media(MediaResult),
     /// See [`Voice`].
     Voice(VoiceResult),
     /// See [`Video`].
@@ -113,6 +138,8 @@ pub enum App {
     Request(RequestApp),
     /// See [`Workload::Cbr`] and [`Workload::OnOff`].
     Ticks(TickApp),
+    /// See [`Workload::Media`].
+    Media(Box<MediaApp>),
     /// See [`Workload::Voice`].
     Voice(Box<VoiceApp>),
     /// See [`Workload::Video`].
@@ -139,6 +166,7 @@ impl App {
                 on,
                 off,
             } => Self::Ticks(TickApp::new(*rate, *packet_size, Some((*on, *off)))),
+            Workload::Media(spec) => Self::Media(Box::new(MediaApp::new(spec))),
             Workload::Voice(spec) => Self::Voice(Box::new(VoiceApp::new(spec))),
             Workload::Video(spec) => Self::Video(Box::new(VideoApp::new(spec))),
         }
@@ -170,7 +198,7 @@ impl App {
             Self::Request(r) => Some(r.total()),
             Self::Video(v) => v.total(),
             Self::Tls(t) => t.app().total(),
-            Self::Ticks(_) | Self::Voice(_) => None,
+            Self::Ticks(_) | Self::Media(_) | Self::Voice(_) => None,
         }
     }
 
@@ -198,10 +226,11 @@ impl App {
             Self::Bulk { total } => Action {
                 write: total.unwrap_or(u64::MAX),
                 close: total.is_some(),
-                timer: None,
+                ..Action::default()
             },
             Self::Request(r) => r.ask(now),
             Self::Ticks(t) => t.tick(now, rng),
+            Self::Media(m) => m.start(now, rng),
             Self::Voice(v) => v.start(now, rng),
             Self::Video(v) => v.ask(now),
             Self::Tls(t) => t.connected(now, rng),
@@ -237,11 +266,30 @@ impl App {
         }
     }
 
-    /// A datagram that was sent at `sent_at` arrived.
+    /// A datagram arrived.
     #[inline]
-    pub fn on_datagram(&mut self, now: Instant, sent_at: Instant) {
-        if let Self::Voice(v) = self {
-            v.received(now, sent_at);
+    pub fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
+        match self {
+            Self::Voice(v) => v.received(now, datagram.sent_at),
+            Self::Media(m) => m.received(now, datagram),
+            _ => {}
+        }
+    }
+
+    /// What its datagrams carry.
+    #[inline]
+    pub fn ecn(&self) -> Ecn {
+        match self {
+            Self::Media(m) if m.is_ecn_capable() => Ecn::Ect0,
+            _ => Ecn::NotEct,
+        }
+    }
+
+    /// The rates of one whose datagrams follow the network.
+    pub fn rates(&self) -> Option<media::Snapshot> {
+        match self {
+            Self::Media(m) => Some(m.snapshot()),
+            _ => None,
         }
     }
 
@@ -251,6 +299,7 @@ impl App {
             Self::Bulk { .. } => Action::default(),
             Self::Request(r) => r.ask(now),
             Self::Ticks(t) => t.tick(now, rng),
+            Self::Media(m) => m.tick(now, rng),
             Self::Voice(v) => v.tick(now, rng),
             Self::Video(v) => v.ask(now),
             Self::Tls(t) => t.on_timer(now, rng),
@@ -261,6 +310,7 @@ impl App {
     pub fn result(&self, now: Instant, lost: u64) -> Option<AppResult> {
         match self {
             Self::Request(r) => r.result().map(AppResult::Request),
+            Self::Media(m) => Some(AppResult::Media(m.result(now, lost))),
             Self::Voice(v) => Some(AppResult::Voice(v.result(lost))),
             Self::Video(v) => Some(AppResult::Video(v.result(now))),
             Self::Tls(t) => t.app().result(now, lost),

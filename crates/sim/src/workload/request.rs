@@ -189,7 +189,7 @@ impl RequestApp {
         Action {
             write: (asked.len() as u64).saturating_mul(self.request_size),
             close: asked.end == self.sizes.len(),
-            timer: None,
+            ..Action::default()
         }
     }
 
@@ -210,7 +210,7 @@ impl RequestApp {
                 _ => sizes.fold(0, u64::saturating_add),
             },
             close: until == self.sizes.len(),
-            timer: None,
+            ..Action::default()
         }
     }
 

@@ -97,8 +97,8 @@ impl TickApp {
         if now < self.on_until {
             return Action {
                 write: self.packet,
-                close: false,
                 timer: Some(step.min(now + self.spacing)),
+                ..Action::default()
             };
         }
         let Some((on, off)) = self.periods else {

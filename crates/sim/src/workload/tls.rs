@@ -171,7 +171,7 @@ impl TlsApp {
         Action {
             write: self.streams[side].write(action.write),
             close: action.close && !waits,
-            timer: action.timer,
+            ..action
         }
     }
 }

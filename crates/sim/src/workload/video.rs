@@ -157,7 +157,7 @@ impl VideoApp {
         Action {
             write: self.spec.request_size.get().max(1),
             close: self.segments == Some(self.asked),
-            timer: None,
+            ..Action::default()
         }
     }
 
@@ -176,7 +176,7 @@ impl VideoApp {
         Action {
             write,
             close: is_last && write > 0,
-            timer: None,
+            ..Action::default()
         }
     }
 

@@ -120,8 +120,8 @@ impl VoiceApp {
         if now < self.talking_until {
             return Action {
                 write: self.spec.packet_size.get(),
-                close: false,
                 timer: Some(now + self.spec.interval),
+                ..Action::default()
             };
         }
         let pause = self.spec.pause.draw(rng);

@@ -14,7 +14,7 @@ use gargalo_cc::ALGORITHMS;
 use gargalo_link::queue::QueueLimit;
 use gargalo_link::{LinkConfig, QueueConfig, StepConfig};
 use gargalo_sim::{Outcome, Recording, TransportSpec, Workload};
-use gargalo_tcp::Config;
+use gargalo_tcp::{Config, EcnMode};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use support::*;
 
@@ -39,8 +39,8 @@ struct Traits {
     /// Largest window in segments while the application offers a twentieth of the link (21 segments a
     /// round trip).
     idle_window: f64,
-    /// Needs ECN with the receiver of RFC 8257.
-    dctcp: bool,
+    /// Needs ECN with the receiver of RFC 8257, and a queue that marks.
+    ecn: Option<EcnMode>,
 }
 
 const FULL: (f64, f64) = (0.9, 1.01);
@@ -56,7 +56,7 @@ impl Traits {
         reroutes: FULL,
         resumes: (0.97, 1.001),
         idle_window: 100.0,
-        dctcp: false,
+        ecn: None,
     };
 }
 
@@ -181,7 +181,14 @@ fn traits(name: &str) -> Traits {
         "dctcp" => Traits {
             queue: (5.0, 9.0),
             window: (34.0, 42.0),
-            dctcp: true,
+            ecn: Some(EcnMode::Dctcp),
+            ..d
+        },
+        // The same, paced and with growth in every round.
+        "prague" => Traits {
+            queue: (1.0, 9.0),
+            window: (34.0, 42.0),
+            ecn: Some(EcnMode::L4s),
             ..d
         },
         // Two segments (1/δ) and its oscillation; loss is no signal.
@@ -215,17 +222,17 @@ const MARK_ABOVE: u64 = 70;
 
 fn config(name: &str) -> Config {
     let mut config = Config::modern();
-    if traits(name).dctcp {
-        config.ecn = gargalo_tcp::EcnMode::Dctcp;
+    if let Some(mode) = traits(name).ecn {
+        config.ecn = mode;
     }
     config
 }
 
-/// Link with what the algorithm needs: marking above a sixth of the bandwidth-delay product for DCTCP
+/// Link with what the algorithm needs: marking above a sixth of the bandwidth-delay product for DCTCP and Prague
 /// (Alizadeh et al., SIGCOMM 2010: more than a seventh), tail drop for all others.
 fn bottleneck(name: &str, rate: Rate, rtt: Duration, packets: u64) -> LinkConfig {
     let mut link = pipe(rate, rtt / 2, packets);
-    if traits(name).dctcp {
+    if traits(name).ecn.is_some() {
         link.queue = QueueConfig::Step(StepConfig {
             mark_above: QueueLimit::Packets(MARK_ABOVE),
             limit: packets,

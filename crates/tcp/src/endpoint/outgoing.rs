@@ -63,8 +63,8 @@ impl Endpoint {
         let mut t = self.segment(now, order.offset, flags);
         t.segment.payload = self.buffer.payload(order.offset, order.len);
         // RFC 3168 §6.1.4 and §6.1.5: neither pure acknowledgements nor retransmissions.
-        if self.ecn_capable && order.len > 0 && !order.retransmission {
-            t.ecn = self.config.ecn.codepoint();
+        if self.ecn_capable && order.len > 0 {
+            t.ecn = self.config.ecn.codepoint(order.retransmission);
         }
         t
     }

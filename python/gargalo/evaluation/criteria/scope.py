@@ -33,6 +33,7 @@ QUEUES: dict[str, Any] = {
     "codel": {"codel": {}},
     "fq-codel": {"fq-codel": {}},
     "pie": {"pie": {}},
+    "dualpi2": {"dualpi2": {}},
 }
 
 
@@ -80,7 +81,7 @@ def aqm_cells(plan: Plan) -> list[Cell]:
     """Queue management, with and without marks."""
     cells = []
     queues = QUEUES | {"step": STEP}
-    for name in plan.pick(("red", "fq-codel", "step"), tuple(queues)):
+    for name in plan.pick(("red", "fq-codel", "dualpi2", "step"), tuple(queues)):
         for ecn in (False, True) if name != "step" else (True,):
             scenario = several(
                 plan,
@@ -91,7 +92,7 @@ def aqm_cells(plan: Plan) -> list[Cell]:
             )
             if ecn:
                 for f in scenario["flows"]:
-                    # Classic, or DCTCP's feedback for DCTCP itself.
+                    # Classic; DCTCP's feedback for DCTCP itself, and ECT(1) for Prague.
                     f["transport"]["tcp"]["ecn"] = True
             cells.append(Cell({"queue": name, "ecn": ecn}, scenario))
     return cells
@@ -203,7 +204,7 @@ CRITERIA = (
         "RFC 9743 7.1",
         "SHOULD",
         "It works with active queue management; if it sets ECT, it reacts to marks as the codepoint's rules say.",
-        "Two flows at 20 Mbit/s and 40 ms behind RED and FQ-CoDel (standard: CoDel and PIE too), with and without ECN, and "
+        "Two flows at 20 Mbit/s and 40 ms behind RED, FQ-CoDel and DualPI2 (standard: CoDel and PIE too), with and without ECN, and "
         "behind a queue that marks all above 20 packets: delay, drops, marks, use of the link.",
         aqm_cells,
         (
