@@ -121,6 +121,8 @@ def why_not_lab(text: str) -> str:
             return "QUIC runs in the simulator only"
         if "receiver" in transport.get("tcp", {}):
             return "misbehaving receivers are simulated only"
+        if "media" in flow.get("workload", {}):
+            return "media whose rate follows feedback run in the simulator only"
         if "arrivals" in flow or any(s in flow.get("workload", {}) for s in SOURCES):
             return "flows that begin at random run in the simulator only"
     return ""
