@@ -133,7 +133,7 @@ def article(whole: str, name: str) -> str:
 def test_verdicts_of_the_card():
     found = {r.criterion.id: r.verdict for r in scorecard().results}
     assert found == {
-        "queues": "worse", "same": "like", "starver": "fault", "raises": "failed", "short": "better",
+        "queues": "trade-off", "same": "like", "starver": "fault", "raises": "failed", "short": "better",
         "drawn": "worse", "unmeasured": "unknown", "probes": "better",
     }  # fmt: skip
 
@@ -159,7 +159,8 @@ def test_words_on_top():
     assert "beside cubic, reno, bbr" in head
     assert "✗ 1 at fault" in head
     assert "! 1 failed" in head
-    assert "\u2212 2 worse" in head
+    assert "\u2212 1 worse" in head
+    assert "⇅ 1 trade-off" in head
     assert "+ 2 better" in head
     how = text_of(whole[whole.index('id="how"') : whole.index("</details>")])
     assert "No pass mark exists at the IETF" in how
@@ -179,7 +180,7 @@ def test_sections_in_order():
     ]  # fmt: skip
     matrix = whole[whole.index('<table class="matrix">') : whole.index("</table>")]
     alone = text_of(re.findall(r"<tr>.*?</tr>", matrix, re.DOTALL)[1])
-    assert alone == "One algorithm alone on the bottleneck RFC 9743 5.1 · · 1 · 1 · 2"
+    assert alone == "One algorithm alone on the bottleneck RFC 9743 5.1 · · · 1 · 1 · 2"
 
 
 def test_a_figure_in_full():
@@ -533,6 +534,7 @@ def test_filters(chromium, pages):
     assert shown.articles() == shown.rows() == everything
     assert shown.state() == "8 criteria"
     shown.click("input[name=verdict][value=worse]")
+    shown.click("input[name=verdict][value=trade-off]")
     assert shown.articles() == shown.rows() == ["same", "starver", "short", "raises", "unmeasured", "probes"]  # fmt: skip
     assert shown.state() == "6 of 8 criteria"
     assert not shown.js("document.getElementById('group-properties').checkVisibility()"), "empty"
@@ -568,9 +570,9 @@ def test_only_differences(chromium, pages):
 @needs_browser
 def test_hidden_pictures_come_back_at_their_size(chromium, pages):
     shown = Page(chromium, pages["card"], width=1280)
-    shown.click("input[name=verdict][value=worse]")
+    shown.click("input[name=verdict][value=trade-off]")
     shown.do("Emulation.setDeviceMetricsOverride", width=800, height=900, deviceScaleFactor=1, mobile=False)  # fmt: skip
-    shown.click("input[name=verdict][value=worse]")
+    shown.click("input[name=verdict][value=trade-off]")
     shown.wait(
         "(() => { const p = document.querySelector('#criterion-queues .plot'); const w = p.querySelector('svg.main-svg').getBoundingClientRect().width; return w > 300 && w <= p.clientWidth + 1; })()"
     )
@@ -724,5 +726,5 @@ def test_index_in_the_browser(chromium, pages):
     shown.click("#choose button[type=reset]")
     shown.click("input[name=strength][value=should]")
     assert shown.rows() == ["same", "starver", "raises", "drawn"]
-    names = shown.js("[...document.querySelectorAll('.mark')].every(m => /: (fault|failed|worse|better|like|unknown|could not be loaded)$/.test(m.textContent.trim()))")  # fmt: skip
+    names = shown.js("[...document.querySelectorAll('.mark')].every(m => /: (fault|failed|worse|trade-off|better|like|unknown|could not be loaded)$/.test(m.textContent.trim()))")  # fmt: skip
     assert names

@@ -24,6 +24,7 @@ RESULTS = Path("runs") / "evaluation"
 SIGNS = {
     "fault": ("✗", "bold red"),
     "worse": ("-", "yellow"),
+    "trade-off": ("⇅", "yellow"),
     "like": ("=", "dim"),
     "better": ("+", "green"),
     "conforms": ("✓", "green"),

@@ -21,7 +21,9 @@ T = TypeVar("T")
 Better: TypeAlias = Literal["less", "more", "neither"]
 Strength: TypeAlias = Literal["MUST", "SHOULD", "should"]
 """How strongly RFC 9743 asks for it: in capitals as BCP 14 means them, else a lower-case should or ought."""
-Verdict: TypeAlias = Literal["fault", "worse", "like", "better", "conforms", "failed", "unknown"]
+Verdict: TypeAlias = Literal[
+    "fault", "worse", "trade-off", "like", "better", "conforms", "failed", "unknown"
+]
 """A fault, or how it compares with the yardstick, or that it does what its specification says; `failed`: runs could not be
 done."""
 

@@ -39,14 +39,15 @@ if TYPE_CHECKING:
 ASSETS = Path(__file__).parent / "assets"
 MARK = "gargalo scorecard"
 SIGNS: Mapping[Verdict, str] = {
-    "fault": "✗", "failed": "!", "worse": "\u2212", "better": "+", "conforms": "✓", "like": "=",
+    "fault": "✗", "failed": "!", "worse": "\u2212", "trade-off": "⇅", "better": "+", "conforms": "✓", "like": "=",
     "unknown": "?",
 }  # fmt: skip
 """In the order of what a reader should look at first."""
 MEANINGS: Mapping[Verdict, str] = {
     "fault": "something is wrong whatever one compares with",
     "failed": "runs could not be done",
-    "worse": f"a figure is worse than {YARDSTICK}'s",
+    "worse": f"a figure is worse than {YARDSTICK}'s, and none is better",
+    "trade-off": f"some figures are worse than {YARDSTICK}'s, others better",
     "better": f"a figure is better than {YARDSTICK}'s, and none is worse",
     "like": f"no figure differs from {YARDSTICK}'s by more than its interval and its margin",
     "conforms": "it does what its own specification says, in all cases that apply",
@@ -408,11 +409,10 @@ def first_told(scorecard: Scorecard) -> set[tuple[str, str]]:
 
 
 def unmet(scorecard: Scorecard) -> list[Result]:
-    """Return criteria marked SHOULD that are at fault, failed, or worse than the yardstick."""
+    """Return criteria marked SHOULD that are at fault, failed, or in some figure worse than the yardstick."""
+    lacking = ("fault", "failed", "worse", "trade-off")
     return [
-        r
-        for r in scorecard.results
-        if r.criterion.strength == "SHOULD" and r.verdict in ("fault", "failed", "worse")
+        r for r in scorecard.results if r.criterion.strength == "SHOULD" and r.verdict in lacking
     ]
 
 

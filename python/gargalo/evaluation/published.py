@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gargalo.evaluation.running import Scorecard
 
 SIGNS = {
-    "fault": "**✗**", "failed": "**!**", "worse": "-", "like": "=", "better": "+", "conforms": "✓", "unknown": "?",
+    "fault": "**✗**", "failed": "**!**", "worse": "-", "trade-off": "⇅", "like": "=", "better": "+", "conforms": "✓", "unknown": "?",
 }  # fmt: skip
 MARK = "<!-- Made by `python -m gargalo.evaluation.published`; do not edit. -->\n\n"
 
@@ -44,7 +44,7 @@ def index(cards: Sequence[Scorecard]) -> str:
         "",
         f"All built-in congestion controls by the criteria of RFC 9743, profile `{profile.name}` "
         f"({profile.repeat} runs of each cell), made by `make scorecards`. Signs compare with {YARDSTICK} on the same "
-        "points and are advisory: - worse in some figure, = like, + better and nowhere worse, **✗** a fault beyond "
+        "points and are advisory: - worse in some figure and better in none, ⇅ better in some and worse in others, = like, + better and nowhere worse, **✗** a fault beyond "
         "comparison; ✓ does what its own specification says (nothing: there are no cases for it). How they come about: [Evaluating a congestion control](../evaluate.md).",
         "",
         f"| criterion | RFC 9743 | {head} |",

@@ -71,8 +71,8 @@ def result(
 ) -> Result:
     """Judge an algorithm by a criterion.
 
-    Its verdict is `failed` if runs could not be done, `fault` if something is wrong beyond comparison, else
-    the worst of its figures' verdicts; where cases of conformance are all there is, `conforms`.
+    Its verdict is `failed` if runs could not be done, `fault` if something is wrong beyond comparison,
+    `trade-off` if some figures are worse and others better, else what those that differ are; where cases of conformance are all there is, `conforms`.
     """
     found = scores(criterion, algorithm, frame, references)
     outcomes = [outcome(f, found, references) for f in criterion.figures]
@@ -84,11 +84,8 @@ def result(
         if not failures or found.own().height:
             faults = [c.fault for c in cases if c.conforms is False]
     verdicts = [o.verdict for o in outcomes]
-    verdict: Verdict = "like"
-    for candidate in ("worse", "better"):
-        if candidate in verdicts:
-            verdict = candidate
-            break
+    differ = {v for v in verdicts if v in ("worse", "better")}
+    verdict: Verdict = "trade-off" if len(differ) > 1 else differ.pop() if differ else "like"
     if all(v == "unknown" for v in verdicts):
         verdict = "conforms" if any(c.conforms for c in cases) else "unknown"
     if faults:
