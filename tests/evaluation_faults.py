@@ -49,6 +49,14 @@ class IgnoresMarks(Reno):
             super().on_congestion(event, path)
 
 
+@gargalo.congestion("per-ack")
+class CountsAcks(Reno):
+    """Reno as RFC 2581 had it: so much for each acknowledgement, however little it acknowledges."""
+
+    def increase(self, acked, ack, path):
+        self.grow(float(self.mss) * float(self.mss) / float(self.window))
+
+
 @gargalo.congestion("greedy")
 class Starves(Reno):
     """As many Renos as would take everything: grows thirty times as fast and hardly falls."""

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from gargalo import evaluation
 from gargalo.evaluation import figures, measure, scoring
-from gargalo.evaluation.criteria import find, tcpeval
+from gargalo.evaluation.criteria import find, mixed, tcpeval
 from gargalo.evaluation.model import PROFILES, Criterion, Plan, Scores
 from gargalo.evaluation.running import plan
 
@@ -46,6 +46,7 @@ def value(result, figure, algorithm=None):
         ("versus-reno", {"greedy": "starves others: Reno"}, ("py-reno", "blind", "bbr", "scalable", "vegas")),
         ("path-change", {"settled": "does not probe again", "vegas": "does not probe again"}, ("py-reno", "bbr", "ledbat", "libra")),
         ("blackout", {"deaf": "does not back off without feedback"}, ("py-reno", "bbr", "libra")),
+        ("misbehaving", {"per-ack": "counts acknowledgements"}, ("py-reno", "bbr", "bbr3", "vegas")),
     ],
 )  # fmt: skip
 def test_who_has_a_fault_fails_the_criterion_and_is_told(store, criterion, faulty, blameless):
@@ -85,8 +86,55 @@ def test_vegas_loses_to_reno(store):
     found = results(store, ["vegas"], "versus-reno")["vegas", "versus-reno"]
     assert value(found, "own_share") < 0.4
     assert value(found, "share") > 1.6
-    assert value(found, "harm") < 0
+    # Reno alone has all of the link: it loses what Vegas takes, which is little.
+    assert 0 < value(found, "harm_goodput") < 0.2
+    assert value(found, "harm_goodput", "reno") > 0.4
     assert found.verdict == "better", "Reno has nothing to complain about"
+
+
+def test_harm_is_against_the_run_without(store):
+    found = results(store, ["bbr"], "versus-cubic")["bbr", "versus-cubic"]
+    rows = found.scores.frame.sort("algorithm", "own", "first")
+    solo = rows.filter(pl.col("own") == 0)
+    assert solo.height == rows.height / 2
+    # The run without is nobody's: it is the same for all.
+    assert solo.group_by("first").agg(pl.col("goodput_bps.other").n_unique())[
+        "goodput_bps.other"
+    ].to_list() == [1, 1]
+    assert solo["goodput_bps.other"].min() > 0.9 * 20e6 * 1448 / 1500
+    own = rows.filter(pl.col("algorithm") == "bbr", pl.col("own") == 1)
+    alone = dict(
+        solo.filter(pl.col("algorithm") == "bbr").select("first", "goodput_bps.other").iter_rows()
+    )
+    with_it = dict(own.select("first", "goodput_bps.other").iter_rows())
+    expected = sum(1 - with_it[f] / alone[f] for f in alone) / 2
+    assert value(found, "harm_goodput") == pytest.approx(expected)
+    # CUBIC takes half of it from CUBIC, BBR 1 more, and it makes it lose packets.
+    assert 0.3 < value(found, "harm_goodput", "cubic") < 0.7 < value(found, "harm_goodput")
+    assert value(found, "harm_loss") > 0.5 > value(found, "harm_loss", "cubic")
+
+
+def harms(own, other):
+    rows = pl.DataFrame(
+        [
+            {"own": 0, "others": 1, "first": "own", "buffer_bdp": 1.0, "goodput_bps.other": 10e6, "lost.other": 0.01},
+            {"own": 1, "others": 1, "first": "own", "buffer_bdp": 1.0, "goodput_bps.other": own, "lost.other": other},
+        ]
+    )  # fmt: skip
+    return [
+        mixed.harm("goodput_bps.other", more_is_better=True)(rows),
+        mixed.harm("lost.other", more_is_better=False)(rows),
+        mixed.harm("rtt_p50_s.other", more_is_better=False)(rows),
+    ]
+
+
+def test_harm_as_ware_defines_it():
+    assert harms(4e6, 0.04) == [pytest.approx(0.6), pytest.approx(0.75), None]
+    assert harms(10e6, 0.01) == [0.0, 0.0, None]
+    # Where company helps: at most as far below nothing as ruin is above it.
+    assert harms(12e6, 0.008) == [pytest.approx(-0.2), pytest.approx(-0.25), None]
+    assert harms(10e6, 0.0) == [0.0, -1.0, None]
+    assert harms(10e6, 0.001) == [0.0, -1.0, None]
 
 
 def test_reno_fails_at_high_bandwidth_delay_products(store):
@@ -197,6 +245,8 @@ def test_repeats_differ_and_algorithms_meet_the_same_networks():
         ("collapse", "loss", {0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0}),
         ("blackout", "length_s", {1.0, 5.0, 30.0}),
         ("versus-cubic", "first", {"own", "other"}),
+        ("versus-cubic", "own", {0, 1, 4, 16}),
+        ("misbehaving", "receiver", {"honest", "divides-acks", "optimistic", "hides-ecn"}),
         ("low-rate", "rate_bps", {64e3, 256e3}),
     ],
 )

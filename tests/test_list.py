@@ -62,6 +62,7 @@ KNOWN = {
         "flow_samples",
         "link_samples",
         "events",
+        "gauges",
         "objects",
         "subflows",
         "subflow_samples",

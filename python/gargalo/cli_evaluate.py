@@ -26,6 +26,7 @@ SIGNS = {
     "worse": ("-", "yellow"),
     "like": ("=", "dim"),
     "better": ("+", "green"),
+    "conforms": ("✓", "green"),
     "failed": ("!", "bold red"),
     "unknown": ("?", "dim"),
 }
@@ -190,6 +191,9 @@ def show(card: Scorecard, changes: list[Change], folder: Path, *, compared: bool
     if card.broken:
         out.print(card.broken, markup=False, style="red")
         return
+    if not card.results:
+        out.print("none of these criteria applies to it")
+        return
     table = Table(box=None, pad_edge=False)
     for column in ("", "criterion", card.algorithm, *card.references):
         table.add_column(column, justify="left", no_wrap=column not in ("", "criterion"))
@@ -206,6 +210,11 @@ def show(card: Scorecard, changes: list[Change], folder: Path, *, compared: bool
             values = [written(outcome.references[r], unit) for r in card.references]
             own = f"[{colour}]{mark} {written(outcome.own, unit)}[/]"
             table.add_row("", f"  {outcome.figure.name}", own, *values)
+        for case in result.cases:
+            kind = "unknown" if case.conforms is None else "conforms" if case.conforms else "fault"
+            mark, colour = SIGNS[kind]
+            mark = "–" if case.conforms is None else mark  # noqa: RUF001
+            table.add_row("", f"  {case.id}", f"[{colour}]{mark} {case.verdict}[/]")
     out.print(table)
     for result in card.results:
         for fault in result.faults:

@@ -22,6 +22,7 @@ TABLES = (
     "flow_samples",
     "link_samples",
     "events",
+    "gauges",
     "objects",
     "subflows",
     "subflow_samples",
@@ -81,6 +82,11 @@ class Run:
     def events(self) -> pl.DataFrame:
         """A row per protocol event: losses, timeouts, recoveries."""
         return self._table("events")
+
+    @cached_property
+    def gauges(self) -> pl.DataFrame:
+        """A row per quantity inside a congestion control and look at it (with `record.gauges`)."""
+        return self._table("gauges")
 
     @cached_property
     def objects(self) -> pl.DataFrame:

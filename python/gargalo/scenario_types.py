@@ -105,8 +105,16 @@ class Cbr:
 
     packet_size: str | None = None
     """Payload of a packet."""
-    rate: str
-    """Payload rate."""
+    rate: str | CbrRateMap | Mapping[str, Any]
+    """Payload rate: constant, or steps over time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CbrRateMap:
+    """Payload rate that changes; give exactly one."""
+
+    steps: Sequence[Sequence[Any]] | None = None
+    """Pairs of an instant of the run and the rate from then on; the first instant is 0s. A rate of zero is a pause."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +207,8 @@ class Direction:
     """Largest packet, IP header included; larger ones are dropped."""
     outages: Sequence[Sequence[Any]] | None = None
     """Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`."""
+    policer: Policer | Mapping[str, Any] | None = None
+    """Drops what comes faster than a rate, in front of the queue. Default: none."""
     queue: str | QueueMap | Mapping[str, Any] | None = None
     """The queue in front of the link: a name, or a table with its parameters."""
     rate: str | RateMap | Mapping[str, Any] | None = None
@@ -372,6 +382,8 @@ class GraphLink:
     """Name of the link. Default: `from-to`."""
     outages: Sequence[Sequence[Any]] | None = None
     """Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`."""
+    policer: Policer | Mapping[str, Any] | None = None
+    """Drops what comes faster than a rate, in front of the queue. Default: none."""
     queue: str | QueueMap | Mapping[str, Any] | None = None
     """The queue in front of the link: a name, or a table with its parameters."""
     rate: str | RateMap | Mapping[str, Any] | None = None
@@ -453,6 +465,8 @@ class Link:
     """Largest packet, IP header included; larger ones are dropped."""
     outages: Sequence[Sequence[Any]] | None = None
     """Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`."""
+    policer: Policer | Mapping[str, Any] | None = None
+    """Drops what comes faster than a rate, in front of the queue. Default: none."""
     queue: str | QueueMap | Mapping[str, Any] | None = None
     """The queue in front of the link: a name, or a table with its parameters."""
     rate: str | RateMap | Mapping[str, Any] | None = None
@@ -703,6 +717,16 @@ class Pie:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Policer:
+    """A token bucket (RFC 2697) that drops what finds it empty."""
+
+    burst: str
+    """Size of the bucket, which is full at first; at least the MTU."""
+    rate: str
+    """Rate at which tokens come."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class QueueMap:
     """A queueing discipline with its parameters; give exactly one."""
 
@@ -791,6 +815,8 @@ class Record:
     """Record protocol events: losses, timeouts, recoveries."""
     flows: bool | None = None
     """Sample the state of flows: windows, round-trip times, rates."""
+    gauges: bool | None = None
+    """Record the internal quantities of the congestion control of TCP flows, in the simulator: with each sample, and whenever its phase changes or the sender loses, recovers or finds a loss spurious."""
     interval: str | None = None
     """Time between two samples of flows and links."""
     links: bool | None = None
@@ -1200,6 +1226,7 @@ __all__ = [
     "ByBuffer",
     "ByThroughput",
     "Cbr",
+    "CbrRateMap",
     "CoDel",
     "Command",
     "CountMap",
@@ -1231,6 +1258,7 @@ __all__ = [
     "ParkingLot",
     "PeriodMap",
     "Pie",
+    "Policer",
     "QueueMap",
     "Quic",
     "RateMap",

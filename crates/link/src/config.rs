@@ -6,6 +6,7 @@ use gargalo_units::{Duration, Instant, Rate};
 
 use crate::delay::{DelayModel, check_steps};
 use crate::loss::LossModel;
+use crate::policer::Policer;
 use crate::queue::QueueConfig;
 use crate::reorder::Reorder;
 use crate::trace::DeliveryTrace;
@@ -25,6 +26,8 @@ pub struct LinkConfig {
     /// Spans of time, each from the first instant up to the second, in which every packet that comes is
     /// lost; in order, apart from each other. Default: none.
     pub outages: Vec<(Instant, Instant)>,
+    /// Drops what comes faster than a rate. Default: none.
+    pub policer: Option<Policer>,
     /// Reordering; `None` keeps every packet in order. Default: none.
     pub reorder: Option<Reorder>,
     /// Probability that a packet is sent twice, 0 to 1. Default: 0.
@@ -42,6 +45,7 @@ impl Default for LinkConfig {
             delay: DelayModel::default(),
             loss: LossModel::None,
             outages: Vec::new(),
+            policer: None,
             reorder: None,
             duplicate: 0.0,
             mtu: 1500,
@@ -67,6 +71,9 @@ impl LinkConfig {
         if self.mtu == 0 {
             let problem = "0 lets no packet through; the usual value is 1500";
             return Err(ConfigError::new("mtu", problem));
+        }
+        if let Some(p) = &self.policer {
+            p.validate(self.mtu)?;
         }
         self.queue.validate()
     }

@@ -13,7 +13,7 @@ use crate::stats::LinkStats;
 pub enum DropReason {
     /// The queue had no room.
     QueueFull,
-    /// Active queue management dropped it to signal congestion.
+    /// Active queue management dropped it to signal congestion, or a policer.
     Aqm,
     /// The loss model took it.
     Loss,

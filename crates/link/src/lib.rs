@@ -48,6 +48,7 @@ mod ledger;
 mod link;
 mod loss;
 mod packet;
+mod policer;
 pub mod queue;
 mod reorder;
 mod server;
@@ -64,6 +65,7 @@ pub use ledger::DropReason;
 pub use link::{Delivery, Link};
 pub use loss::LossModel;
 pub use packet::Packet;
+pub use policer::Policer;
 pub use queue::{
     CoDelConfig, DualPi2Config, FqCoDelConfig, PieConfig, PieEstimator, QUEUES, QueueConfig,
     QueueInfo, QueueLimit, RedConfig, StepConfig,

@@ -11,6 +11,7 @@ use crate::delay::Propagation;
 use crate::ledger::{DropReason, Item, Ledger};
 use crate::loss::Loss;
 use crate::packet::Packet;
+use crate::policer::Bucket;
 use crate::queue::{Discipline, DropTail, QueueConfig, QueueDiscipline, Queued, Surroundings};
 use crate::server::Server;
 use crate::stats::{LinkSample, LinkStats};
@@ -42,6 +43,7 @@ pub struct Link<P> {
     /// The present outage or the next, and those after it.
     outage: (Instant, Instant),
     later_outages: std::vec::IntoIter<(Instant, Instant)>,
+    policer: Option<Bucket>,
     duplicate: Option<Coin>,
     queue: Queue<P>,
     server: Server,
@@ -125,6 +127,7 @@ impl<P: Copy> Link<P> {
             loss,
             outage: later_outages.next().unwrap_or(NEVER),
             later_outages,
+            policer: config.policer.as_ref().map(Bucket::new),
             duplicate,
             queue: queue(&config, split(&mut rng)),
             server: Server::new(&config.rate),
@@ -148,6 +151,11 @@ impl<P: Copy> Link<P> {
         // The loss model goes on, so that an outage changes nothing after it.
         if self.loss.next() | self.is_out(now) {
             return self.ledger.drop(item, DropReason::Loss);
+        }
+        if let Some(bucket) = &mut self.policer
+            && !bucket.admit(now, packet.bytes)
+        {
+            return self.ledger.drop(item, DropReason::Aqm);
         }
         if let Some(coin) = &mut self.duplicate
             && coin.throw()

@@ -416,7 +416,7 @@ fn a_data_fin_before_the_end_does_not_cut_the_stream_that_has_arrived() {
 #[test]
 fn whatever_is_done_to_options_delivers_nothing_that_was_not_written() {
     let out = attack(1, 60_000, &mut || ());
-    assert!(out.read > 20_000_000, "{out:?}");
+    assert!(out.read > 10_000_000, "{out:?}");
     assert!(out.most_subflows <= 6 && out.most_out_of_order <= 400_000);
     assert!(out.forger.made.iter().all(|n| *n > 500), "{out:?}");
     assert!(out.ended < out.connections && out.connections > 1);

@@ -17,7 +17,7 @@ use gargalo_sim::{
     Settings, TcpSpec, Topology, TransportSpec, Workload as SimWorkload, World,
 };
 use gargalo_trace::Tables;
-use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, LinkSample};
+use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, GaugeRow, LinkSample};
 use gargalo_units::{Duration, Instant};
 use serde_json::{Value as Json, json};
 
@@ -134,6 +134,7 @@ fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
             links: record.links,
             events: record.events,
             decisions: record.decisions,
+            gauges: record.gauges,
         },
         verify: record.verify,
         captures,
@@ -312,7 +313,7 @@ fn transport(
         }
         Transport::Tcp(t) => {
             let config = gargalo_tcp::Config {
-                notices: scenario.record.events && f.rows,
+                notices: (scenario.record.events || scenario.record.gauges) && f.rows,
                 ..t.config.clone()
             };
             TransportSpec::Tcp(TcpSpec {
@@ -364,7 +365,7 @@ fn workload(w: &Workload) -> Option<SimWorkload> {
             order: *order,
         }),
         Workload::Cbr { rate, packet_size } => SimWorkload::Cbr {
-            rate: *rate,
+            rate: rate.clone(),
             packet_size: *packet_size,
         },
         Workload::OnOff {
@@ -506,6 +507,16 @@ pub(crate) fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
             flow: Some(e.flow),
             kind: e.kind,
             detail: &e.detail,
+        });
+    }
+    for g in &out.samples.gauges {
+        tables.gauges.push(&GaugeRow {
+            time: g.time,
+            flow: g.flow,
+            cause: &g.cause,
+            phase: g.phase,
+            name: g.name,
+            value: g.value,
         });
     }
     tables

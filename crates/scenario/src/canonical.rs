@@ -51,6 +51,9 @@ impl Scenario {
         if self.record.decisions {
             out["record"]["decisions"] = true.into();
         }
+        if self.record.gauges {
+            out["record"]["gauges"] = true.into();
+        }
         // Likewise for scenarios of the simulator.
         if let Some(hosts) = hosts(self) {
             out["hosts"] = hosts;
@@ -216,6 +219,9 @@ fn link(c: &LinkConfig) -> Value {
         let spans = c.outages.iter().map(|(a, b)| json!([at(*a), at(*b)]));
         out["outages"] = spans.collect();
     }
+    if let Some(p) = &c.policer {
+        out["policer"] = json!({ "rate_bps": p.rate.as_bps(), "burst_bytes": p.burst.get() });
+    }
     out
 }
 
@@ -314,9 +320,18 @@ fn flow<'a>(
             }
             json!({ "request": out })
         }
-        Workload::Cbr { rate, packet_size } => json!({ "cbr": {
-            "rate_bps": rate.as_bps(), "packet_bytes": packet_size.get()
-        } }),
+        Workload::Cbr { rate, packet_size } => {
+            let mut out = json!({ "packet_bytes": packet_size.get() });
+            match rate.as_slice() {
+                // A rate that does not change keeps the hash it always had.
+                [(_, rate)] => out["rate_bps"] = rate.as_bps().into(),
+                steps => {
+                    let steps = steps.iter().map(|(t, r)| json!([at(*t), r.as_bps()]));
+                    out["rate_steps"] = steps.collect();
+                }
+            }
+            json!({ "cbr": out })
+        }
         Workload::Web(w) => json!({ "web": {
             "pages": distribution(&w.pages), "think_time_s": distribution(&w.think_time),
             "main_bytes": distribution(&w.main), "embedded": distribution(&w.embedded),

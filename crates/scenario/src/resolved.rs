@@ -292,8 +292,9 @@ pub enum Workload {
     },
     /// Packets at a constant rate.
     Cbr {
-        /// Payload rate.
-        rate: Rate,
+        /// Payload rate: from each instant on the one beside it; the first instant is zero, the others
+        /// increase.
+        rate: Vec<(Instant, Rate)>,
         /// Payload of a packet.
         packet_size: Bytes,
     },
@@ -359,6 +360,8 @@ pub struct Record {
     pub events: bool,
     /// Record every decision of MPTCP schedulers.
     pub decisions: bool,
+    /// Record what congestion controls keep inside.
+    pub gauges: bool,
     /// Names of links whose packets are captured.
     pub captures: Vec<String>,
     /// Trace QUIC connections.

@@ -13,7 +13,7 @@ use crate::event::{MAX_TARGETS, Target};
 use crate::flow::{Flow, FlowResult, FlowSpec, LazyTimer, Side, TransportSpec, pattern};
 use crate::liar::Liar;
 use crate::net::{Body, Content as PacketContent, Datagram};
-use crate::recorder::ProtocolEvent;
+use crate::recorder::{ProtocolEvent, Recorder};
 use crate::workload::generator::Parent;
 use crate::workload::wire::WireBytes;
 use crate::workload::{Action, App};
@@ -195,6 +195,7 @@ impl World {
             corrupted: false,
             failure: None,
             parent,
+            phase: "",
         });
         self.peak_flows = self.peak_flows.max(self.flows.len());
         debug_assert!(first_flow + slot * PER_FLOW + APP < MAX_TARGETS);
@@ -392,6 +393,10 @@ impl World {
         ) {
             endpoint.close(now);
         }
+        // Before anything leaves: what is in flight now is what the congestion control decided on.
+        if self.recorder.wants_gauges() {
+            record(flow, index, &mut endpoint, &mut self.recorder, now);
+        }
         let (route, hash) = (flow.sides[index].route, flow.hash(index));
         while let Some(mut out) = endpoint.poll_transmit(now) {
             if let Some(liar) = &mut flow.sides[index].liar {
@@ -425,18 +430,7 @@ impl World {
                 flow.rtt.record(rtt);
             }
         }
-        if self.recorder.wants_events() {
-            while let Some(notice) = endpoint.poll_notice() {
-                if flow.spec.rows {
-                    self.recorder.event(ProtocolEvent {
-                        time: now,
-                        flow: flow.id,
-                        kind: notice.kind(),
-                        detail: notice.detail(),
-                    });
-                }
-            }
-        }
+        record(flow, index, &mut endpoint, &mut self.recorder, now);
         // What is due since before is due now: the timer is known by its time.
         if let Some(due) = endpoint.poll_timeout().map(|due| due.max(now))
             && flow.sides[index].timer.arm(due)
@@ -619,6 +613,37 @@ fn write_pattern(id: u64, index: usize, side: &mut Side, stream: &mut impl Strea
         if taken < n {
             break;
         }
+    }
+}
+
+/// Keeps the notices of an endpoint, and what its congestion control has inside if one of them or a new
+/// phase asks for it.
+fn record(flow: &mut Flow, index: usize, endpoint: &mut Endpoint, to: &mut Recorder, now: Instant) {
+    if !to.wants_events() && !to.wants_gauges() {
+        return;
+    }
+    let looks = to.wants_gauges() && flow.spec.rows && index == flow.app.sender();
+    let mut causes = Vec::new();
+    let phase = endpoint.phase();
+    if looks && flow.phase != phase {
+        flow.phase = phase;
+        causes.push("phase");
+    }
+    while let Some(notice) = endpoint.poll_notice() {
+        if !causes.contains(&notice.kind()) {
+            causes.push(notice.kind());
+        }
+        if flow.spec.rows && to.wants_events() {
+            to.event(ProtocolEvent {
+                time: now,
+                flow: flow.id,
+                kind: notice.kind(),
+                detail: notice.detail(),
+            });
+        }
+    }
+    if looks && !causes.is_empty() {
+        to.gauges(now, flow.id, &causes.join("+"), endpoint);
     }
 }
 

@@ -363,6 +363,8 @@ pub(crate) struct Flow {
     pub migrate: Instant,
     /// The page it belongs to, until that was told of its end.
     pub parent: Option<Parent>,
+    /// Phase of its sender's congestion control when it was last looked into.
+    pub phase: &'static str,
 }
 
 impl Flow {

@@ -31,7 +31,7 @@ pub use group::{Group, GroupId, Players};
 pub use liar::Misbehaviour;
 pub use net::{IPV4_HEADER, UDP_HEADER};
 pub use recorder::{
-    FlowSample, LinkResult, LinkSample, LinkSampler, ProtocolEvent, Recording, Samples,
+    FlowSample, Gauge, LinkResult, LinkSample, LinkSampler, ProtocolEvent, Recording, Samples,
     SubflowSample,
 };
 pub use slab::Slab;

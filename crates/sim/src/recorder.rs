@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gargalo_link::{DelayHistogram, DropReason, Link};
+use gargalo_tcp as tcp;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use crate::net::Net;
@@ -21,6 +22,8 @@ pub struct Recording {
     pub events: bool,
     /// Keep every decision of a Multipath TCP scheduler.
     pub decisions: bool,
+    /// Look into congestion controls over TCP.
+    pub gauges: bool,
 }
 
 /// A flow at an instant.
@@ -115,6 +118,23 @@ pub struct ProtocolEvent {
     pub detail: String,
 }
 
+/// A quantity inside of a congestion control.
+#[derive(Clone, Debug)]
+pub struct Gauge {
+    /// When.
+    pub time: Instant,
+    /// Of which flow.
+    pub flow: u64,
+    /// What made one look: "sample", "phase", kinds of events.
+    pub cause: Arc<str>,
+    /// State of the congestion control in one word.
+    pub phase: &'static str,
+    /// Name with the unit at the end.
+    pub name: &'static str,
+    /// Its value; `None` while there is none.
+    pub value: Option<f64>,
+}
+
 /// All samples of a run.
 #[derive(Debug, Default)]
 pub struct Samples {
@@ -126,6 +146,8 @@ pub struct Samples {
     pub links: Vec<LinkSample>,
     /// In the order of time.
     pub events: Vec<ProtocolEvent>,
+    /// In the order of time.
+    pub gauges: Vec<Gauge>,
 }
 
 /// What one direction of a link carried.
@@ -278,6 +300,40 @@ impl Recorder {
         self.recording.decisions
     }
 
+    #[inline]
+    pub(crate) fn wants_gauges(&self) -> bool {
+        self.recording.gauges
+    }
+
+    /// What a sender's congestion control has inside, and the sender beside it.
+    pub(crate) fn gauges(&mut self, now: Instant, flow: u64, cause: &str, sender: &tcp::Endpoint) {
+        let s = sender.snapshot(now);
+        if s.cwnd.is_zero() {
+            return; // the handshake is not complete
+        }
+        let mut values = vec![
+            ("congestion_window_bytes", s.cwnd.as_f64()),
+            ("bytes_in_flight", s.in_flight.as_f64()),
+            (
+                "slow_start_threshold_bytes",
+                s.ssthresh.map_or(f64::NAN, Bytes::as_f64),
+            ),
+            ("pacing_rate_bps", rate(s.pacing_rate)),
+            ("delivery_rate_bps", rate(s.delivery_rate)),
+        ];
+        sender.gauges(&mut values);
+        let cause: Arc<str> = cause.into();
+        let gauges = values.into_iter().map(|(name, value)| Gauge {
+            time: now,
+            flow,
+            cause: Arc::clone(&cause),
+            phase: s.phase,
+            name,
+            value: (!value.is_nan()).then_some(value),
+        });
+        self.samples.gauges.extend(gauges);
+    }
+
     pub(crate) fn flow(&mut self, sample: FlowSample) {
         if sample.cwnd.is_zero() && sample.pacing_rate.is_none() {
             return; // the handshake is not complete: there is no window yet
@@ -312,6 +368,10 @@ impl Recorder {
     pub(crate) fn into_samples(self) -> Samples {
         self.samples
     }
+}
+
+fn rate(r: Option<Rate>) -> f64 {
+    r.map_or(f64::NAN, |r| r.as_bps() as f64)
 }
 
 fn ratio(part: Bytes, whole: Bytes) -> f64 {

@@ -422,6 +422,11 @@ impl World {
                 } else if let Some(sample) = flow.sample(self.now) {
                     self.recorder.flow(sample);
                 }
+                if self.recorder.wants_gauges()
+                    && let Some(sender) = &flow.sides[flow.app.sender()].endpoint
+                {
+                    self.recorder.gauges(self.now, flow.id, "sample", sender);
+                }
             }
         }
         self.recorder.sample_links(self.now, &mut self.net);

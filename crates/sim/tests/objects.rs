@@ -9,7 +9,7 @@ use gargalo_sim::{
     Workload,
 };
 use gargalo_tcp::Config;
-use gargalo_units::{Bytes, Duration, Rate};
+use gargalo_units::{Bytes, Duration, Instant, Rate};
 use support::*;
 
 const FRAMES: Order = Order::Multiplexed {
@@ -196,7 +196,7 @@ fn a_long_chain_takes_another_round_trip() {
 #[test]
 fn every_workload_delivers_the_same_inside_tls() {
     let cbr = Workload::Cbr {
-        rate: Rate::from_mbps(2),
+        rate: vec![(Instant::ZERO, Rate::from_mbps(2))],
         packet_size: Bytes::new(1000),
     };
     let on_off = Workload::OnOff {

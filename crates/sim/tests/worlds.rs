@@ -5,7 +5,7 @@ mod support;
 use gargalo_link::{LossModel, Reorder};
 use gargalo_sim::{FlowSpec, Outcome, Recording, TransportSpec, Workload};
 use gargalo_tcp::Config;
-use gargalo_units::{Bytes, Duration, Rate};
+use gargalo_units::{Bytes, Duration, Instant, Rate};
 use support::*;
 
 fn fingerprint(out: &Outcome) -> String {
@@ -29,7 +29,7 @@ fn race(seed: u64, flows: u32) -> Outcome {
         flows: true,
         links: true,
         events: true,
-        decisions: false,
+        ..Recording::default()
     };
     let flows = (0..flows)
         .map(|i| {
@@ -45,6 +45,67 @@ fn same_seed_same_bytes_other_seed_other_bytes() {
     let first = fingerprint(&race(1, 3));
     assert_eq!(first, fingerprint(&race(1, 3)));
     assert_ne!(first, fingerprint(&race(2, 3)));
+}
+
+#[test]
+fn gauges_are_of_the_instant_before_anything_leaves() {
+    let mut settings = settings(1, 3.0);
+    settings.recording = Recording {
+        interval: Some(Duration::from_millis(100)),
+        flows: true,
+        gauges: true,
+        ..Recording::default()
+    };
+    let link = pipe(Rate::from_mbps(20), Duration::from_millis(25), 400);
+    let flows = vec![flow(0, 0, 1, tcp("bbr3", Config::modern()), ENDLESS)];
+    let out = run(simple(link.clone(), link), settings, flows);
+    let gauges = &out.samples.gauges;
+    let phases: Vec<_> = gauges
+        .iter()
+        .filter(|g| g.name == "round_count" && &*g.cause == "phase")
+        .map(|g| g.phase)
+        .collect();
+    assert_eq!(
+        phases,
+        ["startup", "drain", "probe-bw-down", "probe-bw-cruise"]
+    );
+    let at = |phase, name| {
+        let looked =
+            |g: &&gargalo_sim::Gauge| &*g.cause == "phase" && g.phase == phase && g.name == name;
+        gauges.iter().find(looked).unwrap().value.unwrap()
+    };
+    // DRAIN ends when no more is in flight than its target, before the acknowledgement lets more leave.
+    let down = "probe-bw-down";
+    assert!(at(down, "bytes_in_flight") <= at(down, "target_inflight_bytes"));
+    assert_eq!(at("drain", "full_bandwidth_rounds"), 3.0);
+    // One look with each sample from the handshake on, all quantities each time; no bound has no value.
+    let samples = gauges.iter().filter(|g| &*g.cause == "sample");
+    let names = samples
+        .clone()
+        .filter(|g| g.time == Instant::ZERO + Duration::from_secs(1));
+    assert!(names.clone().count() > 15);
+    assert_eq!(samples.clone().count() % names.count(), 0);
+    let mut bounds = samples.filter(|g| g.name == "inflight_longterm_bytes");
+    assert!(bounds.all(|g| g.value.is_none()));
+}
+
+#[test]
+fn a_policer_passes_its_rate_and_its_burst() {
+    let mut link = pipe(Rate::from_mbps(50), Duration::from_millis(10), 1000);
+    link.policer = Some(gargalo_link::Policer {
+        rate: Rate::from_mbps(4),
+        burst: Bytes::new(500_000),
+    });
+    let workload = Workload::Cbr {
+        rate: vec![(Instant::ZERO, Rate::from_mbps(20))],
+        packet_size: Bytes::new(1000),
+    };
+    let flows = vec![flow(0, 0, 1, TransportSpec::Udp, workload)];
+    let out = run(simple(link.clone(), link), settings(1, 10.0), flows);
+    let got = out.flows[0].delivered.as_f64() * 1028.0 / 1000.0;
+    let most = 500e3 + 10.0 * 4e6 / 8.0;
+    assert!((got / most - 1.0).abs() < 0.01, "{got} of {most}");
+    assert!(out.links[0].dropped_aqm > 0);
 }
 
 #[test]
@@ -120,7 +181,7 @@ fn requests_are_answered_in_order() {
 fn constant_bit_rate_arrives_at_its_rate() {
     let link = pipe(Rate::from_mbps(10), Duration::from_millis(10), 100);
     let workload = Workload::Cbr {
-        rate: Rate::from_mbps(4),
+        rate: vec![(Instant::ZERO, Rate::from_mbps(4))],
         packet_size: Bytes::new(1000),
     };
     let flows = vec![flow(0, 0, 1, TransportSpec::Udp, workload)];

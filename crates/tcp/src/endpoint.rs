@@ -375,6 +375,19 @@ impl Endpoint {
         }
     }
 
+    /// The congestion control's phase, as in [`Self::snapshot`]; empty before the connection is open.
+    pub fn phase(&self) -> &'static str {
+        self.sender.as_ref().map_or("", |s| s.phase_name())
+    }
+
+    /// What the congestion control has inside, as (name with unit suffix, value); nothing before the
+    /// connection is open.
+    pub fn gauges(&self, out: &mut Vec<(&'static str, f64)>) {
+        if let Some(s) = &self.sender {
+            s.gauges(out);
+        }
+    }
+
     /// The window that the peer grants us, in bytes (SND.WND).
     #[inline]
     pub fn peer_window(&self) -> u64 {

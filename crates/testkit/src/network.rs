@@ -55,6 +55,7 @@ pub fn random_link(rng: &mut Pcg64) -> LinkConfig {
             },
         },
         outages: Vec::new(),
+        policer: None,
         reorder: chance(rng, 0.3).then(|| Reorder {
             probability: rng.random_range(0.0..0.5),
             displacement: Displacement::Late(Duration::from_micros(rng.random_range(1..100_000))),

@@ -303,6 +303,23 @@ tables! {
         detail: &'a str => "detail" [""],
     }
 
+    /// A quantity inside of a flow's congestion control; only with `record.gauges`.
+    Gauges("gauges"): GaugeRow<'a> {
+        /// When.
+        time: Instant => "time_s" ["s"],
+        /// Number of the flow.
+        flow: u64 => "flow" [""],
+        /// Why it was looked at: sample, phase (it is another one), or the events of the sender at this
+        /// instant; several with + between them.
+        cause: &'a str => "cause" [""],
+        /// Phase of the congestion control, as with samples.
+        phase: &'a str => "phase" [""],
+        /// Name of the quantity, with its unit at the end.
+        name: &'a str => "name" [""],
+        /// Its value; missing while it has none.
+        value: Option<f64> => "value" ["1"],
+    }
+
     /// An object that was asked for.
     Objects("objects"): ObjectRow {
         /// Number of the flow.

@@ -10,7 +10,8 @@ use arrow_array::builder::{
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use crate::schema::{
-    Events, FlowSamples, Flows, LinkSamples, Objects, Schema, SubflowSamples, Subflows, Type,
+    Events, FlowSamples, Flows, Gauges, LinkSamples, Objects, Schema, SubflowSamples, Subflows,
+    Type,
 };
 use crate::{Error, RunDir};
 
@@ -232,6 +233,8 @@ pub struct Tables {
     pub link_samples: Table<LinkSamples>,
     /// A row per protocol event.
     pub events: Table<Events>,
+    /// A row per quantity of a congestion control and look at it.
+    pub gauges: Table<Gauges>,
     /// A row per object that was asked for.
     pub objects: Table<Objects>,
     /// A row per subflow of a Multipath TCP flow.
@@ -242,12 +245,13 @@ pub struct Tables {
 
 impl Tables {
     /// All of them, in the order of the reference.
-    pub fn all(&self) -> [&Columns; 7] {
+    pub fn all(&self) -> [&Columns; 8] {
         [
             &self.flows,
             &self.flow_samples,
             &self.link_samples,
             &self.events,
+            &self.gauges,
             &self.objects,
             &self.subflows,
             &self.subflow_samples,

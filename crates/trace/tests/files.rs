@@ -257,6 +257,7 @@ fn every_table_is_in_the_reference() {
         "flow_samples",
         "link_samples",
         "events",
+        "gauges",
         "objects",
         "subflows",
         "subflow_samples",

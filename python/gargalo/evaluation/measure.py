@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from gargalo import metrics
+from gargalo.evaluation.criteria.conformance import model as conformance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +54,11 @@ def measure(run: Run) -> Mapping[str, float]:
     `jain` of all flows without end. `convergence_s`: from the start of the last flow without end until rates
     differ by less than a fifth for 2 s. Outages and steps: see `outages`, `changes`; for
     draft-irtf-iccrg-tcpeval-01: see `ramp`, `transient`.
+
+    Of a run that is a case of conformance, only what its case looks at (`seen.NAME`).
     """
+    if conformance.is_case(run):
+        return conformance.measure(run)
     found: dict[str, float | None] = {}
     end_s = float(run.scenario["duration_s"])
     reached = float(run.info["virtual_s"])

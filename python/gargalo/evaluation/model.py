@@ -21,8 +21,9 @@ T = TypeVar("T")
 Better: TypeAlias = Literal["less", "more", "neither"]
 Strength: TypeAlias = Literal["MUST", "SHOULD", "should"]
 """How strongly RFC 9743 asks for it: in capitals as BCP 14 means them, else a lower-case should or ought."""
-Verdict: TypeAlias = Literal["fault", "worse", "like", "better", "failed", "unknown"]
-"""A fault, or how it compares with the yardstick; `failed`: runs could not be done."""
+Verdict: TypeAlias = Literal["fault", "worse", "like", "better", "conforms", "failed", "unknown"]
+"""A fault, or how it compares with the yardstick, or that it does what its specification says; `failed`: runs could not be
+done."""
 
 YARDSTICK = "cubic"
 """What verdicts compare with; the IETF sets no pass mark (RFC 9743 section 3.1)."""
@@ -156,6 +157,16 @@ class Criterion:
     group: str = "alone"
     """Section of the scorecard: alone, mixed, general, special, properties, tcpeval."""
     profiles: Sequence[str] = ("quick", "standard", "full")
+    algorithms: Sequence[str] = ()
+    """Those it applies to, if not to all; then it is run for the one that is judged, not for the references."""
+    cases: Callable[[Scores], Conformance] | None = None
+    """What became of cases of conformance, which do not compare; None: there are none."""
+    repeat: int | None = None
+    """Most runs of a cell, where more would be the same run again."""
+
+    def applies_to(self, algorithm: str) -> bool:
+        """Whether an algorithm is judged by it."""
+        return not self.algorithms or algorithm in self.algorithms
 
 
 @dataclass(frozen=True)
@@ -165,6 +176,41 @@ class Question:
     section: str
     strength: Strength
     text: str
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """What became of a case of conformance."""
+
+    id: str
+    title: str
+    section: str
+    expected: str
+    conforms: bool | None
+    """None: it does not apply to the algorithm."""
+    seen: str
+    """What was seen, or why it does not apply: "not applicable to …"."""
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in words."""
+        if self.conforms is None:
+            return "not applicable"
+        return "conforms" if self.conforms else "does not conform"
+
+    @property
+    def fault(self) -> str:
+        """A sentence about what is wrong."""
+        return f'does not conform in "{self.title}" ({self.section}): seen {self.seen}; expected {self.expected}'
+
+
+@dataclass(frozen=True)
+class Conformance:
+    """What became of a specification's cases."""
+
+    cases: Sequence[CaseResult]
+    frame: pl.DataFrame
+    """The runs of the criterion with what each said: `conforms`, and `seen` in words."""
 
 
 @dataclass(frozen=True)
@@ -194,3 +240,5 @@ class Result:
     """Why runs could not be done: tracebacks."""
     scenarios: Mapping[str, str] = field(default_factory=dict)
     """A scenario file for each cell, by name."""
+    cases: Sequence[CaseResult] = ()
+    """Of conformance."""

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 ASSETS = Path(__file__).parent / "assets"
 MARK = "gargalo scorecard"
 SIGNS: Mapping[Verdict, str] = {
-    "fault": "✗", "failed": "!", "worse": "\u2212", "better": "+", "like": "=", "unknown": "?",
+    "fault": "✗", "failed": "!", "worse": "\u2212", "better": "+", "conforms": "✓", "like": "=",
+    "unknown": "?",
 }  # fmt: skip
 """In the order of what a reader should look at first."""
 MEANINGS: Mapping[Verdict, str] = {
@@ -48,6 +49,7 @@ MEANINGS: Mapping[Verdict, str] = {
     "worse": f"a figure is worse than {YARDSTICK}'s",
     "better": f"a figure is better than {YARDSTICK}'s, and none is worse",
     "like": f"no figure differs from {YARDSTICK}'s by more than its interval and its margin",
+    "conforms": "it does what its own specification says, in all cases that apply",
     "unknown": "nothing could be measured",
 }
 STRENGTHS = get_args(Strength)
@@ -57,6 +59,7 @@ GROUPS = {
     "general": ("General use", "RFC 9743 6"),
     "special": ("Special cases", "RFC 9743 7"),
     "properties": ("Properties of the study high-speed-tcp", "RFC 5166"),
+    "conformance": ("Conformance to its own specification", ""),
     "tcpeval": ("Scenarios of tcpeval-01", "draft-irtf-iccrg-tcpeval-01"),
 }
 """Sections of the scorecard, in order; others come after them under their own name."""
@@ -174,7 +177,7 @@ def html(scorecard: Scorecard) -> str:
     for result in scorecard.results:
         block = result.criterion.picture(result.scores)
         own_colours = block is not None and not block.restyle
-        if block is None and result.scores.own().height:
+        if block is None and result.outcomes and result.scores.own().height:
             block = along(result, [scorecard.algorithm, *references])
         if block is not None:
             data = reports.plain_figure(block.figure)
@@ -251,7 +254,7 @@ def card(
         height,
         cells,
         archive(cells) if len(cells) > 1 else "",
-        result.verdict not in ("like", "unknown")
+        result.verdict not in ("like", "conforms", "unknown")
         or any(o.verdict in ("worse", "better") for o in result.outcomes),
     )
 
@@ -339,6 +342,13 @@ def told(result: Result, rows: Sequence[Row]) -> list[tuple[str, str]]:
         return [("fault", f) for f in result.faults]
     if result.failures:
         return [("failed", f.strip().splitlines()[0] if f.strip() else "failed") for f in result.failures]  # fmt: skip
+    if result.cases:
+        apply = [c for c in result.cases if c.conforms is not None]
+        rest = len(result.cases) - len(apply)
+        text = f"{len(apply)} case{'' if len(apply) == 1 else 's'}" + (
+            f", {rest} not applicable" if rest else ""
+        )
+        return [("conforms", text)]
     found: list[tuple[str, str]] = []
     for verdict in ("worse", "better"):
         for r in rows:

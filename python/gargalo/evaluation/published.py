@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from gargalo import _core
 from gargalo.evaluation import records
+from gargalo.evaluation.criteria import CRITERIA
 from gargalo.evaluation.model import YARDSTICK
 from gargalo.evaluation.running import STORE, evaluate
 from gargalo.reporting.quantities import measured
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from gargalo.evaluation.running import Scorecard
 
 SIGNS = {
-    "fault": "**✗**", "failed": "**!**", "worse": "-", "like": "=", "better": "+", "unknown": "?",
+    "fault": "**✗**", "failed": "**!**", "worse": "-", "like": "=", "better": "+", "conforms": "✓", "unknown": "?",
 }  # fmt: skip
 MARK = "<!-- Made by `python -m gargalo.evaluation.published`; do not edit. -->\n\n"
 
@@ -44,14 +45,19 @@ def index(cards: Sequence[Scorecard]) -> str:
         f"All built-in congestion controls by the criteria of RFC 9743, profile `{profile.name}` "
         f"({profile.repeat} runs of each cell), made by `make scorecards`. Signs compare with {YARDSTICK} on the same "
         "points and are advisory: - worse in some figure, = like, + better and nowhere worse, **✗** a fault beyond "
-        "comparison. How they come about: [Evaluating a congestion control](../evaluate.md).",
+        "comparison; ✓ does what its own specification says (nothing: there are no cases for it). How they come about: [Evaluating a congestion control](../evaluate.md).",
         "",
         f"| criterion | RFC 9743 | {head} |",
         "| --- | --- |" + " --- |" * len(cards),
     ]
-    for i, result in enumerate(cards[0].results):
-        c = result.criterion
-        signs = " | ".join(SIGNS[card.results[i].verdict] for card in cards)
+    # In their own order, those of some algorithms only among them.
+    judged = {r.criterion.id for card in cards for r in card.results}
+    for c in (c for c in CRITERIA if c.id in judged):
+        verdicts = [
+            next((r.verdict for r in card.results if r.criterion.id == c.id), None)
+            for card in cards
+        ]
+        signs = " | ".join("" if v is None else SIGNS[v] for v in verdicts)
         lines.append(
             f"| {c.title} | {c.section.removeprefix('RFC 9743 ')} {c.strength} | {signs} |"
         )
@@ -85,6 +91,16 @@ def page(card: Scorecard) -> str:
             f"{c.section}, {c.strength}. {c.does}",
             "",
             *(f"**Fault: {f}.**\n" for f in result.faults),
+        ]
+        if result.cases:
+            lines += ["| case | verdict | seen | expected |", "| --- | --- | --- | --- |"]
+            lines += [
+                f"| {k.title} | {k.verdict} | {'' if k.conforms is None else k.seen} | {k.seen if k.conforms is None else k.expected} |"
+                for k in result.cases
+            ]
+        if not result.outcomes:
+            continue
+        lines += [
             f"| figure | {card.algorithm} | | {' | '.join(references)} |",
             "| --- |" + " --- |" * (2 + len(references)),
         ]

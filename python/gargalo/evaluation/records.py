@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from gargalo.evaluation.model import Outcome, Result
+    from gargalo.evaluation.model import CaseResult, Outcome, Result
     from gargalo.evaluation.running import Scorecard
     from gargalo.metrics import Interval
 
@@ -60,6 +60,19 @@ def criterion(result: Result) -> dict[str, Any]:
         "failures": list(result.failures),
         "figures": [figure(o, result) for o in result.outcomes],
         "cells": sorted(result.scenarios),
+        **({"cases": [case(k) for k in result.cases]} if result.cases else {}),
+    }
+
+
+def case(found: CaseResult) -> dict[str, Any]:
+    """Return what became of a case of conformance."""
+    return {
+        "id": found.id,
+        "title": found.title,
+        "section": found.section,
+        "verdict": found.verdict,
+        "expected": found.expected,
+        "seen": found.seen,
     }
 
 
@@ -166,11 +179,21 @@ def compare(baseline: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]
 
 
 def faults(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
-    """Return faults and failures that came or went."""
+    """Return faults and failures that came or went; of cases of conformance, each by itself."""
     found: list[Change] = []
-    if new["faults"] and not old["faults"]:
+    cases = {c["id"]: c for c in new.get("cases", ())}
+    for before in old.get("cases", ()):
+        after = cases.get(before["id"])
+        if after is None or after["verdict"] == before["verdict"]:
+            continue
+        text = f"{after['title']}: {after['verdict']}: {after['seen']}"
+        if after["verdict"] == "does not conform":
+            found.append(Change("new fault", name, before["id"], text))
+        elif before["verdict"] == "does not conform":
+            found.append(Change("mended", name, before["id"], text))
+    if new["faults"] and not old["faults"] and not found:
         found.append(Change("new fault", name, "", "; ".join(new["faults"])))
-    if old["faults"] and not new["faults"]:
+    if old["faults"] and not new["faults"] and not found:
         found.append(Change("mended", name, "", "; ".join(old["faults"])))
     if new["failures"] and not old["failures"]:
         first = new["failures"][0].splitlines()[0]

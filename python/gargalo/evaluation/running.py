@@ -78,7 +78,8 @@ def candidates(names: Sequence[str | Path]) -> tuple[list[Candidate], list[Path]
     from gargalo import _core
     from gargalo.registry import registered
 
-    known = {n for c in _core.congestion() for n in (c["name"], *c["aliases"])}
+    # By all names, the one it is listed under.
+    known = {n: str(c["name"]) for c in _core.congestion() for n in (c["name"], *c["aliases"])}
     found: list[Candidate] = []
     files: list[Path] = []
     for name in names:
@@ -87,7 +88,7 @@ def candidates(names: Sequence[str | Path]) -> tuple[list[Candidate], list[Path]
             if str(name) not in known and str(name) not in registered()["congestion"]:
                 msg = f'there is no congestion control "{name}": see `gargalo list congestion`, or give a Python file'
                 raise SweepError(msg)
-            found.append(Candidate(str(name)))
+            found.append(Candidate(known.get(str(name), str(name))))
             continue
         if not path.is_file():
             msg = f"{path}: no such file"
@@ -116,16 +117,27 @@ def because(e: BaseException) -> str:
 
 
 def plan(
-    algorithms: Sequence[str], profile: Profile, criteria: Sequence[Criterion], seed: int = SEED
+    algorithms: Sequence[str],
+    profile: Profile,
+    criteria: Sequence[Criterion],
+    seed: int = SEED,
+    judged: Sequence[str] | None = None,
 ) -> tuple[list[Job], dict[tuple[str, str], Mapping[str, Any]]]:
-    """Return all runs, and a scenario of each criterion's cells by criterion and name."""
+    """Return all runs, and a scenario of each criterion's cells by criterion and name.
+
+    Criteria of some algorithms only are run for those of them that are `judged` (by default all).
+    """
     jobs: list[Job] = []
     scenarios: dict[tuple[str, str], Mapping[str, Any]] = {}
     for criterion in criteria:
         if profile.name not in criterion.profiles:
             continue
         for algorithm in algorithms:
-            for repeat in range(profile.repeat):
+            if not criterion.applies_to(algorithm) or (
+                criterion.algorithms and judged is not None and algorithm not in judged
+            ):
+                continue
+            for repeat in range(min(profile.repeat, criterion.repeat or profile.repeat)):
                 own = derive_seed(seed, repeat)
                 for cell in criterion.cells(Plan(algorithm, profile, own)):
                     labels = {"criterion": criterion.id, "algorithm": algorithm, **cell.labels}
@@ -180,7 +192,15 @@ def evaluate(
     wanted, files = candidates(names)
     references = list(dict.fromkeys((*REFERENCES, *against)))
     whole = [c.name for c in wanted if not c.broken]
-    jobs, scenarios = plan(list(dict.fromkeys((*references, *whole))), chosen, criteria)
+    jobs, scenarios = plan(
+        list(dict.fromkeys((*references, *whole))), chosen, criteria, judged=whole
+    )
+    if whole and not jobs:
+        told = "; ".join(
+            f"{c.id} is for {', '.join(c.algorithms)}" for c in criteria if c.algorithms
+        )
+        msg = f"nothing to run for {', '.join(whole)}: {told or 'no criterion is of this profile'}"
+        raise SweepError(msg)
     sweep = execute(
         jobs,
         store or STORE,
@@ -202,7 +222,7 @@ def evaluate(
             continue
         results = []
         for criterion in criteria:
-            if chosen.name not in criterion.profiles:
+            if chosen.name not in criterion.profiles or not criterion.applies_to(candidate.name):
                 continue
             rows = frame.filter(pl.col("criterion") == criterion.id)
             own = {

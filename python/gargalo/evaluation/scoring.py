@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -12,7 +13,7 @@ from gargalo.evaluation.model import YARDSTICK, Outcome, Result, Scores
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gargalo.evaluation.model import Criterion, Figure, Verdict
+    from gargalo.evaluation.model import CaseResult, Criterion, Figure, Verdict
 
 
 def scores(
@@ -71,11 +72,17 @@ def result(
     """Judge an algorithm by a criterion.
 
     Its verdict is `failed` if runs could not be done, `fault` if something is wrong beyond comparison, else
-    the worst of its figures' verdicts.
+    the worst of its figures' verdicts; where cases of conformance are all there is, `conforms`.
     """
     found = scores(criterion, algorithm, frame, references)
     outcomes = [outcome(f, found, references) for f in criterion.figures]
     faults: list[str] = [] if failures and found.own().height == 0 else criterion.faults(found)
+    cases: Sequence[CaseResult] = ()
+    if criterion.cases is not None:
+        conformance = criterion.cases(found)
+        cases, found = conformance.cases, replace(found, frame=conformance.frame)
+        if not failures or found.own().height:
+            faults = [c.fault for c in cases if c.conforms is False]
     verdicts = [o.verdict for o in outcomes]
     verdict: Verdict = "like"
     for candidate in ("worse", "better"):
@@ -83,9 +90,9 @@ def result(
             verdict = candidate
             break
     if all(v == "unknown" for v in verdicts):
-        verdict = "unknown"
+        verdict = "conforms" if any(c.conforms for c in cases) else "unknown"
     if faults:
         verdict = "fault"
     if failures:
         verdict = "failed"
-    return Result(criterion, verdict, outcomes, faults, found, failures, scenarios or {})
+    return Result(criterion, verdict, outcomes, faults, found, failures, scenarios or {}, cases)

@@ -70,6 +70,7 @@ impl Recorder {
             subflows: kept.subflows,
             links: Vec::new(),
             events: kept.events,
+            gauges: Vec::new(),
         }
     }
 

@@ -158,6 +158,7 @@ fn any_config() -> impl Strategy<Value = LinkConfig> {
                 delay,
                 loss,
                 outages: Vec::new(),
+                policer: None,
                 reorder,
                 duplicate,
                 mtu: 1500,

@@ -146,11 +146,30 @@ pub enum OrderName {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cbr {
-    /// Payload rate.
-    pub rate: Quantity<Rate>,
+    /// Payload rate: constant, or steps over time.
+    pub rate: CbrRate,
     /// Payload of a packet.
     #[schemars(extend("default" = "1000B"))]
     pub packet_size: Option<Quantity<Bytes>>,
+}
+
+/// Payload rate of an application.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum CbrRate {
+    /// Always the same.
+    Constant(Quantity<Rate>),
+    /// A rate that changes.
+    Varying(CbrRateMap),
+}
+
+/// Payload rate that changes.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum CbrRateMap {
+    /// Pairs of an instant of the run and the rate from then on; the first instant is 0s. A rate of zero is
+    /// a pause.
+    Steps(#[schemars(length(min = 1, max = 100_000))] Vec<(Quantity<Duration>, Quantity<Rate>)>),
 }
 
 /// A constant rate in on periods, silence in off periods.

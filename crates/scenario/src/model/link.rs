@@ -28,6 +28,8 @@ macro_rules! link_table {
             /// Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`.
             #[schemars(extend("default" = []))]
             pub outages: Option<Vec<(Quantity<Duration>, Quantity<Duration>)>>,
+            /// Drops what comes faster than a rate, in front of the queue. Default: none.
+            pub policer: Option<Policer>,
             /// Packets that change places. Default: none.
             pub reorder: Option<Reorder>,
             /// Probability that a packet is sent twice.
@@ -53,6 +55,7 @@ macro_rules! link_table {
                     jitter: self.jitter.clone(),
                     loss: self.loss.clone(),
                     outages: self.outages.clone(),
+                    policer: self.policer.clone(),
                     reorder: self.reorder.clone(),
                     duplicate: self.duplicate,
                     mtu: self.mtu,
@@ -93,6 +96,16 @@ link_table! {
         /// Overrides for packets from `to` to `from`.
         down: Option<Box<Direction>>,
     }
+}
+
+/// A token bucket (RFC 2697) that drops what finds it empty.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Policer {
+    /// Rate at which tokens come.
+    pub rate: Quantity<Rate>,
+    /// Size of the bucket, which is full at first; at least the MTU.
+    pub burst: Quantity<Bytes>,
 }
 
 /// How fast bytes leave.

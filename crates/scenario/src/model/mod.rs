@@ -24,8 +24,8 @@ pub use distribution::{
     TimeMap, TimePareto, TimeSpec,
 };
 pub use flow::{
-    Arrivals, Bulk, Cbr, Flow, OnOff, OrderName, PeriodMap, PeriodSpec, RecordName, Request,
-    Workload,
+    Arrivals, Bulk, Cbr, CbrRate, CbrRateMap, Flow, OnOff, OrderName, PeriodMap, PeriodSpec,
+    RecordName, Request, Workload,
 };
 pub use lab::{Command, Host, Lab, StackName};
 pub use link::{
@@ -201,6 +201,10 @@ pub struct Record {
     /// Record every decision of MPTCP schedulers among the events: one for each segment.
     #[schemars(extend("default" = false))]
     pub decisions: Option<bool>,
+    /// Record the internal quantities of the congestion control of TCP flows, in the simulator: with each
+    /// sample, and whenever its phase changes or the sender loses, recovers or finds a loss spurious.
+    #[schemars(extend("default" = false))]
+    pub gauges: Option<bool>,
     /// Write a qlog trace (`*.sqlog`) of each end of each QUIC flow.
     #[schemars(extend("default" = false))]
     pub qlog: Option<bool>,

@@ -8,7 +8,8 @@ use gargalo_units::{Bytes, Duration, Instant, Rate};
 use super::routes::{self, Routes};
 use super::{Context, Network, hosts, media, mptcp, quic, request, sourced, transport};
 use crate::model::{
-    Flow as Spec, PeriodMap, PeriodSpec, RecordName, Scenario, Workload as WorkloadSpec,
+    CbrRate, CbrRateMap, Flow as Spec, PeriodMap, PeriodSpec, RecordName, Scenario,
+    Workload as WorkloadSpec,
 };
 use crate::resolved::{Flow, Group, Period, Transport, Workload};
 
@@ -311,9 +312,12 @@ fn workload(spec: &Spec, at: &str, cx: &mut Context<'_>) -> Vec<Workload> {
         WorkloadSpec::Request(r) => request::resolve(r, &mut refuse),
         WorkloadSpec::Cbr(c) => {
             let size = c.packet_size.map_or(Bytes::new(1000), |q| q.0);
-            datagrams(c.rate.0, size, "cbr", &mut refuse);
+            let rate = cbr_rate(&c.rate, &mut refuse);
+            // The fastest: zero is a pause.
+            let most = rate.iter().map(|s| s.1).max().unwrap_or(Rate::ZERO);
+            datagrams(most, size, "cbr", &mut refuse);
             vec![Workload::Cbr {
-                rate: c.rate.0,
+                rate,
                 packet_size: size,
             }]
         }
@@ -376,6 +380,26 @@ fn period(spec: &PeriodSpec) -> (Duration, Period) {
 
 /// Refuses a key with a message and a help.
 pub(super) type Refuse<'a> = dyn FnMut(&str, &str, &str) + 'a;
+
+/// A rate as steps that begin at zero and go forward.
+fn cbr_rate(spec: &CbrRate, refuse: &mut Refuse<'_>) -> Vec<(Instant, Rate)> {
+    let steps = match spec {
+        CbrRate::Constant(rate) => return vec![(Instant::ZERO, rate.0)],
+        CbrRate::Varying(CbrRateMap::Steps(steps)) => steps,
+    };
+    let steps: Vec<_> = steps
+        .iter()
+        .map(|(at, rate)| (Instant::ZERO + at.0, rate.0))
+        .collect();
+    if steps.first().is_none_or(|s| s.0 != Instant::ZERO) {
+        let message = "the first step is not at 0s";
+        refuse("cbr.rate.steps", message, "say what the rate is at first");
+    } else if steps.windows(2).any(|w| w[0].0 >= w[1].0) {
+        let message = "a step does not come after the one before";
+        refuse("cbr.rate.steps", message, "sort the steps");
+    }
+    steps
+}
 
 pub(super) fn datagrams(rate: Rate, size: Bytes, key: &str, refuse: &mut Refuse<'_>) {
     if rate.is_zero() {

@@ -126,6 +126,12 @@ fn direction(
         let at = |q: Quantity<Duration>| Instant::ZERO + q.0;
         config.outages = spec.iter().map(|(a, b)| (at(*a), at(*b))).collect();
     }
+    if let (Some(spec), _) = field!(base, over, site, policer) {
+        config.policer = Some(gargalo_link::Policer {
+            rate: spec.rate.0,
+            burst: spec.burst.0,
+        });
+    }
     if let (Some(spec), path) = field!(base, over, site, reorder) {
         if spec.late.is_some() && spec.early.is_some() {
             let message = "reorder is given as late and early at once".to_owned();
@@ -191,6 +197,7 @@ fn direction(
             "delay",
             "loss",
             "outages",
+            "policer",
             "reorder",
             "duplicate",
             "mtu",
@@ -202,6 +209,7 @@ fn direction(
                 || (root == "delay" && d.delay.is_some())
                 || (root == "loss" && d.loss.is_some())
                 || (root == "outages" && d.outages.is_some())
+                || (root == "policer" && d.policer.is_some())
                 || (root == "reorder" && d.reorder.is_some())
                 || (root == "queue" && d.queue.is_some())
         });

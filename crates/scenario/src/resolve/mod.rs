@@ -132,6 +132,7 @@ fn record(raw: Option<&model::Record>, links: &[Link], cx: &mut Context<'_>) -> 
         links: raw.links.unwrap_or(true),
         events: raw.events.unwrap_or(true),
         decisions: raw.decisions.unwrap_or(false),
+        gauges: raw.gauges.unwrap_or(false),
         captures,
         qlog: raw.qlog.unwrap_or(false),
         verify: raw.verify.unwrap_or(false),

@@ -262,7 +262,7 @@ fn constant(
             start: base.start + phase,
             transport: Transport::Udp,
             workload: Workload::Cbr {
-                rate,
+                rate: vec![(Instant::ZERO, rate)],
                 packet_size: size,
             },
             ..base.clone()

@@ -1,7 +1,7 @@
 //! Every form that the documentation promises.
 
 use gargalo_link::{LossModel, QueueConfig, QueueLimit, RateModel};
-use gargalo_units::{Bytes, Duration, Rate};
+use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use super::{ok, set};
 use crate::resolved::{Transport, Workload};
@@ -98,6 +98,7 @@ fn every_form_of_a_link_field_is_accepted() {
         r#"loss = "0.1%""#,
         r#"loss = 0.001"#,
         r#"loss = { gilbert-elliott = { p = 0.01, r = 0.3, h = "50%" } }"#,
+        r#"policer = { rate = "1Mbit/s", burst = "100kB" }"#,
         r#"reorder = { probability = "1%" }, duplicate = 0.1, mtu = "9000B""#,
         r#"queue = "droptail""#,
         r#"queue = "fq-codel""#,
@@ -248,6 +249,18 @@ fn workloads() {
     );
     let cbr = udp(r#"workload.cbr = { rate = "1Mbit/s", packet_size = "160B" }"#);
     assert!(matches!(cbr[0].workload, Workload::Cbr { .. }));
+    let steps = |s: &str| {
+        let cbr = format!("workload.cbr = {{ rate = {{ steps = {s} }} }}");
+        tcp(&cbr)[0].workload.clone()
+    };
+    let at = |s| Instant::ZERO + Duration::from_secs(s);
+    let changing = steps(r#"[["0s", "2Mbit/s"], ["3s", "0bit/s"], ["4s", "1Mbit/s"]]"#);
+    let Workload::Cbr { rate, .. } = changing else {
+        panic!("not constant");
+    };
+    let mbps = Rate::from_mbps;
+    let expected = [(at(0), mbps(2)), (at(3), Rate::ZERO), (at(4), mbps(1))];
+    assert_eq!(rate, expected);
     udp(r#"workload.onoff = { rate = "1Mbit/s", on = "1s", off = { exponential = "2s" } }"#);
     let arrivals = r#"workload.bulk = { bytes = "30kB" }
 arrivals = { rate = "1000/s" }"#;

@@ -67,11 +67,11 @@ fn a_mix_is_six_parts() {
     };
     assert_eq!(source.demand, demand);
     assert_eq!(web.transport.congestion(), "reno");
-    let Workload::Cbr { rate, packet_size } = s.flows[0].workload else {
+    let Workload::Cbr { rate, packet_size } = &s.flows[0].workload else {
         panic!("not constant");
     };
     // 10 Mbit/s over four pairs, 28 bytes of headers on 1,000.
-    let wire = rate.as_bps() as f64 * (packet_size.as_f64() + 28.0) / packet_size.as_f64();
+    let wire = rate[0].1.as_bps() as f64 * (packet_size.as_f64() + 28.0) / packet_size.as_f64();
     assert!((wire - 2.5e6).abs() < 1.0, "{wire}");
 }
 

@@ -46,8 +46,9 @@ pub enum Workload {
     Request(Request),
     /// `from` sends packets at a constant rate.
     Cbr {
-        /// Payload rate.
-        rate: Rate,
+        /// Payload rate: from each instant on the one beside it; the first instant is zero, the others
+        /// increase. A rate of zero is a pause.
+        rate: Vec<(Instant, Rate)>,
         /// Payload of a packet.
         packet_size: Bytes,
     },
@@ -157,7 +158,7 @@ impl App {
             },
             Workload::Request(spec) => Self::Request(RequestApp::new(spec, has_rows, sizes)),
             Workload::Cbr { rate, packet_size } => {
-                Self::Ticks(TickApp::new(*rate, *packet_size, None))
+                Self::Ticks(TickApp::stepped(rate, *packet_size))
             }
             Workload::OnOff {
                 rate,

@@ -45,6 +45,8 @@ pub fn exponential<R: Rng>(mean: Duration, rng: &mut R) -> Duration {
 pub struct TickApp {
     packet: u64,
     spacing: Duration,
+    /// What the spacing is later on, latest first; [`Duration::MAX`] is a pause.
+    later: Vec<(Instant, Duration)>,
     periods: Option<(Period, Period)>,
     on_until: Instant,
 }
@@ -58,16 +60,44 @@ impl TickApp {
         Self {
             packet: packet_size.get(),
             spacing: packet_size / rate,
+            later: Vec::new(),
             periods,
             on_until,
         }
     }
 
+    /// From each instant on the rate beside it.
+    pub(super) fn stepped(rate: &[(Instant, Rate)], packet_size: Bytes) -> Self {
+        let spacing = |r: Rate| {
+            if r.is_zero() {
+                Duration::MAX
+            } else {
+                packet_size / r
+            }
+        };
+        let mut app = Self::new(Rate::MAX, packet_size, None);
+        app.later = rate.iter().rev().map(|(t, r)| (*t, spacing(*r))).collect();
+        app
+    }
+
     pub(super) fn tick(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
+        while let Some((at, spacing)) = self.later.last()
+            && *at <= now
+        {
+            self.spacing = *spacing;
+            self.later.pop();
+        }
+        let step = self.later.last().map_or(Instant::MAX, |s| s.0);
+        if self.spacing == Duration::MAX {
+            return Action {
+                timer: Some(step),
+                ..Action::default()
+            };
+        }
         if now < self.on_until {
             return Action {
                 write: self.packet,
-                timer: Some(now + self.spacing),
+                timer: Some(step.min(now + self.spacing)),
                 ..Action::default()
             };
         }
@@ -92,6 +122,33 @@ impl TickApp {
 mod tests {
     use super::*;
     use crate::workload::{App, Workload};
+
+    #[test]
+    fn a_rate_changes_when_it_is_said_to_and_zero_is_a_pause() {
+        let at = |s| Instant::ZERO + Duration::from_secs(s);
+        let workload = Workload::Cbr {
+            rate: vec![
+                (at(0), Rate::from_bps(8000)),
+                (at(10), Rate::ZERO),
+                (at(20), Rate::from_bps(80_000)),
+                (at(21), Rate::from_bps(8000)),
+            ],
+            packet_size: Bytes::new(100),
+        };
+        let mut rng = crate::rng::stream(7, "t");
+        let mut app = App::new(&workload, true, || crate::rng::stream(7, "sizes"));
+        let mut sent = [0; 30];
+        let mut action = app.on_start(Instant::ZERO, &mut rng);
+        let mut now = Instant::ZERO;
+        while now < at(30) {
+            sent[now.as_secs_f64() as usize] += action.write;
+            now = action.timer.unwrap();
+            action = app.on_timer(now, &mut rng);
+        }
+        assert_eq!(sent[0..10], [1000; 10]);
+        assert_eq!(sent[10..20], [0; 10]);
+        assert_eq!((sent[20], sent[21]), (10_000, 1000));
+    }
 
     #[test]
     fn on_off_keeps_its_mean_rate() {

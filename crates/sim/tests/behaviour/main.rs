@@ -261,7 +261,7 @@ fn alone(name: &str, up: LinkConfig, seconds: f64, workload: Workload) -> Outcom
         flows: true,
         links: true,
         events: false,
-        decisions: false,
+        ..Recording::default()
     };
     let flows = vec![flow(0, 0, 1, transport(name), workload)];
     run(simple(up, down), settings, flows)

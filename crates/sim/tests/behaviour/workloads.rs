@@ -26,7 +26,7 @@ fn does_not_grow_a_window_it_does_not_use() {
     each(|name, traits| {
         // 5 Mbit/s over 100 Mbit/s: 21 segments a round trip.
         let workload = Workload::Cbr {
-            rate: Rate::from_mbps(5),
+            rate: vec![(Instant::ZERO, Rate::from_mbps(5))],
             packet_size: Bytes::new(1448),
         };
         let out = alone(name, bottleneck(name, RATE, RTT, BDP), 60.0, workload);

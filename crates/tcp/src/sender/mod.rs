@@ -480,12 +480,20 @@ impl Sender {
             pacing_rate: self.pacing_rate(),
             delivery_rate: self.delivery_rate,
             delivered: self.sampler.delivered(),
-            phase: match self.phase {
-                Phase::Recovery if !self.controller.governs_recovery() => "recovery",
-                Phase::Loss if !self.controller.governs_recovery() => "loss",
-                _ => self.controller.phase(),
-            },
+            phase: self.phase_name(),
         }
+    }
+
+    pub(crate) fn phase_name(&self) -> &'static str {
+        match self.phase {
+            Phase::Recovery if !self.controller.governs_recovery() => "recovery",
+            Phase::Loss if !self.controller.governs_recovery() => "loss",
+            _ => self.controller.phase(),
+        }
+    }
+
+    pub(crate) fn gauges(&self, out: &mut Vec<(&'static str, f64)>) {
+        self.controller.gauges(out);
     }
 
     // ---- shared by the parts ----

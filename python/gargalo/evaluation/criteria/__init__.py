@@ -2,6 +2,7 @@
 
 from gargalo.evaluation.criteria import (
     alone,
+    conformance,
     misbehaving,
     mixed,
     paths,
@@ -22,6 +23,7 @@ CRITERIA: tuple[Criterion, ...] = (
     *misbehaving.CRITERIA,
     *paths.CRITERIA,
     *properties.CRITERIA,
+    *conformance.CRITERIA,
     *tcpeval.CRITERIA,
 )
 """In the order of the scorecard."""

@@ -1,6 +1,7 @@
 """Beside others: Reno, QUIC's NewReno, CUBIC, BBR, media, short flows; harm and starvation.
 
-Harm is what B loses beside A, against what B loses beside as many more of itself (Ware et al., HotNets 2019).
+Harm is what B loses beside A, of what it has alone on the same network (Ware et al., HotNets 2019). What is acceptable is
+no more than what standard algorithms do to B, and B to itself (RFC 9743 section 5.2): the references stand beside it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gargalo import metrics
-from gargalo.evaluation.figures import figure, mean_of, starvation, worst_of
+from gargalo.evaluation.figures import figure, mean_of, reduce, starvation
 from gargalo.evaluation.model import YARDSTICK, Cell, Criterion, Figure, Plan, Scores
 from gargalo.evaluation.networks import OTHER, OWN, buffer, dumbbell, flow, rate
 
@@ -35,30 +36,49 @@ OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def cells(other: str, plan: Plan) -> list[Cell]:
-    """One to one, one to many and many to one, and either begins."""
+    """One to one, one to many and many to one, and either begins; and the others alone, each number of them (`own` is 0)."""
     _, transport = OTHERS[other]
     made = []
+    alone = set()
     for own, others in plan.pick(((1, 1),), ((1, 1), (1, 4), (4, 1), (1, 16), (16, 1))):
         for first in ("own", "other"):
             for factor in plan.pick((1.0,), (0.5, 1.0, 4.0), (0.25, 0.5, 1.0, 2.0, 4.0)):
                 wait = {"own": 0.0, "other": 0.0} | {("other" if first == "own" else "own"): 5.0}
-                flows = [
-                    flow(OWN, plan.algorithm, i, start_s=wait["own"] + plan.start("own", i))
-                    for i in range(own)
-                ] + [
+                theirs = [
                     flow(OTHER, None, own + i, start_s=wait["other"] + plan.start("other", i), transport=transport)
                     for i in range(others)
                 ]  # fmt: skip
-                scenario = dumbbell(
-                    flows,
-                    bps=RATE_BPS,
-                    rtt_s=RTT_S,
-                    queue=buffer(RATE_BPS, RTT_S, factor),
-                    duration_s=60,
-                )
+                flows = [
+                    flow(OWN, plan.algorithm, i, start_s=wait["own"] + plan.start("own", i))
+                    for i in range(own)
+                ]
                 labels = {"own": own, "others": others, "first": first, "buffer_bdp": factor}
-                made.append(Cell(labels, scenario))
+                made.append(Cell(labels, network([*flows, *theirs], factor)))
+                if (others, first, factor) not in alone:
+                    # Their load is the same, and the algorithm has no part in it: one run serves all algorithms.
+                    alone.add((others, first, factor))
+                    moved = [
+                        {**f, "from": f"left{i}", "to": f"right{i}"} for i, f in enumerate(theirs)
+                    ]
+                    made.append(Cell({**labels, "own": 0}, network(moved, factor)))
     return made
+
+
+def network(flows: Sequence[dict[str, Any]], factor: float) -> dict[str, Any]:
+    """The bottleneck that they meet at, with a buffer of so many bandwidth-delay products."""
+    return dumbbell(
+        flows, bps=RATE_BPS, rtt_s=RTT_S, queue=buffer(RATE_BPS, RTT_S, factor), duration_s=60
+    )
+
+
+def together(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the runs in which both are there."""
+    return rows.filter(pl.col("own") > 0) if "own" in rows.columns else rows.head(0)
+
+
+def beside(column: str, how: str = "mean") -> Callable[[pl.DataFrame], float | None]:
+    """Return the mean (or the largest value) of a measured column where both are there."""
+    return lambda rows: reduce(together(rows), column, how, {})
 
 
 def fair(rows: pl.DataFrame) -> pl.DataFrame:
@@ -69,6 +89,7 @@ def fair(rows: pl.DataFrame) -> pl.DataFrame:
 
 def share_of_others(rows: pl.DataFrame) -> float | None:
     """Return what each of the others got, over an equal share: 1 is equal, 0 is starved."""
+    rows = together(rows)
     if "goodput_bps.other" not in rows.columns or rows.height == 0:
         return None
     shares = fair(rows).select(pl.col("goodput_bps.other") / pl.col("others") / pl.col("fair_bps"))
@@ -76,16 +97,39 @@ def share_of_others(rows: pl.DataFrame) -> float | None:
     return float(values.mean()) if values.len() else None  # type: ignore[arg-type]
 
 
-def harm_of_others(rows: pl.DataFrame) -> float | None:
-    """Return the harm to the others' goodput, against an equal share of the capacity."""
-    if "goodput_bps.other" not in rows.columns or rows.height == 0:
+HELP = -1.0
+"""Least harm that counts: where company brings less loss or delay than half, how much less matters no more."""
+
+
+def harm(column: str, *, more_is_better: bool) -> Callable[[pl.DataFrame], float | None]:
+    """Return the harm to what the others have of a measured column, mean over the cells where both are there.
+
+    (solo - with) / solo where more is better, (with - solo) / with where less is (Ware et al., HotNets 2019, section 3):
+    solo is the run of the same number of others alone, started at the same instants.
+    """
+    return partial(harm_of_others, column=column, more_is_better=more_is_better)
+
+
+def harm_of_others(rows: pl.DataFrame, *, column: str, more_is_better: bool) -> float | None:
+    """See `harm`."""
+    if column not in rows.columns or "own" not in rows.columns:
         return None
+    keys = ("others", "first", "buffer_bdp")
+    solo = {
+        tuple(row[k] for k in keys): row[column]
+        for row in rows.filter(pl.col("own") == 0).iter_rows(named=True)
+    }
     found = []
-    for row in rows.iter_rows(named=True):
-        alone = row["capacity_bps"] / (row["own"] + row["others"])
-        harm = metrics.harm(alone, row["goodput_bps.other"] / row["others"])
-        if harm is not None:
-            found.append(harm)
+    for row in together(rows).iter_rows(named=True):
+        alone, now = solo.get(tuple(row[k] for k in keys)), row[column]
+        if alone is None or now is None:
+            continue
+        if now == alone:
+            found.append(0.0)
+            continue
+        value = metrics.harm(alone, now, more_is_better=more_is_better)
+        # No loss at all where there was some: the quotient has no value, the company helps.
+        found.append(HELP if value is None else max(HELP, value))
     return sum(found) / len(found) if found else None
 
 
@@ -99,10 +143,12 @@ def versus(other: str, strength: str, about: str) -> Criterion:
     name, _ = OTHERS[other]
     figures: Sequence[Figure] = (
         figure("share", f"share of {name}: what it got over an equal share", "more", share_of_others, margin=0.1, least=0.05),
-        figure("harm", f"harm to {name}'s goodput (0 none, 1 ruin), against equal shares", "less", harm_of_others, margin=0.1, least=0.05),
-        figure("starved", f"share of time that the worst of {name}'s flows starves", "less", worst_of("starved.other"), least=0.05),
-        figure("rtt_p95_s", f"round-trip time of {name}, 95th percentile", "less", mean_of("rtt_p95_s.other"), margin=0.1, least=0.002),
-        figure("lost", f"share of {name}'s packets lost", "less", mean_of("lost.other"), margin=0.1, least=0.002),
+        figure("harm_goodput", f"harm to {name}'s goodput, of what it has alone (0 none, 1 ruin)", "less", harm("goodput_bps.other", more_is_better=True), margin=0.1, least=0.05),
+        figure("harm_delay", f"harm to {name}'s round-trip time, median", "less", harm("rtt_p50_s.other", more_is_better=False), margin=0.1, least=0.05),
+        figure("harm_loss", f"harm by loss of {name}'s packets", "less", harm("lost.other", more_is_better=False), margin=0.1, least=0.1),
+        figure("starved", f"share of time that the worst of {name}'s flows starves", "less", beside("starved.other", "max"), least=0.05),
+        figure("rtt_p95_s", f"round-trip time of {name}, 95th percentile", "less", beside("rtt_p95_s.other"), margin=0.1, least=0.002),
+        figure("lost", f"share of {name}'s packets lost", "less", beside("lost.other"), margin=0.1, least=0.002),
         figure("own_share", "its own goodput over an equal share", "neither", own_share),
     )  # fmt: skip
     return Criterion(
@@ -112,7 +158,8 @@ def versus(other: str, strength: str, about: str) -> Criterion:
         strength,  # type: ignore[arg-type]
         about,
         "One to one at 20 Mbit/s, 40 ms and one bandwidth-delay product, either beginning 5 s before the other "
-        "(standard: one and four and sixteen to one, either way, buffers of 0.5 to 4; full: 0.25 to 4).",
+        "(standard: one and four and sixteen to one, either way, buffers of 0.5 to 4; full: 0.25 to 4). "
+        f"Harm compares with {name} alone there; the columns of the references say what standard algorithms do to it.",
         partial(cells, other),
         figures,
         partial(starves, name),
@@ -122,6 +169,7 @@ def versus(other: str, strength: str, about: str) -> Criterion:
 
 def own_share(rows: pl.DataFrame) -> float | None:
     """Return what each of the algorithm's flows got, over an equal share."""
+    rows = together(rows)
     if "goodput_bps.own" not in rows.columns or rows.height == 0:
         return None
     shares = fair(rows).select(pl.col("goodput_bps.own") / pl.col("own") / pl.col("fair_bps"))

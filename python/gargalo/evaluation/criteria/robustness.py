@@ -244,7 +244,7 @@ CRITERIA = (
         "It works over satellites (RFC 2488) and large windows (RFC 3649).",
         "One flow at 40 Mbit/s and 600 ms, and at 100 Mbit/s with loss: one packet in 100,000 over 200 ms, one in 10,000 over "
         "100 ms; buffers of half a bandwidth-delay product (standard: up to 400 Mbit/s; full: 10 Gbit/s). Reno's response "
-        "to such loss is a fifth of the link (RFC 3649 section 1).",
+        "to such loss is a fifth of the link (RFC 3649 section 5).",
         fast_cells,
         (
             UTILIZATION,

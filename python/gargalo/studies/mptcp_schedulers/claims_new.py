@@ -201,20 +201,14 @@ def penalty_decides(context: Context) -> Finding:
     return decide(lines, conditions)
 
 
-HOLDS_BACK = (
-    "It keeps data off slower paths that could fill the window; with queues of 1000 packets and 3 MiB that is more than is needed where "
-    "opportunistic retransmission and penalisation are at work (Exp3, Exp4)."
-)
+LOSES_WAITING = "It waits for fast paths rather than use slow ones; where windows stay small because much is lost, waiting costs more than disorder."
 SETTLED = "It begins with LWS and changes after two looks, a second apart. By then windows are settled, and which of the rules is in force hardly matters."
-MIN_RTO = (
-    "Where much is lost (E1, 6%) QUIC's probe timeout follows the round trip of less than a millisecond, TCP's is at least 200 ms. In "
-    "Exp3 and Exp4 it is the scheduler: with LL MPTCP has more there in Exp3."
-)
+MIN_RTO = "Where much is lost (E1, 6%) QUIC's probe timeout follows the round trip of less than a millisecond, TCP's is at least 200 ms."
 
 NEW_CLAIMS: tuple[Claim, ...] = (
     Claim("penalisation", "New: without penalisation full mesh has at most 85% of its goodput where nothing is lost, and more than that at 1% loss.", penalty_decides),
     Claim("never-worse", f"New: with one CUBIC a path our default scheduler ({DEFAULT}) has at least 95% of the best path's TCP where nothing is lost at random.", never_worse),
-    Claim("default-leads", f"New: with one CUBIC a path {DEFAULT} has more than LL on average of seven places.", default_leads, because=HOLDS_BACK),
+    Claim("default-leads", f"New: with one CUBIC a path {DEFAULT} has more than LL on average of seven places.", default_leads, because=LOSES_WAITING),
     Claim("adaptive", "New: a scheduler that switches between LWS, LTS and HSR has more than each of them on average (the work's future work).", adaptive_pays, because=SETTLED),
     Claim("background", "New: TCPs on the paths keep more beside LIA than beside uncoupled CUBIC.", coupled_yields),
     Claim("hand-over", "New: an address that goes silences an upload for less than a second; back, it brings 80% of the goodput within 5 s.", hand_over_works),

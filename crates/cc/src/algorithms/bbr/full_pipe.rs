@@ -27,6 +27,11 @@ impl FullPipe {
         self.filled
     }
 
+    /// Rounds without growth so far.
+    pub(super) fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
     /// A round that the application did not limit has ended with this bandwidth estimate.
     pub(super) fn on_round(&mut self, bandwidth: Rate) {
         if self.filled {

@@ -436,6 +436,10 @@ impl Bbr {
     }
 }
 
+fn flag(set: bool) -> f64 {
+    if set { 1.0 } else { 0.0 }
+}
+
 impl Controller for Bbr {
     fn on_send(&mut self, sent: &Sent, path: &Path<'_>) {
         // Restart from idle (draft §4.3.4.4); the last segment before it was the last there was.
@@ -544,6 +548,13 @@ impl Controller for Bbr {
         out.push(("pacing_gain", self.pacing_gain));
         out.push(("cwnd_gain", self.cwnd_gain));
         out.push(("extra_acked_bytes", self.aggregation.extra_acked().as_f64()));
+        let target = self.inflight(self.bandwidth.get(), 1.0);
+        out.push(("max_bandwidth_bps", self.bandwidth.get().as_bps() as f64));
+        out.push(("target_inflight_bytes", target.as_f64()));
+        out.push(("round_count", self.round.count() as f64));
+        out.push(("full_bandwidth_rounds", f64::from(self.full_pipe.rounds())));
+        out.push(("full_bandwidth_reached", flag(self.full_pipe.is_filled())));
+        out.push(("idle_restart", flag(self.idle_restart)));
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {

@@ -40,6 +40,11 @@ impl FullBw {
         self.reached
     }
 
+    /// Rounds without growth so far.
+    pub(super) fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
     /// Losses or marks tell it.
     pub(super) fn set_reached(&mut self) {
         self.now = true;

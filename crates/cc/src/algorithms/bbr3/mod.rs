@@ -248,6 +248,10 @@ impl Bbr3 {
     }
 }
 
+fn flag(set: bool) -> f64 {
+    if set { 1.0 } else { 0.0 }
+}
+
 impl Controller for Bbr3 {
     fn on_send(&mut self, sent: &Sent, path: &Path<'_>) {
         if sent.in_flight + sent.bytes + self.mss > self.cwnd {
@@ -378,6 +382,21 @@ impl Controller for Bbr3 {
         out.push(("extra_acked_bytes", self.extra_acked.get().as_f64()));
         out.push(("inflight_longterm_bytes", bytes(self.long_term.inflight)));
         out.push(("inflight_shortterm_bytes", bytes(self.short_term.inflight)));
+        let shortterm = match self.short_term.bw {
+            Rate::MAX => f64::NAN,
+            bw => bw.as_bps() as f64,
+        };
+        out.push(("bandwidth_shortterm_bps", shortterm));
+        out.push(("target_inflight_bytes", self.inflight(self.bw).as_f64()));
+        out.push((
+            "max_target_inflight_bytes",
+            self.inflight(self.max_bw.get()).as_f64(),
+        ));
+        out.push(("headroom_inflight_bytes", bytes(self.with_headroom())));
+        out.push(("round_count", self.round.count() as f64));
+        out.push(("full_bandwidth_rounds", f64::from(self.full_bw.rounds())));
+        out.push(("full_bandwidth_reached", flag(self.full_bw.is_reached())));
+        out.push(("idle_restart", flag(self.idle_restart)));
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {

@@ -1,0 +1,534 @@
+"""BBR's cases in PROBE_BW and PROBE_RTT (draft-ietf-ccwg-bbr, "BBR Example Test Cases")."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gargalo.evaluation.criteria.conformance.bbr_startup import (
+    BATCH_S,
+    CAPACITY_BPS,
+    SECTION,
+    batches,
+    bulk,
+)
+from gargalo.evaluation.criteria.conformance.model import Case, Finding
+from gargalo.evaluation.criteria.conformance.networks import (
+    BDP_PACKETS,
+    RATE_BPS,
+    RTT_S,
+    lost_from,
+    one_flow,
+    packets_text,
+    steps,
+    time_text,
+)
+from gargalo.evaluation.criteria.conformance.seen import MSS, watch
+
+if TYPE_CHECKING:
+    from gargalo.evaluation.criteria.conformance.model import Figures, Json
+    from gargalo.evaluation.criteria.conformance.seen import Seen, Span
+
+NO_PROBE_RTT = {"probe_rtt_interval": "60s", "min_rtt_window": "60s"}
+"""Keeps PROBE_RTT away from cases about something else that last long."""
+LIMITED_FROM_S = 1.0
+LIMITED_BPS = 10e6
+LIMITED_APP = [(0.0, 22e6), (LIMITED_FROM_S, LIMITED_BPS)]
+"""More than the link carries until PROBE_BW is there, then half of it."""
+SETTLED_S = 2.5
+"""By then what was written too much has been sent; no PROBE_REFILL begins before."""
+OUTAGE_S = 0.012
+CYCLES = "version 1: its PROBE_BW is a cycle of eight gains by the clock, without these states"
+
+
+def first_up(seen: Seen, since: float = 0.0, length_s: float = 0.0) -> Span | None:
+    """Return the first PROBE_UP from an instant on that lasts so long."""
+    ups = seen.in_phase("probe-bw-up", since)
+    return next((s for s in ups if s.length >= length_s), None)
+
+
+# --- PROBE_UP ends on a plateau
+
+
+def look_up_plateau(seen: Seen) -> Figures:
+    """How PROBE_UP ended each time."""
+    ups = [s for s in seen.in_phase("probe-bw-up") if s.after]
+    if not ups:
+        return {}
+    rounds = [seen.at("full_bandwidth_rounds", s.end) for s in ups]
+    return {
+        "times": float(len(ups)),
+        "least_rounds": min(rounds),
+        "most_rounds": max(rounds),
+        "to_down": float(sum(s.after == "probe-bw-down" for s in ups)),
+        "lost_packets": seen.dropped(0, seen.end_s),
+    }
+
+
+def judge_up_plateau(f: Figures, _algorithm: str) -> Finding:
+    """Three rounds each time, without loss."""
+    if not f:
+        return Finding(False, "no PROBE_UP that ended")
+    seen = (
+        f"PROBE_UP to PROBE_DOWN {f['to_down']:.0f} of {f['times']:.0f} times, after {f['least_rounds']:.0f} to "
+        f"{f['most_rounds']:.0f} rounds without growth, {f['lost_packets']:.0f} packets lost"
+    )
+    good = f["least_rounds"] == f["most_rounds"] == 3 and f["to_down"] == f["times"]
+    return Finding(good and f["lost_packets"] == 0, seen)
+
+
+# --- an application that limits: PROBE_UP goes on, until losses
+
+
+def limited_up(algorithm: str, _seed: int) -> Json:
+    """An application that limits its flow to half of the link once PROBE_BW is there."""
+    return one_flow(algorithm, 14, app=LIMITED_APP, parameters=NO_PROBE_RTT)
+
+
+def look_limited_up(seen: Seen) -> Figures:
+    """How long the first PROBE_UP lasts that begins application-limited."""
+    up = first_up(seen, SETTLED_S)
+    if up is None:
+        return {}
+    return {
+        "length_s": up.length,
+        "rounds": seen.at("round_count", up.end) - seen.at("round_count", up.start),
+        "left": float(bool(up.after)),
+        "lost_packets": seen.dropped(up.start, up.end),
+    }
+
+
+def judge_limited_up(f: Figures, _algorithm: str) -> Finding:
+    """To the end of the run, for a hundred rounds or more."""
+    if not f:
+        return Finding(False, f"no PROBE_UP after {time_text(SETTLED_S)}")
+    seen = f"in PROBE_UP for {time_text(f['length_s'])} and {f['rounds']:.0f} rounds"
+    seen += ", then left" if f["left"] else ", until the end"
+    good = not f["left"] and f["rounds"] >= 100 and f["lost_packets"] == 0
+    return Finding(good, seen)
+
+
+def limited_up_loss(algorithm: str, seed: int) -> Json:
+    """The same, and ten packets in a row are lost in that PROBE_UP."""
+    up = first_up(watch(limited_up(algorithm, seed), seed), SETTLED_S)
+    at = (up.start if up else SETTLED_S) + RTT_S / 2
+    return one_flow(
+        algorithm, 14, app=LIMITED_APP, parameters=NO_PROBE_RTT, up=lost_from(at, OUTAGE_S)
+    )
+
+
+def outage(seen: Seen, which: int = -1) -> float:
+    """Return when an outage of the way there begins."""
+    return float(seen.run.scenario["links"][0]["up"]["outages"][which][0])
+
+
+def look_up_loss(seen: Seen) -> Figures:
+    """What losses in PROBE_UP did."""
+    at = outage(seen)
+    found = {"in_up": float(seen.phase_at(at) == "probe-bw-up")}
+    losses = seen.events("loss", at)
+    up = next((s for s in seen.in_phase("probe-bw-up") if s.start <= at < s.end), None)
+    if up is None or not losses:
+        return found
+    found |= {
+        "share_lost": seen.dropped(at, at + OUTAGE_S) * MSS / seen.before("bytes_in_flight", at),
+        "left": float(bool(up.after)),
+        "to_down": float(up.after == "probe-bw-down"),
+        "after_s": up.end - losses[0],
+        "before_bytes": seen.before("inflight_longterm_bytes", at),
+        "after_bytes": seen.at("inflight_longterm_bytes", up.end),
+        # Without the two segments that PROBE_UP adds, and with the bandwidth of after.
+        "target_bytes": seen.at("target_inflight_bytes", up.end),
+        "in_flight_bytes": float(np.max(seen.column("bytes_in_flight", up.start, losses[0]))),
+    }
+    return found
+
+
+def judge_limited_up_loss(f: Figures, _algorithm: str) -> Finding:
+    """PROBE_DOWN at once; samples that the application limits do not lower the long-term bound."""
+    if not f.get("in_up") or "after_s" not in f:
+        return Finding(False, "no losses in an application-limited PROBE_UP")
+    lost = f"{f['share_lost']:.0%} of what was in flight lost in an application-limited PROBE_UP"
+    if not f["left"]:
+        return Finding(False, f"{lost}: it stayed there")
+    # Neither is there while there is no bound.
+    same = f.get("after_bytes") == f.get("before_bytes")
+    seen = f"{lost}: PROBE_DOWN {time_text(f['after_s'])} after the first was noticed, inflight_longterm "
+    after = f.get("after_bytes")
+    seen += "as before" if same or after is None else f"set to {packets_text(after)}"
+    return Finding(bool(f["to_down"] and f["after_s"] <= RTT_S and same), seen)
+
+
+def up_loss(algorithm: str, seed: int) -> Json:
+    """Losses in one PROBE_UP, and again in a later one, before it ends on a plateau."""
+    base = one_flow(algorithm, 14, parameters=NO_PROBE_RTT)
+    up = first_up(watch(base, seed))
+    first = lost_from((up.start if up else 4.0) + RTT_S / 2, OUTAGE_S)
+    once = one_flow(algorithm, 14, parameters=NO_PROBE_RTT, up=first)
+    # One that is not ended early for caution.
+    later = first_up(watch(once, seed), (up.end if up else 4.0) + 1.0, 3 * RTT_S)
+    second = lost_from((later.start if later else 8.0) + RTT_S / 2, OUTAGE_S)
+    both = {"outages": [*first["outages"], *second["outages"]]}
+    return one_flow(algorithm, 14, parameters=NO_PROBE_RTT, up=both)
+
+
+def judge_up_loss(f: Figures, _algorithm: str) -> Finding:
+    """PROBE_DOWN at once, with a bound between 0.7 of the target and what was in flight."""
+    if not f.get("in_up") or "after_s" not in f:
+        return Finding(False, "no losses in PROBE_UP with an inflight_longterm")
+    if "before_bytes" not in f or "after_bytes" not in f:
+        return Finding(False, "inflight_longterm was not set by losses in PROBE_UP")
+    seen = (
+        f"{f['share_lost']:.0%} of what was in flight lost in PROBE_UP: PROBE_DOWN {time_text(f['after_s'])} after the first "
+        f"was noticed, inflight_longterm from {packets_text(f['before_bytes'])} to {packets_text(f['after_bytes'])}, the "
+        f"target being {packets_text(f['target_bytes'])}"
+    )
+    low = 0.7 * f["target_bytes"] - 3 * MSS
+    good = f["to_down"] and f["after_s"] <= RTT_S and low <= f["after_bytes"]
+    return Finding(bool(good and f["after_bytes"] <= f["in_flight_bytes"] + MSS), seen)
+
+
+# --- PROBE_DOWN
+
+
+def shallow(algorithm: str, _seed: int) -> Json:
+    """A buffer of half a bandwidth-delay product, so that there is a long-term bound."""
+    return one_flow(algorithm, 14, packets=round(BDP_PACKETS / 2))
+
+
+def look_down(seen: Seen) -> Figures:
+    """What was in flight where PROBE_DOWN ended in PROBE_CRUISE, of its bounds."""
+    downs = [s for s in seen.in_phase("probe-bw-down") if s.after == "probe-bw-cruise"]
+    if not downs:
+        return {}
+    worst = 0.0
+    for s in downs:
+        bounds = [
+            seen.at(n, s.end) for n in ("max_target_inflight_bytes", "headroom_inflight_bytes")
+        ]
+        worst = max(worst, seen.at("bytes_in_flight", s.end) / float(np.nanmin(bounds)))
+    gains = [g for s in downs for g in seen.column("pacing_gain", s.start, s.end)]
+    bounded = [s for s in downs if not np.isnan(seen.at("headroom_inflight_bytes", s.end))]
+    return {
+        "times": float(len(downs)),
+        "bounded": float(len(bounded)),
+        "worst": worst,
+        "least_gain": float(np.min(gains)),
+        "most_gain": float(np.max(gains)),
+    }
+
+
+def judge_down(f: Figures, _algorithm: str) -> Finding:
+    """Gain 0.9, and no more in flight than both bounds."""
+    if not f:
+        return Finding(False, "no PROBE_DOWN that ended in PROBE_CRUISE")
+    seen = (
+        f"PROBE_DOWN with pacing gain {f['most_gain']:.3g} to PROBE_CRUISE {f['times']:.0f} times ({f['bounded']:.0f} with a "
+        f"long-term bound), at most {f['worst']:.1%} of the lower bound in flight"
+    )
+    good = f["least_gain"] == f["most_gain"] == 0.9 and f["worst"] <= 1
+    return Finding(good and f["bounded"] > 0, seen)
+
+
+LEFT = 0.88
+"""Of the rate when PROBE_DOWN begins.
+
+The draft says a decrease by a tenth; with its pacing margin of 1% PROBE_DOWN sends at 0.89 of the estimate, and that drains the
+queue in three seconds.
+"""
+
+
+def down_time(algorithm: str, seed: int) -> Json:
+    """The rate falls when PROBE_DOWN begins."""
+    base = one_flow(algorithm, 10, parameters=NO_PROBE_RTT)
+    up = first_up(watch(base, seed))
+    at = up.end if up else 4.0
+    falls = steps((0, RATE_BPS), (at, LEFT * RATE_BPS))
+    return one_flow(algorithm, 10, bps=falls, parameters=NO_PROBE_RTT)
+
+
+def look_down_time(seen: Seen) -> Figures:
+    """How PROBE_DOWN ended when what was in flight did not fall."""
+    at = float(seen.run.scenario["links"][0]["up"]["rate"]["steps"][1][0])
+    down = seen.first("probe-bw-down", at - 1e-6)
+    if down is None or not down.after:
+        return {}
+    return {
+        "length_s": down.length,
+        "to_refill": float(down.after == "probe-bw-refill"),
+        "least": float(
+            np.min(
+                seen.column("bytes_in_flight", down.start, down.end)
+                / seen.column("max_target_inflight_bytes", down.start, down.end)
+            )
+        ),
+    }
+
+
+def judge_down_time(f: Figures, _algorithm: str) -> Finding:
+    """PROBE_REFILL after two to three seconds."""
+    if not f:
+        return Finding(False, "PROBE_DOWN did not end")
+    where = "straight to PROBE_REFILL" if f["to_refill"] else "to another state"
+    seen = f"PROBE_DOWN for {time_text(f['length_s'])} with {f['least']:.2f} of the target in flight or more, {where}"
+    return Finding(bool(f["to_refill"] and 2 <= f["length_s"] <= 3 + 2 * RTT_S), seen)
+
+
+# --- PROBE_RTT
+
+
+def look_probe_rtt(seen: Seen) -> Figures:
+    """When PROBE_RTT came, how long it was, and what followed."""
+    probe = seen.first("probe-rtt")
+    if probe is None or not probe.after:
+        return {}
+    times = seen.table["time_s"].to_numpy()
+    least = seen.table["min_rtt_s"].to_numpy()
+    fell = times[1:][(np.diff(least) < 0) & (times[1:] < probe.start)]
+    return {
+        "waited_s": probe.start - (float(fell[-1]) if fell.size else 0.0),
+        "length_s": probe.length,
+        "gain": seen.at("cwnd_gain", probe.start),
+        "window_bytes": seen.at("congestion_window_bytes", probe.start),
+        "half_bytes": seen.at("bandwidth_bps", probe.start)
+        * seen.at("min_rtt_s", probe.start)
+        / 16,
+        "least_bytes": float(np.min(seen.column("bytes_in_flight", probe.start, probe.end))),
+        "to_probe_bw": float(probe.after.startswith("probe-bw")),
+        "rate": seen.rate(probe.end + 2 * RTT_S, min(probe.end + 1.0, seen.end_s)) / CAPACITY_BPS,
+    }
+
+
+def judge_probe_rtt(f: Figures, algorithm: str) -> Finding:
+    """After five seconds, for 200 ms and a round trip, with half a bandwidth-delay product."""
+    if not f:
+        return Finding(False, "no PROBE_RTT that ended")
+    wait = 10 if algorithm == "bbr" else 5
+    window = 4 * MSS if algorithm == "bbr" else f["half_bytes"]
+    seen = (
+        f"PROBE_RTT {time_text(f['waited_s'])} after the last lower round-trip time, cwnd_gain {f['gain']:.2g}, a window of "
+        f"{packets_text(f['window_bytes'])}, for {time_text(f['length_s'])}, then {f['rate']:.0%} of the link"
+    )
+    good = (
+        wait - 0.02 <= f["waited_s"] <= wait + 0.5
+        and abs(f["window_bytes"] / window - 1) < 0.02
+        and f["gain"] == (1.0 if algorithm == "bbr" else 0.5)
+        and 0.2 <= f["length_s"] <= 0.2 + 3 * RTT_S
+        and f["least_bytes"] <= f["window_bytes"]
+        and f["rate"] >= 0.9
+    )
+    return Finding(bool(good and f["to_probe_bw"]), seen)
+
+
+IDLE_FROM_S = 3.0
+AGAIN_S = 14.0
+
+
+def idle(algorithm: str, _seed: int) -> Json:
+    """An application that pauses for longer than any interval between two PROBE_RTTs, and goes on."""
+    return one_flow(algorithm, 16, app=[(0, 22e6), (IDLE_FROM_S, 0), (AGAIN_S, 22e6)])
+
+
+def look_idle(seen: Seen) -> Figures:
+    """What happened after the pause."""
+    later = [s for s in seen.in_phase("probe-rtt") if s.start >= AGAIN_S]
+    return {
+        "in_flight_bytes": seen.before("bytes_in_flight", AGAIN_S),
+        "in_probe_bw": float(seen.phase_at(AGAIN_S - 0.1).startswith("probe-bw")),
+        "idle_restart": float(np.max(seen.column("idle_restart", AGAIN_S, AGAIN_S + RTT_S))),
+        "probes": float(len(later)),
+        "rate": seen.rate(AGAIN_S + 2 * RTT_S, AGAIN_S + 1.0) / CAPACITY_BPS,
+    }
+
+
+def judge_idle(f: Figures, _algorithm: str) -> Finding:
+    """No PROBE_RTT."""
+    if f["in_flight_bytes"] > 0 or not f["in_probe_bw"]:
+        return Finding(False, "the flow was not idle in PROBE_BW at the end of the pause")
+    mark = "idle_restart set" if f["idle_restart"] else "idle_restart not set"
+    seen = f"after a pause of 11 s {mark}, {f['probes']:.0f} PROBE_RTT within 2 s, {f['rate']:.0%} of the link"
+    return Finding(bool(f["idle_restart"] and not f["probes"] and f["rate"] >= 0.9), seen)
+
+
+# --- aggregation in PROBE_CRUISE
+
+
+def cruise_batches(algorithm: str, seed: int) -> Json:
+    """Acknowledgements come in batches from PROBE_CRUISE on."""
+    seen = watch(bulk(algorithm, seed), seed)
+    cruise = seen.first("probe-bw" if algorithm == "bbr" else "probe-bw-cruise")
+    at = (cruise.start if cruise else 1.0) + RTT_S
+    return one_flow(algorithm, 5, down=batches(at, 5))
+
+
+def look_cruise_batches(seen: Seen) -> Figures:
+    """What batches did to the window and to the use of the link."""
+    at = float(seen.run.scenario["links"][0]["down"]["rate"]["steps"][1][0])
+    first = at + 4 * RTT_S
+    bdp = seen.at("max_bandwidth_bps", first) * seen.at("min_rtt_s", first) / 8
+    return {
+        "extra_bytes": float(np.median(seen.column("extra_acked_bytes", first, seen.end_s))),
+        "batch_bytes": CAPACITY_BPS * BATCH_S / 8,
+        "window_bytes": float(np.median(seen.column("congestion_window_bytes", first, seen.end_s))),
+        "bdp_bytes": bdp,
+        "rate": seen.rate(first, seen.end_s) / CAPACITY_BPS,
+    }
+
+
+def judge_cruise_batches(f: Figures, _algorithm: str) -> Finding:
+    """The window has room for a batch, and the link is used."""
+    seen = (
+        f"extra_acked {packets_text(f['extra_bytes'])} of the {packets_text(f['batch_bytes'])} of a batch, a window of "
+        f"{packets_text(f['window_bytes'])} (bandwidth-delay product {packets_text(f['bdp_bytes'])}), {f['rate']:.1%} of the link"
+    )
+    good = (
+        f["extra_bytes"] >= 0.5 * f["batch_bytes"]
+        and f["window_bytes"] >= 2 * f["bdp_bytes"] + 0.5 * f["extra_bytes"]
+        and f["rate"] >= 0.95
+    )
+    return Finding(good, seen)
+
+
+# --- an application that pauses in PROBE_REFILL
+
+PAUSE_S = 1.2 * RTT_S
+
+
+def refill_pause(algorithm: str, seed: int) -> Json:
+    """An application that limits its flow pauses for a round trip when PROBE_REFILL begins."""
+    refill = watch(limited_up(algorithm, seed), seed).first("probe-bw-refill", SETTLED_S)
+    at = refill.start if refill else SETTLED_S
+    app = [*LIMITED_APP, (at, 0.0), (at + PAUSE_S, LIMITED_BPS)]
+    return one_flow(algorithm, 14, app=app, parameters=NO_PROBE_RTT)
+
+
+def look_refill(seen: Seen) -> Figures:
+    """What the estimate was before and after an application-limited PROBE_REFILL."""
+    at = float(seen.run.scenario["flows"][0]["workload"]["cbr"]["rate_steps"][2][0])
+    refill = seen.first("probe-bw-refill", at - 1e-6)
+    if refill is None or not refill.after:
+        return {}
+    later = refill.end + 4 * RTT_S
+    return {
+        "before": seen.at("max_bandwidth_bps", refill.start) / CAPACITY_BPS,
+        "after": seen.at("max_bandwidth_bps", later) / CAPACITY_BPS,
+        "sample": seen.rate(refill.start, later) / CAPACITY_BPS,
+        "to_up": float(refill.after == "probe-bw-up"),
+        "rounds": seen.at("round_count", refill.end) - seen.at("round_count", refill.start),
+    }
+
+
+def judge_refill(f: Figures, _algorithm: str) -> Finding:
+    """The same estimate, and PROBE_UP after a round."""
+    if not f:
+        return Finding(False, "no PROBE_REFILL that ended")
+    seen = (
+        f"max_bw {f['before']:.1%} of the link before and {f['after']:.1%} after a PROBE_REFILL in which "
+        f"{f['sample']:.0%} of it arrived, PROBE_UP after {f['rounds']:.0f} rounds"
+    )
+    good = f["after"] >= f["before"] and f["sample"] < 0.7 * f["before"] and f["to_up"]
+    return Finding(bool(good and f["rounds"] <= 2), seen)
+
+
+V1 = {"bbr": CYCLES}
+CASES = (
+    Case(
+        "bbr-up-plateau",
+        "Exiting PROBE_UP on bandwidth plateau",
+        SECTION,
+        "PROBE_UP to PROBE_DOWN when three rounds in a row have not brought a quarter more, without loss",
+        bulk,
+        look_up_plateau,
+        judge_up_plateau,
+        V1,
+    ),
+    Case(
+        "bbr-up-loss-limited",
+        "Exiting PROBE_UP on loss when application-limited",
+        SECTION,
+        "PROBE_UP to PROBE_DOWN with the losses, inflight_longterm as it was: samples are application-limited",
+        limited_up_loss,
+        look_up_loss,
+        judge_limited_up_loss,
+        V1,
+    ),
+    Case(
+        "bbr-limited-up",
+        "Never exiting PROBE_UP when application-limited with no loss",
+        SECTION,
+        "PROBE_UP for a hundred rounds, to the end of the run",
+        limited_up,
+        look_limited_up,
+        judge_limited_up,
+        V1,
+    ),
+    Case(
+        "bbr-down-inflight",
+        "Exiting PROBE_DOWN on inflight",
+        SECTION,
+        "PROBE_DOWN at pacing gain 0.9 to PROBE_CRUISE when no more is in flight than InflightWithHeadroom and Inflight(1.0)",
+        shallow,
+        look_down,
+        judge_down,
+        V1,
+    ),
+    Case(
+        "bbr-down-time",
+        "Exiting PROBE_DOWN after max time",
+        SECTION,
+        "PROBE_DOWN straight to PROBE_REFILL after bw_probe_wait, 2 to 3 s",
+        down_time,
+        look_down_time,
+        judge_down_time,
+        V1,
+    ),
+    Case(
+        "bbr-probe-rtt",
+        "Entering and exiting PROBE_RTT",
+        SECTION,
+        "PROBE_RTT 5 s after the last lower round-trip time with cwnd_gain 0.5 (version 1: 10 s, four packets), for 200 ms and "
+        "a round trip, then PROBE_BW and the link again",
+        lambda algorithm, _: one_flow(algorithm, 14 if algorithm == "bbr" else 8),
+        look_probe_rtt,
+        judge_probe_rtt,
+    ),
+    Case(
+        "bbr-skip-probe-rtt",
+        "Skipping PROBE_RTT due to application-limited sending",
+        SECTION,
+        "idle_restart and no PROBE_RTT after a pause that was longer than its interval",
+        idle,
+        look_idle,
+        judge_idle,
+    ),
+    Case(
+        "bbr-cruise-aggregation",
+        "Achieving expected cruise bandwidth on a link with aggregation",
+        SECTION,
+        "extra_acked of half a batch or more, added to the window, and 95% of the link used",
+        cruise_batches,
+        look_cruise_batches,
+        judge_cruise_batches,
+    ),
+    Case(
+        "bbr-up-loss",
+        "Handling loss during PROBE_UP after inflight_longterm is set",
+        SECTION,
+        "PROBE_UP to PROBE_DOWN with the losses, inflight_longterm to what was in flight, not under 0.7 of the target",
+        up_loss,
+        look_up_loss,
+        judge_up_loss,
+        V1,
+    ),
+    Case(
+        "bbr-refill-limited",
+        "Handling application-limited sending during PROBE_REFILL",
+        SECTION,
+        "max_bw not lowered by lower samples that are application-limited, and PROBE_UP after the round trip",
+        refill_pause,
+        look_refill,
+        judge_refill,
+        V1,
+    ),
+)

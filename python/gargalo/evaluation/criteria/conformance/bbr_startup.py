@@ -1,0 +1,343 @@
+"""BBR's cases in STARTUP and DRAIN (draft-ietf-ccwg-bbr, "BBR Example Test Cases")."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gargalo.evaluation.criteria.conformance.model import Case, Finding
+from gargalo.evaluation.criteria.conformance.networks import (
+    RATE_BPS,
+    RTT_S,
+    one_flow,
+    packets_text,
+    steps,
+    time_text,
+)
+from gargalo.evaluation.criteria.conformance.seen import MSS, SHARE, watch
+
+if TYPE_CHECKING:
+    from gargalo.evaluation.criteria.conformance.model import Figures, Json
+    from gargalo.evaluation.criteria.conformance.seen import Seen
+
+SECTION = "draft-ietf-ccwg-bbr, BBR Example Test Cases"
+CAPACITY_BPS = RATE_BPS * SHARE
+"""What of the link can be payload."""
+APP_BPS = 8e6
+"""Of an application that limits its flow: two fifths of the link."""
+
+
+def bulk(algorithm: str, _seed: int) -> Json:
+    """Endless data over a buffer that nothing fills."""
+    return one_flow(algorithm, 12)
+
+
+def limited(algorithm: str, _seed: int) -> Json:
+    """An application that never has as much as the path could carry."""
+    return one_flow(algorithm, 14, app=[(0, APP_BPS)])
+
+
+# --- STARTUP ends on a plateau
+
+
+def look_plateau(seen: Seen) -> Figures:
+    """What STARTUP ended with."""
+    drain = seen.first("drain")
+    if drain is None or drain.before != "startup":
+        return {}
+    return {
+        "rounds": seen.at("full_bandwidth_rounds", drain.start),
+        "reached": seen.at("full_bandwidth_reached", drain.start),
+        "estimate": seen.at("max_bandwidth_bps", drain.start) / CAPACITY_BPS,
+        "lost_packets": seen.dropped(0, drain.start),
+    }
+
+
+def judge_plateau(f: Figures, _algorithm: str) -> Finding:
+    """Three rounds, and an estimate within 2%."""
+    if not f:
+        return Finding(False, "STARTUP did not go over into DRAIN")
+    seen = (
+        f"STARTUP to DRAIN after {f['rounds']:.0f} rounds without growth, the estimate {f['estimate']:.1%} of the "
+        f"link's payload rate, {f['lost_packets']:.0f} packets lost"
+    )
+    good = f["rounds"] == 3 and f["reached"] == 1 and abs(f["estimate"] - 1) <= 0.02
+    return Finding(good and f["lost_packets"] == 0, seen)
+
+
+# --- STARTUP ends on loss although the application limits
+
+LOSS_AT_S = 1.5
+LOSS_LENGTH_S = 0.6
+
+
+def startup_loss(algorithm: str, _seed: int) -> Json:
+    """A quarter of the packets of an application-limited flow is lost for some round trips, in single pieces."""
+    spans = []
+    at = LOSS_AT_S
+    while at < LOSS_AT_S + LOSS_LENGTH_S:
+        spans.append([f"{at:.4f}s", f"{at + 0.0015:.4f}s"])
+        at += 0.006
+    return one_flow(algorithm, 4, app=[(0, APP_BPS)], up={"outages": spans})
+
+
+def look_startup_loss(seen: Seen) -> Figures:
+    """When it left STARTUP, and what it knew of plateaus by then."""
+    found = {
+        "rounds_before": seen.before("full_bandwidth_rounds", LOSS_AT_S),
+        "in_startup": float(seen.phase_at(LOSS_AT_S) == "startup"),
+        "share_lost": seen.dropped(LOSS_AT_S, LOSS_AT_S + LOSS_LENGTH_S)
+        / (APP_BPS * LOSS_LENGTH_S / 8 / MSS),
+    }
+    # Where nothing is to be drained, the acknowledgement that ends STARTUP ends DRAIN too.
+    left = next((s for s in seen.spans if s.before == "startup" and s.start >= LOSS_AT_S), None)
+    if left is not None:
+        found["after_s"] = left.start - LOSS_AT_S
+        found["reached"] = seen.at("full_bandwidth_reached", left.start)
+        found["in_drain"] = float(left.phase == "drain")
+        found["in_flight_bytes"] = seen.at("bytes_in_flight", left.start)
+        found["target_bytes"] = seen.at("target_inflight_bytes", left.start)
+    return found
+
+
+def judge_startup_loss(f: Figures, _algorithm: str) -> Finding:
+    """DRAIN, by loss alone."""
+    if not f["in_startup"] or f["rounds_before"] > 0:
+        return Finding(
+            False, "it was not in STARTUP, limited by its application, when losses began"
+        )
+    lost = f"{f['share_lost']:.0%} of the packets of an application-limited STARTUP lost"
+    if "after_s" not in f:
+        return Finding(False, f"{lost}: it stayed in STARTUP")
+    seen = f"{lost}: DRAIN {time_text(f['after_s'])} after the first loss"
+    drained = f["in_flight_bytes"] <= f["target_bytes"]
+    if not f["in_drain"]:
+        seen += ", and out of it by the same acknowledgement, nothing being there to drain"
+    good = f["reached"] == 1 and f["after_s"] <= LOSS_LENGTH_S + 3 * RTT_S
+    return Finding(bool(good and (f["in_drain"] or drained)), seen)
+
+
+# --- DRAIN ends by what is in flight, or after three rounds
+
+
+def look_drain(seen: Seen) -> Figures:
+    """The gain in DRAIN, and what was in flight at its end."""
+    drain = seen.first("drain")
+    if drain is None or not drain.after:
+        return {}
+    return {
+        "gain": float(np.max(seen.column("pacing_gain", drain.start, drain.end))),
+        "in_flight_bytes": seen.at("bytes_in_flight", drain.end),
+        "before_bytes": seen.before("bytes_in_flight", drain.end),
+        "target_bytes": seen.at("target_inflight_bytes", drain.end),
+        "rounds": seen.at("round_count", drain.end) - seen.at("round_count", drain.start),
+        "to_probe_bw": float(drain.after.startswith("probe-bw")),
+        "length_s": drain.length,
+    }
+
+
+def judge_drain(f: Figures, algorithm: str) -> Finding:
+    """In flight at most what fits, and before that more."""
+    if not f:
+        return Finding(False, "DRAIN did not end")
+    gain = 1 / 2.885 if algorithm == "bbr" else 0.5
+    seen = (
+        f"DRAIN with pacing gain {f['gain']:.3g} ended at {packets_text(f['in_flight_bytes'])} in flight, the target "
+        f"being {packets_text(f['target_bytes'])}"
+    )
+    good = abs(f["gain"] - gain) < 0.005 and f["in_flight_bytes"] <= f["target_bytes"]
+    return Finding(bool(good and f["to_probe_bw"]), seen)
+
+
+SLOW_SHARE = 0.4
+"""Of the rate that is left when DRAIN begins.
+
+The draft says a decrease by a tenth, but DRAIN paces at half of the estimate, and that is still less than what is left:
+what is in flight falls below its target before three round trips are over.
+"""
+
+
+def drain_time(algorithm: str, seed: int) -> Json:
+    """The rate falls when DRAIN begins."""
+    drain = watch(bulk(algorithm, seed), seed).first("drain")
+    at = drain.start if drain else 1.0
+    return one_flow(algorithm, 4, bps=steps((0, RATE_BPS), (at, SLOW_SHARE * RATE_BPS)))
+
+
+def judge_drain_time(f: Figures, _algorithm: str) -> Finding:
+    """Three rounds, although more is in flight than should be."""
+    if not f:
+        return Finding(False, "DRAIN did not end")
+    seen = (
+        f"DRAIN ended after {f['rounds']:.0f} rounds with {packets_text(f['in_flight_bytes'])} in flight, the target "
+        f"being {packets_text(f['target_bytes'])}"
+    )
+    # The pseudocode says more than three: the acknowledgement that begins the fourth.
+    good = 3 <= f["rounds"] <= 4 and f["in_flight_bytes"] > f["target_bytes"]
+    return Finding(bool(good and f["to_probe_bw"]), seen)
+
+
+# --- an application that limits does not end STARTUP
+
+
+def look_limited(seen: Seen) -> Figures:
+    """Where an application-limited flow without loss was."""
+    others = [s for s in seen.spans if s.phase not in ("startup", "probe-rtt")]
+    found = {
+        "lost_packets": seen.dropped(0, seen.end_s),
+        "others": float(len(others)),
+        "length_s": others[0].start if others else seen.end_s,
+        "rounds": seen.at("round_count", seen.end_s),
+    }
+    probe = seen.first("probe-rtt")
+    if probe is not None:
+        found |= {
+            "probe_at_s": probe.start,
+            "probe_length_s": probe.length,
+            "from_startup": float(probe.before == "startup"),
+            "to_startup": float(probe.after == "startup"),
+        }
+    return found
+
+
+def judge_limited(f: Figures, _algorithm: str) -> Finding:
+    """Nothing but STARTUP, save for PROBE_RTT."""
+    seen = f"in STARTUP for {time_text(f['length_s'])} and {f['rounds']:.0f} rounds"
+    return Finding(f["others"] == 0 and f["lost_packets"] == 0, seen)
+
+
+def judge_probe_rtt_in_startup(f: Figures, _algorithm: str) -> Finding:
+    """PROBE_RTT, and back to STARTUP."""
+    if "probe_at_s" not in f:
+        return Finding(False, f"no PROBE_RTT in a STARTUP of {time_text(f['length_s'])}")
+    where = "back to STARTUP" if f["to_startup"] else "not to STARTUP"
+    seen = (
+        f"PROBE_RTT at {time_text(f['probe_at_s'])} for {time_text(f['probe_length_s'])}, {where}"
+    )
+    return Finding(bool(f["from_startup"] and f["to_startup"] and f["probe_length_s"] >= 0.2), seen)
+
+
+# --- aggregation of acknowledgements
+
+BATCH_S = 0.02
+OPEN_S = 0.001
+
+
+def batches(start: float, end: float) -> Json:
+    """A way back that opens for a millisecond every 20 ms, as a radio link does."""
+    pairs = [(0.0, 1e9)] if start > 0 else []
+    at = start
+    while at < end:
+        pairs += [(at, 0.0), (at + BATCH_S - OPEN_S, 1e9)]
+        at += BATCH_S
+    return {"rate": steps(*pairs), "queue": {"droptail": "100000 packets"}}
+
+
+def startup_batches(algorithm: str, _seed: int) -> Json:
+    """Acknowledgements come in batches from the beginning."""
+    return one_flow(algorithm, 3, down=batches(0, 3))
+
+
+def look_startup_batches(seen: Seen) -> Figures:
+    """What STARTUP found behind batches."""
+    drain = seen.first("drain")
+    if drain is None:
+        return {}
+    bdp = seen.before("max_bandwidth_bps", drain.start) * seen.at("min_rtt_s", drain.start) / 8
+    return {
+        "extra_bytes": float(np.max(seen.column("extra_acked_bytes", 0, drain.start))),
+        "batch_bytes": CAPACITY_BPS * BATCH_S / 8,
+        "windows_of_bdp": float(np.max(seen.column("congestion_window_bytes", 0, drain.start)))
+        / bdp,
+        "estimate": seen.at("max_bandwidth_bps", drain.start) / CAPACITY_BPS,
+        "rate": seen.rate(drain.start - RTT_S, drain.start) / CAPACITY_BPS,
+    }
+
+
+def judge_startup_batches(f: Figures, _algorithm: str) -> Finding:
+    """A window above two bandwidth-delay products, the full rate, and no more than a batch of a round trip too much."""
+    if not f:
+        return Finding(False, "STARTUP did not end within 3 s")
+    seen = (
+        f"extra_acked up to {packets_text(f['extra_bytes'])} of the {packets_text(f['batch_bytes'])} of a batch, a window of "
+        f"{f['windows_of_bdp']:.2f} bandwidth-delay products, the estimate {f['estimate']:.1%} of the link's payload rate"
+    )
+    good = (
+        f["extra_bytes"] >= 0.5 * f["batch_bytes"]
+        and f["windows_of_bdp"] > 2
+        and 0.98 <= f["estimate"] <= 1 + BATCH_S / RTT_S
+    )
+    return Finding(good, seen)
+
+
+FIXED = "version 1"
+CASES = (
+    Case(
+        "bbr-startup-plateau",
+        "Exiting STARTUP on bandwidth plateau",
+        SECTION,
+        "STARTUP to DRAIN when three rounds in a row have not brought a quarter more, with an estimate within 2% of the link",
+        bulk,
+        look_plateau,
+        judge_plateau,
+    ),
+    Case(
+        "bbr-startup-loss",
+        "Exiting STARTUP on loss when application-limited",
+        SECTION,
+        "STARTUP to DRAIN by losses above 2% in six pieces or more of a round, although all samples are application-limited",
+        startup_loss,
+        look_startup_loss,
+        judge_startup_loss,
+        {"bbr": f"{FIXED}: loss does not end its STARTUP"},
+    ),
+    Case(
+        "bbr-drain-inflight",
+        "Exiting DRAIN based on inflight",
+        SECTION,
+        "DRAIN at pacing gain 0.5 (version 1: 1/2.885) to PROBE_BW when no more is in flight than Inflight(1.0)",
+        bulk,
+        look_drain,
+        judge_drain,
+    ),
+    Case(
+        "bbr-drain-time",
+        "Exiting DRAIN based on time",
+        SECTION,
+        "DRAIN to PROBE_BW after three rounds although more is in flight than Inflight(1.0)",
+        drain_time,
+        look_drain,
+        judge_drain_time,
+        {"bbr": f"{FIXED}: nothing but what is in flight ends its DRAIN"},
+    ),
+    Case(
+        "bbr-limited-startup",
+        "Never exiting STARTUP when application-limited with no loss",
+        SECTION,
+        "STARTUP as long as the run, but for PROBE_RTT",
+        limited,
+        look_limited,
+        judge_limited,
+    ),
+    Case(
+        "bbr-startup-aggregation",
+        "Achieving expected STARTUP bandwidth on a link with aggregation",
+        SECTION,
+        "extra_acked of half a batch or more, a window above two bandwidth-delay products, an estimate of 98% of the link or more, and "
+        "of at most what arrives in a round trip and a batch (140%)",
+        startup_batches,
+        look_startup_batches,
+        judge_startup_batches,
+        {"bbr": f"{FIXED}: it provides for aggregation after STARTUP only"},
+    ),
+    Case(
+        "bbr-probe-rtt-in-startup",
+        "Entering and exiting PROBE_RTT during STARTUP",
+        SECTION,
+        "PROBE_RTT from STARTUP for 200 ms or more, and back to STARTUP",
+        limited,
+        look_limited,
+        judge_probe_rtt_in_startup,
+    ),
+)
