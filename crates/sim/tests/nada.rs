@@ -67,8 +67,8 @@ fn rate(out: &Outcome, flow: u64, from: f64, to: f64) -> f64 {
     let at = |t: Instant| {
         let samples = out.samples.flows.iter().filter(|s| s.flow == flow);
         samples
-            .filter(|s| s.time <= t)
-            .next_back()
+            .take_while(|s| s.time <= t)
+            .last()
             .map_or(0, |s| s.delivered.get())
     };
     (at(secs(to)) - at(secs(from))) as f64 * 8e-3 / (to - from)
