@@ -49,7 +49,7 @@ fn same_seed_same_bytes_other_seed_other_bytes() {
 
 #[test]
 fn gauges_are_of_the_instant_before_anything_leaves() {
-    let mut settings = settings(1, 3.0);
+    let mut settings = settings(1, 2.5);
     settings.recording = Recording {
         interval: Some(Duration::from_millis(100)),
         flows: true,
