@@ -79,7 +79,7 @@ def test_a_scheduler_in_python_is_the_builtin(builtin, mine):
     assert rust.flows["delivered_bytes"][0] > 2e6
 
 
-def test_a_scheduler_that_minds_the_window_penalises_nobody():
+def test_a_scheduler_that_minds_the_window_penalises_only_who_carries_less():
     class Minds(Fastest):
         def minds_window(self):
             return True
@@ -89,12 +89,21 @@ def test_a_scheduler_that_minds_the_window_penalises_nobody():
             return "perhaps"
 
     scarce = {SCHEDULER: "mine", "flows.0.transport.mptcp.receive_buffer": "64kB"}
-    minds = gargalo.run(PAIR, set=scarce, schedulers={"mine": Minds})
-    penalised = gargalo.run(PAIR, set=scarce, schedulers={"mine": Fastest})
-    off = {**scarce, "flows.0.transport.mptcp.penalisation": False}
-    never = gargalo.run(PAIR, set=off, schedulers={"mine": Fastest})
+
+    def runs(rate):
+        changes = {**scarce, "topology.multipath.paths.0.rate": rate}
+        off = {**changes, "flows.0.transport.mptcp.penalisation": False}
+        return [
+            gargalo.run(PAIR, set=c, schedulers={"mine": s})
+            for c, s in ((changes, Minds), (changes, Fastest), (off, Fastest))
+        ]
+
+    # The path of longer delay, which fills the window, carries more, or less.
+    minds, penalised, never = runs("1Mbit/s")
     same(minds, never)
     assert not penalised.subflow_samples.equals(never.subflow_samples)
+    minds, penalised, never = runs("10Mbit/s")
+    assert not minds.subflow_samples.equals(never.subflow_samples)
     with pytest.raises(TypeError, match=r"Perhaps.minds_window\(\) returned 'perhaps'"):
         gargalo.run(PAIR, set=scarce, schedulers={"mine": Perhaps})
 

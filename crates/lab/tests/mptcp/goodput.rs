@@ -11,12 +11,12 @@ pub const TESTS: &[Test] = &[
         beside(&[(40, 10), (40, 10)], 8_000_000, 64 << 20);
     }),
     ("ours_beside_the_kernel_over_unlike_paths", || {
-        beside(&[(10, 100), (100, 5)], 12_000_000, 64 << 20);
+        beside(&[(10, 100), (100, 5)], 16_000_000, 64 << 20);
     }),
     (
         "ours_beside_the_kernel_over_unlike_paths_small_window",
         || {
-            beside(&[(10, 100), (100, 5)], 4_000_000, 256 << 10);
+            beside(&[(10, 100), (100, 5)], 8_000_000, 256 << 10);
         },
     ),
 ];

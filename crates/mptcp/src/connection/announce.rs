@@ -14,6 +14,8 @@ use crate::path_manager::{LocalAddress, RemoteAddress};
 
 /// Signals that may wait on a subflow: what a peer can make us say.
 const MOST_SIGNALS: usize = 16;
+/// What a peer is given at least to look at an address before it gets the next one.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The addresses of both hosts.
 #[derive(Debug, Default)]
@@ -177,16 +179,16 @@ impl Connection {
     }
 
     /// Sends the next ADD_ADDR that is due, a first one or one without echo (RFC 8684 §3.4.1). One at a time,
-    /// until its echo comes or a timeout has passed: Linux 6.18 has room for one that it has not looked at, and
-    /// forgets the others.
+    /// until its echo comes or a little time has passed: Linux 6.18 has room for one that it has not looked at,
+    /// and forgets the others; but echoes wait in queues.
     pub(super) fn repeat_announcements(&mut self, now: Instant) {
         self.timers.announce = Instant::MAX;
         let Some(peer) = self.peer else { return };
         let usable = self.views.iter().enumerate().filter(|(_, v)| v.usable);
         let best = usable.min_by_key(|(_, v)| (v.in_loss, v.latency()));
-        let Some((i, rto)) = best.map(|(i, v)| (i, v.rto)) else {
-            return;
-        };
+        let Some((i, v)) = best else { return };
+        let rto = v.rto;
+        let patience = v.min_rtt.unwrap_or(rto).max(PATIENCE).min(rto);
         let own = self.own;
         for a in &mut self.book.announced {
             if a.echoed || a.sent > self.config.address_retries {
@@ -212,7 +214,7 @@ impl Connection {
                         .max(Duration::from_secs(1))
                         .saturating_mul(1 << a.sent.min(6));
                 a.sent += 1;
-                self.book.announce_from = now + rto;
+                self.book.announce_from = now + patience;
             }
             let due = a.again_at.max(self.book.announce_from);
             self.timers.announce = self.timers.announce.min(due);
