@@ -56,7 +56,7 @@ def evaluate(
         ),
     ] = "reno,cubic,bbr",
     profile: Annotated[
-        str, typer.Option(help="quick (minutes), standard (about an hour) or full (a night).")
+        str, typer.Option(help="quick (minutes), standard (about ten) or full (a night).")
     ] = "quick",
     only: Annotated[
         list[str] | None,

@@ -47,7 +47,7 @@ PROFILES = {
     p.name: p
     for p in (
         Profile("quick", "a point or a few of each criterion, minutes", 3),
-        Profile("standard", "the grid of each criterion, about an hour", 5),
+        Profile("standard", "the grid of each criterion, about ten minutes", 5),
         Profile("full", "wide grids and the scenarios of tcpeval-01, a night", 10),
     )
 }
