@@ -465,16 +465,13 @@ impl Connection {
     /// scheduler of one who only receives is `idle`.
     #[inline]
     fn look(&mut self, now: Instant, i: usize, idle: bool) {
-        let s = &mut self.subflows[i];
-        let v = &self.views[i];
-        let same = v.usable == s.is_usable() && v.backup == s.is_backup();
+        let (s, v) = (&mut self.subflows[i], &mut self.views[i]);
         if !s.changed {
-            s.view_sent(now, &mut self.views[i]);
-        } else if !(idle && same) {
+            s.view_sent(now, v);
+        } else if !idle || v.usable != s.is_usable() || v.backup != s.is_backup() {
             self.refresh(now, i);
             return;
         }
-        let s = &mut self.subflows[i];
         s.deadline = s.endpoint.poll_timeout().unwrap_or(Instant::MAX);
     }
 

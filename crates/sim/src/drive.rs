@@ -630,7 +630,7 @@ fn record(flow: &mut Flow, index: usize, endpoint: &mut Endpoint, to: &mut Recor
         causes.push("phase");
     }
     while let Some(notice) = endpoint.poll_notice() {
-        if !causes.contains(&notice.kind()) {
+        if looks && !causes.contains(&notice.kind()) {
             causes.push(notice.kind());
         }
         if flow.spec.rows && to.wants_events() {

@@ -6,28 +6,14 @@ use gargalo_link::queue::QueueLimit;
 use gargalo_link::{DelayModel, LinkConfig, QueueConfig, RateModel};
 use gargalo_sim::workload::AppResult;
 use gargalo_sim::workload::media::Media;
-use gargalo_sim::workload::nada::Nada;
 use gargalo_sim::{Outcome, Recording, TransportSpec, Workload};
-use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_units::{Duration, Instant, Rate};
 use support::*;
 
 const MS: Duration = Duration::from_millis(1);
 
 fn media() -> Workload {
-    Workload::Media(Media {
-        nada: Nada {
-            min_rate: Rate::from_bps(150_000),
-            max_rate: Rate::from_bps(1_500_000),
-            priority: 1.0,
-            feedback: MS * 100,
-            reference: MS * 10,
-        },
-        frame_rate: 30.0,
-        packet_size: Bytes::new(1200),
-        variation: 0.15,
-        reaction: MS * 200,
-        ecn: false,
-    })
+    Workload::Media(Media::default())
 }
 
 /// The path of RFC 8867 §4: 50 ms one way, tail drop of 300 ms.

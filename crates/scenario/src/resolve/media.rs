@@ -19,10 +19,10 @@ const RTP_HEADER: u64 = 12;
 
 /// The values of RFC 8698 figure 3 and RFC 8593 §5.
 pub(crate) fn media(spec: &MediaSpec, refuse: Refuse<'_, '_>) -> Media {
-    let kbps = |k: u64| Rate::from_bps(k * 1000);
-    let min_rate = spec.min_rate.map_or(kbps(150), |q| q.0);
-    let max_rate = spec.max_rate.map_or(kbps(1500), |q| q.0);
-    let packet_size = spec.packet_size.map_or(Bytes::new(1200), |q| q.0);
+    let usual = Media::default();
+    let min_rate = spec.min_rate.map_or(usual.nada.min_rate, |q| q.0);
+    let max_rate = spec.max_rate.map_or(usual.nada.max_rate, |q| q.0);
+    let packet_size = spec.packet_size.map_or(usual.packet_size, |q| q.0);
     if min_rate.as_bps() < 1000 || max_rate < min_rate || max_rate.as_bps() > 10_000_000_000 {
         let message = format!("rates from {min_rate} to {max_rate}");
         let help = "give 1kbit/s to 10Gbit/s, the lower one first";
@@ -32,7 +32,7 @@ pub(crate) fn media(spec: &MediaSpec, refuse: Refuse<'_, '_>) -> Media {
         let message = format!("a packet_size of {packet_size}");
         refuse("media.packet_size", &message, "give 64B to 65507B");
     }
-    let feedback = spec.feedback.map_or(Duration::from_millis(100), |q| q.0);
+    let feedback = spec.feedback.map_or(usual.nada.feedback, |q| q.0);
     if !(Duration::from_millis(1)..=Duration::from_secs(10)).contains(&feedback) {
         let message = format!("a report every {feedback}");
         refuse("media.feedback", &message, "give 1ms to 10s");
@@ -41,15 +41,15 @@ pub(crate) fn media(spec: &MediaSpec, refuse: Refuse<'_, '_>) -> Media {
         nada: Nada {
             min_rate,
             max_rate,
-            priority: spec.priority.unwrap_or(1.0),
+            priority: spec.priority.unwrap_or(usual.nada.priority),
             feedback,
-            reference: spec.reference.map_or(Duration::from_millis(10), |q| q.0),
+            reference: spec.reference.map_or(usual.nada.reference, |q| q.0),
         },
-        frame_rate: spec.frame_rate.unwrap_or(30.0),
+        frame_rate: spec.frame_rate.unwrap_or(usual.frame_rate),
         packet_size,
-        variation: spec.variation.map_or(0.15, |q| q.0.0),
-        reaction: spec.reaction.map_or(Duration::from_millis(200), |q| q.0),
-        ecn: spec.ecn.unwrap_or(false),
+        variation: spec.variation.map_or(usual.variation, |q| q.0.0),
+        reaction: spec.reaction.map_or(usual.reaction, |q| q.0),
+        ecn: spec.ecn.unwrap_or(usual.ecn),
     }
 }
 

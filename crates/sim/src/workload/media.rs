@@ -31,6 +31,20 @@ pub struct Media {
     pub ecn: bool,
 }
 
+impl Default for Media {
+    /// The values of RFC 8593 §5.
+    fn default() -> Self {
+        Self {
+            nada: Nada::default(),
+            frame_rate: 30.0,
+            packet_size: Bytes::new(1200),
+            variation: 0.15,
+            reaction: Duration::from_millis(200),
+            ecn: false,
+        }
+    }
+}
+
 /// What became of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MediaResult {
@@ -281,23 +295,6 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn spec() -> Media {
-        Media {
-            nada: Nada {
-                min_rate: Rate::from_bps(150_000),
-                max_rate: Rate::from_bps(1_500_000),
-                priority: 1.0,
-                feedback: MS * 100,
-                reference: MS * 10,
-            },
-            frame_rate: 30.0,
-            packet_size: Bytes::new(1200),
-            variation: 0.15,
-            reaction: MS * 200,
-            ecn: false,
-        }
-    }
-
     /// Runs it on a path of 50 ms each way that loses nothing until `until`; what was written, when.
     fn run(app: &mut MediaApp, until: Duration, reports_arrive: bool) -> Vec<(Instant, u64)> {
         let mut rng = crate::rng::stream(1, "media");
@@ -338,7 +335,7 @@ mod tests {
 
     #[test]
     fn on_a_free_path_it_reaches_its_highest_rate_and_keeps_it() {
-        let mut app = MediaApp::new(&spec());
+        let mut app = MediaApp::new(&Media::default());
         let written = run(&mut app, Duration::from_secs(30), true);
         let late = Instant::ZERO + Duration::from_secs(20);
         let bytes: u64 = written.iter().filter(|w| w.0 >= late).map(|w| w.1).sum();
@@ -365,7 +362,7 @@ mod tests {
 
     #[test]
     fn without_reports_it_stays_at_its_lowest_rate() {
-        let mut app = MediaApp::new(&spec());
+        let mut app = MediaApp::new(&Media::default());
         let written = run(&mut app, Duration::from_secs(20), false);
         let bytes: u64 = written.iter().map(|w| w.1).sum();
         let rate = bytes as f64 * 8.0 / 20.0;
@@ -375,7 +372,7 @@ mod tests {
 
     #[test]
     fn a_full_buffer_is_emptied_faster_and_fed_slower() {
-        let mut app = MediaApp::new(&spec());
+        let mut app = MediaApp::new(&Media::default());
         assert_eq!(app.encoder_rate(), 150_000.0);
         app.buffered = 12_500;
         // 0.1 * 8 * 12500 * 30.
@@ -387,7 +384,7 @@ mod tests {
 
     #[test]
     fn a_lost_report_is_forgotten_and_a_late_one_too() {
-        let mut app = MediaApp::new(&spec());
+        let mut app = MediaApp::new(&Media::default());
         let report = |n: u64| Report {
             ramp_up: true,
             signal: 0.0,

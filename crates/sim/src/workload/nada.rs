@@ -27,6 +27,19 @@ pub struct Nada {
     pub reference: Duration,
 }
 
+impl Default for Nada {
+    /// The values of RFC 8698 figure 3.
+    fn default() -> Self {
+        Self {
+            min_rate: Rate::from_bps(150_000),
+            max_rate: Rate::from_bps(1_500_000),
+            priority: 1.0,
+            feedback: Duration::from_millis(100),
+            reference: Duration::from_millis(10),
+        }
+    }
+}
+
 impl Nada {
     /// Upper bound of the round-trip time the update is made for (TAU).
     pub const TAU: Duration = Duration::from_millis(500);
@@ -352,16 +365,6 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn nada() -> Nada {
-        Nada {
-            min_rate: Rate::from_bps(150_000),
-            max_rate: Rate::from_bps(1_500_000),
-            priority: 1.0,
-            feedback: MS * 100,
-            reference: MS * 10,
-        }
-    }
-
     fn at(ms: u64) -> Instant {
         Instant::ZERO + MS * ms
     }
@@ -389,7 +392,7 @@ mod tests {
 
     #[test]
     fn ramp_up_is_bounded_by_the_queue_it_may_make() {
-        let mut s = Sender::new(nada(), at(0));
+        let mut s = Sender::new(Nada::default(), at(0));
         s.on_report(at(200), &report(true, 0.0, 300, at(200)));
         // 50 / (100 + 100 + 120) = 0.15625.
         assert!(
@@ -405,7 +408,7 @@ mod tests {
 
     #[test]
     fn one_gradual_update_is_the_equation() {
-        let mut s = Sender::new(nada(), at(0));
+        let mut s = Sender::new(Nada::default(), at(0));
         s.rate = 1_000_000.0;
         s.signal = 0.010;
         s.updated = at(0);
@@ -419,7 +422,7 @@ mod tests {
 
     #[test]
     fn silence_halves_the_rate() {
-        let mut s = Sender::new(nada(), at(0));
+        let mut s = Sender::new(Nada::default(), at(0));
         s.on_time(at(900));
         s.on_report(at(1000), &report(true, 0.0, 1000, at(1000)));
         let before = s.rate();

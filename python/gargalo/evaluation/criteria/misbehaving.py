@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gargalo import metrics
+from gargalo.evaluation.criteria.mixed import HELP
 from gargalo.evaluation.figures import by_cell, figure, mean_of, worst_of
 from gargalo.evaluation.model import YARDSTICK, Cell, Criterion, Plan, Scores
 from gargalo.evaluation.networks import OTHER, OWN, buffer, dumbbell, flow
@@ -33,8 +34,6 @@ Two segments and one acknowledgement for them make four pieces: who counts them 
 the goodput at such loss (the square root of the increase: RFC 5348 section 3.1). By bytes there is no difference but that of
 other packets being lost, a tenth or so in a run.
 """
-HELP = -1.0
-"""Least harm that counts; see `mixed.HELP`."""
 
 
 def cells(plan: Plan) -> list[Cell]:
