@@ -119,6 +119,36 @@ def test_five_paths_add_up(five):
         assert shares[f"path{i}"] == pytest.approx(rate / 260e6, rel=0.1)
 
 
+def test_quic_over_the_same_paths():
+    run = gargalo.run(
+        FIVE,
+        set={
+            "flows.0.transport": {"quic": {"multipath": True}},
+            "duration": "6s",
+            "record.interval": "100ms",
+        },
+    )
+    flow = run.flows.row(0, named=True)
+    assert flow["failure"] is None
+    assert flow["goodput_bps"] > 0.8 * 260e6
+    assert flow["subflows"] == 5
+    assert flow["reinjected_packets"] is None, "that is of MPTCP"
+    rows = run.subflows
+    assert sorted(rows["link"]) == [f"path{i}" for i in range(5)]
+    assert rows["delivered_bytes"].sum() == pytest.approx(flow["delivered_bytes"], rel=0.1)
+    assert rows["lost_packets"].sum() == flow["lost_packets"]
+    # Windows add up to the flow's, at every instant.
+    sums = run.subflow_samples.group_by("time_s").agg(pl.col("congestion_window_bytes").sum())
+    both = run.flow_samples.join(sums, on="time_s")
+    assert both.height > 50
+    assert (both["congestion_window_bytes"] == both["congestion_window_bytes_right"]).all()
+    assert "path4" in printed(run)
+    titles = {f.title for f in reporting.report_of_run(run).figures}
+    assert {"Delivered by path", "Congestion window of each subflow"} <= titles
+    bins = metrics.path_bins(run.subflow_samples, run.subflows, 1.0)
+    assert bins.filter(pl.col("time_s") == 4)["throughput_bps"].sum() > 0.8 * 260e6
+
+
 def printed(run: gargalo.Run) -> str:
     out = io.StringIO()
     show(run, Console(file=out, width=160, color_system=None))

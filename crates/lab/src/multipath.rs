@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
+use gargalo_sim::{MptcpResult, MultipathResult, SubflowResult};
 #[cfg(target_os = "linux")]
 use gargalo_sim::{MptcpSpec, NodeId, Topology};
-use gargalo_sim::{MultipathResult, SubflowResult};
 
 #[cfg(target_os = "linux")]
 use crate::plan::{Interface, Plan};
@@ -180,9 +180,11 @@ pub(crate) fn result(reports: &[MultipathReport], sender: usize) -> Option<Multi
     let far = of(1 - sender);
     Some(MultipathResult {
         subflows: own.subflows.iter().map(|s| s.result.clone()).collect(),
-        stats,
-        duplicate_bytes: far.and_then(|r| r.stats).map_or(0, |s| s.duplicate_bytes),
-        out_of_order_max: far.map_or(0, |r| r.out_of_order_max),
+        mptcp: Some(MptcpResult {
+            stats,
+            duplicate_bytes: far.and_then(|r| r.stats).map_or(0, |s| s.duplicate_bytes),
+            out_of_order_max: far.map_or(0, |r| r.out_of_order_max),
+        }),
     })
 }
 

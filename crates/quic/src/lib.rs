@@ -12,7 +12,9 @@ mod realm;
 mod tls;
 
 pub use config::{AckFrequency, Build, Config, Congestion, Crypto};
-pub use endpoint::{Chunk, Datagram, Endpoint, Event, Init, Notice, Snapshot, Stats, StreamId};
+pub use endpoint::{
+    Chunk, Datagram, Endpoint, Event, Init, Notice, PathSnapshot, Snapshot, Stats, StreamId,
+};
 pub use profile::{PROFILES, Profile};
 pub use realm::Realm;
 

@@ -4,7 +4,7 @@ mod pair;
 
 use std::net::SocketAddr;
 
-use gargalo_quic::{Config, Crypto, Event};
+use gargalo_quic::{Config, Crypto, Event, PathSnapshot};
 use gargalo_units::{Duration, Instant};
 use pair::{CLIENT, Link, Pair, SERVER, addr, ours, pair};
 
@@ -84,6 +84,11 @@ fn two_paths_carry_more_than_one() {
         p.ends[CLIENT].open_path(now, local.ip(), remote);
         p.poke();
         p.run_until(Duration::from_secs(60), Pair::is_settled);
+        if paths == 2 {
+            check_paths(&mut p);
+        } else {
+            assert!(p.ends[CLIENT].paths().is_empty());
+        }
         let used: std::collections::BTreeSet<_> = p.addresses[CLIENT].iter().copied().collect();
         let notices: Vec<_> = std::iter::from_fn(|| p.ends[CLIENT].poll_notice())
             .filter(|n| n.kind == "path")
@@ -105,4 +110,66 @@ fn two_paths_carry_more_than_one() {
     assert!(two < 0.65 * one, "{two} s with two, {one} s with one");
     assert_eq!(seconds(2, Crypto::Null).0, two);
     assert_eq!(addr(1).port(), 4433);
+}
+
+/// A window's worth of packets waits for a slower path, in more pieces than noq puts in order itself.
+#[test]
+fn paths_that_differ_fill_the_window_and_no_more() {
+    for window in [4 << 20, 16 << 20] {
+        let config = Config {
+            paths: 2,
+            connection_window: window,
+            stream_window: window,
+            ..Config::default()
+        };
+        let mut p = pair(1, &config, &ours("reno"), Link::new(20, 150));
+        p.second_wires(Link::new(400, 2));
+        let size = 60_000_000;
+        p.apps[CLIENT].to_send = vec![size];
+        p.run_until(Duration::from_secs(5), |p| p.now > at(700));
+        let (now, remote) = (p.now, SocketAddr::from(([10, 1, 0, 2], 4433)));
+        let local = SocketAddr::from(([10, 1, 0, 1], 0)).ip();
+        p.ends[CLIENT].open_path(now, local, remote);
+        p.poke();
+        let mut most = 0;
+        p.run_until(Duration::from_secs(120), |p| {
+            let sent = p.ends[CLIENT].stats();
+            let repeated: u64 = sent.retransmitted_packets * 1500;
+            let read: u64 = p.apps[SERVER].read.values().sum();
+            most = most.max(sent.sent_bytes.saturating_sub(read + repeated));
+            p.is_settled()
+        });
+        assert_eq!(p.apps[SERVER].read.values().sum::<u64>(), size);
+        assert!(
+            most > window / 2,
+            "{most} of {window}: the window was in use"
+        );
+        assert!(most < window + window / 4, "{most} of {window}");
+        p.close();
+    }
+}
+
+/// Both ends know two paths, and what went over each.
+fn check_paths(p: &mut Pair) {
+    let (near, far) = (p.ends[CLIENT].paths(), p.ends[SERVER].paths());
+    assert_eq!((near.len(), far.len()), (2, 2));
+    let stats = p.ends[CLIENT].stats();
+    for (i, (a, b)) in near.iter().zip(&far).enumerate() {
+        assert_eq!((a.id, b.id), (i as u32, i as u32));
+        assert_eq!(a.local, b.remote.ip());
+        assert_eq!(a.remote.ip(), b.local);
+        assert!(a.sent_bytes >= b.received_bytes && b.received_bytes > 1_000_000);
+        assert!(a.sender.cwnd.get() > 12_000 && a.sender.srtt.is_some());
+        assert_eq!(a.closed, None);
+    }
+    assert!(near[0].opened < near[1].opened);
+    assert_ne!(near[0].sender, near[1].sender);
+    let sum = |of: &dyn Fn(&PathSnapshot) -> u64| near.iter().map(of).sum::<u64>();
+    assert_eq!(sum(&|p| p.sent_bytes), stats.sent_bytes);
+    assert_eq!(sum(&|p| p.lost_packets), stats.lost_packets);
+    assert_eq!(sum(&|p| p.timeouts), stats.timeouts);
+    assert_eq!(
+        sum(&|p| p.retransmitted_packets),
+        stats.retransmitted_packets
+    );
 }

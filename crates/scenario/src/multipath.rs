@@ -1,4 +1,5 @@
-//! Multipath TCP between a scenario and its results: what the engine needs, and what became of subflows.
+//! Several paths between a scenario and its results: what the engine needs for Multipath TCP, and what became
+//! of its subflows and of the paths of multipath QUIC.
 
 use std::sync::Arc;
 
@@ -85,12 +86,14 @@ pub(crate) fn push(
 ) {
     let Some(m) = &f.multipath else { return };
     row.subflows = Some(m.subflows.len() as u64);
-    row.reinjected_packets = Some(m.stats.reinjected_segments);
-    row.opportunistic_packets = Some(m.stats.opportunistic_segments);
-    row.copied_packets = Some(m.stats.copied_segments);
-    row.duplicate = Some(gargalo_units::Bytes::new(m.duplicate_bytes));
-    row.out_of_order_max = Some(gargalo_units::Bytes::new(m.out_of_order_max));
-    row.fell_back = Some(m.stats.fallbacks > 0);
+    if let Some(m) = &m.mptcp {
+        row.reinjected_packets = Some(m.stats.reinjected_segments);
+        row.opportunistic_packets = Some(m.stats.opportunistic_segments);
+        row.copied_packets = Some(m.stats.copied_segments);
+        row.duplicate = Some(gargalo_units::Bytes::new(m.duplicate_bytes));
+        row.out_of_order_max = Some(gargalo_units::Bytes::new(m.out_of_order_max));
+        row.fell_back = Some(m.stats.fallbacks > 0);
+    }
     for s in &m.subflows {
         let rtt = s.rtt.summary();
         table.push(&SubflowRow {
@@ -140,21 +143,22 @@ pub(crate) fn json(scenario: &Scenario, f: &FlowResult) -> Map<String, Json> {
     let Some(m) = &f.multipath else {
         return Map::new();
     };
-    let entries = [
-        ("reinjected_packets", json!(m.stats.reinjected_segments)),
-        (
-            "opportunistic_packets",
-            json!(m.stats.opportunistic_segments),
-        ),
-        ("copied_packets", json!(m.stats.copied_segments)),
-        ("duplicate_bytes", json!(m.duplicate_bytes)),
-        ("out_of_order_max_bytes", json!(m.out_of_order_max)),
-        ("fell_back", json!(m.stats.fallbacks > 0)),
-        ("subflows", subflows(scenario, f, m)),
-    ];
+    let mut entries = Vec::new();
+    if let Some(m) = &m.mptcp {
+        let s = &m.stats;
+        entries = vec![
+            ("reinjected_packets", json!(s.reinjected_segments)),
+            ("opportunistic_packets", json!(s.opportunistic_segments)),
+            ("copied_packets", json!(s.copied_segments)),
+            ("duplicate_bytes", json!(m.duplicate_bytes)),
+            ("out_of_order_max_bytes", json!(m.out_of_order_max)),
+            ("fell_back", json!(s.fallbacks > 0)),
+        ];
+    }
+    entries.push(("subflows", subflows(scenario, f, m)));
     entries
-        .map(|(k, v)| (k.to_owned(), v))
         .into_iter()
+        .map(|(k, v)| (k.to_owned(), v))
         .collect()
 }
 

@@ -195,6 +195,33 @@ fn several_paths_carry_one_connection() {
         .collect();
     assert!(used.iter().all(|u| *u > 0.5), "{used:?}");
     assert!(two < 0.7 * one, "{two} against {one}");
+    // Each path has a row with what it carried.
+    let flow = &out.json["flows"][0];
+    let paths = flow["subflows"].as_array().unwrap();
+    let of = |i: usize, key: &str| paths[i][key].as_f64().unwrap();
+    let total = |key: &str| of(0, key) + of(1, key);
+    assert_eq!(paths.len(), 2, "{flow}");
+    // Acknowledgements of the second path come back over the first.
+    for (i, (link, rtt)) in [("path0", 0.020), ("path1", 0.025)].into_iter().enumerate() {
+        assert_eq!(paths[i]["link"], link);
+        assert_eq!(paths[i]["peer_link"], link);
+        assert!(
+            of(i, "rtt_min_s") > rtt && of(i, "rtt_min_s") < rtt + 0.005,
+            "{flow}"
+        );
+        assert!(of(i, "delivered_bytes") > 7e6, "{flow}");
+    }
+    assert!(of(0, "opened_s") < of(1, "opened_s"));
+    assert!(total("delivered_bytes") >= 20e6);
+    assert_eq!(
+        total("lost_packets"),
+        flow["lost_packets"].as_f64().unwrap()
+    );
+    assert_eq!(
+        total("retransmitted_packets"),
+        flow["retransmitted_packets"].as_f64().unwrap()
+    );
+    assert_eq!(flow["reinjected_packets"], Json::Null, "that is of MPTCP");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use crate::event::{MAX_TARGETS, Target};
 use crate::flow::{Flow, FlowResult, FlowSpec, LazyTimer, Side, TransportSpec, pattern};
 use crate::liar::Liar;
 use crate::net::{Body, Content as PacketContent, Datagram};
+use crate::quic_paths;
 use crate::recorder::{ProtocolEvent, Recorder};
 use crate::workload::generator::Parent;
 use crate::workload::wire::WireBytes;
@@ -648,14 +649,14 @@ fn record(flow: &mut Flow, index: usize, endpoint: &mut Endpoint, to: &mut Recor
 }
 
 fn result(mut flow: Flow, now: Instant) -> FlowResult {
-    let multipath = drive_mptcp::result(&mut flow, now);
+    let multipath = drive_mptcp::result(&mut flow, now).or_else(|| quic_paths::result(&mut flow));
     let sender = &mut flow.sides[flow.app.sender()];
     let mut stats = sender
         .endpoint
         .as_ref()
         .map(|e| e.stats())
         .unwrap_or_default();
-    if let Some(m) = &multipath {
+    if let Some(m) = multipath.as_ref().and_then(|m| m.mptcp.as_ref()) {
         stats = m.stats.tcp;
     }
     if let Some(q) = &mut sender.quic {

@@ -15,7 +15,9 @@ use rand_pcg::Pcg64;
 use crate::capture::{address, interface_address};
 use crate::drive::{PER_FLOW, SERVER_PORT, Stream, client_port, read_all, take_in, write_all};
 use crate::event::Target;
-use crate::flow::{Flow, FlowSpec, MptcpSpec, MultipathResult, SubflowResult, TransportSpec};
+use crate::flow::{
+    Flow, FlowSpec, MptcpResult, MptcpSpec, MultipathResult, SubflowResult, TransportSpec,
+};
 use crate::net::{Body, Content as PacketContent};
 use crate::recorder::{FlowSample, ProtocolEvent, Recorder, SubflowSample};
 use crate::topology::{NodeId, Topology};
@@ -553,19 +555,8 @@ pub(crate) fn sample(flow: &mut Flow, now: Instant, recorder: &mut Recorder) -> 
     let far = flow.sides[1 - sender].mptcp.as_mut()?;
     let out_of_order = far.connection.out_of_order();
     let side = flow.sides[sender].mptcp.as_mut()?;
-    let mut total = FlowSample {
-        time: now,
-        flow: id,
-        cwnd: Bytes::ZERO,
-        ssthresh: None,
-        in_flight: Bytes::ZERO,
-        srtt: None,
-        pacing_rate: None,
-        delivery_rate: None,
-        delivered: Bytes::new(flow.delivered),
-        phase: "",
-        out_of_order: Some(Bytes::new(out_of_order)),
-    };
+    let mut total = FlowSample::over_paths(now, id, Bytes::new(flow.delivered));
+    total.out_of_order = Some(Bytes::new(out_of_order));
     for s in side.connection.subflows(now) {
         let Some((link, _)) = side.links_of(s.addresses) else {
             continue;
@@ -574,24 +565,7 @@ pub(crate) fn sample(flow: &mut Flow, now: Instant, recorder: &mut Recorder) -> 
         if q.cwnd.is_zero() {
             continue; // still opening
         }
-        if total.phase.is_empty() {
-            total.phase = q.phase;
-        }
-        total.cwnd += q.cwnd;
-        total.in_flight += q.in_flight;
-        total.srtt = match (total.srtt, q.srtt) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        for (sum, rate) in [
-            (&mut total.pacing_rate, q.pacing_rate),
-            (&mut total.delivery_rate, q.delivery_rate),
-        ] {
-            if let Some(rate) = rate {
-                *sum = Some(sum.unwrap_or_default() + rate);
-            }
-        }
-        recorder.subflow(SubflowSample {
+        let sample = SubflowSample {
             time: now,
             flow: id,
             subflow: s.id,
@@ -604,7 +578,9 @@ pub(crate) fn sample(flow: &mut Flow, now: Instant, recorder: &mut Recorder) -> 
             sent: Bytes::new(s.stats.sent_bytes),
             delivered: q.delivered,
             phase: q.phase,
-        });
+        };
+        total.add(&sample, q.pacing_rate);
+        recorder.subflow(sample);
     }
     Some(total)
 }
@@ -625,8 +601,10 @@ pub(crate) fn result(flow: &mut Flow, now: Instant) -> Option<MultipathResult> {
     }
     Some(MultipathResult {
         subflows: std::mem::take(&mut side.subflows),
-        stats: side.connection.stats(),
-        duplicate_bytes,
-        out_of_order_max,
+        mptcp: Some(MptcpResult {
+            stats: side.connection.stats(),
+            duplicate_bytes,
+            out_of_order_max,
+        }),
     })
 }

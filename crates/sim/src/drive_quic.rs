@@ -15,6 +15,7 @@ use crate::drive::{PER_FLOW, client_port};
 use crate::event::Target;
 use crate::flow::{Flow, FlowSpec, QuicSpec, TransportSpec, pattern};
 use crate::net::{Body, Content as PacketContent, QuicDatagram};
+use crate::quic_paths::Paths;
 use crate::recorder::ProtocolEvent;
 use crate::topology::NodeId;
 use crate::workload::{Action, App};
@@ -44,6 +45,8 @@ pub(crate) struct QuicSide {
     closing: bool,
     /// Routes of its paths to the peer; one without multipath.
     routes: Vec<u32>,
+    /// What is remembered of several paths.
+    pub paths: Paths,
     /// Nothing more is expected of this side.
     over: bool,
 }
@@ -59,9 +62,10 @@ struct Outgoing {
 }
 
 impl QuicSide {
-    fn new(endpoint: Endpoint, routes: Vec<u32>) -> Self {
+    fn new(endpoint: Endpoint, routes: Vec<u32>, paths: Paths) -> Self {
         Self {
             endpoint,
+            paths,
             routes,
             outgoing: VecDeque::new(),
             incoming: BTreeMap::new(),
@@ -181,7 +185,7 @@ fn local(node: NodeId, port: u16, path: usize) -> SocketAddrV4 {
 }
 
 /// The path of an address; see [`local`].
-fn path(address: SocketAddrV4) -> usize {
+pub(crate) fn path(address: SocketAddrV4) -> usize {
     usize::from(address.ip().octets()[1] & 0x7f)
 }
 
@@ -218,7 +222,13 @@ impl World {
         };
         let client = self.quic_side(spec, quic, id, 0, rng)?;
         let server = self.quic_side(spec, quic, id, 1, rng)?;
-        Ok([(client, there), (server, back)].map(|(e, r)| Box::new(QuicSide::new(e, r))))
+        let paths = [
+            Paths::new(&self.net, &there, &back),
+            Paths::new(&self.net, &back, &there),
+        ];
+        let [near, far] = paths;
+        Ok([(client, there, near), (server, back, far)]
+            .map(|(e, r, p)| Box::new(QuicSide::new(e, r, p))))
     }
 
     fn quic_side(
@@ -411,7 +421,9 @@ impl World {
             flow.sides[index].wire += self.net.transmit(now, out.ecn, hash, body);
         }
         if index == flow.app.sender() {
-            while let Some(rtt) = side.endpoint.take_rtt_sample() {
+            if side.routes.len() > 1 {
+                side.paths.rtt_samples(&mut side.endpoint, &mut flow.rtt);
+            } else if let Some(rtt) = side.endpoint.take_rtt_sample() {
                 flow.rtt.record(rtt);
             }
         }

@@ -107,7 +107,7 @@ pub struct AddressChange {
     pub add: bool,
 }
 
-/// What became of a subflow.
+/// What became of a subflow of Multipath TCP, or of a path of QUIC.
 #[derive(Clone, Debug)]
 pub struct SubflowResult {
     /// Its number, in the order of opening.
@@ -124,7 +124,7 @@ pub struct SubflowResult {
     pub closed: Option<Instant>,
     /// It was a backup at its end.
     pub backup: bool,
-    /// Bytes that reached the peer in order on it, repetitions of other subflows included.
+    /// Bytes that reached the peer on it (over TCP: in order), repetitions of other subflows included.
     pub delivered: Bytes,
     /// Counts of its sender.
     pub stats: tcp::Stats,
@@ -132,11 +132,18 @@ pub struct SubflowResult {
     pub rtt: Quantiles,
 }
 
-/// What a Multipath TCP connection did beside carrying data.
+/// What a connection did on several paths.
 #[derive(Clone, Debug, Default)]
 pub struct MultipathResult {
-    /// Every subflow that carried data, in the order of opening.
+    /// Every subflow that could carry data, in the order of opening.
     pub subflows: Vec<SubflowResult>,
+    /// Of Multipath TCP.
+    pub mptcp: Option<MptcpResult>,
+}
+
+/// What a Multipath TCP connection did beside carrying data.
+#[derive(Clone, Debug, Default)]
+pub struct MptcpResult {
     /// Counts of the sending end.
     pub stats: mptcp::Stats,
     /// Bytes that arrived more than once at the receiving end.
@@ -223,7 +230,7 @@ pub struct FlowResult {
     pub wire: WireBytes,
     /// What the user of the application noticed, where there is one.
     pub application: Option<AppResult>,
-    /// What happened on several paths, over Multipath TCP.
+    /// What happened on several paths, over Multipath TCP or multipath QUIC.
     pub multipath: Option<MultipathResult>,
 }
 

@@ -14,6 +14,7 @@ mod flow;
 mod group;
 mod liar;
 mod net;
+mod quic_paths;
 mod recorder;
 pub mod rng;
 mod slab;
@@ -23,8 +24,8 @@ mod world;
 
 pub use capture::CaptureSpec;
 pub use flow::{
-    AddressChange, FlowResult, FlowSpec, Migration, MptcpSpec, MultipathResult, QuicSpec,
-    SubflowResult, TcpSpec, TransportSpec,
+    AddressChange, FlowResult, FlowSpec, Migration, MptcpResult, MptcpSpec, MultipathResult,
+    QuicSpec, SubflowResult, TcpSpec, TransportSpec,
 };
 pub use gargalo_cc::{ControllerFactory, Registered};
 pub use group::{Group, GroupId, Players};

@@ -132,6 +132,12 @@ impl Net {
         start
     }
 
+    /// The first link of a route, by index.
+    pub fn first_link(&self, route: u32) -> Option<usize> {
+        let direction = *self.hops.get(route as usize)?;
+        (direction != HOST).then_some(direction as usize / 2)
+    }
+
     /// How many link directions there are.
     pub fn directions(&self) -> u32 {
         self.links.len() as u32

@@ -53,6 +53,46 @@ pub struct FlowSample {
     pub out_of_order: Option<Bytes>,
 }
 
+impl FlowSample {
+    /// Of a connection over several paths, none of which has been added.
+    pub(crate) fn over_paths(time: Instant, flow: u64, delivered: Bytes) -> Self {
+        Self {
+            time,
+            flow,
+            cwnd: Bytes::ZERO,
+            ssthresh: None,
+            in_flight: Bytes::ZERO,
+            srtt: None,
+            pacing_rate: None,
+            delivery_rate: None,
+            delivered,
+            phase: "",
+            out_of_order: None,
+        }
+    }
+
+    /// Windows and rates add up, the least round-trip time counts, and the first path's phase.
+    pub(crate) fn add(&mut self, path: &SubflowSample, pacing_rate: Option<Rate>) {
+        if self.phase.is_empty() {
+            self.phase = path.phase;
+        }
+        self.cwnd += path.cwnd;
+        self.in_flight += path.in_flight;
+        self.srtt = match (self.srtt, path.srtt) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        for (sum, rate) in [
+            (&mut self.pacing_rate, pacing_rate),
+            (&mut self.delivery_rate, path.delivery_rate),
+        ] {
+            if let Some(rate) = rate {
+                *sum = Some(sum.unwrap_or_default() + rate);
+            }
+        }
+    }
+}
+
 /// A subflow at an instant.
 #[derive(Clone, Copy, Debug)]
 pub struct SubflowSample {
@@ -76,7 +116,7 @@ pub struct SubflowSample {
     pub delivery_rate: Option<Rate>,
     /// Payload bytes sent, repetitions included.
     pub sent: Bytes,
-    /// Bytes that reached the peer in order.
+    /// Bytes that reached the peer (over TCP: in order).
     pub delivered: Bytes,
     /// State of the congestion control in one word.
     pub phase: &'static str,

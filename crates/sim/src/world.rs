@@ -14,6 +14,7 @@ use crate::event::Target;
 use crate::flow::{Flow, FlowResult, FlowSpec, TransportSpec};
 use crate::group::{Group, GroupId};
 use crate::net::Net;
+use crate::quic_paths;
 use crate::recorder::{Recorder, Recording};
 use crate::slab::Slab;
 use crate::topology::{NodeId, Topology};
@@ -418,6 +419,9 @@ impl World {
                     continue;
                 }
                 if let Some(sample) = drive_mptcp::sample(flow, self.now, &mut self.recorder) {
+                    self.recorder.flow(sample);
+                } else if let Some(sample) = quic_paths::sample(flow, self.now, &mut self.recorder)
+                {
                     self.recorder.flow(sample);
                 } else if let Some(sample) = flow.sample(self.now) {
                     self.recorder.flow(sample);

@@ -225,7 +225,7 @@ tables! {
         object_completion_p95: Option<f64> => "object_completion_p95_s" ["s"],
         /// Requests: the longest of them.
         object_completion_max: Option<f64> => "object_completion_max_s" ["s"],
-        /// MPTCP: subflows that could carry data.
+        /// MPTCP and multipath QUIC: subflows that could carry data.
         subflows: Option<u64> => "subflows" ["1"],
         /// MPTCP: packets sent on another subflow because theirs timed out or ended.
         reinjected_packets: Option<u64> => "reinjected_packets" ["packet"],
@@ -241,7 +241,7 @@ tables! {
         fell_back: Option<bool> => "fell_back" [""],
     }
 
-    /// A flow at an instant; over MPTCP sums over its subflows, and the least of their round-trip times.
+    /// A flow at an instant; over several paths sums over its subflows, and the least of their round-trip times.
     FlowSamples("flow_samples"): FlowSample<'a> {
         /// When.
         time: Instant => "time_s" ["s"],
@@ -338,7 +338,7 @@ tables! {
         completion: Option<Duration> => "completion_s" ["s"],
     }
 
-    /// A subflow of a Multipath TCP flow, seen by the sender of the data.
+    /// A subflow of a Multipath TCP flow, or a path of a multipath QUIC one, seen by the sender of the data.
     Subflows("subflows"): SubflowRow<'a> {
         /// Number of the flow.
         flow: u64 => "flow" [""],
@@ -362,11 +362,11 @@ tables! {
         sent_packets: u64 => "sent_packets" ["packet"],
         /// Their payload.
         sent: Bytes => "sent_bytes" ["byte"],
-        /// Of those packets, repetitions on the same subflow.
+        /// Of those packets, repetitions (MPTCP: on the same subflow).
         retransmitted_packets: u64 => "retransmitted_packets" ["packet"],
         /// Packets the sender took for lost.
         lost_packets: u64 => "lost_packets" ["packet"],
-        /// Retransmission timeouts.
+        /// Retransmission timeouts; of QUIC probe timeouts.
         timeouts: u64 => "timeouts" ["1"],
         /// Smallest round-trip time measured by the sender.
         rtt_min: Option<Duration> => "rtt_min_s" ["s"],

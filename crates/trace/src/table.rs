@@ -237,7 +237,7 @@ pub struct Tables {
     pub gauges: Table<Gauges>,
     /// A row per object that was asked for.
     pub objects: Table<Objects>,
-    /// A row per subflow of a Multipath TCP flow.
+    /// A row per subflow of a Multipath TCP flow or path of a multipath QUIC one.
     pub subflows: Table<Subflows>,
     /// A row per subflow and sampling instant.
     pub subflow_samples: Table<SubflowSamples>,

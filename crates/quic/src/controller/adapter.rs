@@ -201,6 +201,7 @@ impl Controller for Adapter {
     }
 
     fn initial_window(&self) -> u64 {
+        lock(&self.sender).answer();
         self.settings.initial_window
     }
 

@@ -245,6 +245,7 @@ impl Controller for Foreign {
     }
 
     fn initial_window(&self) -> u64 {
+        self.report.answer();
         self.inner.initial_window()
     }
 

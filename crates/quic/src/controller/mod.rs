@@ -7,8 +7,8 @@ mod report;
 mod rtt;
 mod sender;
 
-pub(crate) use report::Report;
 use report::Voice;
+pub(crate) use report::{PathReport, Report};
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -49,7 +49,7 @@ struct Settings {
 pub(crate) struct Factory {
     congestion: Congestion,
     settings: Settings,
-    /// Only the first path's controller may report.
+    /// Each controller is of another path.
     multipath: bool,
     rng: Mutex<Pcg64>,
     built: AtomicU64,

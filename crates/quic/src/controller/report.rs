@@ -1,11 +1,15 @@
 //! What controllers tell their endpoint; noq owns them and gives no way back.
+//!
+//! noq shows the controller of a path, but not which of ours it is. So who is asked for its initial window,
+//! which noq does only when a path begins, says who it is: see [`Report::path_of`].
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use gargalo_units::{Bytes, Duration};
+use noq_proto::congestion::Controller;
 
 use crate::qlog::{Metrics, Trace};
 use crate::tls::lock;
@@ -14,7 +18,11 @@ use crate::{Notice, Snapshot};
 /// Shared between an endpoint and the controllers of its paths.
 #[derive(Default)]
 pub(crate) struct Report {
-    in_flight: AtomicU64,
+    first: Arc<PathReport>,
+    /// Of further paths, in the order in which noq wanted their controllers.
+    others: Mutex<Vec<Arc<PathReport>>>,
+    /// Which path's controller was asked last who it is.
+    asked: AtomicUsize,
     sent_packets: AtomicU64,
     wants_notices: AtomicBool,
     failed: AtomicBool,
@@ -22,10 +30,21 @@ pub(crate) struct Report {
     trace: Option<Arc<Trace>>,
 }
 
+/// The state of one path's sender.
 #[derive(Debug, Default)]
-struct Rest {
+pub(crate) struct PathReport {
+    in_flight: AtomicU64,
+    latest: Mutex<Latest>,
+}
+
+#[derive(Debug, Default)]
+struct Latest {
     snapshot: Snapshot,
     rtt: Option<Duration>,
+}
+
+#[derive(Debug, Default)]
+struct Rest {
     spurious: u64,
     notices: VecDeque<Notice>,
     failure: Option<String>,
@@ -35,13 +54,32 @@ struct Rest {
 #[derive(Clone, Debug)]
 pub(super) struct Voice {
     report: Arc<Report>,
-    /// It is of the path whose state is shown.
-    shown: bool,
+    path: Arc<PathReport>,
+    /// 0: the first path, whose state the trace shows.
+    number: usize,
 }
 
 impl Voice {
-    pub(super) fn new(report: Arc<Report>, shown: bool) -> Self {
-        Self { report, shown }
+    /// Of the first path, or of one more.
+    pub(super) fn new(report: Arc<Report>, first: bool) -> Self {
+        let (path, number) = if first {
+            (Arc::clone(&report.first), 0)
+        } else {
+            let mut others = lock(&report.others);
+            let path = Arc::default();
+            others.push(Arc::clone(&path));
+            (path, others.len())
+        };
+        Self {
+            report,
+            path,
+            number,
+        }
+    }
+
+    /// Somebody asks who it is; see [`Report::path_of`].
+    pub(super) fn answer(&self) {
+        self.report.asked.store(self.number, Relaxed);
     }
 
     pub(super) fn on_sent(&self, in_flight: u64) {
@@ -49,27 +87,20 @@ impl Voice {
         report
             .sent_packets
             .store(report.sent_packets.load(Relaxed) + 1, Relaxed);
-        if self.shown {
-            report.in_flight.store(in_flight, Relaxed);
-        }
+        self.path.in_flight.store(in_flight, Relaxed);
     }
 
     pub(super) fn on_ack(&self, snapshot: impl FnOnce() -> Snapshot, rtt: Option<Duration>) {
-        if !self.shown {
-            return;
-        }
         let snapshot = snapshot();
-        self.report
-            .in_flight
-            .store(snapshot.in_flight.get(), Relaxed);
-        let mut rest = lock(&self.report.rest);
-        rest.snapshot = snapshot;
-        rest.rtt = rtt.or(rest.rtt);
+        self.path.in_flight.store(snapshot.in_flight.get(), Relaxed);
+        let mut latest = lock(&self.path.latest);
+        latest.snapshot = snapshot;
+        latest.rtt = rtt.or(latest.rtt);
     }
 
     /// Tells the trace of the sender's view, if there is one.
     pub(super) fn metrics(&self, metrics: impl FnOnce() -> Metrics) {
-        if let Some(trace) = self.report.trace.as_ref().filter(|_| self.shown) {
+        if let Some(trace) = self.report.trace.as_ref().filter(|_| self.number == 0) {
             trace.metrics(metrics());
         }
     }
@@ -129,10 +160,6 @@ impl Report {
         lock(&self.rest).notices.pop_front()
     }
 
-    pub(crate) fn take_rtt_sample(&self) -> Option<Duration> {
-        lock(&self.rest).rtt.take()
-    }
-
     pub(crate) fn take_failure(&self) -> Option<String> {
         if !self.failed.load(Relaxed) {
             return None;
@@ -149,17 +176,37 @@ impl Report {
         self.sent_packets.load(Relaxed)
     }
 
+    pub(crate) fn first_path(&self) -> &PathReport {
+        &self.first
+    }
+
+    /// Of the path that has this controller.
+    pub(crate) fn path_of(&self, controller: &dyn Controller) -> Arc<PathReport> {
+        controller.initial_window();
+        let others = lock(&self.others);
+        let number = self.asked.load(Relaxed).checked_sub(1);
+        let other = number.and_then(|n| others.get(n));
+        Arc::clone(other.unwrap_or(&self.first))
+    }
+}
+
+impl PathReport {
     pub(crate) fn snapshot(&self) -> Snapshot {
-        let mut snapshot = lock(&self.rest).snapshot;
+        let mut snapshot = lock(&self.latest).snapshot;
         snapshot.in_flight = Bytes::new(self.in_flight.load(Relaxed));
         snapshot
+    }
+
+    /// The latest sample, once.
+    pub(crate) fn take_rtt_sample(&self) -> Option<Duration> {
+        lock(&self.latest).rtt.take()
     }
 }
 
 impl fmt::Debug for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Report")
-            .field("in_flight", &self.in_flight)
+            .field("first", &self.first)
             .field("sent_packets", &self.sent_packets)
             .finish_non_exhaustive()
     }

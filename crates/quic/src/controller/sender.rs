@@ -130,6 +130,11 @@ impl Sender {
         (&mut self.controller, path)
     }
 
+    /// Somebody asks which path it is of.
+    pub(super) fn answer(&self) {
+        self.report.answer();
+    }
+
     pub(super) fn window(&self) -> u64 {
         self.controller
             .cwnd()

@@ -15,7 +15,7 @@ const TAG: usize = 16;
 /// A key that lets others see what it protects.
 pub(super) struct Tapped {
     pub(super) inner: Box<dyn PacketKey>,
-    /// Sees packets on their way out.
+    /// Counts data.
     pub(super) meter: Option<Arc<Meter>>,
     /// Sees all packets.
     pub(super) trace: Option<Arc<Trace>>,
@@ -27,7 +27,7 @@ impl PacketKey for Tapped {
         let end = buf.len().saturating_sub(self.inner.tag_len());
         if let Some((header, payload)) = buf[..end].split_at_checked(header_len) {
             if let Some(meter) = &self.meter {
-                meter.packet(payload);
+                meter.packet(path, payload);
             }
             if let Some(trace) = &self.trace {
                 trace.packet(Direction::Out, packet, header, payload, buf.len());
@@ -46,6 +46,9 @@ impl PacketKey for Tapped {
     ) -> Result<(), CryptoError> {
         let size = header.len() + payload.len();
         self.inner.decrypt(path, packet, header, payload)?;
+        if let Some(meter) = &self.meter {
+            meter.arrived(path, payload);
+        }
         if let Some(trace) = &self.trace {
             trace.packet(Direction::In, packet, header, payload, size);
         }

@@ -3,25 +3,33 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use noq_proto::PathId;
+
 use super::frames::{Frame, Frames, Stream};
 use crate::tls::lock;
 
-/// Stream data sent so far.
+/// Stream data that has gone over a path so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sent {
-    /// Bytes of stream data, repetitions included.
+pub(crate) struct Carried {
+    /// Bytes sent, repetitions included.
     pub(crate) bytes: u64,
-    /// Packets that repeat some.
+    /// Packets sent with any.
+    pub(crate) packets: u64,
+    /// Of them, those that repeat some.
     pub(crate) repeating_packets: u64,
+    /// Bytes received, whatever came by other paths or before.
+    pub(crate) received_bytes: u64,
 }
 
-/// Sees the content of each 0-RTT and 1-RTT packet before it is encrypted.
+/// Sees the content of each 0-RTT and 1-RTT packet before it is encrypted, and of multipath connections
+/// after it was decrypted.
 #[derive(Debug, Default)]
 pub(crate) struct Meter(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    sent: Sent,
+    /// Paths in the order of their first packets.
+    paths: Vec<(PathId, Carried)>,
     /// The stream that was written to last, and how far it has been sent.
     current: (u64, u64),
     /// The same of the others.
@@ -29,23 +37,53 @@ struct State {
 }
 
 impl Meter {
-    pub(crate) fn sent(&self) -> Sent {
-        lock(&self.0).sent
+    /// On all paths together.
+    pub(crate) fn total(&self) -> Carried {
+        let sum = |a: Carried, (_, b): &(PathId, Carried)| Carried {
+            bytes: a.bytes + b.bytes,
+            packets: a.packets + b.packets,
+            repeating_packets: a.repeating_packets + b.repeating_packets,
+            received_bytes: a.received_bytes + b.received_bytes,
+        };
+        lock(&self.0).paths.iter().fold(Carried::default(), sum)
+    }
+
+    pub(crate) fn on_path(&self, id: PathId) -> Carried {
+        *lock(&self.0).path(id)
     }
 
     /// A packet with these frames leaves.
     #[inline]
-    pub(crate) fn packet(&self, frames: &[u8]) {
+    pub(crate) fn packet(&self, path: PathId, frames: &[u8]) {
         let mut state = lock(&self.0);
-        let mut repeats = false;
+        let (mut bytes, mut repeats) = (0, false);
         for frame in Frames(frames) {
             if let Frame::Stream(frame) = frame
                 && frame.len > 0
             {
-                repeats |= state.stream(frame);
+                bytes += frame.len;
+                repeats |= state.repeats(frame);
             }
         }
-        state.sent.repeating_packets += u64::from(repeats);
+        if bytes > 0 {
+            let carried = state.path(path);
+            carried.bytes += bytes;
+            carried.packets += 1;
+            carried.repeating_packets += u64::from(repeats);
+        }
+    }
+
+    /// A packet with these frames has arrived.
+    #[inline]
+    pub(crate) fn arrived(&self, path: PathId, frames: &[u8]) {
+        let of = |frame| match frame {
+            Frame::Stream(frame) => frame.len,
+            _ => 0,
+        };
+        let bytes: u64 = Frames(frames).map(of).sum();
+        if bytes > 0 {
+            lock(&self.0).path(path).received_bytes += bytes;
+        }
     }
 
     /// Early data was rejected: what is sent now is sent for the first time as far as streams know.
@@ -58,13 +96,23 @@ impl Meter {
 
 impl State {
     #[inline]
-    fn stream(&mut self, frame: Stream) -> bool {
+    fn path(&mut self, id: PathId) -> &mut Carried {
+        let known = self.paths.iter().position(|(other, _)| *other == id);
+        let at = known.unwrap_or_else(|| {
+            self.paths.push((id, Carried::default()));
+            self.paths.len() - 1
+        });
+        &mut self.paths[at].1
+    }
+
+    /// Whether this has been sent before, in part at least; it is sent now.
+    #[inline]
+    fn repeats(&mut self, frame: Stream) -> bool {
         if self.current.0 != frame.id {
             let (id, end) = self.current;
             self.others.insert(id, end);
             self.current = (frame.id, self.others.remove(&frame.id).unwrap_or(0));
         }
-        self.sent.bytes += frame.len;
         let repeats = frame.offset < self.current.1;
         self.current.1 = self.current.1.max(frame.offset + frame.len);
         repeats
@@ -77,20 +125,45 @@ mod tests {
 
     #[test]
     fn counts_data_and_packets_that_repeat() {
+        const ZERO: PathId = PathId::ZERO;
         let m = Meter::default();
         // ACK with one extra range, MAX_DATA, then stream 4, offset 0, 3 bytes.
-        m.packet(&[2, 9, 0, 1, 0, 1, 1, 0x10, 0x40, 0x80, 0x0a, 4, 3, 1, 2, 3]);
+        m.packet(
+            ZERO,
+            &[2, 9, 0, 1, 0, 1, 1, 0x10, 0x40, 0x80, 0x0a, 4, 3, 1, 2, 3],
+        );
         // Stream 8 without length to the end.
-        m.packet(&[0x08, 8, 1, 2, 3, 4]);
-        assert_eq!((m.sent().bytes, m.sent().repeating_packets), (7, 0));
+        m.packet(ZERO, &[0x08, 8, 1, 2, 3, 4]);
+        assert_eq!((m.total().bytes, m.total().repeating_packets), (7, 0));
         // Stream 4 goes on at offset 3, twice; then from 1 again.
-        m.packet(&[0x0e, 4, 3, 1, 7]);
-        assert_eq!(m.sent().repeating_packets, 0);
-        m.packet(&[0x0e, 4, 3, 1, 7]);
-        m.packet(&[0x01, 0x0e, 4, 1, 1, 7, 0x0e, 4, 2, 1, 7, 0, 0]);
-        assert_eq!((m.sent().bytes, m.sent().repeating_packets), (11, 2));
+        m.packet(ZERO, &[0x0e, 4, 3, 1, 7]);
+        assert_eq!(m.total().repeating_packets, 0);
+        m.packet(ZERO, &[0x0e, 4, 3, 1, 7]);
+        m.packet(ZERO, &[0x01, 0x0e, 4, 1, 1, 7, 0x0e, 4, 2, 1, 7, 0, 0]);
+        assert_eq!((m.total().bytes, m.total().repeating_packets), (11, 2));
         // The end of a stream alone repeats nothing.
-        m.packet(&[0x0f, 4, 4, 0]);
-        assert_eq!((m.sent().bytes, m.sent().repeating_packets), (11, 2));
+        m.packet(ZERO, &[0x0f, 4, 4, 0]);
+        assert_eq!((m.total().bytes, m.total().repeating_packets), (11, 2));
+    }
+
+    #[test]
+    fn counts_by_path_what_comes_and_goes() {
+        let m = Meter::default();
+        let other = PathId::from(1u32);
+        // Stream 4, offset 0, 3 bytes; then a part of it on another path, and a PING there.
+        m.packet(PathId::ZERO, &[0x0e, 4, 0, 3, 1, 2, 3]);
+        m.packet(other, &[0x0e, 4, 1, 1, 2]);
+        m.packet(other, &[1]);
+        m.arrived(other, &[0x0e, 0, 0, 2, 1, 2, 1]);
+        m.arrived(PathId::ZERO, &[1]);
+        let carried = |bytes, packets, repeating_packets, received_bytes| Carried {
+            bytes,
+            packets,
+            repeating_packets,
+            received_bytes,
+        };
+        assert_eq!(m.on_path(PathId::ZERO), carried(3, 1, 0, 0));
+        assert_eq!(m.on_path(other), carried(1, 1, 1, 2));
+        assert_eq!(m.total(), carried(4, 2, 1, 2));
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Treatment {
     pub(crate) crypto: Crypto,
     /// Counts application data.
     pub(crate) meter: Arc<Meter>,
+    /// By path also what arrives.
+    pub(crate) multipath: bool,
     /// Writes down all packets.
     pub(crate) trace: Option<Arc<Trace>>,
 }
@@ -46,7 +48,15 @@ impl Treatment {
     }
 
     fn receiver(&self, key: Box<dyn PacketKey>, generation: u64) -> Box<dyn PacketKey> {
-        self.traced(self.data(key, generation))
+        let key = self.data(key, generation);
+        if !self.multipath {
+            return self.traced(key);
+        }
+        Box::new(Tapped {
+            inner: key,
+            meter: Some(self.meter.clone()),
+            trace: self.trace.clone(),
+        })
     }
 
     fn traced(&self, inner: Box<dyn PacketKey>) -> Box<dyn PacketKey> {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use bytes::BytesMut;
 use gargalo_units::{Ecn, Instant};
 use noq_proto::{
-    Connection, ConnectionError, DatagramEvent, EcnCodepoint, FourTuple, Side, Transmit,
+    Connection, ConnectionError, DatagramEvent, EcnCodepoint, FourTuple, PathId, Side, Transmit,
     TransportErrorCode, VarInt,
 };
 
@@ -110,7 +110,7 @@ impl Endpoint {
             }
             noq_proto::Event::ConnectionLost { reason } => self.on_lost(reason),
             noq_proto::Event::Stream(event) => self.streams.on_event(connection, &event),
-            noq_proto::Event::Path(event) => self.on_path(&event),
+            noq_proto::Event::Path(event) => self.on_path(connection, &event),
             _ => {}
         }
     }
@@ -129,6 +129,8 @@ impl Endpoint {
             self.events.push_back(Event::Connected { early: false });
         }
         self.state = State::Open;
+        // noq does not tell of the path that all connections have.
+        self.path_opened(connection, PathId::ZERO);
         let zero_rtt = self.early.then_some(accepted);
         self.events.push_back(Event::HandshakeComplete { zero_rtt });
         self.report.notice("handshake", || "complete".to_owned());

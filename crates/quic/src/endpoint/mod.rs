@@ -8,7 +8,7 @@ mod setup;
 mod streams;
 mod types;
 
-pub use types::{Chunk, Datagram, Event, Init, Notice, Snapshot, Stats, StreamId};
+pub use types::{Chunk, Datagram, Event, Init, Notice, PathSnapshot, Snapshot, Stats, StreamId};
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -63,6 +63,8 @@ pub struct Endpoint {
     ce_marks: u64,
     sent_datagrams: u64,
     sent_datagram_bytes: u64,
+    /// Paths that can or could carry data; of multipath connections only.
+    paths: Vec<paths::Known>,
     /// Paths to open as soon as the peer has issued identifiers for them.
     wanted_paths: Vec<FourTuple>,
 }
@@ -145,7 +147,7 @@ impl Endpoint {
             meter: parts.meter,
             secrets: parts.secrets,
             trace: parts.trace,
-            streams: Streams::default(),
+            streams: Streams::new(config.connection_window),
             probes: Probes::new(now),
             state: State::Opening,
             draining: false,
@@ -153,6 +155,7 @@ impl Endpoint {
             events: VecDeque::new(),
             answers: VecDeque::new(),
             scratch: Vec::new(),
+            paths: Vec::new(),
             wanted_paths: Vec::new(),
             ce_marks: 0,
             sent_datagrams: 0,
@@ -344,7 +347,7 @@ impl Endpoint {
             .connection
             .as_mut()
             .map_or(0, |(_, connection)| connection.stats().lost_packets);
-        let data = self.meter.sent();
+        let data = self.meter.total();
         Stats {
             sent_packets: self.report.sent_packets(),
             sent_bytes: data.bytes,
@@ -358,15 +361,15 @@ impl Endpoint {
         }
     }
 
-    /// The sender's state.
+    /// The state of the first path's sender.
     pub fn snapshot(&mut self) -> Snapshot {
-        self.report.snapshot()
+        self.report.first_path().snapshot()
     }
 
-    /// The round-trip sample of the latest acknowledgement, once.
+    /// The round-trip sample of the first path's latest acknowledgement, once.
     #[inline]
     pub fn take_rtt_sample(&mut self) -> Option<Duration> {
-        self.report.take_rtt_sample()
+        self.report.first_path().take_rtt_sample()
     }
 
     /// What the protocol did, if anybody asked for it with [`Endpoint::record_notices`].

@@ -1,11 +1,25 @@
 //! Clients that move, and several paths at once.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
-use gargalo_units::Instant;
-use noq_proto::{FourTuple, PathError, PathEvent, PathStatus};
+use gargalo_units::{Duration, Instant};
+use noq_proto::{Connection, FourTuple, PathError, PathEvent, PathId, PathStatus};
 
-use super::Endpoint;
+use super::{Endpoint, PathSnapshot};
+use crate::controller::PathReport;
+
+/// A path that can or could carry data.
+#[derive(Debug)]
+pub(super) struct Known {
+    id: PathId,
+    addresses: FourTuple,
+    opened: Instant,
+    closed: Option<Instant>,
+    /// Packets lost, once noq has forgotten the path.
+    lost: Option<u64>,
+    report: Arc<PathReport>,
+}
 
 impl Endpoint {
     /// The client's address has changed: sends from `local` from now on (RFC 9000 §9).
@@ -52,16 +66,83 @@ impl Endpoint {
         });
     }
 
-    pub(super) fn on_path(&mut self, event: &PathEvent) {
+    /// A path can carry data from now on.
+    pub(super) fn path_opened(&mut self, connection: &Connection, id: PathId) {
+        let controller = connection.congestion_state(id);
+        let (Some(controller), Ok(addresses)) = (controller, connection.network_path(id)) else {
+            return;
+        };
+        if self.multipath {
+            self.paths.push(Known {
+                id,
+                addresses,
+                opened: self.now,
+                closed: None,
+                lost: None,
+                report: self.report.path_of(controller),
+            });
+        }
+    }
+
+    /// Every path that can or could carry data, in the order of opening; empty without multipath.
+    pub fn paths(&mut self) -> Vec<PathSnapshot> {
+        let Some((_, connection)) = &mut self.connection else {
+            return Vec::new();
+        };
+        let (meter, probes, own) = (&self.meter, &self.probes, self.local.ip());
+        let snapshot = |k: &Known| {
+            let data = meter.on_path(k.id);
+            let lost = connection.path_stats(k.id).map(|s| s.lost_packets);
+            PathSnapshot {
+                id: number(k.id),
+                local: k.addresses.local_ip().unwrap_or(own),
+                remote: k.addresses.remote(),
+                opened: k.opened,
+                closed: k.closed,
+                sent_packets: data.packets,
+                sent_bytes: data.bytes,
+                retransmitted_packets: data.repeating_packets,
+                lost_packets: k.lost.or(lost).unwrap_or(0),
+                timeouts: probes.timeouts_of(k.id),
+                received_bytes: data.received_bytes,
+                sender: k.report.snapshot(),
+            }
+        };
+        self.paths.iter().map(snapshot).collect()
+    }
+
+    /// The round-trip samples of the latest acknowledgements, each once, with the path's identifier.
+    pub fn take_path_rtt_samples(&mut self) -> impl Iterator<Item = (u32, Duration)> {
+        let of = |k: &Known| Some((number(k.id), k.report.take_rtt_sample()?));
+        self.paths.iter().filter_map(of)
+    }
+
+    pub(super) fn on_path(&mut self, connection: &Connection, event: &PathEvent) {
+        let now = self.now;
+        let known = |paths: &mut Vec<Known>, id: &PathId, what: &dyn Fn(&mut Known)| {
+            paths.iter_mut().filter(|k| k.id == *id).for_each(what);
+        };
         match event {
             PathEvent::Established { id, .. } => {
+                self.path_opened(connection, *id);
                 self.report.notice("path", || format!("{id} established"));
             }
+            PathEvent::Discarded { id, path_stats, .. } => {
+                let lost = path_stats.lost_packets;
+                known(&mut self.paths, id, &|k| k.lost = Some(lost));
+            }
             PathEvent::Abandoned { id, reason, .. } => {
+                known(&mut self.paths, id, &|k| k.closed = Some(now));
                 self.report
                     .notice("path", || format!("{id} abandoned: {reason:?}"));
             }
             _ => {}
         }
     }
+}
+
+/// noq keeps a path's number to itself.
+fn number(id: PathId) -> u32 {
+    let mut all = 0..=u32::MAX;
+    all.find(|n| PathId::from(*n) == id).unwrap_or(u32::MAX)
 }

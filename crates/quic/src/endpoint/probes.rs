@@ -1,7 +1,7 @@
 //! Counts probe timeouts (RFC 9002 §6.2), of which noq does not tell.
 
 use gargalo_units::{Duration, Instant};
-use noq_proto::Connection;
+use noq_proto::{Connection, PathId};
 
 use crate::controller::Report;
 
@@ -16,7 +16,8 @@ const SHORTEST: Duration = Duration::from_millis(1);
 /// are counted by noq.
 #[derive(Debug)]
 pub(super) struct Probes {
-    timeouts: u64,
+    /// By path.
+    timeouts: Vec<(PathId, u64)>,
     /// Ack-eliciting packets so far, and when the last one left.
     sent: u64,
     last: Instant,
@@ -24,13 +25,13 @@ pub(super) struct Probes {
     watch: Option<Watch>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Watch {
     at: Instant,
-    seen: Seen,
+    seen: Vec<(PathId, Seen)>,
 }
 
-/// What has been sent and lost so far.
+/// What has been sent and lost on a path so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     crypto: u64,
@@ -41,7 +42,7 @@ struct Seen {
 impl Probes {
     pub(super) fn new(now: Instant) -> Self {
         Self {
-            timeouts: 0,
+            timeouts: Vec::new(),
             sent: 0,
             last: now,
             watch: None,
@@ -49,7 +50,19 @@ impl Probes {
     }
 
     pub(super) fn timeouts(&self) -> u64 {
-        self.timeouts
+        self.timeouts.iter().map(|(_, n)| n).sum()
+    }
+
+    pub(super) fn timeouts_of(&self, path: PathId) -> u64 {
+        let of = |(id, _): &&(PathId, u64)| *id == path;
+        self.timeouts.iter().find(of).map_or(0, |(_, n)| *n)
+    }
+
+    fn count(&mut self, path: PathId) {
+        match self.timeouts.iter_mut().find(|(id, _)| *id == path) {
+            Some((_, n)) => *n += 1,
+            None => self.timeouts.push((path, 1)),
+        }
     }
 
     #[inline]
@@ -83,27 +96,34 @@ impl Probes {
         self.sent = sent;
         self.last = now;
         if let Some(watch) = self.watch.take_if(|w| w.at == now) {
-            let (before, after) = (watch.seen, seen(connection));
-            let probed = after.crypto > before.crypto || after.asks > before.asks;
-            if probed && after.lost == before.lost {
-                self.timeouts += 1;
-                report.probe_timeout();
+            for (id, after) in seen(connection) {
+                let of = |(other, _): &&(PathId, Seen)| *other == id;
+                let Some((_, before)) = watch.seen.iter().find(of) else {
+                    continue;
+                };
+                let probed = after.crypto > before.crypto || after.asks > before.asks;
+                if probed && after.lost == before.lost {
+                    self.count(id);
+                    report.probe_timeout();
+                }
             }
         }
     }
 }
 
-fn seen(connection: &mut Connection) -> Seen {
-    let mut seen = Seen::default();
-    for id in connection.paths() {
-        if let Some(path) = connection.path_stats(id) {
-            let sent = &path.frame_tx;
-            seen.crypto += sent.crypto;
-            // noq may count one packet of a handshake too many among the probes of the MTU.
-            let asks = sent.immediate_ack + sent.ping;
-            seen.asks += asks.saturating_sub(2 * path.sent_plpmtud_probes);
-            seen.lost += path.lost_packets;
-        }
-    }
-    seen
+fn seen(connection: &mut Connection) -> Vec<(PathId, Seen)> {
+    let ids = connection.paths();
+    let of = |id| {
+        let path = connection.path_stats(id)?;
+        let sent = &path.frame_tx;
+        // noq may count one packet of a handshake too many among the probes of the MTU.
+        let asks = sent.immediate_ack + sent.ping;
+        let seen = Seen {
+            crypto: sent.crypto,
+            asks: asks.saturating_sub(2 * path.sent_plpmtud_probes),
+            lost: path.lost_packets,
+        };
+        Some((id, seen))
+    };
+    ids.into_iter().filter_map(of).collect()
 }

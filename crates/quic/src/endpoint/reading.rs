@@ -1,35 +1,49 @@
 //! Data of streams on its way to the application.
 //!
 //! noq puts a stream in order, but ends the connection when more than about two thousand packets wait
-//! behind a hole: two and a half megabytes, less than a round trip at 1 Gbit/s and 20 ms. So a stream on
-//! which that many arrive without one that could be read is read out of order from then on, and put in
-//! order here.
+//! behind holes: two and a half megabytes, less than a round trip at 1 Gbit/s and 20 ms, and easily there
+//! with several paths. So a stream on which nearly that many wait is read out of order from then on, and put
+//! in order here. noq takes for read what waits here and would let the peer send as much again: its window
+//! is made smaller by that.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Buf, Bytes};
-use noq_proto::{Connection, ReadError};
+use noq_proto::{Connection, ReadError, VarInt};
 
 use super::{Chunk, StreamId};
 
-/// Arrivals behind a hole that noq is trusted with; beyond 1024 it may give up.
-const PATIENCE: u32 = 1000;
+/// Packets behind holes that noq is trusted with; beyond 1024 it may give up.
+const PATIENCE: u64 = 1000;
+/// noq's window follows what waits here in such parts of it: each growth is told to the peer.
+const STEPS: u64 = 8;
 
 /// What has arrived of each stream, and what of that has been put in order.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     readable: VecDeque<noq_proto::StreamId>,
     ready: VecDeque<Chunk>,
-    /// The stream that was stuck last, and how often in a row.
-    stuck: Option<(noq_proto::StreamId, u32)>,
-    others_stuck: BTreeMap<noq_proto::StreamId, u32>,
+    /// The stream that packets came for last, and how many of them wait in noq at most.
+    waiting: Option<(noq_proto::StreamId, u64)>,
+    others_waiting: BTreeMap<noq_proto::StreamId, u64>,
     unordered: BTreeMap<noq_proto::StreamId, Order>,
+    /// The connection's receive window, and what it was made smaller by.
+    window: u64,
+    withheld: u64,
 }
 
 /// A stream has been reset by the peer.
 pub(super) struct Reset;
 
 impl Reading {
+    /// Of a connection with this receive window.
+    pub(super) fn new(window: u64) -> Self {
+        Self {
+            window,
+            ..Self::default()
+        }
+    }
+
     /// Something has happened on this stream.
     pub(super) fn on_readable(&mut self, id: noq_proto::StreamId) {
         self.readable.push_back(id);
@@ -49,10 +63,10 @@ impl Reading {
     /// Takes over everything that has arrived on a stream.
     fn drain(&mut self, connection: &mut Connection, id: noq_proto::StreamId) -> Result<(), Reset> {
         let patient = !self.unordered.contains_key(&id);
-        if patient && self.patience_of(id) > PATIENCE {
+        if patient && self.waiting_of(id) > PATIENCE {
             let at = connection.recv_stream(id).bytes_read().unwrap_or(0);
             self.unordered.insert(id, Order::from(at));
-            self.stuck = None;
+            self.waiting = None;
         }
         let mut order = self.unordered.get_mut(&id);
         let stream = StreamId::from(id);
@@ -60,7 +74,7 @@ impl Reading {
         let Ok(mut chunks) = receiver.read(order.is_none()) else {
             return Ok(()); // closed
         };
-        let before = self.ready.len();
+        let (before, mut pieces) = (self.ready.len(), 0);
         let ready = &mut self.ready;
         let mut take = |data: Bytes| {
             ready.push_back(Chunk {
@@ -71,10 +85,13 @@ impl Reading {
         };
         let end = loop {
             match chunks.next(usize::MAX) {
-                Ok(Some(chunk)) => match &mut order {
-                    None => take(chunk.bytes),
-                    Some(order) => order.insert(chunk.offset, chunk.bytes, &mut take),
-                },
+                Ok(Some(chunk)) => {
+                    pieces += 1;
+                    match &mut order {
+                        None => take(chunk.bytes),
+                        Some(order) => order.insert(chunk.offset, chunk.bytes, &mut take),
+                    }
+                }
                 Ok(None) => break true,
                 Err(ReadError::Blocked) => break false,
                 Err(ReadError::Reset(_)) => return Err(Reset),
@@ -84,7 +101,7 @@ impl Reading {
         let progress = self.ready.len() > before;
         if end {
             self.unordered.remove(&id);
-            self.others_stuck.remove(&id);
+            self.others_waiting.remove(&id);
             match self.ready.back_mut() {
                 Some(last) if progress => last.end = true,
                 _ => self.ready.push_back(Chunk {
@@ -94,36 +111,48 @@ impl Reading {
                 }),
             }
         } else if patient {
-            self.note(id, progress);
+            self.note(id, pieces);
+        }
+        if !patient {
+            self.withhold(connection);
         }
         Ok(())
     }
 
-    fn patience_of(&self, id: noq_proto::StreamId) -> u32 {
-        match self.stuck {
-            Some((stuck, times)) if stuck == id => times,
-            _ => self.others_stuck.get(&id).copied().unwrap_or(0),
+    fn waiting_of(&self, id: noq_proto::StreamId) -> u64 {
+        match self.waiting {
+            Some((last, packets)) if last == id => packets,
+            _ => self.others_waiting.get(&id).copied().unwrap_or(0),
         }
     }
 
-    /// Remembers whether anything could be read.
-    fn note(&mut self, id: noq_proto::StreamId, progress: bool) {
-        let times = if progress {
-            0
-        } else {
-            self.patience_of(id) + 1
-        };
-        match &mut self.stuck {
-            Some((stuck, count)) if *stuck == id => *count = times,
+    /// One packet came, so many could be read.
+    fn note(&mut self, id: noq_proto::StreamId, read: u64) {
+        let packets = (self.waiting_of(id) + 1).saturating_sub(read);
+        match &mut self.waiting {
+            Some((last, count)) if *last == id => *count = packets,
             _ => {
-                if let Some((other, count)) = self.stuck.take()
+                if let Some((other, count)) = self.waiting.take()
                     && count > 0
                 {
-                    self.others_stuck.insert(other, count);
+                    self.others_waiting.insert(other, count);
                 }
-                self.others_stuck.remove(&id);
-                self.stuck = Some((id, times));
+                self.others_waiting.remove(&id);
+                self.waiting = Some((id, packets));
             }
+        }
+    }
+
+    /// Makes noq's window smaller by what waits here.
+    fn withhold(&mut self, connection: &mut Connection) {
+        let held: u64 = self.unordered.values().map(|o| o.bytes).sum();
+        let step = (self.window / STEPS).max(1);
+        let withheld = held.next_multiple_of(step).min(self.window);
+        if withheld != self.withheld
+            && let Ok(window) = VarInt::from_u64(self.window - withheld)
+        {
+            self.withheld = withheld;
+            connection.set_receive_window(window);
         }
     }
 }
@@ -133,19 +162,23 @@ impl Reading {
 struct Order {
     next: u64,
     waiting: BTreeMap<u64, Bytes>,
+    /// How much is waiting.
+    bytes: u64,
 }
 
 impl Order {
     fn from(next: u64) -> Self {
         Self {
             next,
-            waiting: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
     fn insert(&mut self, offset: u64, mut data: Bytes, take: &mut impl FnMut(Bytes)) {
         if offset > self.next {
-            self.waiting.insert(offset, data);
+            self.bytes += data.len() as u64;
+            let replaced = self.waiting.insert(offset, data);
+            self.bytes -= replaced.map_or(0, |r| r.len() as u64);
             return;
         }
         let known = self.next - offset;
@@ -159,6 +192,7 @@ impl Order {
             && *entry.key() <= self.next
         {
             let (offset, mut data) = entry.remove_entry();
+            self.bytes -= data.len() as u64;
             let known = (self.next - offset).min(data.len() as u64);
             data.advance(known as usize);
             if !data.is_empty() {
@@ -193,6 +227,7 @@ mod tests {
             }
             prop_assert_eq!(out, content);
             prop_assert!(order.waiting.is_empty());
+            prop_assert_eq!(order.bytes, 0);
         }
     }
 }

@@ -71,6 +71,7 @@ pub(super) fn parts(
     let treatment = Treatment {
         crypto: config.crypto,
         meter: meter.clone(),
+        multipath: config.paths > 1,
         trace: trace.clone(),
     };
 

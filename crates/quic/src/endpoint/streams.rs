@@ -50,6 +50,14 @@ fn noq_id(stream: StreamId) -> Option<noq_proto::StreamId> {
 }
 
 impl Streams {
+    /// Of a connection with this receive window.
+    pub(super) fn new(window: u64) -> Self {
+        Self {
+            reading: Reading::new(window),
+            ..Self::default()
+        }
+    }
+
     /// Early data may be written from now on.
     pub(super) fn begin_early(&mut self) {
         self.early = Some(Vec::new());

@@ -1,7 +1,7 @@
 //! What goes into an endpoint and what comes out of it.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use bytes::{Bytes, BytesMut};
 use gargalo_units::{Bytes as Size, Duration, Ecn, Instant, Rate};
@@ -96,7 +96,7 @@ pub struct Stats {
     pub sent_datagram_bytes: u64,
 }
 
-/// The state of the first path's sender.
+/// The state of a path's sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// Congestion window.
@@ -113,6 +113,35 @@ pub struct Snapshot {
     pub delivery_rate: Option<Rate>,
     /// One word for the controller's phase.
     pub phase: &'static str,
+}
+
+/// A path of a multipath connection, at one instant or at its end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathSnapshot {
+    /// Its identifier, the same at both ends (draft-ietf-quic-multipath); consecutive in the order of opening.
+    pub id: u32,
+    /// Our address.
+    pub local: IpAddr,
+    /// The peer's.
+    pub remote: SocketAddr,
+    /// When it could carry data.
+    pub opened: Instant,
+    /// When it was given up; `None`: not before the connection.
+    pub closed: Option<Instant>,
+    /// Packets with stream data sent.
+    pub sent_packets: u64,
+    /// Bytes of stream data sent, repetitions included.
+    pub sent_bytes: u64,
+    /// Of those packets, repetitions, wherever the data was sent before.
+    pub retransmitted_packets: u64,
+    /// Packets taken for lost, of any content.
+    pub lost_packets: u64,
+    /// Probe timeouts that fired (RFC 9002 §6.2).
+    pub timeouts: u64,
+    /// Bytes of stream data received, whatever came by other paths too.
+    pub received_bytes: u64,
+    /// Its sender.
+    pub sender: Snapshot,
 }
 
 /// Something the protocol did, for the table of events.
