@@ -215,6 +215,8 @@ class Direction:
     """How fast bytes leave: a rate, `"unlimited"`, steps over time or a recorded trace."""
     reorder: Reorder | Mapping[str, Any] | None = None
     """Packets that change places. Default: none."""
+    strip_mptcp: str | StripMap | Mapping[str, Any] | None = None
+    """A middlebox at the link's entrance that takes Multipath TCP options out of packets, as some firewalls do. Default: none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -390,6 +392,8 @@ class GraphLink:
     """How fast bytes leave: a rate, `"unlimited"`, steps over time or a recorded trace."""
     reorder: Reorder | Mapping[str, Any] | None = None
     """Packets that change places. Default: none."""
+    strip_mptcp: str | StripMap | Mapping[str, Any] | None = None
+    """A middlebox at the link's entrance that takes Multipath TCP options out of packets, as some firewalls do. Default: none."""
     to: str
     """The other end."""
     up: Direction | Mapping[str, Any] | None = None
@@ -473,6 +477,8 @@ class Link:
     """How fast bytes leave: a rate, `"unlimited"`, steps over time or a recorded trace."""
     reorder: Reorder | Mapping[str, Any] | None = None
     """Packets that change places. Default: none."""
+    strip_mptcp: str | StripMap | Mapping[str, Any] | None = None
+    """A middlebox at the link's entrance that takes Multipath TCP options out of packets, as some firewalls do. Default: none."""
     up: Direction | Mapping[str, Any] | None = None
     """Overrides for packets from the first end to the second (client to server, left to right)."""
 
@@ -990,6 +996,14 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StripMap:
+    """All packets from some point on."""
+
+    after: str
+    """So much payload has passed in this direction."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tcp:
     """TCP."""
 
@@ -1275,6 +1289,7 @@ __all__ = [
     "SizeMap",
     "SizePareto",
     "Step",
+    "StripMap",
     "Tcp",
     "TimeMap",
     "TimePareto",

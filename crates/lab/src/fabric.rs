@@ -12,9 +12,8 @@ use rand_pcg::Pcg64;
 
 use crate::device::{Frame, HEADROOM};
 use crate::glance::{glance, mark};
-use crate::multipath::Strip;
 use crate::{Error, Result};
-use strip::Stripper;
+use gargalo_sim::{Strip, Stripper};
 
 mod strip;
 
@@ -349,7 +348,7 @@ impl Fabric {
         let direction = path.hops[t.hop as usize];
         for (d, stripper) in &mut self.strippers {
             if *d == direction {
-                stripper.pass(&mut t.frame[HEADROOM..]);
+                strip::pass(stripper, &mut t.frame[HEADROOM..]);
             }
         }
         if let Some(witness) = &mut self.witness {

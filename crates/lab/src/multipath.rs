@@ -17,8 +17,6 @@ pub struct MultipathSpec {
     /// those left out are told what the flows that they take part in suggest
     /// ([`KernelMptcp::suggested`]).
     pub kernels: BTreeMap<u32, KernelMptcp>,
-    /// Links on which options are taken out.
-    pub stripping: Vec<Stripping>,
 }
 
 /// What the kernel's path manager is told (`ip mptcp`).
@@ -109,33 +107,6 @@ impl KernelMptcp {
             }
         }
     }
-}
-
-/// Something on a link that takes Multipath TCP options out of packets, as some firewalls do: no-operations
-/// stand in their place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stripping {
-    /// Index of the link.
-    pub link: u32,
-    /// Packets from its first node to its second are concerned.
-    pub up: bool,
-    /// Those in the other direction are.
-    pub down: bool,
-    /// Which of them.
-    pub strip: Strip,
-}
-
-/// Which packets lose their options.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strip {
-    /// All.
-    All,
-    /// SYNs and their answers.
-    Syn,
-    /// All but these.
-    Rest,
-    /// All after so many bytes of payload in their direction.
-    After(u64),
 }
 
 /// A subflow as its host saw it at the end of its flow, or its own.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use gargalo_sim::{LinkResult, LinkSample, LinkSampler, rng};
 use gargalo_units::{Duration, Instant};
 
+use crate::Result;
 use crate::engine::Observer;
 use crate::fabric::{Fabric, Path};
 use crate::plan::{Plan, Way};
 use crate::spec::LabSpec;
-use crate::{Error, Result};
 
 /// "up" and "down": the two directions of a link.
 const DIRECTIONS: [&str; 2] = ["up", "down"];
@@ -50,17 +50,10 @@ pub(crate) fn fabric(spec: &LabSpec, plan: &Plan) -> Result<Fabric> {
             add(&mut fabric, &passage.way, address);
         }
     }
-    for i in &spec.multipath.stripping {
-        if i.link as usize >= links.len() {
-            return Err(Error::Unsupported(format!(
-                "options are taken out on link {}, but there are {} links",
-                i.link,
-                links.len()
-            )));
-        }
-        for (direction, wanted) in [(2 * i.link, i.up), (2 * i.link + 1, i.down)] {
-            if wanted {
-                fabric.strip(direction, i.strip);
+    for (i, link) in (0..).zip(&spec.topology.links) {
+        for (direction, strip) in [2 * i, 2 * i + 1].into_iter().zip(link.strip) {
+            if let Some(strip) = strip {
+                fabric.strip(direction, strip);
             }
         }
     }

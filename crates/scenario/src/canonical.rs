@@ -13,7 +13,7 @@ use gargalo_sim::workload::distribution::Distribution;
 use gargalo_sim::workload::plan::Demand;
 use gargalo_sim::workload::video::Selection;
 use gargalo_sim::workload::voice::Playout;
-use gargalo_sim::{Misbehaviour, Objects, Order};
+use gargalo_sim::{Misbehaviour, Objects, Order, Strip};
 use gargalo_tcp::{Config, EcnMode, Pacing, Recovery};
 use gargalo_units::{Bytes, Duration, Instant};
 use serde_json::{Map, Value, json};
@@ -35,7 +35,7 @@ impl Scenario {
             "nodes": self.nodes.iter().map(|n| json!({ "name": n.name, "host": n.is_host })).collect::<Vec<_>>(),
             "links": self.links.iter().map(|l| json!({
                 "name": l.name, "from": node(l.a), "to": node(l.b),
-                "up": link(&l.up), "down": link(&l.down)
+                "up": link(&l.up, l.strip[0]), "down": link(&l.down, l.strip[1])
             })).collect::<Vec<_>>(),
             "flows": self.flows.iter().map(|f| flow(f, &node, &link_name)).collect::<Vec<_>>(),
             "record": {
@@ -159,7 +159,7 @@ fn at(t: Instant) -> f64 {
     t.as_secs_f64()
 }
 
-fn link(c: &LinkConfig) -> Value {
+fn link(c: &LinkConfig, strip: Option<Strip>) -> Value {
     let rate = match &c.rate {
         RateModel::Unlimited => Value::Null,
         RateModel::Constant(r) => json!({ "constant_bps": r.as_bps() }),
@@ -221,6 +221,14 @@ fn link(c: &LinkConfig) -> Value {
     }
     if let Some(p) = &c.policer {
         out["policer"] = json!({ "rate_bps": p.rate.as_bps(), "burst_bytes": p.burst.get() });
+    }
+    if let Some(strip) = strip {
+        out["strip_mptcp"] = match strip {
+            Strip::All => "all".into(),
+            Strip::Syn => "syn".into(),
+            Strip::Rest => "rest".into(),
+            Strip::After(bytes) => json!({ "after_bytes": bytes }),
+        };
     }
     out
 }

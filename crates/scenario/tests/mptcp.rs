@@ -276,3 +276,58 @@ fn penalties_on_paths_that_lose_stall_nothing() {
         );
     }
 }
+
+/// Something on the only path takes Multipath TCP options out, here or there, sooner or later: everything
+/// arrives, by plain TCP.
+#[test]
+fn without_options_everything_arrives_by_plain_tcp() {
+    let kinds = ["\"all\"", "\"syn\"", "\"rest\"", "{ after = \"1MB\" }"];
+    for kind in kinds {
+        for direction in ["", "up", "down"] {
+            for download in [false, true] {
+                let strip = format!("strip_mptcp = {kind}");
+                let strip = match direction {
+                    "" => strip,
+                    _ => format!("{direction} = {{ {strip} }}"),
+                };
+                let work = match download {
+                    true => "workload.request = { size = \"3MB\" }",
+                    false => "workload.bulk = { bytes = \"3MB\" }",
+                };
+                let out = simulate(&paths(
+                    "duration = \"60s\"\nrecord = { verify = true }",
+                    &[&format!(
+                        "rate = \"20Mbit/s\", delay = \"10ms\", {BDP}, {strip}"
+                    )],
+                    &[&format!("transport.mptcp = {{}}\n{work}")],
+                ));
+                let flow = &out.json["flows"][0];
+                let what = format!("{kind} {direction} download={download}: {flow}");
+                assert!(flow["completion_s"].as_f64().unwrap() < 3.0, "{what}");
+                assert_eq!(flow["delivered_bytes"], 3_000_000, "{what}");
+                assert_eq!(flow["verified"], true, "{what}");
+                // Nobody need notice that late acknowledgements have lost theirs.
+                let data = direction.is_empty() || (direction == "down") == download;
+                if data || !kind.contains("after") {
+                    assert_eq!(flow["fell_back"], true, "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// Joins do not pass there; the rest is as if there were one path.
+#[test]
+fn a_path_without_options_is_not_used() {
+    let good = format!("rate = \"20Mbit/s\", delay = \"10ms\", {BDP}");
+    let bad = format!("{good}, strip_mptcp = \"all\"");
+    let out = simulate(&paths(
+        "duration = \"20s\"\nrecord = { verify = true }",
+        &[&good, &bad],
+        &["transport.mptcp = {}\nworkload.bulk = { bytes = \"10MB\" }"],
+    ));
+    let flow = &out.json["flows"][0];
+    assert_eq!(flow["delivered_bytes"], 10_000_000);
+    assert_eq!(flow["fell_back"], false);
+    assert_eq!(by_link(flow), BTreeMap::from([("path0", 10_000_000)]));
+}

@@ -30,6 +30,7 @@ fn topology(pairs: u32) -> Topology {
         b: 2 * (i % pairs) + 1,
         up: link.clone(),
         down: link.clone(),
+        strip: [None; 2],
     });
     Topology {
         nodes: hosts.collect(),

@@ -18,6 +18,7 @@ mod quic_paths;
 mod recorder;
 pub mod rng;
 mod slab;
+mod strip;
 mod topology;
 pub mod workload;
 mod world;
@@ -36,6 +37,7 @@ pub use recorder::{
     SubflowSample,
 };
 pub use slab::Slab;
+pub use strip::{Strip, Stripper};
 pub use topology::{DirectionId, LinkSpec, Node, NodeId, Topology};
 pub use workload::{
     AppResult, ObjectResult, Objects, Order, Period, Request, RequestResult, Workload,

@@ -10,6 +10,7 @@ use gargalo_wire::tcp::Segment;
 use crate::capture::Capture;
 use crate::event::EventQueue;
 use crate::slab::Slab;
+use crate::strip::{Strip, Stripper};
 use crate::topology::DirectionId;
 
 /// Marks the end of a route in [`Net::hops`].
@@ -95,6 +96,7 @@ impl Content {
 #[derive(Debug)]
 struct LinkSlot {
     link: Link<Handle>,
+    strip: Option<Stripper>,
     /// Time of the earliest event in the queue for this link.
     armed: Instant,
 }
@@ -117,9 +119,10 @@ pub struct Net {
 
 impl Net {
     /// Adds one direction of a link; its index is its event target.
-    pub fn add_link(&mut self, link: Link<Handle>) {
+    pub fn add_link(&mut self, link: Link<Handle>, strip: Option<Strip>) {
         self.links.push(LinkSlot {
             link,
+            strip: strip.map(Stripper::new),
             armed: Instant::MAX,
         });
     }
@@ -180,6 +183,12 @@ impl Net {
             self.record(now, direction, &packet, false);
         }
         let slot = &mut self.links[direction as usize];
+        if let Some(stripper) = &mut slot.strip
+            && let Some(body) = self.packets.get_mut(packet.payload.id)
+            && let Content::Tcp(segment) = &mut body.content
+        {
+            stripper.pass(segment);
+        }
         slot.link.send(now, packet);
         while let Some((dropped, _)) = slot.link.poll_dropped() {
             if let Some(flow) = release(&mut self.packets, dropped) {

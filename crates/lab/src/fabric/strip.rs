@@ -1,47 +1,25 @@
 //! Something on the way that takes Multipath TCP options out of packets, as some firewalls do.
 
+use gargalo_sim::Stripper;
 use gargalo_wire::ip::TCP;
 use gargalo_wire::mptcp::KIND;
-
-use crate::multipath::Strip;
 
 const SYN: u8 = 0x02;
 /// No-operation.
 const NOP: u8 = 1;
 
-/// One, in one direction of a link.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Stripper {
-    strip: Strip,
-    /// Payload bytes of TCP that have passed.
-    passed: u64,
-}
-
-impl Stripper {
-    pub(super) const fn new(strip: Strip) -> Self {
-        Self { strip, passed: 0 }
-    }
-
-    /// A datagram passes.
-    pub(super) fn pass(&mut self, datagram: &mut [u8]) {
-        let Some(at) = segment(datagram) else { return };
-        let Some(tcp) = datagram.get_mut(at..) else {
-            return;
-        };
-        let Some(header) = tcp.first_chunk::<20>() else {
-            return;
-        };
-        let (length, is_syn) = (usize::from(header[12] >> 4) * 4, header[13] & SYN != 0);
-        let wanted = match self.strip {
-            Strip::All => true,
-            Strip::Syn => is_syn,
-            Strip::Rest => !is_syn,
-            Strip::After(bytes) => self.passed >= bytes,
-        };
-        self.passed += tcp.len().saturating_sub(length) as u64;
-        if wanted {
-            take_out(tcp, length);
-        }
+/// A datagram passes somebody who takes options out: no-operations stand in their place.
+pub(super) fn pass(stripper: &mut Stripper, datagram: &mut [u8]) {
+    let Some(at) = segment(datagram) else { return };
+    let Some(tcp) = datagram.get_mut(at..) else {
+        return;
+    };
+    let Some(header) = tcp.first_chunk::<20>() else {
+        return;
+    };
+    let (length, is_syn) = (usize::from(header[12] >> 4) * 4, header[13] & SYN != 0);
+    if stripper.wants(is_syn, tcp.len().saturating_sub(length) as u64) {
+        take_out(tcp, length);
     }
 }
 
@@ -101,6 +79,7 @@ fn replace(tcp: &mut [u8], at: usize, byte: u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gargalo_sim::Strip;
     use gargalo_units::Seq;
     use gargalo_wire::ip::{Addresses, Datagram, Header, Transport, Verify};
     use gargalo_wire::mptcp::{DataNumber, Dss, List, Mapping, MptcpOption};
@@ -161,7 +140,7 @@ mod tests {
                 let mut m = Stripper::new(strip);
                 for (flags, kept) in [(Flags::SYN, syn), (Flags::ACK, rest)] {
                     let mut d = datagram(v6, flags, 101);
-                    m.pass(&mut d);
+                    pass(&mut m, &mut d);
                     assert_eq!(has_options(&d), kept, "{strip:?}");
                 }
             }
@@ -174,7 +153,7 @@ mod tests {
         let kept: Vec<bool> = (0..4)
             .map(|_| {
                 let mut d = datagram(false, Flags::ACK, 100);
-                m.pass(&mut d);
+                pass(&mut m, &mut d);
                 has_options(&d)
             })
             .collect();
@@ -187,10 +166,10 @@ mod tests {
             let d = datagram(v6, Flags::ACK, 10);
             let mut m = Stripper::new(Strip::All);
             for n in 0..d.len() {
-                m.pass(&mut d[..n].to_vec());
+                pass(&mut m, &mut d[..n].to_vec());
                 let mut bad = d.clone();
                 bad[n] = 0xff;
-                m.pass(&mut bad);
+                pass(&mut m, &mut bad);
             }
         }
     }

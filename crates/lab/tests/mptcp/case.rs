@@ -7,15 +7,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gargalo_cc::{Params, Registered};
-use gargalo_lab::multipath::{
-    HostCounters, KernelMptcp, MultipathReport, MultipathSpec, Stripping,
-};
+use gargalo_lab::multipath::{HostCounters, KernelMptcp, MultipathReport, MultipathSpec};
 use gargalo_lab::{LabOutcome, LabSpec, Stack};
 use gargalo_link::{DelayModel, LinkConfig, QueueConfig, QueueLimit, RateModel};
 use gargalo_mptcp::path_manager;
 use gargalo_sim::workload::{Objects, Order, Request, Workload};
 use gargalo_sim::{
-    AddressChange, CaptureSpec, FlowResult, FlowSample, FlowSpec, LinkSpec, MptcpSpec, Node,
+    AddressChange, CaptureSpec, FlowResult, FlowSample, FlowSpec, LinkSpec, MptcpSpec, Node, Strip,
     TcpSpec, Topology, TransportSpec,
 };
 use gargalo_units::{Bytes, Duration, Instant, Rate};
@@ -69,8 +67,8 @@ pub struct Case {
     /// Addresses that come and go.
     pub changes: Vec<AddressChange>,
     pub kernels: BTreeMap<u32, KernelMptcp>,
-    /// Links on which options are taken out.
-    pub stripping: Vec<Stripping>,
+    /// Paths on which options are taken out, by number: upwards and downwards.
+    pub strips: BTreeMap<usize, [Option<Strip>; 2]>,
     /// Times in which nothing passes a path, by its number.
     pub outages: BTreeMap<usize, (Instant, Instant)>,
     pub receive_buffer: u64,
@@ -102,7 +100,7 @@ impl Case {
             backups: Vec::new(),
             changes: Vec::new(),
             kernels: BTreeMap::new(),
-            stripping: Vec::new(),
+            strips: BTreeMap::new(),
             outages: BTreeMap::new(),
             receive_buffer: 64 << 20,
             seconds: 60,
@@ -140,6 +138,7 @@ impl Case {
                 b: 1,
                 up: config.clone(),
                 down: config,
+                strip: self.strips.get(&n).copied().unwrap_or_default(),
             }
         };
         let stack = |side| match side {
@@ -234,7 +233,6 @@ impl Case {
             directory: std::env::temp_dir(),
             multipath: MultipathSpec {
                 kernels: self.kernels.clone(),
-                stripping: self.stripping.clone(),
             },
         }
     }

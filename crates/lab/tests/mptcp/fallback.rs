@@ -1,7 +1,6 @@
 //! Something on the only path takes Multipath TCP options away: everything arrives by plain TCP.
 
-use gargalo_lab::multipath::{Strip, Stripping};
-
+use gargalo_sim::Strip;
 use gargalo_units::Duration;
 
 use crate::Test;
@@ -50,12 +49,7 @@ fn both(strip: Strip, up: bool, down: bool) {
 fn one(strip: Strip, up: bool, down: bool, who: Who, download: bool) {
     let case = Case {
         download,
-        stripping: vec![Stripping {
-            link: 0,
-            up,
-            down,
-            strip,
-        }],
+        strips: [(0, [up, down].map(|here| here.then_some(strip)))].into(),
         ..Case::new(who, &[(50, 5)], 2_500_000)
     };
     let what = format!("{strip:?} up={up} down={down} {who:?} download={download}");
@@ -100,12 +94,7 @@ fn silent_client() {
         let case = Case {
             download: true,
             think: Duration::from_millis(900),
-            stripping: vec![Stripping {
-                link: 0,
-                up: false,
-                down: true,
-                strip: Strip::Rest,
-            }],
+            strips: [(0, [None, Some(Strip::Rest)])].into(),
             ..Case::new(who, &[(50, 5)], 4_000_000)
         };
         let done = run(case);
@@ -118,12 +107,7 @@ fn silent_client() {
 fn one_of_two() {
     for who in [OURS_TO_KERNEL, KERNEL_TO_OURS] {
         let case = Case {
-            stripping: vec![Stripping {
-                link: 1,
-                up: true,
-                down: true,
-                strip: Strip::All,
-            }],
+            strips: [(1, [Some(Strip::All); 2])].into(),
             ..Case::new(who, &[(50, 5), (50, 5)], 4_000_000)
         };
         let done = run(case);

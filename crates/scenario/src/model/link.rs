@@ -30,6 +30,9 @@ macro_rules! link_table {
             pub outages: Option<Vec<(Quantity<Duration>, Quantity<Duration>)>>,
             /// Drops what comes faster than a rate, in front of the queue. Default: none.
             pub policer: Option<Policer>,
+            /// A middlebox at the link's entrance that takes Multipath TCP options out of packets, as some
+            /// firewalls do. Default: none.
+            pub strip_mptcp: Option<StripSpec>,
             /// Packets that change places. Default: none.
             pub reorder: Option<Reorder>,
             /// Probability that a packet is sent twice.
@@ -56,6 +59,7 @@ macro_rules! link_table {
                     loss: self.loss.clone(),
                     outages: self.outages.clone(),
                     policer: self.policer.clone(),
+                    strip_mptcp: self.strip_mptcp.clone(),
                     reorder: self.reorder.clone(),
                     duplicate: self.duplicate,
                     mtu: self.mtu,
@@ -191,6 +195,38 @@ pub enum Shape {
     Normal,
     /// A heavy right tail.
     Pareto,
+}
+
+/// Which packets lose their Multipath TCP options.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum StripSpec {
+    /// A kind of packets.
+    Word(StripName),
+    /// All from some point on.
+    Later(StripMap),
+}
+
+/// A kind of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StripName {
+    /// No packet.
+    None,
+    /// Every packet.
+    All,
+    /// SYNs and their answers: the connection begins as plain TCP.
+    Syn,
+    /// All but these.
+    Rest,
+}
+
+/// All packets from some point on.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StripMap {
+    /// So much payload has passed in this direction.
+    pub after: Quantity<Bytes>,
 }
 
 /// Packets lost beside congestion.

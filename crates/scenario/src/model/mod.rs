@@ -31,7 +31,7 @@ pub use lab::{Command, Host, Lab, StackName};
 pub use link::{
     CoDel, DelayMap, DelaySpec, Direction, DualPi2, FqCoDel, GilbertElliott, GraphLink, JitterMap,
     JitterSpec, Link, LossMap, LossSpec, Pie, PieEstimatorName, QueueMap, QueueName, QueueSpec,
-    RateMap, RateSpec, Red, Reorder, Shape, Step, Unlimited,
+    RateMap, RateSpec, Red, Reorder, Shape, Step, StripMap, StripName, StripSpec, Unlimited,
 };
 pub use media::{
     ByBuffer, ByThroughput, Codec, Media, PlayoutName, PlayoutSpec, SelectionMap, SelectionName,

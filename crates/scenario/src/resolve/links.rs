@@ -8,12 +8,14 @@ use gargalo_link::{
     Jitter, JitterDistribution, LinkConfig, LossModel, PieConfig, PieEstimator, QueueConfig,
     QueueLimit, RateModel, RedConfig, Reorder, StepConfig,
 };
+use gargalo_sim::Strip;
 use gargalo_units::{Bytes, Duration, Instant};
 
 use super::Context;
 use crate::model::{
     CoDel, DelayMap, DelaySpec, Direction, DualPi2, FqCoDel, JitterSpec, LossMap, LossSpec, Pie,
     PieEstimatorName, QueueMap, QueueName, QueueSpec, RateMap, RateSpec, Red, Shape, Step,
+    StripName, StripSpec,
 };
 use crate::quantity::{Quantity, QueueSize};
 use crate::resolved::Link;
@@ -58,6 +60,11 @@ pub(crate) fn resolve(
     bdp: &mut Vec<BdpLimit>,
     cx: &mut Context<'_>,
 ) -> Link {
+    let strip = sides.map(|(base, over, _)| {
+        let spec = over.and_then(|d| d.strip_mptcp.as_ref());
+        spec.or(base.and_then(|d| d.strip_mptcp.as_ref()))
+            .and_then(strip)
+    });
     let [up, down] = sides.map(|(base, over, side)| {
         let (config, factor) = direction(base, over, &Site { at, side }, cx);
         if let Some(factor) = factor {
@@ -75,6 +82,7 @@ pub(crate) fn resolve(
         b: ends.ends.1,
         up,
         down,
+        strip,
     }
 }
 
@@ -220,6 +228,17 @@ fn direction(
         cx.error(&path, "not possible", e.to_string(), String::new());
     }
     (config, factor)
+}
+
+/// Which packets lose their options.
+fn strip(spec: &StripSpec) -> Option<Strip> {
+    match spec {
+        StripSpec::Word(StripName::None) => None,
+        StripSpec::Word(StripName::All) => Some(Strip::All),
+        StripSpec::Word(StripName::Syn) => Some(Strip::Syn),
+        StripSpec::Word(StripName::Rest) => Some(Strip::Rest),
+        StripSpec::Later(m) => Some(Strip::After(m.after.0.get())),
+    }
 }
 
 fn steps<T: Copy>(list: &[(Quantity<Duration>, Quantity<T>)]) -> Vec<(Instant, T)> {

@@ -1,6 +1,7 @@
 //! Every form that the documentation promises.
 
 use gargalo_link::{LossModel, QueueConfig, QueueLimit, RateModel};
+use gargalo_sim::Strip;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use super::{ok, set};
@@ -99,6 +100,8 @@ fn every_form_of_a_link_field_is_accepted() {
         r#"loss = 0.001"#,
         r#"loss = { gilbert-elliott = { p = 0.01, r = 0.3, h = "50%" } }"#,
         r#"policer = { rate = "1Mbit/s", burst = "100kB" }"#,
+        r#"strip_mptcp = "syn", down = { strip_mptcp = "none" }"#,
+        r#"strip_mptcp = { after = "1MB" }"#,
         r#"reorder = { probability = "1%" }, duplicate = 0.1, mtu = "9000B""#,
         r#"queue = "droptail""#,
         r#"queue = "fq-codel""#,
@@ -116,6 +119,28 @@ fn every_form_of_a_link_field_is_accepted() {
     ] {
         ok(&simple(link, TCP));
     }
+}
+
+#[test]
+fn who_takes_options_out_may_differ_by_direction() {
+    let strip = |link: &str| ok(&simple(link, TCP)).links[0].strip;
+    assert_eq!(strip(""), [None, None]);
+    let later = Some(Strip::After(1_000_000));
+    assert_eq!(strip(r#"strip_mptcp = { after = "1MB" }"#), [later; 2]);
+    assert_eq!(
+        strip(r#"strip_mptcp = "all", down = { strip_mptcp = "none" }"#),
+        [Some(Strip::All), None]
+    );
+    let acknowledgements = r#"down = { strip_mptcp = "rest" }"#;
+    assert_eq!(strip(acknowledgements), [None, Some(Strip::Rest)]);
+    // It counts for the results, so for the hash.
+    let hash = |link: &str| ok(&simple(link, TCP)).hash();
+    assert_ne!(hash(acknowledgements), hash(""));
+    assert_ne!(
+        hash(acknowledgements),
+        hash(r#"up = { strip_mptcp = "rest" }"#)
+    );
+    assert_eq!(hash(r#"strip_mptcp = "none""#), hash(""));
 }
 
 #[test]

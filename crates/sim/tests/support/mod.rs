@@ -42,6 +42,7 @@ pub fn simple(up: LinkConfig, down: LinkConfig) -> Topology {
             b: 1,
             up,
             down,
+            strip: [None; 2],
         }],
     }
 }
@@ -57,6 +58,7 @@ pub fn dumbbell(pairs: u32, access: LinkConfig, bottleneck: LinkConfig) -> Topol
         b: right_router,
         up: bottleneck.clone(),
         down: bottleneck,
+        strip: [None; 2],
     }];
     for (side, router) in [("left", left_router), ("right", right_router)] {
         for i in 0..pairs {
@@ -71,6 +73,7 @@ pub fn dumbbell(pairs: u32, access: LinkConfig, bottleneck: LinkConfig) -> Topol
                 b: router,
                 up: access.clone(),
                 down: access.clone(),
+                strip: [None; 2],
             });
         }
     }
