@@ -216,6 +216,42 @@ def test_what_a_scheduler_sees():
     assert not any(p.backup or p.in_slow_start for p in last.paths if p.ssthresh is not None)
 
 
+def test_links_have_their_names():
+    looks = []
+
+    class Only(gargalo.Scheduler):
+        def __init__(self, init, link):
+            self.link = link
+
+        def select(self, context):
+            near = [p for p in context.ready() if p.link == self.link]
+            return near[0] if near else None
+
+    class Named(Full):
+        def missing(self, view):
+            ours = {a.link: a.id for a in view.local}
+            theirs = {a.link: a.id for a in view.remote}
+            looks.append((view.is_client, [*ours], [*theirs]))
+            if not view.is_client or len(theirs) < 2:
+                return []
+            wanted = ours["path1"], theirs["path0"]
+            return [] if view.count(*wanted) else [wanted]
+
+    run = gargalo.run(
+        PAIR,
+        set={SCHEDULER: {"only": {"link": "path1"}}, PATH_MANAGER: "named"},
+        schedulers={"only": Only}, path_managers={"named": Named},
+    )  # fmt: skip
+    assert run.subflows.select("link", "peer_link").rows() == [
+        ("path0", "path0"),
+        ("path1", "path0"),
+    ]
+    first, second = run.subflows["delivered_bytes"]
+    assert second > 50 * first, "the first carries but what opens the connection"
+    assert (True, ["path0", "path1"], ["path0", "path1"]) in looks
+    assert {names for _, ours, _ in looks for names in ours} == {"path0", "path1"}
+
+
 def test_records_made_by_hand():
     path = gargalo.PathView
     paths = [path(0, srtt=0.04, in_flight=3000), path(1, srtt=0.02, can_send=False), path(2)]
@@ -224,6 +260,7 @@ def test_records_made_by_hand():
     assert paths[2].latency == float("inf")
     assert paths[0].space == 10 - 2
     assert (paths[2].id, paths[2].in_slow_start) == (2, True)
+    assert (paths[2].link, path(0, link="lte", peer_link="cable").peer_link) == (None, "cable")
     backup = path(1, srtt=0.01, backup=True)
     assert gargalo.Context([paths[0], backup]).candidates() == [paths[0]]
     alone = gargalo.Context([path(0, in_loss=True), backup])

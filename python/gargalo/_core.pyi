@@ -231,6 +231,8 @@ class PathView:
         can_send: bool = True,
         sent_packets: int = 0,
         lost_packets: int = 0,
+        link: str | None = None,
+        peer_link: str | None = None,
     ) -> PathView: ...
     @property
     def index(self) -> int:
@@ -292,6 +294,12 @@ class PathView:
     @property
     def lost_packets(self) -> int:
         """Packets marked lost so far."""
+    @property
+    def link(self) -> str | None:
+        """Name of the link by which what we send leaves; none if there is no name."""
+    @property
+    def peer_link(self) -> str | None:
+        """Name of the link by which what the peer sends leaves."""
     @property
     def latency(self) -> float:
         """The smoothed round-trip time in seconds for comparisons: infinite while unknown."""
@@ -357,7 +365,13 @@ class SendAll:
 class LocalAddress:
     """An address of this host."""
 
-    def __new__(cls, id: int, address: Address | str, backup: bool = False) -> LocalAddress: ...  # noqa: A002
+    def __new__(
+        cls,
+        id: int,  # noqa: A002
+        address: Address | str,
+        backup: bool = False,
+        link: str | None = None,
+    ) -> LocalAddress: ...
     @property
     def id(self) -> int:
         """Its identifier in this connection; 0 is that of the initial subflow."""
@@ -366,12 +380,21 @@ class LocalAddress:
     @property
     def backup(self) -> bool:
         """Subflows of it are backups."""
+    @property
+    def link(self) -> str | None:
+        """Name of its link; none if there is no name."""
 
 @final
 class RemoteAddress:
     """An address of the peer."""
 
-    def __new__(cls, id: int, address: Address | str, port: int) -> RemoteAddress: ...  # noqa: A002
+    def __new__(
+        cls,
+        id: int,  # noqa: A002
+        address: Address | str,
+        port: int,
+        link: str | None = None,
+    ) -> RemoteAddress: ...
     @property
     def id(self) -> int:
         """Its identifier; 0 is that of the initial subflow."""
@@ -380,6 +403,9 @@ class RemoteAddress:
     @property
     def port(self) -> int:
         """The port to connect to."""
+    @property
+    def link(self) -> str | None:
+        """Name of its link; none if there is no name."""
 
 @final
 class SubflowView:

@@ -170,4 +170,6 @@ pub struct MptcpOptions {
     pub addresses: Vec<IpAddr>,
     /// Those whose subflows are backups.
     pub backups: Vec<IpAddr>,
+    /// What people call the addresses of both hosts.
+    pub names: gargalo_mptcp::Names,
 }

@@ -131,6 +131,7 @@ impl Host {
             addresses,
             backups: mptcp.backups.clone(),
             gateways: Vec::new(),
+            names: mptcp.names.clone(),
         };
         Some((config, init))
     }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use gargalo_mptcp::Names;
 use gargalo_sim::{NodeId, Outcome, Progress, TransportSpec, rng};
 use gargalo_units::Instant;
 
@@ -59,8 +60,10 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     }
     let links = plan.interfaces.iter();
     let links = links.flat_map(|i| i.addresses().map(|a| (a, i.link as usize)));
-    let names = spec.topology.links.iter().map(|l| l.name.clone());
-    let recorder = Arc::new(Recorder::new(links.collect(), names.collect()));
+    let named = |(a, link): (IpAddr, usize)| (a, spec.topology.links[link].name.as_str().into());
+    let names: Names = links.clone().map(named).collect();
+    let of_links = spec.topology.links.iter().map(|l| l.name.clone());
+    let recorder = Arc::new(Recorder::new(links.collect(), of_links.collect()));
     let flows: Vec<Arc<Flow>> = spec
         .flows
         .iter()
@@ -105,6 +108,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
                 }),
                 None => own_ends[host as usize].push(station::End {
                     parts: parts(host, peer),
+                    names: names.clone(),
                     flow,
                     side,
                     local,

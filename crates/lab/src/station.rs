@@ -7,6 +7,7 @@ use std::sync::Arc;
 use gargalo_host::{
     ConnectionId, Host, HostConfig, HostEvent, ListenerId, MptcpOptions, SocketOptions, UdpId,
 };
+use gargalo_mptcp::Names;
 use gargalo_sim::{FlowSample, ProtocolEvent, TcpSpec};
 use gargalo_tcp::Endpoint;
 use gargalo_units::{Duration, Instant};
@@ -35,6 +36,8 @@ pub(crate) struct End {
     pub(crate) remote: SocketAddr,
     /// Our interfaces that may take part, if it has Multipath TCP.
     pub(crate) parts: Vec<Part>,
+    /// The links of both hosts' addresses.
+    pub(crate) names: Names,
 }
 
 impl End {
@@ -49,6 +52,7 @@ impl End {
                 config: (*m.config).clone(),
                 addresses: addresses(|_| true),
                 backups: addresses(|p| p.backup),
+                names: self.names.clone(),
             })
         });
         SocketOptions {

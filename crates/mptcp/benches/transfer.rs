@@ -225,6 +225,7 @@ fn multi(paths: usize, name: &str) -> Bench<Multi> {
         addresses: (0..paths).map(|p| address(side, p)).collect(),
         backups: Vec::new(),
         gateways: Vec::new(),
+        names: Default::default(),
     };
     let addresses = |p: usize| Addresses {
         local: SocketAddr::new(address(0, p), 40_000),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use gargalo_units::Duration;
 use rand_pcg::Pcg64;
 
+use crate::Names;
 use crate::path_manager::{self, PathManagerFactory};
 use crate::scheduler::{self, SchedulerFactory};
 
@@ -106,4 +107,6 @@ pub struct Init {
     pub backups: Vec<IpAddr>,
     /// Gateways of the network of this host, for the path manager `binder`.
     pub gateways: Vec<IpAddr>,
+    /// What people call the addresses of both hosts.
+    pub names: Names,
 }

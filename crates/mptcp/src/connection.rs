@@ -29,6 +29,7 @@ use crate::addresses::Addresses;
 use crate::crypto::Key;
 use crate::error::ConfigError;
 use crate::event::Events;
+use crate::names::Label;
 use crate::path_manager::{LocalAddress, PathManager};
 use crate::receive::Receive;
 use crate::scheduler::{PathView, Scheduler};
@@ -109,6 +110,8 @@ pub struct Connection {
     infinite_until: u64,
     subflows: Vec<Subflow>,
     views: Vec<PathView>,
+    /// The names of their links.
+    labels: Vec<Label>,
     siblings: Vec<Sibling>,
     next_id: u32,
     /// Subflows that may have something to send, by slot.
@@ -203,6 +206,7 @@ impl Connection {
             infinite_until: 0,
             subflows: Vec::new(),
             views: Vec::new(),
+            labels: Vec::new(),
             siblings: Vec::new(),
             next_id: 0,
             active: 0,

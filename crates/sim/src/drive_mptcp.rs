@@ -157,6 +157,7 @@ impl World {
             let takes_part = |l: &usize| mptcp.links.as_ref().is_none_or(|links| links.contains(l));
             links[side].iter().map(takes_part).collect()
         });
+        let names = self.names_of(hosts, &links);
         // The connection opens by the first interfaces that take part.
         let [near, far] = [0, 1].map(|side: usize| up[side].iter().position(|up| *up));
         let (Some(near), Some(far)) = (near, far) else {
@@ -185,6 +186,7 @@ impl World {
                     0 => mptcp.gateways.iter().map(|n| address_of(*n)).collect(),
                     _ => Vec::new(),
                 },
+                names: names.clone(),
             }
         };
         let addresses = Addresses {
@@ -234,6 +236,21 @@ impl World {
                 Vec::new(),
             ),
         ])
+    }
+
+    /// What people call the interfaces of two hosts towards each other.
+    fn names_of(&mut self, hosts: [NodeId; 2], links: &[Arc<[usize]>; 2]) -> mptcp::Names {
+        let topology = &self.topology;
+        let made = self.names.entry(hosts).or_insert_with(|| {
+            let ends = hosts.iter().zip(links);
+            let all = ends.flat_map(|(host, links)| (0..).zip(links.iter()).map(|l| (*host, l)));
+            all.map(|(host, (i, link))| {
+                let name = topology.links[*link].name.as_str();
+                (interface_address(host, i).into(), name.into())
+            })
+            .collect()
+        });
+        made.clone()
     }
 
     /// A segment arrived.

@@ -1,5 +1,6 @@
 //! The engine: takes the next event, lets protocol code act, and sends what it wants sent.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -118,6 +119,8 @@ pub struct World {
     pub(crate) running: bool,
     /// What QUIC endpoints share; made with the first of them.
     pub(crate) quic: Option<gargalo_quic::Realm>,
+    /// Names of interfaces by pair of hosts.
+    pub(crate) names: BTreeMap<[NodeId; 2], gargalo_mptcp::Names>,
 }
 
 impl World {
@@ -164,6 +167,7 @@ impl World {
             finished: Vec::new(),
             running: false,
             quic: None,
+            names: BTreeMap::new(),
         })
     }
 

@@ -6,11 +6,11 @@ use gargalo_units::{Duration, Instant};
 use gargalo_wire::mptcp::{AddAddr, MptcpOption};
 
 use super::{Connection, Mode, ip};
-use crate::Init;
 use crate::addresses::Addresses;
 use crate::crypto::address_hmac;
 use crate::error::ResetReason;
 use crate::path_manager::{LocalAddress, RemoteAddress};
+use crate::{Init, Names};
 
 /// Signals that may wait on a subflow: what a peer can make us say.
 const MOST_SIGNALS: usize = 16;
@@ -23,6 +23,7 @@ pub(super) struct Book {
     pub(super) local: Vec<LocalAddress>,
     pub(super) remote: Vec<RemoteAddress>,
     pub(super) gateways: Vec<IpAddr>,
+    pub(super) names: Names,
     /// Until the initial subflow tells which of them has identifier 0.
     given: Vec<(IpAddr, bool)>,
     next_id: u8,
@@ -56,6 +57,7 @@ impl Book {
         let backup = |a: &IpAddr| init.backups.contains(a);
         Self {
             gateways: init.gateways.clone(),
+            names: init.names.clone(),
             given: init.addresses.iter().map(|a| (*a, backup(a))).collect(),
             next_id: 1,
             ..Self::default()

@@ -215,6 +215,7 @@ impl Connection {
         }
         let s = self.subflows.remove(i);
         self.views.remove(i);
+        self.labels.remove(i);
         self.siblings.remove(i);
         self.send.forget_carrier(s.slot);
         super::add(&mut self.stats.tcp, &s.endpoint.stats());

@@ -173,6 +173,7 @@ impl Connection {
         self.next_id += 1;
         self.active |= subflow.bit();
         self.views.push(subflow.view(now));
+        self.labels.push(self.book.names.label(subflow.addresses));
         self.siblings.push(Sibling {
             cwnd: Bytes::ZERO,
             srtt: None,

@@ -43,6 +43,7 @@ impl Connection {
             local: &self.book.local,
             remote: &self.book.remote,
             gateways: &self.book.gateways,
+            names: &self.book.names,
             subflows: &subflows,
         };
         for open in self.manager.missing(&view) {

@@ -49,6 +49,7 @@ impl Connection {
         let context = Context {
             now,
             paths: &self.views,
+            labels: &self.labels,
             unsent,
             more: self.send.write_blocked,
             window: self.send.edge.saturating_sub(self.send.una),

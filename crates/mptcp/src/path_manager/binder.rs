@@ -46,6 +46,7 @@ impl PathManager for Binder {
 mod tests {
     use super::super::testing::*;
     use super::*;
+    use crate::Names;
     use std::net::{IpAddr, Ipv4Addr};
 
     #[test]
@@ -58,6 +59,7 @@ mod tests {
             local: &l,
             remote: &r,
             gateways: &gateways,
+            names: &Names::default(),
             subflows: &subflows.clone(),
         };
         let open = Binder.missing(&view);

@@ -15,6 +15,8 @@ pub use registry::{DEFAULT, Entry, PATH_MANAGERS, PathManagerFactory, Registered
 use std::fmt::Debug;
 use std::net::IpAddr;
 
+use crate::Names;
+
 /// An address of this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalAddress {
@@ -60,6 +62,8 @@ pub struct View<'a> {
     pub remote: &'a [RemoteAddress],
     /// Gateways of our network, if the host knows any.
     pub gateways: &'a [IpAddr],
+    /// What people call these addresses.
+    pub names: &'a Names,
     /// All subflows.
     pub subflows: &'a [SubflowView],
 }

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use crate::Names;
+
 use super::{LocalAddress, Open, PathManager, RemoteAddress, SubflowView, View};
 
 pub(super) fn local(n: u8) -> Vec<LocalAddress> {
@@ -42,6 +44,7 @@ pub(super) fn missing(
         local,
         remote,
         gateways: &[],
+        names: &Names::default(),
         subflows,
     };
     let pair = |o: &Open| (o.local, o.remote);

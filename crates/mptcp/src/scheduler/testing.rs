@@ -38,6 +38,7 @@ pub(super) fn context(paths: &[PathView]) -> Context<'_> {
     Context {
         now: Instant::from_nanos(1_000_000_000),
         paths,
+        labels: &[],
         unsent: 1 << 40,
         more: false,
         window: 1 << 30,

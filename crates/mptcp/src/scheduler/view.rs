@@ -1,5 +1,7 @@
 use gargalo_units::{Duration, Instant, Rate};
 
+use crate::names::Label;
+
 /// What a scheduler may know of a subflow. Amounts are bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathView {
@@ -69,6 +71,8 @@ pub struct Context<'a> {
     pub now: Instant,
     /// All subflows, in the order in which they were opened.
     pub paths: &'a [PathView],
+    /// The names of their links; empty if nobody has said any.
+    pub labels: &'a [Label],
     /// Bytes written and never sent.
     pub unsent: u64,
     /// The application wants to write more than the send buffer takes: more data follows `unsent`.

@@ -78,6 +78,7 @@ pub fn init(seed: u64, side: usize, paths: usize) -> Init {
         addresses: (0..paths).map(|p| address(side, p)).collect(),
         backups: Vec::new(),
         gateways: Vec::new(),
+        names: Default::default(),
     }
 }
 

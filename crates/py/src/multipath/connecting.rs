@@ -15,17 +15,20 @@ pub struct LocalAddress {
     pub address: IpAddr,
     /// Subflows of it are backups.
     pub backup: bool,
+    /// Name of its link; none if there is no name.
+    pub link: Option<String>,
 }
 
 #[pymethods]
 impl LocalAddress {
     #[new]
-    #[pyo3(signature = (id, address, backup=false))]
-    fn new(id: u8, address: IpAddr, backup: bool) -> Self {
+    #[pyo3(signature = (id, address, backup=false, link=None))]
+    fn new(id: u8, address: IpAddr, backup: bool, link: Option<String>) -> Self {
         Self {
             id,
             address,
             backup,
+            link,
         }
     }
     fn __repr__(&self) -> String {
@@ -43,13 +46,21 @@ pub struct RemoteAddress {
     pub address: IpAddr,
     /// The port to connect to.
     pub port: u16,
+    /// Name of its link; none if there is no name.
+    pub link: Option<String>,
 }
 
 #[pymethods]
 impl RemoteAddress {
     #[new]
-    fn new(id: u8, address: IpAddr, port: u16) -> Self {
-        Self { id, address, port }
+    #[pyo3(signature = (id, address, port, link=None))]
+    fn new(id: u8, address: IpAddr, port: u16, link: Option<String>) -> Self {
+        Self {
+            id,
+            address,
+            port,
+            link,
+        }
     }
     fn __repr__(&self) -> String {
         format!("{self:?}")
@@ -140,15 +151,18 @@ pub struct View {
 
 impl From<&manager::View<'_>> for View {
     fn from(v: &manager::View<'_>) -> Self {
+        let link = |a: IpAddr| v.names.of(a).map(|n| n.to_string());
         let local = |l: &manager::LocalAddress| LocalAddress {
             id: l.id,
             address: l.address,
             backup: l.backup,
+            link: link(l.address),
         };
         let remote = |r: &manager::RemoteAddress| RemoteAddress {
             id: r.id,
             address: r.address,
             port: r.port,
+            link: link(r.address),
         };
         let subflow = |s: &manager::SubflowView| SubflowView {
             local: s.local,

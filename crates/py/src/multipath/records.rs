@@ -1,9 +1,11 @@
 //! The records of schedulers: seconds, bytes, bits per second.
 
-use gargalo_mptcp::scheduler as mptcp;
+use std::sync::Arc;
+
+use gargalo_mptcp::{Label, scheduler as mptcp};
 use gargalo_units::{Duration, Rate};
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyString};
 
 pub use super::connecting::{LocalAddress, Open, RemoteAddress, SubflowView, View};
 
@@ -71,10 +73,27 @@ pub struct PathView {
     pub sent_packets: u64,
     /// Packets marked lost so far.
     pub lost_packets: u64,
+    /// Name of the link by which what we send leaves; none if there is no name.
+    pub link: Option<Name>,
+    /// Name of the link by which what the peer sends leaves.
+    pub peer_link: Option<Name>,
+}
+
+/// A name, cheap to copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name(Arc<str>);
+
+impl<'py> IntoPyObject<'py> for &Name {
+    type Target = PyString;
+    type Output = Bound<'py, PyString>;
+    type Error = std::convert::Infallible;
+    fn into_pyobject(self, py: Python<'py>) -> Result<Self::Output, Self::Error> {
+        Ok(PyString::new(py, &self.0))
+    }
 }
 
 impl PathView {
-    fn of(index: usize, p: &mptcp::PathView) -> Self {
+    fn of(index: usize, p: &mptcp::PathView, label: Option<&Label>) -> Self {
         let seconds = |d: Option<Duration>| d.map(Duration::as_secs_f64);
         let rate = |r: Option<Rate>| r.map(Rate::as_bps);
         Self {
@@ -98,6 +117,8 @@ impl PathView {
             can_send: p.can_send,
             sent_packets: p.sent_packets,
             lost_packets: p.lost_packets,
+            link: label.and_then(|l| l.link.clone()).map(Name),
+            peer_link: label.and_then(|l| l.peer_link.clone()).map(Name),
         }
     }
 
@@ -112,7 +133,8 @@ impl PathView {
     #[new]
     #[pyo3(signature = (index, *, id=None, srtt=None, rttvar=None, latest_rtt=None, min_rtt=None, rto=1.0,
         cwnd=14480, ssthresh=None, in_flight=0, queued=0, mss=1448, delivery_rate=None, pacing_rate=None,
-        backup=false, in_loss=false, usable=true, can_send=true, sent_packets=0, lost_packets=0))]
+        backup=false, in_loss=false, usable=true, can_send=true, sent_packets=0, lost_packets=0, link=None,
+        peer_link=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         index: usize,
@@ -135,7 +157,10 @@ impl PathView {
         can_send: bool,
         sent_packets: u64,
         lost_packets: u64,
+        link: Option<String>,
+        peer_link: Option<String>,
     ) -> Self {
+        let name = |n: String| Name(n.into());
         Self {
             index,
             id: id.unwrap_or(u32::try_from(index).unwrap_or(u32::MAX)),
@@ -157,6 +182,8 @@ impl PathView {
             can_send,
             sent_packets,
             lost_packets,
+            link: link.map(name),
+            peer_link: peer_link.map(name),
         }
     }
 
@@ -216,7 +243,7 @@ impl Context {
         Ok(Self {
             now: c.now.as_secs_f64(),
             paths: paths
-                .map(|(i, p)| Py::new(py, PathView::of(i, p)))
+                .map(|(i, p)| Py::new(py, PathView::of(i, p, c.labels.get(i))))
                 .collect::<PyResult<_>>()?,
             unsent: c.unsent,
             more: c.more,
