@@ -402,6 +402,26 @@ def test_a_shell_says_what_it_cannot_start(gargalo: Callable[..., object]) -> No
 
 
 @needs_namespaces
+@pytest.mark.parametrize("named", [True, False])
+def test_a_phone_moves_from_one_network_to_another(named: bool) -> None:
+    text = (ROOT / "examples" / "mptcp.toml").read_text()
+    if not named:  # a node that forwards may be an end as well
+        text = re.sub(r"^hosts = .*\n", "", text, flags=re.MULTILINE)
+    moves = [{"after": "1s", "remove": "wifi"}, {"after": "2s", "add": "wifi"}]
+    run = gargalo.run(
+        text,
+        set={"duration": "4s", "flows.0.transport.mptcp.changes": moves, "record.verify": True},
+        world="lab",
+    )
+    paths = run.subflows.select("link", "peer_link").rows()
+    assert paths == [("wifi", "cable"), ("lte", "backhaul"), ("wifi", "cable")]
+    assert run.subflows["closed_s"][0] == pytest.approx(1, abs=0.3)
+    assert run.subflows["opened_s"][2] == pytest.approx(2, abs=1.5)
+    assert min(run.subflows["delivered_bytes"]) > 50_000
+    assert not [w for w in run.warnings if "differs" in w]
+
+
+@needs_namespaces
 @needs("iperf3")
 def test_kernels_discover_the_path_mtu() -> None:
     text = """
