@@ -3,8 +3,8 @@
 //! noq puts a stream in order, but ends the connection when more than about two thousand packets wait
 //! behind holes: two and a half megabytes, less than a round trip at 1 Gbit/s and 20 ms, and easily there
 //! with several paths. So a stream on which nearly that many wait is read out of order from then on, and put
-//! in order here. noq takes for read what waits here and would let the peer send as much again: its window
-//! is made smaller by that.
+//! in order here. noq takes for read what waits here and would let the peer send as much again: so from then
+//! on the connection's flow control is ours, see [`Credit`].
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,8 +15,6 @@ use super::{Chunk, StreamId};
 
 /// Packets behind holes that noq is trusted with; beyond 1024 it may give up.
 const PATIENCE: u64 = 1000;
-/// noq's window follows what waits here in such parts of it: each growth is told to the peer.
-const STEPS: u64 = 8;
 
 /// What has arrived of each stream, and what of that has been put in order.
 #[derive(Debug, Default)]
@@ -27,9 +25,54 @@ pub(super) struct Reading {
     waiting: Option<(noq_proto::StreamId, u64)>,
     others_waiting: BTreeMap<noq_proto::StreamId, u64>,
     unordered: BTreeMap<noq_proto::StreamId, Order>,
-    /// The connection's receive window, and what it was made smaller by.
+    credit: Credit,
+}
+
+/// The connection's flow control for data that noq takes for read before it is.
+///
+/// noq lets the peer send up to R + W + D: R is what was read from it, W its window, and D what W was made
+/// smaller by, less what was read since. With W at nearly nothing D takes in whatever is read, and the sum stays
+/// as it is. Making W larger and smaller again at once raises D, and the peer is told. That is done for data
+/// in order, by an eighth of the window at a time, as noq does.
+#[derive(Debug, Default)]
+struct Credit {
     window: u64,
-    withheld: u64,
+    /// Data in order that the peer does not know of; `None`: noq does all that itself.
+    owed: Option<u64>,
+}
+
+impl Credit {
+    /// What is left of noq's window; what waits here may not exceed the rest of it by more than that.
+    fn rest(&self) -> u64 {
+        self.window / 64
+    }
+
+    fn take_over(&mut self, connection: &mut Connection) {
+        if self.owed.is_none() && self.set(connection, self.rest()) {
+            self.owed = Some(0);
+        }
+    }
+
+    /// So much was put in order.
+    fn on_read(&mut self, connection: &mut Connection, bytes: u64) {
+        let Some(owed) = &mut self.owed else {
+            return;
+        };
+        *owed += bytes;
+        let grant = *owed;
+        if grant >= (self.window / 8).max(1) && self.set(connection, self.rest() + grant) {
+            self.set(connection, self.rest());
+            self.owed = Some(0);
+        }
+    }
+
+    fn set(&self, connection: &mut Connection, window: u64) -> bool {
+        let window = VarInt::from_u64(window);
+        window.is_ok_and(|w| {
+            connection.set_receive_window(w);
+            true
+        })
+    }
 }
 
 /// A stream has been reset by the peer.
@@ -38,8 +81,9 @@ pub(super) struct Reset;
 impl Reading {
     /// Of a connection with this receive window.
     pub(super) fn new(window: u64) -> Self {
+        let credit = Credit { window, owed: None };
         Self {
-            window,
+            credit,
             ..Self::default()
         }
     }
@@ -67,6 +111,7 @@ impl Reading {
             let at = connection.recv_stream(id).bytes_read().unwrap_or(0);
             self.unordered.insert(id, Order::from(at));
             self.waiting = None;
+            self.credit.take_over(connection);
         }
         let mut order = self.unordered.get_mut(&id);
         let stream = StreamId::from(id);
@@ -74,9 +119,10 @@ impl Reading {
         let Ok(mut chunks) = receiver.read(order.is_none()) else {
             return Ok(()); // closed
         };
-        let (before, mut pieces) = (self.ready.len(), 0);
+        let (before, mut pieces, mut read) = (self.ready.len(), 0, 0);
         let ready = &mut self.ready;
         let mut take = |data: Bytes| {
+            read += data.len() as u64;
             ready.push_back(Chunk {
                 stream,
                 data,
@@ -113,9 +159,7 @@ impl Reading {
         } else if patient {
             self.note(id, pieces);
         }
-        if !patient {
-            self.withhold(connection);
-        }
+        self.credit.on_read(connection, read);
         Ok(())
     }
 
@@ -142,19 +186,6 @@ impl Reading {
             }
         }
     }
-
-    /// Makes noq's window smaller by what waits here.
-    fn withhold(&mut self, connection: &mut Connection) {
-        let held: u64 = self.unordered.values().map(|o| o.bytes).sum();
-        let step = (self.window / STEPS).max(1);
-        let withheld = held.next_multiple_of(step).min(self.window);
-        if withheld != self.withheld
-            && let Ok(window) = VarInt::from_u64(self.window - withheld)
-        {
-            self.withheld = withheld;
-            connection.set_receive_window(window);
-        }
-    }
 }
 
 /// Puts pieces in order, none of which comes twice.
@@ -162,23 +193,19 @@ impl Reading {
 struct Order {
     next: u64,
     waiting: BTreeMap<u64, Bytes>,
-    /// How much is waiting.
-    bytes: u64,
 }
 
 impl Order {
     fn from(next: u64) -> Self {
         Self {
             next,
-            ..Self::default()
+            waiting: BTreeMap::new(),
         }
     }
 
     fn insert(&mut self, offset: u64, mut data: Bytes, take: &mut impl FnMut(Bytes)) {
         if offset > self.next {
-            self.bytes += data.len() as u64;
-            let replaced = self.waiting.insert(offset, data);
-            self.bytes -= replaced.map_or(0, |r| r.len() as u64);
+            self.waiting.insert(offset, data);
             return;
         }
         let known = self.next - offset;
@@ -192,7 +219,6 @@ impl Order {
             && *entry.key() <= self.next
         {
             let (offset, mut data) = entry.remove_entry();
-            self.bytes -= data.len() as u64;
             let known = (self.next - offset).min(data.len() as u64);
             data.advance(known as usize);
             if !data.is_empty() {
@@ -227,7 +253,6 @@ mod tests {
             }
             prop_assert_eq!(out, content);
             prop_assert!(order.waiting.is_empty());
-            prop_assert_eq!(order.bytes, 0);
         }
     }
 }
