@@ -317,6 +317,7 @@ def test_commands_of_the_page(gargalo, tmp_path, command):
         )
     done = gargalo(*words)
     assert done.returncode == 0, done.stderr
+    assert "warning: flow" not in done.stderr, "a connection that failed is told of, and no more"
 
 
 def test_scenarios_of_the_page_are_valid():
