@@ -402,11 +402,8 @@ def test_a_shell_says_what_it_cannot_start(gargalo: Callable[..., object]) -> No
 
 
 @needs_namespaces
-@pytest.mark.parametrize("named", [True, False])
-def test_a_phone_moves_from_one_network_to_another(named: bool) -> None:
+def test_a_phone_moves_from_one_network_to_another() -> None:
     text = (ROOT / "examples" / "mptcp.toml").read_text()
-    if not named:  # a node that forwards may be an end as well
-        text = re.sub(r"^hosts = .*\n", "", text, flags=re.MULTILINE)
     moves = [{"after": "1s", "remove": "wifi"}, {"after": "2s", "add": "wifi"}]
     run = gargalo.run(
         text,
@@ -419,6 +416,14 @@ def test_a_phone_moves_from_one_network_to_another(named: bool) -> None:
     assert run.subflows["opened_s"][2] == pytest.approx(2, abs=1.5)
     assert min(run.subflows["delivered_bytes"]) > 50_000
     assert not [w for w in run.warnings if "differs" in w]
+    # A node that forwards has no interfaces, and no stack of its own.
+    routers = re.sub(r"^hosts = .*\n", "", text, flags=re.MULTILINE)
+    with pytest.raises(gargalo.ScenarioError, match=r"phone forwards .*; name phone in topology.graph"):
+        gargalo.run(routers, world="lab")
+    with pytest.raises(
+        gargalo.ScenarioError, match=r"server forwards .*; name it in topology.graph"
+    ):
+        gargalo.run(routers, set={"hosts.server.stack": "kernel"})
 
 
 @needs_namespaces

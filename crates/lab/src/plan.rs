@@ -87,7 +87,7 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// Gives every attachment of a host, or of a node in `pairs`, to a link an address, and each of these pairs of hosts its ways
+    /// Gives every attachment of a host to a link an address, and each of these pairs of hosts its ways
     /// in both directions: as many as share no link, the shortest first.
     ///
     /// Of `pairs`, those in `multipath` also get a mesh.
@@ -102,12 +102,10 @@ impl Plan {
         let mut interfaces = Vec::new();
         let mut at: BTreeMap<(NodeId, u32), PortId> = BTreeMap::new();
         for (host, node) in topology.nodes.iter().enumerate() {
-            let host = host as NodeId;
-            // A router may be an end as well.
-            let is_end = || pairs.iter().any(|(a, b)| *a == host || *b == host);
-            if !node.is_host && !is_end() {
+            if !node.is_host {
                 continue;
             }
+            let host = host as NodeId;
             let attached = topology.links.iter().enumerate();
             let attached = attached.filter(|(_, l)| l.a == host || l.b == host);
             for (number, (link, _)) in attached.enumerate() {

@@ -88,8 +88,17 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
         };
         let Some((near, far)) = first_addresses(&plan, flow, &parts(from, to), &parts(to, from))
         else {
+            let nodes = &spec.topology.nodes;
+            let router = [from, to].map(|n| &nodes[n as usize]);
+            let why = match router.iter().find(|n| !n.is_host) {
+                Some(n) => format!(
+                    "{0} forwards packets of others and has no interfaces; name {0} in topology.graph.hosts",
+                    n.name
+                ),
+                None => "no path".to_owned(),
+            };
             return Err(Error::Unsupported(format!(
-                "flow {} ({}): no path",
+                "flow {} ({}): {why}",
                 flow.spec.id, flow.spec.label
             )));
         };

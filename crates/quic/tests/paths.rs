@@ -115,16 +115,22 @@ fn two_paths_carry_more_than_one() {
 /// A window's worth of packets waits for a slower path, in more pieces than noq puts in order itself.
 #[test]
 fn paths_that_differ_fill_the_window_and_no_more() {
-    for window in [4 << 20, 16 << 20] {
+    let slow = Link::new(20, 150);
+    // So little is missing on this one that it could be lost among the steps in which windows are told of.
+    let thin = Link {
+        buffer: 30_000,
+        ..Link::new(1, 10)
+    };
+    for (window, first) in [(4 << 20, slow), (16 << 20, slow), (4 << 20, thin)] {
         let config = Config {
             paths: 2,
             connection_window: window,
             stream_window: window,
             ..Config::default()
         };
-        let mut p = pair(1, &config, &ours("reno"), Link::new(20, 150));
+        let mut p = pair(1, &config, &ours("reno"), first);
         p.second_wires(Link::new(400, 2));
-        let size = 60_000_000;
+        let size = 40_000_000;
         p.apps[CLIENT].to_send = vec![size];
         p.run_until(Duration::from_secs(5), |p| p.now > at(700));
         let (now, remote) = (p.now, SocketAddr::from(([10, 1, 0, 2], 4433)));
@@ -144,7 +150,7 @@ fn paths_that_differ_fill_the_window_and_no_more() {
             most > window / 2,
             "{most} of {window}: the window was in use"
         );
-        assert!(most <= window + window / 32, "{most} of {window}");
+        assert!(most <= window + 100, "{most} of {window}");
         p.close();
     }
 }

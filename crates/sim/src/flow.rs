@@ -124,7 +124,8 @@ pub struct SubflowResult {
     pub closed: Option<Instant>,
     /// It was a backup at its end.
     pub backup: bool,
-    /// Bytes that reached the peer on it (over TCP: in order), repetitions of other subflows included.
+    /// Bytes that reached the peer on it: over TCP in order, repetitions of other subflows included; over QUIC
+    /// those that it brought first.
     pub delivered: Bytes,
     /// Counts of its sender.
     pub stats: tcp::Stats,

@@ -356,7 +356,7 @@ tables! {
         opened: Instant => "opened_s" ["s"],
         /// When it ended; missing if with the connection.
         closed: Option<Instant> => "closed_s" ["s"],
-        /// Data that reached the receiver on it, whatever came by others too.
+        /// Data that reached the receiver on it, whatever came by others too (QUIC: what it brought first).
         delivered: Bytes => "delivered_bytes" ["byte"],
         /// Data packets sent.
         sent_packets: u64 => "sent_packets" ["packet"],

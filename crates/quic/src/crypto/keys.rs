@@ -15,7 +15,7 @@ const TAG: usize = 16;
 /// A key that lets others see what it protects.
 pub(super) struct Tapped {
     pub(super) inner: Box<dyn PacketKey>,
-    /// Counts data.
+    /// Counts application data.
     pub(super) meter: Option<Arc<Meter>>,
     /// Sees all packets.
     pub(super) trace: Option<Arc<Trace>>,

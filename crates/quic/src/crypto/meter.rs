@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use noq_proto::PathId;
 
+use super::arrived::Arrived;
 use super::frames::{Frame, Frames, Stream};
 use crate::tls::lock;
 
@@ -17,12 +18,11 @@ pub(crate) struct Carried {
     pub(crate) packets: u64,
     /// Of them, those that repeat some.
     pub(crate) repeating_packets: u64,
-    /// Bytes received, whatever came by other paths or before.
+    /// Bytes received that had not come before, by whatever path.
     pub(crate) received_bytes: u64,
 }
 
-/// Sees the content of each 0-RTT and 1-RTT packet before it is encrypted, and of multipath connections
-/// after it was decrypted.
+/// Sees the content of each 0-RTT and 1-RTT packet before it is encrypted and after it was decrypted.
 #[derive(Debug, Default)]
 pub(crate) struct Meter(Mutex<State>);
 
@@ -34,6 +34,9 @@ struct State {
     current: (u64, u64),
     /// The same of the others.
     others: BTreeMap<u64, u64>,
+    /// What has arrived on each stream, that of the latest packet apart.
+    arriving: (u64, Arrived),
+    arrived: BTreeMap<u64, Arrived>,
 }
 
 impl Meter {
@@ -76,14 +79,27 @@ impl Meter {
     /// A packet with these frames has arrived.
     #[inline]
     pub(crate) fn arrived(&self, path: PathId, frames: &[u8]) {
-        let of = |frame| match frame {
-            Frame::Stream(frame) => frame.len,
-            _ => 0,
-        };
-        let bytes: u64 = Frames(frames).map(of).sum();
-        if bytes > 0 {
-            lock(&self.0).path(path).received_bytes += bytes;
+        let mut state = lock(&self.0);
+        let mut bytes = 0;
+        for frame in Frames(frames) {
+            if let Frame::Stream(frame) = frame
+                && frame.len > 0
+            {
+                bytes += state.arrives(frame);
+            }
         }
+        if bytes > 0 {
+            state.path(path).received_bytes += bytes;
+        }
+    }
+
+    /// How many pieces of a stream wait for others before them.
+    pub(crate) fn waiting(&self, stream: u64) -> u64 {
+        let state = lock(&self.0);
+        if state.arriving.0 == stream {
+            return state.arriving.1.waiting();
+        }
+        state.arrived.get(&stream).map_or(0, Arrived::waiting)
     }
 
     /// Early data was rejected: what is sent now is sent for the first time as far as streams know.
@@ -103,6 +119,18 @@ impl State {
             self.paths.len() - 1
         });
         &mut self.paths[at].1
+    }
+
+    /// Returns how much of this has not arrived before; it has now.
+    #[inline]
+    fn arrives(&mut self, frame: Stream) -> u64 {
+        if self.arriving.0 != frame.id {
+            let own = self.arrived.remove(&frame.id).unwrap_or_default();
+            let (id, other) = std::mem::replace(&mut self.arriving, (frame.id, own));
+            self.arrived.insert(id, other);
+        }
+        let end = frame.offset.saturating_add(frame.len);
+        self.arriving.1.insert(frame.offset, end)
     }
 
     /// Whether this has been sent before, in part at least; it is sent now.
@@ -155,6 +183,10 @@ mod tests {
         m.packet(other, &[0x0e, 4, 1, 1, 2]);
         m.packet(other, &[1]);
         m.arrived(other, &[0x0e, 0, 0, 2, 1, 2, 1]);
+        m.arrived(PathId::ZERO, &[0x0e, 0, 0, 2, 1, 2]); // the same again
+        m.arrived(PathId::ZERO, &[0x0e, 0, 9, 1, 1]);
+        m.arrived(PathId::ZERO, &[0x0e, 4, 1, 1, 1]);
+        assert_eq!([0, 4, 8].map(|s| m.waiting(s)), [1, 1, 0]);
         m.arrived(PathId::ZERO, &[1]);
         let carried = |bytes, packets, repeating_packets, received_bytes| Carried {
             bytes,
@@ -162,8 +194,8 @@ mod tests {
             repeating_packets,
             received_bytes,
         };
-        assert_eq!(m.on_path(PathId::ZERO), carried(3, 1, 0, 0));
+        assert_eq!(m.on_path(PathId::ZERO), carried(3, 1, 0, 2));
         assert_eq!(m.on_path(other), carried(1, 1, 1, 2));
-        assert_eq!(m.total(), carried(4, 2, 1, 2));
+        assert_eq!(m.total(), carried(4, 2, 1, 4));
     }
 }

@@ -1,5 +1,6 @@
 //! noq's TLS sessions with our packet keys around or instead of theirs.
 
+mod arrived;
 pub(crate) mod frames;
 mod keys;
 mod meter;
@@ -32,28 +33,15 @@ pub(crate) struct Treatment {
     pub(crate) crypto: Crypto,
     /// Counts application data.
     pub(crate) meter: Arc<Meter>,
-    /// By path also what arrives.
-    pub(crate) multipath: bool,
     /// Writes down all packets.
     pub(crate) trace: Option<Arc<Trace>>,
 }
 
 impl Treatment {
-    fn sender(&self, key: Box<dyn PacketKey>, generation: u64) -> Box<dyn PacketKey> {
+    /// Of packets with application data, in either direction.
+    fn metered(&self, key: Box<dyn PacketKey>, generation: u64) -> Box<dyn PacketKey> {
         Box::new(Tapped {
             inner: self.data(key, generation),
-            meter: Some(self.meter.clone()),
-            trace: self.trace.clone(),
-        })
-    }
-
-    fn receiver(&self, key: Box<dyn PacketKey>, generation: u64) -> Box<dyn PacketKey> {
-        let key = self.data(key, generation);
-        if !self.multipath {
-            return self.traced(key);
-        }
-        Box::new(Tapped {
-            inner: key,
             meter: Some(self.meter.clone()),
             trace: self.trace.clone(),
         })
@@ -101,8 +89,8 @@ impl Treatment {
         generation: u64,
     ) -> KeyPair<Box<dyn PacketKey>> {
         KeyPair {
-            local: self.sender(keys.local, generation),
-            remote: self.receiver(keys.remote, generation),
+            local: self.metered(keys.local, generation),
+            remote: self.metered(keys.remote, generation),
         }
     }
 }
@@ -139,7 +127,6 @@ impl<C: crypto::ClientConfig> crypto::ClientConfig for Client<C> {
         Ok(Box::new(Wrapped {
             inner: self.inner.start_session(version, server_name, params)?,
             treatment: self.treatment.clone(),
-            side: Side::Client,
             has_handshake_keys: false,
             generation: 0,
         }))
@@ -164,7 +151,6 @@ impl<C: crypto::ServerConfig> crypto::ServerConfig for Server<C> {
         Box::new(Wrapped {
             inner: self.inner.start_session(version, params),
             treatment: self.treatment.clone(),
-            side: Side::Server,
             has_handshake_keys: false,
             generation: 0,
         })
@@ -175,7 +161,6 @@ impl<C: crypto::ServerConfig> crypto::ServerConfig for Server<C> {
 struct Wrapped {
     inner: Box<dyn Session>,
     treatment: Treatment,
-    side: Side,
     has_handshake_keys: bool,
     /// How often 1-RTT keys have been updated.
     generation: u64,
@@ -197,10 +182,7 @@ impl Session for Wrapped {
 
     fn early_crypto(&self) -> Option<HeaderAndPacket> {
         let (header, packet) = self.inner.early_crypto()?;
-        let packet = match self.side {
-            Side::Client => self.treatment.sender(packet, EARLY),
-            Side::Server => self.treatment.receiver(packet, EARLY),
-        };
+        let packet = self.treatment.metered(packet, EARLY);
         Some((self.treatment.header(header), packet))
     }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use gargalo_units::{Duration, Ecn, Instant};
-use noq_proto::{Connection, ConnectionHandle, FourTuple, Side, VarInt};
+use noq_proto::{Connection, ConnectionHandle, FourTuple, PathId, Side, VarInt};
 use rand_pcg::Pcg64;
 
 use crate::controller::Report;
@@ -144,10 +144,10 @@ impl Endpoint {
             luck: parts.luck,
             clock: parts.clock,
             report: parts.report,
-            meter: parts.meter,
+            meter: parts.meter.clone(),
             secrets: parts.secrets,
             trace: parts.trace,
-            streams: Streams::new(config.connection_window),
+            streams: Streams::new(config.connection_window, parts.meter),
             probes: Probes::new(now),
             state: State::Opening,
             draining: false,
@@ -166,6 +166,9 @@ impl Endpoint {
     /// There is a connection now.
     fn begin(&mut self, (handle, connection): (ConnectionHandle, Connection)) {
         self.early = connection.has_0rtt();
+        if self.early {
+            self.path_opened(&connection, PathId::ZERO);
+        }
         self.connection = Some((handle, Box::new(connection)));
         if self.early {
             self.state = State::Early;

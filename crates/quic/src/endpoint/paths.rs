@@ -72,7 +72,7 @@ impl Endpoint {
         let (Some(controller), Ok(addresses)) = (controller, connection.network_path(id)) else {
             return;
         };
-        if self.multipath {
+        if self.multipath && self.paths.iter().all(|k| k.id != id) {
             self.paths.push(Known {
                 id,
                 addresses,

@@ -7,11 +7,13 @@
 //! on the connection's flow control is ours, see [`Credit`].
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use noq_proto::{Connection, ReadError, VarInt};
 
 use super::{Chunk, StreamId};
+use crate::crypto::Meter;
 
 /// Packets behind holes that noq is trusted with; beyond 1024 it may give up.
 const PATIENCE: u64 = 1000;
@@ -21,11 +23,9 @@ const PATIENCE: u64 = 1000;
 pub(super) struct Reading {
     readable: VecDeque<noq_proto::StreamId>,
     ready: VecDeque<Chunk>,
-    /// The stream that packets came for last, and how many of them wait in noq at most.
-    waiting: Option<(noq_proto::StreamId, u64)>,
-    others_waiting: BTreeMap<noq_proto::StreamId, u64>,
     unordered: BTreeMap<noq_proto::StreamId, Order>,
     credit: Credit,
+    meter: Arc<Meter>,
 }
 
 /// The connection's flow control for data that noq takes for read before it is.
@@ -42,9 +42,10 @@ struct Credit {
 }
 
 impl Credit {
-    /// What is left of noq's window; what waits here may not exceed the rest of it by more than that.
+    /// What is left of noq's window: so many bytes more it may give of itself, while fewer are missing. An eighth
+    /// of them it would announce: with nothing left it would do so all the time.
     fn rest(&self) -> u64 {
-        self.window / 64
+        self.window.min(8)
     }
 
     fn take_over(&mut self, connection: &mut Connection) {
@@ -80,10 +81,11 @@ pub(super) struct Reset;
 
 impl Reading {
     /// Of a connection with this receive window.
-    pub(super) fn new(window: u64) -> Self {
+    pub(super) fn new(window: u64, meter: Arc<Meter>) -> Self {
         let credit = Credit { window, owed: None };
         Self {
             credit,
+            meter,
             ..Self::default()
         }
     }
@@ -106,20 +108,19 @@ impl Reading {
 
     /// Takes over everything that has arrived on a stream.
     fn drain(&mut self, connection: &mut Connection, id: noq_proto::StreamId) -> Result<(), Reset> {
+        let stream = StreamId::from(id);
         let patient = !self.unordered.contains_key(&id);
-        if patient && self.waiting_of(id) > PATIENCE {
+        if patient && self.meter.waiting(stream) > PATIENCE {
             let at = connection.recv_stream(id).bytes_read().unwrap_or(0);
             self.unordered.insert(id, Order::from(at));
-            self.waiting = None;
             self.credit.take_over(connection);
         }
         let mut order = self.unordered.get_mut(&id);
-        let stream = StreamId::from(id);
         let mut receiver = connection.recv_stream(id);
         let Ok(mut chunks) = receiver.read(order.is_none()) else {
             return Ok(()); // closed
         };
-        let (before, mut pieces, mut read) = (self.ready.len(), 0, 0);
+        let (before, mut read) = (self.ready.len(), 0);
         let ready = &mut self.ready;
         let mut take = |data: Bytes| {
             read += data.len() as u64;
@@ -131,13 +132,10 @@ impl Reading {
         };
         let end = loop {
             match chunks.next(usize::MAX) {
-                Ok(Some(chunk)) => {
-                    pieces += 1;
-                    match &mut order {
-                        None => take(chunk.bytes),
-                        Some(order) => order.insert(chunk.offset, chunk.bytes, &mut take),
-                    }
-                }
+                Ok(Some(chunk)) => match &mut order {
+                    None => take(chunk.bytes),
+                    Some(order) => order.insert(chunk.offset, chunk.bytes, &mut take),
+                },
                 Ok(None) => break true,
                 Err(ReadError::Blocked) => break false,
                 Err(ReadError::Reset(_)) => return Err(Reset),
@@ -147,7 +145,6 @@ impl Reading {
         let progress = self.ready.len() > before;
         if end {
             self.unordered.remove(&id);
-            self.others_waiting.remove(&id);
             match self.ready.back_mut() {
                 Some(last) if progress => last.end = true,
                 _ => self.ready.push_back(Chunk {
@@ -156,35 +153,9 @@ impl Reading {
                     end,
                 }),
             }
-        } else if patient {
-            self.note(id, pieces);
         }
         self.credit.on_read(connection, read);
         Ok(())
-    }
-
-    fn waiting_of(&self, id: noq_proto::StreamId) -> u64 {
-        match self.waiting {
-            Some((last, packets)) if last == id => packets,
-            _ => self.others_waiting.get(&id).copied().unwrap_or(0),
-        }
-    }
-
-    /// One packet came, so many could be read.
-    fn note(&mut self, id: noq_proto::StreamId, read: u64) {
-        let packets = (self.waiting_of(id) + 1).saturating_sub(read);
-        match &mut self.waiting {
-            Some((last, count)) if *last == id => *count = packets,
-            _ => {
-                if let Some((other, count)) = self.waiting.take()
-                    && count > 0
-                {
-                    self.others_waiting.insert(other, count);
-                }
-                self.others_waiting.remove(&id);
-                self.waiting = Some((id, packets));
-            }
-        }
     }
 }
 

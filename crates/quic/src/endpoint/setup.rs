@@ -71,7 +71,6 @@ pub(super) fn parts(
     let treatment = Treatment {
         crypto: config.crypto,
         meter: meter.clone(),
-        multipath: config.paths > 1,
         trace: trace.clone(),
     };
 

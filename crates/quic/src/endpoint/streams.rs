@@ -1,12 +1,14 @@
 //! Streams between the application and noq.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use noq_proto::{Connection, Dir, StreamEvent, WriteError};
 
 use super::reading::{Reading, Reset};
 use super::{Chunk, StreamId};
+use crate::crypto::Meter;
 
 /// What a stream takes at once; the rest waits for noq's windows.
 const ROOM: usize = 64 << 10;
@@ -51,9 +53,9 @@ fn noq_id(stream: StreamId) -> Option<noq_proto::StreamId> {
 
 impl Streams {
     /// Of a connection with this receive window.
-    pub(super) fn new(window: u64) -> Self {
+    pub(super) fn new(window: u64, meter: Arc<Meter>) -> Self {
         Self {
-            reading: Reading::new(window),
+            reading: Reading::new(window, meter),
             ..Self::default()
         }
     }

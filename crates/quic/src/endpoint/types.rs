@@ -138,7 +138,7 @@ pub struct PathSnapshot {
     pub lost_packets: u64,
     /// Probe timeouts that fired (RFC 9002 §6.2).
     pub timeouts: u64,
-    /// Bytes of stream data received, whatever came by other paths too.
+    /// Bytes of stream data received that no other path had brought before.
     pub received_bytes: u64,
     /// Its sender.
     pub sender: Snapshot,

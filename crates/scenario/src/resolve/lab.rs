@@ -99,10 +99,14 @@ fn find(name: &str, nodes: &[Node]) -> Vec<usize> {
 
 fn no_such_host(name: &str, at: &str, nodes: &[Node], cx: &mut Context<'_>) {
     let names = || nodes.iter().filter(|n| n.is_host).map(|n| n.name.as_str());
-    if names().next().is_none() {
+    if nodes.is_empty() {
         return; // where even the topology is wrong, its error is enough
     }
-    let help = did_you_mean(nearest(name, names()), "hosts", names());
+    let help = if nodes.iter().any(|n| n.name == name) {
+        format!("{name} forwards packets of others; name it in topology.graph.hosts")
+    } else {
+        did_you_mean(nearest(name, names()), "hosts", names())
+    };
     let message = format!("there is no host \"{name}\"");
     cx.error(at, "no such host", message, help);
 }
