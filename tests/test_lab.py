@@ -418,7 +418,9 @@ def test_a_phone_moves_from_one_network_to_another() -> None:
     assert not [w for w in run.warnings if "differs" in w]
     # A node that forwards has no interfaces, and no stack of its own.
     routers = re.sub(r"^hosts = .*\n", "", text, flags=re.MULTILINE)
-    with pytest.raises(gargalo.ScenarioError, match=r"phone forwards .*; name phone in topology.graph"):
+    with pytest.raises(
+        gargalo.ScenarioError, match=r"phone forwards .*; name phone in topology.graph"
+    ):
         gargalo.run(routers, world="lab")
     with pytest.raises(
         gargalo.ScenarioError, match=r"server forwards .*; name it in topology.graph"
