@@ -222,11 +222,8 @@ impl World {
         };
         let client = self.quic_side(spec, quic, id, 0, rng)?;
         let server = self.quic_side(spec, quic, id, 1, rng)?;
-        let paths = [
-            Paths::new(&self.net, &there, &back),
-            Paths::new(&self.net, &back, &there),
-        ];
-        let [near, far] = paths;
+        let near = Paths::new(&self.net, &there, &back);
+        let far = Paths::new(&self.net, &back, &there);
         Ok([(client, there, near), (server, back, far)]
             .map(|(e, r, p)| Box::new(QuicSide::new(e, r, p))))
     }

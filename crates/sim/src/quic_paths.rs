@@ -61,6 +61,9 @@ struct Sending {
 /// The paths of the sender; `None`: there is but one.
 fn paths(flow: &mut Flow) -> Option<Vec<Sending>> {
     let sender = flow.app.sender();
+    if flow.sides[sender].quic.as_ref()?.paths.links.is_empty() {
+        return None;
+    }
     let far = flow.sides[1 - sender].quic.as_mut()?;
     let arrived: BTreeMap<u32, u64> = far
         .endpoint
@@ -69,9 +72,6 @@ fn paths(flow: &mut Flow) -> Option<Vec<Sending>> {
         .map(|p| (p.id, p.received_bytes))
         .collect();
     let side = flow.sides[sender].quic.as_mut()?;
-    if side.paths.links.is_empty() {
-        return None;
-    }
     let of = |path: PathSnapshot| {
         Some(Sending {
             path,

@@ -28,31 +28,53 @@ pub(crate) struct Meter(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Paths in the order of their first packets.
-    paths: Vec<(PathId, Carried)>,
-    /// The stream that was written to last, and how far it has been sent.
-    current: (u64, u64),
-    /// The same of the others.
-    others: BTreeMap<u64, u64>,
-    /// What has arrived on each stream, that of the latest packet apart.
-    arriving: (u64, Arrived),
-    arrived: BTreeMap<u64, Arrived>,
+    paths: BTreeMap<PathId, Carried>,
+    /// How far each stream has been sent.
+    sent: ByStream<u64>,
+    arrived: ByStream<Arrived>,
+}
+
+/// Something of each stream, quick for the one that was asked for last.
+#[derive(Debug, Default)]
+struct ByStream<T> {
+    latest: (u64, T),
+    others: BTreeMap<u64, T>,
+}
+
+impl<T: Default> ByStream<T> {
+    #[inline]
+    fn of(&mut self, stream: u64) -> &mut T {
+        if self.latest.0 != stream {
+            let own = self.others.remove(&stream).unwrap_or_default();
+            let (id, other) = std::mem::replace(&mut self.latest, (stream, own));
+            self.others.insert(id, other);
+        }
+        &mut self.latest.1
+    }
+}
+
+/// The data in a packet with these frames.
+fn data(frames: &[u8]) -> impl Iterator<Item = Stream> {
+    Frames(frames).filter_map(|frame| match frame {
+        Frame::Stream(stream) if stream.len > 0 => Some(stream),
+        _ => None,
+    })
 }
 
 impl Meter {
     /// On all paths together.
     pub(crate) fn total(&self) -> Carried {
-        let sum = |a: Carried, (_, b): &(PathId, Carried)| Carried {
+        let sum = |a: Carried, b: &Carried| Carried {
             bytes: a.bytes + b.bytes,
             packets: a.packets + b.packets,
             repeating_packets: a.repeating_packets + b.repeating_packets,
             received_bytes: a.received_bytes + b.received_bytes,
         };
-        lock(&self.0).paths.iter().fold(Carried::default(), sum)
+        lock(&self.0).paths.values().fold(Carried::default(), sum)
     }
 
     pub(crate) fn on_path(&self, id: PathId) -> Carried {
-        *lock(&self.0).path(id)
+        lock(&self.0).paths.get(&id).copied().unwrap_or_default()
     }
 
     /// A packet with these frames leaves.
@@ -60,16 +82,14 @@ impl Meter {
     pub(crate) fn packet(&self, path: PathId, frames: &[u8]) {
         let mut state = lock(&self.0);
         let (mut bytes, mut repeats) = (0, false);
-        for frame in Frames(frames) {
-            if let Frame::Stream(frame) = frame
-                && frame.len > 0
-            {
-                bytes += frame.len;
-                repeats |= state.repeats(frame);
-            }
+        for frame in data(frames) {
+            bytes += frame.len;
+            let sent = state.sent.of(frame.id);
+            repeats |= frame.offset < *sent;
+            *sent = (*sent).max(frame.offset + frame.len);
         }
         if bytes > 0 {
-            let carried = state.path(path);
+            let carried = state.paths.entry(path).or_default();
             carried.bytes += bytes;
             carried.packets += 1;
             carried.repeating_packets += u64::from(repeats);
@@ -81,69 +101,23 @@ impl Meter {
     pub(crate) fn arrived(&self, path: PathId, frames: &[u8]) {
         let mut state = lock(&self.0);
         let mut bytes = 0;
-        for frame in Frames(frames) {
-            if let Frame::Stream(frame) = frame
-                && frame.len > 0
-            {
-                bytes += state.arrives(frame);
-            }
+        for frame in data(frames) {
+            let end = frame.offset.saturating_add(frame.len);
+            bytes += state.arrived.of(frame.id).insert(frame.offset, end);
         }
         if bytes > 0 {
-            state.path(path).received_bytes += bytes;
+            state.paths.entry(path).or_default().received_bytes += bytes;
         }
     }
 
     /// How many pieces of a stream wait for others before them.
     pub(crate) fn waiting(&self, stream: u64) -> u64 {
-        let state = lock(&self.0);
-        if state.arriving.0 == stream {
-            return state.arriving.1.waiting();
-        }
-        state.arrived.get(&stream).map_or(0, Arrived::waiting)
+        lock(&self.0).arrived.of(stream).waiting()
     }
 
     /// Early data was rejected: what is sent now is sent for the first time as far as streams know.
     pub(crate) fn start_again(&self) {
-        let mut state = lock(&self.0);
-        state.current = (0, 0);
-        state.others.clear();
-    }
-}
-
-impl State {
-    #[inline]
-    fn path(&mut self, id: PathId) -> &mut Carried {
-        let known = self.paths.iter().position(|(other, _)| *other == id);
-        let at = known.unwrap_or_else(|| {
-            self.paths.push((id, Carried::default()));
-            self.paths.len() - 1
-        });
-        &mut self.paths[at].1
-    }
-
-    /// Returns how much of this has not arrived before; it has now.
-    #[inline]
-    fn arrives(&mut self, frame: Stream) -> u64 {
-        if self.arriving.0 != frame.id {
-            let own = self.arrived.remove(&frame.id).unwrap_or_default();
-            let (id, other) = std::mem::replace(&mut self.arriving, (frame.id, own));
-            self.arrived.insert(id, other);
-        }
-        let end = frame.offset.saturating_add(frame.len);
-        self.arriving.1.insert(frame.offset, end)
-    }
-
-    /// Whether this has been sent before, in part at least; it is sent now.
-    #[inline]
-    fn repeats(&mut self, frame: Stream) -> bool {
-        if self.current.0 != frame.id {
-            let (id, end) = self.current;
-            self.others.insert(id, end);
-            self.current = (frame.id, self.others.remove(&frame.id).unwrap_or(0));
-        }
-        let repeats = frame.offset < self.current.1;
-        self.current.1 = self.current.1.max(frame.offset + frame.len);
-        repeats
+        lock(&self.0).sent = ByStream::default();
     }
 }
 

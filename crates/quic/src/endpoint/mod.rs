@@ -168,9 +168,6 @@ impl Endpoint {
         self.early = connection.has_0rtt();
         if self.early {
             self.path_opened(&connection, PathId::ZERO);
-        }
-        self.connection = Some((handle, Box::new(connection)));
-        if self.early {
             self.state = State::Early;
             if self.side.is_client() {
                 self.streams.begin_early();
@@ -178,6 +175,7 @@ impl Endpoint {
             self.events.push_back(Event::Connected { early: true });
             self.report.notice("zero-rtt", || "keys".to_owned());
         }
+        self.connection = Some((handle, Box::new(connection)));
     }
 
     /// Calls noq with everything that it may ask for in place.

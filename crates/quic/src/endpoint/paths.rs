@@ -13,6 +13,8 @@ use crate::controller::PathReport;
 #[derive(Debug)]
 pub(super) struct Known {
     id: PathId,
+    /// The same, as a number.
+    number: u32,
     addresses: FourTuple,
     opened: Instant,
     closed: Option<Instant>,
@@ -68,20 +70,26 @@ impl Endpoint {
 
     /// A path can carry data from now on.
     pub(super) fn path_opened(&mut self, connection: &Connection, id: PathId) {
+        if !self.multipath || self.known(id).is_some() {
+            return;
+        }
         let controller = connection.congestion_state(id);
         let (Some(controller), Ok(addresses)) = (controller, connection.network_path(id)) else {
             return;
         };
-        if self.multipath && self.paths.iter().all(|k| k.id != id) {
-            self.paths.push(Known {
-                id,
-                addresses,
-                opened: self.now,
-                closed: None,
-                lost: None,
-                report: self.report.path_of(controller),
-            });
-        }
+        self.paths.push(Known {
+            id,
+            number: number(id),
+            addresses,
+            opened: self.now,
+            closed: None,
+            lost: None,
+            report: self.report.path_of(controller),
+        });
+    }
+
+    fn known(&mut self, id: PathId) -> Option<&mut Known> {
+        self.paths.iter_mut().find(|k| k.id == id)
     }
 
     /// Every path that can or could carry data, in the order of opening; empty without multipath.
@@ -94,7 +102,7 @@ impl Endpoint {
             let data = meter.on_path(k.id);
             let lost = connection.path_stats(k.id).map(|s| s.lost_packets);
             PathSnapshot {
-                id: number(k.id),
+                id: k.number,
                 local: k.addresses.local_ip().unwrap_or(own),
                 remote: k.addresses.remote(),
                 opened: k.opened,
@@ -113,26 +121,26 @@ impl Endpoint {
 
     /// The round-trip samples of the latest acknowledgements, each once, with the path's identifier.
     pub fn take_path_rtt_samples(&mut self) -> impl Iterator<Item = (u32, Duration)> {
-        let of = |k: &Known| Some((number(k.id), k.report.take_rtt_sample()?));
+        let of = |k: &Known| Some((k.number, k.report.take_rtt_sample()?));
         self.paths.iter().filter_map(of)
     }
 
     pub(super) fn on_path(&mut self, connection: &Connection, event: &PathEvent) {
-        let now = self.now;
-        let known = |paths: &mut Vec<Known>, id: &PathId, what: &dyn Fn(&mut Known)| {
-            paths.iter_mut().filter(|k| k.id == *id).for_each(what);
-        };
         match event {
             PathEvent::Established { id, .. } => {
                 self.path_opened(connection, *id);
                 self.report.notice("path", || format!("{id} established"));
             }
             PathEvent::Discarded { id, path_stats, .. } => {
-                let lost = path_stats.lost_packets;
-                known(&mut self.paths, id, &|k| k.lost = Some(lost));
+                if let Some(known) = self.known(*id) {
+                    known.lost = Some(path_stats.lost_packets);
+                }
             }
             PathEvent::Abandoned { id, reason, .. } => {
-                known(&mut self.paths, id, &|k| k.closed = Some(now));
+                let now = self.now;
+                if let Some(known) = self.known(*id) {
+                    known.closed = Some(now);
+                }
                 self.report
                     .notice("path", || format!("{id} abandoned: {reason:?}"));
             }

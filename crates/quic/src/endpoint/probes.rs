@@ -1,5 +1,7 @@
 //! Counts probe timeouts (RFC 9002 §6.2), of which noq does not tell.
 
+use std::collections::BTreeMap;
+
 use gargalo_units::{Duration, Instant};
 use noq_proto::{Connection, PathId};
 
@@ -16,8 +18,7 @@ const SHORTEST: Duration = Duration::from_millis(1);
 /// are counted by noq.
 #[derive(Debug)]
 pub(super) struct Probes {
-    /// By path.
-    timeouts: Vec<(PathId, u64)>,
+    timeouts: BTreeMap<PathId, u64>,
     /// Ack-eliciting packets so far, and when the last one left.
     sent: u64,
     last: Instant,
@@ -28,7 +29,7 @@ pub(super) struct Probes {
 #[derive(Debug)]
 struct Watch {
     at: Instant,
-    seen: Vec<(PathId, Seen)>,
+    seen: BTreeMap<PathId, Seen>,
 }
 
 /// What has been sent and lost on a path so far.
@@ -42,7 +43,7 @@ struct Seen {
 impl Probes {
     pub(super) fn new(now: Instant) -> Self {
         Self {
-            timeouts: Vec::new(),
+            timeouts: BTreeMap::new(),
             sent: 0,
             last: now,
             watch: None,
@@ -50,19 +51,11 @@ impl Probes {
     }
 
     pub(super) fn timeouts(&self) -> u64 {
-        self.timeouts.iter().map(|(_, n)| n).sum()
+        self.timeouts.values().sum()
     }
 
     pub(super) fn timeouts_of(&self, path: PathId) -> u64 {
-        let of = |(id, _): &&(PathId, u64)| *id == path;
-        self.timeouts.iter().find(of).map_or(0, |(_, n)| *n)
-    }
-
-    fn count(&mut self, path: PathId) {
-        match self.timeouts.iter_mut().find(|(id, _)| *id == path) {
-            Some((_, n)) => *n += 1,
-            None => self.timeouts.push((path, 1)),
-        }
+        self.timeouts.get(&path).copied().unwrap_or(0)
     }
 
     #[inline]
@@ -97,13 +90,12 @@ impl Probes {
         self.last = now;
         if let Some(watch) = self.watch.take_if(|w| w.at == now) {
             for (id, after) in seen(connection) {
-                let of = |(other, _): &&(PathId, Seen)| *other == id;
-                let Some((_, before)) = watch.seen.iter().find(of) else {
+                let Some(before) = watch.seen.get(&id) else {
                     continue;
                 };
                 let probed = after.crypto > before.crypto || after.asks > before.asks;
                 if probed && after.lost == before.lost {
-                    self.count(id);
+                    *self.timeouts.entry(id).or_default() += 1;
                     report.probe_timeout();
                 }
             }
@@ -111,7 +103,7 @@ impl Probes {
     }
 }
 
-fn seen(connection: &mut Connection) -> Vec<(PathId, Seen)> {
+fn seen(connection: &mut Connection) -> BTreeMap<PathId, Seen> {
     let ids = connection.paths();
     let of = |id| {
         let path = connection.path_stats(id)?;

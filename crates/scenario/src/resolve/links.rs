@@ -52,6 +52,15 @@ impl Site<'_> {
     }
 }
 
+/// The value of a field and where it was written.
+macro_rules! field {
+    ($base:ident, $over:ident, $site:ident, $name:ident) => {{
+        let over = $over.and_then(|d| d.$name.as_ref());
+        let path = $site.path(stringify!($name), over.is_some());
+        (over.or_else(|| $base.and_then(|d| d.$name.as_ref())), path)
+    }};
+}
+
 /// Resolves both directions of a link.
 pub(crate) fn resolve(
     ends: Ends<'_>,
@@ -60,13 +69,9 @@ pub(crate) fn resolve(
     bdp: &mut Vec<BdpLimit>,
     cx: &mut Context<'_>,
 ) -> Link {
-    let strip = sides.map(|(base, over, _)| {
-        let spec = over.and_then(|d| d.strip_mptcp.as_ref());
-        spec.or(base.and_then(|d| d.strip_mptcp.as_ref()))
-            .and_then(strip)
-    });
-    let [up, down] = sides.map(|(base, over, side)| {
-        let (config, factor) = direction(base, over, &Site { at, side }, cx);
+    let [(up, up_strip), (down, down_strip)] = sides.map(|(base, over, side)| {
+        let site = Site { at, side };
+        let (config, factor) = direction(base, over, &site, cx);
         if let Some(factor) = factor {
             bdp.push(BdpLimit {
                 link: ends.index,
@@ -74,7 +79,8 @@ pub(crate) fn resolve(
                 factor,
             });
         }
-        config
+        let (spec, _) = field!(base, over, site, strip_mptcp);
+        (config, spec.and_then(strip))
     });
     Link {
         name: ends.name.to_owned(),
@@ -82,17 +88,8 @@ pub(crate) fn resolve(
         b: ends.ends.1,
         up,
         down,
-        strip,
+        strip: [up_strip, down_strip],
     }
-}
-
-/// The value of a field and where it was written.
-macro_rules! field {
-    ($base:ident, $over:ident, $site:ident, $name:ident) => {{
-        let over = $over.and_then(|d| d.$name.as_ref());
-        let path = $site.path(stringify!($name), over.is_some());
-        (over.or_else(|| $base.and_then(|d| d.$name.as_ref())), path)
-    }};
 }
 
 /// One direction, and the factor of its queue limit if that is in bandwidth-delay products.
