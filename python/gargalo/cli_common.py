@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, NoReturn
@@ -43,7 +45,10 @@ def change(text: str) -> tuple[str, str]:
 
 @contextmanager
 def sweep_errors() -> Iterator[None]:
-    """Turn what planning and executing a sweep may raise into a sentence and an exit code."""
+    """Turn what planning and executing a sweep may raise into a sentence and an exit code.
+
+    The command has an option --repair.
+    """
     from gargalo.sweeps import SweepInterrupted
     from gargalo.sweeps import errors as e
 
@@ -52,6 +57,9 @@ def sweep_errors() -> Iterator[None]:
     except _core.ScenarioError as error:
         err.print(str(error).rstrip("\n"), markup=False)
         raise typer.Exit(BAD_INPUT) from None
+    except e.DamagedError as error:
+        again = shlex.join(["gargalo", *(a for a in sys.argv[1:] if a != "--repair"), "--repair"])
+        fail(f"{error.what}; {again} does what it held again, and nothing else")
     except (e.SweepError, e.BadStoreError, e.NoClusterError) as error:
         fail(str(error))
     except (e.StoreError, e.ClusterError, e.WorkersError) as error:

@@ -90,6 +90,12 @@ def evaluate(
     stall: Annotated[
         float, typer.Option(min=1, metavar="S", help="A run without progress for so long fails.")
     ] = 60.0,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair", help="Remove damaged files of the store; do again what they held."
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the scorecards as a JSON list.")
     ] = False,
@@ -118,6 +124,7 @@ def evaluate(
                 workers=workers,
                 repeat=repeat,
                 stall_s=stall,
+                repair=repair,
                 progress=progress,
             )
     except KeyError as e:

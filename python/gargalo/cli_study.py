@@ -45,6 +45,12 @@ def study(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the profile."),
     ] = None,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair", help="Remove damaged files of the store; do again what they held."
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print verdicts and facts as JSON.")
     ] = False,
@@ -74,6 +80,7 @@ def study(
             settings=changes,
             progress=progress,
             facts={"date": datetime.date.today().isoformat()},
+            repair=repair,
         )
     if as_json:
         print(json.dumps(outcome.to_json(), indent=1))

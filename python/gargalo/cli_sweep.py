@@ -64,6 +64,12 @@ def sweep(
         World,
         typer.Option(help="Simulated, or in real time on this machine (Linux, no root needed)."),
     ] = World.sim,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair", help="Remove damaged files of the store; do again what they held."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check every run, print the plan, do nothing.")
@@ -101,8 +107,9 @@ def sweep(
                 progress=tell,
                 plugins=plugins,
                 name=description.name,
+                repair=repair,
             )
-    _report(done, as_json=as_json, quiet=quiet)
+        _report(done, as_json=as_json, quiet=quiet)
     if done.failures:
         raise typer.Exit(FAILED)
 
@@ -119,15 +126,23 @@ def _print_plan(description: SweepFile, jobs: list[Any], *, as_json: bool) -> No
 
 
 def _tell_version(target: Path) -> None:
-    from gargalo.sweeps import Store
+    from gargalo.sweeps import DamagedError, Store
 
     if not (target / "store.json").exists():
         return
-    version = Store(target).version
-    if version != _core.__version__:
+    try:
+        store = Store(target)
+    except DamagedError:
+        return  # Told, or repaired, when it is opened for writing.
+    if store.version != _core.__version__:
         err.print(
-            f"note: {target} was begun by gargalo {version}, this is {_core.__version__}: "
+            f"note: {target} was begun by gargalo {store.version}, this is {_core.__version__}: "
             "runs of other versions are kept, but not used",
+            markup=False,
+        )
+    if not store.verified:
+        err.print(
+            f"note: {target} was begun before files had checksums: those without are taken as they are",
             markup=False,
         )
 

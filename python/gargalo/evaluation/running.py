@@ -158,6 +158,7 @@ def evaluate(
     workers: int | None = None,
     repeat: int | None = None,
     stall_s: float = STALL_S,
+    repair: bool = False,
     progress: Callable[[SweepProgress], object] | None = None,
 ) -> Evaluation:
     """Do what is missing and judge each algorithm by each criterion.
@@ -171,6 +172,7 @@ def evaluate(
         workers: Processes; by default one for each core.
         repeat: Runs of each cell, instead of the profile's.
         stall_s: A run that makes no progress for so long fails.
+        repair: Remove damaged files of the store, and do again what they held.
         progress: Called a few times a second.
 
     Raises:
@@ -210,6 +212,7 @@ def evaluate(
         plugins=Plugins.load(files),
         name=f"evaluation-{chosen.name}",
         stall_s=stall_s,
+        repair=repair,
     )
     frame = sweep.frame()
     cards = []

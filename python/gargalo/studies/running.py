@@ -92,6 +92,7 @@ def run_study(
     settings: Mapping[str, str] | None = None,
     progress: Callable[[SweepProgress], object] | None = None,
     facts: dict[str, str | int | float] | None = None,
+    repair: bool = False,
 ) -> Outcome:
     """Do what is missing of a study, decide its claims and write its report.
 
@@ -106,6 +107,7 @@ def run_study(
         settings: Instead of some of the profile's, as text.
         progress: Called a few times a second.
         facts: More to say in the report, such as the date.
+        repair: Remove damaged files of the store, and do again what they held.
 
     Raises:
         KeyError: There is no such profile, or setting.
@@ -132,6 +134,7 @@ def run_study(
         cluster=cluster,
         progress=progress,
         name=f"{study.name}-{chosen.name}",
+        repair=repair,
     )
     context = Context(chosen, sweep.frame(), missing)
     claims = verdicts(study, context)

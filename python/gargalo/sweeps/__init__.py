@@ -17,6 +17,7 @@ from gargalo.sweeps.axes import Axis, Point, axis
 from gargalo.sweeps.errors import (
     BadStoreError,
     ClusterError,
+    DamagedError,
     NoClusterError,
     StoreError,
     SweepError,
@@ -42,6 +43,7 @@ __all__ = [
     "Axis",
     "BadStoreError",
     "ClusterError",
+    "DamagedError",
     "Failure",
     "Job",
     "NoClusterError",
@@ -84,6 +86,7 @@ def sweep(
     name: str | None = None,
     world: World = "sim",
     at_once: int = 1,
+    repair: bool = False,
 ) -> Sweep:
     """Plan and execute a sweep; see `plan` and `execute` for the arguments and errors."""
     from gargalo.sweeps.plugins import Plugins
@@ -101,4 +104,5 @@ def sweep(
         progress=progress,
         plugins=loaded,
         name=name,
+        repair=repair,
     )

@@ -7,11 +7,12 @@ is in both: readers take the segment, and the next sweep removes the rest.
 from __future__ import annotations
 
 import hashlib
-import io
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from gargalo.sweeps.checksum import to_parquet
 from gargalo.sweeps.claims import COMPACTION
+from gargalo.sweeps.errors import DamagedError
 from gargalo.sweeps.store import SUFFIX, Store, loose, scan_files, write_file
 
 if TYPE_CHECKING:
@@ -34,7 +35,12 @@ def compact(store: Store, claims: Claims, *, least_files: int | None = None) -> 
         return 0
     try:
         least = LEAST_FILES if least_files is None else least_files
-        return sum(_table(store, table, least) for table in store.tables())
+        removed = 0
+        for table in store.tables():
+            # A table with a damaged segment stays as it is; whoever reads it is told.
+            with suppress(DamagedError):
+                removed += _table(store, table, least)
+        return removed
     finally:
         claims.unlock(COMPACTION)
 
@@ -46,22 +52,34 @@ def _table(store: Store, table: str, least_files: int) -> int:
     for run in sorted(loose(folder) & merged):
         _remove(folder / f"{run}{SUFFIX}")
         removed += 1
-    sizes = {f: f.stat().st_size for f in sorted(folder.glob(f"*{SUFFIX}"))}
+    files = [folder / f"{run}{SUFFIX}" for run in sorted(loose(folder))]
+    sizes = {f: f.stat().st_size for f in files}
     small = {f: size for f, size in sizes.items() if size < LARGE_BYTES}
     if len(small) < least_files:
+        return removed
+    # A damaged file must not get a good checksum: it stays as it is until it is repaired.
+    small = {f: size for f, size in small.items() if _is_whole(store, f)}
+    if len(small) < 2:
         return removed
     for group in _groups(small):
         names = "\n".join(f.name for f in group)
         name = hashlib.sha256(names.encode()).hexdigest()[:32]
         # Rows of a run stay together and in order.
-        whole = io.BytesIO()
-        scan_files(group).collect().write_parquet(whole, compression="zstd", compression_level=3)
+        whole = to_parquet(scan_files(group).collect(), level=3)
         (folder / "segments").mkdir(exist_ok=True)
-        write_file(store.path, folder / "segments" / f"{name}{SUFFIX}", whole.getvalue(), "segment")
+        write_file(store.path, folder / "segments" / f"{name}{SUFFIX}", whole, "segment")
         for file in group:
             _remove(file)
         removed += len(group)
     return removed
+
+
+def _is_whole(store: Store, file: Path) -> bool:
+    try:
+        store.verify(file)
+    except DamagedError:
+        return False
+    return True
 
 
 def _groups(sizes: dict[Path, int]) -> Iterator[list[Path]]:

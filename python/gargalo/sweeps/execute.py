@@ -52,6 +52,7 @@ def execute(
     plugins: Sequence[Path] | Plugins = (),
     name: str | None = None,
     stall_s: float | None = None,
+    repair: bool = False,
 ) -> Sweep:
     """Do the runs that the store does not have yet.
 
@@ -71,10 +72,12 @@ def execute(
         name: Of the sweep in the store; by default made from its labels.
         stall_s: A simulation on this machine that makes no progress for so long fails, with a
             traceback of where it was; by default it may take for ever.
+        repair: Remove the files of the store that are damaged, and do again what they held.
 
     Raises:
         SweepError: A job is wrong; nothing was written.
         ScenarioError: A scenario is wrong; nothing was written.
+        DamagedError: Files of the store are not what was written, and are not to be repaired.
         StoreError: The store cannot be written; finished runs are kept.
         ClusterError: The cluster is unusable, or was lost; finished runs are kept.
         SweepInterrupted: A keyboard interrupt; finished runs are kept.
@@ -120,14 +123,25 @@ def execute(
 
         executor: Executor = Cluster(cluster, setup)  # First: a dead address leaves no empty store.
         with closing(executor):
-            opened = Store.create(store)
+            opened = _open(store, wanted, tasks, repair=repair)
             lab = RealTime(setup, at_once)
             return _execute(opened, (executor, lab), wanted, tasks, plan, title, progress)
-    opened = Store.create(store)
+    opened = _open(store, wanted, tasks, repair=repair)
     executor = LocalPool(setup, opened.path, workers or cores(), stall_s=stall_s)
     lab = RealTime(setup, at_once)
     with closing(executor):
         return _execute(opened, (executor, lab), wanted, tasks, plan, title, progress)
+
+
+def _open(path: str | Path, wanted: _Wanted, tasks: Sequence[Task], *, repair: bool) -> Store:
+    """Open a store; what it has of these runs is verified, or removed where it is damaged."""
+    store = Store.create(path, repair=repair)
+    damaged = store.damaged(wanted.tables, {t.run for t in tasks})
+    if repair:
+        store.remove(damaged)
+    elif damaged:
+        raise damaged[0].among(len(damaged))
+    return store
 
 
 def _execute(

@@ -1,6 +1,6 @@
 """The store of a sweep: a directory of Parquet files that is whole at every instant.
 
-    store.json                     the format, and the version that began it
+    store.json                     the format, the version that began it, a checksum of both
     plans/NAME.parquet             the runs of a sweep: identifier, labels, seed, how to repeat it
     runs/IDENTIFIER.parquet        a finished run: one row of figures
     flows/IDENTIFIER.parquet       a table that was kept, one folder each
@@ -10,14 +10,18 @@
     claims.lock                    see `gargalo.sweeps.claims`
 
 A file is written to tmp/, synced and renamed. A run's kept tables and measures come before its row
-in runs/, which makes it finished. Nothing is ever changed in place.
+in runs/, which makes it finished. Nothing is ever changed in place. Every Parquet file carries its checksum
+(see `gargalo.sweeps.checksum`), which is verified before the file is read; in stores of format 1, files without
+one are taken as they are.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
+import re
 import secrets
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,16 +30,24 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gargalo import _core
+from gargalo.sweeps.checksum import to_parquet, why_damaged
 from gargalo.sweeps.claims import Claims
-from gargalo.sweeps.errors import BadStoreError, StoreError
+from gargalo.sweeps.errors import BadStoreError, DamagedError, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
-FORMAT = 1
+FORMAT = 2
+WITHOUT_CHECKSUMS = 1
+"""The format before checksums: its files are read, and more are written."""
 RUNS = "runs"
 PLANS = "plans"
 SUFFIX = ".parquet"
+MARKER = "store.json"
+_RUN = re.compile(r"[0-9a-f]{32}")
+_TEMPORARY = re.compile(r"([0-9a-f]{32}|plan|segment|store\.json|probe)\.\d+\.[0-9a-f]+")
+"""Names of files under construction: whose, the process, a random number."""
 
 
 class Store:
@@ -50,59 +62,92 @@ class Store:
         """
         self.path = Path(path)
         self._segments: dict[str, tuple[int, dict[str, set[str]]]] = {}
-        try:
-            facts = json.loads((self.path / "store.json").read_text(encoding="utf-8"))
-            form = facts["format"]
-        except FileNotFoundError:
-            what = "has no results of a sweep" if self.path.exists() else "does not exist"
-            msg = f"{self.path} {what} (store.json is missing)"
-            raise BadStoreError(msg) from None
-        except (OSError, ValueError, KeyError, TypeError) as e:
-            msg = f"{self.path}/store.json cannot be read: {e}"
-            raise BadStoreError(msg) from None
+        self._whole: dict[Path, tuple[int, int, int]] = {}
+        facts = self._marker()
+        form = facts.get("format")
         self.version = str(facts.get("gargalo", "unknown"))
         """The version of Gargalo that began the store."""
-        if form != FORMAT:
+        self.verified = form != WITHOUT_CHECKSUMS
+        """Whether every file has a checksum."""
+        if form not in (FORMAT, WITHOUT_CHECKSUMS):
             msg = (
                 f"{self.path} was written by gargalo {self.version} in format {form}; this is gargalo "
-                f"{_core.__version__}, which knows format {FORMAT}: use that version, or another store"
+                f"{_core.__version__}, which knows formats {WITHOUT_CHECKSUMS} and {FORMAT}: use that version, "
+                "or another store"
             )
             raise BadStoreError(msg)
 
+    def _marker(self) -> dict[str, Any]:
+        file = self.path / MARKER
+        try:
+            text = file.read_bytes()
+        except FileNotFoundError:
+            what = "has no results of a sweep" if self.path.exists() else "does not exist"
+            msg = f"{self.path} {what} ({MARKER} is missing)"
+            raise BadStoreError(msg) from None
+        except OSError as e:
+            msg = f"{file} cannot be read: {e.strerror or e}"
+            raise BadStoreError(msg) from None
+        try:
+            facts: dict[str, Any] = json.loads(text)
+            form, digest = facts["format"], facts.pop("sha256", None)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise DamagedError(self.path, file, "it is no longer what was written") from None
+        if (digest is not None or form == FORMAT) and text != _marker_of(facts):
+            raise DamagedError(self.path, file, "its checksum does not match")
+        return facts
+
     @classmethod
-    def create(cls, path: str | Path) -> Store:
-        """Open a store for writing; made if there is none.
+    def create(cls, path: str | Path, *, repair: bool = False) -> Store:
+        """Open a store for writing; made if there is none. With `repair` a damaged store.json is made anew.
 
         Raises:
+            DamagedError: Its store.json is damaged.
             BadStoreError: It cannot be written, or the directory holds something else.
 
         """
         path = Path(path)
         try:
             with _writing(path):
-                return cls._create(path)
+                return cls._create(path, repair=repair)
         except BadStoreError:
             raise
         except StoreError as e:
             raise BadStoreError(str(e)) from None
 
     @classmethod
-    def _create(cls, path: Path) -> Store:
-        if not (path / "store.json").exists():
-            if path.is_dir() and any(p.name not in ("tmp", "claims.lock") for p in path.iterdir()):
+    def _create(cls, path: Path, *, repair: bool) -> Store:
+        tmp = path / "tmp"
+        if tmp.is_symlink():
+            # What it points to is not ours to write to, nor to clean.
+            msg = f"{tmp} is a symbolic link: remove it, or choose another directory"
+            raise BadStoreError(msg)
+        if not (path / MARKER).exists():
+            ours = ("tmp", "claims.lock", *((RUNS, PLANS) if repair else ()))
+            if path.is_dir() and any(p.name not in ours for p in path.iterdir()):
                 msg = f"{path} is not empty and is no store of sweeps: choose another directory"
                 raise BadStoreError(msg)
-            (path / "tmp").mkdir(parents=True, exist_ok=True)
-            facts = {"format": FORMAT, "gargalo": _core.__version__}
-            write_file(path, path / "store.json", f"{json.dumps(facts)}\n".encode(), "store.json")
+            tmp.mkdir(parents=True, exist_ok=True)
+            cls._mark(path)
         else:
-            (path / "tmp").mkdir(exist_ok=True)
-        store = cls(path)
+            tmp.mkdir(exist_ok=True)
+        try:
+            store = cls(path)
+        except DamagedError:
+            if not repair:
+                raise
+            cls._mark(path)
+            store = cls(path)
         # Says now, not after the first run, that nothing can be written.
         probe = path / "tmp" / f"probe.{os.getpid()}.{secrets.token_hex(4)}"
         probe.write_bytes(b"")
         probe.unlink()
         return store
+
+    @staticmethod
+    def _mark(path: Path) -> None:
+        facts = {"format": FORMAT, "gargalo": _core.__version__}
+        write_file(path, path / MARKER, _marker_of(facts), MARKER)
 
     # --- writing
 
@@ -138,18 +183,66 @@ class Store:
         removed = 0
         with _writing(self.path):
             for file in sorted((self.path / "tmp").iterdir()):
-                owner = file.name.partition(".")[0]
-                if len(owner) == 32 and not claims.take(owner):
+                named = _TEMPORARY.fullmatch(file.name)
+                if named is None or not file.is_file() or file.is_symlink():
+                    continue  # Nothing of ours.
+                owner = named.group(1)
+                if _RUN.fullmatch(owner) and not claims.take(owner):
                     continue  # Somebody is at it.
                 with suppress(FileNotFoundError):
-                    if len(owner) == 32 or not _alive(file.name):
+                    if _RUN.fullmatch(owner) or not _alive(file.name):
                         file.unlink()
                         removed += 1
-                if len(owner) == 32:
+                if _RUN.fullmatch(owner):
                     claims.release(owner)
         return removed
 
+    def damaged(
+        self, tables: Sequence[str], runs: Collection[str] | None = None
+    ) -> list[DamagedError]:
+        """Return what is wrong with the files of some tables: those of the runs, and all segments."""
+        found = []
+        for table in tables:
+            folder = self.path / table
+            single = loose(folder)
+            files = sorted((folder / "segments").glob(f"*{SUFFIX}"))
+            files += [
+                folder / f"{run}{SUFFIX}"
+                for run in sorted(single if runs is None else single.intersection(runs))
+            ]
+            for file in files:
+                # One that has become part of a segment meanwhile is gone, not damaged.
+                with suppress(FileNotFoundError):
+                    try:
+                        self.verify(file)
+                    except DamagedError as e:
+                        found.append(e)
+        return found
+
+    def remove(self, damaged: Iterable[DamagedError]) -> None:
+        """Remove damaged files: their runs are then to be done again."""
+        with _writing(self.path):
+            for e in damaged:
+                e.file.unlink(missing_ok=True)
+
     # --- reading
+
+    def verify(self, file: Path) -> None:
+        """Compare a file with its checksum, once as long as it is the same file.
+
+        Raises:
+            DamagedError: It is not what was written.
+            FileNotFoundError: There is none.
+
+        """
+        facts = file.stat()
+        known = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
+        if self._whole.get(file) == known:
+            return
+        why = why_damaged(file, required=self.verified)
+        if why is not None:
+            raise DamagedError(self.path, file, why)
+        self._whole[file] = known
 
     def tables(self) -> list[str]:
         """Return the names of all tables that some run has."""
@@ -168,8 +261,10 @@ class Store:
 
     def plan(self, name: str) -> pl.DataFrame:
         """Return the runs of a sweep: `run`, labels, `repeat`, `seed`, and columns that begin with _."""
+        file = self.path / PLANS / f"{name}{SUFFIX}"
         try:
-            return pl.read_parquet(self.path / PLANS / f"{name}{SUFFIX}")
+            self.verify(file)
+            return pl.read_parquet(file)
         except FileNotFoundError:
             msg = f'{self.path} has no sweep "{name}"; it has: {", ".join(self.plans()) or "none"}'
             raise StoreError(msg) from None
@@ -200,9 +295,13 @@ class Store:
         before, known = self._segments.get(table, (0, {}))
         if changed != before:
             names = sorted(p.name for p in folder.glob(f"*{SUFFIX}"))
-            known = {n: known[n] if n in known else _runs_of(folder / n) for n in names}
+            known = {n: known[n] if n in known else self._runs_of(folder / n) for n in names}
             self._segments[table] = (changed, known)
         return known
+
+    def _runs_of(self, segment: Path) -> set[str]:
+        self.verify(segment)
+        return set(pl.scan_parquet(segment).select(pl.col("run").unique()).collect()["run"])
 
     def files(self, table: str, runs: Collection[str] | None = None) -> list[Path]:
         """Return the files of a table, segments first; with `runs` those that may have one of them."""
@@ -224,8 +323,15 @@ class Store:
         """Return a table of all runs, lazily; the column `run` tells whose each row is.
 
         With `runs`, files that have none of them are left out; others have more.
+
+        Raises:
+            DamagedError: A file is not what was written.
+            FileNotFoundError: One was merged into a segment meanwhile.
+
         """
         files = self.files(table, runs)
+        for file in files:
+            self.verify(file)
         return scan_files(files) if files else pl.LazyFrame(schema={"run": pl.String})
 
 
@@ -244,20 +350,15 @@ def loose(folder: Path) -> set[str]:
         names = os.listdir(folder)  # noqa: PTH208 (ten thousand names)
     except FileNotFoundError:
         return set()
-    return {n[: -len(SUFFIX)] for n in names if n.endswith(SUFFIX)}
+    runs = (n[: -len(SUFFIX)] for n in names if n.endswith(SUFFIX))
+    return {run for run in runs if _RUN.fullmatch(run)}
 
 
-def _runs_of(file: Path) -> set[str]:
-    return set(pl.scan_parquet(file).select(pl.col("run").unique()).collect()["run"])
-
-
-def to_parquet(frame: pl.DataFrame) -> bytes:
-    """Return a data frame as a Parquet file."""
-    import io
-
-    file = io.BytesIO()
-    frame.write_parquet(file, compression="zstd", compression_level=1)
-    return file.getvalue()
+def _marker_of(facts: Mapping[str, Any]) -> bytes:
+    """Return what store.json says, with a checksum of it."""
+    text = json.dumps(facts)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return f"{json.dumps({**facts, 'sha256': digest})}\n".encode()
 
 
 def write_file(store: Path, target: Path, data: bytes, owner: str) -> None:

@@ -22,7 +22,8 @@ import polars as pl
 from gargalo import _core, lab, metrics, registry
 from gargalo.results import TABLES, Run
 from gargalo.running import needs_kernel
-from gargalo.sweeps.store import RUNS, to_parquet
+from gargalo.sweeps.checksum import to_parquet
+from gargalo.sweeps.store import RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
