@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import random
+import statistics
 
 import polars as pl
 import pytest
 from gargalo.metrics import rank
 from gargalo.metrics.statistics import (
     bootstrap_interval,
+    bounds_of,
     compare,
     difference,
     differences,
@@ -63,6 +66,70 @@ def test_student_covers_as_often_as_it_says():
     assert 0.935 < inside / 2000 < 0.965
 
 
+def test_intervals_stay_within_what_the_quantity_can_be():
+    # Two runs of a utilization, as far apart as 0.65 and 0.45: Student's interval is [-0.72, 1.82].
+    plain = mean_interval([0.65, 0.45])
+    assert (plain.low, plain.high) == (
+        pytest.approx(-0.7206, abs=1e-3),
+        pytest.approx(1.8206, abs=1e-3),
+    )
+    share = mean_interval([0.65, 0.45], bounds=bounds_of("utilization"))
+    assert (share.mean, share.method) == (pytest.approx(0.55), "logit")
+    assert 0 < share.low < 0.45 < 0.65 < share.high < 1
+    # By hand: ln(0.55/0.45) ± 12.7062 · 0.1 / (0.55 · 0.45).
+    reach, middle = 12.7062 * 0.1 / 0.2475, math.log(0.55 / 0.45)
+    assert share.low == pytest.approx(1 / (1 + math.exp(reach - middle)), rel=1e-4)
+    assert share.high == pytest.approx(1 / (1 + math.exp(-reach - middle)), rel=1e-4)
+    # Some runs may lie on the bound itself.
+    edge = mean_interval([0.0, 0.0, 0.02], bounds=bounds_of("loss_rate"))
+    assert 0 < edge.low < edge.mean < edge.high < 1
+    delay = mean_interval([0.001, 0.050, 0.002], bounds=bounds_of("queue_delay_p95_s"))
+    factor = math.exp(4.302653 * statistics.stdev([0.001, 0.050, 0.002]) / 3**0.5 / delay.mean)
+    assert (delay.low, delay.high, delay.method) == (
+        pytest.approx(delay.mean / factor), pytest.approx(delay.mean * factor), "log",
+    )  # fmt: skip
+    # Far from the bounds it is Student's.
+    far, near = ([10.0, 10.1, 9.9, 10.05], [0.5, 0.501, 0.499, 0.5])
+    assert mean_interval(far, bounds=bounds_of("goodput_bps")).low == pytest.approx(
+        mean_interval(far).low, rel=1e-3
+    )
+    assert mean_interval(near, bounds=bounds_of("jain_index")).high == pytest.approx(
+        mean_interval(near).high, rel=1e-3
+    )
+    # Names that may be signed, values beyond the bounds.
+    assert mean_interval([-1.0, 2.0], bounds=bounds_of("gain_s")).method == "student"
+    assert mean_interval([0.9, 1.1], bounds=bounds_of("utilization")).method == "student"
+    huge = mean_interval([1e-300, 1.0], bounds=bounds_of("rate_bps"))
+    assert 0 < huge.low < huge.high < math.inf
+
+
+def test_bounded_intervals_cover_as_often_as_they_say():
+    # Five runs of skewed quantities: Student's interval covers too seldom, the bounded one nearly as said.
+    luck = random.Random(9)
+    draws = {
+        "jain_index": (lambda: luck.betavariate(50, 1), 50 / 51),
+        "completion_p95_s": (lambda: luck.expovariate(1.0), 1.0),
+    }
+    for name, (draw, mean) in draws.items():
+        plain = bounded = 0
+        for _ in range(3000):
+            values = [draw() for _ in range(5)]
+            plain += mean in mean_interval(values)
+            bounded += mean in mean_interval(values, bounds=bounds_of(name))
+        assert plain / 3000 < 0.905, name
+        assert 0.92 < bounded / 3000 < 0.965, name
+
+
+def test_differences_of_shares_are_clipped_and_say_so():
+    a, b = [0.9, 0.2], [0.5, 0.1]
+    plain, clipped = difference(a, b), difference(a, b, bounds=bounds_of("utilization"))
+    assert plain.low < -1
+    assert not plain.clipped
+    assert (clipped.low, clipped.high, clipped.clipped) == (-1, 1, True)
+    assert (clipped.p_value, clipped.verdict) == (plain.p_value, plain.verdict)
+    assert not difference(a, b, bounds=bounds_of("goodput_bps")).clipped
+
+
 def test_bootstrap():
     luck = random.Random(3)
     values = [luck.gauss(50, 5) for _ in range(60)]
@@ -78,7 +145,7 @@ def test_bootstrap():
     greatest = bootstrap_interval(values, lambda x: float(x.max() - x.min()), resamples=500)
     assert greatest.mean == pytest.approx(max(values) - min(values))
     same = bootstrap_interval([2.0, 2.0, 2.0])
-    assert (same.low, same.high) == (2, 2)
+    assert (same.mean, same.low, same.high) == (2, None, None)
     with pytest.raises(ValueError, match="statistic"):
         bootstrap_interval(values, "mode")
 
@@ -181,9 +248,19 @@ def test_equivalence():
 
 def test_runs_without_variation():
     assert difference([1, 1, 1], [1, 1, 1]).verdict == "no difference shown"
-    certain = difference([2, 2, 2], [1, 1, 1])
-    assert (certain.verdict, certain.p_value, certain.low, certain.high) == ("A higher", 0, 1, 1)
-    assert certain.effect_size is None
+    for test in ("welch", "mann-whitney", "permutation"):
+        for paired in (False, True):
+            told = difference([2, 2, 2], [1, 1, 1], test=test, paired=paired)
+            assert (told.estimate, told.verdict) == (1, "no difference shown")
+            assert (told.p_value, told.low, told.high) == (None, None, None)
+            assert "no spread" in told.reason
+    assert difference([1, 2, 3], [2, 3, 4], paired=True).p_value is None
+    assert difference([2, 2, 2], [1, 1.1, 1.2]).verdict == "A higher", (
+        "spread of one side is enough"
+    )
+    same = mean_interval([3.0, 3.0, 3.0])
+    assert (same.mean, same.n, same.low, same.high) == (3, 3, None, None)
+    assert "3 equal values" in str(same)
     assert difference([1, 1], [1, 1], margin=0.1).verdict == "equivalent"
     assert difference([3, 3, 3], [3, 3, 3], test="mann-whitney", paired=True).p_value == 1
 

@@ -175,13 +175,13 @@ def test_frame_table_and_summary(tmp_path):
     assert rows.select(alone.flows.columns).equals(alone.flows)
     assert rows["rate"].to_list() == ["2Mbit/s"] * 2
 
-    from gargalo.metrics.statistics import mean_interval
+    from gargalo.metrics.statistics import bounds_of, mean_interval
 
     summary = done.summary(metrics=["goodput_bps", "delivered_mb"])
     assert summary["metric"].to_list() == ["goodput_bps", "delivered_mb"] * 2
     for r in summary.iter_rows(named=True):
         values = frame.filter(pl.col("rate") == r["rate"])[r["metric"]]
-        same = mean_interval(values.to_list())
+        same = mean_interval(values.to_list(), bounds=bounds_of(r["metric"]))
         assert (r["n"], r["mean"]) == (3, pytest.approx(same.mean))
         assert (r["low"], r["high"]) == (pytest.approx(same.low), pytest.approx(same.high))
         assert r["sd"] == pytest.approx(values.std())

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from gargalo.metrics import Interval, mean_interval
+from gargalo.metrics.intervals import bounds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -124,7 +125,7 @@ class Scores:
     def interval(self, figure: str, algorithm: str | None = None) -> Interval:
         """Return the mean of a figure with its interval."""
         values = self.values.get(algorithm or self.algorithm, {}).get(figure, ())
-        return mean_interval([v for v in values if v is not None])
+        return mean_interval([v for v in values if v is not None], bounds=bounds_of(figure))
 
     def mean(self, figure: str, algorithm: str | None = None) -> float | None:
         """Return the mean of a figure."""

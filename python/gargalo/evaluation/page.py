@@ -300,7 +300,7 @@ def ends_text(low: float, high: float, mean: float, unit: str) -> str:
     half = (high - low) / 2
     if half < 1e-9 * abs(mean):
         half = 0.0  # What rounding of floating-point numbers left.
-    even = half == 0 or abs(high + low - 2 * mean) <= 0.01 * half
+    even = half == 0 or abs(high + low - 2 * mean) <= 0.05 * half
     q = quantity("x", [mean or half] if even else [low, high], unit)
     if even:
         return f"± {digits(half / q.factor, 2)} {q.unit}".rstrip()

@@ -40,6 +40,10 @@ class Dot:
     high: float | None
 
 
+WIDEST = 3.0
+"""A lane ends at this many times its greatest mean, if not before."""
+
+
 @dataclass(frozen=True)
 class Lane:
     """A figure of an algorithm and of the references, from nothing to the largest of them."""
@@ -66,9 +70,10 @@ def lane(outcome: Outcome, algorithm: str, references: Sequence[str]) -> Lane | 
     means = [i.mean for i in known.values() if i.mean is not None]
     if not means:
         return None
-    # Intervals about small values reach below nothing, which is of no interest.
+    # Intervals about small values reach below nothing, or far above everything: of no interest.
     least = min([0.0, *means])
-    most = max([0.0, *means, *(i.high for i in known.values() if i.high is not None)])
+    far = WIDEST * max([0.0, *means])
+    most = max([0.0, *means, *(min(i.high, far) for i in known.values() if i.high is not None)])
     width = (most - least) or 1.0
 
     def place(value: float) -> float:

@@ -11,7 +11,7 @@ from scipy import stats
 
 from gargalo.metrics import rank
 from gargalo.metrics._numbers import array, finite
-from gargalo.metrics.intervals import check_level
+from gargalo.metrics.intervals import ANY, check_level
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gargalo.metrics._numbers import Numbers
+    from gargalo.metrics.intervals import Bounds
 
     Values: TypeAlias = NDArray[np.float64]
     Side: TypeAlias = Literal["two-sided", "less", "greater"]
@@ -64,6 +65,9 @@ class Difference:
     """Chance of the values if the difference is as great as the margin (two one-sided tests)."""
     reason: str = ""
     """Why nothing can be said, where that is so."""
+    clipped: bool = False
+    """An end of the interval was beyond what the difference can be, and is that bound instead: the
+    true difference is within it as often as before."""
 
 
 def difference(
@@ -76,6 +80,7 @@ def difference(
     margin: float | None = None,
     resamples: int = 9999,
     seed: int = 0,
+    bounds: Bounds = ANY,
 ) -> Difference:
     """Compare two algorithms by the values of their runs.
 
@@ -84,8 +89,10 @@ def difference(
     Hodges-Lehmann estimate and its exact interval. "permutation" counts how many of `resamples`
     relabellings (all, if there are fewer) give as great a difference of means; its interval is that
     of the t test. Pair runs that share their seeds: common random numbers remove luck that hits both.
-    With `margin`, two one-sided tests (TOST) at 1 - level each show equivalence. None: with fewer than
-    two runs of each the difference has no interval and no test.
+    With `margin`, two one-sided tests (TOST) at 1 - level each show equivalence. With `bounds`, those of the
+    values, an end of the interval beyond what the difference can be is that bound, and `clipped` says so.
+    None: with fewer than two runs of each the difference has no interval and no test, nor where the values
+    of each side are all the same (of pairs, all differences) and not those of the other.
     Unit: that of the values.
     Source: Welch, Biometrika 34, 1947; Mann, Whitney, 1947; Wilcoxon, 1945; Hodges, Lehmann, 1963;
     Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987 (TOST); Hedges, 1981.
@@ -115,6 +122,9 @@ def difference(
     if min(x.size, y.size) < 2:
         few = "one run of each" if min(x.size, y.size) else "no run"
         return replace(base, reason=f"{few} says nothing about chance: repeat with more seeds")
+    if estimate and not _varies(x, y, paired):
+        what = "all differences are" if paired else "the values of each side are all"
+        return replace(base, reason=f"no spread to test against: {what} the same")
     probability = partial(_p_value, test, paired, resamples, seed)
     if test == "mann-whitney":
         effect = _rank_effect(x, y, paired)
@@ -122,6 +132,7 @@ def difference(
     else:
         effect = _effect(x, y, paired)
         low, high = _t_interval(x, y, paired, level)
+    low, high, clipped = _clip(low, high, bounds[1] - bounds[0])
     p = probability(x, y, "two-sided")
     equivalent = None
     if margin is not None:
@@ -135,7 +146,24 @@ def difference(
         verdict=_verdict(estimate or 0.0, p, equivalent, level),
         effect_size=effect,
         equivalence_p=equivalent,
+        clipped=clipped,
     )
+
+
+def _varies(x: Values, y: Values, paired: bool) -> bool:
+    """Whether there is any spread beyond that of rounding."""
+    least = 1e-12 * max(abs(x).max(), abs(y).max())
+    spread = np.ptp(x - y) if paired else max(np.ptp(x), np.ptp(y))
+    return bool(spread > least)
+
+
+def _clip(
+    low: float | None, high: float | None, most: float
+) -> tuple[float | None, float | None, bool]:
+    """Keep an interval within ± the greatest difference that there can be."""
+    if low is None or high is None or (low >= -most and high <= most):
+        return low, high, False
+    return max(low, -most), min(high, most), True
 
 
 def _verdict(estimate: float, p: float, equivalent: float | None, level: float) -> Verdict:
@@ -169,8 +197,8 @@ def _t_test(x: Values, y: Values, side: Side, paired: bool) -> float:
     error, freedom = _spread(x, y, paired)
     middle = float(x.mean() - y.mean())
     if error <= 1e-12 * max(abs(x).max(), abs(y).max()):
-        # All values alike: the difference is certain, whatever it is.
-        certain = {"two-sided": middle != 0, "greater": middle > 0, "less": middle < 0}[side]
+        # All values alike, on both sides: only the margin of an equivalence is between them.
+        certain = {"two-sided": False, "greater": middle > 0, "less": middle < 0}[side]
         return 0.0 if certain else 1.0
     t = middle / error
     if side == "two-sided":

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
-from gargalo.metrics.intervals import mean_interval
+from gargalo.metrics.intervals import Interval, bounds_of, mean_interval
 from gargalo.reporting.palette import COLOURS, DASHES
 from gargalo.reporting.quantities import quantity, si
 
@@ -168,7 +168,7 @@ def trends(
     order: dict[str, int] = {}
     for key, cell in rows.group_by(keys, maintain_order=True):
         means = [
-            (place[at], mean_interval(part[y], level))
+            (place[at], mean_interval(part[y], level, bounds_of(y)))
             for (at,), part in cell.group_by(x, maintain_order=True)
         ]
         if not isinstance(means[0][0], str):
@@ -179,17 +179,30 @@ def trends(
         index = order.setdefault(group, 0)
         order[group] += 1
         name = group if detail is None else f"{group}, {detail.replace('_', ' ')} {key[1]}"
-        half = [None if i.half_width is None else i.half_width / q.factor for _, i in means]
         drawn.add_scatter(
             x=[p for p, _ in means],
             y=[None if i.mean is None else i.mean / q.factor for _, i in means],
-            error_y={"type": "data", "array": half, "thickness": 1.2, "width": 4},
+            error_y={**_bars([i for _, i in means], q.factor), "thickness": 1.2, "width": 4},
             mode="lines+markers", name=name, legendgroup=group,
             line={"dash": DASHES[index % len(DASHES)]} if index else {},
             customdata=[i.n for _, i in means],
             hovertemplate=f"%{{x}}: %{{y:.4g}} {q.unit} (%{{customdata}} runs)",
         )  # fmt: skip
     return drawn
+
+
+def _bars(intervals: Sequence[Interval], factor: float) -> dict[str, Any]:
+    """Return the error bars of intervals: what is above and below each mean."""
+
+    def part(end: float | None, mean: float | None) -> float | None:
+        return None if end is None or mean is None else abs(end - mean) / factor
+
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [part(i.high, i.mean) for i in intervals],
+        "arrayminus": [part(i.low, i.mean) for i in intervals],
+    }
 
 
 def strips(frame: pl.DataFrame, y: str, series: str, *, level: float = 0.95) -> go.Figure:
@@ -206,11 +219,12 @@ def strips(frame: pl.DataFrame, y: str, series: str, *, level: float = 0.95) -> 
             x=[name] * len(values), y=values, name=name, legendgroup=name, boxpoints="all",
             jitter=0.5, pointpos=-1.6, whiskerwidth=0.4, hovertemplate=f"%{{y:.4g}} {q.unit}",
         )  # fmt: skip
-        found = mean_interval(values, level)
+        found = mean_interval(part[y], level, bounds_of(y))
+        middle = None if found.mean is None else found.mean / q.factor
         drawn.add_scatter(
-            x=[name], y=[found.mean], mode="markers", name=f"{name}: mean", legendgroup=name,
+            x=[name], y=[middle], mode="markers", name=f"{name}: mean", legendgroup=name,
             showlegend=False, marker={"size": 10},
-            error_y={"type": "data", "array": [found.half_width], "thickness": 2, "width": 8},
+            error_y={**_bars([found], q.factor), "thickness": 2, "width": 8},
             hovertemplate=f"mean %{{y:.4g}} {q.unit} ({found.n} runs)",
         )  # fmt: skip
     return drawn

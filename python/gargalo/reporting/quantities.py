@@ -86,7 +86,7 @@ def spread(value: float, low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return "interval unknown"
     half = (high - low) / 2
-    if abs(high + low - 2 * value) <= 0.01 * half:
+    if abs(high + low - 2 * value) <= 0.05 * half:
         return f"± {half:.2g}" if half else "± 0"
     return f"{number(low)} to {number(high)}"
 

@@ -44,10 +44,8 @@ def show(sweep: Sweep, console: Console, most_rows: int) -> None:
     cells: dict[tuple[Any, ...], dict[str, str]] = {}
     for r in summary.iter_rows(named=True):
         cell = cells.setdefault(tuple(r[n] for n in sweep.labels), {})
-        half = None if r["low"] is None else r["mean"] - r["low"]
-        spread = "" if half is None else f" ± {amount(r['metric'], half)}"
-        cell[r["metric"]] = f"{amount(r['metric'], r['mean'])}{spread}"
-    table = Table(title=f"{sweep.name}: mean ± half of the 95% interval", box=box.SIMPLE_HEAD)
+        cell[r["metric"]] = f"{amount(r['metric'], r['mean'])}{_spread(r)}"
+    table = Table(title=f"{sweep.name}: mean and its 95% interval", box=box.SIMPLE_HEAD)
     for label in sweep.labels:
         table.add_column(label, no_wrap=True)
     for name in present:
@@ -57,6 +55,17 @@ def show(sweep: Sweep, console: Console, most_rows: int) -> None:
     console.print(table)
     if len(cells) > most_rows:
         console.print(f"  … and {len(cells) - most_rows} more cells\n")
+
+
+def _spread(row: dict[str, Any]) -> str:
+    """Write an interval: ± its half width if it is even about the mean, else its ends."""
+    low, high, mean = row["low"], row["high"], row["mean"]
+    if low is None:
+        return ""
+    half = (high - low) / 2
+    if abs(high + low - 2 * mean) <= 0.05 * half:
+        return f" ± {amount(row['metric'], half)}"
+    return f" [{amount(row['metric'], low)}, {amount(row['metric'], high)}]"
 
 
 def show_rows(rows: Sequence[Row], a: str, b: str, level: float, console: Console) -> None:
@@ -78,11 +87,13 @@ def show_rows(rows: Sequence[Row], a: str, b: str, level: float, console: Consol
             amount(r.metric, r.mean_a),
             amount(r.metric, r.mean_b),
             amount(r.metric, d.estimate),
-            NONE if d.low is None else f"{ends[0]} … {ends[1]}",
+            NONE if d.low is None else f"{ends[0]} … {ends[1]}{'*' if d.clipped else ''}",
             NONE if r.p_value is None else f"{r.p_value:.2g}",
             r.verdict,
         )
     console.print(table)
+    if any(r.difference.clipped for r in rows):
+        console.print("* clipped to the greatest difference that there can be.")
     tests = sorted({r.difference.test for r in rows if r.difference.p_value is not None})
     if tests:
         console.print(f"Tests: {', '.join(tests)}; p-values adjusted for {len(rows)} tests (Holm).")

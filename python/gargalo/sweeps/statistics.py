@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from gargalo.metrics.intervals import POSITIVE, SHARE, bounds_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -13,10 +15,9 @@ if TYPE_CHECKING:
 def summarise(
     frame: pl.DataFrame, by: Sequence[str], metrics: Sequence[str], level: float = 0.95
 ) -> pl.DataFrame:
-    """Return a row per cell and figure with `n`, `mean`, `sd`, `low`, `high`.
+    """Return a row per cell and figure with `n`, `mean`, `sd`, `low`, `high`, `method`.
 
-    The interval is mean ± t · sd / √n, with the quantile t of Student's distribution with n - 1
-    degrees of freedom (Student 1908).
+    The interval is that of `metrics.mean_interval` with the bounds that the figure's name tells.
     """
     from scipy.stats import t
 
@@ -31,6 +32,8 @@ def summarise(
             n=pl.len().cast(pl.Int64),
             mean=pl.col("value").mean(),
             sd=pl.col("value").std(),
+            _min=pl.col("value").min(),
+            _max=pl.col("value").max(),
         )
     )
     counts = [int(n) for n in cells["n"].unique() if n > 1]
@@ -38,13 +41,31 @@ def summarise(
         {"n": counts, "_t": [float(t.ppf(0.5 + level / 2, n - 1)) for n in counts]},
         schema={"n": pl.Int64, "_t": pl.Float64},
     )
+    kinds = {m: bounds_of(m) for m in metrics}
+    positive = pl.col("metric").is_in([m for m in metrics if kinds[m] == POSITIVE])
+    share = pl.col("metric").is_in([m for m in metrics if kinds[m] == SHARE])
+    mean = pl.col("mean")
     half = pl.col("_t") * pl.col("sd") / pl.col("n").sqrt()
+    factor = pl.min_horizontal(half / mean, 700.0).exp()
+    odds = (mean / (1 - mean)).log()
+    reach = half / (mean * (1 - mean))
+    spread = pl.col("_min") < pl.col("_max")
+    logs = spread & positive & (pl.col("_min") >= 0)
+    logits = spread & share & (pl.col("_min") >= 0) & (pl.col("_max") <= 1)
+
+    def end(log: pl.Expr, logit: pl.Expr, plain: pl.Expr) -> pl.Expr:
+        return pl.when(logs).then(log).when(logits).then(logit).when(spread).then(plain)
+
     cells_in_order = frame.select(by).unique(maintain_order=True).rows() if by else [()]
     rank = {cell: i for i, cell in enumerate(cells_in_order)}
     result = (
         cells.join(quantiles, on="n", how="left", maintain_order="left")
-        .with_columns(low=pl.col("mean") - half, high=pl.col("mean") + half)
-        .drop("_t")
+        .with_columns(
+            low=end(mean / factor, 1 / (1 + (reach - odds).exp()), mean - half),
+            high=end(mean * factor, 1 / (1 + (-reach - odds).exp()), mean + half),
+            method=end(pl.lit("log"), pl.lit("logit"), pl.lit("student")).otherwise(pl.lit("none")),
+        )
+        .drop("_t", "_min", "_max")
     )
     if result.is_empty():
         return result
