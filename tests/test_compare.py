@@ -8,7 +8,7 @@ import gargalo
 import pytest
 from gargalo import sweeps
 from gargalo.cli import app
-from gargalo.metrics.statistics import difference
+from gargalo.metrics.statistics import bounds_of, difference
 from gargalo.sweeps import compare as c
 from sweep_helpers import MINI, delivered
 from typer.testing import CliRunner
@@ -35,7 +35,7 @@ def test_two_labels_of_a_sweep(store, gargalo):
     for r in facts["rows"]:
         cell = frame.filter(delay=r["cell"]["delay"])
         a, b = (cell.filter(congestion=name)[r["metric"]].to_list() for name in ("reno", "bbr"))
-        same = difference(a, b, paired=True)
+        same = difference(a, b, paired=True, bounds=bounds_of(r["metric"]))
         assert r["difference"] == pytest.approx(same.estimate)
         assert (r["low"], r["high"]) == (pytest.approx(same.low), pytest.approx(same.high))
         assert r["p_value_alone"] == pytest.approx(same.p_value)

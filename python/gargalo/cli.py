@@ -1,6 +1,7 @@
 """The command `gargalo`.
 
-Exit codes: 0 done; 1 the run failed; 2 bad usage or bad input, nothing written; 130 interrupted,
+Exit codes: 0 done; 1 the run failed, or its results contradict themselves (a finding of severity
+error; they are kept); 2 bad usage or bad input, nothing written; 130 interrupted,
 finished work kept. Results go to standard output, everything else to standard error.
 """
 
@@ -185,6 +186,13 @@ def run(
         kept = f"; what was done is in {target}" if target else ""
         err.print(f"interrupted at {done.info.get('virtual_s', 0):.3g} s{kept}", markup=False)
         raise typer.Exit(INTERRUPTED)
+    if any(f["severity"] == "error" for f in done.findings):
+        err.print(
+            "error: the results contradict themselves, which is a fault of Gargalo: do not use them, and "
+            "report it with the scenario and the seed",
+            markup=False,
+        )
+        raise typer.Exit(FAILED)
 
 
 def load_plugin(path: Path) -> None:
@@ -253,8 +261,12 @@ def report(done: Run, *, as_json: bool, quiet: bool, plots: bool) -> None:
         from gargalo.plots import Plots
 
         Plots(done).save(done.directory)
+    from gargalo.audit import told
+
     for warning in done.warnings:
         err.print(f"warning: {warning}", markup=False)
+    for finding in done.findings:
+        err.print(told(finding), markup=False)
     if as_json:
         print(json.dumps(done.to_json(), ensure_ascii=False))
     elif not quiet:

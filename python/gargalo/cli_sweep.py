@@ -15,6 +15,7 @@ from gargalo import _core
 from gargalo.cli_common import FAILED, World, change, err, fail, sweep_errors
 
 if TYPE_CHECKING:
+    from gargalo.audit import Finding
     from gargalo.sweeps import Sweep, SweepFile
 
 MOST_ROWS = 60
@@ -109,8 +110,8 @@ def sweep(
                 name=description.name,
                 repair=repair,
             )
-        _report(done, as_json=as_json, quiet=quiet)
-    if done.failures:
+        grave = _report(done, as_json=as_json, quiet=quiet)
+    if done.failures or grave:
         raise typer.Exit(FAILED)
 
 
@@ -147,13 +148,23 @@ def _tell_version(target: Path) -> None:
         )
 
 
-def _report(done: Sweep, *, as_json: bool, quiet: bool) -> None:
+def _report(done: Sweep, *, as_json: bool, quiet: bool) -> bool:
+    """Print what became of a sweep; return whether the auditor found an error."""
+    findings = done.findings()
+    for finding in findings:
+        err.print(str(finding), markup=False)
+    _print_report(done, findings, as_json=as_json, quiet=quiet)
+    return any(f.severity == "error" for f in findings)
+
+
+def _print_report(done: Sweep, findings: list[Finding], *, as_json: bool, quiet: bool) -> None:
     for f in done.failures[:MOST_FAILURES]:
         err.print(f"failed: {_where(done, f.run)}: {f.reason}", markup=False)
     if len(done.failures) > MOST_FAILURES:
         err.print(f"… and {len(done.failures) - MOST_FAILURES} more failed", markup=False)
     if as_json:
-        print(json.dumps(_facts(done), ensure_ascii=False))
+        facts = {**_facts(done), "findings": [f.to_json() for f in findings]}
+        print(json.dumps(facts, ensure_ascii=False))
         return
     if quiet:
         return
@@ -251,8 +262,17 @@ def compare(
         )
     except (SweepError, StoreError, FileNotFoundError) as error:
         fail(str(error))
+    findings = c.findings(a, b)
+    for finding in findings:
+        err.print(str(finding), markup=False)
     if as_json:
-        facts = {"a": a.name, "b": b.name, "level": level, "rows": [r.to_json() for r in rows]}
+        facts = {
+            "a": a.name,
+            "b": b.name,
+            "level": level,
+            "rows": [r.to_json() for r in rows],
+            "findings": [f.to_json() for f in findings],
+        }
         print(json.dumps(facts, ensure_ascii=False))
         return
     from gargalo.sweeps.show import show_rows

@@ -120,6 +120,11 @@ class Run:
         """What a reader of the results should know."""
         return list(self.info.get("warnings", []))
 
+    @property
+    def findings(self) -> list[dict[str, Any]]:
+        """What the auditor found, each with `code`, `severity`, `subject`, `text` and `figures`."""
+        return list(self.info.get("findings", []))
+
     def to_json(self) -> dict[str, Any]:
         """Return what `gargalo run --json` prints."""
         return dict(self._json)

@@ -33,6 +33,8 @@ class Scenario:
     """What is recorded."""
     seed: int | None = None
     """Seed of every random stream; the same seed gives the same results, byte for byte."""
+    start_jitter: str | None = None
+    """Flows start by less than this later than they say, each by another time that follows from the seed and the flow, so that repeats with other seeds are other runs. Flows move against each other only: the first of them keeps its time. As time, or in `RTT`, round trips on the flow's empty path. At most half of the time that a flow has. Flows that start at random anyway (`arrivals`, web, ftp, mix) are left alone. Sweeps with repeats set it to 1RTT."""
     topology: Topology | Mapping[str, Any]
     """Hosts, routers and links."""
 

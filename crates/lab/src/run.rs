@@ -198,6 +198,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
             flows: flows.iter().map(|f| f.result(now)).collect(),
             groups: Vec::new(),
             links,
+            routes: BTreeMap::new(),
             samples,
             end: now,
             packets: fabric.packets,

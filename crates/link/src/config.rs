@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use gargalo_units::{Duration, Instant, Rate};
+use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use crate::delay::{DelayModel, check_steps};
 use crate::loss::LossModel;
 use crate::policer::Policer;
 use crate::queue::QueueConfig;
 use crate::reorder::Reorder;
+use crate::server::Server;
 use crate::trace::DeliveryTrace;
 
 /// One direction of a link.
@@ -122,6 +123,11 @@ impl RateModel {
         }
     }
 
+    /// How many bytes can be carried between two instants; `None` if any number.
+    pub fn capacity(&self, from: Instant, to: Instant) -> Option<Bytes> {
+        Server::new(self).capacity(from, to).map(Bytes::new)
+    }
+
     /// Time of one `bytes` packet at the fastest rate that ever holds: what a queue may take as the
     /// typical transmission time.
     pub(crate) fn packet_time(&self, bytes: u32) -> Duration {
@@ -129,7 +135,7 @@ impl RateModel {
             Self::Steps(steps) => steps.iter().map(|s| s.1).max().unwrap_or(Rate::MAX),
             other => other.mean(),
         };
-        rate.transmission_time(gargalo_units::Bytes::new(u64::from(bytes)))
+        rate.transmission_time(Bytes::new(u64::from(bytes)))
     }
 
     fn validate(&self) -> Result<(), ConfigError> {

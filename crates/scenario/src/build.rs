@@ -21,6 +21,9 @@ use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, GaugeRow, LinkSample}
 use gargalo_units::{Duration, Instant};
 use serde_json::{Value as Json, json};
 
+use crate::audit;
+use crate::canonical::results_hash;
+use crate::jitter;
 use crate::multipath;
 use crate::objects::{self, Completion};
 use crate::resolved::{Flow, Period, Scenario, Transport, Workload};
@@ -91,22 +94,41 @@ pub enum RunError {
 ///
 /// # Errors
 /// When something cannot be built, or a capture cannot be written.
-pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunError> {
+pub fn run(scenario: &Scenario, options: RunOptions) -> Result<Outcome, RunError> {
     let world = world(scenario, &options)?;
-    let mut go_on = |_: &Progress| ControlFlow::Continue(());
     let start = std::time::Instant::now();
-    let out = match &mut options.progress {
-        Some(progress) => world.run(&mut **progress)?,
-        None => world.run(&mut go_on)?,
-    };
+    let out = go(world, options)?;
     let wall = start.elapsed().as_secs_f64();
     let tables = tables(scenario, &out);
-    let json = summary::json(scenario, &out, wall);
+    let mut json = summary::json(scenario, &out, wall);
+    json["run"]["findings"] = findings(audit::audit(scenario, &out, &json["summary"], None));
+    json["run"]["results_hash"] = results_hash(&json, &tables).into();
     Ok(Outcome {
         json,
         tables,
         interrupted: out.interrupted,
     })
+}
+
+/// The engine's own outcome, before tables and a summary are made of it.
+///
+/// # Errors
+/// As [`run`].
+pub fn simulate(scenario: &Scenario, options: RunOptions) -> Result<SimOutcome, RunError> {
+    go(world(scenario, &options)?, options)
+}
+
+fn go(world: World, mut options: RunOptions) -> Result<SimOutcome, RunError> {
+    let mut go_on = |_: &Progress| ControlFlow::Continue(());
+    Ok(match &mut options.progress {
+        Some(progress) => world.run(&mut **progress)?,
+        None => world.run(&mut go_on)?,
+    })
+}
+
+/// Findings as results have them.
+pub(crate) fn findings(found: Vec<audit::Finding>) -> Json {
+    found.iter().map(audit::Finding::to_json).collect()
 }
 
 fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
@@ -144,7 +166,7 @@ fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
     for g in &scenario.groups {
         world.add_group(Arc::clone(&g.label), g.window);
     }
-    let mut factories = Factories::new(options);
+    let mut factories = Factories::new(scenario, options);
     for f in &scenario.flows {
         let Some(spec) = flow(scenario, f, &mut factories)? else {
             if let Some(spec) = generator(scenario, f, &mut factories)? {
@@ -193,13 +215,16 @@ fn refuse_kernel(scenario: &Scenario) -> Result<(), RunError> {
 pub(crate) struct Factories<'a> {
     pub(crate) options: &'a RunOptions,
     made: BTreeMap<String, Arc<dyn ControllerFactory>>,
+    /// How much later than it says each flow starts, in their order.
+    later: Vec<Duration>,
 }
 
 impl<'a> Factories<'a> {
-    pub(crate) fn new(options: &'a RunOptions) -> Self {
+    pub(crate) fn new(scenario: &Scenario, options: &'a RunOptions) -> Self {
         Self {
             options,
             made: BTreeMap::new(),
+            later: jitter::later(scenario),
         }
     }
 
@@ -237,7 +262,7 @@ pub(crate) fn flow(
         label: Arc::clone(&f.label),
         from: from as u32,
         to: to as u32,
-        start: f.start,
+        start: f.start + factories.later[f.id as usize],
         stop: f.stop,
         transport: transport(scenario, f, factories)?,
         workload,

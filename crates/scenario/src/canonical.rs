@@ -112,6 +112,21 @@ fn hosts(scenario: &Scenario) -> Option<Value> {
     (!map.is_empty()).then(|| map.into())
 }
 
+/// SHA-256 of everything a run found: its summary, flows, links and tables, in hexadecimal. Neither the
+/// seed nor figures of the machine count: runs of the same hash had the same results.
+pub(crate) fn results_hash(found: &Value, tables: &gargalo_trace::Tables) -> String {
+    let mut hash = Sha256::new();
+    for key in ["summary", "flows", "links"] {
+        let mut text = String::new();
+        write(&found[key], &mut text);
+        hash.update(text.as_bytes());
+    }
+    for table in tables.all() {
+        table.feed(&mut |bytes| hash.update(bytes));
+    }
+    hex(&hash.finalize())
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
@@ -411,6 +426,10 @@ fn flow<'a>(
             let pairs = source.pairs.iter().map(|&(a, b)| json!([name(a), name(b)]));
             map.insert("demand".to_owned(), demand);
             map.insert("pairs".to_owned(), pairs.collect());
+        }
+        // Said only where asked for, so that other flows keep their hash.
+        if !f.start_jitter.is_zero() {
+            map.insert("start_jitter_s".to_owned(), seconds(f.start_jitter));
         }
         if f.group.is_some() {
             let record = if f.rows { "full" } else { "summary" };

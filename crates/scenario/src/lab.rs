@@ -7,12 +7,14 @@ use gargalo_lab::{Choice, CommandSpec, LabOutcome, LabSpec};
 use gargalo_units::{Duration, Instant};
 use serde_json::{Value as Json, json};
 
-use crate::build::{Factories, Outcome, RunError, RunOptions, captures, flow, tables, topology};
+use crate::audit::audit;
+use crate::build::{
+    Factories, Outcome, RunError, RunOptions, captures, findings, flow, tables, topology,
+};
+use crate::canonical::results_hash;
 use crate::resolved::{Scenario, Workload};
 use crate::summary;
 
-/// More than this for one packet in a hundred is worth a warning.
-const LATE: Duration = Duration::from_millis(2);
 /// Output of a program beyond this is left out of the summary; its file has all of it.
 const SHOWN: usize = 64 << 10;
 
@@ -26,7 +28,7 @@ const SHOWN: usize = 64 << 10;
 /// When something cannot be built, or the system refuses something.
 pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunError> {
     let captures = captures(scenario, options.output.as_deref())?;
-    let mut factories = Factories::new(&options);
+    let mut factories = Factories::new(scenario, &options);
     let mut flows = Vec::with_capacity(scenario.flows.len());
     for f in &scenario.flows {
         if let Workload::Media(_) = f.workload {
@@ -84,9 +86,13 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
     };
     let wall = start.elapsed().as_secs_f64();
     let mut json = summary::json(scenario, &done.outcome, wall);
+    let tables = tables(scenario, &done.outcome);
+    let late = Some(done.engine.late_p99);
+    json["run"]["findings"] = findings(audit(scenario, &done.outcome, &json["summary"], late));
+    json["run"]["results_hash"] = results_hash(&json, &tables).into();
     describe(scenario, &done, &mut json);
     Ok(Outcome {
-        tables: tables(scenario, &done.outcome),
+        tables,
         interrupted: done.outcome.interrupted,
         json,
     })
@@ -150,13 +156,6 @@ fn describe(scenario: &Scenario, done: &LabOutcome, json: &mut Json) {
         run["mptcp_counters"] = counters.into();
     }
     let mut warnings = Vec::new();
-    if done.engine.late_p99 > LATE {
-        warnings.push(format!(
-            "this machine was too slow for the lab: 1% of the packets left the network more than {} ms \
-             late; stop other programs, or lower the rates",
-            done.engine.late_p99.as_millis()
-        ));
-    }
     for (c, spec) in done.commands.iter().zip(&scenario.lab.commands) {
         warnings.extend(warning(scenario, spec, c.exit_code));
     }

@@ -29,11 +29,13 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod audit;
 mod background;
 pub mod build;
 mod canonical;
 mod check;
 mod diagnostic;
+mod jitter;
 #[cfg(target_os = "linux")]
 pub mod lab;
 pub mod model;

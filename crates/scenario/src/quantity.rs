@@ -97,6 +97,7 @@ units! {
     QueueSize, "queue-size", ["250 packets", "150kB", "50ms", "1BDP"], [" packets"];
     Window, "window", ["10 packets", "14480B"], [" packets"];
     Load, "load", ["50%", "300Mbit/s", "0.5"], [];
+    StartJitter, "start-jitter", ["1RTT", "20ms", "0s"], ["RTT", "s", "ms"];
     PerSecond, "frequency", ["1000/s", "30/min"], ["/s"];
 }
 
@@ -137,6 +138,15 @@ pub enum Load {
     Share(f64),
     /// As it is.
     Rate(Rate),
+}
+
+/// How far starts of flows may move.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StartJitter {
+    /// So long.
+    Time(Duration),
+    /// So many round trips on the flow's empty path.
+    RoundTrips(f64),
 }
 
 /// Events per second.
@@ -187,6 +197,31 @@ impl std::str::FromStr for Load {
             let message =
                 format!("\"{unit}\" is no unit of a load; known: %, bit/s, kbit/s, Mbit/s, Gbit/s");
             error(message, e.suggestion)
+        })
+    }
+}
+
+impl std::str::FromStr for StartJitter {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let (value, unit) = split(text)?;
+        if unit == "RTT" {
+            return Ok(Self::RoundTrips(value));
+        }
+        text.parse().map(Self::Time).map_err(|e: ParseError| {
+            let message = match unit {
+                "" => format!("\"{text}\" has no unit; known: RTT, us, ms, s"),
+                _ => format!("\"{unit}\" is no unit of a start jitter; known: RTT, us, ms, s"),
+            };
+            let rtt = unit.eq_ignore_ascii_case("rtt") || unit.is_empty();
+            error(
+                message,
+                if rtt {
+                    Some(format!("{value}RTT"))
+                } else {
+                    e.suggestion
+                },
+            )
         })
     }
 }
@@ -300,6 +335,17 @@ mod tests {
         assert_eq!(e("100").suggestion.as_deref(), Some("100 packets"));
         assert_eq!(e("2bdp").suggestion.as_deref(), Some("2BDP"));
         assert!(e("1.5 packets").message.contains("whole"));
+    }
+
+    #[test]
+    fn start_jitter_is_a_time_or_round_trips() {
+        let j = |s: &str| s.parse::<StartJitter>();
+        assert_eq!(j("1.5RTT"), Ok(StartJitter::RoundTrips(1.5)));
+        let ms = Duration::from_millis(20);
+        assert_eq!(j("20ms"), Ok(StartJitter::Time(ms)));
+        assert_eq!(j("2 rtt").unwrap_err().suggestion.as_deref(), Some("2RTT"));
+        assert_eq!(j("2").unwrap_err().suggestion.as_deref(), Some("2RTT"));
+        assert!(j("-1RTT").is_err() && j("1 apple").is_err());
     }
 
     #[test]

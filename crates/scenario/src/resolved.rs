@@ -94,6 +94,8 @@ pub struct Flow {
     pub to: usize,
     /// When it starts, or arrivals begin.
     pub start: Instant,
+    /// By less than this it may start later, as the seed wants; zero: it does not.
+    pub start_jitter: Duration,
     /// When its application stops; `None`: at the end of the run.
     pub stop: Option<Instant>,
     /// How data is carried.

@@ -135,6 +135,13 @@ impl Net {
         start
     }
 
+    /// The directions of a route.
+    pub fn route(&self, route: u32) -> &[DirectionId] {
+        let from_here = self.hops.get(route as usize..).unwrap_or_default();
+        let length = from_here.iter().position(|d| *d == HOST);
+        &from_here[..length.unwrap_or(0)]
+    }
+
     /// The first link of a route, by index.
     pub fn first_link(&self, route: u32) -> Option<usize> {
         let direction = *self.hops.get(route as usize)?;

@@ -199,6 +199,10 @@ pub struct LinkResult {
     pub direction: &'static str,
     /// Packets that came to the link.
     pub offered_packets: u64,
+    /// Copies that it made of them.
+    pub duplicated_packets: u64,
+    /// Packets that still wait.
+    pub queued_packets: u64,
     /// Packets transmitted.
     pub sent_packets: u64,
     /// Their bytes, IP headers included.
@@ -217,6 +221,8 @@ pub struct LinkResult {
     pub utilization: Option<f64>,
     /// What the capacity was over the run; `None` if unlimited.
     pub capacity: Option<Rate>,
+    /// The bytes that makes; `None` if unlimited.
+    pub capacity_bytes: Option<Bytes>,
     /// Queueing delay of every packet sent.
     pub queue_delay: DelayHistogram,
 }
@@ -236,6 +242,8 @@ impl LinkResult {
             name: Arc::clone(name),
             direction,
             offered_packets: stats.offered_packets,
+            duplicated_packets: stats.duplicated_packets,
+            queued_packets: sample.queue_packets,
             sent_packets: sample.sent_packets,
             sent_bytes: sample.sent_bytes,
             dropped_queue_full: stats.dropped(DropReason::QueueFull),
@@ -245,6 +253,7 @@ impl LinkResult {
             marked_packets: sample.marked_packets,
             utilization: capacity.map(|c| ratio(Bytes::new(sample.sent_bytes), c)),
             capacity: capacity.map(|c| c / now.saturating_since(Instant::ZERO)),
+            capacity_bytes: capacity,
             queue_delay: stats.queue_delay.clone(),
         }
     }

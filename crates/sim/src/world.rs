@@ -18,7 +18,7 @@ use crate::net::Net;
 use crate::quic_paths;
 use crate::recorder::{Recorder, Recording};
 use crate::slab::Slab;
-use crate::topology::{NodeId, Topology};
+use crate::topology::{DirectionId, NodeId, Topology};
 use crate::workload::exponential;
 use crate::workload::generator::{Generator, Parent};
 use crate::{BuildError, rng};
@@ -64,6 +64,8 @@ pub struct Outcome {
     pub groups: Vec<Group>,
     /// Every link direction: `up` then `down`, in the order of the links.
     pub links: Vec<crate::LinkResult>,
+    /// The link directions that packets of a pair of hosts take, where there is only one way; not in the lab.
+    pub routes: BTreeMap<(NodeId, NodeId), Vec<DirectionId>>,
     /// Sampled tables.
     pub samples: crate::recorder::Samples,
     /// Virtual time reached.
@@ -404,10 +406,14 @@ impl World {
         }
         self.results.sort_by_key(|f| f.id);
         let links = self.recorder.links(self.now, &mut self.net);
+        let routes = self.routes.iter();
+        let routes = routes.map(|(ends, handle)| (*ends, self.net.route(*handle).to_vec()));
+        let routes = routes.collect();
         Ok(Outcome {
             flows: self.results,
             groups: self.groups,
             links,
+            routes,
             samples: self.recorder.into_samples(),
             end: self.now,
             packets: self.net.transmitted(),

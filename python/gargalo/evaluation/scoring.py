@@ -22,13 +22,25 @@ def scores(
     """Return the figures of an algorithm and of the others in a criterion."""
     values: dict[str, dict[str, list[float | None]]] = {}
     for name in dict.fromkeys((algorithm, *algorithms)):
-        rows = frame.filter(pl.col("algorithm") == name)
+        rows = distinct(frame.filter(pl.col("algorithm") == name))
         own = values[name] = {f.name: [] for f in criterion.figures}
         for repeat in sorted(rows["repeat"].unique().to_list()):
             cells = rows.filter(pl.col("repeat") == repeat)
             for f in criterion.figures:
                 own[f.name].append(f.of(cells))
     return Scores(algorithm, values, frame)
+
+
+def distinct(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the runs of the first repeat alone if all others are the same runs again."""
+    if "results_hash" not in rows.columns:
+        return rows
+    found = rows.group_by("repeat").agg(
+        pl.col("results_hash").sort(), gaps=pl.col("results_hash").null_count()
+    )
+    if found.height < 2 or found["gaps"].sum() or found["results_hash"].n_unique() > 1:
+        return rows
+    return rows.filter(pl.col("repeat") == pl.col("repeat").min())
 
 
 def outcome(figure: Figure, found: Scores, references: Sequence[str]) -> Outcome:

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from gargalo import _core, metrics
+from gargalo.audit import told
 from gargalo.reporting import charts, paths
 from gargalo.reporting.model import FigureBlock, Report, TableBlock
 from gargalo.reporting.palette import COLOURS, DASHES
@@ -50,7 +51,7 @@ def report_of_run(
         commands=commands,
         facts={**_facts(run), **(facts or {})},
         highlights=_highlights(run),
-        notes=[*run.warnings, *_notes(run, named), *about],
+        notes=[*map(told, run.findings), *run.warnings, *_notes(run, named), *about],
     )
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo import _core, metrics
+from gargalo import _core, audit, metrics
+from gargalo.metrics.intervals import bounds_of
 from gargalo.reporting import charts
 from gargalo.reporting.model import FigureBlock, Report, TableBlock
 from gargalo.reporting.quantities import measured, number, quantity, si
@@ -110,24 +111,25 @@ def report_of_runs(
     """
     frame, axes = _axes(frame, labels)
     chosen = _metrics(frame, labels)
+    once = audit.counted(frame, list(dict.fromkeys([axes.algorithm, *labels])))
     repeats = frame.group_by([axes.algorithm, *axes.cell]).len()["len"]
     cells = repeats.len()
     least, most = min(repeats.to_list()), max(repeats.to_list())
-    summary = _summary(frame, axes, chosen, level)
+    summary = _summary(once, axes, chosen, level)
     subtitle = f"{number(frame.height)} runs, {number(cells)} cells of " + (
         f"{number(least)} repeats" if least == most else f"{least} to {most} repeats"
     )
-    notes = []
+    notes = [str(f) for f in (*audit.of_runs(frame), *audit.equal_repeats(frame, labels))]
     if least < 2:
         notes.append(
             "Cells with a single run have no interval: repeat with more seeds to know how sure a figure is."
         )
     tables = [
-        TableBlock("Cells", f"Mean and {level:.0%} interval (Student's t) of each cell.", summary.head(MOST_ROWS), algorithm=axes.algorithm),
-        *_comparisons(frame, axes, chosen, level),
+        TableBlock("Cells", f"Mean and {level:.0%} interval (Student's t, within what the figure can be) of each cell.", summary.head(MOST_ROWS), algorithm=axes.algorithm),
+        *_comparisons(once, axes, chosen, level),
         TableBlock("Runs", "Every run, in the order of the plan.", _runs(frame), algorithm=axes.algorithm),
     ]  # fmt: skip
-    figures, more = _figures(frame, axes, chosen, level)
+    figures, more = _figures(once, axes, chosen, level)
     return Report(
         title=title,
         subtitle=subtitle,
@@ -221,7 +223,7 @@ def _summary(frame: pl.DataFrame, axes: _Axes, chosen: Sequence[str], level: flo
         row: dict[str, Any] = dict(zip([axes.algorithm, *axes.cell], key, strict=True))
         row["runs"] = part.height
         for name in chosen:
-            found = metrics.mean_interval(part[name], level)
+            found = metrics.mean_interval(part[name], level, bounds_of(name))
             row |= {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
         rows.append(row)
     figures = {f"{n}{end}": pl.Float64 for n in chosen for end in ("", "_low", "_high")}
@@ -229,9 +231,8 @@ def _summary(frame: pl.DataFrame, axes: _Axes, chosen: Sequence[str], level: flo
 
 
 def _runs(frame: pl.DataFrame) -> pl.DataFrame:
-    shown = frame.drop(
-        [c for c in ("run", "version", "scenario_hash", "warnings") if c in frame.columns]
-    )
+    hidden = ("run", "version", "scenario_hash", "results_hash", "warnings", "findings")
+    shown = frame.drop([c for c in hidden if c in frame.columns])
     # A seed is a name: as text it keeps all its digits.
     return shown.head(MOST_ROWS).with_columns(pl.col("seed").cast(pl.String))
 
@@ -250,7 +251,15 @@ def _comparisons(
             cell = dict(zip(axes.cell, key, strict=True))
             for name in names:
                 if name != base and part.drop_nulls(metric).height:
-                    found = metrics.compare(part, metric, axes.algorithm, name, base, level=level)
+                    found = metrics.compare(
+                        part,
+                        metric,
+                        axes.algorithm,
+                        name,
+                        base,
+                        level=level,
+                        bounds=bounds_of(metric),
+                    )
                     rows.append((cell, name, found))
         if not rows:
             continue

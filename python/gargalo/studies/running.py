@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo import __version__, lab, reporting
+from gargalo import __version__, audit, lab, reporting
 from gargalo.reporting.model import ClaimRow, Evidence, Report
 from gargalo.scenario import to_toml
 from gargalo.studies.model import Context, Finding, Profile, Study
@@ -288,6 +288,7 @@ def build_report(
         if name not in examples and isinstance(job.scenario, dict):
             examples[name] = to_toml(job.scenario)
     notes = [*study.notes]
+    notes += [str(f) for f in (*audit.of_runs(frame), *audit.equal_repeats(frame, sweep.labels))]
     notes += warned(frame)
     notes += [f"Not done here: {what}. {why}" for what, why in context.missing.items()]
     if sweep.failures:

@@ -87,12 +87,13 @@ def sweep(
     world: World = "sim",
     at_once: int = 1,
     repair: bool = False,
+    start_jitter: str | None = None,
 ) -> Sweep:
     """Plan and execute a sweep; see `plan` and `execute` for the arguments and errors."""
     from gargalo.sweeps.plugins import Plugins
 
     loaded = Plugins.load(plugins)
-    jobs = plan(scenario, axes, repeat, seed, set=set, world=world)
+    jobs = plan(scenario, axes, repeat, seed, set=set, world=world, start_jitter=start_jitter)
     return execute(
         jobs,
         store,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from gargalo import audit
 from gargalo.results import load
 from gargalo.sweeps.errors import SweepError
 from gargalo.sweeps.result import FACTS, STANDARD, Sweep
@@ -65,6 +66,7 @@ class Row:
             "difference": d.estimate,
             "low": d.low,
             "high": d.high,
+            "clipped": d.clipped,
             "p_value": self.p_value,
             "p_value_alone": d.p_value,
             "test": d.test,
@@ -148,19 +150,22 @@ def compare(
         SweepError: The sides have no cell in common, or a figure is unknown.
 
     """
+    from gargalo.metrics.intervals import bounds_of
     from gargalo.metrics.statistics import difference, holm
 
     by = [label for label in a.labels if label in b.labels]
     chosen = metrics_of(a, b, metrics)
     found: list[tuple[dict[str, Any], str, Difference, float | None, float | None]] = []
-    other = dict(_cells(b, by))
-    for key, mine in _cells(a, by):
+    # Runs that are the same run count once: see `audit.counted`.
+    sides = [replace(s, frame=audit.counted(s.frame, s.labels, by)) for s in (a, b)]
+    other = dict(_cells(sides[1], by))
+    for key, mine in _cells(sides[0], by):
         if key not in other:
             continue
         cell = dict(zip(by, key, strict=True))
         for metric in chosen:
             x, y, pairs = _values(mine, other[key], metric, paired)
-            told = difference(x, y, level=level, test=test, paired=pairs)
+            told = difference(x, y, level=level, test=test, paired=pairs, bounds=bounds_of(metric))
             found.append((cell, metric, told, x.mean(), y.mean()))  # type: ignore[arg-type]
     if not found:
         msg = f"{a.name} and {b.name} have no cell in common: nothing to compare"
@@ -169,6 +174,15 @@ def compare(
     return [
         Row(cell, metric, ma, mb, d, p, _verdict(d, p, level, a.name, b.name))
         for (cell, metric, d, ma, mb), p in zip(found, adjusted, strict=True)
+    ]
+
+
+def findings(a: Side, b: Side) -> list[audit.Finding]:
+    """Return what the auditor found in the runs of both sides, with the side's name before the subject."""
+    return [
+        replace(f, subject=": ".join(filter(None, (side.name, f.subject))))
+        for side in (a, b)
+        for f in (*audit.of_runs(side.frame), *audit.equal_repeats(side.frame, side.labels))
     ]
 
 

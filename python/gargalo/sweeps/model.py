@@ -28,7 +28,11 @@ if TYPE_CHECKING:
     from gargalo.sweeps.axes import Axis
     from gargalo.sweeps.job import World
 
-KEYS = ("name", "description", "scenario", "repeat", "seed", "set", "axes", "keep", "measure")
+KEYS = (
+    "name", "description", "scenario", "repeat", "seed", "start_jitter", "set", "axes", "keep", "measure",
+)  # fmt: skip
+START_JITTER = "1RTT"
+"""Of sweeps with repeats, unless they say otherwise."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class SweepFile:
     keep: tuple[str, ...] = ("flows",)
     measure: str | None = None
     description: str = ""
+    start_jitter: str | None = None
+    """How far starts of flows move from repeat to repeat; see `plan`."""
 
     @classmethod
     def load(cls, path: str | Path) -> SweepFile:
@@ -109,7 +115,14 @@ class SweepFile:
         if measure is not None and not isinstance(measure, str):
             msg = f'measure = {measure!r}: write "module:function"'
             raise SweepError(msg)
+        jitter = table.get("start_jitter")
+        if jitter is not None and not isinstance(jitter, str):
+            msg = (
+                f'start_jitter = {jitter!r}: write a time or round trips, like "20ms", "1RTT", "0s"'
+            )
+            raise SweepError(msg)
         return cls(
+            start_jitter=jitter,
             name=name,
             scenario=scenario,
             axes=table.get("axes", {}),
@@ -138,6 +151,7 @@ class SweepFile:
             seed=self.seed if seed is None else seed,
             set={**flat(self.changes, base_tree(base)), **(set or {})},
             world=world,
+            start_jitter=self.start_jitter,
         )
 
 
@@ -170,6 +184,7 @@ def plan(
     *,
     set: Mapping[str, Any] | None = None,  # noqa: A002
     world: World = "sim",
+    start_jitter: str | None = None,
 ) -> list[Job]:
     """Return the runs of a sweep: all combinations of the axes' values, each `repeat` times.
 
@@ -182,6 +197,9 @@ def plan(
         seed: The sweep's; by default the scenario's own.
         set: Settings for all runs.
         world: `lab` for runs in real time.
+        start_jitter: How far starts of flows move from repeat to repeat, as the scenario's key: "20ms",
+            "0.5RTT", "0s" for not at all. By default 1RTT if there are repeats and neither the scenario,
+            `set` nor an axis says it.
 
     Raises:
         SweepError: An axis or a key is wrong; the text names both.
@@ -194,9 +212,13 @@ def plan(
     source = Source.of(base)
     tree = base_tree(source)
     common = named_flows(set or {}, tree)
+    found = axes_module.parse(axes, tree)
+    if start_jitter is not None:
+        common = {"start_jitter": start_jitter, **common}
+    elif repeat > 1 and "start_jitter" not in tree:
+        common = {"start_jitter": START_JITTER, **common}
     names = registry.names()
     resolved, _ = source.resolve(common, names)
-    found = axes_module.parse(axes, tree)
     points = [[_Cell(a, p.labels, _flows(a, p.changes, tree)) for p in a.points] for a in found]
     seeds = derive_seeds(resolved["seed"] if seed is None else seed, repeat)
     jobs = []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from gargalo import audit
 from gargalo.sweeps.errors import StoreError, SweepError
 from gargalo.sweeps.model import label_names
 from gargalo.sweeps.store import RUNS, Store
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from gargalo.sweeps.job import Job
 
 FACTS = (
-    "run", "repeat", "seed", "version", "scenario_hash", "warnings", "wall_s", "late_p99_s", "late_max_s",
+    "run", "repeat", "seed", "version", "scenario_hash", "results_hash", "warnings", "findings", "wall_s", "late_p99_s", "late_max_s",
     "kernel",
 )  # fmt: skip
 """Columns of a run that are neither labels nor figures to compare."""
@@ -149,7 +150,8 @@ class Sweep:
     ) -> pl.DataFrame:
         """Return a row per cell and figure: `n`, `mean`, `sd`, and the interval `low` to `high`.
 
-        The interval is Student's t for the mean; with a single run it is missing.
+        The interval is that of `metrics.mean_interval`, within what the figure can be; with a single run,
+        or values that are all the same, it is missing. Repeats that are the same run are counted once.
 
         Args:
             by: Labels that make a cell; by default all.
@@ -170,7 +172,18 @@ class Sweep:
             if name not in frame.columns:
                 msg = f'the sweep has no figure "{name}"; figures: {", ".join(self.metrics)}'
                 raise SweepError(msg)
-        return summarise(frame, by, chosen, level)
+        return summarise(audit.counted(frame, self.labels, by), by, chosen, level)
+
+    def findings(self) -> list[audit.Finding]:
+        """Return what the auditor found in the runs that are done: in each, and in all together."""
+        frame = self.frame()
+        if frame.is_empty():
+            return []
+        return [
+            *audit.of_runs(frame),
+            *audit.intervals(self.summary(), self.labels),
+            *audit.equal_repeats(frame, self.labels),
+        ]
 
     def _keys(self) -> pl.DataFrame:
         return self.plan.select(pl.exclude("^_.*$"))

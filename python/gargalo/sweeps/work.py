@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import json
 import math
 import os
 import pickle
@@ -191,6 +192,7 @@ def row(identifier: str, run: Run) -> pl.DataFrame:
         pl.Series("run", [identifier], pl.String),
         pl.Series("version", [_core.__version__], pl.String),
         pl.Series("scenario_hash", [run.info.get("scenario_hash")], pl.String),
+        pl.Series("results_hash", [run.info.get("results_hash")], pl.String),
     ]
     for name, value in figures.items():
         if isinstance(value, (Mapping, list)):
@@ -205,6 +207,8 @@ def row(identifier: str, run: Run) -> pl.DataFrame:
         columns.append(pl.Series(name, [value], kind, strict=False))
     warnings = "; ".join(run.warnings) or None
     columns.append(pl.Series("warnings", [warnings], pl.String))
+    findings = json.dumps(run.findings, ensure_ascii=False) if run.findings else None
+    columns.append(pl.Series("findings", [findings], pl.String))
     return pl.DataFrame(columns)
 
 

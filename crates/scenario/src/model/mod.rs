@@ -50,7 +50,7 @@ pub use transport::{
     ReceiverName, RecoveryName, Switch, Tcp, Transport, Udp,
 };
 
-use crate::quantity::Quantity;
+use crate::quantity::{Quantity, StartJitter};
 
 /// A network, the flows on it and how long to watch them.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -83,6 +83,13 @@ pub struct Scenario {
     pub lab: Option<Lab>,
     /// What is recorded.
     pub record: Option<Record>,
+    /// Flows start by less than this later than they say, each by another time that follows from the seed and the
+    /// flow, so that repeats with other seeds are other runs. Flows move against each other only: the first of
+    /// them keeps its time. As time, or in `RTT`, round trips on the flow's empty path. At most half of the time
+    /// that a flow has. Flows that start at random anyway (`arrivals`, web, ftp, mix) are left alone.
+    /// Sweeps with repeats set it to 1RTT.
+    #[schemars(extend("default" = "0s"))]
+    pub start_jitter: Option<Quantity<StartJitter>>,
 }
 
 /// Hosts, routers and links: one of the following.

@@ -11,6 +11,7 @@ use crate::model::{
     CbrRate, CbrRateMap, Flow as Spec, PeriodMap, PeriodSpec, RecordName, Scenario,
     Workload as WorkloadSpec,
 };
+use crate::quantity::StartJitter;
 use crate::resolved::{Flow, Group, Period, Transport, Workload};
 
 /// All flows of a scenario together: a guard against slips like one zero too many.
@@ -51,8 +52,10 @@ pub(crate) fn resolve(
         let mut mtu = u32::MAX;
         let mut reachable = true;
         let mut seen = None;
+        let mut rtts: Vec<Duration> = Vec::with_capacity(ends.len());
         for &(from, to) in &ends {
             if seen == Some((from, to)) {
+                rtts.extend(rtts.last().copied());
                 continue;
             }
             seen = Some((from, to));
@@ -71,6 +74,7 @@ pub(crate) fn resolve(
             };
             mtu = mtu.min(routes::mtu(net, &route));
             let rtt = routes::base_rtt(net, &route);
+            rtts.push(rtt);
             for (link, _) in route {
                 longest[link] = Some(longest[link].map_or(rtt, |l| l.max(rtt)));
             }
@@ -102,6 +106,7 @@ pub(crate) fn resolve(
             from: 0,
             to: 0,
             start,
+            start_jitter: Duration::ZERO,
             stop,
             transport,
             workload: Workload::Bulk { bytes: None },
@@ -133,11 +138,18 @@ pub(crate) fn resolve(
             groups.len() - 1
         });
         for (n, &(from, to)) in ends.iter().enumerate() {
+            let jitter = match raw.start_jitter {
+                Some(jitter) if common.arrivals.is_none() => {
+                    start_jitter(jitter.0, rtts[n], window)
+                }
+                _ => Duration::ZERO,
+            };
             for workload in &workloads {
                 flows.push(Flow {
                     id: flows.len() as u64,
                     from,
                     to,
+                    start_jitter: jitter,
                     workload: workload.clone(),
                     transport: placed.get(n).unwrap_or(&common.transport).clone(),
                     group,
@@ -191,6 +203,18 @@ fn gap(per_second: f64) -> Duration {
     let nanos = 1e9 / per_second;
     // A cast saturates; the least gap is a nanosecond.
     Duration::from_nanos((nanos + 0.5) as u64).max(Duration::from_nanos(1))
+}
+
+/// How much later than it says a flow of this round-trip time may start: at most half of its time.
+fn start_jitter(jitter: StartJitter, rtt: Duration, window: (Instant, Instant)) -> Duration {
+    let most = Duration::from_nanos(window.1.saturating_since(window.0).as_nanos() / 2);
+    match jitter {
+        StartJitter::Time(time) => time.min(most),
+        // A cast saturates.
+        StartJitter::RoundTrips(n) => {
+            Duration::from_nanos((rtt.as_nanos() as f64 * n) as u64).min(most)
+        }
+    }
 }
 
 fn bandwidth_delay_products(net: &mut Network, longest: &[Option<Duration>]) {

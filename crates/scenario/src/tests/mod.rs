@@ -3,6 +3,7 @@
 mod grammar;
 mod mptcp;
 mod quic;
+mod repeats;
 mod requests;
 mod slips;
 mod sources;

@@ -1,0 +1,92 @@
+//! What makes repeats different runs, and how equal ones are known.
+
+use gargalo_units::{Duration, Instant};
+
+use super::ok;
+use crate::build::{self, RunOptions};
+use crate::jitter::later;
+
+const PAIR: &str = r#"
+duration = "2s"
+start_jitter = "1RTT"
+[topology.dumbbell]
+pairs = 2
+access = { delay = "5ms" }
+bottleneck = { rate = "10Mbit/s", delay = "10ms", queue = { droptail = "20 packets" } }
+[[flows]]
+from = "left0"
+to = "right0"
+count = 3
+transport.tcp = { congestion = "reno" }
+[[flows]]
+from = "left1"
+to = "right1"
+start = "1s"
+arrivals = { rate = "5/s" }
+workload.bulk = { bytes = "10kB" }
+transport.tcp = { congestion = "reno" }
+"#;
+
+fn found(text: &str, seed: u64) -> String {
+    let mut scenario = ok(text);
+    scenario.seed = seed;
+    let run = build::run(&scenario, RunOptions::default()).unwrap();
+    run.json["run"]["results_hash"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn starts_move_against_each_other_within_a_round_trip() {
+    let mut scenario = ok(PAIR);
+    let rtt = Duration::from_millis(40);
+    assert_eq!(scenario.flows[0].start_jitter, rtt);
+    assert_eq!(
+        scenario.flows[3].start_jitter,
+        Duration::ZERO,
+        "random anyway"
+    );
+    let mut seen = Vec::new();
+    for seed in 0..200 {
+        scenario.seed = seed;
+        let by = later(&scenario);
+        assert_eq!(by, later(&scenario), "the same each time");
+        assert_eq!(by[..3].iter().min(), Some(&Duration::ZERO));
+        assert!(by.iter().all(|d| *d < rtt));
+        assert_eq!(by[3], Duration::ZERO);
+        seen.push(by[0]);
+    }
+    // Each is first about as often as the others.
+    let first = seen.iter().filter(|d| d.is_zero()).count();
+    assert!((40..95).contains(&first), "{first} of 200");
+    assert_eq!(scenario.flows[0].start, Instant::ZERO, "as written");
+}
+
+#[test]
+fn a_flow_has_at_least_half_of_its_time() {
+    let short = PAIR.replace("count = 3", "count = 2\nstop = \"10ms\"");
+    assert_eq!(ok(&short).flows[0].start_jitter, Duration::from_millis(5));
+    let long = PAIR.replace("1RTT", "90s");
+    assert_eq!(ok(&long).flows[0].start_jitter, Duration::from_secs(1));
+    let none = PAIR.replace("1RTT", "0s");
+    let plain = PAIR.replace("start_jitter = \"1RTT\"\n", "");
+    assert_eq!(ok(&none).hash(), ok(&plain).hash());
+    assert_ne!(ok(PAIR).hash(), ok(&plain).hash());
+}
+
+#[test]
+fn runs_without_chance_have_one_hash() {
+    let calm = PAIR.split("[[flows]]").take(2).collect::<Vec<_>>();
+    let calm = calm.join("[[flows]]");
+    let still = calm.replace("1RTT", "0s");
+    assert_eq!(
+        found(&still, 1),
+        found(&still, 2),
+        "nothing depends on the seed"
+    );
+    assert_eq!(found(&calm, 1), found(&calm, 1));
+    assert_ne!(found(&calm, 1), found(&calm, 2));
+    let slower = still.replace("10Mbit/s", "11Mbit/s");
+    assert_ne!(found(&still, 1), found(&slower, 1));
+    // All flows later alike is no other run: a flow alone does not move.
+    let alone = calm.replace("count = 3", "");
+    assert_eq!(found(&alone, 1), found(&alone, 2));
+}

@@ -1,0 +1,262 @@
+//! The auditor: no error in random networks whatever they do to packets, and each rule finds what it is for.
+
+use gargalo_scenario::audit::{CODES, audit};
+use gargalo_scenario::build::{RunOptions, run, simulate};
+use gargalo_scenario::{Origin, Scenario, parse};
+use gargalo_sim::rng::stream;
+use rand::{Rng, RngExt};
+use serde_json::Value as Json;
+
+fn scenario(text: &str) -> Scenario {
+    match parse(text, &Origin::default(), &[]) {
+        Ok(s) => s,
+        Err(e) => panic!("{}{text}", e.render(false)),
+    }
+}
+
+/// What the auditor says of a run of severity `error`, and all codes.
+fn findings(text: &str) -> (Vec<Json>, Vec<String>) {
+    let out = run(&scenario(text), RunOptions::default()).unwrap();
+    let all = out.json["run"]["findings"].as_array().unwrap().clone();
+    let codes = all.iter().map(|f| f["code"].as_str().unwrap().to_owned());
+    let codes = codes.collect();
+    let errors = all.into_iter().filter(|f| f["severity"] == "error");
+    (errors.collect(), codes)
+}
+
+fn one<'a>(rng: &mut impl Rng, of: &[&'a str]) -> &'a str {
+    of[rng.random_range(0..of.len())]
+}
+
+const RATES: [&str; 6] = [
+    "rate = \"3Mbit/s\"",
+    "rate = \"20Mbit/s\"",
+    "rate = { steps = [[\"0s\", \"10Mbit/s\"], [\"400ms\", \"0bit/s\"], [\"700ms\", \"2Mbit/s\"]] }",
+    "rate = { steps = [[\"0s\", \"500kbit/s\"], [\"300ms\", \"40Mbit/s\"]] }",
+    "rate = { trace = \"cellular.trace\" }",
+    "rate = \"100Mbit/s\"",
+];
+const DELAYS: [&str; 5] = [
+    "delay = \"0s\"",
+    "delay = \"7ms\"",
+    "delay = \"30ms\", jitter = \"20ms\"",
+    "delay = { steps = [[\"0s\", \"20ms\"], [\"500ms\", \"5ms\"], [\"800ms\", \"40ms\"]] }",
+    "delay = \"10ms\", jitter = { scale = \"8ms\", distribution = \"normal\" }",
+];
+const HARMS: [&str; 8] = [
+    "",
+    "",
+    "loss = { independent = 0.02 }",
+    "duplicate = 0.1",
+    "reorder = { probability = 0.1, early = \"4ms\" }",
+    "reorder = { probability = 0.1, late = \"9ms\" }",
+    "policer = { rate = \"2Mbit/s\", burst = \"20kB\" }",
+    "outages = [[\"300ms\", \"600ms\"]]",
+];
+const QUEUES: [&str; 8] = [
+    "queue = { droptail = \"20 packets\" }",
+    "queue = { droptail = \"50kB\" }",
+    "queue = \"red\"",
+    "queue = \"codel\"",
+    "queue = \"fq-codel\"",
+    "queue = \"pie\"",
+    "queue = \"dualpi2\"",
+    "queue = { step = { mark_above = \"10 packets\" } }",
+];
+const FLOWS: [&str; 12] = [
+    "transport.tcp = { congestion = \"cubic\" }",
+    "transport.tcp = { congestion = \"bbr\" }",
+    "transport.tcp = { congestion = \"prague\", ecn = \"accurate\" }",
+    "transport.tcp = { congestion = \"reno\" }\nworkload.bulk = { bytes = \"60kB\" }\nstart = \"350ms\"",
+    "transport.tcp = { congestion = \"bbr3\" }\nworkload.request = { objects = 5, size = \"20kB\" }",
+    "transport.quic = {}",
+    "transport.quic = { congestion = \"bbr\" }\nworkload.request = { objects = 4, size = \"30kB\" }",
+    "transport.mptcp = {}",
+    "transport.mptcp = { congestion = \"olia\", scheduler = \"redundant\" }",
+    "transport.udp = {}\nworkload.cbr = { rate = \"4Mbit/s\" }",
+    "transport.udp = {}\nworkload.media = {}",
+    "transport.tcp = { congestion = \"cubic\" }\nworkload.bulk = { bytes = \"20kB\" }\narrivals = { rate = \"40/s\" }",
+];
+
+fn random_link(rng: &mut impl Rng) -> String {
+    let parts = [&RATES[..], &DELAYS, &HARMS, &QUEUES].map(|of| one(rng, of));
+    let parts: Vec<_> = parts.into_iter().filter(|p| !p.is_empty()).collect();
+    format!("{{ {} }}", parts.join(", "))
+}
+
+fn random_text(n: u64) -> String {
+    let rng = &mut stream(n, "audited");
+    let topology = match rng.random_range(0..3) {
+        0 => format!("[topology.simple]\nlink = {}", random_link(rng)),
+        1 => format!(
+            "[topology.parking-lot]\nhops = 2\naccess = {}\nbottleneck = {}",
+            random_link(rng),
+            random_link(rng)
+        ),
+        _ => format!(
+            "[topology.multipath]\npaths = [{}, {}]",
+            random_link(rng),
+            random_link(rng)
+        ),
+    };
+    let ends = match topology.contains("parking-lot") {
+        true => "from = \"left\"\nto = \"right\"",
+        false => "from = \"client\"\nto = \"server\"",
+    };
+    let mut text =
+        format!("duration = \"1500ms\"\nseed = {n}\nstart_jitter = \"1RTT\"\n{topology}\n");
+    for _ in 0..rng.random_range(1..4) {
+        text += &format!("[[flows]]\n{ends}\n{}\n", one(rng, &FLOWS));
+    }
+    text
+}
+
+#[test]
+fn no_error_in_random_networks() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../examples/networks/x.toml"
+    );
+    let origin = Origin {
+        path: Some(path.into()),
+    };
+    let (mut ran, mut slow) = (0, 0);
+    for n in 0..200 {
+        let text = random_text(n);
+        // What does not go together (ECN of a control without it, say) is refused, and no business of ours.
+        let Ok(scenario) = parse(&text, &origin, &[]) else {
+            continue;
+        };
+        let out = run(&scenario, RunOptions::default()).unwrap();
+        let found = out.json["run"]["findings"].as_array().unwrap();
+        let errors: Vec<_> = found.iter().filter(|f| f["severity"] == "error").collect();
+        assert!(errors.is_empty(), "{errors:#?}\n{text}");
+        ran += 1;
+        slow += u32::from(!found.is_empty());
+    }
+    assert!(ran > 120, "{ran} of 200 ran");
+    assert!(slow < ran, "{slow} of {ran} with a warning");
+}
+
+const PLAIN: &str = r#"
+duration = "3s"
+[topology.dumbbell]
+pairs = 2
+bottleneck = { rate = "10Mbit/s", delay = "10ms", queue = { droptail = "20 packets" } }
+[[flows]]
+from = "left*"
+to = "right*"
+transport.tcp = { congestion = "reno" }
+"#;
+
+/// What the engine says of a run, and its summary.
+fn outcome(s: &Scenario) -> (gargalo_sim::Outcome, Json) {
+    let done = run(s, RunOptions::default()).unwrap();
+    let out = simulate(s, RunOptions::default()).unwrap();
+    (out, done.json["summary"].clone())
+}
+
+/// The plain run with something of its outcome made false.
+fn broken(falsify: impl FnOnce(&mut gargalo_sim::Outcome, &mut Json)) -> Vec<&'static str> {
+    let s = scenario(PLAIN);
+    let (mut out, mut summary) = outcome(&s);
+    assert_eq!(audit(&s, &out, &summary, None), []);
+    falsify(&mut out, &mut summary);
+    audit(&s, &out, &summary, None)
+        .iter()
+        .map(|f| f.code)
+        .collect()
+}
+
+#[test]
+fn each_rule_finds_what_it_is_for() {
+    let more = |b: gargalo_units::Bytes, k: u64| gargalo_units::Bytes::new(b.get() * k);
+    // 131 Mbit/s through 100: rates of flows over different times, added.
+    let sum = broken(|o, s| {
+        let all: f64 = o.flows.iter().map(|f| f.delivered.as_f64()).sum();
+        s["measured_from_s"] = 1.0.into();
+        s["measured_until_s"] = 2.0.into();
+        s["goodput_bps"] = (all * 8.0 * 1.31).into();
+    });
+    assert_eq!(sum, ["sum-not-conserved"]);
+    let flow = broken(|o, _| o.flows[0].delivered = more(o.flows[0].delivered, 4));
+    assert_eq!(
+        flow,
+        ["goodput-above-capacity"; 6]
+            .into_iter()
+            .take(flow.len() - 1)
+            .chain(["flow-not-conserved"])
+            .collect::<Vec<_>>()
+    );
+    assert!(
+        flow.len() >= 3,
+        "the flow, and the links it crosses: {flow:?}"
+    );
+    let offered = broken(|o, _| o.links[2].offered_packets += 1);
+    assert_eq!(offered, ["link-not-conserved"]);
+    let bottleneck =
+        |o: &gargalo_sim::Outcome| o.links.iter().position(|l| l.capacity.is_some()).unwrap();
+    let sent = broken(|o, _| {
+        let i = bottleneck(o);
+        o.links[i].sent_bytes *= 2;
+    });
+    assert_eq!(sent, ["link-above-capacity"]);
+    let again = broken(|o, _| o.flows[1].retransmitted_packets = o.flows[1].sent_packets + 1);
+    assert_eq!(again, ["flow-not-conserved"]);
+    let rtt = broken(|o, _| {
+        o.flows[0]
+            .rtt
+            .record(gargalo_units::Duration::from_micros(19_999));
+    });
+    assert_eq!(rtt, ["rtt-below-path"]);
+}
+
+#[test]
+fn a_flow_without_end_that_still_grows_is_told() {
+    let short = PLAIN
+        .replace("\"3s\"", "\"150ms\"")
+        .replace("10Mbit/s", "1Gbit/s")
+        .replace("20 packets", "2000 packets");
+    let told = findings(&format!("record.interval = \"10ms\"\n{short}"));
+    assert_eq!(told, (vec![], vec!["ends-in-slow-start".to_owned(); 2]));
+    let bbr = short.replace("reno", "bbr").replace("10ms\"", "40ms\"");
+    let told = findings(&format!("record.interval = \"10ms\"\n{bbr}"));
+    assert_eq!(told.1.len(), 2, "startup is one, too: {told:?}");
+    // The receiver's window holds it: nothing grows any more.
+    let held = short.replace("\"150ms\"", "\"2s\"").replace(
+        "congestion = \"reno\"",
+        "congestion = \"reno\", receive_buffer = \"60kB\"",
+    );
+    assert_eq!(findings(&held).1, Vec::<String>::new());
+    let ends = short.replace("\"150ms\"", "\"2s\"") + "workload.bulk = { bytes = \"100kB\" }\n";
+    assert_eq!(findings(&ends).1, Vec::<String>::new());
+}
+
+#[test]
+fn lateness_is_judged_by_the_shortest_round_trip() {
+    let s = scenario(PLAIN);
+    let (out, summary) = outcome(&s);
+    let late = |us| {
+        let late = Some(gargalo_units::Duration::from_micros(us));
+        audit(&s, &out, &summary, late)
+            .iter()
+            .map(|f| f.code)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(late(1000), Vec::<&str>::new(), "5% of 20 ms");
+    assert_eq!(late(1001), ["late-packets"]);
+}
+
+#[test]
+fn codes_are_told_once_each() {
+    let mut codes: Vec<_> = CODES.iter().map(|c| c.0).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    assert_eq!(codes.len(), CODES.len());
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reports.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for (code, severity, text) in CODES {
+        let row = format!("| `{code}` | {} | {text} |", severity.name());
+        assert!(page.contains(&row), "docs/reports.md lacks {row}");
+    }
+}

@@ -1,0 +1,151 @@
+"""Repeats that are the same run: found by their results, counted once, said aloud; starts that vary."""
+
+from __future__ import annotations
+
+import json
+
+import gargalo
+import polars as pl
+import pytest
+from gargalo import audit, reporting, sweeps
+from gargalo.evaluation.scoring import distinct
+from gargalo.sweeps import compare as c
+from sweep_helpers import MINI, sweep_file
+
+CALM = MINI.replace(", loss = { independent = 0.01 }", "")
+"""Nothing in it is random."""
+QUEUES = {"topology.simple.link.queue.droptail": ["10 packets", "20 packets"]}
+
+
+def by_hand(*cells: tuple[str, list[str | None]]) -> pl.DataFrame:
+    rows = [
+        {"cell": name, "seed": seed, "results_hash": found, "goodput_bps": float(seed)}
+        for name, hashes in cells
+        for seed, found in enumerate(hashes)
+    ]
+    return pl.DataFrame(rows, schema_overrides={"results_hash": pl.String})
+
+
+def test_what_counts():
+    frame = by_hand(("calm", ["x"] * 5), ("chance", ["a", "b", "a"]), ("old", [None, None]))
+    kept = audit.counted(frame, ["cell"])
+    assert kept["cell"].to_list() == ["calm", *["chance"] * 3, *["old"] * 2]
+    assert kept["seed"][0] == 0, "the first stands for all"
+    # An axis that changes nothing gives no more runs when its cells are pooled.
+    twice = by_hand(("on", ["a", "b"]), ("off", ["a", "b"]))
+    assert audit.counted(twice, ["cell"]).height == 4
+    assert audit.counted(twice, ["cell"], []).height == 2
+    assert audit.counted(frame.drop("results_hash"), ["cell"]).height == 10
+    assert audit.counted(frame.filter(cell="calm"), []).height == 1
+
+
+def test_equal_repeats_are_said_aloud():
+    frame = by_hand(("calm", ["x"] * 5), ("chance", ["a", "b", "a"]), ("one", ["y"]))
+    (found,) = audit.equal_repeats(frame, ["cell"])
+    assert (found.code, found.severity) == ("equal-repeats", "warning")
+    assert found.subject == "cell = calm"
+    assert found.figures == {"cells": 1, "of_cells": 3, "runs": 5, "counted": 1}
+    assert "In 1 of 3 cells" in found.text
+    assert audit.equal_repeats(frame.filter(pl.col("cell") != "calm"), ["cell"]) == []
+
+
+def test_findings_of_runs_are_counted():
+    finding = {
+        "code": "ends-in-slow-start", "severity": "note", "subject": "flow 1", "text": "so", "figures": {},
+    }  # fmt: skip
+    grave = {**finding, "code": "goodput-above-capacity", "severity": "error"}
+    frame = pl.DataFrame({"findings": [json.dumps([finding]), None, json.dumps([finding, grave])]})
+    found = audit.of_runs(frame)
+    assert [(f.code, f.figures["runs"]) for f in found] == [
+        ("goodput-above-capacity", 1),
+        ("ends-in-slow-start", 2),
+    ]
+    assert "in 2 of 3 runs" in str(found[1])
+
+
+def test_an_interval_out_of_range_is_an_error():
+    row = {"metric": "utilization", "mean": 0.55, "low": -0.58, "high": 1.68}
+    summary = pl.DataFrame([row, {**row, "metric": "gain_s"}, {**row, "low": 0.1, "high": 0.9}])
+    (found,) = audit.intervals(summary, [])
+    assert (found.code, found.severity) == ("interval-out-of-range", "error")
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory):
+    store = tmp_path_factory.mktemp("calm") / "s"
+    return gargalo.sweep(CALM, QUEUES, repeat=5, store=store, workers=2, start_jitter="0s")
+
+
+def test_a_sweep_without_chance_counts_its_repeats_once(calm):
+    frame = calm.frame()
+    assert frame["results_hash"].n_unique() == 2
+    summary = calm.summary()
+    assert summary["n"].max() == 1
+    assert summary["low"].null_count() == summary.height
+    (found,) = calm.findings()
+    assert (found.code, found.figures["runs"]) == ("equal-repeats", 10)
+    side = c.side_of(calm.store.path)
+    rows = c.compare(*c.split(side, "droptail", "10 packets", "20 packets"))
+    assert all(r.p_value is None and r.difference.n_a == 1 for r in rows)
+    report = reporting.report_of_sweep(calm)
+    assert any("equal-repeats" in n for n in report.notes)
+    assert not [t for t in report.tables if t.title.startswith("Difference")]
+    cells = report.tables[0].frame
+    assert cells["runs"].to_list() == [1, 1]
+    assert cells["goodput_bps_low"].null_count() == 2
+
+
+def test_starts_vary_in_sweeps_unless_told_not_to(tmp_path):
+    jobs = sweeps.plan(CALM, QUEUES, repeat=2)
+    assert {j.changes["start_jitter"] for j in jobs} == {"1RTT"}
+    assert all("start_jitter" not in j.changes for j in sweeps.plan(CALM, QUEUES))
+    own = sweeps.plan(f'start_jitter = "3ms"\n{CALM}', repeat=2)
+    assert all("start_jitter" not in j.changes for j in own), "the scenario says it"
+    off = sweeps.plan(CALM, repeat=2, set={"start_jitter": "0s"}, start_jitter="5ms")
+    assert {j.changes["start_jitter"] for j in off} == {"0s"}
+    axis = sweeps.plan(CALM, {"start_jitter": ["0s", "1RTT"]}, repeat=2)
+    assert [j.changes["start_jitter"] for j in axis] == ["0s", "0s", "1RTT", "1RTT"]
+    with pytest.raises(sweeps.SweepError, match="start_jitter = 5"):
+        sweeps.SweepFile.load(sweep_file(tmp_path, "start_jitter = 5\n"))
+
+    frames = [
+        gargalo.sweep(CALM, QUEUES, repeat=4, store=tmp_path / str(n), workers=n, keep=["flows"])
+        for n in (1, 2)
+    ]
+    one, two = (f.frame().drop("wall_s") for f in frames)
+    assert one.equals(two), "whatever the number of workers"
+    assert one["results_hash"].n_unique() == 8
+    assert frames[0].findings() == []
+    assert frames[0].summary(metrics=["goodput_bps"])["n"].to_list() == [4, 4]
+    starts = frames[0].table("flows").collect()
+    assert starts["start_s"].max() < 0.01, "within a round trip of 2 x 5 ms"
+    by_run = starts.group_by("run").agg(pl.col("start_s").min())
+    assert by_run["start_s"].to_list() == [0.0] * 8, "one flow of each run keeps its time"
+    # A run of the sweep is run again by what the plan says of it.
+    row = frames[0].plan.row(0, named=True)
+    again = gargalo.run(CALM, seed=row["seed"], set=json.loads(row["_changes"]))
+    assert again.info["results_hash"] == one["results_hash"][0]
+
+
+def test_the_command_says_it(gargalo, tmp_path):
+    path = sweep_file(tmp_path, 'repeat = 3\nstart_jitter = "0s"\n', CALM)
+    done = gargalo("sweep", path)
+    assert done.returncode == 0, done.stderr
+    assert "all repeats gave the same results" in done.stderr
+    assert "±" not in done.stdout
+    facts = json.loads(gargalo("sweep", path, "--json").stdout)
+    assert [f["code"] for f in facts["findings"]] == ["equal-repeats"]
+    both = json.loads(gargalo("compare", "sweeps/test", "sweeps/test", "--json").stdout)
+    assert [f["code"] for f in both["findings"]] == ["equal-repeats"] * 2
+    varied = sweep_file(tmp_path, "repeat = 3\n", CALM)
+    assert json.loads(gargalo("sweep", varied, "--json").stdout)["findings"] == []
+
+
+def test_evaluations_count_the_same_repeat_once():
+    rows = pl.DataFrame(
+        {"repeat": [0, 0, 1, 1], "results_hash": ["a", "b", "b", "a"], "x": [1.0, 2.0, 2.0, 1.0]}
+    )
+    assert distinct(rows)["repeat"].to_list() == [0, 0]
+    other = rows.with_columns(results_hash=pl.Series(["a", "b", "b", "c"]))
+    assert distinct(other).height == 4
+    assert distinct(rows.drop("results_hash")).height == 4
