@@ -212,7 +212,7 @@ impl Subflow {
         self.burst.set(s.srtt, cwnd, starting, mss);
         let usable = self.is_usable();
         let queued = self.endpoint.unsent();
-        let can_send = usable && self.can_send(now, queued, in_flight, mss);
+        let can_send = self.can_send(now, usable, queued, in_flight, mss);
         PathView {
             id: self.id,
             srtt: s.srtt,
@@ -242,14 +242,22 @@ impl Subflow {
         v.in_flight = self.endpoint.in_flight();
         v.sent_packets = self.endpoint.sent_packets();
         v.queued = self.endpoint.unsent();
-        v.can_send = v.usable && self.can_send(now, v.queued, v.in_flight, v.mss);
+        v.can_send = self.can_send(now, v.usable, v.queued, v.in_flight, v.mss);
     }
 
     /// Whether it may carry another segment now; if it may later without an acknowledgement, when.
     #[inline]
-    fn can_send(&mut self, now: Instant, queued: u64, in_flight: u64, mss: u64) -> bool {
+    fn can_send(
+        &mut self,
+        now: Instant,
+        usable: bool,
+        queued: u64,
+        in_flight: u64,
+        mss: u64,
+    ) -> bool {
+        // One that is closing waits for nothing: a time in the past would be polled for ever.
         self.paced_until = Instant::MAX;
-        if queued > 0 {
+        if !usable || queued > 0 {
             return false;
         }
         match self.endpoint.room(now) {

@@ -33,10 +33,10 @@ pub const NAMES: [&str; 20] = [
     "the mapping twice, once changed",
 ];
 
-/// Makes them by a seed.
+/// Makes them by what it draws from.
 #[derive(Debug)]
-pub struct Forger {
-    rng: Pcg64,
+pub struct Forger<R = Pcg64> {
+    rng: R,
     pub made: [u64; NAMES.len()],
 }
 
@@ -83,8 +83,14 @@ pub fn shifted(n: DataNumber, by: u64) -> DataNumber {
 
 impl Forger {
     pub fn new(seed: u64) -> Self {
+        Self::with(Pcg64::new(u128::from(seed), 41))
+    }
+}
+
+impl<R: Rng> Forger<R> {
+    pub fn with(rng: R) -> Self {
         Self {
-            rng: Pcg64::new(u128::from(seed), 41),
+            rng,
             made: [0; NAMES.len()],
         }
     }
