@@ -12,6 +12,7 @@ mod realm;
 mod tls;
 
 pub use config::{AckFrequency, Build, Config, Congestion, Crypto};
+pub use crypto::change_frames;
 pub use endpoint::{
     Chunk, Datagram, Endpoint, Event, Init, Notice, PathSnapshot, Snapshot, Stats, StreamId,
 };

@@ -48,7 +48,7 @@ proptest! {
         let config = Config { crypto, ..Config::default() };
         let mut p = pair(seed, &config, &ours("cubic"), Link::new(20, 10));
         p.keep = false;
-        p.mangle = Some(Box::new(move |rng, payload| {
+        p.mangle = Some(Box::new(move |rng, _, payload| {
             if rng.random_bool(share) {
                 match rng.random_range(0..4) {
                     0 => payload.truncate(rng.random_range(0..=payload.len())),
@@ -133,7 +133,7 @@ fn probe_timeouts_are_counted() {
     let blind = p.now + Duration::from_millis(40);
     let now = std::rc::Rc::new(std::cell::Cell::new(p.now));
     let seen = now.clone();
-    p.mangle = Some(Box::new(move |_, _| seen.get() > blind));
+    p.mangle = Some(Box::new(move |_, _, _| seen.get() > blind));
     p.run_until(Duration::from_secs(10), |p| {
         now.set(p.now);
         p.is_settled()

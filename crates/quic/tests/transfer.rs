@@ -301,7 +301,7 @@ fn thousands_of_packets_may_wait_behind_a_hole() {
     p.keep = false;
     p.apps[CLIENT].to_send = vec![9 * MB, MB];
     let mut n = 0;
-    p.mangle = Some(Box::new(move |_, payload| {
+    p.mangle = Some(Box::new(move |_, _, payload| {
         n += usize::from(payload.len() > 1000);
         n != 100
     }));

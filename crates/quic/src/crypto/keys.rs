@@ -7,6 +7,7 @@ use noq_proto::PathId;
 use noq_proto::crypto::{CryptoError, HeaderKey, PacketKey};
 
 use super::meter::Meter;
+use crate::endpoint::CID;
 use crate::qlog::{Direction, Trace};
 
 /// Length of AEAD tags and header protection samples (RFC 9001 §5.3, §5.4.2).
@@ -92,12 +93,7 @@ impl NullPacket {
     #[inline]
     fn checksum(&self, path: PathId, packet: u64, header: &[u8], payload: &[u8]) -> [u8; TAG] {
         let number = packet ^ u64::from(path != PathId::ZERO) << 63;
-        let length = (header.len() as u64) << 32 | payload.len() as u64;
-        let sum = words(header)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .wrapping_add(words(payload))
-            .wrapping_add(length)
-            .wrapping_add(self.generation << 48);
+        let sum = sum(header, payload).wrapping_add(self.generation << 48);
         let mut tag = [0; TAG];
         tag[..8].copy_from_slice(&sum.to_be_bytes());
         tag[8..].copy_from_slice(&number.to_be_bytes());
@@ -143,6 +139,15 @@ impl PacketKey for NullPacket {
 }
 
 #[inline]
+fn sum(header: &[u8], payload: &[u8]) -> u64 {
+    let length = (header.len() as u64) << 32 | payload.len() as u64;
+    words(header)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .wrapping_add(words(payload))
+        .wrapping_add(length)
+}
+
+#[inline]
 fn words(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let mut last = [0; 8];
@@ -152,6 +157,39 @@ fn words(bytes: &[u8]) -> u64 {
         .fold(u64::from_le_bytes(last).rotate_left(1), |sum, w| {
             sum.wrapping_add(u64::from_le_bytes(*w))
         })
+}
+
+/// Changes the frames of a packet that is protected by [`Crypto::Null`](crate::Crypto::Null) and makes it valid
+/// again: so tests play a peer that has the keys and no manners. Of datagrams with one 1-RTT packet; `false` of
+/// others, which stay as they are.
+pub fn change_frames(datagram: &mut BytesMut, change: impl FnOnce(&mut Vec<u8>)) -> bool {
+    let Some(first) = datagram.first() else {
+        return false;
+    };
+    // A short header (RFC 9000 §17.3.1): connection identifier and packet number follow.
+    let header = 1 + CID + usize::from(first & 3) + 1;
+    let Some(end) = datagram.len().checked_sub(TAG) else {
+        return false;
+    };
+    if first & 0xc0 != 0x40 || header > end {
+        return false;
+    }
+    let (content, tag) = datagram.split_at(end);
+    let (header, frames) = content.split_at(header);
+    // What the sum has of the key's generation stays.
+    let known = sum(header, frames);
+    let mut own = [0; 8];
+    own.copy_from_slice(&tag[..8]);
+    let generation = u64::from_be_bytes(own).wrapping_sub(known);
+    let (header, mut frames, number) = (header.to_vec(), frames.to_vec(), tag[8..].to_vec());
+    change(&mut frames);
+    let tag = sum(&header, &frames).wrapping_add(generation);
+    datagram.clear();
+    datagram.extend_from_slice(&header);
+    datagram.extend_from_slice(&frames);
+    datagram.extend_from_slice(&tag.to_be_bytes());
+    datagram.extend_from_slice(&number);
+    true
 }
 
 /// Leaves headers readable.

@@ -5,6 +5,7 @@ pub(crate) mod frames;
 mod keys;
 mod meter;
 
+pub use keys::change_frames;
 pub(crate) use meter::Meter;
 
 use std::any::Any;

@@ -8,6 +8,7 @@ mod setup;
 mod streams;
 mod types;
 
+pub(crate) use setup::CID;
 pub use types::{Chunk, Datagram, Event, Init, Notice, PathSnapshot, Snapshot, Stats, StreamId};
 
 use std::collections::VecDeque;

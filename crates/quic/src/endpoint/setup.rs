@@ -20,7 +20,7 @@ use crate::tls::{Clock, Secrets, lock};
 use crate::{Config, Congestion, Error, Realm, crypto};
 
 /// Length of connection IDs, and of the one that a client makes up for its server.
-const CID: usize = 8;
+pub(crate) const CID: usize = 8;
 const FIRST_CID: usize = 20;
 /// Address tokens that a server gives to a client (RFC 9000 §8.1.3), as noq does by default.
 const TOKENS: u32 = 2;

@@ -4,9 +4,8 @@ use std::fmt::Write as _;
 
 use super::json::{hex, millis, string};
 use crate::crypto::frames::{Ack, Frame, Frames};
+use crate::endpoint::CID;
 
-/// Length of all connection IDs in packets with short headers.
-const CID: usize = 8;
 /// What ACK delays are shifted by unless a peer says otherwise, which noq does not (RFC 9000 §18.2).
 const ACK_DELAY_EXPONENT: u32 = 3;
 

@@ -1,6 +1,9 @@
 //! Two endpoints and two links between them, in virtual time.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub mod abuse;
+pub mod attack;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -49,8 +52,8 @@ struct Wire {
     free_at: Instant,
 }
 
-/// Changes a datagram, or takes it away.
-pub type Mangle = Box<dyn FnMut(&mut Pcg64, &mut BytesMut) -> bool>;
+/// Changes a datagram to an end, or takes it away.
+pub type Mangle = Box<dyn FnMut(&mut Pcg64, usize, &mut BytesMut) -> bool>;
 
 /// Something that has left: when, from which end, how long, what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -331,7 +334,7 @@ impl Pair {
 
     pub fn deliver(&mut self, to: usize, mut datagram: Datagram) {
         if let Some(mangle) = &mut self.mangle
-            && !mangle(&mut self.rng, &mut datagram.payload)
+            && !mangle(&mut self.rng, to, &mut datagram.payload)
         {
             return;
         }
