@@ -20,7 +20,7 @@ SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.tom
 # Bindings are checked against the interpreter they are installed for.
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help setup demo test test-rust test-python capture-tools browser-tools lab-tools bench crosscheck lint docs reference pictures comparison scorecards fmt lock clean
+.PHONY: help setup demo test test-rust test-python capture-tools browser-tools lab-tools fuzz fuzz-corpus bench crosscheck lint docs reference pictures comparison scorecards fmt lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -98,6 +98,34 @@ lab-tools:
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends iperf3 curl nginx-light iproute2; } \
 			>/dev/null 2>&1 || echo "test:$$missing could not be installed; tests that need them will skip" >&2; \
 	fi
+
+# `make test` runs every target on kept inputs and mutations of them. Here coverage guides, for MINUTES each, all
+# targets or FUZZ=name; failing inputs go to fuzz/failures, new ones to $(FUZZ_NEW).
+MINUTES := 60
+FUZZ_BUILD := $(abspath $(TARGET))/fuzz
+FUZZ_NEW := $(FUZZ_BUILD)/corpus
+FUZZ_FLAGS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+	-Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions=yes
+define FUZZ_EACH
+command -v c++ >/dev/null || { echo "fuzz: libFuzzer needs a C++ compiler (c++); install one (apt install g++), or do without: cargo run --release -p gargalo-fuzz -- --inputs 1000000" >&2; exit 1; }; \
+host="$$(rustc -vV | sed -n 's/^host: //p')"; \
+RUSTFLAGS="$(FUZZ_FLAGS)" cargo build --release --locked -p gargalo-fuzz --features libfuzzer --bin libfuzzer --target "$$host" --target-dir $(FUZZ_BUILD); \
+mkdir -p fuzz/failures; \
+for t in $(or $(FUZZ),$(notdir $(wildcard fuzz/corpus/*))); do \
+	mkdir -p $(FUZZ_NEW)/$$t; echo "fuzz: $$t"; export FUZZ_TARGET=$$t; fuzzer="$(FUZZ_BUILD)/$$host/release/libfuzzer"
+endef
+
+fuzz: ## coverage-guided fuzzing for hours (needs a C++ compiler)
+	@$(FUZZ_EACH); \
+		"$$fuzzer" -max_total_time=$$(($(MINUTES) * 60)) -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 \
+			-artifact_prefix=fuzz/failures/$$t- $(FUZZ_NEW)/$$t fuzz/corpus/$$t; \
+	done
+
+fuzz-corpus: ## keeps what `make fuzz` found that covers more
+	@$(FUZZ_EACH); \
+		"$$fuzzer" -merge=1 fuzz/corpus/$$t $(FUZZ_NEW)/$$t; \
+	done
 
 bench: setup ## how fast: criterion, and the same scenarios in ns-3 where it is installed
 	cargo bench --workspace --locked
