@@ -151,6 +151,43 @@ def test_captures_show_real_segments(tmp_path: Path) -> None:
 
 
 @needs_namespaces
+@pytest.mark.parametrize(
+    ("client", "transport"), [("gargalo", "tcp"), ("kernel", "tcp"), ("gargalo", "mptcp")]
+)
+def test_a_window_is_measured_as_long_as_the_counters_say(client: str, transport: str) -> None:
+    """Bytes between two instants, whoever sends, over the time between them."""
+    text = RACE.replace('workload.bulk = { bytes = "4MB" }', "").replace(
+        "transport.tcp", f"transport.{transport}"
+    )
+    changes = {
+        "duration": "3s",
+        "measure.from": "1s",
+        "measure.until": "2s",
+        "hosts.client.stack": client,
+    }
+    run = gargalo.run(text, set=changes, world="lab")
+    start, end = run.summary["measured_from_s"], run.summary["measured_until_s"]
+    # The instants at which the counters were read: never too early.
+    assert 1 <= start < 2 <= end <= 3
+    flows = run.flows
+    total = flows["measured_bytes"].sum()
+    assert run.summary["goodput_bps"] == pytest.approx(8 * total / (end - start))
+    assert total < 0.9 * flows["delivered_bytes"].sum()
+    for f in flows.iter_rows(named=True):
+        assert f["goodput_bps"] == pytest.approx(8 * f["measured_bytes"] / (end - start), abs=1)
+        # What was sent in that time, by the counters of whichever stack: a full window more or less.
+        assert f["throughput_bps"] * (end - start) / 8 == pytest.approx(
+            f["measured_bytes"], abs=2e6
+        )
+        assert f["throughput_bps"] < 60e6
+    if transport == "mptcp":
+        own = run.subflows
+        assert own.height == 2
+        assert (own["measured_bytes"] > 0).all()
+        assert (own["measured_bytes"] < own["delivered_bytes"]).all()
+
+
+@needs_namespaces
 def test_datagrams_and_requests() -> None:
     text = (
         RACE

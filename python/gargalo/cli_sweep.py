@@ -238,6 +238,7 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Say for every cell and figure how two sides differ, and whether that is more than chance."""
+    from gargalo.summary import measured_in
     from gargalo.sweeps import compare as c
     from gargalo.sweeps.errors import StoreError, SweepError
 
@@ -265,11 +266,13 @@ def compare(
     findings = c.findings(a, b)
     for finding in findings:
         err.print(str(finding), markup=False)
+    windows = [measured_in(side.frame) for side in (a, b)]
     if as_json:
         facts = {
             "a": a.name,
             "b": b.name,
             "level": level,
+            "measured": windows,
             "rows": [r.to_json() for r in rows],
             "findings": [f.to_json() for f in findings],
         }
@@ -282,4 +285,10 @@ def compare(
         err.print(
             f"note: one side alone has {', '.join(only)}: its values are pooled", markup=False
         )
-    show_rows(rows, a.name, b.name, level, Console(highlight=False))
+    console = Console(highlight=False)
+    show_rows(rows, a.name, b.name, level, console)
+    if windows[0] == windows[1] and windows[0] is not None:
+        console.print(f"Rates, ratios and delays are {windows[0]}.")
+    elif windows[0] != windows[1]:
+        told = [f"{side.name}: {w or 'not said'}" for side, w in zip((a, b), windows, strict=True)]
+        err.print(f"note: the sides are measured differently: {'; '.join(told)}", markup=False)

@@ -27,6 +27,8 @@ class Scenario:
     """Hosts that are special, by name."""
     lab: Lab | Mapping[str, Any] | None = None
     """How the lab works."""
+    measure: Measure | Mapping[str, Any] | None = None
+    """The part of the run that figures are of. Default: all of it."""
     name: str | None = None
     """Name in results. Default: the file's name without its extension."""
     record: Record | Mapping[str, Any] | None = None
@@ -496,6 +498,17 @@ class LossMap:
     gilbert_elliott: GilbertElliott | Mapping[str, Any] | None = None
     """Bursts: a two-state Markov chain."""
     _names: ClassVar[Mapping[str, str]] = {"gilbert_elliott": "gilbert-elliott"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """The part of the run that figures are of: rates, ratios and distributions (goodput, utilization, loss, Jain's index, queueing delays, round-trip times)."""
+
+    from_: str | None = None
+    """When it begins: what is before is warm-up."""
+    until: str | None = None
+    """When it ends. Default: with the run."""
+    _names: ClassVar[Mapping[str, str]] = {"from_": "from"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1264,6 +1277,7 @@ __all__ = [
     "Lab",
     "Link",
     "LossMap",
+    "Measure",
     "Media",
     "MigrationMap",
     "Mix",

@@ -10,6 +10,9 @@ from rich.table import Table
 from gargalo.progress import count
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
     from rich.console import Console
 
     from gargalo.results import Run
@@ -28,6 +31,23 @@ def span(seconds: float | None) -> str:
     if seconds is None:
         return NONE
     return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+
+
+def window(facts: Mapping[str, Any]) -> str:
+    """Write the part of a run that its figures are of, from its summary; empty if it is not said."""
+    start, end = facts.get("measured_from_s"), facts.get("measured_until_s")
+    return "" if start is None or end is None else f"{start:.6g} s to {end:.6g} s"
+
+
+def measured_in(runs: pl.DataFrame) -> str | None:
+    """Write the part of the runs that their figures are of; None if the table does not say it."""
+    columns = ["measured_from_s", "measured_until_s"]
+    if not set(columns) <= set(runs.columns):
+        return None
+    windows = runs.select(columns).unique().to_dicts()
+    if len(windows) > 1:
+        return "of each run's own window, measured_from_s to measured_until_s"
+    return f"of {window(windows[0])} of each run" if windows and window(windows[0]) else None
 
 
 def percent(share: float | None) -> str:
@@ -120,6 +140,8 @@ def show(run: Run, console: Console) -> None:
     speed = f" ({count(packets / wall)}packets/s)" if wall else ""
     jain = run.summary.get("jain_index")
     fairness = "" if jain is None or len(flows) < 2 else f"Jain's index {jain:.3f}, "
+    if len(flows) and (during := window(run.summary)):
+        console.print(f"all flows: {rate(run.summary['goodput_bps'])} from {during}")
     console.print(
         f"{fairness}seed {info.get('seed')}, {count(packets)}packets in {span(wall)}{speed}"
     )
@@ -145,19 +167,18 @@ def _show_subflows(run: Run, console: Console) -> None:
     table = _table("Subflows", names, left=3)
     labels = run.flows.select(pl.col("id").alias("flow"), "label", "end_s")
     rows = with_path(run.subflows).join(labels, on="flow", how="left", maintain_order="left")
-    total = pl.col("delivered_bytes").sum().over("flow")
+    total = pl.col("measured_bytes").sum().over("flow")
     rows = rows.with_columns(
-        pl.when(total > 0).then(pl.col("delivered_bytes") / total).alias("share"),
+        pl.when(total > 0).then(pl.col("measured_bytes") / total).alias("share"),
         pl.coalesce("closed_s", "end_s").alias("until_s"),
     )
     for s in rows.head(MOST_ROWS).iter_rows(named=True):
         sent, again = s["sent_packets"], s["retransmitted_packets"]
-        open_s = s["until_s"] - s["opened_s"]
         table.add_row(
             s["label"],
             s["path"] + (" (backup)" if s["backup"] else ""),
             f"{s['opened_s']:.4g} to {s['until_s']:.4g} s",
-            rate(s["delivered_bytes"] * 8 / open_s if open_s > 0 else None),
+            rate(s["goodput_bps"]),
             percent(s["share"]),
             str(sent),
             f"{again} ({percent(again / sent if sent else None)})",

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use gargalo_sim::Edge;
 use gargalo_trace::Quantiles;
 use gargalo_units::{Duration, Instant};
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -43,6 +44,8 @@ pub trait Station: Send {
     fn is_done(&self) -> bool;
     /// It is time for a sample of its connections.
     fn sample(&mut self, now: Instant);
+    /// An edge of the measured window passes.
+    fn mark(&mut self, now: Instant, edge: Edge);
     /// The run is over: counters are read, connections given up.
     fn close(&mut self, now: Instant);
 }
@@ -53,6 +56,12 @@ pub trait Observer: Send {
     fn interval(&self) -> Option<Duration>;
     /// Looks.
     fn look(&mut self, now: Instant, fabric: &mut Fabric);
+    /// The next edge of the measured window; `None`: there is none.
+    fn next_edge(&self) -> Option<(Edge, Instant)> {
+        None
+    }
+    /// It passes; stations have been told.
+    fn mark(&mut self, _now: Instant, _edge: Edge, _fabric: &mut Fabric) {}
 }
 
 /// Sees every datagram at the ports.
@@ -244,6 +253,12 @@ impl Engine {
                 self.stations.iter_mut().for_each(|a| a.station.sample(now));
                 look += interval.unwrap_or(Duration::MAX);
             }
+            while let Some((edge, _)) = observer.next_edge().filter(|(_, at)| *at <= now) {
+                self.stations
+                    .iter_mut()
+                    .for_each(|a| a.station.mark(now, edge));
+                observer.mark(now, edge, &mut self.fabric);
+            }
             if now >= end || stop.is_wanted() {
                 return Ok(self.stats(stats));
             }
@@ -255,7 +270,8 @@ impl Engine {
                 }
             }
             let read = self.read(now)?;
-            let due = self.next_event().min(look).min(end).min(ask);
+            let edge = observer.next_edge().map_or(Instant::MAX, |(_, at)| at);
+            let due = self.next_event().min(look).min(edge).min(end).min(ask);
             let mut wait = clock.until(due).min(LONGEST_WAIT);
             if read || busy || wait <= self.tuning.busy_poll {
                 wait = Duration::ZERO;

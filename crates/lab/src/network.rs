@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use gargalo_sim::{LinkResult, LinkSample, LinkSampler, rng};
+use gargalo_sim::{Edge, LinkMarks, LinkResult, LinkSample, LinkSampler, Window, rng};
 use gargalo_units::{Duration, Instant};
 
 use crate::Result;
@@ -12,6 +12,7 @@ use crate::engine::Observer;
 use crate::fabric::{Fabric, Path};
 use crate::plan::{Plan, Way};
 use crate::spec::LabSpec;
+use crate::traffic::Flow;
 
 /// "up" and "down": the two directions of a link.
 const DIRECTIONS: [&str; 2] = ["up", "down"];
@@ -65,29 +66,43 @@ pub(crate) struct LinkObserver {
     interval: Option<Duration>,
     names: Vec<Arc<str>>,
     samplers: Vec<LinkSampler>,
+    marks: Vec<LinkMarks>,
+    flows: Vec<Arc<Flow>>,
+    window: Window,
     pub(crate) samples: Vec<LinkSample>,
     wanted: bool,
 }
 
 impl LinkObserver {
-    pub(crate) fn new(spec: &LabSpec) -> Self {
+    pub(crate) fn new(spec: &LabSpec, flows: Vec<Arc<Flow>>) -> Self {
         let links = &spec.topology.links;
         let wanted = spec.sample_links || spec.sample_flows;
         Self {
             interval: spec.interval.filter(|i| wanted && !i.is_zero()),
             names: links.iter().map(|l| l.name.as_str().into()).collect(),
             samplers: (0..2 * links.len() as u32).map(LinkSampler::new).collect(),
+            marks: vec![LinkMarks::default(); 2 * links.len()],
+            flows,
+            window: Window::new(spec.measure),
             samples: Vec::new(),
             wanted: spec.sample_links,
         }
     }
 
+    /// The measured window, and how far the run has been in it.
+    pub(crate) fn window(&self) -> Window {
+        self.window
+    }
+
     /// Totals of every direction until `now`.
     pub(crate) fn results(&self, now: Instant, fabric: &mut Fabric) -> Vec<LinkResult> {
-        let links = fabric.links_mut().iter_mut().enumerate();
-        links
-            .map(|(i, link)| LinkResult::of(&self.names[i / 2], DIRECTIONS[i % 2], link, now))
-            .collect()
+        let window = self.window.had(now);
+        let links = fabric.links_mut().iter_mut().zip(&self.marks).enumerate();
+        let of = |(i, (link, marks)): (usize, (&mut _, &_))| {
+            let (name, direction) = (&self.names[i / 2], DIRECTIONS[i % 2]);
+            LinkResult::of(name, direction, link, now, (marks, window))
+        };
+        links.map(of).collect()
     }
 }
 
@@ -102,5 +117,17 @@ impl Observer for LinkObserver {
             let new = links.map(|(sampler, link)| sampler.sample(link, now));
             self.samples.extend(new);
         }
+    }
+
+    fn next_edge(&self) -> Option<(Edge, Instant)> {
+        self.window.next()
+    }
+
+    fn mark(&mut self, now: Instant, edge: Edge, fabric: &mut Fabric) {
+        self.flows.iter().for_each(|f| f.mark(edge));
+        for (marks, link) in self.marks.iter_mut().zip(fabric.links_mut()) {
+            marks.mark(edge, link, now);
+        }
+        self.window.pass(edge, now);
     }
 }

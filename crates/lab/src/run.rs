@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gargalo_mptcp::Names;
-use gargalo_sim::{NodeId, Outcome, Progress, TransportSpec, rng};
+use gargalo_sim::{NodeId, Outcome, Progress, TransportSpec, Window, rng};
 use gargalo_units::Instant;
 
 use crate::capture::Capture;
@@ -140,8 +140,13 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
 
     let stop = Stop::new()?;
     let sampling = spec.interval.filter(|_| spec.sample_flows);
-    let traffic = KernelTraffic::new(kernel_ends, Arc::clone(&recorder), sampling)?;
-    let mut observer = LinkObserver::new(&spec);
+    let traffic = KernelTraffic::new(
+        kernel_ends,
+        Arc::clone(&recorder),
+        sampling,
+        Window::new(spec.measure),
+    )?;
+    let mut observer = LinkObserver::new(&spec, flows.clone());
     let clock = Clock::start();
     let mut interrupted = false;
     let failure: Mutex<Option<Error>> = Mutex::new(None);
@@ -190,17 +195,19 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     // The network has been served until now, a little longer than the run.
     let links = observer.results(clock.now(), engine.fabric_mut());
     let now = clock.now().min(spec.end);
+    let window = observer.window();
     let mut samples = recorder.take();
     samples.links = observer.samples;
     let fabric = engine.fabric_mut().stats();
     Ok(LabOutcome {
         outcome: Outcome {
-            flows: flows.iter().map(|f| f.result(now)).collect(),
+            flows: flows.iter().map(|f| f.result(now, &window)).collect(),
             groups: Vec::new(),
             links,
             routes: BTreeMap::new(),
             samples,
             end: now,
+            measured: window.had(now),
             packets: fabric.packets,
             events: fabric.arrivals,
             peak_flows: flows.len(),

@@ -37,6 +37,8 @@ pub struct LabSpec {
     pub seed: u64,
     /// Length of the run.
     pub end: Instant,
+    /// The window in which rates, ratios and distributions are measured; `None`: all of the run.
+    pub measure: Option<(Instant, Instant)>,
     /// Carry a pattern and compare it at the receiver.
     pub verify: bool,
     /// Time between samples; `None`: no samples.

@@ -8,7 +8,7 @@ use gargalo_host::{
     ConnectionId, Host, HostConfig, HostEvent, ListenerId, MptcpOptions, SocketOptions, UdpId,
 };
 use gargalo_mptcp::Names;
-use gargalo_sim::{FlowSample, ProtocolEvent, TcpSpec};
+use gargalo_sim::{Edge, FlowSample, ProtocolEvent, TcpSpec};
 use gargalo_tcp::Endpoint;
 use gargalo_units::{Duration, Instant};
 
@@ -421,6 +421,22 @@ impl engine::Station for Station {
 
     fn sample(&mut self, now: Instant) {
         self.observe(now, true);
+    }
+
+    fn mark(&mut self, now: Instant, edge: Edge) {
+        for d in &mut self.ends {
+            let flow = &d.end.flow;
+            let Phase::Open(id) = d.phase else { continue };
+            if d.end.side != flow.sender() {
+                continue;
+            }
+            if let Some(stats) = self.host.tcp_stats(id) {
+                flow.count_at(edge, totals(&stats));
+            }
+            if let Some(connection) = self.host.multipath(id) {
+                d.track.mark(now, connection, edge);
+            }
+        }
     }
 
     fn close(&mut self, now: Instant) {

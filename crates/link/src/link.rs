@@ -8,6 +8,7 @@ use rand_pcg::Pcg64;
 use crate::chance::{Coin, split};
 use crate::config::{ConfigError, LinkConfig};
 use crate::delay::Propagation;
+use crate::histogram::DelayHistogram;
 use crate::ledger::{DropReason, Item, Ledger};
 use crate::loss::Loss;
 use crate::packet::Packet;
@@ -252,6 +253,11 @@ impl<P: Copy> Link<P> {
     /// Counters since the start.
     pub fn stats(&self) -> &LinkStats {
         &self.ledger.stats
+    }
+
+    /// Takes the queueing delays that were counted until now; those to come are counted anew.
+    pub fn take_queue_delays(&mut self) -> DelayHistogram {
+        std::mem::take(&mut self.ledger.stats.queue_delay)
     }
 
     /// How many bytes the rate model could have carried between two instants (the denominator of

@@ -31,7 +31,8 @@ pub struct LinkStats {
     pub marked_packets: u64,
     /// Time from entering the queue until serialisation began (or, on a trace, until the opportunity
     /// that took the first byte), for every packet that got so far; zero where there was no wait. A tail-drop
-    /// queue knows and counts it on arrival, the others when the packet leaves the queue.
+    /// queue knows and counts it on arrival, the others when the packet leaves the queue. Since the last
+    /// [`crate::Link::take_queue_delays`].
     pub queue_delay: DelayHistogram,
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::build::seconds;
 use crate::resolved::{Group, Loaded, Rest, Scenario};
 
-/// A group as asked for and as it went, with the seconds it had.
+/// A group as asked for and as it went, with the seconds it had in the measured window.
 struct Counted<'a> {
     spec: &'a Group,
     totals: &'a Totals,
@@ -21,8 +21,8 @@ struct Counted<'a> {
 impl Counted<'_> {
     /// Bytes on the wire before the network has had its say: datagrams are never repeated.
     fn offered(&self) -> f64 {
-        match self.totals.planned.forward {
-            0 if self.spec.congestion.is_empty() => self.totals.sent.forward as f64,
+        match self.totals.inside.planned.forward {
+            0 if self.spec.congestion.is_empty() => self.totals.inside.sent.forward as f64,
             planned => planned as f64,
         }
     }
@@ -47,7 +47,8 @@ fn counted<'a>(scenario: &'a Scenario, out: &'a Outcome) -> Vec<Counted<'a>> {
     pairs
         .map(|(spec, totals)| {
             let (start, end) = spec.window;
-            let seconds = end.min(out.end).saturating_since(start).as_secs_f64();
+            let seconds = out.active(start, end.min(out.end));
+            let seconds = seconds.unwrap_or_default().as_secs_f64();
             Counted {
                 spec,
                 totals,
@@ -121,12 +122,12 @@ fn loads(scenario: &Scenario, all: &[Counted<'_>]) -> Vec<Json> {
             };
             asked += loaded.asked.as_bps() as f64;
             let mut own = c.per_second(c.offered());
-            sent += c.per_second(c.totals.sent.forward as f64);
+            sent += c.per_second(c.totals.inside.sent.forward as f64);
             if loaded.rest == Rest::Included {
                 let twins = all.iter().filter(|t| t.is_twin(loaded));
                 let twins = twins.filter(|t| t.spec.workload == c.spec.workload);
                 own += twins
-                    .map(|t| t.per_second(t.totals.planned.reverse as f64))
+                    .map(|t| t.per_second(t.totals.inside.planned.reverse as f64))
                     .sum::<f64>();
             }
             offered += own;
@@ -136,7 +137,7 @@ fn loads(scenario: &Scenario, all: &[Counted<'_>]) -> Vec<Json> {
         if let Some(loaded) = groups.first().and_then(|c| c.spec.loaded) {
             let twins = all.iter().filter(|t| t.is_twin(&loaded));
             sent += twins
-                .map(|t| t.per_second(t.totals.sent.reverse as f64))
+                .map(|t| t.per_second(t.totals.inside.sent.reverse as f64))
                 .sum::<f64>();
         }
         let ratio = |a: f64, b: f64| if b > 0.0 { json!(a / b) } else { Json::Null };
@@ -175,9 +176,9 @@ fn group(scenario: &Scenario, c: &Counted<'_>) -> Json {
         "peak_flows": t.peak,
         "asked_bps": c.spec.loaded.map(|l| l.asked.as_bps()),
         "offered_bps": c.per_second(c.offered()),
-        "sent_bps": c.per_second(t.sent.forward as f64),
-        "returned_bps": c.per_second(t.sent.reverse as f64),
-        "goodput_bps": c.per_second(t.delivered as f64),
+        "sent_bps": c.per_second(t.inside.sent.forward as f64),
+        "returned_bps": c.per_second(t.inside.sent.reverse as f64),
+        "goodput_bps": c.per_second(t.inside.delivered as f64),
         "offered_bytes": t.offered,
         "delivered_bytes": t.delivered,
         "sent_packets": t.sent_packets,

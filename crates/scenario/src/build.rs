@@ -158,6 +158,7 @@ fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
             decisions: record.decisions,
             gauges: record.gauges,
         },
+        measure: scenario.measure,
         verify: record.verify,
         captures,
         qlog,
@@ -438,7 +439,6 @@ pub(crate) fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
             }
             _ => f.hosts,
         };
-        let active = f.end.saturating_since(f.start);
         let mut row = FlowRow {
             id: f.id,
             label: &f.label,
@@ -453,8 +453,9 @@ pub(crate) fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
             first_byte: f.first_byte.map(|t| t.saturating_since(f.start)),
             completion: f.completion,
             delivered: f.delivered,
-            goodput: f.delivered / active,
-            throughput: f.sent / active,
+            measured: gargalo_units::Bytes::new(f.inside.delivered),
+            goodput: out.goodput(f),
+            throughput: out.throughput(f),
             sent_packets: f.sent_packets,
             retransmitted_packets: f.retransmitted_packets,
             lost_packets: f.lost_packets,
@@ -493,7 +494,7 @@ pub(crate) fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
             None => {}
         }
         objects::push(f, &mut tables.objects);
-        multipath::push(scenario, f, &mut row, &mut tables.subflows);
+        multipath::push(scenario, out, f, &mut row, &mut tables.subflows);
         tables.flows.push(&row);
     }
     for s in &out.samples.flows {

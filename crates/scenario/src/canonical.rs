@@ -54,6 +54,9 @@ impl Scenario {
         if self.record.gauges {
             out["record"]["gauges"] = true.into();
         }
+        if let Some((from, until)) = self.measure {
+            out["measure"] = json!({ "from_s": at(from), "until_s": at(until) });
+        }
         // Likewise for scenarios of the simulator.
         if let Some(hosts) = hosts(self) {
             out["hosts"] = hosts;

@@ -67,6 +67,7 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
         commands: scenario.lab.commands.clone(),
         seed: scenario.seed,
         end: Instant::ZERO + scenario.duration,
+        measure: scenario.measure,
         verify: record.verify,
         interval: Some(record.interval),
         sample_flows: record.flows,

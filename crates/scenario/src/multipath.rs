@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use gargalo_mptcp::{Config, path_manager, scheduler};
-use gargalo_sim::{AddressChange, FlowResult, MptcpSpec, MultipathResult, Outcome};
+use gargalo_sim::{AddressChange, FlowResult, MptcpSpec, MultipathResult, Outcome, SubflowResult};
 use gargalo_trace::Table;
 use gargalo_trace::schema::{FlowRow, SubflowRow, SubflowSample, SubflowSamples, Subflows};
+use gargalo_units::Rate;
 use serde_json::{Map, Value as Json, json};
 
 use crate::build::{Factories, RunError, seconds};
@@ -80,6 +81,7 @@ pub(crate) fn spec(
 /// Fills a flow's columns and appends the rows of its subflows.
 pub(crate) fn push(
     scenario: &Scenario,
+    out: &Outcome,
     f: &FlowResult,
     row: &mut FlowRow<'_>,
     table: &mut Table<Subflows>,
@@ -106,6 +108,8 @@ pub(crate) fn push(
             opened: s.opened,
             closed: s.closed,
             delivered: s.delivered,
+            measured: gargalo_units::Bytes::new(s.inside.delivered),
+            goodput: goodput(out, f, s),
             sent_packets: s.stats.sent_packets,
             sent: gargalo_units::Bytes::new(s.stats.sent_bytes),
             retransmitted_packets: s.stats.retransmitted_packets,
@@ -138,8 +142,14 @@ pub(crate) fn samples(scenario: &Scenario, out: &Outcome, table: &mut Table<Subf
     }
 }
 
+/// What a subflow brought over the time that it was open in the measured window; `None`: it was not.
+fn goodput(out: &Outcome, f: &FlowResult, s: &SubflowResult) -> Option<Rate> {
+    let end = s.closed.unwrap_or(f.end).max(s.opened);
+    Some(gargalo_units::Bytes::new(s.inside.delivered) / out.active(s.opened, end)?)
+}
+
 /// A flow's entries of the summary; empty for other transports.
-pub(crate) fn json(scenario: &Scenario, f: &FlowResult) -> Map<String, Json> {
+pub(crate) fn json(scenario: &Scenario, out: &Outcome, f: &FlowResult) -> Map<String, Json> {
     let Some(m) = &f.multipath else {
         return Map::new();
     };
@@ -155,17 +165,15 @@ pub(crate) fn json(scenario: &Scenario, f: &FlowResult) -> Map<String, Json> {
             ("fell_back", json!(s.fallbacks > 0)),
         ];
     }
-    entries.push(("subflows", subflows(scenario, f, m)));
+    entries.push(("subflows", subflows(scenario, out, f, m)));
     entries
         .into_iter()
         .map(|(k, v)| (k.to_owned(), v))
         .collect()
 }
 
-fn subflows(scenario: &Scenario, f: &FlowResult, m: &MultipathResult) -> Json {
-    let one = |s: &gargalo_sim::SubflowResult| {
-        let end = s.closed.unwrap_or(f.end).max(s.opened);
-        let goodput = s.delivered / end.saturating_since(s.opened);
+fn subflows(scenario: &Scenario, out: &Outcome, f: &FlowResult, m: &MultipathResult) -> Json {
+    let one = |s: &SubflowResult| {
         json!({
             "subflow": s.id,
             "link": scenario.links[s.link].name,
@@ -175,7 +183,7 @@ fn subflows(scenario: &Scenario, f: &FlowResult, m: &MultipathResult) -> Json {
             "opened_s": s.opened.as_secs_f64(),
             "closed_s": s.closed.map(|t| t.as_secs_f64()),
             "delivered_bytes": s.delivered.get(),
-            "goodput_bps": goodput.as_bps(),
+            "goodput_bps": goodput(out, f, s).map(Rate::as_bps),
             "sent_packets": s.stats.sent_packets,
             "retransmitted_packets": s.stats.retransmitted_packets,
             "lost_packets": s.stats.lost_packets,

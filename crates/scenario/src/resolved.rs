@@ -38,6 +38,8 @@ pub struct Scenario {
     pub groups: Vec<Group>,
     /// What is recorded.
     pub record: Record,
+    /// The part of the run that figures are of; `None`: all of it.
+    pub measure: Option<(Instant, Instant)>,
     /// What only the lab has.
     pub lab: Lab,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gargalo_sim::{AppResult, FlowResult, LinkResult, Outcome};
 use gargalo_trace::stats;
-use gargalo_units::Duration;
+use gargalo_units::Rate;
 use serde_json::{Value as Json, json};
 
 use crate::background;
@@ -30,6 +30,15 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
             warnings.push(format!("flow {}: {why}", f.label));
         }
     }
+    if let Some((from, until)) = out.measured
+        && from == until
+    {
+        warnings.push(format!(
+            "nothing was measured: the run ended at {} s, before measure.from ({} s)",
+            out.end.as_secs_f64(),
+            from.as_secs_f64()
+        ));
+    }
     warnings.extend(background::warnings(scenario, out));
     let mut summary = summary(out);
     let requests = |f: &FlowResult| matches!(f.application, Some(AppResult::Request(_)));
@@ -54,7 +63,7 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
     let in_groups: u64 = in_groups.map(|g| out.groups[g].flows).sum();
     json!({
         "summary": summary,
-        "flows": out.flows.iter().map(|f| flow(f, scenario)).collect::<Vec<_>>(),
+        "flows": out.flows.iter().map(|f| flow(scenario, out, f)).collect::<Vec<_>>(),
         "links": out.links.iter().map(link).collect::<Vec<_>>(),
         "run": {
             "name": scenario.name,
@@ -73,15 +82,7 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
     })
 }
 
-fn active(f: &FlowResult) -> Duration {
-    f.end.saturating_since(f.start)
-}
-
-fn goodput(f: &FlowResult) -> f64 {
-    (f.delivered / active(f)).as_bps() as f64
-}
-
-fn flow(f: &FlowResult, scenario: &Scenario) -> Json {
+fn flow(scenario: &Scenario, out: &Outcome, f: &FlowResult) -> Json {
     let verified = scenario.record.verify;
     let rtt = f.rtt.summary();
     let mut row = json!({
@@ -95,8 +96,9 @@ fn flow(f: &FlowResult, scenario: &Scenario) -> Json {
         "first_byte_s": seconds(f.first_byte.map(|t| t.saturating_since(f.start))),
         "completion_s": seconds(f.completion),
         "delivered_bytes": f.delivered.get(),
-        "goodput_bps": goodput(f),
-        "throughput_bps": (f.sent / active(f)).as_bps(),
+        "measured_bytes": f.inside.delivered,
+        "goodput_bps": out.goodput(f).map(|r| r.as_bps() as f64),
+        "throughput_bps": out.throughput(f).map(Rate::as_bps),
         "sent_packets": f.sent_packets,
         "retransmitted_packets": f.retransmitted_packets,
         "lost_packets": f.lost_packets,
@@ -143,7 +145,7 @@ fn flow(f: &FlowResult, scenario: &Scenario) -> Json {
         row.extend(extra);
     }
     if let Some(row) = row.as_object_mut() {
-        row.extend(multipath::json(scenario, f));
+        row.extend(multipath::json(scenario, out, f));
     }
     row
 }
@@ -177,9 +179,17 @@ fn link(l: &LinkResult) -> Json {
 }
 
 fn summary(out: &Outcome) -> Json {
-    let rates: Vec<f64> = out.flows.iter().map(goodput).collect();
-    let mut groups: BTreeMap<&str, (u64, f64)> = BTreeMap::new();
-    for (f, rate) in out.flows.iter().zip(&rates) {
+    let (from, until) = out.window();
+    let length = until.saturating_since(from);
+    // Bytes over one time for all: flows' own rates, each over its own time, do not add up.
+    let over = |bytes: u64| {
+        let bits = 8.0 * bytes as f64;
+        (!length.is_zero()).then(|| bits / length.as_secs_f64())
+    };
+    let own = out.flows.iter().filter_map(|f| out.goodput(f));
+    let rates: Vec<f64> = own.map(|r| r.as_bps() as f64).collect();
+    let mut groups: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for f in &out.flows {
         let name = if f.congestion.is_empty() {
             f.transport
         } else {
@@ -187,15 +197,15 @@ fn summary(out: &Outcome) -> Json {
         };
         let g = groups.entry(name).or_default();
         g.0 += 1;
-        g.1 += rate;
+        g.1 += f.inside.delivered;
     }
     let groups: serde_json::Map<String, Json> = groups
         .into_iter()
-        .map(|(name, (flows, sum))| {
+        .map(|(name, (flows, bytes))| {
             let value = json!({
                 "flows": flows,
-                "goodput_bps": sum,
-                "goodput_mean_bps": sum / flows as f64,
+                "goodput_bps": over(bytes),
+                "goodput_mean_bps": over(bytes).map(|sum| sum / flows as f64),
             });
             (name.to_owned(), value)
         })
@@ -208,9 +218,13 @@ fn summary(out: &Outcome) -> Json {
             _ => Some(l),
         },
     );
-    let sent: u64 = out.flows.iter().map(|f| f.sent_packets).sum();
-    let lost: u64 = out.flows.iter().map(|f| f.lost_packets).sum();
-    let again: u64 = out.flows.iter().map(|f| f.retransmitted_packets).sum();
+    let sent: u64 = out.flows.iter().map(|f| f.inside.sent_packets).sum();
+    let lost: u64 = out.flows.iter().map(|f| f.inside.lost_packets).sum();
+    let again: u64 = out
+        .flows
+        .iter()
+        .map(|f| f.inside.retransmitted_packets)
+        .sum();
     let mut times: Vec<f64> = out
         .flows
         .iter()
@@ -220,7 +234,9 @@ fn summary(out: &Outcome) -> Json {
     let mut time = |p: f64| stats::percentile(&mut times, p);
     let (p50, p95, p99) = (time(0.5), time(0.95), time(0.99));
     json!({
-        "goodput_bps": rates.iter().sum::<f64>(),
+        "measured_from_s": from.as_secs_f64(),
+        "measured_until_s": until.as_secs_f64(),
+        "goodput_bps": over(out.flows.iter().map(|f| f.inside.delivered).sum()),
         "groups": groups,
         "jain_index": stats::jain_index(&rates),
         "goodput_cov": stats::coefficient_of_variation(&rates),

@@ -15,8 +15,8 @@ use crate::liar::Liar;
 use crate::net::{Body, Content as PacketContent, Datagram};
 use crate::quic_paths;
 use crate::recorder::{ProtocolEvent, Recorder};
+use crate::window::{Marks, Window};
 use crate::workload::generator::Parent;
-use crate::workload::wire::WireBytes;
 use crate::workload::{Action, App};
 use crate::world::World;
 use crate::{BuildError, rng};
@@ -40,7 +40,7 @@ impl World {
         }
     }
 
-    fn count_lost_datagrams(&mut self) {
+    pub(crate) fn count_lost_datagrams(&mut self) {
         for (slot, generation) in self.net.lost_datagrams.drain(..) {
             if let Some(flow) = self.flows.get_mut(slot)
                 && flow.generation == generation
@@ -189,7 +189,9 @@ impl World {
             completed: None,
             delivered: 0,
             rtt: Quantiles::default(),
+            marks: Marks::default(),
             udp_sent: 0,
+            udp_sent_bytes: 0,
             udp_replies: 0,
             udp_lost: 0,
             ce_marks: 0,
@@ -238,12 +240,16 @@ impl World {
                 if bytes == 0 {
                     continue;
                 }
+                let bytes = bytes.min(65_507);
                 let (count, ecn) = match side {
-                    0 => (&mut flow.udp_sent, flow.app.ecn()),
+                    0 => {
+                        flow.udp_sent_bytes += bytes;
+                        (&mut flow.udp_sent, flow.app.ecn())
+                    }
                     _ => (&mut flow.udp_replies, Ecn::NotEct),
                 };
                 let datagram = Datagram {
-                    bytes: bytes.min(65_507) as u32,
+                    bytes: bytes as u32,
                     number: *count,
                     sent_at: self.now,
                     ports,
@@ -480,7 +486,7 @@ impl World {
         self.finished.extend(flow.parent);
         let (group, rows) = (flow.spec.group, flow.spec.rows);
         let had_total = flow.app.total().is_some();
-        let result = result(flow, self.now);
+        let result = result(flow, self.now, &self.window);
         if let Some(group) = group.and_then(|g| self.groups.get_mut(g as usize)) {
             group.fold(&result, had_total);
         }
@@ -648,36 +654,18 @@ fn record(flow: &mut Flow, index: usize, endpoint: &mut Endpoint, to: &mut Recor
     }
 }
 
-fn result(mut flow: Flow, now: Instant) -> FlowResult {
-    let multipath = drive_mptcp::result(&mut flow, now).or_else(|| quic_paths::result(&mut flow));
-    let sender = &mut flow.sides[flow.app.sender()];
-    let mut stats = sender
-        .endpoint
-        .as_ref()
-        .map(|e| e.stats())
-        .unwrap_or_default();
-    if let Some(m) = multipath.as_ref().and_then(|m| m.mptcp.as_ref()) {
-        stats = m.stats.tcp;
-    }
-    if let Some(q) = &mut sender.quic {
-        let s = q.endpoint.stats();
-        stats = tcp::Stats {
-            sent_packets: s.sent_packets,
-            sent_bytes: s.sent_bytes,
-            retransmitted_packets: s.retransmitted_packets,
-            lost_packets: s.lost_packets,
-            timeouts: s.timeouts,
-            spurious: s.spurious,
-            ..tcp::Stats::default()
-        };
-    }
+fn result(mut flow: Flow, now: Instant, window: &Window) -> FlowResult {
+    let multipath = drive_mptcp::result(&mut flow, now, window)
+        .or_else(|| quic_paths::result(&mut flow, window));
+    let stats = flow.stats();
+    let counts = flow.counts(&stats);
+    let inside = flow.marks.inside(window, flow.start, counts, &mut flow.rtt);
     let (transport, congestion) = match &flow.spec.transport {
         TransportSpec::Quic(q) => ("quic", q.congestion_name.to_string()),
         TransportSpec::Tcp(t) => ("tcp", t.congestion.name().to_owned()),
         TransportSpec::Mptcp(t) => ("mptcp", t.congestion.name().to_owned()),
         TransportSpec::Udp => ("udp", String::new()),
     };
-    let is_udp = transport == "udp";
     FlowResult {
         id: flow.id,
         label: flow.spec.label.clone(),
@@ -690,29 +678,19 @@ fn result(mut flow: Flow, now: Instant) -> FlowResult {
         handshake: flow.connected.map(|t| t.saturating_since(flow.start)),
         first_byte: flow.first_byte,
         completion: flow.completed.map(|t| t - flow.start),
-        delivered: Bytes::new(flow.delivered),
-        sent_packets: if is_udp {
-            flow.udp_sent
-        } else {
-            stats.sent_packets
-        },
-        sent: Bytes::new(stats.sent_bytes),
-        retransmitted_packets: stats.retransmitted_packets,
-        lost_packets: if is_udp {
-            flow.udp_lost
-        } else {
-            stats.lost_packets
-        },
+        delivered: Bytes::new(counts.delivered),
+        sent_packets: counts.sent_packets,
+        sent: Bytes::new(counts.sent),
+        retransmitted_packets: counts.retransmitted_packets,
+        lost_packets: counts.lost_packets,
         timeouts: stats.timeouts,
         spurious_losses: stats.spurious,
         ce_marks: flow.ce_marks,
         rtt: flow.rtt,
+        inside,
         corrupted: flow.corrupted,
         failure: flow.failure,
-        wire: WireBytes {
-            forward: flow.sides[flow.app.sender()].wire,
-            reverse: flow.sides[1 - flow.app.sender()].wire,
-        },
+        wire: counts.wire,
         application: flow.app.result(now, flow.udp_lost),
         multipath,
     }

@@ -21,6 +21,7 @@ use crate::flow::{
 use crate::net::{Body, Content as PacketContent};
 use crate::recorder::{FlowSample, ProtocolEvent, Recorder, SubflowSample};
 use crate::topology::{NodeId, Topology};
+use crate::window::{Counts, Edge, Marks, Window};
 use crate::workload::Action;
 use crate::world::World;
 use crate::{BuildError, rng};
@@ -113,6 +114,17 @@ impl MptcpSide {
             if let Some(k) = self.known(s.id) {
                 keep(k, &s);
                 k.closed = Some(now);
+            }
+        }
+    }
+
+    /// Takes note of all subflows.
+    fn look(&mut self, now: Instant) {
+        self.note(now);
+        let live: Vec<_> = self.connection.subflows(now).collect();
+        for s in &live {
+            if let Some(k) = self.known(s.id) {
+                keep(k, s);
             }
         }
     }
@@ -540,6 +552,8 @@ fn opened(side: &mut MptcpSide, id: u32, addresses: Addresses, now: Instant) {
         delivered: Bytes::ZERO,
         stats: gargalo_tcp::Stats::default(),
         rtt: Quantiles::default(),
+        marks: Marks::default(),
+        inside: Counts::default(),
     };
     side.subflows.push(result);
 }
@@ -602,22 +616,26 @@ pub(crate) fn sample(flow: &mut Flow, now: Instant, recorder: &mut Recorder) -> 
     Some(total)
 }
 
+/// An edge of the measured window passes.
+pub(crate) fn mark(flow: &mut Flow, now: Instant, edge: Edge) {
+    if let Some(side) = &mut flow.sides[flow.app.sender()].mptcp {
+        side.look(now);
+        side.subflows.iter_mut().for_each(|s| s.mark(edge));
+    }
+}
+
 /// What happened on the paths of a flow; `None`: it is no Multipath TCP.
-pub(crate) fn result(flow: &mut Flow, now: Instant) -> Option<MultipathResult> {
+pub(crate) fn result(flow: &mut Flow, now: Instant, window: &Window) -> Option<MultipathResult> {
     let sender = flow.app.sender();
     let far = flow.sides[1 - sender].mptcp.as_ref()?;
     let duplicate_bytes = far.connection.stats().duplicate_bytes;
     let out_of_order_max = far.out_of_order_max;
     let side = flow.sides[sender].mptcp.as_mut()?;
-    side.note(now);
-    let live: Vec<_> = side.connection.subflows(now).collect();
-    for s in &live {
-        if let Some(k) = side.known(s.id) {
-            keep(k, s);
-        }
-    }
+    side.look(now);
+    let mut subflows = std::mem::take(&mut side.subflows);
+    subflows.iter_mut().for_each(|s| s.close(window));
     Some(MultipathResult {
-        subflows: std::mem::take(&mut side.subflows),
+        subflows,
         mptcp: Some(MptcpResult {
             stats: side.connection.stats(),
             duplicate_bytes,

@@ -16,6 +16,7 @@ use crate::group::GroupId;
 use crate::liar::{Liar, Misbehaviour};
 use crate::recorder::FlowSample;
 use crate::topology::NodeId;
+use crate::window::{Counts, Edge, Marks, Window};
 use crate::workload::generator::Parent;
 use crate::workload::tls::Tls;
 use crate::workload::wire::WireBytes;
@@ -129,8 +130,39 @@ pub struct SubflowResult {
     pub delivered: Bytes,
     /// Counts of its sender.
     pub stats: tcp::Stats,
-    /// Round-trip samples of its sender.
+    /// Round-trip samples of its sender, inside of the measured window.
     pub rtt: Quantiles,
+    /// Counts at the edges of that window, while it is open.
+    pub marks: Marks,
+    /// What was counted inside of that window.
+    pub inside: Counts,
+}
+
+impl SubflowResult {
+    fn counts(&self) -> Counts {
+        Counts {
+            delivered: self.delivered.get(),
+            sent: self.stats.sent_bytes,
+            sent_packets: self.stats.sent_packets,
+            retransmitted_packets: self.stats.retransmitted_packets,
+            lost_packets: self.stats.lost_packets,
+            wire: WireBytes::default(),
+        }
+    }
+
+    /// An edge of the measured window passes.
+    pub fn mark(&mut self, edge: Edge) {
+        let counts = self.counts();
+        self.marks.mark(edge, counts, &mut self.rtt);
+    }
+
+    /// The flow is over.
+    pub fn close(&mut self, window: &Window) {
+        let counts = self.counts();
+        self.inside = self
+            .marks
+            .inside(window, self.opened, counts, &mut self.rtt);
+    }
 }
 
 /// What a connection did on several paths.
@@ -220,8 +252,10 @@ pub struct FlowResult {
     pub spurious_losses: u64,
     /// Congestion-experienced marks seen by the receiver.
     pub ce_marks: u64,
-    /// Round-trip samples of the sender (UDP: one-way delays).
+    /// Round-trip samples of the sender (UDP: one-way delays), inside of the measured window.
     pub rtt: Quantiles,
+    /// What was counted inside of that window.
+    pub inside: Counts,
     /// Delivered content differed from what was sent (only checked when asked).
     pub corrupted: bool,
     /// Why the connection ended early, if it did.
@@ -358,7 +392,11 @@ pub(crate) struct Flow {
     /// Bytes delivered in the direction of the workload.
     pub delivered: u64,
     pub rtt: Quantiles,
+    /// Counts at the edges of the measured window.
+    pub marks: Marks,
     pub udp_sent: u64,
+    /// Payload of these datagrams.
+    pub udp_sent_bytes: u64,
     /// Datagrams from the receiver.
     pub udp_replies: u64,
     pub udp_lost: u64,
@@ -376,6 +414,48 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
+    /// What its sender's stack has counted; nothing over UDP.
+    pub(crate) fn stats(&mut self) -> tcp::Stats {
+        let sender = &mut self.sides[self.app.sender()];
+        if let Some(tcp) = &sender.endpoint {
+            return tcp.stats();
+        }
+        if let Some(mptcp) = &sender.mptcp {
+            return mptcp.connection.stats().tcp;
+        }
+        let Some(quic) = &mut sender.quic else {
+            return tcp::Stats::default();
+        };
+        let s = quic.endpoint.stats();
+        tcp::Stats {
+            sent_packets: s.sent_packets,
+            sent_bytes: s.sent_bytes,
+            retransmitted_packets: s.retransmitted_packets,
+            lost_packets: s.lost_packets,
+            timeouts: s.timeouts,
+            spurious: s.spurious,
+            ..tcp::Stats::default()
+        }
+    }
+
+    /// What rates are made of, from what its sender's stack has counted.
+    pub(crate) fn counts(&self, stats: &tcp::Stats) -> Counts {
+        let udp = matches!(self.spec.transport, TransportSpec::Udp);
+        let pick = |datagrams: u64, other: u64| if udp { datagrams } else { other };
+        let sender = self.app.sender();
+        Counts {
+            delivered: self.delivered,
+            sent: pick(self.udp_sent_bytes, stats.sent_bytes),
+            sent_packets: pick(self.udp_sent, stats.sent_packets),
+            retransmitted_packets: stats.retransmitted_packets,
+            lost_packets: pick(self.udp_lost, stats.lost_packets),
+            wire: WireBytes {
+                forward: self.sides[sender].wire,
+                reverse: self.sides[1 - sender].wire,
+            },
+        }
+    }
+
     /// The state of its sender, if it has one.
     pub(crate) fn sample(&mut self, now: Instant) -> Option<FlowSample> {
         let side = &mut self.sides[self.app.sender()];

@@ -7,6 +7,7 @@ use gargalo_trace::Quantiles;
 use gargalo_units::{Duration, Instant, Rate};
 
 use crate::flow::FlowResult;
+use crate::window::Edge;
 use crate::workload::AppResult;
 use crate::workload::plan::Offer;
 use crate::workload::wire::WireBytes;
@@ -29,6 +30,10 @@ pub struct Group {
     pub peak: u64,
     /// Alive now.
     pub(crate) alive: u64,
+    /// What was planned at the edges of the measured window.
+    marks: (WireBytes, Option<WireBytes>),
+    /// What of all this was inside of the measured window.
+    pub inside: Inside,
     /// Payload that applications wanted carried; without end counts as what was sent.
     pub offered: u64,
     /// What transfers of a source put on the wire by arithmetic, when nothing is repeated.
@@ -69,6 +74,17 @@ pub struct Group {
     pub players: Players,
 }
 
+/// What rates are made of.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Inside {
+    /// What transfers of a source put on the wire by arithmetic.
+    pub planned: WireBytes,
+    /// What hosts put on the wire.
+    pub sent: WireBytes,
+    /// Payload that receivers got.
+    pub delivered: u64,
+}
+
 /// Totals of video players.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Players {
@@ -97,6 +113,8 @@ impl Group {
             failed: 0,
             peak: 0,
             alive: 0,
+            marks: Default::default(),
+            inside: Inside::default(),
             offered: 0,
             planned: WireBytes::default(),
             sent: WireBytes::default(),
@@ -119,6 +137,22 @@ impl Group {
         }
     }
 
+    /// An edge of the measured window passes.
+    pub(crate) fn mark(&mut self, edge: Edge) {
+        match edge {
+            Edge::From => self.marks.0 = self.planned,
+            Edge::Until => self.marks.1 = Some(self.planned),
+        }
+    }
+
+    /// Nothing more will happen. `began`: the measured window did.
+    pub(crate) fn close(&mut self, began: bool) {
+        let until = self.marks.1.unwrap_or(self.planned);
+        if began {
+            self.inside.planned = until - self.marks.0;
+        }
+    }
+
     pub(crate) fn start(&mut self, total: Option<u64>) {
         self.flows += 1;
         self.alive += 1;
@@ -138,6 +172,8 @@ impl Group {
         }
         self.failed += u64::from(flow.failure.is_some());
         self.sent.add(flow.wire);
+        self.inside.sent.add(flow.inside.wire);
+        self.inside.delivered += flow.inside.delivered;
         self.delivered = self.delivered.saturating_add(flow.delivered.get());
         self.sent_packets += flow.sent_packets;
         self.retransmitted_packets += flow.retransmitted_packets;

@@ -20,6 +20,7 @@ pub mod rng;
 mod slab;
 mod strip;
 mod topology;
+mod window;
 pub mod workload;
 mod world;
 
@@ -29,16 +30,17 @@ pub use flow::{
     QuicSpec, SubflowResult, TcpSpec, TransportSpec,
 };
 pub use gargalo_cc::{ControllerFactory, Registered};
-pub use group::{Group, GroupId, Players};
+pub use group::{Group, GroupId, Inside, Players};
 pub use liar::Misbehaviour;
 pub use net::{IPV4_HEADER, UDP_HEADER};
 pub use recorder::{
-    FlowSample, Gauge, LinkResult, LinkSample, LinkSampler, ProtocolEvent, Recording, Samples,
-    SubflowSample,
+    FlowSample, Gauge, LinkMarks, LinkResult, LinkSample, LinkSampler, ProtocolEvent, Recording,
+    Samples, SubflowSample,
 };
 pub use slab::Slab;
 pub use strip::{Strip, Stripper};
 pub use topology::{DirectionId, LinkSpec, Node, NodeId, Topology};
+pub use window::{Counts, Edge, Marks, Window};
 pub use workload::{
     AppResult, ObjectResult, Objects, Order, Period, Request, RequestResult, Workload,
 };

@@ -12,6 +12,7 @@ use crate::drive_quic::path;
 use crate::flow::{Flow, MultipathResult, SubflowResult};
 use crate::net::Net;
 use crate::recorder::{FlowSample, Recorder, SubflowSample};
+use crate::window::{Counts, Edge, Marks, Window};
 
 /// The paths of one end.
 #[derive(Debug, Default)]
@@ -20,6 +21,8 @@ pub(crate) struct Paths {
     links: Vec<(usize, usize)>,
     /// Round-trip samples by identifier.
     rtt: BTreeMap<u32, Quantiles>,
+    /// Counts at the edges of the measured window, likewise.
+    marks: BTreeMap<u32, Marks>,
 }
 
 impl Paths {
@@ -29,7 +32,7 @@ impl Paths {
         let links = ends.filter_map(|(a, b)| Some((net.first_link(*a)?, net.first_link(*b)?)));
         Self {
             links: links.collect(),
-            rtt: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -115,10 +118,10 @@ pub(crate) fn sample(flow: &mut Flow, now: Instant, recorder: &mut Recorder) -> 
     Some(total)
 }
 
-/// What happened on the paths of a flow; `None`: there was but one, or it is not QUIC.
-pub(crate) fn result(flow: &mut Flow) -> Option<MultipathResult> {
+/// What has happened on the paths of a flow until now; `None`: there is but one, or it is not QUIC.
+fn standing(flow: &mut Flow) -> Option<Vec<SubflowResult>> {
     let all = paths(flow)?;
-    let side = flow.sides[flow.app.sender()].quic.as_mut()?;
+    let known = &mut flow.sides[flow.app.sender()].quic.as_mut()?.paths;
     let of = |Sending {
                   path: p,
                   links,
@@ -140,10 +143,33 @@ pub(crate) fn result(flow: &mut Flow) -> Option<MultipathResult> {
             timeouts: p.timeouts,
             ..tcp::Stats::default()
         },
-        rtt: side.paths.rtt.remove(&p.id).unwrap_or_default(),
+        rtt: known.rtt.remove(&p.id).unwrap_or_default(),
+        marks: known.marks.remove(&p.id).unwrap_or_default(),
+        inside: Counts::default(),
     };
+    Some(all.into_iter().map(of).collect())
+}
+
+/// An edge of the measured window passes.
+pub(crate) fn mark(flow: &mut Flow, edge: Edge) {
+    let Some(mut all) = standing(flow) else {
+        return;
+    };
+    if let Some(side) = &mut flow.sides[flow.app.sender()].quic {
+        for path in &mut all {
+            path.mark(edge);
+            let marks = std::mem::take(&mut path.marks);
+            side.paths.marks.insert(path.id, marks);
+        }
+    }
+}
+
+/// What happened on the paths of a flow; `None`: there was but one, or it is not QUIC.
+pub(crate) fn result(flow: &mut Flow, window: &Window) -> Option<MultipathResult> {
+    let mut subflows = standing(flow)?;
+    subflows.iter_mut().for_each(|s| s.close(window));
     Some(MultipathResult {
-        subflows: all.into_iter().map(of).collect(),
+        subflows,
         mptcp: None,
     })
 }

@@ -8,6 +8,7 @@ use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use crate::net::Net;
 use crate::topology::Topology;
+use crate::window::Edge;
 
 /// What is sampled, and how often.
 #[derive(Clone, Debug, Default)]
@@ -217,27 +218,57 @@ pub struct LinkResult {
     pub too_big: u64,
     /// Marked congestion experienced.
     pub marked_packets: u64,
-    /// Average share of the capacity used; `None` if the rate is unlimited.
+    /// Average share of the capacity used in the measured window; `None` if the rate is unlimited or no
+    /// time was measured.
     pub utilization: Option<f64>,
-    /// What the capacity was over the run; `None` if unlimited.
+    /// What the capacity was on average in that window; `None` likewise.
     pub capacity: Option<Rate>,
-    /// The bytes that makes; `None` if unlimited.
+    /// The bytes that the capacity makes over the whole run; `None` if unlimited.
     pub capacity_bytes: Option<Bytes>,
-    /// Queueing delay of every packet sent.
+    /// Queueing delay of every packet sent in that window.
     pub queue_delay: DelayHistogram,
 }
 
+/// What a link direction had sent at the edges of the measured window that have passed.
+#[derive(Clone, Debug, Default)]
+pub struct LinkMarks {
+    from: u64,
+    until: Option<(u64, DelayHistogram)>,
+}
+
+impl LinkMarks {
+    /// An edge passes at `at`. Queueing delays begin anew.
+    pub fn mark<P: Copy>(&mut self, edge: Edge, link: &mut Link<P>, at: Instant) {
+        let sent = link.sample(at).sent_bytes;
+        let delays = link.take_queue_delays();
+        match edge {
+            Edge::From => self.from = sent,
+            Edge::Until => self.until = Some((sent, delays)),
+        }
+    }
+}
+
 impl LinkResult {
-    /// What `link` has carried until `now`.
+    /// What `link` has carried until `now`; `window` is what was measured of a window that was asked for.
     pub fn of<P: Copy>(
         name: &Arc<str>,
         direction: &'static str,
         link: &mut Link<P>,
         now: Instant,
+        (marks, window): (&LinkMarks, Option<(Instant, Instant)>),
     ) -> Self {
         let sample = link.sample(now);
-        let capacity = link.capacity(Instant::ZERO, now);
+        let (from, until) = window.unwrap_or((Instant::ZERO, now));
+        let measured = until.saturating_since(from);
+        let capacity = link
+            .capacity(from, until)
+            .filter(|_| window.is_none() || !measured.is_zero());
         let stats = link.stats();
+        let (sent, queue_delay) = match &marks.until {
+            Some((sent, delays)) => (*sent, delays),
+            None => (sample.sent_bytes, &stats.queue_delay),
+        };
+        let sent = sent.saturating_sub(marks.from);
         Self {
             name: Arc::clone(name),
             direction,
@@ -251,10 +282,10 @@ impl LinkResult {
             lost: stats.dropped(DropReason::Loss),
             too_big: stats.dropped(DropReason::TooBig),
             marked_packets: sample.marked_packets,
-            utilization: capacity.map(|c| ratio(Bytes::new(sample.sent_bytes), c)),
-            capacity: capacity.map(|c| c / now.saturating_since(Instant::ZERO)),
-            capacity_bytes: capacity,
-            queue_delay: stats.queue_delay.clone(),
+            utilization: capacity.map(|c| ratio(Bytes::new(sent), c)),
+            capacity: capacity.map(|c| c / measured),
+            capacity_bytes: link.capacity(Instant::ZERO, now),
+            queue_delay: queue_delay.clone(),
         }
     }
 }
@@ -300,6 +331,7 @@ struct Direction {
     name: Arc<str>,
     direction: &'static str,
     sampler: LinkSampler,
+    marks: LinkMarks,
 }
 
 /// Collects samples while a world runs.
@@ -320,6 +352,7 @@ impl Recorder {
             name,
             direction,
             sampler: LinkSampler::new(i as u32),
+            marks: LinkMarks::default(),
         });
         let directions = directions.collect();
         Self {
@@ -408,10 +441,24 @@ impl Recorder {
         self.samples.events.push(event);
     }
 
-    pub(crate) fn links(&self, now: Instant, net: &mut Net) -> Vec<LinkResult> {
-        let all = self.directions.iter().enumerate();
-        all.map(|(i, d)| LinkResult::of(&d.name, d.direction, net.link_mut(i as u32), now))
-            .collect()
+    /// An edge of the measured window passes.
+    pub(crate) fn mark(&mut self, edge: Edge, at: Instant, net: &mut Net) {
+        for (i, d) in self.directions.iter_mut().enumerate() {
+            d.marks.mark(edge, net.link_mut(i as u32), at);
+        }
+    }
+
+    pub(crate) fn links(
+        &self,
+        now: Instant,
+        net: &mut Net,
+        window: Option<(Instant, Instant)>,
+    ) -> Vec<LinkResult> {
+        let of = |(i, d): (usize, &Direction)| {
+            let link = net.link_mut(i as u32);
+            LinkResult::of(&d.name, d.direction, link, now, (&d.marks, window))
+        };
+        self.directions.iter().enumerate().map(of).collect()
     }
 
     pub(crate) fn into_samples(self) -> Samples {

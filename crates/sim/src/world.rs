@@ -19,6 +19,7 @@ use crate::quic_paths;
 use crate::recorder::{Recorder, Recording};
 use crate::slab::Slab;
 use crate::topology::{DirectionId, NodeId, Topology};
+use crate::window::{Edge, Window};
 use crate::workload::exponential;
 use crate::workload::generator::{Generator, Parent};
 use crate::{BuildError, rng};
@@ -34,6 +35,8 @@ pub struct Settings {
     pub stop_when_idle: bool,
     /// What is sampled, and how often.
     pub recording: Recording,
+    /// The window in which rates, ratios and distributions are measured; `None`: all of the run.
+    pub measure: Option<(Instant, Instant)>,
     /// Carry real bytes and compare them at the receiver.
     pub verify: bool,
     /// Packet captures.
@@ -70,6 +73,8 @@ pub struct Outcome {
     pub samples: crate::recorder::Samples,
     /// Virtual time reached.
     pub end: Instant,
+    /// The part of [`Settings::measure`] that the run had; `None`: that is not set.
+    pub measured: Option<(Instant, Instant)>,
     /// Packets sent by hosts.
     pub packets: u64,
     /// Events handled.
@@ -109,6 +114,7 @@ pub struct World {
     /// Disjoint routes of hosts that use several, by their greatest number.
     pub(crate) paths: std::collections::BTreeMap<(NodeId, NodeId, usize), [Vec<u32>; 2]>,
     pub(crate) recorder: Recorder,
+    pub(crate) window: Window,
     pub(crate) results: Vec<FlowResult>,
     pub(crate) peak_flows: usize,
     pub(crate) events: u64,
@@ -147,6 +153,7 @@ impl World {
             net.capture = Some(Capture::open(spec, &topology)?);
         }
         let recorder = Recorder::new(settings.recording.clone(), &topology);
+        let window = Window::new(settings.measure);
         Ok(Self {
             topology,
             settings,
@@ -160,6 +167,7 @@ impl World {
             interface_routes: std::collections::BTreeMap::new(),
             paths: std::collections::BTreeMap::new(),
             recorder,
+            window,
             results: Vec::new(),
             peak_flows: 0,
             events: 0,
@@ -330,6 +338,7 @@ impl World {
                 break;
             }
             debug_assert!(entry.time() >= self.now, "time never runs backwards");
+            self.pass_edges(|at| at < entry.time());
             self.now = entry.time();
             self.events += 1;
             let target = entry.target();
@@ -374,9 +383,35 @@ impl World {
         } else {
             end
         };
+        self.pass_edges(|at| at <= reached);
         self.now = reached;
         let _ = progress(&self.progress());
         self.finish(interrupted)
+    }
+
+    /// Counts at the edges of the measured window that have passed: everything until an edge is in.
+    #[inline]
+    fn pass_edges(&mut self, has_passed: impl Fn(Instant) -> bool) {
+        while let Some((edge, at)) = self.window.next()
+            && has_passed(at)
+        {
+            self.mark(edge, at);
+        }
+    }
+
+    #[cold]
+    fn mark(&mut self, edge: Edge, at: Instant) {
+        self.count_lost_datagrams();
+        for (_, flow) in self.flows.iter_mut() {
+            drive_mptcp::mark(flow, at, edge);
+            quic_paths::mark(flow, edge);
+            let stats = flow.stats();
+            let counts = flow.counts(&stats);
+            flow.marks.mark(edge, counts, &mut flow.rtt);
+        }
+        self.groups.iter_mut().for_each(|g| g.mark(edge));
+        self.recorder.mark(edge, at, &mut self.net);
+        self.window.pass(edge, at);
     }
 
     /// No flow is left and none will come, in a world that then stops.
@@ -405,7 +440,10 @@ impl World {
             capture.close()?;
         }
         self.results.sort_by_key(|f| f.id);
-        let links = self.recorder.links(self.now, &mut self.net);
+        let began = self.window.has_begun();
+        self.groups.iter_mut().for_each(|g| g.close(began));
+        let measured = self.window.had(self.now);
+        let links = self.recorder.links(self.now, &mut self.net, measured);
         let routes = self.routes.iter();
         let routes = routes.map(|(ends, handle)| (*ends, self.net.route(*handle).to_vec()));
         let routes = routes.collect();
@@ -416,6 +454,7 @@ impl World {
             routes,
             samples: self.recorder.into_samples(),
             end: self.now,
+            measured,
             packets: self.net.transmitted(),
             events: self.events,
             peak_flows: self.peak_flows,

@@ -158,7 +158,7 @@ tables! {
         workload: &'a str => "workload" [""],
         /// When the flow started.
         start: Instant => "start_s" ["s"],
-        /// When it ended: completed, failed or the end of the run.
+        /// When it ended: completed, failed, stopped, or the end of the run.
         end: Instant => "end_s" ["s"],
         /// From the start until the client's application could write: handshake of TCP and TLS, or of
         /// QUIC; missing for UDP and if it never could.
@@ -167,25 +167,31 @@ tables! {
         first_byte: Option<Duration> => "first_byte_s" ["s"],
         /// From the start to the last byte delivered; missing if the flow did not complete.
         completion: Option<Duration> => "completion_s" ["s"],
-        /// Data delivered in order to the receiving application, each byte once.
+        /// Data delivered in order to the receiving application, each byte once; over UDP as it arrives.
         delivered: Bytes => "delivered_bytes" ["byte"],
-        /// Delivered data over the flow's active time (start to end).
-        goodput: Rate => "goodput_bps" ["bit/s"],
-        /// Sent data including headers and repetitions over the active time.
-        throughput: Rate => "throughput_bps" ["bit/s"],
-        /// Packets sent in the direction of the data.
+        /// Of that, in the measured window: all of it, or if the scenario has `measure`, what arrived then.
+        measured: Bytes => "measured_bytes" ["byte"],
+        /// Data delivered in the measured window over the time that the flow was active in it (from its
+        /// start to its end); missing if it was not. Rates of flows that were active at different times
+        /// do not add up: `measured_bytes` do.
+        goodput: Option<Rate> => "goodput_bps" ["bit/s"],
+        /// Payload sent, repetitions included and headers not, likewise.
+        throughput: Option<Rate> => "throughput_bps" ["bit/s"],
+        /// Data packets sent, repetitions included; over QUIC all that the sender wants acknowledged, those
+        /// of the handshake too.
         sent_packets: u64 => "sent_packets" ["packet"],
-        /// Of those, repetitions.
+        /// Of those, repetitions of data.
         retransmitted_packets: u64 => "retransmitted_packets" ["packet"],
-        /// Packets the sender took for lost.
+        /// Packets the sender took for lost; UDP: that the network dropped, or in the lab, that did not arrive.
         lost_packets: u64 => "lost_packets" ["packet"],
-        /// Retransmission timeouts.
+        /// Retransmission timeouts; over QUIC probe timeouts.
         timeouts: u64 => "timeouts" ["1"],
         /// Congestion events that turned out to be spurious.
         spurious_losses: u64 => "spurious_losses" ["1"],
-        /// Congestion Experienced marks received.
+        /// Packets that arrived with a Congestion Experienced mark, at either end; in the lab only data.
         ce_marks: u64 => "ce_marks" ["packet"],
-        /// Smallest round-trip time measured by the sender.
+        /// Smallest round-trip time that the sender measured in the measured window. UDP: one-way delay of what
+        /// arrived. The kernel's stack: of its smoothed round-trip time, as sampled.
         rtt_min: Option<Duration> => "rtt_min_s" ["s"],
         /// Mean of the round-trip samples.
         rtt_mean: Option<Duration> => "rtt_mean_s" ["s"],
@@ -233,7 +239,7 @@ tables! {
         opportunistic_packets: Option<u64> => "opportunistic_packets" ["packet"],
         /// MPTCP: copies of packets for a redundant scheduler or to probe a path.
         copied_packets: Option<u64> => "copied_packets" ["packet"],
-        /// MPTCP: data that arrived more than once.
+        /// MPTCP: data that arrived more than once, or beyond the window.
         duplicate: Option<Bytes> => "duplicate_bytes" ["byte"],
         /// MPTCP: most data that waited at the receiver for data before it.
         out_of_order_max: Option<Bytes> => "out_of_order_max_bytes" ["byte"],
@@ -352,12 +358,16 @@ tables! {
         gateway: Option<&'a str> => "gateway" [""],
         /// It is to be used only when no other can.
         backup: bool => "backup" [""],
-        /// When it could carry data.
+        /// When it could carry data; of the kernel's stack the flow's start, as it does not tell.
         opened: Instant => "opened_s" ["s"],
         /// When it ended; missing if with the connection.
         closed: Option<Instant> => "closed_s" ["s"],
         /// Data that reached the receiver on it, whatever came by others too (QUIC: what it brought first).
         delivered: Bytes => "delivered_bytes" ["byte"],
+        /// Of that, in the measured window.
+        measured: Bytes => "measured_bytes" ["byte"],
+        /// That over the time that the subflow was open in the measured window; missing if it was not.
+        goodput: Option<Rate> => "goodput_bps" ["bit/s"],
         /// Data packets sent.
         sent_packets: u64 => "sent_packets" ["packet"],
         /// Their payload.
@@ -368,7 +378,8 @@ tables! {
         lost_packets: u64 => "lost_packets" ["packet"],
         /// Retransmission timeouts; of QUIC probe timeouts.
         timeouts: u64 => "timeouts" ["1"],
-        /// Smallest round-trip time measured by the sender.
+        /// Smallest round-trip time that the sender measured in the measured window; of the kernel's stack the
+        /// last smoothed one alone.
         rtt_min: Option<Duration> => "rtt_min_s" ["s"],
         /// Mean of the round-trip samples.
         rtt_mean: Option<Duration> => "rtt_mean_s" ["s"],

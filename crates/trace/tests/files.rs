@@ -133,7 +133,7 @@ fn tables() -> Tables {
         end: at(60_000),
         completion: None,
         delivered: Bytes::new(1_000_000),
-        goodput: Rate::from_mbps(8),
+        goodput: Some(Rate::from_mbps(8)),
         ..FlowRow::default()
     };
     row.set_rtt(&rtt);

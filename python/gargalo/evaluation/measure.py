@@ -36,8 +36,8 @@ def measure(run: Run) -> Mapping[str, float]:
 
     By label L of flows: `goodput_bps.L` (sum over the time after the warm-up, a quarter of the run),
     `least_bps.L` and `most_bps.L` (of its flows), `jain.L`, `flows.L`, `sent_packets.L`,
-    `retransmitted.L` and `lost.L` (shares of these), `timeouts.L`, `offered.L` (payload sent over its time,
-    as a share of the capacity), `per_rtt.L` (packets sent in a base round trip, mean over flows), `rtt_p50_s.L` and `rtt_p95_s.L` (means over flows; UDP:
+    `retransmitted.L` and `lost.L` (shares of these), `timeouts.L`, `offered.L` (payload sent over the time of
+    all of them, as a share of the capacity), `per_rtt.L` (packets sent in a base round trip, mean over flows), `rtt_p50_s.L` and `rtt_p95_s.L` (means over flows; UDP:
     one-way delays), `completed.L` (share), `completion_p50_s.L` and `completion_p95_s.L` (unfinished flows
     count with the time they had), `starved.L` (share of the time after the warm-up in which a flow has less
     than a tenth of its fair share: of the flow that fares worst), `variation.L` (coefficient of variation of
@@ -151,7 +151,7 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
             "retransmitted": float(rows["retransmitted_packets"].sum()) / sent if sent else 0.0,
             "lost": float(rows["lost_packets"].sum()) / sent if sent else 0.0,
             "timeouts": float(rows["timeouts"].sum()),
-            "offered": float(rows["throughput_bps"].sum()) / capacity if capacity else None,
+            "offered": sent_rate(rows) / capacity if capacity else None,
             "per_rtt": mean(
                 rows["sent_packets"] * rows["rtt_min_s"] / (rows["end_s"] - rows["start_s"])
             ),
@@ -177,6 +177,13 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
             }
         for name, value in figures.items():
             found[f"{name}.{label}"] = value
+
+
+def sent_rate(flows: pl.DataFrame) -> float:
+    """Return what flows sent together, over the time from the first start to the last end; in bit/s."""
+    bits = (flows["throughput_bps"] * (flows["end_s"] - flows["start_s"])).sum()
+    span = float(flows["end_s"].max() - flows["start_s"].min())  # type: ignore[operator]
+    return float(bits) / span if span > 0 else 0.0
 
 
 def mean(column: pl.Series) -> float | None:

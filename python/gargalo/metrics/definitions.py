@@ -104,7 +104,7 @@ def page() -> str:
         "from gargalo import metrics\n\n"
         'run = gargalo.run("examples/cubic-vs-bbr.toml")\n'
         'metrics.jain_index(run.flows["goodput_bps"])\n'
-        'metrics.share(run.flows["goodput_bps"], run.flows["congestion"], "cubic")\n'
+        'metrics.share(run.flows["measured_bytes"], run.flows["congestion"], "cubic")\n'
         "bins = metrics.throughput_bins(run.flow_samples, 1.0, flows=run.flows)\n"
         "metrics.convergence_time(bins, flow=1, target_bps=metrics.fair_share(100e6, 2), start_s=5.0)\n"
         "```\n\n"

@@ -91,7 +91,8 @@ def share(
     Unit: none. None: nobody got anything (without capacity), or no flow is of that group.
     Source: RFC 9743 section 5.2.1 (competition with standard congestion controls).
 
-    Example: `share(run.flows["goodput_bps"], run.flows["congestion"], "reno")`.
+    Example: `share(run.flows["measured_bytes"], run.flows["congestion"], "reno")`: rates of flows that were active
+    at different times do not add up, bytes do.
 
     Raises:
         ValueError: `rates` and `groups` are of different lengths.

@@ -91,9 +91,9 @@ def goodput_in(
 
 
 def goodput_ratio(goodput_bps: float, throughput_bps: float) -> float | None:
-    """Useful data over everything sent; what is missing to 1 are headers and repetitions.
+    """Useful data over all payload sent; what is missing to 1 are repetitions and what is on its way.
 
-    Formula: goodput / throughput.
+    Formula: goodput / throughput, the latter without headers as in the results tables.
     Unit: none. None: nothing was sent.
     Source: RFC 5166 section 2.4 (useful data over all data sent).
     """

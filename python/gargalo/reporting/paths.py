@@ -128,12 +128,12 @@ def tables(run: Run, named: pl.DataFrame) -> list[TableBlock]:
         return []
     labels = named.select(pl.col("id").alias("flow"), pl.col("name").alias("flow_name"))
     rows = _subflows(run, labels).with_columns(
-        (pl.col("delivered_bytes") / pl.col("delivered_bytes").sum().over("flow"))
+        (pl.col("measured_bytes") / pl.col("measured_bytes").sum().over("flow"))
         .fill_nan(None)
         .alias("share")
     )
     shown = rows.head(MOST_ROWS).select(
-        pl.col("flow_name").alias("label"), "path", "backup", "opened_s", "closed_s", "delivered_bytes", "share",
+        pl.col("flow_name").alias("label"), "path", "backup", "opened_s", "closed_s", "delivered_bytes", "goodput_bps", "share",
         "sent_packets", "retransmitted_packets", "lost_packets", "timeouts", "rtt_min_s", "rtt_mean_s", "rtt_p95_s",
     )  # fmt: skip
     caption = "Every subflow; its path is the link of the data and, if another, that of the acknowledgements."

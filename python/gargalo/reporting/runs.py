@@ -17,6 +17,7 @@ from gargalo.reporting.model import FigureBlock, Report, TableBlock
 from gargalo.reporting.palette import COLOURS, DASHES
 from gargalo.reporting.quantities import measured, number
 from gargalo.results import Run, load
+from gargalo.summary import window
 
 MOST_LINES = 24
 MOST_ROWS = 5000
@@ -176,12 +177,12 @@ def _link_figures(run: Run) -> list[FigureBlock]:
 def _tables(run: Run) -> list[TableBlock]:
     flows = run.flows.head(MOST_ROWS)
     columns = [
-        "label", "congestion", "transport", "workload", "start_s", "goodput_bps", "completion_s", "delivered_bytes",
+        "label", "congestion", "transport", "workload", "start_s", "end_s", "goodput_bps", "completion_s", "delivered_bytes",
         "rtt_p50_s", "rtt_p95_s", "sent_packets", "retransmitted_packets", "lost_packets", "timeouts", "ce_marks", "failure",
     ]  # fmt: skip
     kept = [c for c in columns if c in flows.columns and flows[c].null_count() < flows.height]
     left = run.flows.height - flows.height
-    caption = "Every flow. Percentiles are over the sender's samples."
+    caption = "Every flow; goodput is over its own time. Percentiles are over the sender's samples."
     if left:
         caption += f" The first {number(flows.height)}; {number(left)} more are in flows.parquet."
     blocks = [TableBlock("Flows", caption, flows.select(kept), group="Flows")]
@@ -241,7 +242,8 @@ def _tables(run: Run) -> list[TableBlock]:
 
 def _highlights(run: Run) -> dict[str, str]:
     s = run.summary
-    shown: dict[str, str] = {"goodput, all flows": measured(s.get("goodput_bps"), "bit/s")}
+    during = f", {window(s)}" if window(s) else ""
+    shown: dict[str, str] = {f"goodput, all flows{during}": measured(s.get("goodput_bps"), "bit/s")}
     if s.get("utilization") is not None:
         shown[f"utilization of {s.get('bottleneck') or 'the bottleneck'}"] = measured(
             s["utilization"], "%"

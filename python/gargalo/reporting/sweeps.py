@@ -15,6 +15,7 @@ from gargalo.metrics.intervals import bounds_of
 from gargalo.reporting import charts
 from gargalo.reporting.model import FigureBlock, Report, TableBlock
 from gargalo.reporting.quantities import measured, number, quantity, si
+from gargalo.summary import measured_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +31,7 @@ MAIN = (
 NO_METRIC = (
     "run", "repeat", "seed", "version", "scenario_hash", "warnings", "wall_s", "packets", "events", "flows",
     "peak_flows", "virtual_s", "completed_flows", "bottleneck", "retransmission_rate", "queue_delay_mean_s",
-    "queue_delay_p50_s", "queue_delay_p99_s", "completion_p99_s",
+    "queue_delay_p50_s", "queue_delay_p99_s", "completion_p99_s", "measured_from_s", "measured_until_s",
 )  # fmt: skip
 ALGORITHM_LABELS = ("congestion", "algorithm", "protocol", "cc")
 BASELINES = ("cubic", "reno", "newreno")
@@ -124,6 +125,8 @@ def report_of_runs(
         notes.append(
             "Cells with a single run have no interval: repeat with more seeds to know how sure a figure is."
         )
+    if (window := measured_in(frame)) is not None:
+        notes.append(f"Rates, ratios and delays are {window}.")
     tables = [
         TableBlock("Cells", f"Mean and {level:.0%} interval (Student's t, within what the figure can be) of each cell.", summary.head(MOST_ROWS), algorithm=axes.algorithm),
         *_comparisons(once, axes, chosen, level),

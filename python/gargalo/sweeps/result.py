@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FACTS = (
     "run", "repeat", "seed", "version", "scenario_hash", "results_hash", "warnings", "findings", "wall_s", "late_p99_s", "late_max_s",
-    "kernel",
+    "kernel", "measured_from_s", "measured_until_s",
 )  # fmt: skip
 """Columns of a run that are neither labels nor figures to compare."""
 STANDARD = (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich import box
 from rich.table import Table
 
-from gargalo.summary import NONE, percent, rate, span
+from gargalo.summary import NONE, measured_in, percent, rate, span
 from gargalo.sweeps.compare import USUAL
 from gargalo.sweeps.result import STANDARD
 
@@ -55,6 +55,8 @@ def show(sweep: Sweep, console: Console, most_rows: int) -> None:
     console.print(table)
     if len(cells) > most_rows:
         console.print(f"  … and {len(cells) - most_rows} more cells\n")
+    if (window := measured_in(sweep.frame())) is not None:
+        console.print(f"Rates, ratios and delays are {window}.")
 
 
 def _spread(row: dict[str, Any]) -> str:

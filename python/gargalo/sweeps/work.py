@@ -217,7 +217,8 @@ def multipath(run: Run) -> dict[str, Any]:
     if run.subflows.is_empty():
         return {}
     flows = run.flows
-    shares = metrics.path_shares(run.subflows)
+    # Of the measured window, as all shares and rates of the row.
+    shares = metrics.path_shares(run.subflows.with_columns(delivered_bytes="measured_bytes"))
     return {
         **{name: flows[name].sum() for name in MULTIPATH},
         "out_of_order_max_bytes": flows["out_of_order_max_bytes"].max(),

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use gargalo_sim::{Edge, Window};
 use gargalo_units::{Duration, Instant};
 use nix::sys::epoll::EpollFlags;
 use socket2::Socket;
@@ -40,6 +41,7 @@ pub(crate) struct KernelTraffic {
     ends: Vec<Driven>,
     recorder: Arc<Recorder>,
     interval: Option<Duration>,
+    window: Window,
 }
 
 struct Driven {
@@ -49,6 +51,8 @@ struct Driven {
     due: Instant,
     /// Joins need it as long as the connection is open.
     listener: Option<Socket>,
+    /// Of its subflows.
+    marked: multipath::Marked,
 }
 
 enum Phase {
@@ -67,6 +71,7 @@ impl KernelTraffic {
         ends: Vec<End>,
         recorder: Arc<Recorder>,
         interval: Option<Duration>,
+        window: Window,
     ) -> Result<Self> {
         let mut driven = Vec::with_capacity(ends.len());
         for end in ends {
@@ -96,12 +101,14 @@ impl KernelTraffic {
                 flags: EpollFlags::empty(),
                 due,
                 listener: None,
+                marked: multipath::Marked::new(),
             });
         }
         Ok(Self {
             ends: driven,
             recorder,
             interval,
+            window,
         })
     }
 
@@ -115,6 +122,12 @@ impl KernelTraffic {
         let mut ready: Vec<usize> = Vec::new();
         while !stop.is_wanted() {
             let now = clock.now();
+            // Before anything ends that was open when the edge came.
+            while let Some((edge, _)) = self.window.next().filter(|(_, at)| *at <= now) {
+                let recorder = &self.recorder;
+                self.ends.iter_mut().for_each(|d| d.mark(edge, recorder));
+                self.window.pass(edge, now);
+            }
             ready.extend((0..self.ends.len()).filter(|i| self.ends[*i].due <= now));
             ready.sort_unstable();
             ready.dedup();
@@ -129,7 +142,8 @@ impl KernelTraffic {
                 return Ok(());
             }
             let due = self.ends.iter().map(|d| d.due).min();
-            let due = due.unwrap_or(Instant::MAX).min(look);
+            let edge = self.window.next().map_or(Instant::MAX, |(_, at)| at);
+            let due = due.unwrap_or(Instant::MAX).min(look).min(edge);
             let wait = clock.until(due).min(LONGEST_WAIT);
             waiter.wait(wait, |key| ready.push(key as usize))?;
         }
@@ -336,19 +350,43 @@ impl Driven {
         Ok(())
     }
 
+    /// An edge of the measured window passes.
+    fn mark(&mut self, edge: Edge, recorder: &Recorder) {
+        let flow = &self.end.flow;
+        let Phase::Open(stream) = &self.phase else {
+            return;
+        };
+        if self.end.side != flow.sender() {
+            return;
+        }
+        let all = infos(flow, stream);
+        if !all.is_empty() {
+            flow.count_at(edge, totals(&all));
+        }
+        if flow.mptcp().is_some() {
+            let socket = stream.socket.as_fd();
+            multipath::mark(flow, socket, recorder, edge, &mut self.marked);
+        }
+    }
+
     /// Keeps what the kernel counted and closes.
     fn finish(&mut self, now: Instant, recorder: &Recorder) {
         if let Phase::Open(stream) = &self.phase {
             let flow = &self.end.flow;
             let all = infos(flow, stream);
             if self.end.side == flow.sender() && !all.is_empty() {
-                let totals = all.iter().map(TcpInfo::totals);
-                flow.count(totals.fold(Totals::default(), multipath::add));
+                flow.count(totals(&all));
                 flow.marks(all.iter().map(TcpInfo::ce_marks).sum());
             }
             if flow.mptcp().is_some() {
                 let socket = stream.socket.as_fd();
-                flow.report(multipath::report(flow, self.end.side, socket, recorder));
+                flow.report(multipath::report(
+                    flow,
+                    self.end.side,
+                    socket,
+                    recorder,
+                    &self.marked,
+                ));
             }
             if now >= flow.stop {
                 socket::abort(&stream.socket);
@@ -358,6 +396,12 @@ impl Driven {
         self.listener = None;
         self.due = Instant::MAX;
     }
+}
+
+/// Counters of all subflows together.
+fn totals(all: &[TcpInfo]) -> Totals {
+    let totals = all.iter().map(TcpInfo::totals);
+    totals.fold(Totals::default(), multipath::add)
 }
 
 /// What the kernel knows of each subflow, or of the only connection.

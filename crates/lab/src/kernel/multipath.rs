@@ -1,10 +1,11 @@
 //! What the kernel tells about a Multipath TCP connection and its subflows (`SOL_MPTCP`, linux/mptcp.h).
 
+use std::collections::BTreeMap;
 use std::mem::size_of;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use gargalo_sim::{SubflowResult, SubflowSample};
+use gargalo_sim::{Counts, Edge, Marks, SubflowResult, SubflowSample};
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Instant};
 use nix::libc;
@@ -108,6 +109,7 @@ pub(super) fn report(
     side: usize,
     socket: BorrowedFd<'_>,
     recorder: &Recorder,
+    marked: &Marked,
 ) -> MultipathReport {
     let mut info = [0; 128];
     let known = ask(socket, MPTCP_INFO, &mut info);
@@ -141,6 +143,8 @@ pub(super) fn report(
                     ..gargalo_tcp::Stats::default()
                 },
                 rtt,
+                marks: marked.get(&(local, remote)).cloned().unwrap_or_default(),
+                inside: Counts::default(),
             },
         }
     };
@@ -152,6 +156,23 @@ pub(super) fn report(
         subflows: subflows(socket).enumerate().map(one).collect(),
         stats: None,
         out_of_order_max: 0,
+    }
+}
+
+/// Marks of subflows by their addresses, at the edges of the measured window.
+pub(super) type Marked = BTreeMap<(SocketAddr, SocketAddr), Marks>;
+
+/// An edge of the measured window passes.
+pub(super) fn mark(
+    flow: &Flow,
+    socket: BorrowedFd<'_>,
+    recorder: &Recorder,
+    edge: Edge,
+    marked: &mut Marked,
+) {
+    for mut s in report(flow, flow.sender(), socket, recorder, marked).subflows {
+        s.result.mark(edge);
+        marked.insert((s.local, s.remote), s.result.marks);
     }
 }
 

@@ -1,8 +1,10 @@
 //! Multipath TCP at a station: subflows and what became of them, addresses that come and go.
 
 use gargalo_host::{ConnectionId, Host};
-use gargalo_mptcp::{Event, SubflowSnapshot};
-use gargalo_sim::{FlowSample, MptcpSpec, ProtocolEvent, SubflowResult, SubflowSample};
+use gargalo_mptcp::{Connection, Event, SubflowSnapshot};
+use gargalo_sim::{
+    Counts, Edge, FlowSample, Marks, MptcpSpec, ProtocolEvent, SubflowResult, SubflowSample,
+};
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Instant};
 
@@ -39,6 +41,8 @@ impl Track {
                         delivered: Bytes::ZERO,
                         stats: gargalo_tcp::Stats::default(),
                         rtt: Quantiles::default(),
+                        marks: Marks::default(),
+                        inside: Counts::default(),
                     },
                 });
                 ("subflow-opened", about(recorder, id, links))
@@ -120,6 +124,14 @@ impl Track {
             let total = all.iter().map(|s| total_of(now, flow, s)).reduce(sum);
             total.into_iter().for_each(|t| recorder.sample(t));
         }
+    }
+
+    /// An edge of the measured window passes.
+    pub(super) fn mark(&mut self, now: Instant, connection: &Connection, edge: Edge) {
+        for s in connection.subflows(now) {
+            self.keep(&s);
+        }
+        self.subflows.iter_mut().for_each(|s| s.result.mark(edge));
     }
 
     /// What became of everything; without a connection it was TCP from its SYN on.

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gargalo_sim::workload::wire::WireBytes;
 use gargalo_sim::workload::{Action, App, Datagram};
-use gargalo_sim::{FlowResult, FlowSpec, MptcpSpec, TcpSpec, TransportSpec};
+use gargalo_sim::{
+    Counts, Edge, FlowResult, FlowSpec, Marks, MptcpSpec, TcpSpec, TransportSpec, Window,
+};
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Duration, Instant};
 use rand_pcg::Pcg64;
@@ -64,6 +66,8 @@ struct State {
     failure: Option<&'static str>,
     /// Round trips of the sender, or one-way delays of datagrams.
     delays: Quantiles,
+    /// Counts at the edges of the measured window.
+    marks: Marks,
     sent_datagrams: u64,
     received_datagrams: u64,
     totals: Totals,
@@ -114,6 +118,7 @@ impl Flow {
             corrupted: false,
             failure: None,
             delays: Quantiles::default(),
+            marks: Marks::default(),
             sent_datagrams: 0,
             received_datagrams: 0,
             totals: Totals::default(),
@@ -379,6 +384,24 @@ impl Flow {
         self.state().totals = totals;
     }
 
+    /// The counters of the sender's stack when an edge of the measured window passes.
+    pub fn count_at(&self, edge: Edge, totals: Totals) {
+        let udp = self.is_udp();
+        let mut state = self.state();
+        state.totals = totals;
+        let counts = state.counts(udp);
+        state.marks.sent_at(edge, counts);
+    }
+
+    /// An edge of the measured window passes.
+    pub fn mark(&self, edge: Edge) {
+        let udp = self.is_udp();
+        let mut guard = self.state();
+        let state = &mut *guard;
+        let counts = state.counts(udp);
+        state.marks.mark(edge, counts, &mut state.delays);
+    }
+
     /// Congestion-experienced marks that the receiver's stack saw.
     pub fn marks(&self, ce_marks: u64) {
         self.state().ce_marks = ce_marks;
@@ -396,8 +419,8 @@ impl Flow {
         reports
     }
 
-    /// What became of it until `now`.
-    pub fn result(&self, now: Instant) -> FlowResult {
+    /// What became of it until `now`, how far the run has been in the measured `window`.
+    pub fn result(&self, now: Instant, window: &Window) -> FlowResult {
         let state = self.state();
         let spec = &self.spec;
         let (transport, congestion) = match &spec.transport {
@@ -406,9 +429,14 @@ impl Flow {
             TransportSpec::Mptcp(mptcp) => ("mptcp", mptcp.congestion.name().to_owned()),
             TransportSpec::Quic(quic) => ("quic", quic.congestion_name.to_string()),
         };
-        let lost = state.sent_datagrams - state.received_datagrams.min(state.sent_datagrams);
         let udp = self.is_udp();
         let t = &state.totals;
+        let counts = state.counts(udp);
+        let (mut marks, mut rtt) = (state.marks.clone(), state.delays.clone());
+        let inside = marks.inside(window, spec.start, counts, &mut rtt);
+        let mut multipath = multipath::result(&state.reports, state.app.sender());
+        let subflows = multipath.iter_mut().flat_map(|m| &mut m.subflows);
+        subflows.for_each(|s| s.close(window));
         FlowResult {
             id: spec.id,
             template: spec.id,
@@ -424,29 +452,44 @@ impl Flow {
                 .map(|t| t.saturating_since(spec.start)),
             first_byte: state.first_byte,
             completion: state.completed.map(|t| t.saturating_since(spec.start)),
-            delivered: Bytes::new(state.delivered),
-            sent_packets: if udp {
-                state.sent_datagrams
-            } else {
-                t.sent_packets
-            },
-            sent: Bytes::new(t.sent_bytes),
-            retransmitted_packets: t.retransmitted_packets,
-            lost_packets: if udp { lost } else { t.lost_packets },
+            delivered: Bytes::new(counts.delivered),
+            sent_packets: counts.sent_packets,
+            sent: Bytes::new(counts.sent),
+            retransmitted_packets: counts.retransmitted_packets,
+            lost_packets: counts.lost_packets,
             timeouts: t.timeouts,
             spurious_losses: t.spurious,
             ce_marks: state.ce_marks,
-            rtt: state.delays.clone(),
+            rtt,
+            inside,
             corrupted: state.corrupted,
             failure: state.failure,
             wire: WireBytes::default(),
-            application: state.app.result(now, lost),
-            multipath: multipath::result(&state.reports, state.app.sender()),
+            application: state.app.result(now, state.lost_datagrams()),
+            multipath,
         }
     }
 }
 
 impl State {
+    fn lost_datagrams(&self) -> u64 {
+        self.sent_datagrams.saturating_sub(self.received_datagrams)
+    }
+
+    /// What rates are made of.
+    fn counts(&self, udp: bool) -> Counts {
+        let t = &self.totals;
+        let pick = |datagrams: u64, other: u64| if udp { datagrams } else { other };
+        Counts {
+            delivered: self.delivered,
+            sent: t.sent_bytes,
+            sent_packets: pick(self.sent_datagrams, t.sent_packets),
+            retransmitted_packets: t.retransmitted_packets,
+            lost_packets: pick(self.lost_datagrams(), t.lost_packets),
+            wire: WireBytes::default(),
+        }
+    }
+
     fn act(&mut self, side: usize, action: Action) {
         let own = &mut self.sides[side];
         own.want = own.want.saturating_add(action.write);

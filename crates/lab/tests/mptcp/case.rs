@@ -224,6 +224,7 @@ impl Case {
             commands: Vec::new(),
             seed: 1,
             end: Instant::ZERO + Duration::from_secs(self.seconds),
+            measure: None,
             verify: self.verify,
             interval: self.sample,
             sample_flows: self.sample.is_some(),

@@ -90,6 +90,8 @@ pub struct Scenario {
     /// Sweeps with repeats set it to 1RTT.
     #[schemars(extend("default" = "0s"))]
     pub start_jitter: Option<Quantity<StartJitter>>,
+    /// The part of the run that figures are of. Default: all of it.
+    pub measure: Option<Measure>,
 }
 
 /// Hosts, routers and links: one of the following.
@@ -183,6 +185,18 @@ pub enum OneOrMany {
     One(Box<Link>),
     /// One for each.
     Many(#[schemars(length(max = 10_000))] Vec<Link>),
+}
+
+/// The part of the run that figures are of: rates, ratios and distributions (goodput, utilization, loss,
+/// Jain's index, queueing delays, round-trip times). Counts, samples and completion times are of all of it.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Measure {
+    /// When it begins: what is before is warm-up.
+    #[schemars(extend("default" = "0s"))]
+    pub from: Option<Quantity<Duration>>,
+    /// When it ends. Default: with the run.
+    pub until: Option<Quantity<Duration>>,
 }
 
 /// What is recorded besides the summary.

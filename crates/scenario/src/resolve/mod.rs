@@ -16,7 +16,7 @@ mod tls;
 mod traffic;
 mod transport;
 
-use gargalo_units::Duration;
+use gargalo_units::{Duration, Instant};
 
 use crate::diagnostic::{Diagnostics, Origin, nearest};
 use crate::model;
@@ -67,6 +67,7 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
     let (topology, mut network) = network::lower(&raw.topology, cx);
     let (flows, groups) = flows::resolve(raw, &mut network, cx);
     let record = record(raw.record.as_ref(), &network.links, cx);
+    let measure = measure(raw, cx);
     let lab = lab::resolve(raw, &network.nodes, cx);
     let stem = cx.origin.path.as_ref().and_then(|p| p.file_stem());
     let stem = stem.map(|s| s.to_string_lossy().into_owned());
@@ -85,8 +86,34 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
         flows,
         groups,
         record,
+        measure,
         lab,
     }
+}
+
+/// The part of the run that figures are of; `None`: all of it.
+fn measure(raw: &model::Scenario, cx: &mut Context<'_>) -> Option<(Instant, Instant)> {
+    let window = raw.measure?;
+    let duration = raw.duration.0;
+    let from = window.from.map_or(Duration::ZERO, |q| q.0);
+    let until = window.until.map_or(duration, |q| q.0);
+    let (key, label, message) = if until > duration {
+        ("measure.until", "after the end of the run", "ends after it")
+    } else if from >= duration {
+        (
+            "measure.from",
+            "not before the end of the run",
+            "begins when it is over",
+        )
+    } else if from >= until {
+        ("measure.until", "nothing would be measured", "is empty")
+    } else {
+        return Some((Instant::ZERO + from, Instant::ZERO + until));
+    };
+    let message = format!("the run takes {duration}, and the part that is measured {message}");
+    let help = format!("choose instants between 0s and {duration}, `from` before `until`");
+    cx.error(key, label, message, help);
+    None
 }
 
 fn record(raw: Option<&model::Record>, links: &[Link], cx: &mut Context<'_>) -> Record {

@@ -40,6 +40,17 @@ impl WireBytes {
     }
 }
 
+impl std::ops::Sub for WireBytes {
+    type Output = Self;
+    /// What was added since `before`.
+    fn sub(self, before: Self) -> Self {
+        Self {
+            forward: self.forward.saturating_sub(before.forward),
+            reverse: self.reverse.saturating_sub(before.reverse),
+        }
+    }
+}
+
 impl WireModel {
     /// Of a configuration that both ends share.
     pub fn new(config: &Config) -> Self {

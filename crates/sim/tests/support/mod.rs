@@ -126,6 +126,7 @@ pub fn settings(seed: u64, seconds: f64) -> Settings {
         end: secs(seconds),
         stop_when_idle: true,
         recording: Recording::default(),
+        measure: None,
         verify: false,
         captures: None,
         qlog: None,

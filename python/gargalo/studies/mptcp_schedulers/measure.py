@@ -45,7 +45,9 @@ def measure(run: Run) -> Mapping[str, float]:
     }
     others = run.flows.filter(pl.col("label").str.starts_with("other"))
     if others.height:
-        found["others_bps"] = float(others["goodput_bps"].sum())
+        # Bytes over one time: rates of flows that came at different times do not add up.
+        span = float(others["end_s"].max() - others["start_s"].min())  # type: ignore[operator]
+        found["others_bps"] = 8 * float(others["delivered_bytes"].sum()) / span if span > 0 else 0.0
     found |= shares(facts) | queues(run)
     if flow["transport"] == "mptcp" and run.flow_samples.height:
         # A link is sampled wherever a course is kept; a hand-over samples its flow only.

@@ -1,0 +1,262 @@
+//! The window of a run in which rates, ratios and distributions are measured.
+
+use std::mem::take;
+use std::ops::Sub;
+
+use gargalo_trace::Quantiles;
+use gargalo_units::{Duration, Instant, Rate};
+
+use crate::flow::FlowResult;
+use crate::workload::wire::WireBytes;
+use crate::world::Outcome;
+
+/// What rates and ratios of a flow or subflow are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counts {
+    /// Bytes that the receiving application got; of a subflow those that reached the peer.
+    pub delivered: u64,
+    /// Payload bytes sent, repetitions included.
+    pub sent: u64,
+    /// Data packets sent, repetitions included.
+    pub sent_packets: u64,
+    /// Of those packets, repetitions.
+    pub retransmitted_packets: u64,
+    /// Taken for lost by the sender (UDP: dropped by the network).
+    pub lost_packets: u64,
+    /// Bytes on the wire, with IP headers.
+    pub wire: WireBytes,
+}
+
+impl Sub for Counts {
+    type Output = Self;
+    /// What was counted since `before`. Saturates: a receiver may have counted before its sender.
+    fn sub(self, before: Self) -> Self {
+        let less = |a: u64, b: u64| a.saturating_sub(b);
+        Self {
+            delivered: less(self.delivered, before.delivered),
+            sent: less(self.sent, before.sent),
+            sent_packets: less(self.sent_packets, before.sent_packets),
+            retransmitted_packets: less(self.retransmitted_packets, before.retransmitted_packets),
+            lost_packets: less(self.lost_packets, before.lost_packets),
+            wire: self.wire - before.wire,
+        }
+    }
+}
+
+/// A beginning or an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// The window begins.
+    From,
+    /// It ends.
+    Until,
+}
+
+/// The window that was asked for, and how far a run is in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    asked: Option<(Instant, Instant)>,
+    passed: Option<Edge>,
+}
+
+impl Window {
+    /// At the start of a run; `None` is the whole run.
+    pub const fn new(asked: Option<(Instant, Instant)>) -> Self {
+        Self {
+            asked,
+            passed: None,
+        }
+    }
+
+    /// The next edge, and when it comes.
+    #[inline]
+    pub const fn next(&self) -> Option<(Edge, Instant)> {
+        match (self.asked, self.passed) {
+            (Some((from, _)), None) => Some((Edge::From, from)),
+            (Some((_, until)), Some(Edge::From)) => Some((Edge::Until, until)),
+            _ => None,
+        }
+    }
+
+    /// An edge has come, at this instant: in real time it may be later than asked for.
+    pub fn pass(&mut self, edge: Edge, at: Instant) {
+        self.passed = Some(edge);
+        if let Some(asked) = &mut self.asked {
+            match edge {
+                Edge::From => asked.0 = at,
+                Edge::Until => asked.1 = at,
+            }
+        }
+    }
+
+    /// It has begun.
+    pub fn has_begun(&self) -> bool {
+        self.asked.is_none() || self.passed.is_some()
+    }
+
+    /// What began at `begun` and ends now has no part in it.
+    fn misses(&self, begun: Instant) -> bool {
+        match (self.asked, self.passed) {
+            (None, _) | (_, Some(Edge::From)) => false,
+            (Some(_), None) => true,
+            (Some((_, until)), Some(Edge::Until)) => begun >= until,
+        }
+    }
+
+    /// The part of it that a run had that ended now; `None`: no window was asked for.
+    pub fn had(&self, end: Instant) -> Option<(Instant, Instant)> {
+        let (from, until) = self.asked?;
+        Some((from, until.min(end).max(from)))
+    }
+}
+
+/// What a flow or subflow had counted at the edges of the window that have passed.
+#[derive(Clone, Debug, Default)]
+pub struct Marks {
+    from: Option<Counts>,
+    until: Option<(Counts, Quantiles)>,
+}
+
+impl Marks {
+    /// An edge passes. Round-trip samples begin anew.
+    pub fn mark(&mut self, edge: Edge, counts: Counts, rtt: &mut Quantiles) {
+        let rtt = take(rtt);
+        match edge {
+            Edge::From => self.from = Some(counts),
+            Edge::Until => self.until = Some((counts, rtt)),
+        }
+    }
+
+    /// Sets what had been sent at an edge that has passed.
+    pub fn sent_at(&mut self, edge: Edge, sent: Counts) {
+        let counts = match edge {
+            Edge::From => self.from.as_mut(),
+            Edge::Until => self.until.as_mut().map(|(counts, _)| counts),
+        };
+        if let Some(counts) = counts {
+            let delivered = counts.delivered;
+            *counts = Counts { delivered, ..sent };
+        }
+    }
+
+    /// What was counted inside of the window by a flow that began at `begun` and ends now with `counts`. Its
+    /// round-trip samples since the last mark become those inside of the window.
+    pub fn inside(
+        &mut self,
+        window: &Window,
+        begun: Instant,
+        counts: Counts,
+        rtt: &mut Quantiles,
+    ) -> Counts {
+        let marks = take(self);
+        if window.misses(begun) {
+            *rtt = Quantiles::new();
+            return Counts::default();
+        }
+        let counts = match marks.until {
+            Some((counts, kept)) => {
+                *rtt = kept;
+                counts
+            }
+            None => counts,
+        };
+        counts - marks.from.unwrap_or_default()
+    }
+}
+
+impl Outcome {
+    /// The window that all sums of rates are over: the one that was asked for as far as the run had it, or
+    /// from the earliest start of a flow to the latest end.
+    pub fn window(&self) -> (Instant, Instant) {
+        let whole = || {
+            let from = self.flows.iter().map(|f| f.start).min();
+            let until = self.flows.iter().map(|f| f.end).max();
+            (from.unwrap_or(Instant::ZERO), until.unwrap_or(self.end))
+        };
+        self.measured.unwrap_or_else(whole)
+    }
+
+    /// How long something that lasted from `start` to `end` was part of the window that was asked for; `None`:
+    /// never.
+    pub fn active(&self, start: Instant, end: Instant) -> Option<Duration> {
+        let Some((from, until)) = self.measured else {
+            return Some(end.saturating_since(start));
+        };
+        let active = end.min(until).saturating_since(start.max(from));
+        (!active.is_zero()).then_some(active)
+    }
+
+    /// Data delivered over the time that a flow was active in the window; `None`: it was not.
+    pub fn goodput(&self, flow: &FlowResult) -> Option<Rate> {
+        let active = self.active(flow.start, flow.end)?;
+        Some(gargalo_units::Bytes::new(flow.inside.delivered) / active)
+    }
+
+    /// Payload sent, likewise.
+    pub fn throughput(&self, flow: &FlowResult) -> Option<Rate> {
+        let active = self.active(flow.start, flow.end)?;
+        Some(gargalo_units::Bytes::new(flow.inside.sent) / active)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    fn had(delivered: u64) -> Counts {
+        Counts {
+            delivered,
+            ..Counts::default()
+        }
+    }
+
+    fn sample() -> Quantiles {
+        let mut rtt = Quantiles::new();
+        rtt.record(Duration::from_millis(10));
+        rtt
+    }
+
+    #[test]
+    fn only_what_is_between_the_edges_counts() {
+        let mut window = Window::new(Some((at(5), at(10))));
+        assert_eq!(window.next(), Some((Edge::From, at(5))));
+        // A flow that ends with these counts, and how many samples are left of those since the last mark.
+        let end = |marks: &mut Marks, window: &Window, begun, counts| {
+            let mut rtt = sample();
+            let inside = marks.inside(window, at(begun), counts, &mut rtt);
+            (inside, rtt.count())
+        };
+        assert_eq!(end(&mut Marks::default(), &window, 1, had(7)), (had(0), 0));
+        let (mut long, mut ends, mut rtt) = (Marks::default(), Marks::default(), sample());
+        long.mark(Edge::From, had(10), &mut rtt);
+        ends.mark(Edge::From, had(20), &mut sample());
+        assert!(rtt.is_empty());
+        window.pass(Edge::From, at(5));
+        assert_eq!(window.next(), Some((Edge::Until, at(10))));
+        assert_eq!(end(&mut ends, &window, 1, had(50)), (had(30), 1));
+        assert_eq!(
+            end(&mut Marks::default(), &window, 6, had(50)),
+            (had(50), 1)
+        );
+        rtt.record_n(Duration::from_millis(20), 3);
+        long.mark(Edge::Until, had(110), &mut rtt);
+        window.pass(Edge::Until, at(10));
+        assert_eq!(window.next(), None);
+        assert_eq!(end(&mut long, &window, 1, had(999)), (had(100), 3));
+        assert_eq!(end(&mut Marks::default(), &window, 11, had(5)), (had(0), 0));
+        assert_eq!(window.had(at(60)), Some((at(5), at(10))));
+    }
+
+    #[test]
+    fn a_run_has_as_much_of_a_window_as_it_lasts() {
+        let window = Window::new(Some((at(5), at(10))));
+        assert_eq!(window.had(at(7)), Some((at(5), at(7))));
+        assert_eq!(window.had(at(3)), Some((at(5), at(5))));
+        assert_eq!(Window::new(None).had(at(3)), None);
+        assert_eq!(Window::new(None).next(), None);
+    }
+}
