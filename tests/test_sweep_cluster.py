@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import gargalo
 import pytest
@@ -22,19 +22,19 @@ from test_sweep_workers import HALVING
 from typer.testing import CliRunner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 
 class Processes:
     """A scheduler and its workers."""
 
-    def __init__(self, folder: Path, workers: int) -> None:
+    def __init__(self, folder: Path, workers: int, path: Sequence[Path] = ()) -> None:
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             port = s.getsockname()[1]
         self.address = f"tcp://127.0.0.1:{port}"
-        self.folder = folder
+        self.folder, self.path = folder, [str(p) for p in path]
         self.all: list[subprocess.Popen[bytes]] = []
         self.scheduler = self.begin(
             "scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard"
@@ -42,11 +42,11 @@ class Processes:
         for _ in range(workers):
             self.worker()
 
-    def worker(self) -> subprocess.Popen[bytes]:
+    def worker(self, **env: str) -> subprocess.Popen[bytes]:
         more = ["--nthreads", 1, "--no-nanny", "--no-dashboard"]
-        return self.begin("worker", self.address, *more)
+        return self.begin("worker", self.address, *more, **env)
 
-    def begin(self, *args: object) -> subprocess.Popen[bytes]:
+    def begin(self, *args: object, **env: str) -> subprocess.Popen[bytes]:
         # Workers see the package, but neither the tests nor the directory of the sweep.
         package = os.path.dirname(os.path.dirname(gargalo.__file__))  # noqa: PTH120
         away = self.folder / f"away{len(self.all)}"
@@ -55,7 +55,7 @@ class Processes:
             process = subprocess.Popen(
                 [sys.executable, "-m", "dask", *map(str, args)],
                 cwd=away,
-                env={**environment(), "PYTHONPATH": package},
+                env={**environment(), "PYTHONPATH": os.pathsep.join([*self.path, package]), **env},
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -124,32 +124,12 @@ def test_failures_on_a_cluster(dask, tmp_path):
     assert len(done.failures) == 2
 
 
-def test_a_worker_that_dies_loses_nothing(tmp_path):
-    processes = Processes(tmp_path, 2)
-    try:
-        victim = processes.all[1]
-
-        def measure(_run):
-            time.sleep(0.05)
-            return {}
-
-        def watch(p: sweeps.SweepProgress) -> None:
-            if p.done >= 5 and victim.poll() is None:
-                os.killpg(victim.pid, signal.SIGKILL)
-
-        done = gargalo.sweep(
-            MINI, repeat=60, store=tmp_path / "s", cluster=processes.address, measure=measure,
-            progress=watch,
-        )  # fmt: skip
-        assert victim.poll() is not None
-        assert (done.done, list(done.failures)) == (60, [])
-        assert len(done.frame()) == 60
-    finally:
-        processes.end()
-
-
-def test_a_lost_cluster(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "LOST_S", 2.0)
+@pytest.mark.parametrize(
+    ("number", "connect_s", "lost_s"),
+    # A scheduler that is frozen; one that is gone for so long that the client hangs up by itself.
+    [(signal.SIGSTOP, 10.0, 2.0), (signal.SIGKILL, 2.0, 30.0)],
+)
+def test_a_lost_cluster(tmp_path, monkeypatch, number, connect_s, lost_s):
     processes = Processes(tmp_path, 1)
     try:
 
@@ -158,17 +138,35 @@ def test_a_lost_cluster(tmp_path, monkeypatch):
             return {}
 
         def watch(p: sweeps.SweepProgress) -> None:
-            if p.done >= 5 and processes.scheduler.poll() is None:
-                processes.end()
+            if p.done == 5:
+                os.killpg(processes.scheduler.pid, number)
 
-        with pytest.raises(sweeps.ClusterError, match=r"has lost .* finished runs are kept"):
-            gargalo.sweep(
-                MINI, repeat=100, store=tmp_path / "s", cluster=processes.address,
+        def begin() -> sweeps.Sweep:
+            return gargalo.sweep(
+                MINI, repeat=60, store=tmp_path / "s", cluster=processes.address,
                 measure=measure, progress=watch, name="lost",
             )  # fmt: skip
-        assert 5 <= len(sweeps.load(tmp_path / "s").frame()) < 100
+
+        monkeypatch.setattr(module, "LOST_S", lost_s)
+        monkeypatch.setattr(module, "_connect", connected(module._connect, connect_s))
+        with pytest.raises(
+            sweeps.ClusterError, match=r"lost its scheduler; finished runs are kept"
+        ):
+            begin()
+        assert 5 <= len(sweeps.load(tmp_path / "s").frame()) < 60
     finally:
         processes.end()
+
+
+def connected(connect: Callable[[str], object], timeout_s: float) -> Callable[[str], object]:
+    """Give a client less time to come back than to connect: processes start slowly."""
+
+    def patient(address: str) -> object:
+        client: Any = connect(address)
+        client._timeout = timeout_s
+        return client
+
+    return patient
 
 
 def test_dead_addresses(gargalo, tmp_path, monkeypatch):

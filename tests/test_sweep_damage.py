@@ -120,6 +120,34 @@ def test_a_damaged_segment_costs_the_runs_in_it(finished, tmp_path):
     assert repaired.frame().drop(TIMES).equals(finished.frame().drop(TIMES))
 
 
+def test_a_missing_store_json_is_made_anew(finished, tmp_path):
+    store = tmp_path / "s"
+    shutil.copytree(finished.store.path, store)
+    (store / "store.json").unlink()
+    for read in (again, sweeps.load):
+        with pytest.raises(
+            sweeps.DamagedError, match=r"store\.json is damaged: it is missing.*--repair"
+        ):
+            read(store)
+    repaired = again(store, repair=True)
+    assert (repaired.done, repaired.reused) == (0, 6)
+    assert repaired.frame().equals(finished.frame())
+
+
+def test_repair_leaves_what_another_sweep_repaired(finished, tmp_path):
+    store = tmp_path / "s"
+    shutil.copytree(finished.store.path, store)
+    file = sorted((store / RUNS).glob("*.parquet"))[1]
+    good = file.read_bytes()
+    flip(file, 4321)
+    opened = sweeps.Store(store)
+    damaged = opened.damaged([RUNS])
+    assert [e.file for e in damaged] == [file]
+    file.write_bytes(good)
+    opened.remove(damaged)
+    assert file.read_bytes() == good
+
+
 def test_merging_gives_a_damaged_file_no_good_checksum(finished, tmp_path):
     store = tmp_path / "s"
     shutil.copytree(finished.store.path, store)

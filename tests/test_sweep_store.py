@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
+import errno
 import os
-import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -20,19 +17,11 @@ from conftest import command, environment
 from gargalo import sweeps
 from gargalo.sweeps import compact
 from gargalo.sweeps.checksum import to_parquet
-from gargalo.sweeps.job import Identifier
 from gargalo.sweeps.store import RUNS
 from gargalo.sweeps.work import row
 from sweep_helpers import MINI, RATES, sweep_file
 
 TESTS = Path(__file__).parent
-
-
-def start(*args: object, cwd: Path, **options: object) -> subprocess.Popen[str]:
-    env = {**environment(), "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
-    return subprocess.Popen(
-        command(*args), cwd=cwd, env=env, text=True, start_new_session=True, **options
-    )
 
 
 def check_whole(store: Path) -> list[str]:
@@ -44,90 +33,6 @@ def check_whole(store: Path) -> list[str]:
             assert frame["goodput_bps"].null_count() == 0
             found += frame["run"].to_list()
     return found
-
-
-def wait_for_a_run(store: Path, known: int) -> None:
-    """Wait until a store has more runs than are known; at most half a minute."""
-    until = time.monotonic() + 30
-    while time.monotonic() < until:
-        with contextlib.suppress(Exception):  # A store that is being made or compacted.
-            if len(sweeps.Store(store).ids()) > known:
-                return
-        time.sleep(0.05)
-
-
-def test_killed_at_random_moments_nothing_is_lost_or_doubled(tmp_path):
-    # A low threshold, so that some kills meet a compaction.
-    driver = tmp_path / "driver.py"
-    driver.write_text(
-        "import sys\n"
-        "from gargalo import sweeps\n"
-        "from gargalo.sweeps import compact, execute\n"
-        "from sweep_helpers import MINI, slowly\n"
-        "compact.LEAST_FILES, execute.COMPACT_EVERY = 16, 8\n"
-        "jobs = sweeps.plan(MINI, {'duration': ['100ms', '150ms']}, repeat=200)\n"
-        "done = sweeps.execute(jobs, 'store', measure=slowly, keep=['flows'], workers=2, name='s')\n"
-        "print(done.done, done.reused)\n"
-    )
-    env = {**environment(), "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
-    begin = [sys.executable, str(driver)]
-    dice = random.Random(20)
-    store, seen = tmp_path / "store", set()
-    for attempt in range(12):
-        sweep = subprocess.Popen(begin, cwd=tmp_path, env=env, start_new_session=True)
-        if attempt % 4:
-            # However slow the machine: some kills come while runs are being finished.
-            wait_for_a_run(store, len(seen))
-        time.sleep(dice.random())
-        if attempt % 2:
-            sweep.kill()  # Its workers have to find out by themselves.
-        else:
-            os.killpg(sweep.pid, signal.SIGKILL)
-        sweep.wait()
-        if (store / "store.json").exists():
-            if attempt % 2 == 0:
-                check_whole(store)
-            now = sweeps.Store(store).ids()
-            assert seen <= now, "a finished run is lost"
-            seen = now
-    planned = {
-        t.run
-        for t in map(
-            Identifier().task,
-            sweeps.plan(MINI, {"duration": ["100ms", "150ms"]}, repeat=200),
-        )
-    }
-    assert 20 < len(seen) < len(planned), "the kills came too early or too late to show anything"
-    assert seen <= planned
-    # The rest without the pause in each run; what was measured does not change.
-    last = subprocess.run(
-        begin, cwd=tmp_path, env={**env, "GARGALO_TEST_PAUSE": "0"}, capture_output=True, text=True
-    )
-    assert last.returncode == 0, last.stderr
-    done, reused = map(int, last.stdout.split())
-    assert done + reused == len(planned) == 400
-    assert done <= 400 - len(seen)
-    found = check_whole(store)
-    assert len(found) == len(set(found)) == 400
-    assert set(found) == planned
-    assert list((store / "tmp").iterdir()) == []
-    frame = sweeps.load(store).frame()
-    assert (len(frame), frame["run"].n_unique()) == (400, 400)
-    assert sweeps.load(store).table("flows").select(pl.len()).collect().item() == 800
-
-
-def test_two_sweeps_at_once_share_the_work(tmp_path):
-    path = sweep_file(tmp_path, 'repeat = 150\nmeasure = "sweep_helpers:slowly"\n')
-    both = [
-        start("sweep", path, "--json", "--workers", 1, cwd=tmp_path, stdout=subprocess.PIPE)
-        for _ in range(2)
-    ]
-    facts = [json.loads(p.communicate(timeout=120)[0])["runs"] for p in both]
-    assert [p.returncode for p in both] == [0, 0]
-    assert sum(f["done"] for f in facts) == 150, "no run was done twice"
-    assert all(f["done"] > 0 for f in facts), "both had a share"
-    assert all(f["done"] + f["reused"] == 150 for f in facts)
-    assert len(sweeps.load(tmp_path / "sweeps" / "test").frame()) == 150
 
 
 def test_claims_end_with_their_process(tmp_path):
@@ -144,18 +49,116 @@ def test_claims_end_with_their_process(tmp_path):
     )
     assert other.stdout is not None
     other.stdout.readline()
-    half = store.path / "tmp" / f"{run}.{other.pid}.00"
-    half.write_bytes(b"half a file")
     claims = store.claims()
     assert not claims.take(run)
-    assert store.clean(claims) == 0, "somebody is at it"
     other.kill()
     other.wait()
-    assert store.clean(claims) == 1
-    assert not half.exists()
     assert claims.take(run)
     assert not store.claims().take(run), "nor by another sweep of this process"
     claims.release(run)
+
+
+def test_files_under_construction_are_told_from_those_left_behind(tmp_path):
+    # The number of a process does not tell: in a container every sweep has the same.
+    store = sweeps.Store.create(tmp_path / "s")
+    owners = ("0123456789abcdef" * 2, "plan", "segment", "store.json", "probe")
+    for owner in owners:
+        (store.path / "tmp" / f"{owner}.{os.getpid()}.00").write_bytes(b"half a file")
+    (store.path / "tmp" / "notes.txt").write_text("not ours")
+    code = (
+        "import os, sys, time; from gargalo.sweeps import store\n"
+        "os.fsync = lambda fd: (print('half', flush=True), time.sleep(60))\n"
+        "store.write_file(store.Path(sys.argv[1]), store.Path('never'), b'half a file', 'plan')\n"
+    )
+    env = {**environment(), "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(store.path)], stdout=subprocess.PIPE, env=env
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        assert store.clean() == len(owners)
+        assert len(list((store.path / "tmp").iterdir())) == 2, "somebody is at it"
+        other.kill()
+    assert store.clean() == 1
+    assert [p.name for p in (store.path / "tmp").iterdir()] == ["notes.txt"]
+
+
+def test_two_sweeps_may_begin_a_store(tmp_path, monkeypatch):
+    path, is_dir = tmp_path / "s", Path.is_dir
+
+    def meanwhile(self: Path) -> bool:
+        if self == path:
+            monkeypatch.setattr(Path, "is_dir", is_dir)
+            (sweeps.Store.create(path).path / "plans").mkdir()
+        return is_dir(self)
+
+    monkeypatch.setattr(Path, "is_dir", meanwhile)
+    assert sweeps.Store.create(path).verified
+
+
+def test_removed_while_a_sweep_runs(tmp_path):
+    def watch(p: sweeps.SweepProgress) -> None:
+        if p.done == 3:
+            shutil.rmtree(tmp_path / "s" / RUNS, ignore_errors=True)
+
+    with pytest.raises(sweeps.StoreError, match=r"3 finished runs were removed .* same command"):
+        gargalo.sweep(MINI, repeat=3, store=tmp_path / "s", workers=1, progress=watch)
+    assert gargalo.sweep(MINI, repeat=3, store=tmp_path / "s", workers=1).frame().height == 3
+
+
+def test_times_of_files_mean_nothing(tmp_path):
+    gargalo.sweep(MINI, RATES, repeat=3, store=tmp_path / "s", workers=1, name="first")
+    store = sweeps.Store(tmp_path / "s")
+    # A plan from the future, by a clock that was set back since.
+    os.utime(store.path / "plans" / "first.parquet", (4e9, 4e9))
+    store.write_plan("second", store.plan("first").head(2))
+    assert store.plans() == ["first", "second"]
+    assert sweeps.load(store.path).name == "second"
+    # Merged by another sweep, in a folder whose time is as before.
+    folder = store.path / RUNS / "segments"
+    folder.mkdir()
+    os.utime(folder, (5, 5))
+    assert len(store.ids()) == 6
+    other = sweeps.Store(store.path)
+    assert compact.compact(other, other.claims(), least_files=2) == 6
+    os.utime(folder, (5, 5))
+    assert len(store.ids()) == 6
+
+
+def test_a_run_in_two_segments_is_there_once(tmp_path):
+    # As two sweeps leave it that merge at once, where the file system has no locks.
+    done = gargalo.sweep(MINI, RATES, repeat=3, store=tmp_path / "s", workers=1, keep=["flows"])
+    before, flows = done.frame(), done.table("flows").collect()
+    for table in (RUNS, "flows"):
+        folder = tmp_path / "s" / table
+        files = sorted(folder.glob("*.parquet"))
+        (folder / "segments").mkdir()
+        for name, some in (("a", files[:4]), ("b", files[2:]), ("c", files[:4])):
+            data = to_parquet(pl.concat([pl.read_parquet(f) for f in some]))
+            (folder / "segments" / f"{name}.parquet").write_bytes(data)
+    again = sweeps.load(tmp_path / "s")
+    assert again.frame().equals(before)
+    assert again.table("flows").collect().equals(flows)
+    assert len(compact_all(again.store)) == 4, "those of which all is in others are gone"
+    assert again.frame().equals(before)
+    assert again.table("flows").collect().equals(flows)
+
+
+def compact_all(store: sweeps.Store) -> list[Path]:
+    compact.compact(store, store.claims(), least_files=2)
+    return [p for p in store.path.rglob("*.parquet") if p.parent.name == "segments"]
+
+
+def test_without_space_files_are_not_merged(tmp_path, monkeypatch):
+    done = gargalo.sweep(MINI, repeat=3, store=tmp_path / "s", workers=1)
+    before = done.frame()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(compact, "write_file", full)
+    assert compact_all(done.store) == []
+    assert done.frame().equals(before)
 
 
 def test_many_files_become_few(tmp_path):
@@ -263,26 +266,3 @@ def test_read_only(tmp_path):
     assert done.returncode == 2, done.stderr
     assert "read-only" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.skipif(not shutil.which("unshare"), reason="needs unshare of util-linux to mount")
-def test_full_disk_keeps_what_is_done_and_goes_on(tmp_path):
-    path = sweep_file(tmp_path, 'repeat = 60\nkeep = ["flows", "flow_samples"]\n')
-    go = " ".join(command("sweep", path, "--store", "disk/s", "--quiet", "--workers", 2))
-    look = (
-        f"{sys.executable} -c \"from test_sweep_store import *; s = Path('disk/s'); "
-        "print(len(check_whole(s)), len(sweeps.load(s).frame()), len(list((s / 'tmp').iterdir())))\""
-    )
-    done = in_tmpfs(
-        tmp_path,
-        "size=400k",
-        f"{go}; echo $?; {look}\nmount -o remount,size=50m {tmp_path}/disk\n{go}; echo $?; {look}",
-    )
-    first, kept, second, whole = done.stdout.splitlines()
-    assert (first, second) == ("1", "0"), done.stderr
-    assert "the disk is full" in done.stderr
-    assert "Traceback" not in done.stderr
-    files, rows, half = map(int, kept.split())
-    assert 0 < rows == files < 60, done.stderr
-    assert half == 0
-    assert whole.split() == ["60", "60", "0"]

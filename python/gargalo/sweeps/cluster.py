@@ -63,7 +63,7 @@ class Cluster:
         self.address = address
         self._setup = setup
         self._news: queue.Queue[tuple[str, Future]] = queue.Queue()
-        self._futures: dict[str, Future] = {}
+        self._futures: dict[str, tuple[Task, Future]] = {}
         self._traces: dict[Path, tuple[str, bytes]] = {}
         self._client = _connect(address)
         try:
@@ -78,11 +78,21 @@ class Cluster:
         return max(1, self._slots * AHEAD) - len(self._futures)
 
     def start(self, task: Task) -> None:
-        """Send a run to the scheduler."""
+        """Send a run to the scheduler.
+
+        Raises:
+            ClusterError: There is none any more.
+
+        """
         parcel = self._packed(task)
-        # Not pure: a run that is given again after a crash is to be done again.
-        future = self._client.submit(remote, parcel, self._setup, pure=False, retries=0)
-        self._futures[task.run] = future
+        try:
+            # Not pure: a run that is given again after a crash is to be done again.
+            future = self._client.submit(remote, parcel, self._setup, pure=False, retries=0)
+        except Exception:
+            if self._client.status in ("closing", "closed"):
+                raise self._lost("its scheduler") from None
+            raise
+        self._futures[task.run] = (task, future)
         future.add_done_callback(lambda f: self._news.put((task.run, f)))
 
     def poll(self, timeout_s: float) -> list[Moved | Done | Failed | Crashed]:
@@ -92,8 +102,17 @@ class Cluster:
             found.append(self._news.get(timeout=timeout_s))
             while True:
                 found.append(self._news.get_nowait())
-        news = [self._heard(run, f) for run, f in found if self._futures.get(run) is f]
-        if found:
+        news = []
+        for run, future in found:
+            known = self._futures.get(run)
+            if known is None or known[1] is not future:
+                continue
+            if future.cancelled():
+                # Not by us: the connection to the scheduler was lost, which is not the run's fault.
+                self.start(known[0])
+            else:
+                news.append(self._heard(run, future))
+        if news:
             self._seen = time.monotonic()
         elif self._futures:
             self._watch()
@@ -125,20 +144,22 @@ class Cluster:
         if now - self._checked < 1:
             return
         self._checked = now
-        connected = self._client.status == "running"
-        if connected:
+        answered = False
+        if self._client.status == "running":
             with suppress(Exception):
-                workers = self._client.scheduler_info(n_workers=-1)["workers"]
+                workers = _workers(self._client, min(CONNECT_S, LOST_S))
+                answered = True
                 self._slots = sum(int(w["nthreads"]) for w in workers.values())
                 if workers:
                     self._seen = now
         if self._client.status == "closed" or now - self._seen > LOST_S:
-            what = "all its workers" if connected else "its scheduler"
-            msg = (
-                f"the cluster {self.address} has lost {what}; finished runs are kept: "
-                "restart it and run the same command again"
-            )
-            raise ClusterError(msg)
+            raise self._lost("all its workers" if answered else "its scheduler")
+
+    def _lost(self, what: str) -> ClusterError:
+        return ClusterError(
+            f"the cluster {self.address} has lost {what}; finished runs are kept: "
+            "restart it and run the same command again"
+        )
 
     def _packed(self, task: Task) -> Parcel:
         """Put the traces that a scenario names into the parcel, under names of their content."""
@@ -182,7 +203,7 @@ class Cluster:
     def close(self) -> None:
         """Cancel what is under way and hang up."""
         with suppress(Exception):
-            self._client.cancel(list(self._futures.values()))
+            self._client.cancel([future for _, future in self._futures.values()])
         self._futures.clear()
         _close(self._client)
 
@@ -247,7 +268,9 @@ def _inspect(client: Client, address: str) -> int:
         msg = f"the cluster {address} has no workers; start some with `dask worker {address}`"
         raise NoClusterError(msg) from None
     try:
-        versions = client.run(remote_version, on_error="return")
+        # One that is frozen would be waited for without end.
+        versions = client.run(remote_version, on_error="return", callback_timeout=CONNECT_S)
+        workers = _workers(client, CONNECT_S)
     except Exception as e:
         msg = f"the workers of {address} do not answer: {type(e).__name__}"
         raise NoClusterError(msg) from None
@@ -260,8 +283,13 @@ def _inspect(client: Client, address: str) -> int:
                 "install the same version on all workers"
             )
             raise NoClusterError(msg)
-    workers = client.scheduler_info(n_workers=-1)["workers"]
     return sum(int(w["nthreads"]) for w in workers.values())
+
+
+def _workers(client: Client, timeout_s: float) -> dict[str, Any]:
+    """Return what the scheduler says of its workers; an error if it does not in time."""
+    identity = client.sync(client.scheduler.identity, n_workers=-1, callback_timeout=timeout_s)
+    return dict(identity["workers"])
 
 
 def _close(client: Client) -> None:

@@ -1,7 +1,8 @@
 """Many small files of a store become a few large ones.
 
 A segment is written and renamed before the files it is made of are removed. Killed in between, a run
-is in both: readers take the segment, and the next sweep removes the rest.
+is in both: readers take the segment, and the next sweep removes the rest. Merging only saves files: where
+it is not possible, for want of space say, they stay as they are.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ def compact(store: Store, claims: Claims, *, least_files: int | None = None) -> 
     try:
         least = LEAST_FILES if least_files is None else least_files
         removed = 0
-        for table in store.tables():
-            # A table with a damaged segment stays as it is; whoever reads it is told.
-            with suppress(DamagedError):
-                removed += _table(store, table, least)
+        with suppress(OSError):
+            for table in store.tables():
+                # A table with a damaged segment stays as it is; whoever reads it is told.
+                with suppress(DamagedError):
+                    removed += _table(store, table, least)
         return removed
     finally:
         claims.unlock(COMPACTION)
@@ -47,6 +49,8 @@ def compact(store: Store, claims: Claims, *, least_files: int | None = None) -> 
 
 def _table(store: Store, table: str, least_files: int) -> int:
     folder = store.path / table
+    for segment in store.covered(table):
+        _remove(segment)
     merged = store.ids_in_segments(table)
     removed = 0
     for run in sorted(loose(folder) & merged):

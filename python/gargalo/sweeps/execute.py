@@ -167,7 +167,7 @@ def _execute(
         with suppress(
             StoreError
         ):  # What killed workers were writing; if it fails, the next sweep does it.
-            store.clean(state.claims)
+            store.clean()
     return state.finish(sweep, begun)
 
 
@@ -214,7 +214,7 @@ class _State:
     _begun: float = field(default_factory=time.monotonic)
 
     def run(self) -> None:
-        self.store.clean(self.claims)
+        self.store.clean()
         compact.compact(self.store, self.claims)
         have = self.wanted.have(self.store)
         unique = {t.run: t for t in self.tasks}
@@ -230,6 +230,13 @@ class _State:
             for run in self._running:
                 self.claims.release(run)
         compact.compact(self.store, self.claims)
+        gone = unique.keys() - self.wanted.have(self.store) - {f.run for f in self.failures}
+        if gone:
+            msg = (
+                f"{len(gone)} finished runs were removed from {self.store.path} meanwhile: "
+                "run the same command again"
+            )
+            raise StoreError(msg)
 
     def _do(self, executor: Executor, queue: deque[Task]) -> None:
         elsewhere: list[Task] = []
@@ -276,7 +283,8 @@ class _State:
             )
         else:
             crashes = self._crashes[event.run] = self._crashes.get(event.run, 0) + 1
-            if crashes < MOST_CRASHES:
+            # One that was written just before is found in the store.
+            if crashes < MOST_CRASHES or self.wanted.has(self.store, event.run):
                 queue.appendleft(task)
             else:
                 self.failures.append(Failure(event.run, event.reason, crashes))

@@ -110,13 +110,13 @@ class LocalPool:
             self._workers.append(self._spawn())
 
     def _spawn(self) -> _Worker:
-        ours, theirs = Pipe(duplex=True)
-        log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the worker)
-        numbers = (theirs.fileno(), *self._limits, self._stall_s, log.fileno())
-        command = [sys.executable, "-c", _BOOT, json.dumps(sys.path), *map(str, numbers)]
         # One core each: libraries must not start threads for all cores in every worker.
         threads = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         try:
+            ours, theirs = Pipe(duplex=True)
+            log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the worker)
+            numbers = (theirs.fileno(), *self._limits, self._stall_s, log.fileno())
+            command = [sys.executable, "-c", _BOOT, json.dumps(sys.path), *map(str, numbers)]
             process = subprocess.Popen(
                 command,
                 pass_fds=[theirs.fileno(), log.fileno()],

@@ -18,6 +18,7 @@ one are taken as they are.
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -61,8 +62,8 @@ class Store:
 
         """
         self.path = Path(path)
-        self._segments: dict[str, tuple[int, dict[str, set[str]]]] = {}
-        self._whole: dict[Path, tuple[int, int, int]] = {}
+        self._segments: dict[str, dict[str, set[str]]] = {}
+        self._whole: dict[Path, tuple[int, int, int, int]] = {}
         facts = self._marker()
         form = facts.get("format")
         self.version = str(facts.get("gargalo", "unknown"))
@@ -82,6 +83,8 @@ class Store:
         try:
             text = file.read_bytes()
         except FileNotFoundError:
+            if _was_store(self.path):
+                raise DamagedError(self.path, file, "it is missing") from None
             what = "has no results of a sweep" if self.path.exists() else "does not exist"
             msg = f"{self.path} {what} ({MARKER} is missing)"
             raise BadStoreError(msg) from None
@@ -99,10 +102,12 @@ class Store:
 
     @classmethod
     def create(cls, path: str | Path, *, repair: bool = False) -> Store:
-        """Open a store for writing; made if there is none. With `repair` a damaged store.json is made anew.
+        """Open a store for writing; made if there is none.
+
+        With `repair` a store.json that is damaged or missing is made anew.
 
         Raises:
-            DamagedError: Its store.json is damaged.
+            DamagedError: Its store.json is damaged or missing.
             BadStoreError: It cannot be written, or the directory holds something else.
 
         """
@@ -122,15 +127,18 @@ class Store:
             # What it points to is not ours to write to, nor to clean.
             msg = f"{tmp} is a symbolic link: remove it, or choose another directory"
             raise BadStoreError(msg)
-        if not (path / MARKER).exists():
-            ours = ("tmp", "claims.lock", *((RUNS, PLANS) if repair else ()))
-            if path.is_dir() and any(p.name not in ours for p in path.iterdir()):
+        marker = path / MARKER
+        if not marker.exists() and path.is_dir() and not (repair and _was_store(path)):
+            foreign = any(p.name not in ("tmp", "claims.lock") for p in path.iterdir())
+            # Looked for again: another sweep may have begun the store meanwhile.
+            if foreign and not marker.exists():
+                if _was_store(path):
+                    raise DamagedError(path, marker, "it is missing")
                 msg = f"{path} is not empty and is no store of sweeps: choose another directory"
                 raise BadStoreError(msg)
-            tmp.mkdir(parents=True, exist_ok=True)
+        tmp.mkdir(parents=True, exist_ok=True)
+        if not marker.exists():
             cls._mark(path)
-        else:
-            tmp.mkdir(exist_ok=True)
         try:
             store = cls(path)
         except DamagedError:
@@ -176,9 +184,14 @@ class Store:
             data = to_parquet(plan)
             target = self.path / PLANS / f"{name}{SUFFIX}"
             if not target.exists() or target.read_bytes() != data:
+                others = [p for p in (self.path / PLANS).glob(f"*{SUFFIX}") if p != target]
+                latest = max((p.stat().st_mtime_ns for p in others), default=0)
                 write_file(self.path, target, data, "plan")
+                # It is the latest, whatever the clock says.
+                if target.stat().st_mtime_ns <= latest:
+                    os.utime(target, ns=(latest + 10**9, latest + 10**9))
 
-    def clean(self, claims: Claims) -> int:
+    def clean(self) -> int:
         """Remove what killed sweeps left under construction; return how many files."""
         removed = 0
         with _writing(self.path):
@@ -186,15 +199,8 @@ class Store:
                 named = _TEMPORARY.fullmatch(file.name)
                 if named is None or not file.is_file() or file.is_symlink():
                     continue  # Nothing of ours.
-                owner = named.group(1)
-                if _RUN.fullmatch(owner) and not claims.take(owner):
-                    continue  # Somebody is at it.
                 with suppress(FileNotFoundError):
-                    if _RUN.fullmatch(owner) or not _alive(file.name):
-                        file.unlink()
-                        removed += 1
-                if _RUN.fullmatch(owner):
-                    claims.release(owner)
+                    removed += _remove_abandoned(file)
         return removed
 
     def damaged(
@@ -223,7 +229,12 @@ class Store:
         """Remove damaged files: their runs are then to be done again."""
         with _writing(self.path):
             for e in damaged:
-                e.file.unlink(missing_ok=True)
+                # Another sweep may have written it anew meanwhile.
+                with suppress(FileNotFoundError):
+                    try:
+                        self.verify(e.file)
+                    except DamagedError:
+                        e.file.unlink()
 
     # --- reading
 
@@ -236,7 +247,7 @@ class Store:
 
         """
         facts = file.stat()
-        known = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
+        known = (facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
         if self._whole.get(file) == known:
             return
         why = why_damaged(file, required=self.verified)
@@ -288,16 +299,24 @@ class Store:
     def _in_segments(self, table: str) -> dict[str, set[str]]:
         """Return the identifiers in each segment; files are read once, as they never change."""
         folder = self.path / table / "segments"
-        try:
-            changed = folder.stat().st_mtime_ns
-        except FileNotFoundError:
-            return {}
-        before, known = self._segments.get(table, (0, {}))
-        if changed != before:
-            names = sorted(p.name for p in folder.glob(f"*{SUFFIX}"))
-            known = {n: known[n] if n in known else self._runs_of(folder / n) for n in names}
-            self._segments[table] = (changed, known)
+        before = self._segments.get(table, {})
+        known = {}
+        # Listed every time: the folder's time may be set back, or too coarse to tell of two changes.
+        for name in sorted(p.name for p in folder.glob(f"*{SUFFIX}")):
+            with suppress(FileNotFoundError):  # Removed since it was listed.
+                known[name] = before[name] if name in before else self._runs_of(folder / name)
+        self._segments[table] = known
         return known
+
+    def covered(self, table: str) -> list[Path]:
+        """Return segments of which every run is in others, too, so that they can all be removed."""
+        inside = dict(self._in_segments(table))
+        found = []
+        for name in sorted(inside, key=lambda n: len(inside[n])):
+            if inside[name] <= set().union(*(ids for n, ids in inside.items() if n != name)):
+                del inside[name]
+                found.append(self.path / table / "segments" / name)
+        return found
 
     def _runs_of(self, segment: Path) -> set[str]:
         self.verify(segment)
@@ -322,7 +341,8 @@ class Store:
     def scan(self, table: str = RUNS, runs: Collection[str] | None = None) -> pl.LazyFrame:
         """Return a table of all runs, lazily; the column `run` tells whose each row is.
 
-        With `runs`, files that have none of them are left out; others have more.
+        With `runs`, files that have none of them are left out; others have more. A run that is in two
+        segments is read once.
 
         Raises:
             DamagedError: A file is not what was written.
@@ -332,7 +352,24 @@ class Store:
         files = self.files(table, runs)
         for file in files:
             self.verify(file)
-        return scan_files(files) if files else pl.LazyFrame(schema={"run": pl.String})
+        if not files:
+            return pl.LazyFrame(schema={"run": pl.String})
+        # Where the file system has no locks, or lost the locked file, two sweeps may merge the same files.
+        once, again = [], []
+        seen: set[str] = set()
+        merged = self._in_segments(table)
+        for file in files:
+            ids = merged.get(file.name, set()) if file.parent != self.path / table else set()
+            if twice := ids & seen:
+                again.append(scan_files([file]).filter(~pl.col("run").is_in(sorted(twice))))
+            else:
+                once.append(file)
+            seen |= ids
+        return (
+            pl.concat([scan_files(once), *again], how="diagonal_relaxed")
+            if again
+            else scan_files(once)
+        )
 
 
 def scan_files(files: Sequence[Path]) -> pl.LazyFrame:
@@ -354,6 +391,14 @@ def loose(folder: Path) -> set[str]:
     return {run for run in runs if _RUN.fullmatch(run)}
 
 
+def _was_store(path: Path) -> bool:
+    """Whether a directory without a store.json has what sweeps wrote."""
+    runs = path / RUNS
+    if runs.is_dir() and (loose(runs) or any((runs / "segments").glob(f"*{SUFFIX}"))):
+        return True
+    return (path / "tmp").is_dir() and any((path / PLANS).glob(f"*{SUFFIX}"))
+
+
 def _marker_of(facts: Mapping[str, Any]) -> bytes:
     """Return what store.json says, with a checksum of it."""
     text = json.dumps(facts)
@@ -363,8 +408,7 @@ def _marker_of(facts: Mapping[str, Any]) -> bytes:
 
 def write_file(store: Path, target: Path, data: bytes, owner: str) -> None:
     """Write a file so that it appears whole or not at all, even if the power fails."""
-    temporary = store / "tmp" / f"{owner}.{os.getpid()}.{secrets.token_hex(4)}"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    temporary, fd = _temporary(store, owner)
     try:
         try:
             view = memoryview(data)
@@ -378,6 +422,38 @@ def write_file(store: Path, target: Path, data: bytes, owner: str) -> None:
         with suppress(OSError):
             temporary.unlink()
         raise
+
+
+def _temporary(store: Path, owner: str) -> tuple[Path, int]:
+    """Make a temporary file, locked as long as it is open: so others see that somebody writes it."""
+    while True:
+        path = store / "tmp" / f"{owner}.{os.getpid()}.{secrets.token_hex(4)}"
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        with suppress(OSError):  # No locks here: the process in its name has to do.
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        if os.fstat(fd).st_nlink:
+            return path, fd
+        os.close(fd)  # Somebody cleaned before it was locked.
+
+
+def _remove_abandoned(file: Path) -> bool:
+    """Remove a temporary file unless somebody is writing it.
+
+    The number in its name does not tell: in containers, processes have the same few numbers.
+    """
+    fd = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            if _alive(file.name):
+                return False
+        file.unlink()
+        return True
+    finally:
+        os.close(fd)
 
 
 def _alive(name: str) -> bool:
