@@ -129,7 +129,7 @@ def test_failures_on_a_cluster(dask, tmp_path):
     # A scheduler that is frozen; one that is gone for so long that the client hangs up by itself.
     [(signal.SIGSTOP, 10.0, 2.0), (signal.SIGKILL, 2.0, 30.0)],
 )
-def test_a_lost_cluster(tmp_path, monkeypatch, number, connect_s, lost_s):
+def test_a_lost_cluster(tmp_path, monkeypatch, capfd, number, connect_s, lost_s):
     processes = Processes(tmp_path, 1)
     try:
 
@@ -154,6 +154,7 @@ def test_a_lost_cluster(tmp_path, monkeypatch, number, connect_s, lost_s):
         ):
             begin()
         assert 5 <= len(sweeps.load(tmp_path / "s").frame()) < 60
+        assert "Traceback" not in capfd.readouterr().err
     finally:
         processes.end()
 

@@ -233,11 +233,14 @@ def remote_version() -> str:
 
 
 def _connect(address: str) -> Client:
-    # Dask logs every attempt with tracebacks; one sentence of ours says it all.
-    for name in ("distributed", "tornado", "asyncio"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
     import distributed
     from distributed.comm import registry
+
+    # Dask logs every attempt with tracebacks; one sentence of ours says it all. As it is imported it gives
+    # some of its loggers levels of their own.
+    for name in ("distributed", "tornado", "asyncio", *logging.root.manager.loggerDict):
+        if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
 
     scheme, separator, _ = address.partition("://")
     if separator and scheme not in registry.backends:
