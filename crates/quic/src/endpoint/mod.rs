@@ -32,6 +32,10 @@ use probes::Probes;
 use setup::Parts;
 use streams::Streams;
 
+/// Datagrams that an end may send between two calls when its connection is over. A closing one answers by a
+/// CONNECTION_CLOSE on each path (RFC 9000 §10.2.1); noq may go on with empty packets for ever instead.
+const LAST_WORDS: u32 = 16;
+
 /// One end of a connection.
 pub struct Endpoint {
     side: Side,
@@ -55,6 +59,8 @@ pub struct Endpoint {
     state: State,
     /// The peer has closed.
     draining: bool,
+    /// How many of [`LAST_WORDS`] are left.
+    last_words: u32,
     /// Early data is or was possible.
     early: bool,
     events: VecDeque<Event>,
@@ -152,6 +158,7 @@ impl Endpoint {
             probes: Probes::new(now),
             state: State::Opening,
             draining: false,
+            last_words: LAST_WORDS,
             early: false,
             events: VecDeque::new(),
             answers: VecDeque::new(),
@@ -184,6 +191,7 @@ impl Endpoint {
     fn run(&mut self, now: Instant, work: impl FnOnce(&mut Self)) {
         self.now = self.now.max(now);
         self.clock.set(self.now);
+        self.last_words = LAST_WORDS;
         // TLS draws numbers until the handshake is complete.
         let mut rng = self.luck.clone();
         luck::with(&mut rng, || {
@@ -226,6 +234,9 @@ impl Endpoint {
 
     fn transmit(&mut self) -> Option<Datagram> {
         let (_, connection) = self.connection.as_mut()?;
+        if self.state == State::Over {
+            self.last_words = self.last_words.checked_sub(1)?;
+        }
         self.scratch.clear();
         let at = self.time.to_std(self.now);
         let transmit = connection.poll_transmit(at, NonZeroUsize::MIN, &mut self.scratch);
