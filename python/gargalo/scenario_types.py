@@ -638,7 +638,7 @@ class Mptcp:
     scheduler: str | Mapping[str, Any] | None = None
     """Which subflow carries the next segment: a name, or a table of one name and its parameters, like `{ round-robin = { segments = 4 } }`."""
     send_buffer: str | None = None
-    """What the application may write ahead of acknowledgements."""
+    """What the application may write ahead of acknowledgements: bytes of the stream, sent or not. (Linux counts memory, which is more.) Default: the profile's, or `receive_buffer` if that is larger."""
     slow_start_after_idle: bool | None = None
     """Shrink the window after an idle period (RFC 5681 §4.1)."""
     syn_ack_retries: int | None = None
@@ -1065,7 +1065,7 @@ class Tcp:
     sack: bool | None = None
     """Selective acknowledgements (RFC 2018)."""
     send_buffer: str | None = None
-    """What the application may write ahead of acknowledgements."""
+    """What the application may write ahead of acknowledgements: bytes of the stream, sent or not. (Linux counts memory, which is more.) Default: the profile's, or `receive_buffer` if that is larger."""
     slow_start_after_idle: bool | None = None
     """Shrink the window after an idle period (RFC 5681 §4.1)."""
     syn_ack_retries: int | None = None

@@ -205,6 +205,7 @@ impl<E: End> Bench<E> {
 fn tcp() -> gargalo_tcp::Config {
     gargalo_tcp::Config {
         receive_buffer: Bytes::new(16 << 20),
+        send_buffer: Bytes::new(u64::MAX / 4),
         ..gargalo_tcp::Config::default()
     }
 }

@@ -246,7 +246,8 @@ impl Connection {
         self.send.write(data)
     }
 
-    /// Writes `n` bytes without content; returns how many were taken: all, since they occupy no memory.
+    /// Writes `n` bytes without content; returns how many the send buffer took, as [`write`](Self::write)
+    /// does.
     pub fn write_synthetic(&mut self, n: u64) -> u64 {
         if !self.may_write() {
             return 0;

@@ -87,7 +87,8 @@ impl Send {
     }
 
     pub(crate) fn write_synthetic(&mut self, n: u64) -> u64 {
-        let taken = self.buffer.write_synthetic(n);
+        let taken = self.buffer.write_synthetic(n, self.limit);
+        self.write_blocked |= taken < n;
         self.end += taken;
         taken
     }
@@ -98,6 +99,29 @@ impl Send {
     #[inline]
     pub(crate) fn unsent(&self) -> u64 {
         self.end - self.next
+    }
+    /// The buffer takes no more, though more may be written: part of a segment waits for it while
+    /// anything is outstanding (RFC 1122 §4.2.3.4).
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.fin == Fin::Open && self.una < self.next && self.room() == 0
+    }
+    /// How far the stream may go beyond the first byte that is not acknowledged: the peer's window, or the
+    /// buffer if that is smaller.
+    #[inline]
+    pub(crate) fn window(&self) -> u64 {
+        self.edge.saturating_sub(self.una).min(self.limit)
+    }
+    /// What of [`window`](Self::window) new data may fill.
+    #[inline]
+    pub(crate) fn fillable(&self) -> u64 {
+        (self.una + self.window()).saturating_sub(self.next)
+    }
+    /// Something new may be sent as segments of `mss` bytes, windows apart.
+    #[inline]
+    pub(crate) fn has_ready(&self, mss: u64) -> bool {
+        let unsent = self.unsent();
+        unsent > 0 && (unsent >= mss || !self.is_full())
     }
     /// What of the peer's window new data may fill.
     #[inline]

@@ -2,8 +2,11 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::*;
 use gargalo_mptcp::{Event, State};
+use gargalo_units::Bytes;
 use gargalo_wire::mptcp::{CapableKeys, MptcpOption};
 use gargalo_wire::tcp::{Flags, Segment};
 
@@ -151,7 +154,7 @@ fn a_syn_whose_option_is_not_liked_is_repeated_without() {
 fn an_abort_ends_every_subflow_with_the_key() {
     let paths = [Path::new(50, 10), Path::new(50, 10)];
     let mut net = Net::new(&paths, config(1 << 20), "cubic", 6);
-    net.ends[0].write_synthetic(1 << 40);
+    net.write_endlessly(0);
     net.run_for(ms(1000));
     let now = net.now;
     net.log = Some(Vec::new());
@@ -240,5 +243,39 @@ fn a_join_survives_the_loss_of_its_third_and_of_its_fourth_packet() {
                 net.summary()
             );
         }
+    }
+}
+
+/// The send buffer of the connection bounds what all subflows carry; what of it fills no segment waits.
+#[test]
+fn the_send_buffer_bounds_the_connection() {
+    for (paths, buffer) in [(1, 64_000), (1, 16_000), (2, 64_000)] {
+        let mut config = config(64 << 20);
+        Arc::make_mut(&mut config.tcp).send_buffer = Bytes::new(buffer);
+        let all = vec![Path::new(100, 20); paths];
+        let mut net = Net::new(&all, config, "cubic", 7);
+        net.run_for(ms(500));
+        net.log = Some(Vec::new());
+        net.write_endlessly(0);
+        let until = net.now + ms(4000);
+        net.run(until, |net| {
+            assert!(net.ends[0].unacknowledged() <= buffer);
+            false
+        });
+        // A round trip takes 40 ms.
+        let most = buffer * 4000 / 40;
+        assert!(
+            (most * 8 / 10..=most).contains(&net.read[1]),
+            "{paths} {buffer}: {} of {most}",
+            net.read[1]
+        );
+        let log = net.log.take().unwrap();
+        let sizes = log
+            .iter()
+            .filter(|(_, side, _)| *side == 0)
+            .map(|l| l.2.segment.payload.len());
+        let small = sizes.clone().filter(|n| (1..1400).contains(n)).count();
+        let all = sizes.filter(|n| *n > 0).count();
+        assert!(small * 20 < all, "{paths} {buffer}: {small} of {all}");
     }
 }

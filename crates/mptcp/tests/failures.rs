@@ -14,7 +14,7 @@ fn a_path_that_dies_costs_two_timeouts_at_most() {
         let mut paths = [Path::new(20, 20), Path::new(20, 30)];
         paths[dead] = paths[dead].dead(2_000, 3_600_000);
         let mut net = Net::new(&paths, config(4 << 20), "cubic", 11);
-        net.ends[0].write_synthetic(1 << 40);
+        net.write_endlessly(0);
         net.run_for(ms(1990));
         let rto = net.ends[0].path_views()[dead].rto;
         net.run_for(ms(10));
@@ -40,7 +40,7 @@ fn a_path_that_dies_costs_two_timeouts_at_most() {
 fn a_path_that_comes_back_is_used_again() {
     let paths = [Path::new(20, 20), Path::new(20, 20).dead(1_000, 6_000)];
     let mut net = Net::new(&paths, config(4 << 20), "cubic", 12);
-    net.ends[0].write_synthetic(1 << 40);
+    net.write_endlessly(0);
     net.run_for(ms(20_000));
     let before = net.carried[1];
     net.run_for(ms(2_000));
@@ -125,7 +125,7 @@ fn a_backup_carries_only_when_it_must() {
     let now = net.now;
     let id = net.ends[0].subflows(now).nth(1).unwrap().id;
     assert!(net.ends[0].set_backup(now, id, true));
-    net.ends[0].write_synthetic(1 << 40);
+    net.write_endlessly(0);
     net.run_for(ms(3000));
     assert!(net.carried[1] < 20_000, "{:?}", net.carried);
     assert!(
@@ -141,7 +141,7 @@ fn a_backup_carries_only_when_it_must() {
 fn a_connection_without_paths_is_given_up() {
     let paths = [Path::new(20, 20)];
     let mut net = Net::new(&paths, config(2 << 20), "cubic", 16);
-    net.ends[0].write_synthetic(1 << 40);
+    net.write_endlessly(0);
     net.run_for(ms(1000));
     let now = net.now;
     net.ends[0].remove_address(now, address(0, 0));
@@ -169,7 +169,7 @@ fn a_penalised_path_that_idles_is_forgiven_when_time_has_passed() {
         let mut c = config(1 << 20);
         c.scheduler = scheduler(name);
         let mut net = Net::new(&paths, c, "cubic", 3);
-        net.ends[0].write_synthetic(u64::MAX / 4);
+        net.write_endlessly(0);
         let mut waits = [0; 5];
         for _ in 0..120 {
             net.run_for(ms(250));
@@ -197,7 +197,7 @@ fn a_path_that_was_penalised_is_used_again() {
         };
         let paths = [Path::new(10, 10), Path::new(5, 60), Path::new(20, 20)];
         let mut net = Net::new(&paths, config, "cubic", seed);
-        net.ends[0].write_synthetic(1 << 40);
+        net.write_endlessly(0);
         net.run_for(ms(20_000));
         let before = net.carried.clone();
         net.run_for(ms(20_000));

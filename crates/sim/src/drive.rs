@@ -605,10 +605,12 @@ pub(crate) fn write_all(
 fn write_pattern(id: u64, index: usize, side: &mut Side, stream: &mut impl Stream) {
     const CHUNK: u64 = 64 * 1024;
     while side.backlog > 0 {
-        let n = side.backlog.min(CHUNK).min(stream.write_room());
-        if n == 0 {
+        let room = stream.write_room();
+        if room == 0 {
             break; // every acknowledgement leads here again
         }
+        // One byte too many tells the transport that there is more.
+        let n = side.backlog.min(CHUNK).min(room + 1);
         let data: Vec<u8> = (side.written..side.written + n)
             .map(|at| pattern(id, index, at))
             .collect();

@@ -59,6 +59,7 @@ impl Bench {
         let config = Config {
             timestamps: false,
             recovery,
+            send_buffer: Bytes::new(1 << 50),
             ..Config::modern()
         };
         let now = Instant::ZERO;

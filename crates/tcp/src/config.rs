@@ -24,7 +24,7 @@ pub struct Config {
     pub ecn: EcnMode,
     /// Receive buffer: the largest window ever announced.
     pub receive_buffer: Bytes,
-    /// Send buffer: what the application may write ahead of acknowledgements.
+    /// Send buffer: what the application may write ahead of acknowledgements, in bytes of the stream.
     pub send_buffer: Bytes,
     /// Acknowledge every so many full segments (RFC 5681 §4.2: 2; 1 acknowledges each).
     pub ack_every: u32,

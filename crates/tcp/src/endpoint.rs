@@ -224,19 +224,21 @@ impl Endpoint {
         }
         let offered = data.len();
         let taken = self.buffer.write(data, self.config.send_buffer.get());
-        self.write_blocked |= taken < offered;
-        self.append(taken as u64);
+        self.append(taken as u64, offered as u64);
         taken
     }
 
-    /// Writes `n` bytes without content; returns how many were taken: all, since they occupy no
-    /// memory, up to a stream of 2^63 bytes.
+    /// Writes `n` bytes without content; returns how many the send buffer took, as
+    /// [`write`](Self::write) does.
+    #[inline]
     pub fn write_synthetic(&mut self, n: u64) -> u64 {
         if !self.may_write() {
             return 0;
         }
-        let taken = self.buffer.write_synthetic(n);
-        self.append(taken);
+        let taken = self
+            .buffer
+            .write_synthetic(n, self.config.send_buffer.get());
+        self.append(taken, n);
         taken
     }
 
@@ -255,11 +257,14 @@ impl Endpoint {
         open && !self.close_wanted
     }
 
-    fn append(&mut self, n: u64) {
+    /// The buffer took so many of the bytes offered.
+    #[inline]
+    fn append(&mut self, taken: u64, offered: u64) {
+        self.write_blocked |= taken < offered;
         if let Some(sender) = &mut self.sender
-            && n > 0
+            && taken > 0
         {
-            sender.append(n);
+            sender.append(taken, self.buffer.len() >= self.config.send_buffer.get());
         }
     }
 

@@ -57,10 +57,13 @@ impl SendBuffer {
         n
     }
 
-    /// Appends `n` bytes without content; no more than the offsets can count.
-    pub fn write_synthetic(&mut self, n: u64) -> u64 {
+    /// Appends as much of `n` bytes without content as `limit` bytes in the buffer allow, and no more than
+    /// the offsets can count; returns how many.
+    #[inline]
+    pub fn write_synthetic(&mut self, n: u64, limit: u64) -> u64 {
         // Half the offset space stays free, so that arithmetic on offsets cannot overflow.
-        let n = n.min((u64::MAX / 2).saturating_sub(self.end));
+        let countable = (u64::MAX / 2).saturating_sub(self.end);
+        let n = n.min(limit.saturating_sub(self.len())).min(countable);
         if n == 0 {
             return 0;
         }
@@ -165,8 +168,8 @@ mod tests {
         let mut b = SendBuffer::default();
         assert_eq!(b.write(Bytes::from_static(b"hello "), u64::MAX), 6);
         assert_eq!(b.write(Bytes::from_static(b"world"), u64::MAX), 5);
-        assert_eq!(b.write_synthetic(3), 3);
-        assert_eq!(b.write_synthetic(2), 2);
+        assert_eq!(b.write_synthetic(3, u64::MAX), 3);
+        assert_eq!(b.write_synthetic(2, u64::MAX), 2);
         assert_eq!(b.write(Bytes::from_static(b"!"), u64::MAX), 1);
         b
     }
@@ -194,10 +197,12 @@ mod tests {
     fn release_frees_room_and_keeps_the_rest() {
         let mut b = filled();
         assert_eq!(b.write(Bytes::from_static(b"abc"), 17), 0);
+        assert_eq!(b.write_synthetic(3, 17), 0);
         b.release(8);
         assert_eq!(b.len(), 9);
         assert_eq!(b.payload(8, 3).bytes().unwrap(), &b"rld"[..]);
         assert_eq!(b.write(Bytes::from_static(b"abc"), 11), 2);
+        assert_eq!(b.write_synthetic(u64::MAX, 15), 4);
         b.release(100);
         assert_eq!((b.len(), b.real, b.runs.len()), (0, 0, 0));
     }
@@ -218,8 +223,8 @@ mod tests {
     #[test]
     fn an_endless_transfer_is_one_run() {
         let mut b = SendBuffer::default();
-        assert_eq!(b.write_synthetic(u64::MAX), u64::MAX / 2);
-        assert_eq!(b.write_synthetic(1), 0);
+        assert_eq!(b.write_synthetic(u64::MAX, u64::MAX), u64::MAX / 2);
+        assert_eq!(b.write_synthetic(1, u64::MAX), 0);
         assert_eq!(b.payload(1 << 40, 1448).len(), 1448);
         assert_eq!(b.runs.len(), 1);
     }

@@ -35,7 +35,8 @@ impl Connection {
     #[inline]
     fn poll_subflow(&mut self, now: Instant, i: usize) -> Option<Transmit> {
         let window = self.receive.window();
-        let more = self.send.unsent() > 0 && self.send.window_room() > 0;
+        let ready = self.send.has_ready(self.views[i].mss);
+        let more = ready && self.send.window_room() > 0;
         let s = &mut self.subflows[i];
         s.endpoint.share_window(Some(window));
         s.endpoint.set_more(more);

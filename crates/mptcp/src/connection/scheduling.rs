@@ -52,8 +52,8 @@ impl Connection {
             labels: &self.labels,
             unsent,
             more: self.send.write_blocked,
-            window: self.send.edge.saturating_sub(self.send.una),
-            window_room: room,
+            window: self.send.window(),
+            window_room: self.send.fillable(),
             blocked: self.blocked,
         };
         let (i, to_all) = match self.scheduler.select(&context) {
@@ -77,7 +77,8 @@ impl Connection {
             most = most.saturating_sub(4).max(1);
         }
         let len = most.min(unsent).min(room);
-        if len < most && len < unsent && self.send.una < self.send.next {
+        let waits = len < unsent || self.send.is_full();
+        if len < most && waits && self.send.una < self.send.next {
             return false; // the window opens by more than a little (RFC 9293 §3.8.6.2.1)
         }
         let (data, len) = (self.send.next, len as u32);

@@ -77,7 +77,8 @@ pub struct Context<'a> {
     pub unsent: u64,
     /// The application wants to write more than the send buffer takes: more data follows `unsent`.
     pub more: bool,
-    /// The peer's window, from the first byte that it has not acknowledged.
+    /// The peer's window, from the first byte that it has not acknowledged, or the send buffer if that is
+    /// smaller.
     pub window: u64,
     /// What of it may still be filled by new data.
     pub window_room: u64,

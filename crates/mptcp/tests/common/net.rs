@@ -47,6 +47,7 @@ pub struct Net {
     pub read: [u64; 2],
     /// The receiver reads no more than this.
     pub read_limit: [u64; 2],
+    endless: [bool; 2],
     /// Content is checked against the test stream.
     pub checks: bool,
     pub middlebox: Middlebox,
@@ -86,6 +87,7 @@ impl Net {
             events: [Vec::new(), Vec::new()],
             read: [0; 2],
             read_limit: [u64::MAX; 2],
+            endless: [false; 2],
             checks: false,
             middlebox: Box::new(|_, _, _| true),
             long_mappings: false,
@@ -188,7 +190,16 @@ impl Net {
         self.settle(to);
     }
 
+    /// Writes without end.
+    pub fn write_endlessly(&mut self, side: usize) {
+        self.endless[side] = true;
+        self.ends[side].write_synthetic(u64::MAX);
+    }
+
     pub fn settle(&mut self, side: usize) {
+        if self.endless[side] {
+            self.ends[side].write_synthetic(u64::MAX);
+        }
         while let Some(e) = self.ends[side].poll_event() {
             self.events[side].push(e);
         }
@@ -329,7 +340,7 @@ impl Net {
 
     /// Bulk transfer for `duration` after a start of `warm_up`: goodput in Mbit/s.
     pub fn goodput(&mut self, warm_up: Duration, duration: Duration) -> f64 {
-        self.ends[0].write_synthetic(u64::MAX / 4);
+        self.write_endlessly(0);
         self.run_for(warm_up);
         let before = self.read[1];
         self.run_for(duration);

@@ -225,7 +225,8 @@ pub struct Context {
     /// The application wants to write more than the send buffer takes: more data follows `unsent`.
     #[pyo3(get)]
     more: bool,
-    /// The peer's window in bytes, from the first byte that it has not acknowledged.
+    /// The peer's window in bytes, from the first byte that it has not acknowledged, or the
+    /// send buffer if that is smaller.
     #[pyo3(get)]
     window: u64,
     /// What of it may still be filled by new data, in bytes.

@@ -47,7 +47,8 @@ pub struct Tcp {
     pub initial_window: Option<Quantity<Window>>,
     /// The largest window ever announced.
     pub receive_buffer: Option<Quantity<Bytes>>,
-    /// What the application may write ahead of acknowledgements.
+    /// What the application may write ahead of acknowledgements: bytes of the stream, sent or not. (Linux
+    /// counts memory, which is more.) Default: the profile's, or `receive_buffer` if that is larger.
     pub send_buffer: Option<Quantity<Bytes>>,
     /// Timestamps (RFC 7323).
     pub timestamps: Option<bool>,

@@ -128,6 +128,9 @@ fn options(spec: &Spec, c: &mut Config) {
         syn_timeout,
         time_wait
     );
+    if spec.send_buffer.is_none() && spec.receive_buffer.is_some() {
+        c.send_buffer = c.send_buffer.max(c.receive_buffer);
+    }
     // Without selective acknowledgements nothing can report duplicates, find losses by them or probe,
     // unless the user insists.
     if spec.sack == Some(false) {

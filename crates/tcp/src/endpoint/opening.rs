@@ -179,7 +179,8 @@ impl Endpoint {
         }
         sender.on_established(now, rtt, h.transmissions() > 1, window);
         if !self.buffer.is_empty() {
-            sender.append(self.buffer.len());
+            let written = self.buffer.len();
+            sender.append(written, written >= self.config.send_buffer.get());
         }
         self.sender = Some(Box::new(sender));
     }

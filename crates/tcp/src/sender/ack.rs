@@ -61,6 +61,7 @@ impl Sender {
         if advanced {
             self.counts_since_timeout = 0;
             self.duplicate_acks = 0;
+            self.buffer_full = false;
         }
         let mut unneeded = false;
         if let Some((left, right)) = facts.dsack {

@@ -108,6 +108,9 @@ pub(crate) struct Sender {
     /// End of what the application has written.
     end: u64,
     finished: bool,
+    /// The send buffer is full, so that more may follow the last byte: part of a segment waits for it
+    /// while anything is in flight (RFC 1122 §4.2.3.4).
+    buffer_full: bool,
     /// A layer above has more than it has written so far.
     more_follows: bool,
     /// Right edge of the peer's window.
@@ -249,6 +252,7 @@ impl Sender {
             nxt: 0,
             end: 0,
             finished: false,
+            buffer_full: false,
             more_follows: false,
             window_end: 0,
             largest_window: 0,
@@ -334,9 +338,11 @@ impl Sender {
         controller.on_mss(&path);
     }
 
-    /// The application wrote so many bytes more.
-    pub(crate) fn append(&mut self, bytes: u64) {
+    /// The application wrote so many bytes more, and the send buffer is full or not.
+    #[inline]
+    pub(crate) fn append(&mut self, bytes: u64, buffer_full: bool) {
         self.end += bytes;
+        self.buffer_full = buffer_full;
     }
 
     /// Written and never sent.
@@ -353,6 +359,7 @@ impl Sender {
     /// Nothing more will be written: the FIN follows the last byte.
     pub(crate) fn finish(&mut self) {
         self.finished = true;
+        self.buffer_full = false;
     }
 
     /// When [`Sender::on_timeout`] or [`Sender::poll`] has something to do.

@@ -133,7 +133,7 @@ impl Rig {
     }
 
     fn write(&mut self, segments: u64) -> Vec<String> {
-        self.sender.append(segments * MSS);
+        self.sender.append(segments * MSS, false);
         self.sent()
     }
 
@@ -569,7 +569,7 @@ fn a_closed_window_is_probed_ever_more_rarely_until_it_opens() {
     let mut r = Rig::new(&config(Recovery::RackTlp), 10);
     assert_eq!(r.write(1), ["0"]);
     r.window = 0;
-    r.sender.append(5 * MSS);
+    r.sender.append(5 * MSS, false);
     assert_eq!(r.ack(100, 1, &[]), none());
     let mut gaps = Vec::new();
     for _ in 0..5 {
@@ -591,7 +591,7 @@ fn silly_windows_are_left_alone_until_the_timer() {
     let mut r = Rig::new(&config(Recovery::RackTlp), 10);
     r.write(1);
     r.window = 300;
-    r.sender.append(5 * MSS);
+    r.sender.append(5 * MSS, false);
     assert_eq!(r.ack(100, 1, &[]), none());
     assert_eq!(r.wait().1, ["1"]);
     assert_eq!(r.sender.nxt, MSS + 300);
@@ -602,11 +602,11 @@ fn nagle_holds_short_segments_back() {
     let mut config = config(Recovery::RackTlp);
     config.nagle = true;
     let mut r = Rig::new(&config, 10);
-    r.sender.append(100);
+    r.sender.append(100, false);
     assert_eq!(r.sent(), ["0"]);
-    r.sender.append(100);
+    r.sender.append(100, false);
     assert_eq!(r.sent(), none());
-    r.sender.append(MSS);
+    r.sender.append(MSS, false);
     assert_eq!(r.sent(), ["0.1"], "a full one may leave");
     r.sender.finish();
     assert_eq!(r.sent(), ["1.1F"], "the end may leave");
@@ -615,7 +615,7 @@ fn nagle_holds_short_segments_back() {
 #[test]
 fn the_fin_is_sent_and_acknowledged_once() {
     let mut r = Rig::new(&config(Recovery::RackTlp), 10);
-    r.sender.append(1500);
+    r.sender.append(1500, false);
     r.sender.finish();
     assert_eq!(r.sent(), ["0", "1F"]);
     r.now = at(100);

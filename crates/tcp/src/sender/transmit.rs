@@ -32,7 +32,7 @@ impl Sender {
         let pipe = self.pipe();
         let window = self.window();
         let has_lost = self.board.has_lost();
-        if !has_lost && !self.has_unsent() {
+        if !has_lost && (!self.has_unsent() || self.holds_rest()) {
             // A layer above gives no more than there is room for.
             let limited = self.more_follows && pipe + u64::from(self.mss) > window && pipe > 0;
             if pipe < window && !self.more_follows && !self.board.is_empty() {
@@ -112,10 +112,16 @@ impl Sender {
         }
     }
 
+    /// Less than a segment is unsent, and waits for what follows in the send buffer.
+    #[inline]
+    fn holds_rest(&self) -> bool {
+        self.buffer_full && self.unsent() < u64::from(self.mss) && !self.board.is_empty()
+    }
+
     /// How much of the stream may be sent beyond `nxt` as one segment: payload and FIN.
     #[inline]
     fn next_piece(&self) -> Option<(u32, bool)> {
-        if !self.has_unsent() {
+        if !self.has_unsent() || self.holds_rest() {
             return None;
         }
         let unsent = self.end.saturating_sub(self.nxt);
@@ -143,8 +149,9 @@ impl Sender {
         let (len, fin) = self.next_piece()?;
         let offset = self.nxt;
         let span = len + u32::from(fin);
-        let last = self.nxt + u64::from(len) == self.end && !self.more_follows;
-        if last && pipe + u64::from(len) < self.window() {
+        let rest = self.end - (self.nxt + u64::from(len));
+        let last = rest == 0 || (self.buffer_full && rest < u64::from(self.mss));
+        if last && !self.more_follows && pipe + u64::from(len) < self.window() {
             // The application has no more: what follows is not limited by the network.
             self.sampler.set_app_limited(Bytes::new(pipe));
         }
