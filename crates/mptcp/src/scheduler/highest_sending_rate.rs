@@ -1,7 +1,5 @@
 //! Highest sending rate: the path of largest cwnd / RTT, with the latest round-trip sample; of equals
-//! the earlier one.
-
-use std::cmp::Reverse;
+//! the later one.
 
 use gargalo_cc::params::Values;
 
@@ -30,7 +28,8 @@ fn rate(p: &PathView) -> u128 {
 
 impl Scheduler for HighestSendingRate {
     fn select(&mut self, context: &Context<'_>) -> Choice {
-        let best = context.ready().min_by_key(|(_, p)| Reverse(rate(p)));
+        // The last of equal elements, as `max_by_key` gives it.
+        let best = context.ready().max_by_key(|(_, p)| rate(p));
         best.map_or(Choice::Wait, |(i, _)| Choice::Send(i))
     }
 }
@@ -53,7 +52,7 @@ mod tests {
         );
         assert_eq!(
             select(&[path(0, 10, 10, 1), path(1, 50, 50, 1)]),
-            Choice::Send(0)
+            Choice::Send(1)
         );
         assert_eq!(
             select(&[path(0, 10, 10, 1), path(1, 50, 60, 60)]),

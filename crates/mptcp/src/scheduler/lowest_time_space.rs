@@ -1,5 +1,7 @@
 //! Lowest time-space: least smoothed round-trip time per segment of room in the congestion window. Where
-//! no path has room, the one of least smoothed round-trip time; of equals the earlier one.
+//! no path has room, the one of least smoothed round-trip time. Of equals the later one.
+
+use std::cmp::Reverse;
 
 use gargalo_cc::params::Values;
 
@@ -28,7 +30,8 @@ fn ratio(p: &PathView) -> u128 {
 impl Scheduler for LowestTimeSpace {
     fn select(&mut self, context: &Context<'_>) -> Choice {
         let open = context.ready().filter(|(_, p)| p.space() > 0);
-        match open.min_by_key(|(_, p)| ratio(p)) {
+        // The last of equal elements, as `max_by_key` gives it.
+        match open.max_by_key(|(_, p)| Reverse(ratio(p))) {
             Some((i, _)) => Choice::Send(i),
             None => context.lowest_latency().map_or(Choice::Wait, Choice::Send),
         }
@@ -59,7 +62,7 @@ mod tests {
         // Equal: 40/4 and 80/8.
         assert_eq!(
             select(&[path(0, 40, 10, 6), path(1, 80, 10, 2)]),
-            Choice::Send(0)
+            Choice::Send(1)
         );
     }
 

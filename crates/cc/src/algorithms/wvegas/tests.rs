@@ -112,6 +112,19 @@ fn a_queue_twice_its_least_is_drained_once() {
     }
 }
 
+/// Nothing couples subflows whose queues are shorter than their share: as many are as many Renos.
+#[test]
+fn below_its_share_each_subflow_grows_as_reno_does() {
+    for siblings in [1, 2, 5] {
+        let all = vec![sibling(30, 100); siblings];
+        let mut w = avoiding(DEFAULT, 30);
+        for rounds in 1..=5 {
+            round(&mut w, &all, 100 + rounds); // 30 to 34 segments of which k/(100 + k) wait: less than two segments
+            assert_eq!(w.window().segments(), 30.0 + rounds as f64);
+        }
+    }
+}
+
 #[test]
 fn loss_halves_and_forgets_the_share() {
     let others = [sibling(30, 120), sibling(10, 100)];
