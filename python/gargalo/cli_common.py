@@ -14,7 +14,9 @@ from rich.console import Console
 from gargalo import _core
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from gargalo.audit import Finding
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -41,6 +43,13 @@ def change(text: str) -> tuple[str, str]:
     if not equals or not key.strip():
         fail(f'--set {text}: write --set KEY=VALUE, as in --set "duration=10s"')
     return key.strip(), value.strip()
+
+
+def tell(findings: Sequence[Finding]) -> bool:
+    """Print what the auditor found; return whether there is an error among it."""
+    for finding in findings:
+        err.print(str(finding), markup=False)
+    return any(f.severity == "error" for f in findings)
 
 
 @contextmanager

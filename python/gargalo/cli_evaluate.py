@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gargalo.cli_common import FAILED, err, fail, sweep_errors
+from gargalo.cli_common import FAILED, err, fail, sweep_errors, tell
 
 if TYPE_CHECKING:
     from gargalo.evaluation.records import Change
@@ -103,6 +103,7 @@ def evaluate(
     """Judge congestion controls by what RFC 9743 asks, beside Reno, CUBIC and BBR."""
     from gargalo.evaluation import evaluate as run
     from gargalo.evaluation import page, records
+    from gargalo.studies.running import found_in
     from gargalo.sweeps.progress import display
 
     earlier: dict[str, Any] | None = None
@@ -129,6 +130,7 @@ def evaluate(
             )
     except KeyError as e:
         fail(str(e.args[0]))
+    grave = tell(found_in(found.sweep))
     printed = []
     regressed = False
     with sweep_errors():
@@ -166,6 +168,7 @@ def evaluate(
     faulty = any(c.faults for c in found.scorecards)
     if (
         broken
+        or grave
         or (fail_on is FailOn.regression and regressed)
         or (fail_on is FailOn.fault and faulty)
     ):

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gargalo.cli_common import FAILED, change, err, fail, sweep_errors
+from gargalo.cli_common import FAILED, change, err, fail, sweep_errors, tell
 
 SIGNS = {"reproduced": "✓", "contradicted": "✗", "inconclusive": "?"}
 STYLES = {"reproduced": "green", "contradicted": "red", "inconclusive": "yellow"}
@@ -82,6 +82,7 @@ def study(
             facts={"date": datetime.date.today().isoformat()},
             repair=repair,
         )
+    grave = tell(studies.running.found_in(outcome.sweep))
     if as_json:
         print(json.dumps(outcome.to_json(), indent=1))
     else:
@@ -96,6 +97,7 @@ def study(
     if outcome.sweep.failures:
         for failure in outcome.sweep.failures[:5]:
             err.print(f"warning: run {failure.run} failed: {failure.reason}", markup=False)
+    if outcome.sweep.failures or grave:
         raise typer.Exit(FAILED)
     if strict and any(c.verdict != "reproduced" for c in outcome.claims):
         raise typer.Exit(FAILED)

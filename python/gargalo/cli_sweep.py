@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from gargalo import _core
-from gargalo.cli_common import FAILED, World, change, err, fail, sweep_errors
+from gargalo.cli_common import FAILED, World, change, err, fail, sweep_errors, tell
 
 if TYPE_CHECKING:
     from gargalo.audit import Finding
@@ -151,10 +151,9 @@ def _tell_version(target: Path) -> None:
 def _report(done: Sweep, *, as_json: bool, quiet: bool) -> bool:
     """Print what became of a sweep; return whether the auditor found an error."""
     findings = done.findings()
-    for finding in findings:
-        err.print(str(finding), markup=False)
+    grave = tell(findings)
     _print_report(done, findings, as_json=as_json, quiet=quiet)
-    return any(f.severity == "error" for f in findings)
+    return grave
 
 
 def _print_report(done: Sweep, findings: list[Finding], *, as_json: bool, quiet: bool) -> None:
@@ -264,8 +263,7 @@ def compare(
     except (SweepError, StoreError, FileNotFoundError) as error:
         fail(str(error))
     findings = c.findings(a, b)
-    for finding in findings:
-        err.print(str(finding), markup=False)
+    tell(findings)
     windows = [measured_in(side.frame) for side in (a, b)]
     if as_json:
         facts = {

@@ -4,6 +4,8 @@
 //! scenario. Those of severity `error` hold for every network and transport, so that a finding can only be a fault of
 //! ours: tests fail on it. They are bounds, exact but for a packet at each end of a span of time.
 
+mod finding;
+
 use std::collections::{BTreeMap, BinaryHeap};
 
 use gargalo_link::{Displacement, JitterDistribution, LinkConfig};
@@ -11,74 +13,10 @@ use gargalo_sim::{FlowResult, Outcome, SubflowSample, Topology};
 use gargalo_units::{Bytes, Duration, Instant};
 use serde_json::{Value as Json, json};
 
+pub use finding::{CODES, Finding, Severity};
+
 use crate::build::topology;
 use crate::resolved::{Flow, Scenario, Transport, Workload};
-
-/// How grave a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
-    /// To be read beside the result.
-    Note,
-    /// The result may not mean what it seems to.
-    Warning,
-    /// The result contradicts itself: a fault of Gargalo.
-    Error,
-}
-
-impl Severity {
-    /// In lower case, as in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
-    }
-}
-
-/// Every code that a run's findings can have: stable, with its severity and what it says.
-pub const CODES: [(&str, Severity, &str); 8] = [
-    (
-        "link-above-capacity",
-        Severity::Error,
-        "a link sent more bytes than its rate allows over the run",
-    ),
-    (
-        "link-not-conserved",
-        Severity::Error,
-        "packets offered to a link and copied by it are not those sent, dropped and still queued",
-    ),
-    (
-        "goodput-above-capacity",
-        Severity::Error,
-        "a flow delivered more bytes than its path carries in its time, or flows more than a link they cross sent",
-    ),
-    (
-        "flow-not-conserved",
-        Severity::Error,
-        "a flow delivered more bytes than it sent, or repeated more packets than it sent",
-    ),
-    (
-        "rtt-below-path",
-        Severity::Error,
-        "a flow's least round-trip time is below the propagation delay of its path",
-    ),
-    (
-        "sum-not-conserved",
-        Severity::Error,
-        "the goodput of the summary is more than all flows delivered",
-    ),
-    (
-        "ends-in-slow-start",
-        Severity::Warning,
-        "a flow without end had not left slow start: its rate was still growing",
-    ),
-    (
-        "late-packets",
-        Severity::Warning,
-        "the lab was late by more than 5% of the shortest round trip",
-    ),
-];
 
 /// Lateness up to this share of the shortest round trip does not count. A packet that is late is a round trip that
 /// is longer, and the rate of a sender falls with it in proportion: one in a hundred packets late by so much
@@ -90,44 +28,6 @@ const LATE_LEAST: Duration = Duration::from_millis(2);
 const WINDOW_LIMITED: f64 = 0.75;
 /// So many findings of a rule are told one by one.
 const MOST: usize = 5;
-
-/// Something of which a reader of the results should know.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Finding {
-    /// One of [`CODES`].
-    pub code: &'static str,
-    /// The flow or link meant.
-    pub subject: String,
-    /// A sentence.
-    pub text: String,
-    /// What it stands on, in SI.
-    pub figures: Json,
-}
-
-impl Finding {
-    fn new(code: &'static str, subject: String, text: String, figures: Json) -> Self {
-        Self {
-            code,
-            subject,
-            text,
-            figures,
-        }
-    }
-
-    /// How grave it is.
-    pub fn severity(&self) -> Severity {
-        let of = CODES.iter().find(|(code, ..)| *code == self.code);
-        of.map_or(Severity::Error, |(_, severity, _)| *severity)
-    }
-
-    /// `{"code", "severity", "subject", "text", "figures"}`.
-    pub fn to_json(&self) -> Json {
-        json!({
-            "code": self.code, "severity": self.severity().name(), "subject": self.subject,
-            "text": self.text, "figures": self.figures,
-        })
-    }
-}
 
 /// What the rules look at.
 struct Case<'a> {
@@ -618,7 +518,7 @@ fn late_packets(case: &mut Case<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let text = format!(
-        "this machine was too slow for the lab: 1% of the packets left the network more than {} ms late, where {} ms, \
+        "this machine was too slow for the lab: 1% of the packets left the network more than {:.3} ms late, where {:.3} ms, \
          5% of the shortest round trip, do not matter; stop other programs, or lower the rates",
         late.as_secs_f64() * 1e3,
         bound.as_secs_f64() * 1e3

@@ -58,8 +58,15 @@ class Outcome:
                 }
                 for c in self.claims
             ],
+            "findings": [f.to_json() for f in found_in(self.sweep)],
             "report": str(self.page),
         }
+
+
+def found_in(sweep: Sweep) -> list[audit.Finding]:
+    """Return what the auditor found in the runs of a study; its intervals are the study's own."""
+    frame = sweep.frame()
+    return [*audit.of_runs(frame), *audit.equal_repeats(frame, sweep.labels)]
 
 
 def evidence_json(line: Evidence) -> dict[str, Any]:
@@ -288,7 +295,7 @@ def build_report(
         if name not in examples and isinstance(job.scenario, dict):
             examples[name] = to_toml(job.scenario)
     notes = [*study.notes]
-    notes += [str(f) for f in (*audit.of_runs(frame), *audit.equal_repeats(frame, sweep.labels))]
+    notes += map(str, found_in(sweep))
     notes += warned(frame)
     notes += [f"Not done here: {what}. {why}" for what, why in context.missing.items()]
     if sweep.failures:

@@ -53,17 +53,21 @@ def summarise(
     logs = spread & positive & (pl.col("_min") >= 0)
     logits = spread & share & (pl.col("_min") >= 0) & (pl.col("_max") <= 1)
 
-    def end(log: pl.Expr, logit: pl.Expr, plain: pl.Expr) -> pl.Expr:
-        return pl.when(logs).then(log).when(logits).then(logit).when(spread).then(plain)
+    def end(log: pl.Expr, logit: pl.Expr, plain: pl.Expr, none: pl.Expr) -> pl.Expr:
+        chosen = pl.when(logs).then(log).when(logits).then(logit).when(spread).then(plain)
+        return chosen.otherwise(none)
+
+    nothing = pl.lit(None, pl.Float64)
+    methods = [pl.lit(name) for name in ("log", "logit", "student", "none")]
 
     cells_in_order = frame.select(by).unique(maintain_order=True).rows() if by else [()]
     rank = {cell: i for i, cell in enumerate(cells_in_order)}
     result = (
         cells.join(quantiles, on="n", how="left", maintain_order="left")
         .with_columns(
-            low=end(mean / factor, 1 / (1 + (reach - odds).exp()), mean - half),
-            high=end(mean * factor, 1 / (1 + (-reach - odds).exp()), mean + half),
-            method=end(pl.lit("log"), pl.lit("logit"), pl.lit("student")).otherwise(pl.lit("none")),
+            low=end(mean / factor, 1 / (1 + (reach - odds).exp()), mean - half, nothing),
+            high=end(mean * factor, 1 / (1 + (-reach - odds).exp()), mean + half, nothing),
+            method=end(*methods),
         )
         .drop("_t", "_min", "_max")
     )
