@@ -77,16 +77,10 @@ impl<'a> Checker<'a> {
     fn wrong_kind(&mut self, node: &Node, all: &[&Json], name: &str) {
         let place = node.place.clone();
         if let Value::Number(n) = &node.value {
-            let fixes: Vec<String> = all
-                .iter()
-                .filter_map(|s| s.get("format").and_then(Json::as_str))
-                .flat_map(|format| quantity::with_units(format, &n.to_string()))
-                .map(|fix| format!("`{name} = \"{fix}\"`"))
-                .collect();
-            if !fixes.is_empty() {
+            let help = units_for(&n.to_string(), all, name);
+            if help.is_some() {
                 let message = format!("{name} = {n} has no unit");
-                let help = format!("write the unit, like {}", fixes.join(" or "));
-                return self.errors.add(place, "a bare number", message, Some(help));
+                return self.errors.add(place, "a bare number", message, help);
             }
         }
         let mut expected: Vec<String> = all.iter().map(|s| describe(s)).collect();
@@ -120,6 +114,21 @@ impl<'a> Checker<'a> {
             return;
         }
         let quantity_like = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+        // A number in quotes is answered as one without.
+        let number = text.trim();
+        if quantity_like
+            && number
+                .parse::<f64>()
+                .is_ok_and(|n| n.is_finite() && n >= 0.0)
+        {
+            let help = units_for(number, fitting, name);
+            if failure.is_some() && help.is_some() {
+                let message = format!("{name} = \"{text}\" has no unit");
+                return self
+                    .errors
+                    .add(node.place.clone(), "no unit", message, help);
+            }
+        }
         match failure {
             Some(e) if quantity_like || names.is_empty() => {
                 let fix = e
@@ -395,6 +404,16 @@ fn sample(all: &[&Json]) -> String {
         },
         None => "…".to_owned(),
     }
+}
+
+/// How a number would be written with a unit; `None`: it needs none.
+fn units_for(number: &str, all: &[&Json], name: &str) -> Option<String> {
+    let formats = all.iter().filter_map(|s| s.get("format")?.as_str());
+    let fixes: Vec<String> = formats
+        .flat_map(|format| quantity::with_units(format, number))
+        .map(|fix| format!("`{name} = \"{fix}\"`"))
+        .collect();
+    (!fixes.is_empty()).then(|| format!("write the unit, like {}", fixes.join(" or ")))
 }
 
 fn join_or(list: &[String]) -> String {

@@ -169,7 +169,8 @@ impl std::str::FromStr for Probability {
             "%" => value / 100.0,
             _ => {
                 let message = format!("\"{unit}\" is no unit of a probability; known: %");
-                return Err(error(message, Some(format!("{value}%"))));
+                let percent = unit.eq_ignore_ascii_case("percent");
+                return Err(error(message, percent.then(|| format!("{value}%"))));
             }
         };
         if p > 1.0 {
@@ -277,9 +278,14 @@ impl std::str::FromStr for QueueSize {
         let message = format!(
             "\"{unit}\" is no unit of a queue size; known: packets, BDP, B, kB, MB, KiB, MiB, us, ms, s"
         );
-        let fix = unit
-            .eq_ignore_ascii_case("bdp")
-            .then(|| format!("{value}BDP"));
+        // A unit that is nearly one of time and of size offers neither.
+        let times = text.parse::<Duration>().err().and_then(|e| e.suggestion);
+        let sizes = text.parse::<Bytes>().err().and_then(|e| e.suggestion);
+        let fix = match unit.to_ascii_lowercase().as_str() {
+            "bdp" => Some(format!("{value}BDP")),
+            "packets" | "packet" | "pkt" | "pkts" => Some(format!("{value} packets")),
+            _ => times.xor(sizes),
+        };
         Err(error(message, fix))
     }
 }
@@ -313,7 +319,13 @@ impl std::str::FromStr for PerSecond {
             }
             _ => {
                 let message = format!("\"{unit}\" is no unit of a frequency; known: /s, /min, /h");
-                return Err(error(message, None));
+                let own = match unit.to_ascii_lowercase().as_str() {
+                    "hz" | "/sec" | "/second" | "per second" => "/s",
+                    "/minute" | "per minute" => "/min",
+                    "/hour" | "per hour" => "/h",
+                    _ => return Err(error(message, None)),
+                };
+                return Err(error(message, Some(format!("{value}{own}"))));
             }
         };
         Ok(Self(value / seconds))
@@ -333,7 +345,16 @@ mod tests {
         assert_eq!(q("150kB"), QueueSize::Bytes(Bytes::new(150_000)));
         let e = |s: &str| s.parse::<QueueSize>().unwrap_err();
         assert_eq!(e("100").suggestion.as_deref(), Some("100 packets"));
-        assert_eq!(e("2bdp").suggestion.as_deref(), Some("2BDP"));
+        for (text, fix) in [
+            ("2bdp", Some("2BDP")),
+            ("2Packets", Some("2 packets")),
+            ("2KB", Some("2kB")),
+            ("2MS", Some("2ms")),
+            ("2m", None),
+            ("2 miles", None),
+        ] {
+            assert_eq!(e(text).suggestion.as_deref(), fix, "{text}");
+        }
         assert!(e("1.5 packets").message.contains("whole"));
     }
 

@@ -7,6 +7,7 @@
 
 mod bytes;
 mod ecn;
+mod foreign;
 pub mod parse;
 mod rate;
 mod seq;

@@ -2,6 +2,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::foreign::{self, Likely};
 use crate::{Bytes, Duration, Rate};
 
 /// Why a text is not a quantity; `suggestion` is the likely fix.
@@ -64,25 +65,38 @@ pub fn split(text: &str) -> Result<(f64, &str), ParseError> {
     Ok((value, t[end..].trim()))
 }
 
-fn scale(text: &str, kind: &str, fallback: &str, units: &[(&str, f64)]) -> Result<u64, ParseError> {
+/// A kind of quantity: its name, what a bare number most likely is in, our units, and what others write.
+struct Kind<'a> {
+    name: &'a str,
+    fallback: &'a str,
+    units: &'a [(&'a str, f64)],
+    foreign: fn(f64, &str) -> Option<Likely>,
+}
+
+fn scale(text: &str, kind: &Kind<'_>) -> Result<u64, ParseError> {
     let (value, unit) = split(text)?;
+    let Kind { name, units, .. } = kind;
     if unit.is_empty() {
         return Err(ParseError {
-            message: format!("\"{text}\" has no unit; a {kind} needs one"),
-            suggestion: Some(format!("{}{fallback}", text.trim())),
+            message: format!("\"{text}\" has no unit; a {name} needs one"),
+            suggestion: Some(format!("{}{}", text.trim(), kind.fallback)),
         });
     }
     let Some((_, k)) = units.iter().find(|(name, _)| *name == unit) else {
-        let nearest = units
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case(unit));
-        let all: Vec<_> = units.iter().map(|(name, _)| *name).collect();
-        return Err(ParseError {
-            message: format!(
-                "\"{unit}\" is no unit of a {kind}; known: {}",
+        let likely = (kind.foreign)(value, unit);
+        let note = likely.as_ref().map_or("", |l| &l.note);
+        let message = if note.is_empty() {
+            let all: Vec<_> = units.iter().map(|(name, _)| *name).collect();
+            format!(
+                "\"{unit}\" is no unit of a {name}; known: {}",
                 all.join(", ")
-            ),
-            suggestion: nearest.map(|(name, _)| format!("{value}{name}")),
+            )
+        } else {
+            format!("\"{unit}\" is no unit of a {name}: {note}")
+        };
+        return Err(ParseError {
+            message,
+            suggestion: likely.map(|l| l.text),
         });
     };
     let n = value * k;
@@ -98,22 +112,6 @@ fn scale(text: &str, kind: &str, fallback: &str, units: &[(&str, f64)]) -> Resul
 impl FromStr for Rate {
     type Err = ParseError;
     fn from_str(s: &str) -> Result<Self, ParseError> {
-        // tc's "mbps" means bytes: ambiguous, so only spellings that say "bit" are units.
-        if let Ok((value, unit)) = split(s) {
-            let prefix = match unit {
-                "bps" => Some(""),
-                "kbps" | "Kbps" => Some("k"),
-                "mbps" | "Mbps" => Some("M"),
-                "gbps" | "Gbps" => Some("G"),
-                _ => None,
-            };
-            if let Some(p) = prefix {
-                return Err(ParseError {
-                    message: format!("\"{unit}\" is ambiguous (bits for some tools, bytes for tc)"),
-                    suggestion: Some(format!("{value}{p}bit/s")),
-                });
-            }
-        }
         let units = [
             ("bit/s", 1.0),
             ("kbit/s", 1e3),
@@ -125,7 +123,13 @@ impl FromStr for Rate {
             ("MB/s", 8e6),
             ("GB/s", 8e9),
         ];
-        scale(s, "rate", "Mbit/s", &units).map(Self::from_bps)
+        let kind = Kind {
+            name: "rate",
+            fallback: "Mbit/s",
+            units: &units,
+            foreign: foreign::rate,
+        };
+        scale(s, &kind).map(Self::from_bps)
     }
 }
 
@@ -141,7 +145,13 @@ impl FromStr for Duration {
             ("min", 60e9),
             ("h", 3600e9),
         ];
-        scale(s, "duration", "ms", &units).map(Self::from_nanos)
+        let kind = Kind {
+            name: "duration",
+            fallback: "s",
+            units: &units,
+            foreign: foreign::duration,
+        };
+        scale(s, &kind).map(Self::from_nanos)
     }
 }
 
@@ -158,7 +168,13 @@ impl FromStr for Bytes {
             ("MiB", 1048576.0),
             ("GiB", 1073741824.0),
         ];
-        scale(s, "size", "B", &units).map(Self::new)
+        let kind = Kind {
+            name: "size",
+            fallback: "B",
+            units: &units,
+            foreign: foreign::size,
+        };
+        scale(s, &kind).map(Self::new)
     }
 }
 
@@ -182,14 +198,110 @@ mod tests {
         assert_eq!("1MiB".parse::<Bytes>().unwrap(), Bytes::new(1_048_576));
     }
 
+    /// What is offered instead of a text, and what is said about it.
+    fn told<T: FromStr<Err = ParseError> + fmt::Debug>(text: &str) -> (String, String) {
+        let e = text.parse::<T>().unwrap_err();
+        let fix = e.suggestion.unwrap_or_default();
+        if !fix.is_empty() {
+            assert!(fix.parse::<T>().is_ok(), "{text}: {fix}");
+        }
+        (fix, e.message)
+    }
+
     #[test]
     fn errors_carry_the_fix() {
-        let fix = |r: Result<Rate, ParseError>| r.unwrap_err().suggestion.unwrap();
-        assert_eq!(fix("12".parse()), "12Mbit/s");
-        assert_eq!(fix("12mbps".parse()), "12Mbit/s");
-        assert_eq!(fix("-5Mbit/s".parse()), "5Mbit/s");
-        assert_eq!(fix("12mbit/s".parse()), "12Mbit/s");
-        assert!("fast".parse::<Rate>().is_err());
-        assert!("".parse::<Bytes>().is_err());
+        for (text, fix) in [
+            ("12", "12Mbit/s"),
+            ("-5Mbit/s", "5Mbit/s"),
+            ("12mbit/s", "12Mbit/s"),
+            ("12 Mbits/s", "12Mbit/s"),
+            ("12Mbit", "12Mbit/s"),
+            ("12Mbit/sec", "12Mbit/s"),
+            ("12mB/s", "12MB/s"),
+            ("12KB/s", "12kB/s"),
+            ("12MBps", "12MB/s"),
+            ("12Megabits/second", "12Mbit/s"),
+            ("12megabytes/s", "12MB/s"),
+            ("12G", "12Gbit/s"),
+            ("12Kbit/s", "12kbit/s"),
+            // No binary prefixes: the same in ours.
+            ("1MiB/s", "8388608bit/s"),
+            ("10Kibit/s", "10240bit/s"),
+            ("12 miles", ""),
+            ("12/s", ""),
+            ("fast", ""),
+        ] {
+            assert_eq!(told::<Rate>(text).0, fix, "{text}");
+        }
+        for (text, fix) in [
+            ("5", "5s"),
+            ("5Ms", "5ms"),
+            ("5MS", "5ms"),
+            ("5S", "5s"),
+            ("5sec", "5s"),
+            ("5 seconds", "5s"),
+            ("5msec", "5ms"),
+            ("5\u{3bc}s", "5us"),
+            ("5usec", "5us"),
+            ("5Min", "5min"),
+            ("5mins", "5min"),
+            ("5hours", "5h"),
+            ("2days", "48h"),
+            ("5m/s", ""),
+        ] {
+            assert_eq!(told::<Duration>(text).0, fix, "{text}");
+        }
+        for (text, fix) in [
+            ("3", "3B"),
+            ("3KB", "3kB"),
+            ("3k", "3kB"),
+            ("3mB", "3MB"),
+            ("3M", "3MB"),
+            ("3gb", "3GB"),
+            ("3kib", "3KiB"),
+            ("3MIB", "3MiB"),
+            ("3TiB", "3072GiB"),
+            ("3bytes", "3B"),
+            ("3kilobytes", "3kB"),
+            ("12kbit", "1500B"),
+            ("3 miles", ""),
+            ("", ""),
+        ] {
+            assert_eq!(told::<Bytes>(text).0, fix, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bare_b_is_taken_for_bits_of_a_rate_and_what_bytes_are_is_said() {
+        for (text, fix, bytes) in [
+            ("10Mb/s", "10Mbit/s", "MB/s"),
+            ("10mb/s", "10Mbit/s", "MB/s"),
+            ("10Mb", "10Mbit/s", "MB/s"),
+            ("10kb/s", "10kbit/s", "kB/s"),
+            ("10Kbps", "10kbit/s", "kB/s"),
+            ("10mbps", "10Mbit/s", "MB/s"),
+            ("10Mbps", "10Mbit/s", "MB/s"),
+            ("10MBPS", "10Mbit/s", "MB/s"),
+            ("10Gb/s", "10Gbit/s", "GB/s"),
+            ("10b/s", "10bit/s", "B/s"),
+            ("10bps", "10bit/s", "B/s"),
+        ] {
+            let (got, message) = told::<Rate>(text);
+            assert_eq!(got, fix, "{text}");
+            assert!(
+                message.contains("ambiguous") && message.contains(bytes),
+                "{text}: {message}"
+            );
+        }
+        let (fix, message) = told::<Bytes>("10kb");
+        assert!(
+            fix == "10kB" && message.contains("8 bits are 1B"),
+            "{fix} {message}"
+        );
+        let (fix, message) = told::<Duration>("5m");
+        assert!(
+            fix == "5min" && message.contains("milliseconds ms"),
+            "{fix} {message}"
+        );
     }
 }
