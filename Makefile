@@ -149,8 +149,9 @@ reference: setup ## regenerates what is derived from the scenario model and the 
 	"$(BIN)/python" -m gargalo._generate
 
 # ONLY=name renews one algorithm.
-pictures: setup ## redraws the pictures of every congestion control's page
+pictures: setup ## redraws the pictures of every congestion control's page, and that of the README
 	"$(BIN)/python" tools/congestion_pictures.py $(if $(ONLY),--only $(ONLY))
+	$(if $(ONLY),,"$(BIN)/python" tools/demo_picture.py)
 
 comparison: setup ## measures every congestion control on six networks for the documentation
 	"$(BIN)/python" tools/congestion_comparison.py $(if $(ONLY),--only $(ONLY))
