@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import gargalo
 import pytest
+from captures import HEADERS, blocks
 from conftest import ROOT, command, environment
 from lab_helpers import (
     as_user,
@@ -130,7 +131,12 @@ def test_content_survives_loss_reordering_and_duplicates(stacks: tuple[str, str]
 @needs("tshark")
 def test_captures_show_real_segments(tmp_path: Path) -> None:
     """Both stacks, IPv4: tshark finds nothing malformed and every checksum right."""
-    changes = {"record.captures": ["link"], "hosts.server.stack": "kernel"}
+    changes = {
+        "record.captures": ["link"],
+        "record.capture_ends": "both",
+        "record.capture_payload": True,
+        "hosts.server.stack": "kernel",
+    }
     gargalo.run(RACE, set=changes, output=tmp_path / "out", world="lab")
     fields = ["tcp.len", "tcp.checksum.status", "ip.checksum.status", "_ws.malformed"]
     done = subprocess.run(
@@ -148,6 +154,20 @@ def test_captures_show_real_segments(tmp_path: Path) -> None:
     tcp = [row for row in rows if row[0]]
     assert all(row[1:3] == ["1", "1"] for row in tcp), "a checksum is wrong"
     assert not any(row[3] for row in rows)
+
+
+@needs_namespaces
+def test_captures_have_headers_of_one_end(tmp_path: Path) -> None:
+    changes = {"record.captures": ["link"], "hosts.server.stack": "kernel"}
+    run = gargalo.run(RACE, set=changes, output=tmp_path / "out", world="lab")
+    interfaces, packets = blocks(tmp_path / "out" / "capture.pcapng")
+    assert interfaces == 1
+    assert all(p.captured <= HEADERS for p in packets)
+    # Whole lengths: what passed the client's end, both ways.
+    sent = sum(link["sent_bytes"] for link in run.links)
+    assert sum(p.original for p in packets) >= sent > 8_000_000
+    size = (tmp_path / "out" / "capture.pcapng").stat().st_size
+    assert size < 2_000 + len(packets) * (HEADERS + 32)
 
 
 @needs_namespaces

@@ -54,6 +54,14 @@ app.command()(iperf3)
 app.command()(connect)
 
 
+class Ends(str, Enum):
+    """Ends of a link."""
+
+    start = "from"
+    end = "to"
+    both = "both"
+
+
 class Stack(str, Enum):
     """Whose TCP/IP stack a host has."""
 
@@ -118,8 +126,17 @@ def run(
     no_plots: Annotated[bool, typer.Option("--no-plots", help="No pictures.")] = False,
     capture: Annotated[
         list[str] | None,
-        typer.Option(metavar="LINK", help="Write capture.pcapng of this link; may be repeated."),
+        typer.Option(
+            metavar="LINK",
+            help="Write capture.pcapng of this link: headers, at one end; may be repeated.",
+        ),
     ] = None,
+    capture_ends: Annotated[
+        Ends | None, typer.Option(help="Capture at this end of the links, or at both. Default: from.")
+    ] = None,
+    capture_payload: Annotated[
+        bool, typer.Option("--capture-payload", help="Capture whole packets.")
+    ] = False,
     plugin: Annotated[
         list[Path] | None,
         typer.Option(
@@ -150,6 +167,10 @@ def run(
         if as_json and output is None:
             fail("--capture writes a file: say where with --output DIR")
         settings["record.captures"] = capture
+    if capture_ends is not None:
+        settings["record.capture_ends"] = capture_ends.value
+    if capture_payload:
+        settings["record.capture_payload"] = True
     text_seed = settings if seed is None else {**settings, "seed": seed}
     target = directory(file, text_seed, output, overwrite, as_json)
     existed = target is None or target.parent.exists()

@@ -828,8 +828,12 @@ class RateMap:
 class Record:
     """What is recorded besides the summary."""
 
+    capture_ends: str | None = None
+    """At which end of these links. A program that follows connections takes what passes both for repetitions."""
+    capture_payload: bool | None = None
+    """Keep whole packets. Otherwise only headers are kept (with the true length), and whole QUIC datagrams of the simulator, which could not be decrypted otherwise."""
     captures: Sequence[str] | None = None
-    """Names of links whose packets are captured (pcapng) at both ends; `*` at the end of a name stands for anything."""
+    """Names of links whose packets are captured (pcapng); `*` at the end of a name stands for anything."""
     decisions: bool | None = None
     """Record every decision of MPTCP schedulers among the events: one for each segment."""
     events: bool | None = None

@@ -60,6 +60,25 @@ fn v6(d: &[u8]) -> Option<Glance> {
     })
 }
 
+/// Most bytes that are kept of a datagram that is neither TCP nor UDP.
+const OTHER: usize = 128;
+
+/// How many bytes of a datagram are headers: of IP, and of TCP or UDP in it. Of anything else the beginning counts.
+pub(crate) fn headers(datagram: &[u8]) -> usize {
+    let byte = |at: usize| usize::from(datagram.get(at).copied().unwrap_or(0));
+    let (ip, protocol) = match byte(0) >> 4 {
+        4 => ((byte(0) & 15) * 4, byte(9)),
+        6 => (40, byte(6)),
+        _ => (0, 0),
+    };
+    let all = match u8::try_from(protocol) {
+        Ok(ip::TCP) => ip + (byte(ip + 12) >> 4) * 4,
+        Ok(ip::UDP) => ip + 8,
+        _ => OTHER,
+    };
+    all.min(datagram.len())
+}
+
 fn ports(protocol: u8, transport: &[u8]) -> Option<[u8; 4]> {
     matches!(protocol, ip::TCP | ip::UDP)
         .then(|| transport.first_chunk::<4>().copied())
@@ -116,6 +135,24 @@ mod tests {
         let mut out = Vec::new();
         header.emit_tcp(&segment, &mut out).unwrap();
         out
+    }
+
+    #[test]
+    fn headers_end_where_the_payload_begins() {
+        for (src, dst, ip) in [("10.0.0.1", "10.0.0.2", 20), ("fd00::1", "fd00::2", 40)] {
+            let mut tcp = datagram(src, dst, 1000, Ecn::NotEct);
+            let whole = tcp.len();
+            tcp.extend([0; 1000]);
+            assert_eq!(headers(&tcp), whole);
+            assert_eq!(headers(&tcp[..ip]), ip, "cut off");
+            let protocol = if ip == 20 { 9 } else { 6 };
+            tcp[protocol] = ip::UDP;
+            assert_eq!(headers(&tcp), ip + 8);
+            tcp[protocol] = 1;
+            assert_eq!(headers(&tcp), OTHER);
+        }
+        assert_eq!(headers(&[]), 0);
+        assert_eq!(headers(&[0x45; 3]), 3);
     }
 
     #[test]

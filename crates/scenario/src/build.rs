@@ -192,6 +192,8 @@ pub(crate) fn captures(
         (Some(dir), false) => Ok(Some(CaptureSpec {
             path: dir.join("capture.pcapng"),
             links: links.clone(),
+            ends: scenario.record.capture_ends,
+            payload: scenario.record.capture_payload,
             comment: format!("scenario {} seed {}", scenario.name, scenario.seed),
         })),
     }

@@ -13,7 +13,7 @@ use gargalo_sim::workload::distribution::Distribution;
 use gargalo_sim::workload::plan::Demand;
 use gargalo_sim::workload::video::Selection;
 use gargalo_sim::workload::voice::Playout;
-use gargalo_sim::{Misbehaviour, Objects, Order, Strip};
+use gargalo_sim::{CaptureEnds, Misbehaviour, Objects, Order, Strip};
 use gargalo_tcp::{Config, EcnMode, Pacing, Recovery};
 use gargalo_units::{Bytes, Duration, Instant};
 use serde_json::{Map, Value, json};
@@ -54,6 +54,12 @@ impl Scenario {
         if self.record.gauges {
             out["record"]["gauges"] = true.into();
         }
+        if self.record.capture_ends != CaptureEnds::From {
+            out["record"]["capture_ends"] = ends(self.record.capture_ends).into();
+        }
+        if self.record.capture_payload {
+            out["record"]["capture_payload"] = true.into();
+        }
         if let Some((from, until)) = self.measure {
             out["measure"] = json!({ "from_s": at(from), "until_s": at(until) });
         }
@@ -91,6 +97,14 @@ impl Scenario {
         let mut text = String::new();
         write(&json, &mut text);
         hex(&Sha256::digest(text.as_bytes()))
+    }
+}
+
+fn ends(ends: CaptureEnds) -> &'static str {
+    match ends {
+        CaptureEnds::From => "from",
+        CaptureEnds::To => "to",
+        CaptureEnds::Both => "both",
     }
 }
 

@@ -12,7 +12,7 @@ use gargalo_sim::workload::tls::Tls;
 use gargalo_sim::workload::video::Video;
 use gargalo_sim::workload::voice::Voice;
 use gargalo_sim::workload::web::Web;
-use gargalo_sim::{Objects, Order, Strip};
+use gargalo_sim::{CaptureEnds, Objects, Order, Strip};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 /// A validated scenario.
@@ -370,6 +370,10 @@ pub struct Record {
     pub gauges: bool,
     /// Names of links whose packets are captured.
     pub captures: Vec<String>,
+    /// At which of their ends.
+    pub capture_ends: CaptureEnds,
+    /// Whole packets, not only their headers.
+    pub capture_payload: bool,
     /// Trace QUIC connections.
     pub qlog: bool,
     /// Carry real bytes and compare them at the receiver.

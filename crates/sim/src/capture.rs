@@ -1,4 +1,4 @@
-//! Packet captures: what passes the two ends of a link, as a real network would show it.
+//! Packet captures: what passes the ends of links, as a real network would show it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,10 +20,73 @@ use crate::topology::{DirectionId, NodeId, Topology};
 pub struct CaptureSpec {
     /// The pcapng file.
     pub path: PathBuf,
-    /// Names of links; each has an interface at both ends.
+    /// Names of links.
     pub links: Vec<String>,
+    /// At which of their ends.
+    pub ends: CaptureEnds,
+    /// Whole packets; otherwise headers only, and whole QUIC datagrams of the simulator: cut off they could not
+    /// be decrypted.
+    pub payload: bool,
     /// Written into the file's section header.
     pub comment: String,
+}
+
+/// At which ends of a link packets are captured. What passes both is in the file twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CaptureEnds {
+    /// Where up begins: the client's, the left one.
+    #[default]
+    From,
+    /// Where up ends.
+    To,
+    /// At both.
+    Both,
+}
+
+/// The interfaces of a capture file, by link and end.
+#[derive(Clone, Debug)]
+pub struct CaptureInterfaces(Vec<[Option<u32>; 2]>);
+
+impl CaptureInterfaces {
+    /// Declares an interface for each end that is captured.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn declare<W: Write>(
+        spec: &CaptureSpec,
+        topology: &Topology,
+        writer: &mut pcapng::Writer<W>,
+    ) -> std::io::Result<Self> {
+        let wanted = match spec.ends {
+            CaptureEnds::From => [true, false],
+            CaptureEnds::To => [false, true],
+            CaptureEnds::Both => [true, true],
+        };
+        let mut all = vec![[None; 2]; topology.links.len()];
+        for (link, interfaces) in topology.links.iter().zip(&mut all) {
+            if !spec.links.contains(&link.name) {
+                continue;
+            }
+            for (end, node) in [link.a, link.b].into_iter().enumerate() {
+                let node = &topology.nodes[node as usize].name;
+                if wanted[end] {
+                    interfaces[end] = Some(writer.add_interface(&pcapng::Interface {
+                        name: format!("{} {node}", link.name),
+                        description: format!("{node}'s end of link {}", link.name),
+                        snap_len: 0,
+                    })?);
+                }
+            }
+        }
+        Ok(Self(all))
+    }
+
+    /// Where a packet is seen that enters a direction of a link, or has `arrived` at its end; `None`: nowhere.
+    #[inline]
+    pub fn at(&self, direction: DirectionId, arrived: bool) -> Option<u32> {
+        let end = (direction as usize & 1) ^ usize::from(arrived);
+        self.0.get(direction as usize / 2)?[end]
+    }
 }
 
 /// An open capture file.
@@ -31,8 +94,8 @@ pub struct CaptureSpec {
 pub struct Capture {
     path: PathBuf,
     writer: pcapng::Writer<BufWriter<File>>,
-    /// Per direction: the interface at the sending end and the one at the receiving end.
-    interfaces: Vec<Option<(u32, u32)>>,
+    interfaces: CaptureInterfaces,
+    payload: bool,
     /// Hosts at the ends of each route.
     ends: BTreeMap<u32, (NodeId, NodeId)>,
     buffer: Vec<u8>,
@@ -61,34 +124,22 @@ impl Capture {
         };
         let mut writer =
             pcapng::Writer::create(&spec.path, &spec.comment).map_err(|e| failed(e.to_string()))?;
-        let mut interfaces = vec![None; 2 * topology.links.len()];
         for name in &spec.links {
-            let Some(i) = topology.links.iter().position(|l| l.name == *name) else {
+            if !topology.links.iter().any(|l| l.name == *name) {
                 let known: Vec<_> = topology.links.iter().map(|l| l.name.as_str()).collect();
                 return Err(BuildError::UnknownLink {
                     name: name.clone(),
                     known: known.join(", "),
                 });
-            };
-            let link = &topology.links[i];
-            let mut end = |node: NodeId| {
-                let node = &topology.nodes[node as usize].name;
-                writer
-                    .add_interface(&pcapng::Interface {
-                        name: format!("{name} {node}"),
-                        description: format!("{node}'s end of link {name}"),
-                        snap_len: 0,
-                    })
-                    .map_err(|e| failed(e.to_string()))
-            };
-            let (a, b) = (end(link.a)?, end(link.b)?);
-            interfaces[2 * i] = Some((a, b));
-            interfaces[2 * i + 1] = Some((b, a));
+            }
         }
+        let interfaces = CaptureInterfaces::declare(spec, topology, &mut writer)
+            .map_err(|e| failed(e.to_string()))?;
         Ok(Self {
             path: spec.path.clone(),
             writer,
             interfaces,
+            payload: spec.payload,
             ends: BTreeMap::new(),
             buffer: Vec::with_capacity(2048),
             keys: None,
@@ -111,7 +162,7 @@ impl Capture {
         ecn: Ecn,
         body: &Body,
     ) {
-        let Some((near, far)) = self.interfaces.get(direction as usize).copied().flatten() else {
+        let Some(interface) = self.interfaces.at(direction, arrived) else {
             return;
         };
         let Some(&(from, to)) = self.ends.get(&body.route) else {
@@ -130,13 +181,17 @@ impl Capture {
                 interface_address(to, body.interfaces.1),
             ),
             ecn,
-            body,
+            (body, self.payload),
         );
-        let interface = if arrived { far } else { near };
-        let written = built.and_then(|()| {
-            self.writer
-                .write(now, interface, &self.buffer)
-                .map_err(|e| e.to_string())
+        let written = built.and_then(|original_len| {
+            let packet = pcapng::Packet {
+                time: now,
+                interface,
+                bytes: &self.buffer,
+                original_len,
+                comment: "",
+            };
+            self.writer.write_packet(&packet).map_err(|e| e.to_string())
         });
         if let Err(reason) = written {
             self.failed = Some(reason);
@@ -179,14 +234,15 @@ impl Capture {
     }
 }
 
-/// Builds the IPv4 datagram as it would be on the wire; content without bytes reads as zeros.
+/// Builds the IPv4 datagram as it would be on the wire, or its headers; content without bytes reads as zeros.
+/// Gives the length of the whole.
 fn encode(
     out: &mut Vec<u8>,
     ident: u16,
     (src, dst): (Ipv4Addr, Ipv4Addr),
     ecn: Ecn,
-    body: &Body,
-) -> Result<(), String> {
+    (body, payload): (&Body, bool),
+) -> Result<u32, String> {
     // A QUIC host may have moved to another address.
     let (src, dst) = match &body.content {
         Content::Quic(d) => (*d.from.ip(), *d.to.ip()),
@@ -199,18 +255,20 @@ fn encode(
         ..wire::ip::Header::new(addresses)
     };
     match &body.content {
-        Content::Tcp(segment) => header.emit_tcp(segment, out),
+        Content::Tcp(segment) if payload => header.emit_tcp(segment, out),
+        Content::Tcp(segment) => header.emit_tcp_headers(segment, out),
         Content::Udp(datagram) => {
             let (src_port, dst_port) = datagram.ports;
-            let payload = wire::tcp::Payload::synthetic(datagram.bytes);
-            header.emit_udp(
-                &wire::udp::Datagram {
-                    src_port,
-                    dst_port,
-                    payload,
-                },
-                out,
-            )
+            let datagram = wire::udp::Datagram {
+                src_port,
+                dst_port,
+                payload: wire::tcp::Payload::synthetic(datagram.bytes),
+            };
+            if payload {
+                header.emit_udp(&datagram, out)
+            } else {
+                header.emit_udp_headers(&datagram, out)
+            }
         }
         Content::Quic(datagram) => {
             let payload = Bytes::copy_from_slice(&datagram.payload);
@@ -224,6 +282,5 @@ fn encode(
             )
         }
     }
-    .map(|_| ())
     .map_err(|e| e.to_string())
 }

@@ -24,7 +24,7 @@ mod window;
 pub mod workload;
 mod world;
 
-pub use capture::CaptureSpec;
+pub use capture::{CaptureEnds, CaptureInterfaces, CaptureSpec};
 pub use flow::{
     AddressChange, FlowResult, FlowSpec, Migration, MptcpResult, MptcpSpec, MultipathResult,
     QuicSpec, SubflowResult, TcpSpec, TransportSpec,

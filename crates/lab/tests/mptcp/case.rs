@@ -13,8 +13,8 @@ use gargalo_link::{DelayModel, LinkConfig, QueueConfig, QueueLimit, RateModel};
 use gargalo_mptcp::path_manager;
 use gargalo_sim::workload::{Objects, Order, Request, Workload};
 use gargalo_sim::{
-    AddressChange, CaptureSpec, FlowResult, FlowSample, FlowSpec, LinkSpec, MptcpSpec, Node, Strip,
-    TcpSpec, Topology, TransportSpec,
+    AddressChange, CaptureEnds, CaptureSpec, FlowResult, FlowSample, FlowSpec, LinkSpec, MptcpSpec,
+    Node, Strip, TcpSpec, Topology, TransportSpec,
 };
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
@@ -242,6 +242,8 @@ impl Case {
         CaptureSpec {
             path,
             links: (0..self.paths.len()).map(|n| format!("path{n}")).collect(),
+            ends: CaptureEnds::Both,
+            payload: true,
             comment: String::new(),
         }
     }

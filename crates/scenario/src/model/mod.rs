@@ -199,6 +199,19 @@ pub struct Measure {
     pub until: Option<Quantity<Duration>>,
 }
 
+/// An end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum CaptureEndsName {
+    /// Where up begins: the client's, the left one.
+    From,
+    /// Where up ends: the server's, the right one.
+    To,
+    /// Both, each as an interface of its own.
+    Both,
+}
+
 /// What is recorded besides the summary.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -215,10 +228,17 @@ pub struct Record {
     /// Record protocol events: losses, timeouts, recoveries.
     #[schemars(extend("default" = true))]
     pub events: Option<bool>,
-    /// Names of links whose packets are captured (pcapng) at both ends; `*` at the end of a name
-    /// stands for anything.
+    /// Names of links whose packets are captured (pcapng); `*` at the end of a name stands for anything.
     #[schemars(extend("default" = []))]
     pub captures: Option<Vec<String>>,
+    /// At which end of these links. A program that follows connections takes what passes both for
+    /// repetitions.
+    #[schemars(extend("default" = "from"))]
+    pub capture_ends: Option<CaptureEndsName>,
+    /// Keep whole packets. Otherwise only headers are kept (with the true length), and whole QUIC datagrams
+    /// of the simulator, which could not be decrypted otherwise.
+    #[schemars(extend("default" = false))]
+    pub capture_payload: Option<bool>,
     /// Record every decision of MPTCP schedulers among the events: one for each segment.
     #[schemars(extend("default" = false))]
     pub decisions: Option<bool>,

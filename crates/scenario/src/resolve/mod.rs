@@ -16,6 +16,7 @@ mod tls;
 mod traffic;
 mod transport;
 
+use gargalo_sim::CaptureEnds;
 use gargalo_units::{Duration, Instant};
 
 use crate::diagnostic::{Diagnostics, Origin, nearest};
@@ -161,6 +162,12 @@ fn record(raw: Option<&model::Record>, links: &[Link], cx: &mut Context<'_>) -> 
         decisions: raw.decisions.unwrap_or(false),
         gauges: raw.gauges.unwrap_or(false),
         captures,
+        capture_ends: match raw.capture_ends {
+            None | Some(model::CaptureEndsName::From) => CaptureEnds::From,
+            Some(model::CaptureEndsName::To) => CaptureEnds::To,
+            Some(model::CaptureEndsName::Both) => CaptureEnds::Both,
+        },
+        capture_payload: raw.capture_payload.unwrap_or(false),
         qlog: raw.qlog.unwrap_or(false),
         verify: raw.verify.unwrap_or(false),
     }
