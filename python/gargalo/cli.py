@@ -132,7 +132,8 @@ def run(
         ),
     ] = None,
     capture_ends: Annotated[
-        Ends | None, typer.Option(help="Capture at this end of the links, or at both. Default: from.")
+        Ends | None,
+        typer.Option(help="Capture at this end of the links, or at both. Default: from."),
     ] = None,
     capture_payload: Annotated[
         bool, typer.Option("--capture-payload", help="Capture whole packets.")
