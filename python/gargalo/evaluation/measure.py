@@ -182,7 +182,7 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
 def sent_rate(flows: pl.DataFrame) -> float:
     """Return what flows sent together, over the time from the first start to the last end; in bit/s."""
     bits = (flows["throughput_bps"] * (flows["end_s"] - flows["start_s"])).sum()
-    span = float(flows["end_s"].max() - flows["start_s"].min())  # type: ignore[operator]
+    span = float(flows["end_s"].max() - flows["start_s"].min())  # type: ignore[arg-type, operator]
     return float(bits) / span if span > 0 else 0.0
 
 

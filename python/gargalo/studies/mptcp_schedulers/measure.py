@@ -46,7 +46,7 @@ def measure(run: Run) -> Mapping[str, float]:
     others = run.flows.filter(pl.col("label").str.starts_with("other"))
     if others.height:
         # Bytes over one time: rates of flows that came at different times do not add up.
-        span = float(others["end_s"].max() - others["start_s"].min())  # type: ignore[operator]
+        span = float(others["end_s"].max() - others["start_s"].min())  # type: ignore[arg-type, operator]
         found["others_bps"] = 8 * float(others["delivered_bytes"].sum()) / span if span > 0 else 0.0
     found |= shares(facts) | queues(run)
     if flow["transport"] == "mptcp" and run.flow_samples.height:
