@@ -33,6 +33,22 @@ pub enum Error {
         /// What is wrong.
         reason: gargalo_link::ConfigError,
     },
+    /// The kernel has not the congestion control of a flow that it is to send.
+    #[error(
+        "{flow}: congestion = \"{name}\": the kernel refuses the congestion control {name} ({reason}); it \
+         offers {offered}: take one of these, load its module (modprobe tcp_{name}), or give the host \
+         stack = \"gargalo\""
+    )]
+    Congestion {
+        /// Whose.
+        flow: String,
+        /// Its name.
+        name: String,
+        /// What the system says.
+        reason: io::Error,
+        /// Names that it would take.
+        offered: String,
+    },
     /// What a scenario asks for is not possible here.
     #[error("{0}")]
     Unsupported(String),

@@ -61,10 +61,19 @@ impl KernelMptcp {
         interfaces: &[(u32, bool)],
     ) -> Result<Self, String> {
         let full = match manager {
+            "default" => return Ok(Self::default()),
+            // Subflows are opened by the client alone, to addresses that it knows: the server need not do
+            // what its path manager does.
+            "ndiffports" | "binder" if !is_client => {
+                return Ok(Self {
+                    subflows: MOST,
+                    ..Self::default()
+                });
+            }
             "full-mesh" => true,
             "single-mesh" => false,
-            "default" => return Ok(Self::default()),
-            other => return Err(other.to_owned()),
+            other if is_client => return Err(other.to_owned()),
+            _ => false,
         };
         let endpoint = |(interface, backup): &(u32, bool)| KernelEndpoint {
             interface: *interface,
@@ -118,8 +127,8 @@ pub struct SubflowReport {
     pub remote: SocketAddr,
     /// Payload bytes received in order.
     pub received_bytes: u64,
-    /// What became of it. Of the kernel's it is not known when it opened (so it counts from the flow's
-    /// start), nor whether it was a backup, nor anything of one that has ended.
+    /// What became of it. The kernel's are looked at every 5 ms: times are late by no more, and of one that has
+    /// ended all is known until the last look. Whether it was a backup is not known of them.
     pub result: SubflowResult,
 }
 
@@ -234,7 +243,13 @@ mod tests {
             .collect();
         assert_eq!(told, [(1, true), (2, true)]);
         assert_eq!(of("default", true).unwrap(), KernelMptcp::default());
-        assert_eq!(of("ndiffports", true), Err("ndiffports".to_owned()));
+        for manager in ["ndiffports", "binder", "mine"] {
+            assert_eq!(of(manager, true), Err(manager.to_owned()));
+        }
+        let server = of("ndiffports", false).unwrap();
+        assert_eq!((server.subflows, server.endpoints.len()), (8, 0));
+        // A path manager of the user's is told of all addresses.
+        assert_eq!(of("mine", false), of("single-mesh", false));
     }
 
     #[test]

@@ -12,6 +12,10 @@ use crate::traffic::Totals;
 /// `TCP_INFINITE_SSTHRESH`.
 const INFINITE: u32 = 0x7fff_ffff;
 
+const ESTABLISHED: u8 = 1;
+const CLOSE: u8 = 7;
+const CLOSE_WAIT: u8 = 8;
+
 /// A connection's quantities, in the kernel's units.
 pub(crate) struct TcpInfo(libc::tcp_info);
 
@@ -42,6 +46,17 @@ impl TcpInfo {
         // SAFETY: both are at least `n` bytes long and do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), (&raw mut info).cast(), n) };
         Self(info)
+    }
+
+    /// It may send: its handshake is complete, and it has not been reset or closed from here (the `enum` of
+    /// linux/tcp_states.h).
+    pub(crate) fn may_send(&self) -> bool {
+        matches!(self.0.tcpi_state, ESTABLISHED | CLOSE_WAIT)
+    }
+
+    /// Its counters are its own: those of one that was reset are zero.
+    pub(crate) fn counts(&self) -> bool {
+        !matches!(self.0.tcpi_state, 0 | CLOSE)
     }
 
     /// Payload bytes received in order.

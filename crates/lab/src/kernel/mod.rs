@@ -3,7 +3,9 @@
 mod info;
 mod multipath;
 mod socket;
+mod subflows;
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -14,13 +16,16 @@ use nix::sys::epoll::EpollFlags;
 use socket2::Socket;
 
 use crate::engine::Stop;
+use crate::multipath::MultipathReport;
 use crate::namespace::NetNs;
+use crate::netlink::sockets::Sockets;
 use crate::station::multipath::sum;
 use crate::traffic::{Flow, Interest, Recorder, Totals, reason};
 use crate::waiter::Waiter;
 use crate::{Clock, Error, Result};
 use info::TcpInfo;
 use socket::{KernelDatagrams, KernelStream};
+use subflows::Subflows;
 
 /// Longest wait: how soon a stop is noticed.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
@@ -51,8 +56,9 @@ struct Driven {
     due: Instant,
     /// Joins need it as long as the connection is open.
     listener: Option<Socket>,
-    /// Of its subflows.
-    marked: multipath::Marked,
+    subflows: Subflows,
+    /// Tells of them, once they were asked for.
+    sockets: Option<Sockets>,
 }
 
 enum Phase {
@@ -75,15 +81,15 @@ impl KernelTraffic {
     ) -> Result<Self> {
         let mut driven = Vec::with_capacity(ends.len());
         for end in ends {
+            if let Some(tcp) = &end.flow.tcp
+                && end.side == end.flow.sender()
+            {
+                socket::check_congestion(&end.host, tcp.congestion.name(), &end.flow)?;
+            }
             let (phase, due) = match (&end.flow.tcp, end.side) {
                 (Some(tcp), 1) => {
-                    let listener = socket::listen(
-                        &end.host,
-                        end.local,
-                        tcp,
-                        end.flow.sender() == 1,
-                        end.flow.mptcp().is_some(),
-                    )?;
+                    let listener =
+                        socket::listen(&end.host, end.local, tcp, end.flow.mptcp().is_some())?;
                     listener
                         .set_nonblocking(true)
                         .map_err(|e| Error::system("preparing a listener", e))?;
@@ -101,7 +107,8 @@ impl KernelTraffic {
                 flags: EpollFlags::empty(),
                 due,
                 listener: None,
-                marked: multipath::Marked::new(),
+                subflows: Subflows::default(),
+                sockets: None,
             });
         }
         Ok(Self {
@@ -125,7 +132,9 @@ impl KernelTraffic {
             // Before anything ends that was open when the edge came.
             while let Some((edge, _)) = self.window.next().filter(|(_, at)| *at <= now) {
                 let recorder = &self.recorder;
-                self.ends.iter_mut().for_each(|d| d.mark(edge, recorder));
+                for d in &mut self.ends {
+                    d.mark(now, edge, recorder)?;
+                }
                 self.window.pass(edge, now);
             }
             ready.extend((0..self.ends.len()).filter(|i| self.ends[*i].due <= now));
@@ -134,6 +143,11 @@ impl KernelTraffic {
             for key in ready.drain(..) {
                 self.ends[key].advance(clock, &waiter, key, &self.recorder)?;
             }
+            for d in &mut self.ends {
+                if d.looks_at() <= now {
+                    d.look(now)?;
+                }
+            }
             if look <= now {
                 self.sample(now);
                 look = now + self.interval.unwrap_or(Duration::MAX);
@@ -141,7 +155,7 @@ impl KernelTraffic {
             if self.ends.iter().all(|d| matches!(d.phase, Phase::Over)) {
                 return Ok(());
             }
-            let due = self.ends.iter().map(|d| d.due).min();
+            let due = self.ends.iter().map(|d| d.due.min(d.looks_at())).min();
             let edge = self.window.next().map_or(Instant::MAX, |(_, at)| at);
             let due = due.unwrap_or(Instant::MAX).min(look).min(edge);
             let wait = clock.until(due).min(LONGEST_WAIT);
@@ -149,7 +163,7 @@ impl KernelTraffic {
         }
         let now = clock.now();
         for d in &mut self.ends {
-            d.finish(now, &self.recorder);
+            d.finish(now, &self.recorder)?;
         }
         Ok(())
     }
@@ -163,7 +177,7 @@ impl KernelTraffic {
             if d.end.side != flow.sender() || flow.is_over() {
                 continue;
             }
-            let all = infos(flow, stream);
+            let all = now_open(flow, stream);
             if let Some(srtt) = all.iter().filter_map(TcpInfo::srtt).min() {
                 flow.round_trip(srtt);
             }
@@ -172,11 +186,8 @@ impl KernelTraffic {
             if let Some(sample) = all.iter().map(row).reduce(sum) {
                 self.recorder.sample(sample);
             }
-            if flow.mptcp().is_some() {
-                let socket = stream.socket.as_fd();
-                let rows = multipath::samples(now, flow.spec.id, socket, &self.recorder);
-                rows.into_iter().for_each(|r| self.recorder.subflow(r));
-            }
+            let rows = d.subflows.samples(now, flow.spec.id, &self.recorder);
+            rows.for_each(|r| self.recorder.subflow(r));
         }
     }
 }
@@ -216,8 +227,7 @@ impl Driven {
             || (now >= self.end.flow.stop
                 && !matches!(self.phase, Phase::Open(_) | Phase::Datagrams(_)))
         {
-            self.finish(now, recorder);
-            return Ok(());
+            return self.finish(now, recorder);
         }
         match &mut self.phase {
             Phase::Waiting if now >= self.end.flow.spec.start => {
@@ -253,8 +263,7 @@ impl Driven {
                 }
                 Some(Err(e)) => {
                     self.end.flow.fail(now, reason(&e));
-                    self.finish(now, recorder);
-                    Ok(())
+                    self.finish(now, recorder)
                 }
             },
             Phase::Open(stream) => {
@@ -293,7 +302,6 @@ impl Driven {
                     end.local,
                     end.remote,
                     tcp,
-                    end.flow.sender() == 0,
                     end.flow.mptcp().is_some(),
                 )?;
                 self.phase = Phase::Connecting(socket);
@@ -334,8 +342,7 @@ impl Driven {
                 }
                 return Ok(());
             }
-            self.finish(now, recorder);
-            return Ok(());
+            return self.finish(now, recorder);
         }
         self.due = interest.until;
         let mut flags = EpollFlags::empty();
@@ -351,64 +358,114 @@ impl Driven {
     }
 
     /// An edge of the measured window passes.
-    fn mark(&mut self, edge: Edge, recorder: &Recorder) {
-        let flow = &self.end.flow;
-        let Phase::Open(stream) = &self.phase else {
-            return;
-        };
+    fn mark(&mut self, now: Instant, edge: Edge, recorder: &Recorder) -> Result<()> {
+        let flow = Arc::clone(&self.end.flow);
         if self.end.side != flow.sender() {
-            return;
-        }
-        let all = infos(flow, stream);
-        if !all.is_empty() {
-            flow.count_at(edge, totals(&all));
+            return Ok(());
         }
         if flow.mptcp().is_some() {
-            let socket = stream.socket.as_fd();
-            multipath::mark(flow, socket, recorder, edge, &mut self.marked);
+            self.look(now)?;
+            self.subflows.mark(edge, recorder);
         }
+        if let Phase::Open(stream) = &self.phase
+            && let Some((totals, _)) = self.counters(stream)
+        {
+            flow.count_at(edge, totals);
+        }
+        Ok(())
+    }
+
+    /// What was counted on all subflows together, or on the only connection, and marks of congestion.
+    fn counters(&self, stream: &KernelStream) -> Option<(Totals, u64)> {
+        let own: Vec<&TcpInfo> = self.subflows.infos().collect();
+        let only = match own.is_empty() {
+            true => TcpInfo::of(stream.socket.as_fd()),
+            false => None,
+        };
+        let all = || own.iter().copied().chain(&only);
+        all().next()?;
+        let totals = all().map(TcpInfo::totals);
+        let totals = totals.fold(Totals::default(), multipath::add);
+        Some((totals, all().map(TcpInfo::ce_marks).sum()))
+    }
+
+    /// When to look at subflows next.
+    fn looks_at(&self) -> Instant {
+        match &self.phase {
+            Phase::Open(_) if self.end.flow.mptcp().is_some() => self.subflows.due(),
+            _ => Instant::MAX,
+        }
+    }
+
+    /// Looks at subflows. Those that go when the connection ends have not ended before it.
+    fn look(&mut self, now: Instant) -> Result<()> {
+        let Phase::Open(stream) = &self.phase else {
+            return Ok(());
+        };
+        let is_ending = self.end.flow.is_ending();
+        self.subflows.look(now, stream.socket.as_fd(), is_ending);
+        if self.subflows.has_unasked() {
+            self.ask_for_congestion()?;
+        }
+        Ok(())
+    }
+
+    fn ask_for_congestion(&mut self) -> Result<()> {
+        if self.sockets.is_none() {
+            self.sockets = Some(self.end.host.run(Sockets::open)?);
+        }
+        if let Some(sockets) = &self.sockets {
+            self.subflows.ask_for_congestion(sockets);
+        }
+        Ok(())
     }
 
     /// Keeps what the kernel counted and closes.
-    fn finish(&mut self, now: Instant, recorder: &Recorder) {
-        if let Phase::Open(stream) = &self.phase {
-            let flow = &self.end.flow;
-            let all = infos(flow, stream);
-            if self.end.side == flow.sender() && !all.is_empty() {
-                flow.count(totals(&all));
-                flow.marks(all.iter().map(TcpInfo::ce_marks).sum());
-            }
-            if flow.mptcp().is_some() {
-                let socket = stream.socket.as_fd();
-                flow.report(multipath::report(
-                    flow,
-                    self.end.side,
-                    socket,
-                    recorder,
-                    &self.marked,
-                ));
-            }
-            if now >= flow.stop {
-                socket::abort(&stream.socket);
-            }
-        }
-        self.phase = Phase::Over;
-        self.listener = None;
+    fn finish(&mut self, now: Instant, recorder: &Recorder) -> Result<()> {
         self.due = Instant::MAX;
+        self.listener = None;
+        if self.end.flow.mptcp().is_some() {
+            self.look(now)?;
+            self.ask_for_congestion()?;
+        }
+        let Phase::Open(stream) = std::mem::replace(&mut self.phase, Phase::Over) else {
+            return Ok(());
+        };
+        let flow = &self.end.flow;
+        if self.end.side == flow.sender() {
+            if let Some((totals, marks)) = self.counters(&stream) {
+                flow.count(totals);
+                flow.marks(marks);
+            }
+            let names: BTreeSet<&str> = self.subflows.congestion().collect();
+            let ran = match names.is_empty() {
+                true => socket::congestion(&stream.socket),
+                false => Some(Vec::from_iter(names).join("+")),
+            };
+            ran.into_iter().for_each(|name| flow.ran(name));
+        }
+        if flow.mptcp().is_some() {
+            flow.report(MultipathReport {
+                flow: flow.spec.id,
+                side: self.end.side,
+                fell_back: multipath::has_fallen_back(stream.socket.as_fd()),
+                subflows: self.subflows.reports(recorder),
+                stats: None,
+                out_of_order_max: 0,
+            });
+        }
+        if now >= flow.stop {
+            socket::abort(&stream.socket);
+        }
+        Ok(())
     }
 }
 
-/// Counters of all subflows together.
-fn totals(all: &[TcpInfo]) -> Totals {
-    let totals = all.iter().map(TcpInfo::totals);
-    totals.fold(Totals::default(), multipath::add)
-}
-
 /// What the kernel knows of each subflow, or of the only connection.
-fn infos(flow: &Flow, stream: &KernelStream) -> Vec<TcpInfo> {
+fn now_open(flow: &Flow, stream: &KernelStream) -> Vec<TcpInfo> {
     let socket = stream.socket.as_fd();
     if flow.mptcp().is_some() {
-        let all = multipath::infos(socket);
+        let all: Vec<TcpInfo> = multipath::subflows(socket).map(|(_, i)| i).collect();
         if !all.is_empty() {
             return all;
         }

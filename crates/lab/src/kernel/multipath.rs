@@ -1,19 +1,15 @@
-//! What the kernel tells about a Multipath TCP connection and its subflows (`SOL_MPTCP`, linux/mptcp.h).
+//! What the kernel tells about a Multipath TCP connection and its subflows at present (`SOL_MPTCP`,
+//! linux/mptcp.h).
 
-use std::collections::BTreeMap;
 use std::mem::size_of;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use gargalo_sim::{Counts, Edge, Marks, SubflowResult, SubflowSample};
-use gargalo_trace::Quantiles;
-use gargalo_units::{Bytes, Instant};
 use nix::libc;
 use socket2::SockAddrStorage;
 
 use super::info::TcpInfo;
-use crate::multipath::{MultipathReport, SubflowReport};
-use crate::traffic::{Flow, Recorder, Totals};
+use crate::traffic::Totals;
 
 const SOL_MPTCP: libc::c_int = 284;
 const MPTCP_INFO: libc::c_int = 1;
@@ -68,7 +64,7 @@ fn of_subflows(socket: BorrowedFd<'_>, option: libc::c_int, size: usize) -> Vec<
 }
 
 /// `TCP_INFO` of every subflow.
-pub(super) fn infos(socket: BorrowedFd<'_>) -> Vec<TcpInfo> {
+fn infos(socket: BorrowedFd<'_>) -> Vec<TcpInfo> {
     let all = of_subflows(socket, MPTCP_TCPINFO, size_of::<libc::tcp_info>());
     all.iter().map(|bytes| TcpInfo::from_bytes(bytes)).collect()
 }
@@ -99,108 +95,18 @@ fn address(bytes: &[u8]) -> Option<SocketAddr> {
 }
 
 /// Addresses of every subflow, and what the kernel knows of it.
-fn subflows(socket: BorrowedFd<'_>) -> impl Iterator<Item = ((SocketAddr, SocketAddr), TcpInfo)> {
+pub(super) fn subflows(
+    socket: BorrowedFd<'_>,
+) -> impl Iterator<Item = ((SocketAddr, SocketAddr), TcpInfo)> {
     addresses(socket).into_iter().zip(infos(socket))
 }
 
-/// What became of a connection.
-pub(super) fn report(
-    flow: &Flow,
-    side: usize,
-    socket: BorrowedFd<'_>,
-    recorder: &Recorder,
-    marked: &Marked,
-) -> MultipathReport {
+/// The connection is plain TCP. Of one that was accepted as TCP the kernel knows nothing.
+pub(super) fn has_fallen_back(socket: BorrowedFd<'_>) -> bool {
     let mut info = [0; 128];
     let known = ask(socket, MPTCP_INFO, &mut info);
-    let flags = info[FLAGS..]
-        .first_chunk()
-        .map_or(0, |b| u32::from_ne_bytes(*b));
-    let one = |(id, ((local, remote), i)): (usize, ((SocketAddr, SocketAddr), TcpInfo))| {
-        let (link, reverse_link) = recorder.links_of(local, remote);
-        let totals = i.totals();
-        let mut rtt = Quantiles::default();
-        i.srtt().into_iter().for_each(|t| rtt.record(t));
-        SubflowReport {
-            local,
-            remote,
-            received_bytes: i.received_bytes(),
-            result: SubflowResult {
-                id: id as u32,
-                link,
-                reverse_link,
-                gateway: None,
-                opened: flow.spec.start,
-                closed: None,
-                backup: false,
-                delivered: Bytes::new(i.acknowledged_bytes()),
-                stats: gargalo_tcp::Stats {
-                    sent_packets: totals.sent_packets,
-                    sent_bytes: totals.sent_bytes,
-                    retransmitted_packets: totals.retransmitted_packets,
-                    lost_packets: totals.lost_packets,
-                    ce_marks: i.ce_marks(),
-                    ..gargalo_tcp::Stats::default()
-                },
-                rtt,
-                marks: marked.get(&(local, remote)).cloned().unwrap_or_default(),
-                inside: Counts::default(),
-            },
-        }
-    };
-    MultipathReport {
-        flow: flow.spec.id,
-        side,
-        // Of a connection that was accepted as TCP it knows nothing.
-        fell_back: known.is_none() || flags & FALLBACK != 0,
-        subflows: subflows(socket).enumerate().map(one).collect(),
-        stats: None,
-        out_of_order_max: 0,
-    }
-}
-
-/// Marks of subflows by their addresses, at the edges of the measured window.
-pub(super) type Marked = BTreeMap<(SocketAddr, SocketAddr), Marks>;
-
-/// An edge of the measured window passes.
-pub(super) fn mark(
-    flow: &Flow,
-    socket: BorrowedFd<'_>,
-    recorder: &Recorder,
-    edge: Edge,
-    marked: &mut Marked,
-) {
-    for mut s in report(flow, flow.sender(), socket, recorder, marked).subflows {
-        s.result.mark(edge);
-        marked.insert((s.local, s.remote), s.result.marks);
-    }
-}
-
-/// Rows of the samples of subflows.
-pub(super) fn samples(
-    time: Instant,
-    flow: u64,
-    socket: BorrowedFd<'_>,
-    recorder: &Recorder,
-) -> Vec<SubflowSample> {
-    let one = |(id, ((local, remote), i)): (usize, ((SocketAddr, SocketAddr), TcpInfo))| {
-        let s = i.sample(time, flow, Bytes::ZERO);
-        SubflowSample {
-            time,
-            flow,
-            subflow: id as u32,
-            link: recorder.links_of(local, remote).0,
-            cwnd: s.cwnd,
-            ssthresh: s.ssthresh,
-            in_flight: s.in_flight,
-            srtt: s.srtt,
-            delivery_rate: s.delivery_rate,
-            sent: Bytes::new(i.totals().sent_bytes),
-            delivered: Bytes::new(i.acknowledged_bytes()),
-            phase: s.phase,
-        }
-    };
-    subflows(socket).enumerate().map(one).collect()
+    let flags = info[FLAGS..].first_chunk();
+    known.is_none() || flags.is_some_and(|b| u32::from_ne_bytes(*b) & FALLBACK != 0)
 }
 
 /// Counters of two subflows together.

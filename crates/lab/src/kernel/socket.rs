@@ -12,7 +12,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::namespace::NetNs;
 use crate::netlink::any;
-use crate::traffic::{Datagrams, Received, Stream};
+use crate::traffic::{Datagrams, Flow, Received, Stream};
 use crate::{Error, Result};
 
 /// Bytes read at once.
@@ -105,7 +105,6 @@ pub(crate) fn listen(
     host: &NetNs,
     local: SocketAddr,
     tcp: &TcpSpec,
-    sends: bool,
     multipath: bool,
 ) -> Result<Socket> {
     // Joins come to any address.
@@ -115,7 +114,7 @@ pub(crate) fn listen(
     };
     host.run(|| {
         let what = || format!("listening at {local}");
-        let socket = stream(local, tcp, sends, multipath)?;
+        let socket = stream(local, tcp, multipath)?;
         let done = socket
             .set_reuse_address(true)
             .and_then(|()| socket.bind(&local.into()))
@@ -131,12 +130,11 @@ pub(crate) fn connect(
     from: SocketAddr,
     to: SocketAddr,
     tcp: &TcpSpec,
-    sends: bool,
     multipath: bool,
 ) -> Result<Socket> {
     host.run(|| {
         let what = |e| Error::system(format!("connecting to {to}"), e);
-        let socket = stream(to, tcp, sends, multipath)?;
+        let socket = stream(to, tcp, multipath)?;
         socket.bind(&from.into()).map_err(what)?;
         match socket.connect(&to.into()) {
             Err(e) if e.raw_os_error() != Some(nix::libc::EINPROGRESS) => Err(what(e)),
@@ -145,8 +143,36 @@ pub(crate) fn connect(
     })
 }
 
-/// A TCP socket; an end that does not send need not have the flow's congestion control.
-fn stream(near: SocketAddr, tcp: &TcpSpec, sends: bool, multipath: bool) -> Result<Socket> {
+/// Whether the kernel has a congestion control for a flow that a host sends. A socket of Multipath TCP takes
+/// any name, and its subflows then run the default: only one of TCP tells.
+pub(crate) fn check_congestion(host: &NetNs, name: &str, flow: &Flow) -> Result<()> {
+    let socket = host.run(|| {
+        let made = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP));
+        made.map_err(|e| Error::system("making a TCP socket", e))
+    })?;
+    socket
+        .set_tcp_congestion(name.as_bytes())
+        .map_err(|reason| Error::Congestion {
+            flow: format!("flow {} ({})", flow.spec.id, flow.spec.label),
+            name: name.to_owned(),
+            reason,
+            offered: host
+                .get("ipv4/tcp_available_congestion_control")
+                .map(|all| all.split_whitespace().collect::<Vec<_>>().join(", "))
+                .unwrap_or_default(),
+        })
+}
+
+/// The congestion control that a connection runs; with Multipath TCP that of its first subflow.
+pub(crate) fn congestion(socket: &Socket) -> Option<String> {
+    let name = socket.tcp_congestion().ok()?;
+    let name = name.split(|b| *b == 0).next().unwrap_or_default();
+    Some(String::from_utf8_lossy(name).into_owned()).filter(|n| !n.is_empty())
+}
+
+/// A TCP socket; an end that does not send need not have the flow's congestion control, and of one that does
+/// [`check_congestion`] was asked.
+fn stream(near: SocketAddr, tcp: &TcpSpec, multipath: bool) -> Result<Socket> {
     let failed = |e| Error::system("making a TCP socket", e);
     let domain = Domain::for_address(near);
     let (protocol, remedy) = match multipath {
@@ -159,17 +185,7 @@ fn stream(near: SocketAddr, tcp: &TcpSpec, sends: bool, multipath: bool) -> Resu
     let socket = Socket::new(domain, Type::STREAM.nonblocking(), Some(protocol));
     let socket = socket
         .map_err(|e| Error::with_remedy(format!("making a {protocol:?} socket"), e, remedy))?;
-    let name = tcp.congestion.name();
-    if let Err(e) = socket.set_tcp_congestion(name.as_bytes())
-        && sends
-    {
-        return Err(Error::with_remedy(
-            format!("the kernel refuses the congestion control {name}"),
-            e,
-            "take one of net.ipv4.tcp_available_congestion_control, load its module \
-             (modprobe tcp_NAME), or give the host stack = \"gargalo\"",
-        ));
-    }
+    let _ = socket.set_tcp_congestion(tcp.congestion.name().as_bytes());
     socket.set_tcp_nodelay(!tcp.config.nagle).map_err(failed)?;
     let usual = gargalo_tcp::Config::modern();
     if tcp.config.mss < usual.mss {

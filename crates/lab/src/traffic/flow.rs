@@ -73,6 +73,8 @@ struct State {
     totals: Totals,
     ce_marks: u64,
     reports: Vec<MultipathReport>,
+    /// The congestion control that the sender's stack says it ran.
+    ran: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -124,6 +126,7 @@ impl Flow {
             totals: Totals::default(),
             ce_marks: 0,
             reports: Vec::new(),
+            ran: None,
         };
         Self {
             stop: spec.stop.unwrap_or(Instant::MAX).min(end),
@@ -155,6 +158,12 @@ impl Flow {
     /// It has completed, failed or stopped.
     pub fn is_over(&self) -> bool {
         self.state().ended.is_some()
+    }
+
+    /// It is over, or both ends have closed their direction.
+    pub fn is_ending(&self) -> bool {
+        let state = self.state();
+        state.ended.is_some() || state.sides.iter().all(|s| s.is_shut)
     }
 
     /// Bytes that the receiver's application has.
@@ -407,6 +416,11 @@ impl Flow {
         self.state().ce_marks = ce_marks;
     }
 
+    /// The congestion control that its sender ran, which need not be the one asked for.
+    pub fn ran(&self, congestion: String) {
+        self.state().ran = Some(congestion);
+    }
+
     /// What became of its Multipath TCP at a side.
     pub fn report(&self, report: MultipathReport) {
         self.state().reports.push(report);
@@ -443,7 +457,7 @@ impl Flow {
             hosts: (spec.from, spec.to),
             label: spec.label.clone(),
             transport,
-            congestion,
+            congestion: state.ran.clone().unwrap_or(congestion),
             start: spec.start,
             end: state.ended.unwrap_or(now.min(self.stop)),
             handshake: state

@@ -10,6 +10,7 @@ mod case;
 mod failures;
 mod fallback;
 mod goodput;
+mod readback;
 mod transfers;
 
 use std::process::{Command, ExitCode};
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         fallback::TESTS,
         failures::TESTS,
         goodput::TESTS,
+        readback::TESTS,
     ]
     .concat();
     let no_tshark = Command::new("tshark").arg("-v").output().is_err();

@@ -1,0 +1,89 @@
+//! What the kernel tells about any TCP socket of a namespace by its addresses (sock_diag(7)), those of
+//! Multipath TCP's subflows included, which no program has a descriptor of.
+
+use std::net::{IpAddr, SocketAddr};
+
+use netlink_packet_core::NlasIterator;
+use netlink_sys::Socket;
+use netlink_sys::protocols::NETLINK_SOCK_DIAG;
+use nix::libc;
+
+use crate::{Error, Result};
+
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+/// `INET_DIAG_CONG`: the name of the congestion control.
+const CONGESTION: u16 = 4;
+/// `struct nlmsghdr`.
+const HEADER: usize = 16;
+/// `struct inet_diag_req_v2`.
+const REQUEST: usize = 56;
+/// `struct inet_diag_msg`.
+const ANSWER: usize = 72;
+/// Longest answer, in bytes.
+const LONGEST: usize = 8192;
+
+/// Asks for sockets of the namespace of the thread that opened it.
+pub struct Sockets(Socket);
+
+impl Sockets {
+    /// Opens it for the namespace of the calling thread.
+    ///
+    /// # Errors
+    /// When the system has no netlink.
+    pub fn open() -> Result<Self> {
+        let made = Socket::new(NETLINK_SOCK_DIAG);
+        let socket = made.map_err(|e| Error::system("asking for sockets", e))?;
+        Ok(Self(socket))
+    }
+
+    /// The congestion control of the connection between two addresses; `None` if there is none, or the
+    /// kernel does not tell (`CONFIG_INET_TCP_DIAG`).
+    pub fn congestion(&self, local: SocketAddr, remote: SocketAddr) -> Option<String> {
+        let address = netlink_sys::SocketAddr::new(0, 0);
+        self.0.send_to(&request(local, remote), &address, 0).ok()?;
+        let mut bytes = Vec::with_capacity(LONGEST);
+        self.0.recv(&mut bytes, 0).ok()?;
+        congestion(&bytes)
+    }
+}
+
+/// One request for one socket.
+fn request(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
+    let mut out = Vec::with_capacity(HEADER + REQUEST);
+    out.extend(((HEADER + REQUEST) as u32).to_ne_bytes());
+    out.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    out.extend((libc::NLM_F_REQUEST as u16).to_ne_bytes());
+    out.extend([0; 8]); // number and port
+    let family = match local {
+        SocketAddr::V4(_) => libc::AF_INET,
+        SocketAddr::V6(_) => libc::AF_INET6,
+    };
+    let wanted = 1 << (CONGESTION - 1);
+    out.extend([family as u8, libc::IPPROTO_TCP as u8, wanted, 0]);
+    out.extend(u32::MAX.to_ne_bytes()); // in any state
+    out.extend(local.port().to_be_bytes());
+    out.extend(remote.port().to_be_bytes());
+    for end in [local, remote] {
+        let mut address = [0; 16];
+        match end.ip() {
+            IpAddr::V4(v4) => address[..4].copy_from_slice(&v4.octets()),
+            IpAddr::V6(v6) => address = v6.octets(),
+        }
+        out.extend(address);
+    }
+    out.extend([0; 4]); // any interface
+    out.extend([0xff; 8]); // no cookie
+    out
+}
+
+/// The name in an answer.
+fn congestion(answer: &[u8]) -> Option<String> {
+    if answer.get(4..6)? != SOCK_DIAG_BY_FAMILY.to_ne_bytes() {
+        return None; // an error
+    }
+    let attributes = NlasIterator::new(answer.get(HEADER + ANSWER..)?);
+    let mut known = attributes.filter_map(std::result::Result::ok);
+    let name = known.find(|nla| nla.kind() == CONGESTION)?;
+    let text = String::from_utf8_lossy(name.value());
+    Some(text.trim_end_matches('\0').to_owned())
+}
