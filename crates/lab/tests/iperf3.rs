@@ -473,6 +473,93 @@ fn an_interrupted_client_tells_what_there_is_and_the_server_goes_on() {
     assert_eq!(p.server.app.outcome(), None);
 }
 
+/// A client beside one that connects first and then says no more than `says`.
+struct BesideSilent {
+    says: &'static [u8],
+    silent: Option<gargalo_host::ConnectionId>,
+    client: Client,
+    waited: bool,
+}
+
+impl Application for BesideSilent {
+    fn start(&mut self, host: &mut Host, now: Instant) {
+        let options = gargalo_host::SocketOptions {
+            tcp: Config::modern().into(),
+            congestion: transport("cubic").congestion,
+            mptcp: None,
+        };
+        let server = "10.0.0.2:5201".parse().unwrap();
+        self.silent = Some(host.connect(now, None, server, &options).unwrap());
+    }
+    fn on_event(&mut self, host: &mut Host, now: Instant, event: gargalo_host::HostEvent) {
+        match event {
+            gargalo_host::HostEvent::Connected(id) if Some(id) == self.silent => {
+                host.write(id, self.says.into());
+                self.client.start(host, now);
+                self.waited = true;
+            }
+            event => self.client.on_event(host, now, event),
+        }
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.client.poll_timeout().filter(|_| self.waited)
+    }
+    fn handle_timeout(&mut self, host: &mut Host, now: Instant) {
+        self.client.handle_timeout(host, now);
+    }
+    fn turn(&mut self, host: &mut Host, now: Instant) {
+        self.client.turn(host, now);
+    }
+    fn interrupt(&mut self, host: &mut Host, now: Instant) {
+        self.client.interrupt(host, now);
+    }
+    fn outcome(&self) -> Option<&Outcome> {
+        self.client.outcome()
+    }
+    fn poll_output(&mut self) -> Option<Output> {
+        self.client.poll_output()
+    }
+}
+
+#[test]
+fn a_silent_client_keeps_nobody_out() {
+    // Nothing at all, half a cookie, and a cookie after which no parameters follow.
+    for says in [
+        &b""[..],
+        b"abcdefgh",
+        b"abcdefghijklmnopqrstuvwxyz2345674567\0",
+    ] {
+        let settings = Settings {
+            report: json(),
+            end: End::Bytes(100_000),
+            ..Settings::default()
+        };
+        let mut p = pair(settings.clone(), true);
+        let server = "10.0.0.2:5201".parse().unwrap();
+        let (own, env) = (transport("cubic"), environment());
+        let client = Client::new(server, "10.0.0.2", settings, &own, env, 1);
+        p.client.app = Box::new(BesideSilent {
+            says,
+            silent: None,
+            client,
+            waited: false,
+        });
+        p.run(Duration::from_secs(20), both_done);
+        assert_eq!(
+            p.client.app.outcome(),
+            Some(&Outcome::Done),
+            "{}",
+            p.client.err
+        );
+        assert_eq!(
+            p.server.app.outcome(),
+            Some(&Outcome::Done),
+            "{}",
+            p.server.err
+        );
+    }
+}
+
 #[test]
 fn nobody_listens() {
     let mut p = pair(

@@ -17,10 +17,13 @@ use crate::application::{Application, Outcome, Output};
 
 /// So long a client may take for any step but the test itself.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Clients that may think at once about what they want; of more, the one that thinks longest goes.
+const MOST_NEWCOMERS: usize = 64;
 /// Longest parameters that we accept, in bytes.
 const LONGEST_PARAMETERS: usize = 64 << 10;
 
-/// iperf3's server on a user-space host: one test at a time.
+/// iperf3's server on a user-space host: one test at a time. It belongs to the first client that has said
+/// what it wants; one that says nothing keeps nobody out.
 #[derive(Debug)]
 pub struct Server {
     listen: Vec<SocketAddr>,
@@ -31,10 +34,23 @@ pub struct Server {
     rng: Pcg64,
     reporter: Reporter,
     listeners: Vec<ListenerId>,
+    /// In the order of coming; none during a session.
+    newcomers: Vec<Newcomer>,
     session: Option<Session>,
     /// Tests begun.
     number: u32,
     outcome: Option<Outcome>,
+}
+
+/// A client that has not said what it wants.
+#[derive(Debug)]
+struct Newcomer {
+    control: ConnectionId,
+    remote: SocketAddr,
+    reader: Reader,
+    cookie: Option<Cookie>,
+    /// When patience ends.
+    deadline: Instant,
 }
 
 /// A client and its test.
@@ -56,8 +72,6 @@ struct Session {
 /// What is awaited from the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    Cookie,
-    Parameters,
     Streams,
     End,
     Results,
@@ -83,6 +97,7 @@ impl Server {
             rng: Pcg64::seed_from_u64(seed),
             reporter: Reporter::new(Role::Server, report.format),
             listeners: Vec::new(),
+            newcomers: Vec::new(),
             session: None,
             number: 0,
             outcome: None,
@@ -123,19 +138,17 @@ impl Server {
     fn on_accepted(&mut self, host: &mut Host, now: Instant, id: ConnectionId, remote: SocketAddr) {
         match &mut self.session {
             None if self.outcome.is_none() => {
-                self.number += 1;
-                self.session = Some(Session {
+                if self.newcomers.len() == MOST_NEWCOMERS {
+                    turn_away(host, now, self.newcomers.remove(0).control);
+                }
+                self.newcomers.push(Newcomer {
                     control: id,
                     remote,
                     reader: Reader::default(),
                     cookie: None,
-                    stage: Stage::Cookie,
-                    test: None,
-                    congestion: String::new(),
-                    candidates: Vec::new(),
                     deadline: now + PATIENCE,
                 });
-                self.on_control(host, now);
+                self.on_newcomer(host, now, id);
             }
             Some(s) if s.stage == Stage::Streams => {
                 s.candidates.push((id, Reader::default()));
@@ -143,6 +156,62 @@ impl Server {
             }
             _ => turn_away(host, now, id),
         }
+    }
+
+    /// The cookie and the parameters of a client.
+    fn on_newcomer(&mut self, host: &mut Host, now: Instant, id: ConnectionId) {
+        let Some(at) = self.newcomers.iter().position(|n| n.control == id) else {
+            return;
+        };
+        let n = &mut self.newcomers[at];
+        while let Some(bytes) = host.read(id, LONGEST_PARAMETERS as u64) {
+            n.reader.push(&bytes);
+        }
+        if n.cookie.is_none() {
+            n.cookie = n.reader.cookie();
+            if n.cookie.is_none() {
+                return;
+            }
+            host.write(id, State::ParamExchange.message());
+        }
+        let parameters = match n.reader.json::<Parameters>(LONGEST_PARAMETERS) {
+            Ok(None) => return,
+            other => other,
+        };
+        let n = self.newcomers.remove(at);
+        for other in self.newcomers.drain(..) {
+            turn_away(host, now, other.control);
+        }
+        let (ip, port) = (n.remote.ip(), n.remote.port());
+        self.reporter
+            .text(format!("Accepted connection from {ip}, port {port}\n"));
+        self.number += 1;
+        self.session = Some(Session {
+            control: id,
+            remote: n.remote,
+            reader: n.reader,
+            cookie: n.cookie,
+            stage: Stage::Streams,
+            test: None,
+            congestion: String::new(),
+            candidates: Vec::new(),
+            deadline: now + PATIENCE,
+        });
+        match parameters {
+            Ok(Some(p)) => self.on_parameters(host, now, &p),
+            Ok(None) => {}
+            Err(e) => self.drop_client(host, now, &e.to_string()),
+        }
+        self.on_control(host, now);
+    }
+
+    /// A client left before it said what it wants, or patience ended; whether there was one.
+    fn forget_newcomer(&mut self, host: &mut Host, now: Instant, id: ConnectionId) -> bool {
+        let Some(at) = self.newcomers.iter().position(|n| n.control == id) else {
+            return false;
+        };
+        turn_away(host, now, self.newcomers.remove(at).control);
+        true
     }
 
     /// The cookie of a data connection.
@@ -193,22 +262,6 @@ impl Server {
             }
             let stage = s.stage;
             match stage {
-                Stage::Cookie => {
-                    let Some(cookie) = s.reader.cookie() else {
-                        return;
-                    };
-                    s.cookie = Some(cookie);
-                    s.stage = Stage::Parameters;
-                    host.write(s.control, State::ParamExchange.message());
-                    let (ip, port) = (s.remote.ip(), s.remote.port());
-                    self.reporter
-                        .text(format!("Accepted connection from {ip}, port {port}\n"));
-                }
-                Stage::Parameters => match s.reader.json::<Parameters>(LONGEST_PARAMETERS) {
-                    Ok(Some(p)) => self.on_parameters(host, now, &p),
-                    Ok(None) => return,
-                    Err(e) => self.drop_client(host, now, &e.to_string()),
-                },
                 Stage::Results => match s.reader.json::<Results>(LONGEST_JSON) {
                     Ok(Some(results)) => self.on_results(host, now, &results),
                     Ok(None) => return,
@@ -232,8 +285,6 @@ impl Server {
         s.congestion = options.congestion.name().to_owned();
         let special = settings.mss > 0 || settings.window > 0 || settings.congestion.is_some();
         s.test = Some(Test::new(settings, Role::Server, &mut self.rng));
-        s.stage = Stage::Streams;
-        s.deadline = now + PATIENCE;
         host.write(s.control, State::CreateStreams.message());
         if special {
             self.listen(host, &options);
@@ -389,7 +440,12 @@ impl Application for Server {
                 self.on_accepted(host, now, connection, remote);
             }
             HostEvent::Readable(id) if Some(id) == control => self.on_control(host, now),
+            HostEvent::Readable(id) if self.session.is_none() => self.on_newcomer(host, now, id),
             HostEvent::Readable(id) => self.on_candidate(host, now, id),
+            HostEvent::PeerClosed(id) if self.session.is_none() => {
+                self.on_newcomer(host, now, id);
+                self.forget_newcomer(host, now, id);
+            }
             HostEvent::PeerClosed(id) if Some(id) == control => {
                 self.on_control(host, now);
                 self.drop_client(
@@ -405,13 +461,16 @@ impl Application for Server {
                     "the client has unexpectedly closed the connection",
                 );
             }
+            HostEvent::Closed { id, .. } if self.forget_newcomer(host, now, id) => {}
             HostEvent::Closed { id, .. } => self.on_stream_closed(host, now, id),
             _ => {}
         }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let s = self.session.as_ref()?;
+        let Some(s) = &self.session else {
+            return self.newcomers.iter().map(|n| n.deadline).min();
+        };
         match (&s.test, s.stage) {
             (Some(test), Stage::End) => test.poll_timeout(),
             _ => Some(s.deadline),
@@ -419,6 +478,9 @@ impl Application for Server {
     }
 
     fn handle_timeout(&mut self, host: &mut Host, now: Instant) {
+        while let Some(n) = self.newcomers.iter().find(|n| n.deadline <= now) {
+            self.forget_newcomer(host, now, n.control);
+        }
         let Some(s) = &mut self.session else { return };
         let progress = match (&mut s.test, s.stage) {
             (Some(test), Stage::End) => test.handle_timeout(host, now, &mut self.reporter),
@@ -442,6 +504,10 @@ impl Application for Server {
     fn interrupt(&mut self, host: &mut Host, now: Instant) {
         if let Some(s) = &self.session {
             host.write(s.control, State::ServerTerminate.message());
+        }
+        for n in self.newcomers.drain(..) {
+            host.abort(now, n.control);
+            host.release(n.control);
         }
         self.is_one_off = true;
         self.outcome = Some(Outcome::Failed(
