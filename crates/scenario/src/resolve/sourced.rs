@@ -268,7 +268,10 @@ fn constant(
             ..base.clone()
         }
     };
-    (group, pairs.iter().enumerate().map(flow).collect())
+    // Whose first packet would come after the end has none.
+    let lives = |f: &Flow| f.start == base.start || f.stop.is_none_or(|stop| f.start < stop);
+    let flows = pairs.iter().enumerate().map(flow).filter(lives);
+    (group, flows.collect())
 }
 
 fn check_parts(web: &Web, ftp: &Ftp, at: &str, cx: &mut Context<'_>) {
