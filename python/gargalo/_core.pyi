@@ -491,11 +491,14 @@ def run(
     path: FilePath | None,
     overrides: list[tuple[str, str]],
     classes: Mapping[Kind, Mapping[str, Any]],
-    progress: Callable[[float, float, int, int], bool | None] | None = None,
+    progress: Callable[[float, float, int, int, str, float], bool | None] | None = None,
     output: FilePath | None = None,
     replace: bool = False,
     world: str = "sim",
+    memory_limit: int | None = None,
 ) -> RunResult: ...
+def memory_bytes(text: str) -> int: ...
+def memory_limit() -> int | None: ...
 def trace_generate(
     *,
     seed: int,

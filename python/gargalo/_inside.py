@@ -47,8 +47,8 @@ def main(request_fd: int, events_fd: int) -> int:
     def tell(**event: Any) -> None:
         print(json.dumps(event), file=events, flush=True)
 
-    def progress(now_s: float, end_s: float, packets: int, events: int) -> None:
-        tell(progress=[now_s, end_s, packets, events])
+    def progress(*told: float | str) -> None:
+        tell(progress=told)
 
     try:
         enter(core, kept=request.get("kept", False))

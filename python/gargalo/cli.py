@@ -20,7 +20,17 @@ import typer
 from rich.console import Console
 
 from gargalo import _core
-from gargalo.cli_common import BAD_INPUT, FAILED, INTERRUPTED, World, change, err, fail
+from gargalo.cli_common import (
+    BAD_INPUT,
+    FAILED,
+    INTERRUPTED,
+    MEMORY_LIMIT,
+    World,
+    change,
+    err,
+    fail,
+    memory,
+)
 from gargalo.cli_evaluate import evaluate
 from gargalo.cli_lab import lab
 from gargalo.cli_report import report as report_command
@@ -153,12 +163,14 @@ def run(
         Stack | None,
         typer.Option(help="The stack of hosts that do not say, in the lab. Default: gargalo."),
     ] = None,
+    memory_limit: Annotated[str | None, MEMORY_LIMIT] = None,
 ) -> None:
     """Run a scenario: simulate it, or do it in real time."""
     from gargalo.progress import bar
     from gargalo.running import Interrupted
     from gargalo.running import run as simulate
 
+    limit = memory(memory_limit)
     settings: dict[str, Any] = dict(change(c) for c in changes or [])
     if stack is not None:
         settings["lab.stack"] = stack.value
@@ -186,6 +198,7 @@ def run(
                 existing="replace" if overwrite else "refuse",
                 progress=tell,
                 world=world.value,
+                memory_limit=limit,
             )
     except Interrupted as e:
         done, interrupted = e.run, True
@@ -215,6 +228,8 @@ def run(
             markup=False,
         )
         raise typer.Exit(FAILED)
+    if done.ended_early is not None:
+        raise typer.Exit(FAILED)
 
 
 def load_plugin(path: Path) -> None:
@@ -231,7 +246,7 @@ def load_plugin(path: Path) -> None:
         spec.loader.exec_module(module)
     except FileNotFoundError:
         fail(f"--plugin {path}: no such file")
-    except Exception as e:
+    except (Exception, SystemExit) as e:
         err.print_exception(max_frames=8)
         fail(f"--plugin {path}: {type(e).__name__}: {e}")
     if registered() == before:

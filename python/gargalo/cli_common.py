@@ -28,6 +28,12 @@ class World(str, Enum):
     lab = "lab"
 
 
+MEMORY_LIMIT = typer.Option(
+    "--memory-limit",
+    metavar="SIZE",
+    help="What a simulation may take of memory, like 4GB. Default: half of what there is.",
+)
+
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
@@ -50,6 +56,16 @@ def tell(findings: Sequence[Finding]) -> bool:
     for finding in findings:
         err.print(str(finding), markup=False)
     return any(f.severity == "error" for f in findings)
+
+
+def memory(limit: str | None) -> int | None:
+    """Read an amount of memory."""
+    from gargalo.running import memory_bytes
+
+    try:
+        return memory_bytes(limit)
+    except ValueError as e:
+        fail(f"--memory-limit {limit}: {e}")
 
 
 @contextmanager

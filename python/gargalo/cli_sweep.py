@@ -12,7 +12,17 @@ import typer
 from rich.console import Console
 
 from gargalo import _core
-from gargalo.cli_common import FAILED, World, change, err, fail, sweep_errors, tell
+from gargalo.cli_common import (
+    FAILED,
+    MEMORY_LIMIT,
+    World,
+    change,
+    err,
+    fail,
+    memory,
+    sweep_errors,
+    tell,
+)
 
 if TYPE_CHECKING:
     from gargalo.audit import Finding
@@ -65,6 +75,7 @@ def sweep(
         World,
         typer.Option(help="Simulated, or in real time on this machine (Linux, no root needed)."),
     ] = World.sim,
+    memory_limit: Annotated[str | None, MEMORY_LIMIT] = None,
     repair: Annotated[
         bool,
         typer.Option(
@@ -84,6 +95,7 @@ def sweep(
 
     if cluster is not None and workers is not None:
         fail("--workers and --cluster exclude each other: a cluster has workers of its own")
+    limit = memory(memory_limit)
     settings: dict[str, Any] = dict(change(c) for c in changes or [])
     with sweep_errors():
         plugins = Plugins.load(plugin or [])
@@ -109,6 +121,7 @@ def sweep(
                 plugins=plugins,
                 name=description.name,
                 repair=repair,
+                memory_limit=limit,
             )
         grave = _report(done, as_json=as_json, quiet=quiet)
     if done.failures or grave:

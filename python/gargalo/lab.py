@@ -56,7 +56,7 @@ def run(
     path: Path | None,
     overrides: Sequence[tuple[str, str]],
     *,
-    progress: Callable[[float, float, int, int], bool] | None = None,
+    progress: Callable[..., bool] | None = None,
     output: Path | None = None,
     replace: bool = False,
 ) -> tuple[Run, bool]:
@@ -99,9 +99,7 @@ def _in_memory(run: Run) -> Callable[[str], Any]:
     return tables.__getitem__
 
 
-def _follow(
-    inside: Inside, progress: Callable[[float, float, int, int], bool] | None
-) -> tuple[dict[str, Any], bool]:
+def _follow(inside: Inside, progress: Callable[..., bool] | None) -> tuple[dict[str, Any], bool]:
     """Pass progress on until the end; an interrupt reaches the process inside by itself."""
     result: dict[str, Any] | None = None
     before = signal.getsignal(signal.SIGINT)

@@ -27,7 +27,7 @@ def count(n: float) -> str:
 
 @contextmanager
 def bar(console: Console, *, shown: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """Show virtual time done, packets per second and time left, where somebody can see it."""
+    """Show what is done, packets per second and time left, where somebody can see it."""
     if not (shown and console.is_terminal):
         yield None
         return
@@ -38,17 +38,21 @@ def bar(console: Console, *, shown: bool) -> Iterator[Callable[[Progress], None]
         TextColumn("{task.fields[speed]}"),
         TimeRemainingColumn(compact=True),
     )
-    start = time.monotonic()
+    start, phase = time.monotonic(), ""
     with Bar(*columns, console=console, transient=True) as view:
         task = view.add_task("", total=1.0, virtual="", speed="")
 
         def tell(p: Progress) -> None:
-            speed = p.packets / max(time.monotonic() - start, 1e-3)
-            view.update(
-                task,
-                completed=p.fraction,
-                virtual=f"{p.now_s:.1f}/{p.end_s:g} s",
-                speed=f"{count(speed)}packets/s",
+            nonlocal start, phase
+            if p.phase != phase:
+                # Each phase has a pace of its own.
+                start, phase = time.monotonic(), p.phase
+                view.reset(task)
+            virtual, speed = {"building": ("making flows", ""), "writing": ("writing", "")}.get(
+                p.phase, (f"{p.now_s:.1f}/{p.end_s:g} s", "")
             )
+            if p.phase == "running":
+                speed = f"{count(p.packets / max(time.monotonic() - start, 1e-3))}packets/s"
+            view.update(task, completed=p.fraction, virtual=virtual, speed=speed)
 
         yield tell

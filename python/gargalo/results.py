@@ -116,6 +116,11 @@ class Run:
         return list(self._json.get("commands", []))
 
     @property
+    def ended_early(self) -> str | None:
+        """Why the run ended before its end, if nobody asked for it: it reached its memory limit."""
+        return self.info.get("ended_early")
+
+    @property
     def warnings(self) -> list[str]:
         """What a reader of the results should know."""
         return list(self.info.get("warnings", []))

@@ -29,11 +29,10 @@ class Progress:
     end_s: float
     packets: int
     events: int
-
-    @property
-    def fraction(self) -> float:
-        """Share of the virtual time that is done, 0 to 1."""
-        return min(1.0, self.now_s / self.end_s) if self.end_s > 0 else 1.0
+    phase: Literal["building", "running", "writing"] = "running"
+    """Flows are made, virtual time passes, results are written."""
+    fraction: float = 0.0
+    """Share of the phase that is done, 0 to 1."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -83,6 +82,7 @@ def run(
     schedulers: Mapping[str, type[Scheduler]] | None = None,
     path_managers: Mapping[str, type[PathManager]] | None = None,
     world: Literal["sim", "lab"] = "sim",
+    memory_limit: int | str | None = None,
 ) -> Run:
     """Run a scenario.
 
@@ -92,11 +92,16 @@ def run(
         set: Changes of settings, as `{"topology.simple.link.rate": "5Mbit/s", "flows.0.start": "1s"}`.
         output: Directory to write results to; without it they stay in memory.
         existing: What to do if `output` exists.
-        progress: Called some times a second; returning False stops the run.
+        progress: Called some times a second, while flows are made and results are written too; returning
+            False stops the run.
         controllers: Congestion controls by name, besides those registered.
         schedulers: Schedulers of Multipath TCP by name, likewise.
         path_managers: Path managers of Multipath TCP by name, likewise.
         world: `sim` simulates it; `lab` runs it in real time on this machine (Linux).
+        memory_limit: What a simulation may take of memory, records and their tables included, in bytes or
+            like `"4GB"`; by default half of what the machine has left. A scenario that would record more
+            is refused; one that grows beyond it ends early, as if interrupted, with a warning, and
+            `Run.ended_early` says so.
 
     Raises:
         ScenarioError: The scenario is wrong; nothing was written.
@@ -113,8 +118,8 @@ def run(
     if progress is not None:
         tell = progress
 
-        def report(now_s: float, end_s: float, packets: int, events: int) -> bool:
-            return tell(Progress(now_s, end_s, packets, events)) is not False
+        def report(*told: Any) -> bool:
+            return tell(Progress(*told)) is not False
 
     target = None if output is None else Path(output)
     replace = existing == "replace"
@@ -139,11 +144,28 @@ def run(
         output=target,
         replace=replace,
         world=world,
+        memory_limit=memory_bytes(memory_limit),
     )
     done = Run.of(result, target)
     if result.keyboard_interrupt:
         raise Interrupted(done)
     return done
+
+
+def memory_bytes(limit: int | str | None) -> int | None:
+    """Return an amount of memory in bytes.
+
+    Raises:
+        ValueError: It is no amount.
+
+    """
+    if limit is None or isinstance(limit, int):
+        return limit
+    try:
+        return _core.memory_bytes(limit)
+    except ValueError as e:
+        msg = f"memory limit: {e}"
+        raise ValueError(msg) from None
 
 
 def needs_kernel(text: str, path: Path | None, overrides: list[tuple[str, str]]) -> bool:

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gargalo_mptcp::Names;
-use gargalo_sim::{NodeId, Outcome, Progress, TransportSpec, Window, rng};
+pub use gargalo_sim::Watch;
+use gargalo_sim::{NodeId, Outcome, Phase, Progress, TransportSpec, Window, rng};
 use gargalo_units::Instant;
 
 use crate::capture::Capture;
@@ -39,9 +39,6 @@ pub struct LabOutcome {
     /// The counters of every host with the kernel's stack at which a flow had Multipath TCP.
     pub counters: Vec<HostCounters>,
 }
-
-/// Is told how far a run is, and may end it.
-pub type Watch<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
 
 /// Runs it. Hosts with the kernel's stack need the
 /// [sandbox](crate::sandbox).
@@ -162,10 +159,9 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
         let waits = commands.any_in_foreground();
         let mut over = |now: Instant, _idle: bool| {
             let progress = Progress {
+                fraction: (now.as_secs_f64() / spec.end.as_secs_f64()).min(1.0),
                 now,
-                end: spec.end,
-                packets: 0,
-                events: 0,
+                ..Progress::begin(Phase::Running, spec.end)
             };
             if watch(&progress).is_break() {
                 interrupted = true;

@@ -48,6 +48,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(run::resolve, m)?)?;
     m.add_function(wrap_pyfunction!(lab::enter_sandbox, m)?)?;
     m.add_function(wrap_pyfunction!(lab::shell, m)?)?;
+    m.add_function(wrap_pyfunction!(tools::memory_bytes, m)?)?;
+    m.add_function(wrap_pyfunction!(tools::memory_limit, m)?)?;
     m.add_function(wrap_pyfunction!(tools::trace_generate, m)?)?;
     m.add_function(wrap_pyfunction!(tools::trace_info, m)?)?;
     m.add_function(wrap_pyfunction!(tools::trace_from_rates, m)?)?;

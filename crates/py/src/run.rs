@@ -3,13 +3,15 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time;
 
+use gargalo_scenario::memory::usual_limit;
 use gargalo_scenario::{self as scenario, Scenario, build};
-use gargalo_sim::{BuildError, Progress};
+use gargalo_sim::{BuildError, Phase, Progress};
 use gargalo_trace::{Existing, RunDir, Tables};
+use gargalo_units::{Bytes, Instant};
 use pyo3::create_exception;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PySystemExit, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::{Value, json};
@@ -31,7 +33,7 @@ create_exception!(
 );
 
 /// Wall time between two calls of the progress function: often enough for the eye and for Ctrl-C.
-const PROGRESS_EVERY: Duration = Duration::from_millis(50);
+const PROGRESS_EVERY: time::Duration = time::Duration::from_millis(50);
 
 /// What a run produced.
 #[pyclass(frozen, module = "gargalo._core")]
@@ -100,11 +102,13 @@ pub fn resolve(
 
 /// Runs a scenario.
 ///
-/// `classes` are those in Python by name, by the key that takes them. `world` is "sim" or "lab". `progress(now_s, end_s, packets, events)` is called some times a second; false stops the run.
+/// `classes` are those in Python by name, by the key that takes them. `world` is "sim" or "lab". `progress(now_s, end_s, packets, events, phase, fraction)` is called some times a second, with
+/// phase "building", "running" or "writing" and the share of it that is done; false stops the run.
+/// `memory_limit` is in bytes; by default half of what the machine has left.
 /// An exception in it or in a class stops the run and is raised, a keyboard interrupt stops it
 /// and leaves a result with `interrupted` set.
 #[pyfunction]
-#[pyo3(signature = (text, path, overrides, classes, progress=None, output=None, replace=false, world="sim"))]
+#[pyo3(signature = (text, path, overrides, classes, progress=None, output=None, replace=false, world="sim", memory_limit=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn run(
     py: Python<'_>,
@@ -116,6 +120,7 @@ pub fn run(
     output: Option<PathBuf>,
     replace: bool,
     world: &str,
+    memory_limit: Option<u64>,
 ) -> PyResult<RunResult> {
     let execute = execute(world)?;
     let names = names_of(classes)?;
@@ -135,21 +140,33 @@ pub fn run(
     };
 
     let raised = Arc::new(Mutex::new(None));
+    let tell = progress.as_ref().map(|p| p.clone_ref(py));
     let options = build::RunOptions {
-        progress: Some(watch(progress, Arc::clone(&faults), Arc::clone(&raised))),
+        progress: Some(watch(tell, Arc::clone(&faults), Arc::clone(&raised))),
         controllers: classes.controllers,
         schedulers: classes.schedulers,
         path_managers: classes.path_managers,
         output: dir.as_ref().map(partial).transpose()?,
+        memory_limit: memory_limit.map(Bytes::new).or_else(usual_limit),
     };
-    let started = Instant::now();
+    let started = time::Instant::now();
     let outcome = py.detach(|| execute(&adopted, options));
     let wall = started.elapsed();
 
-    let raised = raised.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let error = faults.take().or(raised);
-    let stopped_by_user = match error {
-        Some(e) if e.is_instance_of::<PyKeyboardInterrupt>(py) => true,
+    let stopped = matches!(outcome, Err(build::RunError::Stopped));
+    let stopped_by_user = match faults.take().or_else(|| taken(&raised)) {
+        // No class may end the process, least of all as if all were well.
+        Some(e) if e.is_instance_of::<PySystemExit>(py) => {
+            let code = e.value(py).getattr("code").and_then(|c| c.repr());
+            let code = code.map_or_else(|_| String::new(), |c| c.to_string());
+            let error = RunError::new_err(format!(
+                "a class or function written in Python called sys.exit({code}); raise an exception instead"
+            ));
+            error.set_cause(py, Some(e));
+            return Err(error);
+        }
+        // Once is an interruption; while results are written it leaves nothing behind.
+        Some(e) if e.is_instance_of::<PyKeyboardInterrupt>(py) && !stopped => true,
         Some(e) => return Err(e),
         None => false,
     };
@@ -170,10 +187,25 @@ pub fn run(
         tables: outcome.tables,
     };
     if let Some(dir) = dir {
-        py.detach(|| write(dir, &result, &scenario, source, &outcome.json))
-            .map_err(run_error)?;
+        let end = Instant::ZERO + scenario.duration;
+        let mut tell = watch(progress, faults, Arc::clone(&raised));
+        let mut go_on = |fraction: f64| {
+            let told = Progress {
+                fraction: 0.5 + 0.5 * fraction,
+                now: end,
+                ..Progress::begin(Phase::Writing, end)
+            };
+            tell(&told)
+        };
+        py.detach(|| write(dir, &result, &scenario, source, &outcome.json, &mut go_on))
+            .map_err(|e| taken(&raised).unwrap_or_else(|| run_error(e)))?;
     }
     Ok(result)
+}
+
+/// What was raised since it was asked last.
+fn taken(raised: &Mutex<Option<PyErr>>) -> Option<PyErr> {
+    raised.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 type Execute = fn(&Scenario, build::RunOptions) -> Result<build::Outcome, build::RunError>;
@@ -204,6 +236,7 @@ fn write(
     scenario: &Scenario,
     source: Value,
     json: &Value,
+    go_on: &mut dyn FnMut(f64) -> ControlFlow<()>,
 ) -> Result<(), gargalo_trace::Error> {
     let mut run = json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -223,7 +256,7 @@ fn write(
         "summary.json",
         format!("{:#}\n", json["summary"]).as_bytes(),
     )?;
-    result.tables.write_to(&dir)?;
+    result.tables.write_to(&dir, go_on)?;
     dir.commit()
 }
 
@@ -235,15 +268,16 @@ fn watch(
     faults: Arc<Faults>,
     raised: Arc<Mutex<Option<PyErr>>>,
 ) -> Watch {
-    let mut last = Instant::now();
+    let mut last = time::Instant::now();
     Box::new(move |p| {
         if faults.raised() {
             return ControlFlow::Break(());
         }
-        if last.elapsed() < PROGRESS_EVERY && p.now < p.end {
+        let is_last = p.phase == Phase::Running && p.now >= p.end;
+        if last.elapsed() < PROGRESS_EVERY && !is_last {
             return ControlFlow::Continue(());
         }
-        last = Instant::now();
+        last = time::Instant::now();
         let go_on = Python::attach(|py| -> PyResult<bool> {
             py.check_signals()?;
             let Some(progress) = &progress else {
@@ -254,6 +288,8 @@ fn watch(
                 p.end.as_secs_f64(),
                 p.packets,
                 p.events,
+                p.phase.name(),
+                p.fraction,
             );
             let answer = progress.bind(py).call1(args)?;
             Ok(answer.is_none() || answer.is_truthy()?)

@@ -4,7 +4,8 @@ use gargalo_cc as cc;
 use gargalo_link::trace::{CellularModel, TraceError};
 use gargalo_link::{DeliveryTrace, queue};
 use gargalo_mptcp as mptcp;
-use gargalo_units::{Duration, Rate};
+use gargalo_scenario::memory::usual_limit;
+use gargalo_units::{Bytes, Duration, Rate};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -15,6 +16,23 @@ fn bad(e: impl std::fmt::Display) -> PyErr {
 
 fn trace(text: &str) -> Result<DeliveryTrace, TraceError> {
     DeliveryTrace::parse(text)
+}
+
+/// An amount of memory, written like "4GB", in bytes.
+#[pyfunction]
+pub fn memory_bytes(text: &str) -> PyResult<u64> {
+    match text.parse::<Bytes>() {
+        Ok(n) if !n.is_zero() => Ok(n.get()),
+        Ok(_) => Err(bad("an amount of zero; write one like 4GB")),
+        Err(e) => Err(bad(format!("{}; write an amount like 4GB", e.message))),
+    }
+}
+
+/// What a run may take of memory unless told otherwise, in bytes: half of what the machine has left; `None`
+/// where the system does not say.
+#[pyfunction]
+pub fn memory_limit() -> Option<u64> {
+    usual_limit().map(Bytes::get)
 }
 
 /// A synthetic cellular trace (Sprout, NSDI 2013) as text; quantities are written with their units.

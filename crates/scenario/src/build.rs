@@ -13,23 +13,26 @@ use gargalo_sim::workload::generator::GeneratorSpec;
 use gargalo_sim::workload::plan::Model;
 use gargalo_sim::{
     AppResult, BuildError, CaptureSpec, ControllerFactory, FlowSpec, LinkSpec, Node,
-    Outcome as SimOutcome, Period as SimPeriod, Progress, QuicSpec, Recording, Registered, Request,
-    Settings, TcpSpec, Topology, TransportSpec, Workload as SimWorkload, World,
+    Outcome as SimOutcome, Period as SimPeriod, Phase, Progress, QuicSpec, Recording, Registered,
+    Request, Settings, TcpSpec, Topology, TransportSpec, Watch as SimWatch,
+    Workload as SimWorkload, World,
 };
 use gargalo_trace::Tables;
 use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, GaugeRow, LinkSample};
-use gargalo_units::{Duration, Instant};
+use gargalo_units::{Bytes, Duration, Instant};
 use serde_json::{Value as Json, json};
 
 use crate::audit;
 use crate::canonical::results_hash;
 use crate::jitter;
+use crate::memory::{Estimate, Guard, TooMuch};
 use crate::multipath;
 use crate::objects::{self, Completion};
 use crate::resolved::{Flow, Period, Scenario, Transport, Workload};
 use crate::summary;
 
-/// Is told how far a run is, and may stop it.
+/// Is told how far a run is, and may stop it: what is done until then is kept, but while results are
+/// being written nothing is.
 pub type Watch = Box<dyn FnMut(&Progress) -> ControlFlow<()> + Send>;
 
 /// What a run needs beside the scenario.
@@ -45,6 +48,9 @@ pub struct RunOptions {
     pub path_managers: Vec<(String, Arc<dyn PathManagerFactory>)>,
     /// Folder for captures.
     pub output: Option<PathBuf>,
+    /// What the run may take of memory, records and their tables included; `None`: as much as there is.
+    /// The lab has no limit.
+    pub memory_limit: Option<Bytes>,
 }
 
 /// What a run produced.
@@ -71,6 +77,12 @@ pub enum RunError {
     /// A congestion control is not known.
     #[error("{0}")]
     Congestion(String),
+    /// What it would record is too much.
+    #[error(transparent)]
+    Memory(#[from] TooMuch),
+    /// It was stopped while results were being made.
+    #[error("stopped while results were being written; nothing was kept")]
+    Stopped,
     /// Captures need a place.
     #[error("{0} were asked for, but no output directory: add --output DIR")]
     NoOutput(&'static str),
@@ -94,19 +106,35 @@ pub enum RunError {
 ///
 /// # Errors
 /// When something cannot be built, or a capture cannot be written.
-pub fn run(scenario: &Scenario, options: RunOptions) -> Result<Outcome, RunError> {
-    let world = world(scenario, &options)?;
+pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunError> {
+    let mut go_on: Watch = Box::new(|_| ControlFlow::Continue(()));
+    let mut progress = options.progress.take();
+    let watch = &mut **progress.as_mut().unwrap_or(&mut go_on);
+    Estimate::of(scenario).check(scenario, options.memory_limit)?;
+    let mut guard = Guard::new(options.memory_limit);
+    let mut guarded = |p: &Progress| match guard.is_exceeded(p) {
+        true => ControlFlow::Break(()),
+        false => watch(p),
+    };
+    let world = world(scenario, &options, &mut guarded)?;
     let start = std::time::Instant::now();
-    let out = go(world, options)?;
+    let out = world.run(&mut guarded)?;
     let wall = start.elapsed().as_secs_f64();
-    let tables = tables(scenario, &out);
     let mut json = summary::json(scenario, &out, wall);
+    if let Some(why) = guard.exceeded().map(|e| e.to_string()) {
+        if let Some(list) = json["run"]["warnings"].as_array_mut() {
+            list.insert(0, why.as_str().into());
+        }
+        json["run"]["ended_early"] = why.into();
+    }
     json["run"]["findings"] = findings(audit::audit(scenario, &out, &json["summary"], None));
+    let interrupted = out.interrupted;
+    let tables = tables(scenario, out, watch)?;
     json["run"]["results_hash"] = results_hash(&json, &tables).into();
     Ok(Outcome {
         json,
         tables,
-        interrupted: out.interrupted,
+        interrupted,
     })
 }
 
@@ -114,16 +142,11 @@ pub fn run(scenario: &Scenario, options: RunOptions) -> Result<Outcome, RunError
 ///
 /// # Errors
 /// As [`run`].
-pub fn simulate(scenario: &Scenario, options: RunOptions) -> Result<SimOutcome, RunError> {
-    go(world(scenario, &options)?, options)
-}
-
-fn go(world: World, mut options: RunOptions) -> Result<SimOutcome, RunError> {
-    let mut go_on = |_: &Progress| ControlFlow::Continue(());
-    Ok(match &mut options.progress {
-        Some(progress) => world.run(&mut **progress)?,
-        None => world.run(&mut go_on)?,
-    })
+pub fn simulate(scenario: &Scenario, mut options: RunOptions) -> Result<SimOutcome, RunError> {
+    let mut go_on: Watch = Box::new(|_| ControlFlow::Continue(()));
+    let mut progress = options.progress.take();
+    let watch = &mut **progress.as_mut().unwrap_or(&mut go_on);
+    Ok(world(scenario, &options, watch)?.run(watch)?)
 }
 
 /// Findings as results have them.
@@ -131,7 +154,11 @@ pub(crate) fn findings(found: Vec<audit::Finding>) -> Json {
     found.iter().map(audit::Finding::to_json).collect()
 }
 
-fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
+fn world(
+    scenario: &Scenario,
+    options: &RunOptions,
+    watch: &mut SimWatch<'_>,
+) -> Result<World, RunError> {
     refuse_kernel(scenario)?;
     let record = &scenario.record;
     let captures = captures(scenario, options.output.as_deref())?;
@@ -146,9 +173,10 @@ fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
             Some(path)
         }
     };
+    let end = Instant::ZERO + scenario.duration;
     let settings = Settings {
         seed: scenario.seed,
-        end: Instant::ZERO + scenario.duration,
+        end,
         stop_when_idle: true,
         recording: Recording {
             interval: Some(record.interval),
@@ -168,7 +196,16 @@ fn world(scenario: &Scenario, options: &RunOptions) -> Result<World, RunError> {
         world.add_group(Arc::clone(&g.label), g.window);
     }
     let mut factories = Factories::new(scenario, options);
-    for f in &scenario.flows {
+    let total = scenario.flows.len() as f64;
+    for (i, f) in scenario.flows.iter().enumerate() {
+        let told = Progress {
+            fraction: i as f64 / total,
+            ..Progress::begin(Phase::Building, end)
+        };
+        if watch(&told).is_break() {
+            world.stop();
+            break;
+        }
         let Some(spec) = flow(scenario, f, &mut factories)? else {
             if let Some(spec) = generator(scenario, f, &mut factories)? {
                 world.add_generator(spec)?;
@@ -428,11 +465,62 @@ fn factory(
     Ok(Arc::new(registered))
 }
 
-pub(crate) fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
+/// Counts rows of results tables, and lets the caller stop now and then.
+struct Rows<'a, 'w> {
+    done: u64,
+    total: u64,
+    at: Progress,
+    watch: &'a mut SimWatch<'w>,
+}
+
+impl<'a, 'w> Rows<'a, 'w> {
+    /// Rows between two looks at the caller's wishes.
+    const EVERY: u64 = 1 << 12;
+
+    fn new(out: &SimOutcome, watch: &'a mut SimWatch<'w>) -> Self {
+        let s = &out.samples;
+        let samples = s.flows.len() + s.subflows.len() + s.links.len();
+        let total = out.flows.len() + samples + s.events.len() + s.gauges.len();
+        Self {
+            done: 0,
+            total: total as u64,
+            at: Progress {
+                now: out.end,
+                packets: out.packets,
+                events: out.events,
+                ..Progress::begin(Phase::Writing, out.end)
+            },
+            watch,
+        }
+    }
+
+    fn next(&mut self) -> Result<(), RunError> {
+        self.done += 1;
+        if !self.done.is_multiple_of(Self::EVERY) {
+            return Ok(());
+        }
+        // Half of the work: the other half are the files.
+        self.at.fraction = 0.5 * self.done as f64 / self.total as f64;
+        match (self.watch)(&self.at) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(RunError::Stopped),
+        }
+    }
+}
+
+pub(crate) fn tables(
+    scenario: &Scenario,
+    mut out: SimOutcome,
+    watch: &mut SimWatch<'_>,
+) -> Result<Tables, RunError> {
     let mut tables = Tables::default();
+    let mut rows = Rows::new(&out, watch);
+    // What has become a table is freed.
+    let samples = std::mem::take(&mut out.samples);
     let spec: BTreeMap<u64, &Flow> = scenario.flows.iter().map(|f| (f.id, f)).collect();
     let node = |i: usize| scenario.nodes[i].name.as_str();
     for f in &out.flows {
+        rows.next()?;
         let template = spec.get(&f.template).copied();
         // With several pairs of hosts a source draws one: what flowed from where says the engine.
         let (from, to) = match template {
@@ -496,10 +584,11 @@ pub(crate) fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
             None => {}
         }
         objects::push(f, &mut tables.objects);
-        multipath::push(scenario, out, f, &mut row, &mut tables.subflows);
+        multipath::push(scenario, &out, f, &mut row, &mut tables.subflows);
         tables.flows.push(&row);
     }
-    for s in &out.samples.flows {
+    for s in samples.flows {
+        rows.next()?;
         tables.flow_samples.push(&FlowSample {
             time: s.time,
             flow: s.flow,
@@ -514,8 +603,12 @@ pub(crate) fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
             out_of_order: s.out_of_order,
         });
     }
-    multipath::samples(scenario, out, &mut tables.subflow_samples);
-    for s in &out.samples.links {
+    for s in samples.subflows {
+        rows.next()?;
+        multipath::sample(scenario, &s, &mut tables.subflow_samples);
+    }
+    for s in samples.links {
+        rows.next()?;
         let link = &out.links[s.direction as usize];
         tables.link_samples.push(&LinkSample {
             time: s.time,
@@ -530,7 +623,8 @@ pub(crate) fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
             utilization: s.utilization,
         });
     }
-    for e in &out.samples.events {
+    for e in samples.events {
+        rows.next()?;
         tables.events.push(&EventRow {
             time: e.time,
             flow: Some(e.flow),
@@ -538,7 +632,8 @@ pub(crate) fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
             detail: &e.detail,
         });
     }
-    for g in &out.samples.gauges {
+    for g in samples.gauges {
+        rows.next()?;
         tables.gauges.push(&GaugeRow {
             time: g.time,
             flow: g.flow,
@@ -548,7 +643,7 @@ pub(crate) fn tables(scenario: &Scenario, out: &SimOutcome) -> Tables {
             value: g.value,
         });
     }
-    tables
+    Ok(tables)
 }
 
 /// Seconds, or null.

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use crate::audit::audit;
 use crate::build::{
-    Factories, Outcome, RunError, RunOptions, captures, findings, flow, tables, topology,
+    Factories, Outcome, RunError, RunOptions, Watch, captures, findings, flow, tables, topology,
 };
 use crate::canonical::results_hash;
 use crate::resolved::{Scenario, Workload};
@@ -28,6 +28,7 @@ const SHOWN: usize = 64 << 10;
 /// When something cannot be built, or the system refuses something.
 pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunError> {
     let captures = captures(scenario, options.output.as_deref())?;
+    let mut progress = options.progress.take();
     let mut factories = Factories::new(scenario, &options);
     let mut flows = Vec::with_capacity(scenario.flows.len());
     for f in &scenario.flows {
@@ -81,21 +82,21 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
         multipath: Default::default(),
     };
     let start = std::time::Instant::now();
-    let done = match &mut options.progress {
-        Some(progress) => gargalo_lab::run(spec, &mut **progress)?,
-        None => gargalo_lab::run(spec, &mut |_| ControlFlow::Continue(()))?,
-    };
+    let mut go_on: Watch = Box::new(|_| ControlFlow::Continue(()));
+    let watch = &mut **progress.as_mut().unwrap_or(&mut go_on);
+    let done = gargalo_lab::run(spec, watch)?;
     let wall = start.elapsed().as_secs_f64();
     let mut json = summary::json(scenario, &done.outcome, wall);
-    let tables = tables(scenario, &done.outcome);
     let late = Some(done.engine.late_p99);
     json["run"]["findings"] = findings(audit(scenario, &done.outcome, &json["summary"], late));
-    json["run"]["results_hash"] = results_hash(&json, &tables).into();
     describe(scenario, &done, &mut json);
+    let interrupted = done.outcome.interrupted;
+    let tables = tables(scenario, done.outcome, watch)?;
+    json["run"]["results_hash"] = results_hash(&json, &tables).into();
     Ok(Outcome {
-        tables,
-        interrupted: done.outcome.interrupted,
         json,
+        tables,
+        interrupted,
     })
 }
 

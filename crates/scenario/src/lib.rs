@@ -38,6 +38,7 @@ mod diagnostic;
 mod jitter;
 #[cfg(target_os = "linux")]
 pub mod lab;
+pub mod memory;
 pub mod model;
 mod multipath;
 mod objects;

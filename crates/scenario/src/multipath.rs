@@ -122,24 +122,26 @@ pub(crate) fn push(
     }
 }
 
-/// Appends the samples of subflows.
-pub(crate) fn samples(scenario: &Scenario, out: &Outcome, table: &mut Table<SubflowSamples>) {
-    for s in &out.samples.subflows {
-        table.push(&SubflowSample {
-            time: s.time,
-            flow: s.flow,
-            subflow: u64::from(s.subflow),
-            link: &scenario.links[s.link].name,
-            congestion_window: s.cwnd,
-            slow_start_threshold: s.ssthresh,
-            bytes_in_flight: s.in_flight,
-            srtt: s.srtt,
-            delivery_rate: s.delivery_rate,
-            sent: s.sent,
-            delivered: s.delivered,
-            phase: s.phase,
-        });
-    }
+/// Appends a sample of a subflow.
+pub(crate) fn sample(
+    scenario: &Scenario,
+    s: &gargalo_sim::SubflowSample,
+    table: &mut Table<SubflowSamples>,
+) {
+    table.push(&SubflowSample {
+        time: s.time,
+        flow: s.flow,
+        subflow: u64::from(s.subflow),
+        link: &scenario.links[s.link].name,
+        congestion_window: s.cwnd,
+        slow_start_threshold: s.ssthresh,
+        bytes_in_flight: s.in_flight,
+        srtt: s.srtt,
+        delivery_rate: s.delivery_rate,
+        sent: s.sent,
+        delivered: s.delivered,
+        phase: s.phase,
+    });
 }
 
 /// What a subflow brought over the time that it was open in the measured window; `None`: it was not.

@@ -1,6 +1,6 @@
 //! The summary of a run: one JSON object, all SI.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gargalo_sim::{AppResult, FlowResult, LinkResult, Outcome};
 use gargalo_trace::stats;
@@ -53,14 +53,10 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
         map.insert("background".to_owned(), background);
     }
     // Those that have rows are in the list already.
-    let counted = |g: &usize| {
-        scenario
-            .flows
-            .iter()
-            .any(|f| f.group == Some(*g) && !f.rows)
-    };
-    let in_groups = (0..out.groups.len()).filter(counted);
-    let in_groups: u64 = in_groups.map(|g| out.groups[g].flows).sum();
+    let without_rows = scenario.flows.iter().filter(|f| !f.rows);
+    let groups: BTreeSet<usize> = without_rows.filter_map(|f| f.group).collect();
+    let groups = groups.iter().filter_map(|g| out.groups.get(*g));
+    let in_groups: u64 = groups.map(|g| g.flows).sum();
     json!({
         "summary": summary,
         "flows": out.flows.iter().map(|f| flow(scenario, out, f)).collect::<Vec<_>>(),

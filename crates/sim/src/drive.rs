@@ -18,7 +18,7 @@ use crate::recorder::{ProtocolEvent, Recorder};
 use crate::window::{Marks, Window};
 use crate::workload::generator::Parent;
 use crate::workload::{Action, App};
-use crate::world::World;
+use crate::world::{Watch, World};
 use crate::{BuildError, rng};
 
 /// Event targets of a flow: the timers of its two ends and of its application.
@@ -31,13 +31,24 @@ pub(crate) const SERVER_PORT: u16 = 5001;
 
 impl World {
     #[inline]
-    pub(crate) fn on_link(&mut self, direction: u32, first_flow: Target) {
+    pub(crate) fn on_link(
+        &mut self,
+        direction: u32,
+        first_flow: Target,
+        progress: &mut Watch<'_>,
+    ) -> Result<(), BuildError> {
         while let Some((body, ecn)) = self.net.poll(self.now, direction) {
             self.deliver(body, ecn, first_flow);
+            // One event may carry any number of packets.
+            self.look(progress)?;
+            if self.is_stopped() {
+                break;
+            }
         }
         if !self.net.lost_datagrams.is_empty() {
             self.count_lost_datagrams();
         }
+        Ok(())
     }
 
     pub(crate) fn count_lost_datagrams(&mut self) {
@@ -104,7 +115,10 @@ impl World {
         parent: Option<Parent>,
         first_flow: Target,
     ) -> Result<(), BuildError> {
-        if self.flows.len() >= MOST_FLOWS {
+        // As many targets as an event can name, or as many flows as are sensible.
+        let targets = u64::from(first_flow) + self.flows.capacity() as u64 * u64::from(PER_FLOW);
+        if self.flows.len() >= MOST_FLOWS || targets + u64::from(PER_FLOW) > u64::from(MAX_TARGETS)
+        {
             return Err(BuildError::TooManyFlows {
                 flow: spec.label.to_string(),
                 at_s: self.now.as_secs_f64(),
@@ -201,7 +215,6 @@ impl World {
             phase: "",
         });
         self.peak_flows = self.peak_flows.max(self.flows.len());
-        debug_assert!(first_flow + slot * PER_FLOW + APP < MAX_TARGETS);
         if let Some(stop) = stop {
             self.arm_app(slot, stop, first_flow);
         }

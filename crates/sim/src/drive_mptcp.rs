@@ -20,6 +20,7 @@ use crate::flow::{
 };
 use crate::net::{Body, Content as PacketContent};
 use crate::recorder::{FlowSample, ProtocolEvent, Recorder, SubflowSample};
+use crate::routing::Routing;
 use crate::topology::{NodeId, Topology};
 use crate::window::{Counts, Edge, Marks, Window};
 use crate::workload::Action;
@@ -161,7 +162,7 @@ impl World {
         };
         let hosts = [spec.from, spec.to];
         let links = [(0, 1), (1, 0)].map(|(a, b)| -> Arc<[usize]> {
-            let mut all = self.topology.interfaces(hosts[a], hosts[b]);
+            let mut all = self.routing.interfaces(hosts[a], hosts[b]);
             all.truncate(MOST_INTERFACES);
             all.into()
         });
@@ -215,8 +216,8 @@ impl World {
         let server = Connection::listen(config(), congestion(), init(1, rng)).map_err(failed)?;
         let mut gateways = Vec::new();
         for &node in &mptcp.gateways {
-            let mut route = self.topology.route(spec.from, node)?;
-            route.extend(self.topology.route(node, spec.to)?);
+            let mut route = self.route(spec.from, node)?;
+            route.extend(self.route(node, spec.to)?);
             let handle = self.net.add_route(&route);
             if let Some(capture) = &mut self.net.capture {
                 capture.add_route(handle, spec.from, spec.to);
@@ -421,7 +422,7 @@ impl World {
                     let to = (side.nodes.1, side.links.1[usize::from(far)]);
                     let found = interface_route(
                         &mut self.interface_routes,
-                        (&self.topology, &mut self.net),
+                        (&mut self.routing, &mut self.net),
                         [from, to],
                     );
                     side.routes[at] = Some(found);
@@ -561,13 +562,13 @@ fn opened(side: &mut MptcpSide, id: u32, addresses: Addresses, now: Instant) {
 /// The handle of the route between two interfaces, if there is one.
 fn interface_route(
     known: &mut std::collections::BTreeMap<[(NodeId, usize); 2], Option<u32>>,
-    (topology, net): (&Topology, &mut crate::net::Net),
+    (routing, net): (&mut Routing, &mut crate::net::Net),
     ends: [(NodeId, usize); 2],
 ) -> Option<u32> {
     if let Some(known) = known.get(&ends) {
         return *known;
     }
-    let route = topology.route_between(ends[0], ends[1]).ok();
+    let route = routing.between(ends[0], ends[1]);
     let handle = route.map(|route| {
         let handle = net.add_route(&route);
         if let Some(capture) = &mut net.capture {

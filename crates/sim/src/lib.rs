@@ -17,7 +17,9 @@ mod net;
 mod quic_paths;
 mod recorder;
 pub mod rng;
+mod routing;
 mod slab;
+mod standstill;
 mod strip;
 mod topology;
 mod window;
@@ -37,6 +39,7 @@ pub use recorder::{
     FlowSample, Gauge, LinkMarks, LinkResult, LinkSample, LinkSampler, ProtocolEvent, Recording,
     Samples, SubflowSample,
 };
+pub use routing::Routing;
 pub use slab::Slab;
 pub use strip::{Strip, Stripper};
 pub use topology::{DirectionId, LinkSpec, Node, NodeId, Topology};
@@ -44,7 +47,7 @@ pub use window::{Counts, Edge, Marks, Window};
 pub use workload::{
     AppResult, ObjectResult, Objects, Order, Period, Request, RequestResult, Workload,
 };
-pub use world::{Outcome, Progress, Settings, World};
+pub use world::{Outcome, Phase, Progress, Settings, Watch, World};
 
 /// Why a world cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -115,6 +118,32 @@ pub enum BuildError {
         flow: String,
         /// Virtual time in seconds.
         at_s: f64,
+    },
+    /// A flow sends without end and nothing on its way takes time.
+    #[error(
+        "virtual time stands still at {at_s} s: flow {flow} (number {id}) sends without end, and nothing on its way over {links} takes time; give one of these links a delay or a rate, or the flow an end (`workload.bulk.bytes`)"
+    )]
+    Standstill {
+        /// Label of the flow.
+        flow: String,
+        /// Its identifier.
+        id: u64,
+        /// The links of its route.
+        links: String,
+        /// Virtual time in seconds.
+        at_s: f64,
+    },
+    /// An event came before the one before it: a fault of the engine.
+    #[error(
+        "virtual time would run backwards, from {now_s} s to {event_s} s (event target {target}): this is a fault of the simulator; please report it with the scenario"
+    )]
+    TimeReversed {
+        /// Virtual time in seconds.
+        now_s: f64,
+        /// When the event was due, in seconds.
+        event_s: f64,
+        /// Whom it was for.
+        target: u32,
     },
     /// A source would make more transfers than a run could carry.
     #[error(

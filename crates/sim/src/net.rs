@@ -148,6 +148,13 @@ impl Net {
         (direction != HOST).then_some(direction as usize / 2)
     }
 
+    /// The links of a route in order, by index.
+    pub fn links_of(&self, route: u32) -> impl Iterator<Item = usize> {
+        let hops = self.hops.iter().skip(route as usize);
+        let hops = hops.take_while(|d| **d != HOST);
+        hops.map(|d| *d as usize / 2)
+    }
+
     /// How many link directions there are.
     pub fn directions(&self) -> u32 {
         self.links.len() as u32

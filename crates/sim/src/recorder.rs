@@ -191,6 +191,20 @@ pub struct Samples {
     pub gauges: Vec<Gauge>,
 }
 
+impl Samples {
+    /// Memory that they take.
+    pub fn bytes(&self) -> u64 {
+        // Details are texts of their own.
+        const DETAIL: usize = 64;
+        let of = |n: usize, each: usize| n as u64 * each as u64;
+        of(self.flows.len(), size_of::<FlowSample>())
+            + of(self.subflows.len(), size_of::<SubflowSample>())
+            + of(self.links.len(), size_of::<LinkSample>())
+            + of(self.events.len(), size_of::<ProtocolEvent>() + DETAIL)
+            + of(self.gauges.len(), size_of::<Gauge>())
+    }
+}
+
 /// What one direction of a link carried.
 #[derive(Clone, Debug)]
 pub struct LinkResult {
@@ -459,6 +473,11 @@ impl Recorder {
             LinkResult::of(&d.name, d.direction, link, now, (&d.marks, window))
         };
         self.directions.iter().enumerate().map(of).collect()
+    }
+
+    /// Memory that samples and events take.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.samples.bytes()
     }
 
     pub(crate) fn into_samples(self) -> Samples {

@@ -1,11 +1,9 @@
 //! Nodes, links and routes of a world.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use gargalo_link::LinkConfig;
 
 use crate::BuildError;
+use crate::routing::Routing;
 use crate::strip::Strip;
 
 /// Index of a node.
@@ -49,16 +47,30 @@ pub struct Topology {
 }
 
 impl Topology {
+    /// Finds routes; one of them serves many searches.
+    pub fn routing(&self) -> Routing {
+        let hosts = self.nodes.iter().map(|n| n.is_host);
+        Routing::new(hosts, self.links.iter().map(|l| (l.a, l.b)))
+    }
+
+    /// The error of nodes between which there is no way.
+    pub fn unreachable(&self, from: NodeId, to: NodeId) -> BuildError {
+        BuildError::Unreachable {
+            from: self.nodes[from as usize].name.clone(),
+            to: self.nodes[to as usize].name.clone(),
+        }
+    }
+
     /// The directions a packet takes from `from` to `to`.
     ///
     /// # Errors
     /// When no path exists.
     pub fn route(&self, from: NodeId, to: NodeId) -> Result<Vec<DirectionId>, BuildError> {
-        self.route_without(from, to, &[])
+        let route = self.routing().route(from, to);
+        route.ok_or_else(|| self.unreachable(from, to))
     }
 
-    /// Up to `most` routes that share no link, the shortest first: each is the shortest over the links
-    /// that those before it left.
+    /// See [`Routing::disjoint`].
     ///
     /// # Errors
     /// When no path exists.
@@ -68,111 +80,28 @@ impl Topology {
         to: NodeId,
         most: usize,
     ) -> Result<Vec<Vec<DirectionId>>, BuildError> {
-        let first = self.route(from, to)?;
-        let mut used = vec![false; self.links.len()];
-        let mut routes = vec![first];
-        while routes.len() < most {
-            for direction in routes.iter().flatten() {
-                used[*direction as usize / 2] = true;
-            }
-            match self.route_without(from, to, &used) {
-                Ok(route) => routes.push(route),
-                Err(_) => break,
-            }
+        match self.routing().disjoint(from, to, most) {
+            none if none.is_empty() => Err(self.unreachable(from, to)),
+            routes => Ok(routes),
         }
-        Ok(routes)
     }
 
-    /// The links of a host in order, that of the usual route between two hosts first: its interfaces.
+    /// See [`Routing::interfaces`].
     pub fn interfaces(&self, of: NodeId, towards: NodeId) -> Vec<usize> {
-        let usual = self.route(of, towards).ok();
-        let usual = usual.and_then(|r| r.first().map(|d| *d as usize / 2));
-        let own = |(i, l): (usize, &LinkSpec)| {
-            ((l.a == of || l.b == of) && Some(i) != usual).then_some(i)
-        };
-        let others = self.links.iter().enumerate().filter_map(own);
-        usual.into_iter().chain(others).collect()
+        self.routing().interfaces(of, towards)
     }
 
-    /// The shortest route that begins with the link `first` and ends with the link `last`; where there is
-    /// none, as between hosts with links of their own, the shortest that begins with `first`: packets
-    /// leave by the interface of their source address.
+    /// See [`Routing::between`].
     ///
     /// # Errors
     /// When nothing leads there.
     pub fn route_between(
         &self,
-        (from, first): (NodeId, usize),
-        (to, last): (NodeId, usize),
+        from: (NodeId, usize),
+        to: (NodeId, usize),
     ) -> Result<Vec<DirectionId>, BuildError> {
-        let touches = |l: &LinkSpec, n: NodeId| l.a == n || l.b == n;
-        let closed = |with_last: bool| -> Vec<bool> {
-            let closed = |(i, l): (usize, &LinkSpec)| {
-                (touches(l, from) && i != first) || (with_last && touches(l, to) && i != last)
-            };
-            self.links.iter().enumerate().map(closed).collect()
-        };
-        let strict = self.route_without(from, to, &closed(true));
-        strict.or_else(|_| self.route_without(from, to, &closed(false)))
-    }
-
-    /// The shortest route over links that are not `used`; an empty list means none is.
-    fn route_without(
-        &self,
-        from: NodeId,
-        to: NodeId,
-        used: &[bool],
-    ) -> Result<Vec<DirectionId>, BuildError> {
-        const FAR: u32 = u32::MAX;
-        let n = self.nodes.len();
-        let mut distance = vec![FAR; n];
-        let mut via: Vec<Option<(NodeId, DirectionId)>> = vec![None; n];
-        let mut heap = BinaryHeap::new();
-        let neighbours = self.neighbours();
-        distance[from as usize] = 0;
-        heap.push(Reverse((0, from)));
-        while let Some(Reverse((d, node))) = heap.pop() {
-            if d > distance[node as usize] || node == to {
-                continue;
-            }
-            if node != from && self.nodes[node as usize].is_host {
-                continue; // hosts do not forward
-            }
-            for &(next, direction) in &neighbours[node as usize] {
-                if used.get(direction as usize / 2) == Some(&true) {
-                    continue;
-                }
-                if d + 1 < distance[next as usize] {
-                    distance[next as usize] = d + 1;
-                    via[next as usize] = Some((node, direction));
-                    heap.push(Reverse((d + 1, next)));
-                }
-            }
-        }
-        let mut route = Vec::new();
-        let mut at = to;
-        while at != from {
-            let Some((previous, direction)) = via[at as usize] else {
-                return Err(BuildError::Unreachable {
-                    from: self.nodes[from as usize].name.clone(),
-                    to: self.nodes[to as usize].name.clone(),
-                });
-            };
-            route.push(direction);
-            at = previous;
-        }
-        route.reverse();
-        Ok(route)
-    }
-
-    fn neighbours(&self) -> Vec<Vec<(NodeId, DirectionId)>> {
-        let mut out = vec![Vec::new(); self.nodes.len()];
-        for (i, l) in self.links.iter().enumerate() {
-            let i = 2 * i as u32;
-            out[l.a as usize].push((l.b, i));
-            out[l.b as usize].push((l.a, i + 1));
-        }
-        out
+        let route = self.routing().between(from, to);
+        route.ok_or_else(|| self.unreachable(from.0, to.0))
     }
 }
 

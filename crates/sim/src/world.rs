@@ -17,7 +17,9 @@ use crate::group::{Group, GroupId};
 use crate::net::Net;
 use crate::quic_paths;
 use crate::recorder::{Recorder, Recording};
+use crate::routing::Routing;
 use crate::slab::Slab;
+use crate::standstill::Standstill;
 use crate::topology::{DirectionId, NodeId, Topology};
 use crate::window::{Edge, Window};
 use crate::workload::exponential;
@@ -45,9 +47,35 @@ pub struct Settings {
     pub qlog: Option<std::path::PathBuf>,
 }
 
+/// What a run is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Flows are being made; virtual time has not begun.
+    Building,
+    /// Virtual time passes.
+    Running,
+    /// Results are being written.
+    Writing,
+}
+
+impl Phase {
+    /// One word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Building => "building",
+            Self::Running => "running",
+            Self::Writing => "writing",
+        }
+    }
+}
+
 /// How far a run is.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
+    /// What it is doing.
+    pub phase: Phase,
+    /// Share of the phase that is done, 0 to 1.
+    pub fraction: f64,
     /// Virtual time.
     pub now: Instant,
     /// Virtual end.
@@ -56,7 +84,27 @@ pub struct Progress {
     pub packets: u64,
     /// Events handled.
     pub events: u64,
+    /// Bytes of memory that samples and events take.
+    pub recorded: u64,
 }
+
+impl Progress {
+    /// At the beginning of a phase of a run that ends at `end`.
+    pub const fn begin(phase: Phase, end: Instant) -> Self {
+        Self {
+            phase,
+            fraction: 0.0,
+            now: Instant::ZERO,
+            end,
+            packets: 0,
+            events: 0,
+            recorded: 0,
+        }
+    }
+}
+
+/// Is told how far a run is, and may stop it.
+pub type Watch<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
 
 /// What a run produced.
 #[derive(Debug)]
@@ -94,13 +142,15 @@ pub(crate) struct Arrivals {
     first: bool,
 }
 
-/// How many events pass between two looks at the caller's wishes.
-const PROGRESS_EVERY: u64 = 1 << 15;
+/// How much work, in events and packets, passes between two looks at the caller's wishes: some
+/// milliseconds even where a packet costs a signature or a call of Python.
+const LOOK_EVERY: u64 = 1 << 10;
 
 /// A network with flows on it, in virtual time.
 #[derive(Debug)]
 pub struct World {
     pub(crate) topology: Topology,
+    pub(crate) routing: Routing,
     pub(crate) settings: Settings,
     pub(crate) now: Instant,
     pub(crate) net: Net,
@@ -129,6 +179,11 @@ pub struct World {
     pub(crate) quic: Option<gargalo_quic::Realm>,
     /// Names of interfaces by pair of hosts.
     pub(crate) names: BTreeMap<[NodeId; 2], gargalo_mptcp::Names>,
+    /// Events and packets at which the caller is asked next.
+    next_look: u64,
+    pub(crate) standstill: Standstill,
+    /// The caller has stopped the run.
+    stopped: bool,
 }
 
 impl World {
@@ -155,6 +210,7 @@ impl World {
         let recorder = Recorder::new(settings.recording.clone(), &topology);
         let window = Window::new(settings.measure);
         Ok(Self {
+            routing: topology.routing(),
             topology,
             settings,
             now: Instant::ZERO,
@@ -178,6 +234,9 @@ impl World {
             running: false,
             quic: None,
             names: BTreeMap::new(),
+            next_look: LOOK_EVERY,
+            standstill: Standstill::default(),
+            stopped: false,
         })
     }
 
@@ -187,11 +246,17 @@ impl World {
         self.groups.len() as u32 - 1
     }
 
+    /// The directions a packet takes.
+    pub(crate) fn route(&mut self, from: NodeId, to: NodeId) -> Result<Vec<u32>, BuildError> {
+        let route = self.routing.route(from, to);
+        route.ok_or_else(|| self.topology.unreachable(from, to))
+    }
+
     /// Stores the routes between two hosts, there and back.
     pub(crate) fn ensure_routes(&mut self, from: NodeId, to: NodeId) -> Result<(), BuildError> {
         for (a, b) in [(from, to), (to, from)] {
             if !self.routes.contains_key(&(a, b)) {
-                let route = self.topology.route(a, b)?;
+                let route = self.route(a, b)?;
                 let handle = self.net.add_route(&route);
                 self.routes.insert((a, b), handle);
                 if let Some(capture) = &mut self.net.capture {
@@ -214,7 +279,11 @@ impl World {
             return Ok(known.clone());
         }
         let mut handles = [Vec::new(), Vec::new()];
-        for there in self.topology.disjoint_routes(from, to, most)? {
+        let routes = self.routing.disjoint(from, to, most);
+        if routes.is_empty() {
+            return Err(self.topology.unreachable(from, to));
+        }
+        for there in routes {
             let back: Vec<_> = there.iter().rev().map(|d| d ^ 1).collect();
             for (i, (route, ends)) in [(there, (from, to)), (back, (to, from))]
                 .into_iter()
@@ -304,15 +373,17 @@ impl World {
         self.first_generator() + self.generators.len() as u32
     }
 
-    /// Runs to the end. `progress` is called now and then; breaking stops the run and keeps what
-    /// was recorded.
+    /// Ends the run before it begins.
+    pub const fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    /// Runs to the end. `progress` is called after every thousand events and packets; breaking stops
+    /// the run and keeps what was recorded.
     ///
     /// # Errors
-    /// When a capture cannot be written.
-    pub fn run(
-        mut self,
-        progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
-    ) -> Result<Outcome, BuildError> {
+    /// When a capture cannot be written, flows come faster than they go, or virtual time stands still.
+    pub fn run(mut self, progress: &mut Watch<'_>) -> Result<Outcome, BuildError> {
         let (sampler, first_start) = (self.sampler(), self.first_start());
         let (first_arrival, first_flow) = (self.first_arrival(), self.first_flow());
         let first_generator = self.first_generator();
@@ -332,18 +403,21 @@ impl World {
             self.net.queue.push(first, first_arrival + i as u32);
         }
         self.arm_generators(first_generator);
-        let mut interrupted = false;
-        while let Some(entry) = self.net.queue.pop() {
+        while !self.stopped
+            && let Some(entry) = self.net.queue.pop()
+        {
             if entry.time() > end {
                 break;
             }
-            debug_assert!(entry.time() >= self.now, "time never runs backwards");
+            if entry.time() < self.now {
+                return Err(self.time_reversed(entry));
+            }
             self.pass_edges(|at| at < entry.time());
             self.now = entry.time();
             self.events += 1;
             let target = entry.target();
             if target < sampler {
-                self.on_link(target, first_flow);
+                self.on_link(target, first_flow, progress)?;
             } else if target >= first_flow {
                 self.on_timer(target - first_flow, first_flow);
             } else if target == sampler {
@@ -373,12 +447,9 @@ impl World {
             if pending_starts == 0 && self.is_idle() {
                 break;
             }
-            if self.events.is_multiple_of(PROGRESS_EVERY) && progress(&self.progress()).is_break() {
-                interrupted = true;
-                break;
-            }
+            self.look(progress)?;
         }
-        let reached = if interrupted || (pending_starts == 0 && self.is_idle()) {
+        let reached = if self.stopped || (pending_starts == 0 && self.is_idle()) {
             self.now
         } else {
             end
@@ -386,7 +457,40 @@ impl World {
         self.pass_edges(|at| at <= reached);
         self.now = reached;
         let _ = progress(&self.progress());
-        self.finish(interrupted)
+        self.finish()
+    }
+
+    /// Asks the caller whether to go on, if enough was done since it was asked last.
+    #[inline]
+    pub(crate) fn look(&mut self, progress: &mut Watch<'_>) -> Result<(), BuildError> {
+        if self.events + self.net.transmitted() < self.next_look {
+            return Ok(());
+        }
+        self.ask(progress)
+    }
+
+    #[cold]
+    fn ask(&mut self, progress: &mut Watch<'_>) -> Result<(), BuildError> {
+        let work = self.events + self.net.transmitted();
+        self.next_look = work + LOOK_EVERY;
+        self.check_standstill(work)?;
+        self.stopped |= progress(&self.progress()).is_break();
+        Ok(())
+    }
+
+    /// Whether the caller has stopped the run.
+    #[inline]
+    pub(crate) const fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    #[cold]
+    fn time_reversed(&self, entry: crate::event::Entry) -> BuildError {
+        BuildError::TimeReversed {
+            now_s: self.now.as_secs_f64(),
+            event_s: entry.time().as_secs_f64(),
+            target: entry.target(),
+        }
     }
 
     /// Counts at the edges of the measured window that have passed: everything until an edge is in.
@@ -423,15 +527,19 @@ impl World {
     }
 
     fn progress(&self) -> Progress {
+        let end = self.settings.end;
+        let share = self.now.as_secs_f64() / end.as_secs_f64();
         Progress {
+            fraction: if share < 1.0 { share } else { 1.0 },
             now: self.now,
-            end: self.settings.end,
             packets: self.net.transmitted(),
             events: self.events,
+            recorded: self.recorder.bytes(),
+            ..Progress::begin(Phase::Running, end)
         }
     }
 
-    fn finish(mut self, interrupted: bool) -> Result<Outcome, BuildError> {
+    fn finish(mut self) -> Result<Outcome, BuildError> {
         let alive: Vec<u32> = self.flows.iter_mut().map(|(slot, _)| slot).collect();
         for slot in alive {
             self.retire(slot);
@@ -458,7 +566,7 @@ impl World {
             packets: self.net.transmitted(),
             events: self.events,
             peak_flows: self.peak_flows,
-            interrupted,
+            interrupted: self.stopped,
         })
     }
 

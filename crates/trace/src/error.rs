@@ -35,6 +35,9 @@ pub enum Error {
         /// What was given.
         name: String,
     },
+    /// The caller did not want to go on.
+    #[error("stopped while results were being written; nothing was kept")]
+    Stopped,
     /// A table could not be encoded.
     #[error("cannot encode table {table}: {message}")]
     Encode {

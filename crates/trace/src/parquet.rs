@@ -5,6 +5,7 @@
 //! arrow crates keep sorted.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -19,6 +20,10 @@ use crate::schema::{Column, Schema, Type};
 use crate::table::{Buffer, Columns};
 
 const CREATED_BY: &str = concat!("gargalo-trace ", env!("CARGO_PKG_VERSION"));
+
+/// Rows that are encoded at once: a multiple of the encoder's own batches, so that slices show nowhere in
+/// the file.
+const SLICE: usize = 1 << 16;
 
 impl Schema {
     /// The schema as Arrow and Parquet know it.
@@ -63,6 +68,18 @@ impl Columns {
     /// # Errors
     /// When `out` cannot be written.
     pub fn write_parquet<W: Write + Send>(&self, out: W) -> Result<W, Error> {
+        self.write_parquet_while(out, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// The same, and `go_on` is asked now and then: it gets the rows written so far.
+    ///
+    /// # Errors
+    /// When `out` cannot be written, or `go_on` breaks.
+    pub(crate) fn write_parquet_while<W: Write + Send>(
+        &self,
+        out: W,
+        go_on: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<W, Error> {
         let properties = WriterProperties::builder()
             .set_created_by(CREATED_BY.to_owned())
             .set_compression(Compression::SNAPPY)
@@ -70,7 +87,14 @@ impl Columns {
         let batch = self.to_batch()?;
         let mut writer = ArrowWriter::try_new(out, batch.schema(), Some(properties))
             .map_err(|e| self.failed(&e))?;
-        writer.write(&batch).map_err(|e| self.failed(&e))?;
+        let rows = batch.num_rows();
+        for from in (0..rows.max(1)).step_by(SLICE) {
+            if go_on(from).is_break() {
+                return Err(Error::Stopped);
+            }
+            let slice = batch.slice(from, SLICE.min(rows - from));
+            writer.write(&slice).map_err(|e| self.failed(&e))?;
+        }
         writer.into_inner().map_err(|e| self.failed(&e))
     }
 
@@ -99,5 +123,58 @@ impl Columns {
             table: self.schema().name,
             message: e.to_string(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Table;
+    use crate::schema::{EventRow, Events};
+    use gargalo_units::Instant;
+
+    /// A table of so many rows, with texts and missing values.
+    fn table(rows: usize) -> Table<Events> {
+        let mut table = Table::new();
+        for i in 0..rows {
+            let detail = format!("n={}", i * 7919 % 1013);
+            table.push(&EventRow {
+                time: Instant::from_nanos(i as u64 * 1013),
+                flow: (i % 3 > 0).then_some(i as u64 % 5),
+                kind: ["loss", "ecn"][i % 2],
+                detail: &detail,
+            });
+        }
+        table
+    }
+
+    #[test]
+    fn slices_do_not_show_in_the_file() {
+        let table = table(3 * SLICE + 1717);
+        let batch = table.to_batch().unwrap();
+        let properties = WriterProperties::builder()
+            .set_created_by(CREATED_BY.to_owned())
+            .set_compression(Compression::SNAPPY)
+            .build();
+        let mut writer =
+            ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        let at_once = writer.into_inner().unwrap();
+        assert!(at_once == table.to_parquet().unwrap());
+    }
+
+    #[test]
+    fn writing_can_be_stopped_in_the_middle_of_a_table() {
+        let table = table(3 * SLICE);
+        let mut asked = Vec::new();
+        let stopped = table.write_parquet_while(Vec::new(), &mut |rows| {
+            asked.push(rows);
+            match rows {
+                0 => ControlFlow::Continue(()),
+                _ => ControlFlow::Break(()),
+            }
+        });
+        assert!(matches!(stopped, Err(Error::Stopped)));
+        assert_eq!(asked, [0, SLICE]);
     }
 }

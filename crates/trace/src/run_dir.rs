@@ -1,5 +1,6 @@
 use std::fs;
 use std::io::{BufWriter, ErrorKind, Write};
+use std::ops::ControlFlow;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -88,15 +89,19 @@ impl RunDir {
         fs::write(&path, contents).map_err(|e| Error::io("write", &path, e))
     }
 
-    /// Writes a table as `<name>.parquet`.
+    /// Writes a table as `<name>.parquet`; `go_on` is asked now and then and gets the rows written so far.
     ///
     /// # Errors
-    /// When the system refuses.
-    pub fn write_table(&self, table: &Columns) -> Result<(), Error> {
+    /// When the system refuses, or `go_on` breaks.
+    pub fn write_table(
+        &self,
+        table: &Columns,
+        go_on: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
         let path = self.file(&format!("{}.parquet", table.schema().name))?;
         let file = fs::File::create(&path).map_err(|e| Error::io("create", &path, e))?;
         table
-            .write_parquet(BufWriter::new(file))?
+            .write_parquet_while(BufWriter::new(file), go_on)?
             .flush()
             .map_err(|e| Error::io("write", &path, e))
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::Deref;
+use std::ops::{ControlFlow, Deref};
 
 use arrow_array::builder::{
     BooleanBuilder, Float64Builder, LargeStringBuilder, UInt32Builder, UInt64Builder,
@@ -299,15 +299,25 @@ impl Tables {
         ]
     }
 
-    /// Writes each as `<name>.parquet`: `flows` always, the others if they have rows.
+    /// Writes each as `<name>.parquet`: `flows` always, the others if they have rows. `go_on` is asked now
+    /// and then and gets the share that is done, 0 to 1.
     ///
     /// # Errors
-    /// When a file cannot be written.
-    pub fn write_to(&self, dir: &RunDir) -> Result<(), Error> {
+    /// When a file cannot be written, or `go_on` breaks.
+    pub fn write_to(
+        &self,
+        dir: &RunDir,
+        go_on: &mut dyn FnMut(f64) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let all: usize = self.all().iter().map(|t| t.len()).sum();
+        let mut before = 0;
         for table in self.all() {
             if !table.is_empty() || table.schema().name == self.flows.schema().name {
-                dir.write_table(table)?;
+                dir.write_table(table, &mut |rows| {
+                    go_on((before + rows) as f64 / all.max(1) as f64)
+                })?;
             }
+            before += table.len();
         }
         Ok(())
     }

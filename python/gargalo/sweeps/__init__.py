@@ -88,6 +88,7 @@ def sweep(
     at_once: int = 1,
     repair: bool = False,
     start_jitter: str | None = None,
+    memory_limit: int | str | None = None,
 ) -> Sweep:
     """Plan and execute a sweep; see `plan` and `execute` for the arguments and errors."""
     from gargalo.sweeps.plugins import Plugins
@@ -106,4 +107,5 @@ def sweep(
         plugins=loaded,
         name=name,
         repair=repair,
+        memory_limit=memory_limit,
     )

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from gargalo import _core
+from gargalo.running import memory_bytes
 from gargalo.sweeps import compact
 from gargalo.sweeps.errors import StoreError, SweepError
 from gargalo.sweeps.events import Crashed, Done, Executor, Failed, Moved
@@ -53,6 +55,7 @@ def execute(
     name: str | None = None,
     stall_s: float | None = None,
     repair: bool = False,
+    memory_limit: int | str | None = None,
 ) -> Sweep:
     """Do the runs that the store does not have yet.
 
@@ -72,6 +75,8 @@ def execute(
         name: Of the sweep in the store; by default made from its labels.
         stall_s: A simulation on this machine that makes no progress for so long fails, with a
             traceback of where it was; by default it may take for ever.
+        memory_limit: What each simulation may take of memory, in bytes or like `"4GB"`; one that wants more
+            fails. By default half of what the machine has left, divided among the workers.
         repair: Remove the files of the store that are damaged, and do again what they held.
 
     Raises:
@@ -111,12 +116,19 @@ def execute(
         msg = f'"{title}" cannot be the name of a sweep: use letters, digits, - and _'
         raise SweepError(msg)
     with_cluster = cluster is not None
+    try:
+        limit = memory_bytes(memory_limit)
+    except ValueError as e:
+        raise SweepError(str(e)) from None
+    if limit is None and not with_cluster and (usual := _core.memory_limit()) is not None:
+        limit = usual // (workers or cores())
     setup = Setup(
         keep=wanted.keep,
         measure=None if measuring is None else measuring.pickled(by_value=with_cluster),
         measure_table=None if measuring is None else measuring.table,
         plugins=loaded.files,
         classes=loaded.pickled(by_value=with_cluster),
+        memory_limit=limit,
     ).dumps()
     if cluster is not None:
         from gargalo.sweeps.cluster import Cluster

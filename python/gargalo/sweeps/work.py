@@ -68,6 +68,8 @@ class Setup:
     """Name and text of Python files that register classes."""
     classes: bytes | None = None
     """Pickled classes by kind and name, of those that are in no such file."""
+    memory_limit: int | None = None
+    """Bytes that a simulation may take."""
 
     def dumps(self) -> bytes:
         """Return it as bytes."""
@@ -82,6 +84,7 @@ class Ready:
     measure: Callable[[Run], Mapping[str, Any]] | None
     measure_table: str | None
     classes: registry.Classes
+    memory_limit: int | None
 
 
 _ready: dict[str, Ready] = {}
@@ -95,7 +98,11 @@ def prepare(setup: bytes) -> Ready:
         if digest not in _ready:
             given: Setup = pickle.loads(setup)
             _ready[digest] = Ready(
-                given.keep, load_measure(given.measure), given.measure_table, _classes(given)
+                given.keep,
+                load_measure(given.measure),
+                given.measure_table,
+                _classes(given),
+                given.memory_limit,
             )
         return _ready[digest]
 
@@ -153,7 +160,7 @@ def load_measure(measure: bytes | str | None) -> Callable[[Run], Mapping[str, An
 def perform(
     task: Task,
     ready: Ready,
-    progress: Callable[[float, float, int, int], bool] | None = None,
+    progress: Callable[..., bool] | None = None,
 ) -> tuple[dict[str, bytes], dict[str, float]] | None:
     """Do a run; return its files by table, and what to tell meanwhile; None if it was stopped."""
     path = None if task.path is None else Path(task.path)
@@ -168,8 +175,11 @@ def perform(
             ready.classes,
             progress=progress,
             world=task.world,
+            memory_limit=ready.memory_limit,
         )
         run = Run.of(result, None)
+        if run.ended_early is not None:
+            raise _core.RunError(run.ended_early)
     if run.interrupted:
         return None
     tables = {}

@@ -93,7 +93,7 @@ def _one(
     last = time.monotonic()
     watch.look()
 
-    def tell(_now_s: float, _end_s: float, packets: int, _events: int) -> bool:
+    def tell(_now_s: float, _end_s: float, packets: int, *_: object) -> bool:
         nonlocal last
         if time.monotonic() - last < REPORT_EVERY_S:
             return True

@@ -28,12 +28,14 @@ pub(crate) fn resolve(
     let mut places: Vec<usize> = Vec::new();
     let mut groups: Vec<Group> = Vec::new();
     let mut routes = Routes::new(net);
+    let mut least_mtu = None;
+    let names = hosts::Names::new(net);
     // Longest base round-trip time of a flow through each link.
     let mut longest = vec![None::<Duration>; net.links.len()];
     let end = Instant::ZERO + raw.duration.0;
     for (i, spec) in raw.flows.iter().enumerate() {
         let at = format!("flows.{i}");
-        let Some(ends) = hosts::endpoints(spec, &at, net, cx) else {
+        let Some(ends) = hosts::endpoints(spec, &at, (net, &names), cx) else {
             continue;
         };
         let (start, stop) = times(spec, raw, &at, cx);
@@ -59,7 +61,7 @@ pub(crate) fn resolve(
                 continue;
             }
             seen = Some((from, to));
-            let Some(route) = routes.find(net, from, to) else {
+            let Some(route) = routes.find(from, to) else {
                 let (a, b) = (&net.nodes[from].name, &net.nodes[to].name);
                 let message = format!("there is no path from \"{a}\" to \"{b}\"");
                 let help = "add a link, or correct the flow's hosts; hosts do not forward packets";
@@ -83,10 +85,10 @@ pub(crate) fn resolve(
             continue;
         }
         if matches!(spec.transport, crate::model::Transport::Mptcp(_)) {
-            mtu = mptcp::mtu(net);
+            mtu = *least_mtu.get_or_insert_with(|| mptcp::mtu(net));
         }
         let mut transport = transport::resolve(&spec.transport, mtu, &at, cx);
-        let placed = place(spec, &mut transport, &ends, &at, net, cx);
+        let placed = place(spec, &mut transport, &ends, &at, (net, &routes), cx);
         let label: Arc<str> = match (&spec.label, &transport) {
             (Some(label), _) => label.as_str().into(),
             _ if is_source => sourced::label(spec).into(),
@@ -171,7 +173,7 @@ fn place(
     transport: &mut Transport,
     ends: &[(usize, usize)],
     at: &str,
-    net: &Network,
+    net: (&Network, &Routes),
     cx: &mut Context<'_>,
 ) -> Vec<Transport> {
     let (crate::model::Transport::Mptcp(raw), Transport::Mptcp(common)) =

@@ -1,5 +1,7 @@
 //! Hosts of a flow and its copies.
 
+use std::collections::BTreeMap;
+
 use super::{Context, Network, did_you_mean};
 use crate::diagnostic::nearest;
 use crate::model::Flow as Spec;
@@ -8,11 +10,11 @@ use crate::model::Flow as Spec;
 pub(crate) fn endpoints(
     spec: &Spec,
     at: &str,
-    net: &Network,
+    (net, names): (&Network, &Names<'_>),
     cx: &mut Context<'_>,
 ) -> Option<Vec<(usize, usize)>> {
-    let from = hosts(&spec.from, &format!("{at}.from"), net, cx);
-    let to = hosts(&spec.to, &format!("{at}.to"), net, cx);
+    let from = hosts(&spec.from, &format!("{at}.from"), (net, names), cx);
+    let to = hosts(&spec.to, &format!("{at}.to"), (net, names), cx);
     let (from, to) = (from?, to?);
     let usual = match (&from, &to) {
         (Hosts::Many(a), Hosts::Many(b)) => a.len().min(b.len()),
@@ -46,6 +48,16 @@ pub(crate) fn endpoints(
     Some(pairs)
 }
 
+/// Nodes by name.
+pub(crate) struct Names<'a>(BTreeMap<&'a str, usize>);
+
+impl<'a> Names<'a> {
+    pub(crate) fn new(net: &'a Network) -> Self {
+        let all = net.nodes.iter().enumerate();
+        Self(all.map(|(i, n)| (n.name.as_str(), i)).collect())
+    }
+}
+
 /// One host for all copies, or one for each.
 enum Hosts {
     One(usize),
@@ -62,9 +74,14 @@ impl Hosts {
     }
 }
 
-fn hosts(name: &str, at: &str, net: &Network, cx: &mut Context<'_>) -> Option<Hosts> {
-    if let Some(n) = net.nodes.iter().position(|n| n.name == name) {
-        return Some(Hosts::One(n));
+fn hosts(
+    name: &str,
+    at: &str,
+    (net, names): (&Network, &Names<'_>),
+    cx: &mut Context<'_>,
+) -> Option<Hosts> {
+    if let Some(n) = names.0.get(name) {
+        return Some(Hosts::One(*n));
     }
     if let Some(prefix) = name.strip_suffix('*') {
         // left* is left0, left1 and so on, in numeric order.

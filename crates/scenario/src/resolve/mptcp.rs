@@ -6,6 +6,7 @@ use gargalo_cc::Params;
 use gargalo_mptcp::{DataNumbers, path_manager, scheduler};
 use gargalo_units::Duration;
 
+use super::routes::Routes;
 use super::{Context, Network, did_you_mean, transport};
 use crate::diagnostic::nearest;
 use crate::model::{Congestion, DataNumbersName, EndName, Mptcp as Spec, Switch};
@@ -113,19 +114,18 @@ pub(crate) fn place(
     resolved: &mut Mptcp,
     (from, to): (usize, usize),
     at: &str,
-    net: &Network,
+    (net, routes): (&Network, &Routes),
     cx: &mut Context<'_>,
 ) {
     let at = format!("{at}.transport.mptcp");
-    let of = |host: usize| {
-        let all = net.links.iter().enumerate();
-        all.filter(move |(_, l)| l.a == host || l.b == host)
-            .map(|(i, _)| i)
-    };
+    let of = |host: usize| routes.links_of(host);
     let name = |l: usize| net.links[l].name.as_str();
     let find = |given: &str, hosts: &[usize], at: &str, cx: &mut Context<'_>| {
-        let leads = |l: &crate::resolved::Link| hosts.iter().any(|h| l.a == *h || l.b == *h);
-        let own = || (0..net.links.len()).filter(|l| leads(&net.links[*l]));
+        let own = || {
+            let all = hosts.iter().flat_map(|h| of(*h));
+            let sorted: std::collections::BTreeSet<usize> = all.collect();
+            sorted.into_iter()
+        };
         if let Some(link) = own().find(|l| name(*l) == given) {
             return Some(link);
         }

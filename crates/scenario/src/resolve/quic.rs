@@ -1,5 +1,6 @@
 //! QUIC: a profile, then every option given.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gargalo_cc::Params;
@@ -226,18 +227,24 @@ pub(crate) fn tickets(flows: &[Flow], places: &[usize], cx: &mut Context<'_>) {
         Transport::Quic(q) => Some(Arc::clone(q)),
         _ => None,
     };
+    // When the first connection between two hosts with this crypto begins, which brings tickets.
+    let key = |f: &Flow, q: &Quic| (f.from, f.to, q.config.crypto == Crypto::Tls);
+    let mut first = BTreeMap::new();
+    if flows.iter().any(|f| quic(f).is_some_and(|q| q.zero_rtt)) {
+        for f in flows {
+            let Some(q) = quic(f) else { continue };
+            let start = first.entry(key(f, &q)).or_insert(f.start);
+            *start = f.start.min(*start);
+        }
+    }
     let mut told = None;
     for (f, place) in flows.iter().zip(places) {
         let Some(own) = quic(f).filter(|q| q.zero_rtt) else {
             continue;
         };
-        let brings = |e: &Flow| {
-            quic(e).is_some_and(|q| q.config.crypto == own.config.crypto)
-                && (e.from, e.to) == (f.from, f.to)
-                && e.start < f.start
-        };
+        let is_later = first.get(&key(f, &own)).is_some_and(|s| *s < f.start);
         // Arrivals of one template bring tickets to each other: only the first has none.
-        if f.arrivals.is_some() || told == Some(place) || flows.iter().any(brings) {
+        if f.arrivals.is_some() || told == Some(place) || is_later {
             continue;
         }
         told = Some(place);

@@ -1,71 +1,34 @@
 //! Routes of flows, for what depends on them: bandwidth-delay products, segment sizes, reachability.
 
-use std::collections::{BTreeMap, VecDeque};
-
+use gargalo_sim::Routing;
 use gargalo_units::Duration;
 
 use super::Network;
 use super::links::base_delay;
 
-/// Paths with the fewest links, ties by the order of the links, as the simulator takes them.
-pub(crate) struct Routes {
-    /// For each node, its neighbours and the links to them.
-    neighbours: Vec<Vec<(usize, usize)>>,
-    /// Trees of routes by their root.
-    trees: BTreeMap<usize, Tree>,
-}
-
-/// For each node, the previous node and the link from there; `None` if it cannot be reached.
-type Tree = Vec<Option<(usize, usize)>>;
+/// Routes as the simulator takes them.
+pub(crate) struct Routes(Routing);
 
 /// A route as a list of links, each with whether it is taken from its second end to its first.
 pub(crate) type Route = Vec<(usize, bool)>;
 
 impl Routes {
     pub(crate) fn new(net: &Network) -> Self {
-        let mut neighbours = vec![Vec::new(); net.nodes.len()];
-        for (i, l) in net.links.iter().enumerate() {
-            neighbours[l.a].push((l.b, i));
-            neighbours[l.b].push((l.a, i));
-        }
-        Self {
-            neighbours,
-            trees: BTreeMap::new(),
-        }
+        let hosts = net.nodes.iter().map(|n| n.is_host);
+        let links = net.links.iter().map(|l| (l.a as u32, l.b as u32));
+        Self(Routing::new(hosts, links))
     }
 
     /// The route between two nodes, if there is one.
-    pub(crate) fn find(&mut self, net: &Network, from: usize, to: usize) -> Option<Route> {
-        // A tree is as large as the network: keep a few, for copies that share a host.
-        if self.trees.len() >= 16 && !self.trees.contains_key(&from) {
-            self.trees.clear();
-        }
-        let neighbours = &self.neighbours;
-        let tree = self.trees.entry(from).or_insert_with(|| {
-            let mut tree: Tree = vec![None; neighbours.len()];
-            let mut queue = VecDeque::from([from]);
-            while let Some(at) = queue.pop_front() {
-                if at != from && net.nodes[at].is_host {
-                    continue; // hosts do not forward
-                }
-                for &(next, link) in &neighbours[at] {
-                    if next != from && tree[next].is_none() {
-                        tree[next] = Some((at, link));
-                        queue.push_back(next);
-                    }
-                }
-            }
-            tree
-        });
-        let mut route = Vec::new();
-        let mut at = to;
-        while at != from {
-            let (previous, link) = tree[at]?;
-            route.push((link, net.links[link].b == previous));
-            at = previous;
-        }
-        route.reverse();
-        Some(route)
+    pub(crate) fn find(&mut self, from: usize, to: usize) -> Option<Route> {
+        let route = self.0.route(from as u32, to as u32)?;
+        let step = |d: u32| (d as usize / 2, d % 2 == 1);
+        Some(route.into_iter().map(step).collect())
+    }
+
+    /// The links of a node, in order.
+    pub(crate) fn links_of(&self, node: usize) -> impl Iterator<Item = usize> {
+        self.0.links_of(node as u32)
     }
 }
 

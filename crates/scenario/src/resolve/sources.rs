@@ -243,12 +243,13 @@ fn find(
     cx: &mut Context<'_>,
 ) -> Option<Option<(usize, bool)>> {
     let key = format!("{at}.link");
+    let named = link.and_then(|name| net.links.iter().position(|l| l.name == name));
     let mut found = None;
     for &(from, to) in pairs {
-        let route = routes.find(net, from, to)?;
+        let route = routes.find(from, to)?;
         let this = match link {
             Some(name) => {
-                let Some(index) = net.links.iter().position(|l| l.name == name) else {
+                let Some(index) = named else {
                     let names = || net.links.iter().map(|l| l.name.as_str());
                     let help = did_you_mean(nearest(name, names()), "links", names());
                     cx.error(

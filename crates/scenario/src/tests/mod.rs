@@ -1,6 +1,7 @@
 //! Tests of the whole crate: the grammar, the diagnostics, the examples.
 
 mod grammar;
+mod memory;
 mod mptcp;
 mod quic;
 mod repeats;
