@@ -129,6 +129,58 @@ def test_what_a_controller_raises_is_raised(controller, error, text):
         gargalo.run(scenario("x"), controllers={"x": controller})
 
 
+def returning(method, value):
+    return type("Returning", (Fixed,), {method: lambda _: value})
+
+
+@pytest.mark.parametrize(
+    ("method", "value", "text"),
+    [
+        ("cwnd", "10 packets", r"cwnd\(\) returned '10 packets'; it must be a number of bytes"),
+        ("cwnd", None, r"cwnd\(\) returned None; it must be a number of bytes"),
+        (
+            "ssthresh",
+            "none",
+            r"ssthresh\(\) returned 'none'; it must be a number of bytes, or None",
+        ),
+        (
+            "pacing_rate",
+            "1Mbit/s",
+            r"pacing_rate\(\) returned '1Mbit/s'; it must be a number of bit/s",
+        ),
+        ("send_quantum", [], r"send_quantum\(\) returned \[\]; it must be a number of bytes"),
+        ("governs_recovery", "no", r"governs_recovery\(\) returned 'no'; it must be True or False"),
+        ("phase", 3, r"phase\(\) returned 3; it must be text"),
+        ("gauges", [1], r"gauges\(\) returned \[1\]; it must be a dictionary of names and numbers"),
+        ("gauges", {"x_s": "1"}, r"gauges\(\) returned {'x_s': '1'}; it must be a dictionary"),
+    ],
+)
+def test_a_wrong_answer_is_told_with_class_method_and_what_is_expected(method, value, text):
+    with pytest.raises(TypeError, match=f"^Returning.{text}"):
+        gargalo.run(
+            scenario("x"),
+            set={"record.gauges": True},
+            controllers={"x": returning(method, value)},
+        )
+
+
+def test_a_class_cannot_end_the_process(gargalo, tmp_path):
+    path = tmp_path / "s.toml"
+    path.write_text(scenario("aimd"))
+    exits = AIMD.replace(
+        "def on_ack(self, ack, path):", "def on_ack(self, ack, path):\n        raise SystemExit"
+    )
+    (tmp_path / "exits.py").write_text(exits)
+    done = gargalo("run", path, "--plugin", "exits.py", "--output", "out")
+    assert done.returncode == 1, done.stderr
+    assert "sys.exit" in done.stderr
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit(0)\n")
+    done = gargalo("run", path, "--plugin", "leaves.py", "--output", "out")
+    assert done.returncode == 2, done.stderr
+    assert "--plugin leaves.py: SystemExit: 0" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_failures_in_the_command_show_the_traceback(gargalo, tmp_path):
     (tmp_path / "broken.py").write_text(
         AIMD.replace("self.window / 2", "self.window / 0").replace(

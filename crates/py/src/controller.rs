@@ -247,7 +247,8 @@ impl PyController {
             amount(object, method).map(|n| n.map(Bytes::from_f64))
         };
         let Some(cwnd) = bytes("cwnd")? else {
-            return Err(PyTypeError::new_err("cwnd() must return bytes, not None"));
+            let none = object.py().None().into_bound(object.py());
+            return Err(wrong(object, "cwnd", &none, "a number of bytes"));
         };
         Ok(Numbers {
             cwnd: cwnd.max(self.mss),
@@ -263,9 +264,9 @@ impl PyController {
                 None
             },
             governs_recovery: o.governs_recovery
-                && object.call_method0("governs_recovery")?.extract()?,
+                && answer(object, "governs_recovery", "True or False")?,
             phase: if o.phase {
-                intern(&object.call_method0("phase")?.extract::<String>()?)?
+                intern(&answer::<String>(object, "phase", "text")?)?
             } else {
                 "congestion-avoidance"
             },
@@ -273,9 +274,49 @@ impl PyController {
     }
 }
 
+/// What a method without arguments returns.
+fn answer<'py, T: FromPyObjectOwned<'py>>(
+    object: &Bound<'py, PyAny>,
+    method: &str,
+    expected: &str,
+) -> PyResult<T> {
+    let answer = object.call_method0(method)?;
+    let value = answer.extract();
+    value.map_err(|_| wrong(object, method, &answer, expected))
+}
+
+/// The error of a method that returned what it must not.
+pub(crate) fn wrong(
+    object: &Bound<'_, PyAny>,
+    method: &str,
+    answer: &Bound<'_, PyAny>,
+    expected: &str,
+) -> PyErr {
+    let told = returned(object, method, answer);
+    PyTypeError::new_err(format!("{told}; it must be {expected}"))
+}
+
+/// `Class.method() returned …`, the beginning of what is said of a wrong return value.
+pub(crate) fn returned(
+    object: &Bound<'_, PyAny>,
+    method: &str,
+    value: &Bound<'_, PyAny>,
+) -> String {
+    let value = value
+        .repr()
+        .map_or_else(|_| "something".to_owned(), |r| r.to_string());
+    let class = name_of(&object.get_type());
+    format!("{class}.{method}() returned {value}")
+}
+
 /// The non-negative number a method returns; `None` if it returns none.
 fn amount(object: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<f64>> {
-    let Some(n) = object.call_method0(method)?.extract::<Option<f64>>()? else {
+    let expected = match method {
+        "cwnd" => "a number of bytes",
+        "pacing_rate" => "a number of bit/s, or None",
+        _ => "a number of bytes, or None",
+    };
+    let Some(n) = answer::<Option<f64>>(object, method, expected)? else {
         return Ok(None);
     };
     if n.is_finite() && n >= 0.0 {
@@ -390,12 +431,23 @@ impl cc::Controller for PyController {
             return;
         }
         let read = Python::attach(|py| -> PyResult<Vec<_>> {
-            let gauges = self.object.bind(py).call_method0("gauges")?;
-            let gauges = gauges.cast_into::<PyDict>()?;
+            let object = self.object.bind(py);
+            let answer = object.call_method0("gauges")?;
+            let wrong = || {
+                wrong(
+                    object,
+                    "gauges",
+                    &answer,
+                    "a dictionary of names and numbers",
+                )
+            };
+            let gauges = answer.cast::<PyDict>().map_err(|_| wrong())?;
             gauges
                 .iter()
                 .map(|(name, value)| {
-                    Ok((intern(&name.extract::<String>()?)?, value.extract::<f64>()?))
+                    let name = name.extract::<String>().map_err(|_| wrong())?;
+                    let value = value.extract::<f64>().map_err(|_| wrong())?;
+                    Ok((intern(&name)?, value))
                 })
                 .collect()
         });

@@ -47,7 +47,7 @@ class Plugins:
             text = _text(file)
             try:
                 classes = work.load_plugin(str(file), text)
-            except Exception as e:
+            except (Exception, SystemExit) as e:
                 msg = f"--plugin {file}: {work_place(e, file)}{type(e).__name__}: {e}"
                 raise SweepError(msg) from None
             if not any(classes.values()):

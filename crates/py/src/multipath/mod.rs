@@ -20,7 +20,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use rand::Rng;
 
-use crate::controller::{Faults, name_of, parameters};
+use crate::controller::{Faults, name_of, parameters, returned, wrong};
 
 /// What both kinds of factories have in common: a class, its parameters, and where its seeds come from.
 #[derive(Debug)]
@@ -87,20 +87,9 @@ impl Class {
     }
 }
 
-/// `Class.method() returned …`, the beginning of what is said of a wrong return value.
-fn returned(object: &Bound<'_, PyAny>, method: &str, value: &Bound<'_, PyAny>) -> String {
-    let value = value
-        .repr()
-        .map_or_else(|_| "something".to_owned(), |r| r.to_string());
-    let class = name_of(&object.get_type());
-    format!("{class}.{method}() returned {value}")
-}
-
 /// What a method that says yes or no returns.
 fn flag(object: &Bound<'_, PyAny>, method: &str) -> PyResult<bool> {
     let answer = object.call_method0(method)?;
-    answer.extract().map_err(|_| {
-        let wrong = returned(object, method, &answer);
-        PyTypeError::new_err(format!("{wrong}; it must be True or False"))
-    })
+    let flag = answer.extract();
+    flag.map_err(|_| wrong(object, method, &answer, "True or False"))
 }
