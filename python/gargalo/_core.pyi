@@ -233,6 +233,7 @@ class PathView:
         lost_packets: int = 0,
         link: str | None = None,
         peer_link: str | None = None,
+        in_slow_start: bool | None = None,
     ) -> PathView: ...
     @property
     def index(self) -> int:
@@ -308,7 +309,7 @@ class PathView:
         """Congestion window less bytes in flight, in whole segments; may be negative."""
     @property
     def in_slow_start(self) -> bool:
-        """Whether the window still doubles every round trip."""
+        """Whether the window about doubles every round trip: slow start, or BBR's Startup."""
 
 @final
 class Context:

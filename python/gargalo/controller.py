@@ -92,7 +92,11 @@ class Controller:
         """The maximum segment size changed to `path.mss`."""
 
     def ssthresh(self) -> float | None:
-        """Return the slow-start threshold in bytes; None if there is none or it is infinite."""
+        """Return the slow-start threshold in bytes; None if it is infinite.
+
+        A class without this method has none: it is in slow start while `phase()` says `slow-start` or
+        `startup`.
+        """
         return None
 
     def pacing_rate(self) -> float | None:

@@ -74,6 +74,9 @@ pub trait Controller: Debug + Send + Sync {
     fn ssthresh(&self) -> Option<Bytes> {
         None
     }
+    /// Whether the window about doubles every round trip: slow start, or what a model-based algorithm has in
+    /// its place (BBR's Startup). A missing [`Controller::ssthresh`] alone does not say so.
+    fn in_slow_start(&self) -> bool;
     /// The pacing rate the algorithm demands; `None` lets the transport choose (a factor of
     /// cwnd/srtt, or no pacing, by its configuration).
     fn pacing_rate(&self) -> Option<Rate> {

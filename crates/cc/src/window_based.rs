@@ -182,6 +182,10 @@ impl<P: Policy> Controller for WindowBased<P> {
         self.policy.governs_recovery()
     }
 
+    fn in_slow_start(&self) -> bool {
+        self.window.in_slow_start()
+    }
+
     fn phase(&self) -> &'static str {
         self.policy.phase(&self.window)
     }

@@ -199,17 +199,17 @@ impl Subflow {
         let in_flight = s.in_flight.get();
         let mut cwnd = s.cwnd.get();
         let mut ssthresh = s.ssthresh.map(|b| b.get());
+        let mut in_slow_start = s.in_slow_start;
         if self.penalty.cap.is_some() {
             let rtt = s.srtt.unwrap_or(s.rto);
             self.penalty.relax(now, cwnd, mss, rtt);
             // Nobody is to wait for what it may not carry.
             if let Some(cap) = self.penalty.cap.filter(|cap| *cap < cwnd) {
                 cwnd = cap;
-                ssthresh = Some(cap);
+                (ssthresh, in_slow_start) = (Some(cap), false);
             }
         }
-        let starting = ssthresh.is_none_or(|t| cwnd < t);
-        self.burst.set(s.srtt, cwnd, starting, mss);
+        self.burst.set(s.srtt, cwnd, in_slow_start, mss);
         let usable = self.is_usable();
         let queued = self.endpoint.unsent();
         let can_send = self.can_send(now, usable, queued, in_flight, mss);
@@ -222,6 +222,7 @@ impl Subflow {
             rto: s.rto,
             cwnd,
             ssthresh,
+            in_slow_start,
             in_flight,
             queued,
             mss,

@@ -422,6 +422,16 @@ impl cc::Controller for PyController {
         self.numbers.governs_recovery
     }
 
+    /// As the threshold says, if the class has one (none is infinite); otherwise by the phase's name.
+    fn in_slow_start(&self) -> bool {
+        let n = &self.numbers;
+        if self.overrides.ssthresh {
+            n.ssthresh.is_none_or(|s| n.cwnd < s)
+        } else {
+            matches!(n.phase, "slow-start" | "startup")
+        }
+    }
+
     fn phase(&self) -> &'static str {
         self.numbers.phase
     }

@@ -31,6 +31,9 @@ impl Controller for Fixed {
     fn governs_recovery(&self) -> bool {
         true
     }
+    fn in_slow_start(&self) -> bool {
+        true
+    }
     fn phase(&self) -> &'static str {
         "fixed"
     }

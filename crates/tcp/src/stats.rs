@@ -34,6 +34,8 @@ pub struct Snapshot {
     pub cwnd: Bytes,
     /// Slow-start threshold; `None`: infinite or none.
     pub ssthresh: Option<Bytes>,
+    /// The window about doubles every round trip.
+    pub in_slow_start: bool,
     /// Bytes in flight.
     pub in_flight: Bytes,
     /// Smoothed round-trip time.

@@ -56,7 +56,7 @@ const MOST_ROUNDS: f64 = 16.0;
 pub(super) fn sends_meanwhile(fast: &PathView, rounds: f64) -> f64 {
     let (cwnd, mss) = (fast.cwnd as f64, fast.mss as f64);
     let n = rounds.clamp(1.0, MOST_ROUNDS);
-    if fast.in_slow_start() {
+    if fast.in_slow_start {
         cwnd * (libm::exp2(n) - 1.0)
     } else {
         (cwnd + (n - 1.0) / 2.0 * mss) * rounds.max(1.0)
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(blest().select(&c), Choice::Wait);
         // In slow start: 10 * 15 = 150 segments, times 1.19 = 178.5.
         let mut paths = paths;
-        paths[1].ssthresh = None;
+        paths[1].in_slow_start = true;
         let mut c = context(&paths);
         c.window = (179 + 6) * MSS;
         assert_eq!(blest().select(&c), Choice::Send(0));

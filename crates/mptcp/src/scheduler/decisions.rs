@@ -129,6 +129,7 @@ fn random_path(rng: &mut Pcg64, id: u32) -> PathView {
         rto: time(rng).unwrap_or(Duration::from_secs(1)),
         cwnd: amount(rng),
         ssthresh: [None, Some(amount(rng))][rng.random_range(0..2)],
+        in_slow_start: rng.random_range(0..2) == 0,
         in_flight: amount(rng),
         queued: 0,
         mss: [0, 1, MSS][rng.random_range(0..3)],

@@ -18,6 +18,7 @@ pub(super) fn path(id: u32, rtt_ms: u64, cwnd: u64, in_flight: u64) -> PathView 
         rto: rtt * 3,
         cwnd: cwnd * MSS,
         ssthresh: Some(cwnd * MSS),
+        in_slow_start: false,
         in_flight: in_flight * MSS,
         queued: 0,
         mss: MSS,

@@ -21,6 +21,8 @@ pub struct PathView {
     pub cwnd: u64,
     /// Slow-start threshold; `None`: infinite or none.
     pub ssthresh: Option<u64>,
+    /// The window about doubles every round trip: slow start, or Startup of a model-based control.
+    pub in_slow_start: bool,
     /// Bytes in flight.
     pub in_flight: u64,
     /// Given to the subflow and not sent yet.
@@ -56,11 +58,6 @@ impl PathView {
     #[inline]
     pub fn latency(&self) -> Duration {
         self.srtt.unwrap_or(Duration::MAX)
-    }
-
-    /// Whether the window still doubles every round trip.
-    pub fn in_slow_start(&self) -> bool {
-        self.ssthresh.is_none_or(|s| self.cwnd < s)
     }
 }
 

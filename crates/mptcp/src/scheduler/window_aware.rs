@@ -101,7 +101,7 @@ fn sends_within(p: &PathView, time: f64) -> f64 {
     let Some(rtt) = p.srtt else { return 0.0 };
     let rounds = time / rtt.as_secs_f64().max(1e-9);
     let cwnd = p.cwnd as f64;
-    if p.in_slow_start() {
+    if p.in_slow_start {
         return cwnd * (libm::exp2(rounds.clamp(1.0, 16.0)) - 1.0);
     }
     let by_window = (cwnd + (rounds - 1.0).max(0.0) / 2.0 * p.mss as f64) * rounds;

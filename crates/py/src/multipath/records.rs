@@ -51,6 +51,8 @@ pub struct PathView {
     pub cwnd: u64,
     /// Slow-start threshold in bytes; none: infinite, or there is none.
     pub ssthresh: Option<u64>,
+    /// Whether the window about doubles every round trip: slow start, or Startup of a model-based control.
+    pub in_slow_start: bool,
     /// Bytes in flight.
     pub in_flight: u64,
     /// Bytes given to the subflow and not sent yet.
@@ -106,6 +108,7 @@ impl PathView {
             rto: p.rto.as_secs_f64(),
             cwnd: p.cwnd,
             ssthresh: p.ssthresh,
+            in_slow_start: p.in_slow_start,
             in_flight: p.in_flight,
             queued: p.queued,
             mss: p.mss,
@@ -134,7 +137,7 @@ impl PathView {
     #[pyo3(signature = (index, *, id=None, srtt=None, rttvar=None, latest_rtt=None, min_rtt=None, rto=1.0,
         cwnd=14480, ssthresh=None, in_flight=0, queued=0, mss=1448, delivery_rate=None, pacing_rate=None,
         backup=false, in_loss=false, usable=true, can_send=true, sent_packets=0, lost_packets=0, link=None,
-        peer_link=None))]
+        peer_link=None, in_slow_start=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         index: usize,
@@ -159,6 +162,7 @@ impl PathView {
         lost_packets: u64,
         link: Option<String>,
         peer_link: Option<String>,
+        in_slow_start: Option<bool>,
     ) -> Self {
         let name = |n: String| Name(n.into());
         Self {
@@ -171,6 +175,7 @@ impl PathView {
             rto,
             cwnd,
             ssthresh,
+            in_slow_start: in_slow_start.unwrap_or(ssthresh.is_none_or(|s| cwnd < s)),
             in_flight,
             queued,
             mss,
@@ -198,12 +203,6 @@ impl PathView {
     fn space(&self) -> i64 {
         let segments = |n: u64| (n / self.mss.max(1)) as i64;
         segments(self.cwnd) - segments(self.in_flight)
-    }
-
-    /// Whether the window still doubles every round trip.
-    #[getter]
-    fn in_slow_start(&self) -> bool {
-        self.ssthresh.is_none_or(|s| self.cwnd < s)
     }
 
     fn __repr__(&self) -> String {

@@ -158,17 +158,12 @@ impl Sender {
         }
         let paced = self.settings.pacing && self.unpaced == 0;
         let srtt = self.rtt.smoothed.filter(|_| paced)?;
-        let gain = if self.starting() {
+        let gain = if self.controller.in_slow_start() {
             SLOW_START_GAIN
         } else {
             AVOIDANCE_GAIN
         };
         rate_of_window(Bytes::new(self.window()), srtt, gain)
-    }
-
-    fn starting(&self) -> bool {
-        let cwnd = self.controller.cwnd();
-        self.controller.ssthresh().is_none_or(|s| cwnd < s)
     }
 
     /// A packet leaves; tells whether that may have changed the controller's mind.
@@ -302,8 +297,8 @@ impl Sender {
             self.report.notice("recovered", String::new);
         }
         let cwnd = self.controller.cwnd().get();
-        let cwnd_limited =
-            self.limited.now || (self.starting() && cwnd < 2 * self.limited.most_in_flight);
+        let cwnd_limited = self.limited.now
+            || (self.controller.in_slow_start() && cwnd < 2 * self.limited.most_in_flight);
         if batch.bytes > 0 {
             let acked = Acked {
                 now: batch.now,

@@ -331,12 +331,9 @@ impl Sender {
         if round_start {
             self.round_end = self.nxt;
         }
-        let starting = {
-            let cwnd = self.controller.cwnd();
-            self.controller.ssthresh().is_none_or(|s| cwnd < s)
-        };
         let cwnd_limited = self.limited.now
-            || (starting && self.controller.cwnd().get() < 2 * self.limited.most_in_flight);
+            || (self.controller.in_slow_start()
+                && self.controller.cwnd().get() < 2 * self.limited.most_in_flight);
         // After a timeout what only reports later segments is a duplicate (RFC 5681 §3.1): the window
         // would grow on and on while the hole is lost again and again.
         let in_recovery = match self.phase {

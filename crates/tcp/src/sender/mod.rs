@@ -478,6 +478,7 @@ impl Sender {
         Snapshot {
             cwnd: self.controller.cwnd(),
             ssthresh: self.controller.ssthresh(),
+            in_slow_start: self.controller.in_slow_start(),
             in_flight: Bytes::new(self.pipe()),
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
@@ -557,8 +558,11 @@ impl Sender {
             return None;
         };
         let cwnd = self.controller.cwnd();
-        let starting = self.controller.ssthresh().is_none_or(|s| cwnd < s);
-        let gain = if starting { slow_start } else { avoidance };
+        let gain = if self.controller.in_slow_start() {
+            slow_start
+        } else {
+            avoidance
+        };
         rate_of_window(cwnd, self.rtt.srtt()?, gain)
     }
 

@@ -67,6 +67,9 @@ impl Controller for Diary {
     fn cwnd(&self) -> Bytes {
         Bytes::new(self.cwnd)
     }
+    fn in_slow_start(&self) -> bool {
+        true
+    }
     fn phase(&self) -> &'static str {
         "diary"
     }

@@ -23,6 +23,9 @@ impl Controller for Fixed {
     fn cwnd(&self) -> Bytes {
         Bytes::new(self.0)
     }
+    fn in_slow_start(&self) -> bool {
+        true
+    }
     fn phase(&self) -> &'static str {
         "fixed"
     }

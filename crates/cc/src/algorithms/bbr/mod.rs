@@ -532,6 +532,10 @@ impl Controller for Bbr {
         true
     }
 
+    fn in_slow_start(&self) -> bool {
+        self.mode == Mode::Startup
+    }
+
     fn phase(&self) -> &'static str {
         match self.mode {
             Mode::Startup => "startup",

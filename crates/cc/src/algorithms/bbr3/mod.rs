@@ -356,6 +356,10 @@ impl Controller for Bbr3 {
         true
     }
 
+    fn in_slow_start(&self) -> bool {
+        self.state == State::Startup
+    }
+
     fn phase(&self) -> &'static str {
         match self.state {
             State::Startup => "startup",

@@ -341,6 +341,10 @@ impl Controller for Copa {
         true
     }
 
+    fn in_slow_start(&self) -> bool {
+        self.slow_start
+    }
+
     fn phase(&self) -> &'static str {
         if self.slow_start {
             "slow-start"

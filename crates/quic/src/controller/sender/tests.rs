@@ -85,6 +85,10 @@ impl Controller for Scribe {
         Some(Bytes::new(1))
     }
 
+    fn in_slow_start(&self) -> bool {
+        false
+    }
+
     fn phase(&self) -> &'static str {
         "test"
     }
