@@ -80,6 +80,12 @@ impl Receive {
         self.edge.saturating_sub(self.next)
     }
 
+    /// So many bytes in order are worth an acknowledgement of their own.
+    #[inline]
+    pub(crate) fn news(&self) -> u64 {
+        (self.buffer / 16).max(2 * self.step)
+    }
+
     /// Whether reading made the window grow so much that the peer should know: to twice what it
     /// believes (as for plain TCP).
     #[inline]

@@ -55,6 +55,8 @@ pub(crate) struct Send {
     pub(crate) write_blocked: bool,
     /// In the order of the stream, without gaps.
     outstanding: VecDeque<Outstanding>,
+    /// Bytes of it by the slot of the latest carrier.
+    held: [u64; 64],
     /// Starts of segments that must go again.
     pub(crate) again: BTreeSet<u64>,
     /// Where opportunistic retransmission has come to.
@@ -73,6 +75,7 @@ impl Send {
             fin: Fin::Open,
             write_blocked: false,
             outstanding: VecDeque::new(),
+            held: [0; 64],
             again: BTreeSet::new(),
             rescued: 0,
         }
@@ -161,6 +164,7 @@ impl Send {
             if o.end() > data {
                 break;
             }
+            self.held[usize::from(o.latest)] -= u64::from(o.len);
             self.outstanding.pop_front();
         }
         self.buffer.release(data);
@@ -175,6 +179,7 @@ impl Send {
     #[inline]
     pub(crate) fn on_sent(&mut self, o: Outstanding) {
         self.next = o.end();
+        self.held[usize::from(o.latest)] += u64::from(o.len);
         self.outstanding.push_back(o);
     }
 
@@ -193,6 +198,25 @@ impl Send {
     }
     pub(crate) fn first(&self) -> Option<&Outstanding> {
         self.outstanding.front()
+    }
+
+    /// Bytes of the peer's window that the subflow of a slot was the latest to be given.
+    #[inline]
+    pub(crate) fn held_by(&self, slot: u8) -> u64 {
+        self.held[usize::from(slot)]
+    }
+
+    /// The segment that holds byte `data` is carried by one more subflow, which has it at `subflow`; from now
+    /// on it is the one to deliver it, unless what it has is a copy only.
+    pub(crate) fn give(&mut self, data: u64, slot: u8, delivery: Option<(u64, Instant)>) {
+        let Some(i) = self.index(data) else { return };
+        let o = &mut self.outstanding[i];
+        o.carriers |= 1 << slot;
+        if let Some((subflow, now)) = delivery {
+            self.held[usize::from(o.latest)] -= u64::from(o.len);
+            self.held[usize::from(slot)] += u64::from(o.len);
+            (o.latest, o.subflow, o.sent_at) = (slot, subflow, now);
+        }
     }
 
     /// Segments that `which` chooses must go again.

@@ -140,6 +140,8 @@ pub(crate) struct Subflow {
     pub(crate) consumed: u64,
     /// When data was read from it last.
     pub(crate) fed_at: Instant,
+    /// The DATA_ACK that was sent on it last.
+    pub(crate) told: u64,
     /// Options that need an acknowledgement of their own.
     pub(crate) signals: VecDeque<MptcpOption>,
     /// An acknowledgement must leave, data or not.
@@ -152,6 +154,10 @@ pub(crate) struct Subflow {
     pub(crate) burst: Burst,
     /// It has timed out, and what it carries was given to others.
     pub(crate) stale: bool,
+    /// When a path in loss is asked whether it passes packets again; MAX: it is not.
+    pub(crate) ask_at: Instant,
+    /// It was asked, and has not answered.
+    pub(crate) asked: bool,
     /// It probes for lost acknowledgements, and what it carries was given to others.
     pub(crate) suspected: bool,
     /// What it delivered was not acknowledged by the connection: so often, and the last time.
@@ -225,6 +231,7 @@ impl Subflow {
             in_slow_start,
             in_flight,
             queued,
+            held: 0, // the connection knows
             mss,
             delivery_rate: s.delivery_rate,
             pacing_rate: s.pacing_rate,

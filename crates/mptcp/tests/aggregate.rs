@@ -80,8 +80,10 @@ fn a_control_without_a_threshold_is_in_slow_start_only_while_it_says_so() {
     let paths = [Path::new(50, 5), Path::new(50, 150)];
     for control in ["bbr", "bbr3"] {
         for name in ["window-aware", "blest"] {
-            let mut c = gargalo_mptcp::Config::default();
-            c.scheduler = scheduler(name);
+            let c = gargalo_mptcp::Config {
+                scheduler: scheduler(name),
+                ..Default::default()
+            };
             let got = Net::new(&paths, c, control, 9).goodput(ms(5000), ms(8000));
             assert!(got >= 0.9 * 95.2, "{name}, {control}: {got:.2} Mbit/s");
         }

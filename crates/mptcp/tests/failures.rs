@@ -48,6 +48,27 @@ fn a_path_that_comes_back_is_used_again() {
 }
 
 #[test]
+fn a_path_is_asked_every_second_whether_an_outage_is_over() {
+    // Its own timer has backed off to half a minute and more.
+    for control in ["cubic", "bbr"] {
+        for (buffer, dead) in [(128 << 10, 0), (2 << 20, 0), (2 << 20, 1)] {
+            let mut paths = [Path::new(20, 20), Path::new(10, 20)];
+            paths[dead] = paths[dead].dead(3_000, 33_000);
+            let mut net = Net::new(&paths, config(buffer), control, 12);
+            net.write_endlessly(0);
+            net.run_for(ms(33_000));
+            let before = net.carried[dead];
+            net.run_for(ms(1_500));
+            let carried = net.carried[dead] - before;
+            assert!(
+                carried > 200_000,
+                "{control}, {buffer}, path {dead}: {carried} bytes"
+            );
+        }
+    }
+}
+
+#[test]
 fn every_byte_survives_whatever_dies() {
     for seed in 0..20 {
         let mut paths = [Path::new(10, 10), Path::new(30, 40), Path::new(5, 5)];

@@ -57,6 +57,9 @@ impl Connection {
         self.active |= s.bit();
         self.schedule_due = true;
         self.timers.heard_on = s.id;
+        if std::mem::take(&mut s.asked) && heard.believed && !heard.reset {
+            s.endpoint.resume_after_timeout(now);
+        }
         // The third packet opens the subflow and may carry signals already.
         let opened = !was_open && s.endpoint.state().is_synchronised() && !heard.syn;
         let believed = heard.believed || opened;
@@ -335,10 +338,13 @@ impl Connection {
         if in_loss && !s.stale {
             s.stale = true;
             let subflow = s.id;
+            if let Some(interval) = self.config.probe_interval {
+                s.ask_at = now + interval;
+            }
             self.notice(crate::Notice::Stale { now, subflow });
             self.reinject(now, i);
         } else if !in_loss {
-            s.stale = false;
+            (s.stale, s.ask_at) = (false, Instant::MAX);
         }
     }
 

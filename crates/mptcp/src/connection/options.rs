@@ -78,6 +78,7 @@ impl Connection {
             }
         }
         let peer = self.peer?;
+        self.subflows[i].told = self.receive.next();
         let long = match self.config.data_numbers {
             DataNumbers::Long => true,
             DataNumbers::Short => self.long_acks && !data,

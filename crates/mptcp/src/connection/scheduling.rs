@@ -46,6 +46,9 @@ impl Connection {
         if unsent == 0 || room == 0 {
             return false;
         }
+        for (v, s) in self.views.iter_mut().zip(&self.subflows) {
+            v.held = self.send.held_by(s.slot);
+        }
         let context = Context {
             now,
             paths: &self.views,
@@ -169,16 +172,11 @@ impl Connection {
     pub(super) fn give_again(&mut self, now: Instant, i: usize, start: u64, why: Carried) {
         let una = self.send.una;
         let s = &self.subflows[i];
-        let (bit, slot, subflow) = (s.bit(), s.slot, s.written);
-        let Some(o) = self.send.find_mut(start) else {
+        let delivery = (why != Carried::Copy).then_some((s.written, now));
+        self.send.give(start, s.slot, delivery);
+        let Some(o) = self.send.find(start) else {
             return;
         };
-        o.carriers |= bit;
-        if why != Carried::Copy {
-            o.latest = slot;
-            o.subflow = subflow;
-            o.sent_at = now;
-        }
         // What of it was acknowledged is not in the buffer any more.
         let from = o.data.max(una);
         let len = (o.end() - from) as u32;

@@ -73,7 +73,7 @@ impl Connection {
             .min(t.rescue);
         let waits = self.has_waiting();
         for s in &self.subflows {
-            at = at.min(s.deadline).min(s.confirm_at);
+            at = at.min(s.deadline).min(s.confirm_at).min(s.ask_at);
             if waits {
                 at = at.min(s.paced_until);
             }
@@ -126,6 +126,15 @@ impl Connection {
             s.confirm_at = now + s.endpoint.snapshot(now).rto * 2;
             self.active |= s.bit();
         }
+        if s.ask_at <= now {
+            // Its own timer has backed off (RFC 6298 §5.5), and the others do not wait for it.
+            let interval = self.config.probe_interval.unwrap_or(Duration::MAX);
+            s.ask_at = now + interval.max(s.endpoint.snapshot(now).srtt.unwrap_or_default());
+            s.asked = true;
+            s.endpoint.probe();
+            self.active |= s.bit();
+        }
+        let s = &mut self.subflows[i];
         if s.paced_until <= now {
             self.schedule_due = true;
             self.refresh(now, i);

@@ -132,6 +132,7 @@ fn random_path(rng: &mut Pcg64, id: u32) -> PathView {
         in_slow_start: rng.random_range(0..2) == 0,
         in_flight: amount(rng),
         queued: 0,
+        held: amount(rng),
         mss: [0, 1, MSS][rng.random_range(0..3)],
         delivery_rate: rate(rng),
         pacing_rate: rate(rng),

@@ -21,6 +21,7 @@ pub(super) fn path(id: u32, rtt_ms: u64, cwnd: u64, in_flight: u64) -> PathView 
         in_slow_start: false,
         in_flight: in_flight * MSS,
         queued: 0,
+        held: in_flight * MSS,
         mss: MSS,
         delivery_rate: Some(Rate::from_bps_f64(
             (cwnd * MSS * 8) as f64 / rtt.as_secs_f64(),

@@ -27,6 +27,9 @@ pub struct PathView {
     pub in_flight: u64,
     /// Given to the subflow and not sent yet.
     pub queued: u64,
+    /// What of the peer's window it was the latest to be given: new data that the connection has not
+    /// acknowledged.
+    pub held: u64,
     /// Payload of a full segment.
     pub mss: u64,
     /// Latest delivery rate measured while the network was the limit.

@@ -2,24 +2,30 @@
 //! filled the peer's window, or finished; so that the whole is never slower than its best part.
 //!
 //! In the spirit of BLEST (Ferlin et al., 2016) and ECF (Lim et al., 2017), with these differences:
+//! - What counts is when a segment arrives, not when its own acknowledgement is back: the connection's
+//!   acknowledgement comes by whichever path returns it first.
 //! - How long a segment takes is the latest round trip, corrected by what is in flight at the latest delivery
-//!   rate: up to twice as long, as a queue grows before its first acknowledgement comes back, and down to the
-//!   least round trip, as it is gone when a path has idled.
-//! - All faster paths together count, not only the fastest, by their windows and by what they delivered.
-//! - A path that is filled, so that more of it would only wait in a queue, comes after one that is not: in
-//!   a small window what waits in queues is what the other path lacks. A quarter of the window is only for
-//!   paths that are not filled.
+//!   rate: up to twice as long, where a queue stands and grows before its first acknowledgement comes back,
+//!   and down to the least round trip, as the queue is gone when a path has idled.
+//! - All faster paths together count, not only the fastest. What each could send is what it delivered if a
+//!   queue stands on it, or else what its window and its pacing allow: a path that was left out for long has
+//!   delivered little and can do more.
+//! - What the slower paths hold of the window is counted to the byte, not by what they have in flight, part
+//!   of which has arrived already. Otherwise they send in bursts, once a round trip, and the window is now
+//!   empty, now full.
+//! - A path that is filled, so that more of it would only wait in a queue, comes after one that is not, and
+//!   gets nothing while the window is scarce: what waits in queues is what the other paths lack.
 //! - Waiting for the end of the data (ECF) is considered only when the end is in sight: a send buffer
 //!   that the application fills as fast as it empties is no end.
 //!
-//! Path s is used if nobody is faster. Else let T_s be its predicted time, F the faster paths, and
-//! T' = (T_s + min_F T_f) / 2 the time that its segment holds the window: half a round trip there, and half
-//! of one of the fastest path, whose acknowledgements tell of it. With X_f(T') = what f sends in T'
-//! (doubling per round trip in slow start, cwnd T' / rtt_f or delivery rate T' otherwise), s is used if
-//! c sum_F X_f(T') + what s itself sends in T' + one segment <= window; and, at the end of the data,
-//! if no f could deliver all that waits before T_s. The care c is 1 + (lambda - 1) times the share of F in
-//! what all of them send: if F is most of it, s has little to give and much to spoil. lambda rises by
-//! `step` when a window was blocked nevertheless, at most once per T_s, and falls slowly.
+//! Path s is used if nobody is faster. Else let A_s be the time to its arrival there, F the faster paths, and
+//! H = A_s + (least time back of all) the time that its segment holds the window. With X_f(H) = what f sends
+//! in H (doubling per round trip in slow start without a queue, rate H otherwise), s is used if
+//! c sum_F X_f(H) + what s and the slower ones hold + one segment <= window; and, at the end of the data,
+//! if no f could deliver all that waits before A_s. So the rate of all is at most window / H, and no path is
+//! used that lets H grow by more than its own rate is worth. The care c is 1 + (lambda - 1) times the share
+//! of F in what all of them send: if F is most of it, s has little to give and much to spoil. lambda rises by
+//! `step` when a window was blocked nevertheless, at most once per A_s, and falls slowly.
 
 use gargalo_cc::params::{Param, Values};
 use gargalo_units::{Duration, Instant};
@@ -27,7 +33,7 @@ use gargalo_units::{Duration, Instant};
 use super::{Choice, Context, Entry, PathView, Scheduler};
 
 const PARAMS: [Param; 3] = [
-    Param::number("lambda", "least factor of the estimate", 1.3, 1.0, 10.0),
+    Param::number("lambda", "least factor of the estimate", 1.05, 1.0, 10.0),
     Param::number(
         "lambda_max",
         "largest factor of the estimate",
@@ -71,42 +77,92 @@ struct WindowAware {
     blocked: u64,
     /// Predicted times of the paths at hand in seconds; infinite for those that are no candidates.
     times: Vec<f64>,
+    /// Seconds that the quickest acknowledgement takes.
+    back: f64,
 }
 
-/// What a path carries beyond its bandwidth-delay product when it is filled.
+/// What a path carries of its bandwidth-delay product when it is filled.
 const FILLED: f64 = 1.25;
 
-/// This part of the window is not for filled paths.
-const SPARED: u64 = 4;
+/// A smoothed round trip of this many times the least one shows that a queue stands.
+const QUEUED: f64 = 1.25;
+
+/// The window is scarce if it does not hold this many times what the paths carry.
+const SCARCE: f64 = 1.6;
+
+fn seconds(d: Option<Duration>) -> Option<f64> {
+    d.map(|d| d.as_secs_f64().max(1e-9))
+}
+
+/// What was delivered, in bytes per second.
+fn delivered(p: &PathView) -> Option<f64> {
+    p.delivery_rate
+        .filter(|r| !r.is_zero())
+        .map(|r| r.bytes_per_sec())
+}
+
+/// Whether a queue stands on `p`, so that it delivers what its bottleneck can.
+fn has_queue(p: &PathView) -> bool {
+    let (Some(srtt), Some(least)) = (seconds(p.srtt), seconds(p.min_rtt)) else {
+        return false;
+    };
+    srtt > QUEUED * least
+}
+
+/// Seconds from the sending of a segment on `p` to its arrival, as if the way back took half of the least
+/// round trip.
+fn arrives(p: &PathView) -> f64 {
+    predicted(p) - returns(p)
+}
+
+/// Seconds that an acknowledgement takes on `p`.
+fn returns(p: &PathView) -> f64 {
+    seconds(p.min_rtt).or(seconds(p.srtt)).unwrap_or(0.0) / 2.0
+}
 
 /// Seconds until a segment sent now on `p` is acknowledged.
 fn predicted(p: &PathView) -> f64 {
     // An unknown path is slow until a copy has explored it.
     let latest = p.latest_rtt.or(p.srtt).unwrap_or(p.rto);
     let measured = latest.as_secs_f64().max(1e-9);
-    // What the latest acknowledgement does not tell: what has been sent since.
-    let growth = match p.delivery_rate {
-        Some(rate) if !rate.is_zero() => {
-            (p.in_flight + p.mss) as f64 / rate.bytes_per_sec() / measured
-        }
-        _ => 1.0,
+    let Some(rate) = delivered(p) else {
+        return measured;
     };
-    // Nor what has left the queue since: a path that idled would look as slow as when it was full.
-    let least = p.min_rtt.map_or(1.0, |m| m.as_secs_f64() / measured);
-    measured * growth.clamp(least.min(1.0), 2.0)
+    // What the latest acknowledgement does not tell: what has been sent since, and what has left a queue
+    // since. A rate that no queue stands behind is what was used, not what there is.
+    let takes = (p.in_flight + p.mss) as f64 / rate;
+    let most = if has_queue(p) {
+        2.0 * measured
+    } else {
+        measured
+    };
+    let least = seconds(p.min_rtt).unwrap_or(measured).min(measured);
+    takes.clamp(least, most)
+}
+
+/// Bytes per second that `p` could carry.
+fn carries(p: &PathView) -> f64 {
+    let by_window = seconds(p.srtt).map_or(0.0, |rtt| p.cwnd as f64 / rtt);
+    let by_window = p
+        .pacing_rate
+        .map_or(by_window, |r| by_window.min(r.bytes_per_sec()));
+    match delivered(p) {
+        Some(rate) if has_queue(p) => rate,
+        Some(rate) => rate.max(by_window),
+        None => by_window,
+    }
 }
 
 /// Bytes that `p` sends within `time` seconds.
 fn sends_within(p: &PathView, time: f64) -> f64 {
-    let Some(rtt) = p.srtt else { return 0.0 };
-    let rounds = time / rtt.as_secs_f64().max(1e-9);
-    let cwnd = p.cwnd as f64;
-    if p.in_slow_start {
-        return cwnd * (libm::exp2(rounds.clamp(1.0, 16.0)) - 1.0);
+    let Some(rtt) = seconds(p.srtt) else {
+        return 0.0;
+    };
+    if p.in_slow_start && !has_queue(p) {
+        let rounds = time / rtt;
+        return p.cwnd as f64 * (libm::exp2(rounds.clamp(1.0, 16.0)) - 1.0);
     }
-    let by_window = (cwnd + (rounds - 1.0).max(0.0) / 2.0 * p.mss as f64) * rounds;
-    let by_rate = p.delivery_rate.map_or(0.0, |r| r.bytes_per_sec() * time);
-    by_window.max(by_rate)
+    carries(p) * time
 }
 
 impl WindowAware {
@@ -119,6 +175,7 @@ impl WindowAware {
             settled_at: Instant::ZERO,
             blocked: 0,
             times: Vec::new(),
+            back: 0.0,
         }
     }
 
@@ -136,18 +193,21 @@ impl WindowAware {
         self.settled_at = context.now + Duration::from_secs_f64(time.min(10.0));
     }
 
+    /// How long a segment on path `i` holds the window: until it is there, and an acknowledgement is back by
+    /// the path that returns it first.
+    fn holds(&self, i: usize) -> f64 {
+        self.times[i] + self.back
+    }
+
     /// Whether a segment on path `i` is in nobody's way.
     fn is_harmless(&self, i: usize, context: &Context<'_>) -> bool {
         let (slow, time) = (&context.paths[i], self.times[i]);
-        let least = self.times.iter().copied().fold(f64::INFINITY, f64::min);
-        if least >= time {
-            return true; // nobody is faster
-        }
-        // There on this path, and back with an acknowledgement of the fastest.
-        let holds = (time + least) / 2.0;
+        let holds = self.holds(i);
         let mut ahead = 0.0;
+        let mut own = slow.mss as f64;
         for (fast, takes) in context.paths.iter().zip(&self.times) {
             if *takes >= time {
+                own += fast.held as f64;
                 continue;
             }
             ahead += sends_within(fast, holds);
@@ -156,22 +216,36 @@ impl WindowAware {
                 return false;
             }
         }
-        let own = slow.in_flight as f64 * (holds / time) + slow.mss as f64;
+        if ahead == 0.0 {
+            return true; // nobody is faster
+        }
         let window = context.window as f64;
         // The smaller the share of the faster paths, the less harm does it that one of them is blocked.
         let share = ahead / (ahead + sends_within(slow, holds)).max(1.0);
         let care = 1.0 + (self.lambda - 1.0) * share;
         care * ahead + own <= window
     }
+
+    /// Whether the window cannot hold what all paths carry while their slowest segment is on its way.
+    fn is_scarce(&self, context: &Context<'_>) -> bool {
+        let mut all = 0.0;
+        let mut longest: f64 = 0.0;
+        for (p, time) in context.paths.iter().zip(&self.times) {
+            if time.is_finite() {
+                all += carries(p);
+                longest = longest.max(time + self.back);
+            }
+        }
+        SCARCE * all * longest > context.window as f64
+    }
 }
 
 /// Whether `p` carries so much that more would only wait in a queue.
 fn is_filled(p: &PathView) -> bool {
-    let (Some(rate), Some(min_rtt)) = (p.delivery_rate, p.min_rtt) else {
+    let (Some(rate), Some(least)) = (delivered(p), seconds(p.min_rtt)) else {
         return false;
     };
-    let holds = rate.bytes_per_sec() * min_rtt.as_secs_f64();
-    (p.in_flight + p.mss) as f64 > FILLED * holds + (4 * p.mss) as f64
+    (p.in_flight + p.mss) as f64 > FILLED * rate * least + (4 * p.mss) as f64
 }
 
 impl Scheduler for WindowAware {
@@ -182,11 +256,15 @@ impl Scheduler for WindowAware {
     fn select(&mut self, context: &Context<'_>) -> Choice {
         self.times.clear();
         self.times.resize(context.paths.len(), f64::INFINITY);
+        self.back = f64::INFINITY;
         let mut best: Option<usize> = None;
         let mut unfilled: Option<usize> = None;
+        let mut several = 0;
         for (i, p) in context.candidates() {
-            let time = predicted(p);
+            let time = arrives(p);
             self.times[i] = time;
+            self.back = self.back.min(returns(p));
+            several += 1;
             if !p.can_send {
                 continue;
             }
@@ -201,17 +279,13 @@ impl Scheduler for WindowAware {
             return Choice::Wait;
         };
         if let Some(j) = unfilled
-            && j != i
             && self.is_harmless(j, context)
         {
             return Choice::Send(j);
         }
         self.adapt(self.times[i], context);
         // What only waits in queues leaves room for the paths that will have none.
-        if unfilled.is_none()
-            && context.paths.len() > 1
-            && context.window_room < context.window / SPARED
-        {
+        if several > 1 && self.is_scarce(context) {
             return Choice::Wait;
         }
         if self.is_harmless(i, context) {
@@ -252,14 +326,19 @@ mod tests {
 
     #[test]
     fn a_slower_path_needs_a_window_for_both() {
-        // It holds the window for (200 + 10.08) / 2 ms: 10.504 rounds of 125 + 4.75 segments, 1362.9; 53.5
+        // It holds the window for 100 + 5 ms, in which the fast one sends 1312.5 segments; 100 and this one
         // are its own.
         let paths = unequal();
         let mut c = context(&paths);
-        c.window = 1417 * MSS;
+        c.window = 1414 * MSS;
         assert_eq!(aware().select(&c), Choice::Send(0));
         c.window -= MSS;
         assert_eq!(aware().select(&c), Choice::Wait);
+        // What has arrived there holds nothing, though it is in flight until its path acknowledges it.
+        let mut paths = unequal();
+        paths[0].held = 99 * MSS;
+        c.paths = &paths;
+        assert_eq!(aware().select(&c), Choice::Send(0));
         // Nobody is faster: no reason to wait.
         let mut paths = unequal();
         paths[1].in_loss = true;
@@ -269,19 +348,36 @@ mod tests {
     }
 
     #[test]
+    fn what_a_path_could_send_is_its_rate_only_if_a_queue_stands() {
+        // 10 segments per 100 ms were delivered, the window has 100.
+        let mut p = path(0, 100, 100, 10);
+        p.delivery_rate = Some(Rate::from_bps(100_000 * 8));
+        let close = |p: &PathView, n: f64| (sends_within(p, 0.1) - n * 1e3).abs() < 1.0;
+        assert!(close(&p, 100.0));
+        p.pacing_rate = Some(Rate::from_bps(400_000 * 8));
+        assert!(close(&p, 40.0));
+        p.in_slow_start = true;
+        assert!(close(&p, 100.0));
+        p.min_rtt = Some(Duration::from_millis(70));
+        assert!(close(&p, 10.0));
+    }
+
+    #[test]
     fn a_queue_that_grows_makes_a_path_slow_before_its_round_trip_does() {
         let mut p = path(0, 100, 100, 60);
         let close = |p: &PathView, t: f64| (predicted(p) - t).abs() < 1e-9;
         assert!(close(&p, 0.1), "61 segments at 1 MB/s");
         p.delivery_rate = Some(Rate::from_bps(480_000 * 8));
+        assert!(close(&p, 0.1), "no queue: it was not asked for more");
+        p.min_rtt = Some(Duration::from_millis(50));
         assert!(close(&p, 61_000.0 / 480_000.0));
         p.delivery_rate = Some(Rate::from_bps(1000));
         assert!(close(&p, 0.2), "old rates are not believed");
         p.delivery_rate = Some(Rate::from_bps(480_000 * 8));
         p.in_flight = 0;
-        assert!(close(&p, 0.1), "an idle path has no queue");
+        assert!(close(&p, 0.05), "an idle path has no queue");
         p.latest_rtt = Some(Duration::from_millis(300));
-        assert!(close(&p, 0.1), "it has left the queue");
+        assert!(close(&p, 0.05), "it has left the queue");
         p.min_rtt = Some(Duration::from_millis(250));
         assert!(close(&p, 0.25), "not below the least");
         p.delivery_rate = None;
@@ -299,20 +395,23 @@ mod tests {
         paths[1].can_send = true;
         let mut c = context(&paths);
         assert_eq!(aware().select(&c), Choice::Send(0));
-        // Not if that needs the window of the filled one.
+        // Not if that needs the window of the filled one; and more of that one would only wait.
+        c.window = 20 * MSS;
+        assert_eq!(aware().select(&c), Choice::Wait);
+        paths[1].in_flight = 15 * MSS;
+        let mut c = context(&paths);
+        assert_eq!(aware().select(&c), Choice::Send(1));
         c.window = 20 * MSS;
         assert_eq!(aware().select(&c), Choice::Send(1));
-        paths[1].in_flight = 15 * MSS;
-        assert_eq!(aware().select(&context(&paths)), Choice::Send(1));
-        // Both filled: the faster one.
+        // Both filled: the faster one, unless the window is scarce. Within 45 + 10 ms they carry 82.5
+        // segments, and 132 are 1.6 times that.
         paths[1].in_flight = 16 * MSS;
         paths[0].in_flight = 130 * MSS;
-        assert_eq!(aware().select(&context(&paths)), Choice::Send(1));
-        // The last quarter of the window waits for a path that is not filled.
         let mut c = context(&paths);
-        c.window_room = c.window / 4;
         assert_eq!(aware().select(&c), Choice::Send(1));
-        c.window_room -= 1;
+        c.window = 133 * MSS;
+        assert_eq!(aware().select(&c), Choice::Send(1));
+        c.window = 131 * MSS;
         assert_eq!(aware().select(&c), Choice::Wait);
         c.paths = &paths[1..];
         assert_eq!(aware().select(&c), Choice::Send(0), "alone it may fill all");
@@ -325,10 +424,10 @@ mod tests {
     fn the_end_of_the_data_waits_for_who_delivers_it_first() {
         let paths = unequal();
         let mut c = context(&paths);
-        // Within 189.9 ms the fast path sends 18.99 (125 + 9) segments.
-        c.unsent = 2544 * MSS;
+        // What the fast path sends within 95 ms is there sooner.
+        c.unsent = 1187 * MSS;
         assert_eq!(aware().select(&c), Choice::Wait);
-        c.unsent = 2545 * MSS;
+        c.unsent = 1188 * MSS;
         assert_eq!(aware().select(&c), Choice::Send(0));
         c.unsent = MSS;
         c.more = true;
@@ -365,14 +464,13 @@ mod tests {
     fn blocked_windows_make_it_careful() {
         let paths = unequal();
         let mut c = context(&paths);
-        c.window = 1500 * MSS;
         let mut s = aware();
         c.blocked = 1;
-        assert_eq!(
-            s.select(&c),
-            Choice::Wait,
-            "1363 (1 + 0.2 * 0.91) + 54 > 1500"
-        );
+        c.window = 1413 * MSS;
+        assert_eq!(s.select(&c), Choice::Wait);
+        c.window = 1500 * MSS;
+        let answer = s.select(&c);
+        assert_eq!(answer, Choice::Wait, "1312.5 (1 + 0.2 * 0.91) + 101 > 1500");
         for i in 1..=20 {
             c.now = Instant::from_nanos(1_000_000_000 + i * 200_000_000);
             s.select(&c);

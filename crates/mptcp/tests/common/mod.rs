@@ -3,6 +3,7 @@
 
 pub mod attack;
 pub mod forge;
+pub mod grid;
 mod net;
 pub mod networks;
 pub mod pairs;

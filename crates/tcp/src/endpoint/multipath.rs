@@ -87,6 +87,14 @@ impl Endpoint {
         self.timers.probe_due |= self.state.is_synchronised();
     }
 
+    /// After a timeout the peer has answered a [probe](Self::probe): the path passes packets again, so that
+    /// what is believed lost need not wait for a timer that has backed off (RFC 6298 §5.5).
+    pub fn resume_after_timeout(&mut self, now: Instant) {
+        if let Some(sender) = &mut self.sender {
+            sender.resume_after_timeout(now);
+        }
+    }
+
     /// An acknowledgement without data, to carry an option that data leaves no room for; `None` while the
     /// connection is not open.
     pub fn pure_ack(&mut self, now: Instant) -> Option<Transmit> {

@@ -117,10 +117,10 @@ impl Endpoint {
     }
 
     /// A keep-alive probe: nothing, just before what the peer expects, so that it must answer (RFC
-    /// 9293 §3.8.4).
+    /// 9293 §3.8.4). It expects what it has not acknowledged, whatever was sent since.
     fn send_probe(&mut self, now: Instant) -> Transmit {
         self.timers.probe_due = false;
-        let mut t = self.segment(now, self.sent, Flags::ACK);
+        let mut t = self.segment(now, self.una, Flags::ACK);
         t.segment.seq = t.segment.seq + u32::MAX;
         t
     }

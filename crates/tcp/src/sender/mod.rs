@@ -95,6 +95,8 @@ pub(crate) struct Sender {
     pacer: Pacer,
     board: Scoreboard,
     rtt: RttEstimator,
+    /// As it was at the first timeout in a row.
+    rtt_before: Option<RttEstimator>,
     rack: Rack,
     undo: Undo,
     prr: Option<Prr>,
@@ -242,6 +244,7 @@ impl Sender {
             pacer: Pacer::new(quantum),
             board: Scoreboard::default(),
             rtt: RttEstimator::new(config),
+            rtt_before: None,
             rack: Rack::default(),
             undo: Undo::default(),
             prr: None,

@@ -100,6 +100,17 @@ impl Sender {
         }
     }
 
+    /// The path is known to pass packets again after an outage: what is outstanding is lost, and what round
+    /// trips were like is known from before. (The first acknowledgement may be of what had arrived before the
+    /// outage: that looks like a timeout without need, and like a round trip as long as the outage.)
+    pub(crate) fn resume_after_timeout(&mut self, now: Instant) {
+        if let Some(rtt) = self.rtt_before.take() {
+            self.rtt = rtt;
+        }
+        self.rtt.reset_backoff();
+        self.on_rto(now);
+    }
+
     /// RFC 6298 §5.4 to §5.7, RFC 5681 §3.1.
     fn on_rto(&mut self, now: Instant) {
         if self.board.is_empty() {
@@ -123,6 +134,7 @@ impl Sender {
         let first = self.counts_since_timeout == 1;
         if first {
             self.undo.begin(self.una);
+            self.rtt_before = Some(self.rtt.clone());
         }
         let may_be_spurious = self.settings.frto && (first || self.phase != Phase::Loss);
         self.phase = Phase::Loss;
