@@ -87,13 +87,22 @@ def test_the_baseline_decides_the_exit_code(gargalo, tmp_path):
     )
     assert same.returncode == 0, same.stdout
     assert "nothing differs" in same.stdout
-    worse = gargalo(
-        "evaluate", "reno", *one, "--baseline", base, "--fail-on", "regression", "--output", "new"
-    )
+    kept = (tmp_path / "new" / "scorecard.json").read_bytes()
+    again = ("reno", *one, "--baseline", base, "--output", "new")
+    refused = gargalo("evaluate", *again)
+    assert refused.returncode == 2
+    assert "new exists; choose another --output or add --overwrite" in refused.stderr
+    assert (tmp_path / "new" / "scorecard.json").read_bytes() == kept
+    worse = gargalo("evaluate", *again, "--fail-on", "regression", "--overwrite")
     assert worse.returncode == 1
     assert "worse: low-rate: " in worse.stdout
-    told = gargalo("evaluate", "reno", *one, "--baseline", base, "--output", "new")
-    assert told.returncode == 0
+    assert json.loads((tmp_path / "new" / "scorecard.json").read_text())["algorithm"] == "reno"
+    (tmp_path / "new" / "notes.md").write_text("precious")
+    told = gargalo("evaluate", *again, "--overwrite")
+    assert told.returncode == 2
+    assert "new/notes.md is no result" in told.stderr
+    (tmp_path / "new" / "notes.md").unlink()
+    assert gargalo("evaluate", *again, "--overwrite").returncode == 0
 
 
 def test_what_cannot_be_done_is_a_sentence(gargalo, tmp_path):

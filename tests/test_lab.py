@@ -341,7 +341,8 @@ def test_nothing_is_left_after_a_kill(tmp_path: Path, whom: str) -> None:
 
 
 @needs_namespaces
-def test_an_interrupt_keeps_what_was_done(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["of the terminal", "by SIGTERM"])
+def test_an_interrupt_keeps_what_was_done(tmp_path: Path, how: str) -> None:
     scenario = tmp_path / "long.toml"
     scenario.write_text(LONG)
     process = subprocess.Popen(
@@ -355,10 +356,14 @@ def test_an_interrupt_keeps_what_was_done(tmp_path: Path) -> None:
     )
     assert gone(lambda: bool(list(tmp_path.glob("*out*"))), 30)
     time.sleep(3)
-    os.killpg(process.pid, signal.SIGINT)
+    if how == "by SIGTERM":
+        process.send_signal(signal.SIGTERM)
+    else:
+        os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert "interrupted at" in errors
+    assert not list(tmp_path.glob(".out.*"))
     run = gargalo.load(tmp_path / "out")
     assert run.interrupted
     assert run.flows["delivered_bytes"].item() > 0

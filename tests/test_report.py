@@ -348,6 +348,8 @@ def test_bad_usage(tmp_path, report):
     assert "is no store" in refused("out", "--name", "x")
     assert "cannot be written" in refused("out", "--output", "/proc/report.html", code=1)
     (tmp_path / "out" / "flows.parquet").write_bytes(b"PAR1 no")
+    assert "flows.parquet is damaged: its checksum does not match" in refused("out")
+    (tmp_path / "out" / "manifest.json").unlink()
     assert "a table cannot be read" in refused("out")
 
 

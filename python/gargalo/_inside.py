@@ -37,6 +37,13 @@ def enter(core: Any, *, kept: bool) -> None:
     core.enter_sandbox()
 
 
+def interrupt(*_: Any) -> None:
+    """End the run; a second signal, from the terminal and from our parent, say, disturbs nothing."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def main(request_fd: int, events_fd: int) -> int:
     """Do what the request says; the exit code is for a shell, events tell the rest."""
     with os.fdopen(request_fd, encoding="utf-8") as file:
@@ -61,6 +68,8 @@ def main(request_fd: int, events_fd: int) -> int:
 
             watched = watch if request["watch"] else None
             return int(core.shell(json.dumps(request["shell"]), watched))
+        signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGTERM, interrupt)
         result = core.run(
             request["text"],
             request["path"],
@@ -77,7 +86,11 @@ def main(request_fd: int, events_fd: int) -> int:
     except core.RunError as e:
         tell(error="run", message=str(e))
         return 1
-    tell(done=json.loads(result.json), keyboard_interrupt=result.keyboard_interrupt)
+    tell(
+        done=json.loads(result.json),
+        keyboard_interrupt=result.keyboard_interrupt,
+        directory=str(result.directory),
+    )
     return 0
 
 

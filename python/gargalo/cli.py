@@ -11,13 +11,13 @@ import contextlib
 import importlib.util
 import json
 import os
+import signal
 import sys
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
 
 from gargalo import _core
 from gargalo.cli_common import (
@@ -25,11 +25,14 @@ from gargalo.cli_common import (
     FAILED,
     INTERRUPTED,
     MEMORY_LIMIT,
+    Screen,
     World,
     change,
+    check_target,
     err,
     fail,
     memory,
+    printable,
 )
 from gargalo.cli_evaluate import evaluate
 from gargalo.cli_lab import lab
@@ -216,9 +219,12 @@ def run(
             # Nothing written means no empty runs/ either.
             with contextlib.suppress(OSError):
                 target.parent.rmdir()
+    if done.directory is not None and done.directory != target:
+        err.print(f"note: {target} was made meanwhile, or changed", markup=False)
+        err.print(f"results: {done.directory}", markup=False)
     report(done, as_json=as_json, quiet=quiet, plots=not (no_plots or as_json))
     if interrupted:
-        kept = f"; what was done is in {target}" if target else ""
+        kept = f"; what was done is in {done.directory}" if done.directory else ""
         err.print(f"interrupted at {done.info.get('virtual_s', 0):.3g} s{kept}", markup=False)
         raise typer.Exit(INTERRUPTED)
     if any(f["severity"] == "error" for f in done.findings):
@@ -279,16 +285,12 @@ def directory(
     if output is None:
         if as_json:
             return None
-        base = Path("runs") / f"{scenario['name']}-{scenario['seed']}"
-        names = [base, *(base.with_name(f"{base.name}-{n}") for n in range(2, 10_000))]
-        if overwrite:
-            return base
-        return next((p for p in names if not os.path.lexists(p)), base)
-    if os.path.lexists(output):
+        output = Path("runs") / f"{scenario['name']}-{scenario['seed']}"
         if not overwrite:
-            fail(f"{output} exists; choose another --output or add --overwrite")
-        if not (output / "run.json").is_file():
-            fail(f"{output} exists and is no results directory: not overwriting it")
+            names = (output.with_name(f"{output.name}-{n}") for n in range(2, 10_000))
+            if os.path.lexists(output):
+                output = next((p for p in names if not os.path.lexists(p)), output)
+    check_target(output, overwrite=overwrite)
     return output
 
 
@@ -297,7 +299,10 @@ def report(done: Run, *, as_json: bool, quiet: bool, plots: bool) -> None:
     if done.directory is not None and plots:
         from gargalo.plots import Plots
 
-        Plots(done).save(done.directory)
+        try:
+            Plots(done).save(done.directory)
+        except (OSError, _core.RunError) as e:
+            fail(f"pictures cannot be written: {e}; the results are in {done.directory}", FAILED)
     from gargalo.audit import told
 
     for warning in done.warnings:
@@ -309,7 +314,7 @@ def report(done: Run, *, as_json: bool, quiet: bool, plots: bool) -> None:
     elif not quiet:
         from gargalo.summary import show
 
-        show(done, Console(highlight=False))
+        show(done, Screen(highlight=False))
         if done.directory is not None:
             err.print(f"results: {done.directory}", markup=False)
 
@@ -359,7 +364,7 @@ def print_entries(entries: Iterable[dict[str, Any]]) -> None:
     ]
     width = max((len(name) for name, _, _ in rows), default=0)
     for name, summary, source in rows:
-        print(f"{name:<{width}}  {summary}{f'  [{source}]' if source else ''}")
+        print(printable(f"{name:<{width}}  {summary}{f'  [{source}]' if source else ''}"))
 
 
 @app.command()
@@ -370,9 +375,30 @@ def schema() -> None:
 
 def main() -> None:
     """Run the command; the entry point of the package."""
+    # What a scheduler or a container sends before it kills: what is done is kept, as after Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    code: str | int | None = 0
     try:
-        app()
+        try:
+            app()
+        except SystemExit as e:
+            code = e.code
+        sys.stdout.flush()
     except BrokenPipeError:
-        # `gargalo … | head` is no failure; the interpreter must not complain at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        # `gargalo … | head` is no failure.
+        _drop_output()
+    except OSError as e:
+        # A full disk, say. What one step has finished it has kept.
+        where = "" if e.filename is None else f"{e.filename}: "
+        _drop_output()
+        with contextlib.suppress(OSError):
+            err.print(f"error: {where}{e.strerror or e}", markup=False)
+        code = FAILED
+    sys.exit(code)
+
+
+def _drop_output() -> None:
+    """Let what is still to be printed go nowhere: the interpreter must not complain at exit."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)

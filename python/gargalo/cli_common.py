@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 import shlex
 import sys
 from contextlib import contextmanager
@@ -10,11 +13,15 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 from rich.console import Console
+from rich.segment import Segment
 
 from gargalo import _core
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from rich.console import ConsoleOptions, RenderableType
 
     from gargalo.audit import Finding
 
@@ -34,7 +41,34 @@ MEMORY_LIMIT = typer.Option(
     help="What a simulation may take of memory, like 4GB. Default: half of what there is.",
 )
 
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters that steer a terminal, or turn the text around; line ends and tabs do not."""
+
+
+class Screen(Console):
+    """A console on which text of files, plugins and peers steers nothing: only styles do."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Show a replacement character for each control character."""
+        for segment in super().render(renderable, options):
+            if segment.control is None and CONTROL.search(segment.text):
+                yield Segment(printable(segment.text), segment.style)
+            else:
+                yield segment
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to `gargalo.cli.main`, as what `print` raises."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+def printable(text: str) -> str:
+    """Return text without what would steer a terminal."""
+    return CONTROL.sub("\ufffd", text)
+
+
+err = Screen(stderr=True, highlight=False, soft_wrap=True)
 
 
 def fail(message: str, code: int = BAD_INPUT) -> NoReturn:
@@ -68,6 +102,27 @@ def memory(limit: str | None) -> int | None:
         fail(f"--memory-limit {limit}: {e}")
 
 
+def check_target(target: Path, *, overwrite: bool) -> None:
+    """Leave if results may not be written to a directory; say what killed runs left beside it."""
+    try:
+        if os.path.lexists(target):
+            if not overwrite:
+                fail(f"{target} exists; choose another --output or add --overwrite")
+            foreign = _core.foreign(target)
+            if foreign is not None:
+                fail(
+                    f"{target} is not overwritten: {foreign} is no result that gargalo wrote; "
+                    "choose another --output, or move it away"
+                )
+        if target.parent.is_dir():
+            for path in _core.remove_stale(target.parent):
+                err.print(
+                    f"removed {path}: unfinished results of a run that was killed", markup=False
+                )
+    except _core.RunError as e:
+        fail(str(e))
+
+
 @contextmanager
 def sweep_errors() -> Iterator[None]:
     """Turn what planning and executing a sweep may raise into a sentence and an exit code.
@@ -87,7 +142,7 @@ def sweep_errors() -> Iterator[None]:
         fail(f"{error.what}; {again} does what it held again, and nothing else")
     except (e.SweepError, e.BadStoreError, e.NoClusterError) as error:
         fail(str(error))
-    except (e.StoreError, e.ClusterError, e.WorkersError) as error:
+    except (e.StoreError, e.ClusterError, e.WorkersError, _core.RunError) as error:
         fail(str(error), FAILED)
     except SweepInterrupted as error:
         err.print(

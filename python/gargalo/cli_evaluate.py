@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from gargalo.cli_common import FAILED, err, fail, sweep_errors, tell
+from gargalo import _core
+from gargalo.cli_common import FAILED, Screen, check_target, err, fail, sweep_errors, tell
+from gargalo.sweeps.checksum import to_parquet
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gargalo.evaluation.model import Profile
     from gargalo.evaluation.records import Change
     from gargalo.evaluation.running import Scorecard
 
@@ -70,6 +74,9 @@ def evaluate(
         Path | None,
         typer.Option(help="Where runs are kept for the next time. Default: runs/evaluation/store."),
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace earlier scorecards.")
+    ] = False,
     baseline: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="An earlier scorecard.json to compare with."),
@@ -114,6 +121,27 @@ def evaluate(
             fail(f"--baseline {e}")
     elif fail_on is FailOn.regression:
         fail("--fail-on regression needs a --baseline FILE to compare with")
+    several = False
+
+    def place(name: str, grid: Profile) -> Path:
+        own = f"{name}-{grid.name}"
+        if output is None:
+            return RESULTS / own
+        return output / own if several else output
+
+    def begin(names: Sequence[str], grid: Profile) -> None:
+        nonlocal several
+        several = len(names) > 1
+        for name in names:
+            why = _core.bad_name(name)
+            if why is not None:
+                fail(f"no scorecard can be called that: {why}")
+            check_target(place(name, grid), overwrite=overwrite)
+        if several:
+            index = (output or RESULTS) / "index.html"
+            if index.exists() and not is_page(index):
+                fail(f"{index} is no page of gargalo: choose another --output, or move it away")
+
     try:
         with sweep_errors(), display(err, shown=not as_json) as progress:
             found = run(
@@ -126,6 +154,7 @@ def evaluate(
                 repeat=repeat,
                 stall_s=stall,
                 repair=repair,
+                begin=begin,
                 progress=progress,
             )
     except KeyError as e:
@@ -139,11 +168,7 @@ def evaluate(
             card = replace(judged, facts={**judged.facts, **today})
             whole = records.to_json(card)
             printed.append(whole)
-            name = f"{card.algorithm}-{card.profile.name}"
-            folder = RESULTS / name if output is None else output
-            if output is not None and len(found.scorecards) > 1:
-                folder = output / name
-            save(card, whole, folder)
+            folder = save(card, whole, place(card.algorithm, card.profile), overwrite=overwrite)
             changes = []
             if earlier is not None:
                 try:
@@ -153,7 +178,7 @@ def evaluate(
             regressed |= any(c.is_regression for c in changes)
             if not as_json:
                 show(card, changes, folder, compared=earlier is not None)
-        if len(found.scorecards) > 1:
+        if several:
             table = (output or RESULTS) / "index.html"
             pages = {
                 c.algorithm: f"{c.algorithm}-{c.profile.name}/scorecard.html"
@@ -175,17 +200,33 @@ def evaluate(
         raise typer.Exit(FAILED)
 
 
-def save(card: Scorecard, whole: dict[str, Any], folder: Path) -> None:
-    """Write what a scorecard consists of: page, JSON, runs, scenarios."""
+def is_page(path: Path) -> bool:
+    """Whether a file is a page that `gargalo evaluate` made."""
+    with path.open("rb") as file:
+        return b'<meta name="generator" content="gargalo' in file.read(4096)
+
+
+def save(card: Scorecard, whole: dict[str, Any], target: Path, *, overwrite: bool) -> Path:
+    """Write what a scorecard consists of: page, JSON, runs, scenarios; return where it is."""
+    directory = _core.ResultsDir(target, replace=overwrite)
+    try:
+        write(card, whole, directory.path)
+        return directory.commit()
+    finally:
+        directory.discard()
+
+
+def write(card: Scorecard, whole: dict[str, Any], folder: Path) -> None:
+    """Write the files of a scorecard into a directory."""
     from gargalo.evaluation import page
     from gargalo.evaluation.cells import cell_files
 
-    folder.mkdir(parents=True, exist_ok=True)
     page.write(card, folder / "scorecard.html")
     (folder / "scorecard.json").write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
     frames = [r.scores.frame for r in card.results]
     if frames:
-        pl.concat(frames, how="diagonal_relaxed").write_parquet(folder / "runs.parquet")
+        runs = to_parquet(pl.concat(frames, how="diagonal_relaxed"))
+        (folder / "runs.parquet").write_bytes(runs)
     for result in card.results:
         for cell in cell_files(result.criterion.id, result.scenarios):
             at = folder / "scenarios" / result.criterion.id
@@ -195,7 +236,7 @@ def save(card: Scorecard, whole: dict[str, Any], folder: Path) -> None:
 
 def show(card: Scorecard, changes: list[Change], folder: Path, *, compared: bool) -> None:
     """Print a scorecard."""
-    out = Console(highlight=False)
+    out = Screen(highlight=False)
     out.print(
         f"[bold]{card.algorithm}[/], profile {card.profile.name}, {card.profile.repeat} runs of each cell"
     )

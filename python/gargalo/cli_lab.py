@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from gargalo import _core
-from gargalo.cli_common import FAILED, err
+from gargalo.cli_common import FAILED, Screen, err
 
 PROGRAMS = ("iperf3", "curl", "nginx", "tcpdump", "tshark", "nft")
 TRIAL: dict[str, Any] = {
@@ -84,7 +84,6 @@ def setting(name: str) -> str:
 
 def show(facts: dict[str, Any]) -> None:
     """Print it for people."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(show_header=False, box=None, pad_edge=False)
@@ -116,6 +115,6 @@ def show(facts: dict[str, Any]) -> None:
     row("kernel's MPTCP", "yes" if facts["mptcp"] else "no")
     there = [name for name, found in facts["programs"].items() if found]
     row("programs", ", ".join(there) or "none of " + ", ".join(PROGRAMS))
-    Console(highlight=False, soft_wrap=True, file=sys.stdout).print(table)
+    Screen(highlight=False, soft_wrap=True, file=sys.stdout).print(table)
     if facts["problem"] is not None:
         err.print(f"error: {facts['problem']}", markup=False)

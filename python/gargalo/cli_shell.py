@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gargalo import _core
-from gargalo.cli_common import BAD_INPUT, FAILED, err, fail
+from gargalo.cli_common import BAD_INPUT, FAILED, Screen, err, fail
 from gargalo.scenario import to_toml
 
 if TYPE_CHECKING:
@@ -206,11 +206,10 @@ def failed(event: dict[str, Any]) -> tuple[str, str] | None:
 
 def show(events: Iterable[dict[str, Any]]) -> tuple[str, str] | None:
     """Draw the link until the program ends; return what went wrong."""
-    from rich.console import Console
     from rich.live import Live
 
     view = View()
-    console = Console(stderr=True, highlight=False)
+    console = Screen(stderr=True, highlight=False)
     with Live(console=console, refresh_per_second=10, transient=False) as live:
         for event in events:
             failure = failed(event)

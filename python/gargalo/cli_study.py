@@ -8,10 +8,9 @@ from pathlib import Path  # noqa: TC003 (typer reads the annotations)
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from gargalo.cli_common import FAILED, change, err, fail, sweep_errors, tell
+from gargalo.cli_common import FAILED, Screen, change, err, fail, sweep_errors, tell
 
 SIGNS = {"reproduced": "✓", "contradicted": "✗", "inconclusive": "?"}
 STYLES = {"reproduced": "green", "contradicted": "red", "inconclusive": "yellow"}
@@ -92,7 +91,7 @@ def study(
             table.add_row(
                 f"[{style}]{SIGNS[claim.verdict]} {claim.verdict}[/]", claim.text, end_section=True
             )
-        Console(highlight=False).print(table)
+        Screen(highlight=False).print(table)
         print(outcome.page)
     if outcome.sweep.failures:
         for failure in outcome.sweep.failures[:5]:

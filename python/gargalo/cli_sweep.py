@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from gargalo import _core
 from gargalo.cli_common import (
     FAILED,
     MEMORY_LIMIT,
+    Screen,
     World,
     change,
     err,
     fail,
     memory,
+    printable,
     sweep_errors,
     tell,
 )
@@ -136,7 +137,8 @@ def _print_plan(description: SweepFile, jobs: list[Any], *, as_json: bool) -> No
     cells = [r for r in rows if r["repeat"] == 0]
     print(f"{description.name}: {len(cells)} cells, {len(rows)} runs")
     for r in cells:
-        print("  " + ", ".join(f"{k} = {v}" for k, v in r.items() if k not in ("repeat", "seed")))
+        told = ", ".join(f"{k} = {v}" for k, v in r.items() if k not in ("repeat", "seed"))
+        print(f"  {printable(told)}")
 
 
 def _tell_version(target: Path) -> None:
@@ -182,7 +184,7 @@ def _print_report(done: Sweep, findings: list[Finding], *, as_json: bool, quiet:
         return
     from gargalo.sweeps.show import show
 
-    show(done, Console(highlight=False), MOST_ROWS)
+    show(done, Screen(highlight=False), MOST_ROWS)
     failed = f", {len(done.failures)} failed" if done.failures else ""
     err.print(
         f"{done.done} runs done, {done.reused} were there{failed}; results: {done.store.path}",
@@ -273,7 +275,7 @@ def compare(
             test=test.value,
             paired=False if unpaired else None,
         )
-    except (SweepError, StoreError, FileNotFoundError) as error:
+    except (SweepError, StoreError, FileNotFoundError, _core.RunError) as error:
         fail(str(error))
     findings = c.findings(a, b)
     tell(findings)
@@ -296,7 +298,7 @@ def compare(
         err.print(
             f"note: one side alone has {', '.join(only)}: its values are pooled", markup=False
         )
-    console = Console(highlight=False)
+    console = Screen(highlight=False)
     show_rows(rows, a.name, b.name, level, console)
     if windows[0] == windows[1] and windows[0] is not None:
         console.print(f"Rates, ratios and delays are {windows[0]}.")

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,15 +78,15 @@ def run(
             "replace": replace,
         }
         inside = Inside(request, stdin=subprocess.DEVNULL)
-        facts, interrupted = _follow(inside, progress)
-        done = load(target)
+        facts, interrupted, place = _follow(inside, progress)
+        done = load(place)
         done = Run(
             summary=facts["summary"],
             links=facts["links"],
             info=facts["run"],
             scenario=done.scenario,
             interrupted=done.interrupted,
-            directory=output,
+            directory=None if output is None else output.with_name(place.name),
             _table=_in_memory(done) if output is None else done._table,
             _json=facts,
         )
@@ -99,21 +100,31 @@ def _in_memory(run: Run) -> Callable[[str], Any]:
     return tables.__getitem__
 
 
-def _follow(inside: Inside, progress: Callable[..., bool] | None) -> tuple[dict[str, Any], bool]:
-    """Pass progress on until the end; an interrupt reaches the process inside by itself."""
+def _follow(
+    inside: Inside, progress: Callable[..., bool] | None
+) -> tuple[dict[str, Any], bool, Path]:
+    """Pass progress on until the end; an interrupt of the terminal reaches the process inside by itself.
+
+    SIGTERM is passed on: it is an interrupt inside, too.
+    """
     result: dict[str, Any] | None = None
-    before = signal.getsignal(signal.SIGINT)
-    mine = before is not None and hasattr(signal, "SIGINT")
-    try:
-        if mine:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-    except ValueError:  # not the main thread: interrupts go elsewhere
-        mine = False
+    signals = {
+        signal.SIGINT: signal.SIG_IGN,
+        signal.SIGTERM: lambda *_: inside.process.send_signal(signal.SIGTERM),
+    }
+    if signal.getsignal(signal.SIGTERM) is not signal.default_int_handler:
+        del signals[signal.SIGTERM]
+    before: dict[signal.Signals, Any] = {}
+    # Not the main thread: signals go elsewhere.
+    with suppress(ValueError):
+        for number, handler in signals.items():
+            if signal.getsignal(number) is not None:
+                before[number] = signal.signal(number, handler)  # type: ignore[arg-type]
     try:
         for event in inside.events():
             if "progress" in event:
                 if progress is not None and progress(*event["progress"]) is False:
-                    inside.process.send_signal(signal.SIGINT)
+                    inside.process.send_signal(signal.SIGTERM)
             elif "error" in event:
                 kind = _core.ScenarioError if event["error"] == "scenario" else _core.RunError
                 raise kind(event["message"])
@@ -123,12 +134,12 @@ def _follow(inside: Inside, progress: Callable[..., bool] | None) -> tuple[dict[
         if inside.process.poll() is None:
             inside.process.kill()
             inside.process.wait()
-        if mine:
-            signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     if result is None:
         msg = f"the lab ended without a result (exit code {inside.process.returncode})"
         raise DiedError(msg)
-    return result["done"], bool(result["keyboard_interrupt"])
+    return result["done"], bool(result["keyboard_interrupt"]), Path(result["directory"])
 
 
 @functools.cache

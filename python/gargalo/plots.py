@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
+from gargalo import _core
 from gargalo.metrics import path_bins, with_path
 
 if TYPE_CHECKING:
@@ -185,6 +186,11 @@ class Plots:
                 path = directory / f"{name}.{suffix}"
                 # No date in the file: equal runs give equal pictures.
                 metadata = {"Date": None} if suffix == "svg" else None
-                figure.savefig(path, dpi=130, metadata=metadata)
+                try:
+                    figure.savefig(path, dpi=130, metadata=metadata)
+                except BaseException:
+                    path.unlink(missing_ok=True)
+                    raise
                 written.append(path)
+        _core.add_files(directory, [p.name for p in written])
         return written

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from gargalo import _core
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gargalo import _core
     from gargalo.plots import Plots
 
 TABLES = (
@@ -136,9 +137,21 @@ class Run:
 
 
 def load(directory: str | Path) -> Run:
-    """Read the results of an earlier run from its directory."""
+    """Read the results of an earlier run from its directory.
+
+    Each file is compared with the directory's manifest before it is read; results of before there
+    were manifests are taken as they are.
+
+    Raises:
+        FileNotFoundError: The directory has no results.
+        RunError: A file is not what was written.
+
+    """
     path = Path(directory)
     try:
+        _core.verify(
+            path, [name for name in ("run.json", "summary.json") if (path / name).exists()]
+        )
         info = json.loads((path / "run.json").read_text(encoding="utf-8"))
         summary = json.loads((path / "summary.json").read_text(encoding="utf-8"))
     except FileNotFoundError as e:
@@ -149,6 +162,7 @@ def load(directory: str | Path) -> Run:
 
     def table(name: str) -> pl.DataFrame:
         file = path / f"{name}.parquet"
+        _core.verify(path, [file.name])
         return pl.read_parquet(file) if file.exists() else pl.DataFrame()
 
     def flows() -> list[dict[str, Any]]:

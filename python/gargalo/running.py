@@ -146,7 +146,7 @@ def run(
         world=world,
         memory_limit=memory_bytes(memory_limit),
     )
-    done = Run.of(result, target)
+    done = Run.of(result, result.directory)
     if result.keyboard_interrupt:
         raise Interrupted(done)
     return done

@@ -3,6 +3,7 @@
 
 mod classes;
 mod controller;
+mod files;
 mod lab;
 mod multipath;
 mod records;
@@ -25,6 +26,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("ScenarioError", m.py().get_type::<run::ScenarioError>())?;
     m.add("RunError", m.py().get_type::<run::RunError>())?;
     m.add_class::<run::RunResult>()?;
+    m.add_class::<files::ResultsDir>()?;
     m.add_class::<records::Init>()?;
     m.add_class::<records::Sent>()?;
     m.add_class::<records::Acked>()?;
@@ -46,6 +48,11 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
     m.add_function(wrap_pyfunction!(run::resolve, m)?)?;
+    m.add_function(wrap_pyfunction!(files::foreign, m)?)?;
+    m.add_function(wrap_pyfunction!(files::remove_stale, m)?)?;
+    m.add_function(wrap_pyfunction!(files::verify, m)?)?;
+    m.add_function(wrap_pyfunction!(files::add_files, m)?)?;
+    m.add_function(wrap_pyfunction!(files::bad_name, m)?)?;
     m.add_function(wrap_pyfunction!(lab::enter_sandbox, m)?)?;
     m.add_function(wrap_pyfunction!(lab::shell, m)?)?;
     m.add_function(wrap_pyfunction!(tools::memory_bytes, m)?)?;

@@ -1,14 +1,14 @@
 //! Running a scenario: text in, tables out, with the interpreter free meanwhile.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time;
 
 use gargalo_scenario::memory::usual_limit;
 use gargalo_scenario::{self as scenario, Scenario, build};
 use gargalo_sim::{BuildError, Phase, Progress};
-use gargalo_trace::{Existing, RunDir, Tables};
+use gargalo_trace::{RunDir, Tables};
 use gargalo_units::{Bytes, Instant};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PySystemExit, PyValueError};
@@ -50,6 +50,9 @@ pub struct RunResult {
     /// Stopped by a keyboard interrupt, not by the progress function.
     #[pyo3(get)]
     keyboard_interrupt: bool,
+    /// Where the files are, if they were written.
+    #[pyo3(get)]
+    directory: Option<PathBuf>,
     tables: Tables,
 }
 
@@ -68,7 +71,7 @@ impl RunResult {
     }
 }
 
-fn run_error(e: impl std::fmt::Display) -> PyErr {
+pub(crate) fn run_error(e: impl std::fmt::Display) -> PyErr {
     RunError::new_err(e.to_string())
 }
 
@@ -129,11 +132,7 @@ pub fn run(
     let faults = Arc::new(Faults::default());
     let mut adopted = scenario.clone();
     let classes = Classes::adopt(&mut adopted, classes, &faults)?;
-    let existing = if replace {
-        Existing::Replace
-    } else {
-        Existing::Refuse
-    };
+    let existing = crate::files::existing(replace);
     let dir = match &output {
         Some(target) => Some(RunDir::create(target, existing).map_err(run_error)?),
         None => None,
@@ -146,7 +145,7 @@ pub fn run(
         controllers: classes.controllers,
         schedulers: classes.schedulers,
         path_managers: classes.path_managers,
-        output: dir.as_ref().map(partial).transpose()?,
+        output: dir.as_ref().map(|d| d.path().to_owned()),
         memory_limit: memory_limit.map(Bytes::new).or_else(usual_limit),
     };
     let started = time::Instant::now();
@@ -179,11 +178,12 @@ pub fn run(
         _ => ScenarioError::new_err(format!("error: {e}")),
     })?;
     outcome.json["run"]["wall_s"] = json!(wall.as_secs_f64());
-    let result = RunResult {
+    let mut result = RunResult {
         json: outcome.json.to_string(),
         scenario: scenario.to_json().to_string(),
         interrupted: outcome.interrupted || stopped_by_user,
         keyboard_interrupt: stopped_by_user,
+        directory: None,
         tables: outcome.tables,
     };
     if let Some(dir) = dir {
@@ -197,8 +197,10 @@ pub fn run(
             };
             tell(&told)
         };
-        py.detach(|| write(dir, &result, &scenario, source, &outcome.json, &mut go_on))
+        let place = py
+            .detach(|| write(dir, &result, &scenario, source, &outcome.json, &mut go_on))
             .map_err(|e| taken(&raised).unwrap_or_else(|| run_error(e)))?;
+        result.directory = Some(place);
     }
     Ok(result)
 }
@@ -224,12 +226,6 @@ fn execute(world: &str) -> PyResult<Execute> {
     }
 }
 
-/// Where files go until the results are whole.
-fn partial(dir: &RunDir) -> PyResult<PathBuf> {
-    let inside = dir.file("run.json").map_err(run_error)?;
-    Ok(inside.parent().map_or_else(PathBuf::new, Path::to_path_buf))
-}
-
 fn write(
     dir: RunDir,
     result: &RunResult,
@@ -237,7 +233,7 @@ fn write(
     source: Value,
     json: &Value,
     go_on: &mut dyn FnMut(f64) -> ControlFlow<()>,
-) -> Result<(), gargalo_trace::Error> {
+) -> Result<PathBuf, gargalo_trace::Error> {
     let mut run = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "source": source,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use crate::name::printable;
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
 
 /// Where a scenario came from.
@@ -61,11 +62,11 @@ impl Diagnostics {
             None => "scenario".to_owned(),
         };
         Self {
-            file,
-            text: text.to_owned(),
+            file: printable(&file),
+            text: printable(text),
             overrides: overrides
                 .iter()
-                .map(|(k, v)| format!("--set {k}={v}"))
+                .map(|(k, v)| printable(&format!("--set {k}={v}")))
                 .collect(),
             list: Vec::new(),
         }
@@ -91,12 +92,12 @@ impl Diagnostics {
             Place::Nowhere => (self.file.clone(), 0, 0),
         };
         let new = Diagnostic {
-            message: message.into(),
+            message: printable(&message.into()),
             file,
             line,
             column,
-            label: label.into(),
-            help,
+            label: printable(&label.into()),
+            help: help.map(|h| printable(&h)),
             place,
         };
         if self.list.len() < MOST && !self.list.contains(&new) {

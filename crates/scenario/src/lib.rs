@@ -41,6 +41,7 @@ pub mod lab;
 pub mod memory;
 pub mod model;
 mod multipath;
+mod name;
 mod objects;
 pub mod quantity;
 mod reference;
@@ -53,6 +54,7 @@ mod tests;
 mod tree;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Origin};
+pub use name::bad_name;
 pub use reference::reference;
 pub use resolved::Scenario;
 pub use schema::schema;
@@ -143,6 +145,12 @@ fn finish(
                 Some(help),
             );
         }
+    }
+    name::check(&tree, &mut errors);
+    if !errors.is_empty() {
+        // Nothing of such a text is quoted by later checks.
+        errors.sort();
+        return Err(errors);
     }
     Checker::new(schema::internal(), extra, &mut errors).check(&tree);
     if !errors.is_empty() {

@@ -23,6 +23,24 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
+    /// What is to be replaced holds a file that is no result.
+    #[error(
+        "{path} is not replaced: {file} is no result that gargalo wrote; choose another directory or move it away"
+    )]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+        /// The first such file.
+        file: PathBuf,
+    },
+    /// A file is not what was written.
+    #[error("{path} is damaged: {why}; run it again")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The target has no name that a directory could have (such as "/" or "..").
     #[error("{path} cannot be a results directory; give a path that ends in a name")]
     NoName {

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod manifest;
 mod parquet;
 pub mod pcapng;
 mod quantiles;
@@ -14,6 +15,7 @@ pub mod stats;
 pub mod table;
 
 pub use error::Error;
+pub use manifest::{Manifest, foreign};
 pub use quantiles::{QuantileSummary, Quantiles};
 pub use run_dir::{Existing, RunDir};
 pub use schema::{EventRow, FlowRow, FlowSample, LinkSample};

@@ -159,6 +159,7 @@ def evaluate(
     repeat: int | None = None,
     stall_s: float = STALL_S,
     repair: bool = False,
+    begin: Callable[[Sequence[str], Profile], object] | None = None,
     progress: Callable[[SweepProgress], object] | None = None,
 ) -> Evaluation:
     """Do what is missing and judge each algorithm by each criterion.
@@ -173,6 +174,7 @@ def evaluate(
         repeat: Runs of each cell, instead of the profile's.
         stall_s: A run that makes no progress for so long fails.
         repair: Remove damaged files of the store, and do again what they held.
+        begin: Called with the algorithms that will have a scorecard, before anything runs.
         progress: Called a few times a second.
 
     Raises:
@@ -192,6 +194,8 @@ def evaluate(
         chosen = replace(chosen, repeat=repeat)
     criteria = [find(o) for o in only] or list(CRITERIA)
     wanted, files = candidates(names)
+    if begin is not None:
+        begin([c.name for c in wanted], chosen)
     references = list(dict.fromkeys((*REFERENCES, *against)))
     whole = [c.name for c in wanted if not c.broken]
     jobs, scenarios = plan(

@@ -14,7 +14,7 @@ from gargalo import __version__, audit, lab, reporting
 from gargalo.reporting.model import ClaimRow, Evidence, Report
 from gargalo.scenario import to_toml
 from gargalo.studies.model import Context, Finding, Profile, Study
-from gargalo.sweeps import Job, Sweep, execute
+from gargalo.sweeps import Job, Sweep, SweepError, execute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -128,6 +128,11 @@ def run_study(
     if settings:
         chosen = change(chosen, settings)
     root = directory or STORES / study.name / chosen.name
+    ours = ("store", "report", "traces", "study.json", f"{study.name}.html")
+    begun = (root / "store" / "store.json").is_file()
+    if not begun and root.is_dir() and any(p.name not in ours for p in root.iterdir()):
+        msg = f"{root} is not empty and is no study: choose another directory"
+        raise SweepError(msg)
     if study.prepare is not None:
         chosen = study.prepare(chosen, root)
     planned = jobs_of(study, chosen)

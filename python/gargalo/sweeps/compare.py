@@ -79,6 +79,7 @@ def side_of(path: Path, name: str | None = None) -> Side:
 
     Raises:
         StoreError: It is neither.
+        RunError: A file of the results is not what was written.
 
     """
     if (path / "run.json").is_file():

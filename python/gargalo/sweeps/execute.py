@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections import deque
@@ -112,8 +113,9 @@ def execute(
     wanted = _Wanted(tuple(dict.fromkeys(keep)), measuring)
     plan = plan_frame(jobs, tasks, None if measuring is None else measuring.table)
     title = name if name is not None else default_name(jobs)
-    if "/" in title or title.startswith("."):
-        msg = f'"{title}" cannot be the name of a sweep: use letters, digits, - and _'
+    why = _core.bad_name(title)
+    if why is not None:
+        msg = f"a sweep cannot be called that: {why}; use letters, digits, - and _"
         raise SweepError(msg)
     with_cluster = cluster is not None
     try:
@@ -371,4 +373,8 @@ def _labels(name: str, values: list[Any]) -> pl.Series:
 def default_name(jobs: Sequence[Job]) -> str:
     """Return a name for a sweep that was given none: its labels."""
     names = label_names(jobs)
-    return "-by-".join(["sweep", "-".join(names)]).replace("/", "-") if names else "sweep"
+    name = "-by-".join(["sweep", "-".join(names)]) if names else "sweep"
+    name = "".join(c if c.isprintable() and c not in "/\\" else "-" for c in name)
+    if _core.bad_name(name) is not None:
+        name = f"sweep-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    return name

@@ -108,8 +108,12 @@ class SweepFile:
                 msg = f"{key} must be a table: [{key}]"
                 raise SweepError(msg)
         name = table.get("name", path.stem)
-        if not isinstance(name, str) or not re.fullmatch(r"[\w.+-]+", name) or name.startswith("."):
-            msg = f"name = {name!r}: use letters, digits, - and _"
+        if (
+            not isinstance(name, str)
+            or not re.fullmatch(r"[\w.+-]+", name)
+            or _core.bad_name(name) is not None
+        ):
+            msg = f"name = {name!r}: use letters, digits, - and _, 128 bytes at most"
             raise SweepError(msg)
         measure = table.get("measure")
         if measure is not None and not isinstance(measure, str):

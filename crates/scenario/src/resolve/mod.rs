@@ -71,7 +71,11 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
     let measure = measure(raw, cx);
     let lab = lab::resolve(raw, &network.nodes, cx);
     let stem = cx.origin.path.as_ref().and_then(|p| p.file_stem());
-    let stem = stem.map(|s| s.to_string_lossy().into_owned());
+    let stem = stem.map(|s| crate::name::made_of(&s.to_string_lossy()));
+    if let Some(why) = raw.name.as_deref().and_then(crate::name::bad_name) {
+        let help = "results are kept under it: use letters, digits, - and _".to_owned();
+        cx.error("name", "not the name of a directory", why, help);
+    }
     Scenario {
         name: raw
             .name

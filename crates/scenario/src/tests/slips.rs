@@ -22,6 +22,65 @@ pub(super) fn told(text: &str, message: &str, help: &str, line: usize) {
 }
 
 #[test]
+fn a_name_is_one_plain_component_of_a_path() {
+    let named = |name: &str| {
+        let text = format!("name = {name}\n{}", DUMBBELL.replacen("name", "#", 1));
+        (bad(&text).render(false), text)
+    };
+    let long = format!("\"{}\"", "x".repeat(129));
+    for (name, why) in [
+        ("\"\"", "is empty"),
+        ("\"../docs\"", "separator"),
+        ("\"a/b\"", "separator"),
+        ("'a\\b'", "separator"),
+        ("\"..\"", "begins with a dot"),
+        ("\".foo\"", "begins with a dot"),
+        ("\"a\\nb\"", "U+000A"),
+        ("\"a\\u0000b\"", "U+0000"),
+        ("\"\\u001b[31mred\"", "U+001B"),
+        ("\"\\u202Egnp\"", "U+202E"),
+        (&long, "129 bytes"),
+    ] {
+        let (told, text) = named(name);
+        assert!(told.contains(why), "{text}\n{told}");
+        assert!(!told.chars().any(|c| c.is_control() && c != '\n'), "{told}");
+        assert!(told.contains("scenario:1:8]"), "{told}");
+    }
+    for name in ["a", "mini-3", "caf\u{e9} 2", "-x", "a.b"] {
+        assert_eq!(crate::bad_name(name), None, "{name}");
+    }
+    assert_eq!(crate::name::made_of("../\u{1b}x"), "--x");
+    assert_eq!(crate::name::made_of(".."), "scenario");
+    assert_eq!(crate::name::made_of(&"\u{e4}".repeat(100)).len(), 128);
+}
+
+#[test]
+fn control_characters_are_refused_and_not_shown() {
+    let t = |from: &str, to: &str| DUMBBELL.replacen(from, to, 1);
+    for text in [
+        t("\"left1\"", "\"\\u001b[2Jleft1\""),
+        t("bottleneck =", "\"\\u009b2J\" = 1\nbottleneck ="),
+        // Not TOML at all: the line is quoted.
+        t("bottleneck =", "\u{1b}[2J\u{9b}2J bottleneck ="),
+        t("\"100Mbit/s\"", "\"\\u001b]0;title\\u0007\""),
+    ] {
+        let errors = bad(&text);
+        for told in [errors.render(false), errors.to_string()] {
+            assert!(
+                !told.chars().any(|c| c.is_control() && c != '\n'),
+                "{told:?}"
+            );
+        }
+    }
+    let set = [("name".to_owned(), "\u{1b}[31m".to_owned())];
+    let told = crate::parse(DUMBBELL, &crate::Origin::default(), &set).unwrap_err();
+    assert!(!told.render(false).contains('\u{1b}'));
+    // Line ends and tabs are fine.
+    let long = DUMBBELL.replacen("\nduration", "\ndescription = \"a\\r\\n\\tb\"\nduration", 1);
+    crate::parse(&long, &crate::Origin::default(), &[]).unwrap();
+}
+
+#[test]
 fn slips_are_told_with_line_and_fix() {
     let t = |from: &str, to: &str| DUMBBELL.replacen(from, to, 1);
     told(

@@ -1,0 +1,103 @@
+//! Names that directories and files are called by, and texts that a terminal may be shown.
+
+use crate::diagnostic::Diagnostics;
+use crate::tree::{Node, Value};
+
+/// Bytes of a name: seed, number and what hides unfinished results come in addition to it, and a file
+/// system allows 255.
+const LONGEST: usize = 128;
+
+/// Why a text cannot be a name that files and directories are called by; `None` if it can.
+///
+/// A name is one plain component of a path, on every system.
+pub fn bad_name(name: &str) -> Option<String> {
+    let shown = printable(name);
+    if name.is_empty() {
+        return Some("the name is empty".to_owned());
+    }
+    if name.len() > LONGEST {
+        let n = name.len();
+        return Some(format!(
+            "the name has {n} bytes; {LONGEST} are the most a file system has place for"
+        ));
+    }
+    if let Some(c) = name.chars().find(|c| c.is_control() || is_hidden(*c)) {
+        return Some(format!(
+            "the name \"{shown}\" has the control character U+{:04X}",
+            c as u32
+        ));
+    }
+    if name.contains(['/', '\\']) {
+        return Some(format!(
+            "the name \"{shown}\" has a separator of paths in it"
+        ));
+    }
+    if name.starts_with('.') {
+        return Some(format!("the name \"{shown}\" begins with a dot"));
+    }
+    None
+}
+
+/// A name made of any text, such as the stem of a file's name.
+pub(crate) fn made_of(text: &str) -> String {
+    let plain: String = text
+        .chars()
+        .map(|c| match c {
+            '/' | '\\' => '-',
+            c if c.is_control() || is_hidden(c) => '-',
+            c => c,
+        })
+        .collect();
+    let plain = plain.trim_start_matches('.');
+    let plain = &plain[..plain.floor_char_boundary(LONGEST)];
+    if plain.is_empty() {
+        "scenario".to_owned()
+    } else {
+        plain.to_owned()
+    }
+}
+
+/// The text with another character of the same length for each that would steer a terminal; so byte
+/// offsets stay right. Line ends and tabs stay.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| match (steers(c), c.len_utf8()) {
+            (false, _) => c,
+            (true, 1) => '?',
+            (true, 2) => '\u{b7}',
+            (true, _) => char::REPLACEMENT_CHARACTER,
+        })
+        .collect()
+}
+
+/// Notes every key and text that has a control character other than line ends and tabs.
+pub(crate) fn check(node: &Node, errors: &mut Diagnostics) {
+    match &node.value {
+        Value::String(text) => check_text(text, "text", node.place.clone(), errors),
+        Value::Array(items) => items.iter().for_each(|n| check(n, errors)),
+        Value::Table(entries) => {
+            for e in entries {
+                check_text(&e.key, "key", e.place.clone(), errors);
+                check(&e.value, errors);
+            }
+        }
+        Value::Number(_) | Value::Bool(_) | Value::Other(_) => {}
+    }
+}
+
+fn check_text(text: &str, what: &str, place: crate::diagnostic::Place, errors: &mut Diagnostics) {
+    if let Some(c) = text.replace("\r\n", "\n").chars().find(|c| steers(*c)) {
+        let message = format!("the {what} has the control character U+{:04X}", c as u32);
+        let help = "a scenario is plain text: leave it out".to_owned();
+        errors.add(place, "in here", message, Some(help));
+    }
+}
+
+fn steers(c: char) -> bool {
+    (c.is_control() && !matches!(c, '\n' | '\t')) || is_hidden(c)
+}
+
+/// Whether a character changes the direction of the text around it.
+fn is_hidden(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}

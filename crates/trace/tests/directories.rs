@@ -1,0 +1,252 @@
+//! Results directories: whole or not there, replaced only if nothing else is in them.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use gargalo_trace::{Error, Existing, Manifest, RunDir, foreign};
+
+fn names(dir: &Path) -> Vec<String> {
+    let of = |e: std::io::Result<fs::DirEntry>| e.unwrap().file_name().into_string().unwrap();
+    let mut names: Vec<_> = fs::read_dir(dir).unwrap().map(of).collect();
+    names.sort();
+    names
+}
+
+fn make(target: &Path, existing: Existing, file: &str) -> Result<(), Error> {
+    let dir = RunDir::create(target, existing)?;
+    dir.write(file, b"x")?;
+    assert_eq!(dir.commit()?, target);
+    Ok(())
+}
+
+#[test]
+fn a_run_directory_appears_whole() {
+    let scratch = tempfile::tempdir().unwrap();
+    let parent = scratch.path().join("results");
+    let target = parent.join("run-1");
+    let dir = RunDir::create(&target, Existing::Refuse).unwrap();
+    dir.write("run.json", b"{}").unwrap();
+    assert!(!target.exists());
+    assert_eq!(names(&parent).len(), 2, "partial results and their lock");
+    assert_eq!(dir.commit().unwrap(), target);
+    assert_eq!(names(&target), ["manifest.json", "run.json"]);
+    assert_eq!(names(&parent), ["run-1"]);
+}
+
+#[test]
+fn an_abandoned_run_leaves_nothing() {
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = RunDir::create(&scratch.path().join("run"), Existing::Refuse).unwrap();
+    dir.write("run.json", b"{").unwrap();
+    drop(dir);
+    assert!(names(scratch.path()).is_empty());
+}
+
+#[test]
+fn existing_results_are_refused_or_replaced() {
+    let scratch = tempfile::tempdir().unwrap();
+    let target = scratch.path().join("run");
+    make(&target, Existing::Refuse, "old").unwrap();
+    let refused = make(&target, Existing::Refuse, "new").unwrap_err();
+    assert!(matches!(refused, Error::Exists { .. }));
+    assert!(refused.to_string().contains("choose another directory"));
+    assert_eq!(names(&target), ["manifest.json", "old"]);
+    make(&target, Existing::Replace, "new").unwrap();
+    assert_eq!(names(&target), ["manifest.json", "new"]);
+    assert_eq!(names(scratch.path()), ["run"]);
+}
+
+#[test]
+fn nothing_is_lost_when_two_make_the_same() {
+    let scratch = tempfile::tempdir().unwrap();
+    let target = scratch.path().join("race");
+    let a = RunDir::create(&target, Existing::Refuse).unwrap();
+    let b = RunDir::create(&target, Existing::Refuse).unwrap();
+    a.write("a", b"").unwrap();
+    b.write("b", b"").unwrap();
+    assert_eq!(a.commit().unwrap(), target);
+    let beside = scratch.path().join("race-2");
+    assert_eq!(b.commit().unwrap(), beside);
+    assert_eq!(names(&target), ["a", "manifest.json"]);
+    assert_eq!(names(&beside), ["b", "manifest.json"]);
+
+    // A file of somebody else comes in while new results are made: both stay.
+    let c = RunDir::create(&target, Existing::Replace).unwrap();
+    fs::write(target.join("thesis.tex"), b"precious").unwrap();
+    assert_eq!(c.commit().unwrap(), scratch.path().join("race-3"));
+    assert_eq!(names(&target), ["a", "manifest.json", "thesis.tex"]);
+}
+
+#[test]
+fn only_results_are_replaced() {
+    let scratch = tempfile::tempdir().unwrap();
+    let of = |name: &str, files: &[&str]| {
+        let dir = scratch.path().join(name);
+        for file in files {
+            let path = dir.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, b"{}").unwrap();
+        }
+        fs::create_dir_all(&dir).unwrap();
+        dir
+    };
+    // Whatever is called run.json is no licence for what is beside it; somebody else's manifest neither.
+    let foreign_ones = [
+        of("docs", &["thesis.tex"]),
+        of("mixed", &["run.json", "summary.json", "notes.md"]),
+        of("deep", &["run.json", "qlog/a.sqlog", "qlog/b/c.sqlog"]),
+        of("pictures", &["goodput.png"]),
+        of("web", &["run.json", "manifest.json"]),
+    ];
+    for dir in &foreign_ones {
+        let before = names(dir);
+        let refused = RunDir::create(dir, Existing::Replace).unwrap_err();
+        assert!(matches!(refused, Error::Foreign { .. }), "{refused}");
+        assert!(refused.to_string().contains("is no result"), "{refused}");
+        assert_eq!(names(dir), before);
+    }
+    // What older versions wrote, and an empty directory.
+    let old = [
+        "run.json",
+        "summary.json",
+        "flows.parquet",
+        "rtt.svg",
+        "qlog/flow0-client.sqlog",
+    ];
+    make(&of("old", &old), Existing::Replace, "new").unwrap();
+    make(&of("empty", &[]), Existing::Replace, "new").unwrap();
+    let judged = of("judged", &["scorecard.json", "scenarios/high/reno.toml"]);
+    make(&judged, Existing::Replace, "new").unwrap();
+
+    // With a manifest: what it lists, and what is added later under names that are known.
+    let run = scratch.path().join("run");
+    make(&run, Existing::Refuse, "odd").unwrap();
+    fs::write(run.join("goodput.png"), b"").unwrap();
+    assert_eq!(foreign(&run).unwrap(), None);
+    fs::write(run.join("mine"), b"").unwrap();
+    assert_eq!(foreign(&run).unwrap(), Some(run.join("mine")));
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_not_followed() {
+    let scratch = tempfile::tempdir().unwrap();
+    let far = scratch.path().join("far");
+    make(&far, Existing::Refuse, "x").unwrap();
+    let link = scratch.path().join("link");
+    std::os::unix::fs::symlink(&far, &link).unwrap();
+    let refused = RunDir::create(&link, Existing::Replace).unwrap_err();
+    assert!(matches!(refused, Error::Foreign { .. }), "{refused}");
+    // Nor by what removes stale directories.
+    let stale = scratch.path().join(".run.abcdefghijkl.partial");
+    std::os::unix::fs::symlink(&far, &stale).unwrap();
+    fs::write(scratch.path().join(".run.abcdefghijkl.lock"), b"").unwrap();
+    RunDir::remove_stale(scratch.path()).unwrap();
+    assert_eq!(names(&far), ["manifest.json", "x"]);
+}
+
+#[test]
+fn what_killed_processes_left_is_removed() {
+    let scratch = tempfile::tempdir().unwrap();
+    let parent = scratch.path();
+    // A killed process: its files, and a lock that nobody holds.
+    let stale = parent.join(".run.abcdefghijkl.partial");
+    fs::create_dir(&stale).unwrap();
+    fs::write(stale.join("run.json"), b"{").unwrap();
+    fs::write(parent.join(".run.abcdefghijkl.lock"), b"").unwrap();
+    // Not ours: no lock beside it, a lock with something in it, another name.
+    fs::create_dir(parent.join(".mine.abcdefghijkm.partial")).unwrap();
+    fs::create_dir(parent.join(".full.abcdefghijkn.partial")).unwrap();
+    fs::write(parent.join(".full.abcdefghijkn.lock"), b"1").unwrap();
+    fs::write(parent.join(".package.lock"), b"").unwrap();
+    // A live one, as another process or container sees it.
+    let live = RunDir::create(&parent.join("live"), Existing::Refuse).unwrap();
+    assert!(!stale.exists(), "removed by who comes next");
+    fs::create_dir(&stale).unwrap();
+    let held = File::create(parent.join(".run.abcdefghijkl.lock")).unwrap();
+    held.lock().unwrap();
+    assert!(RunDir::remove_stale(parent).unwrap().is_empty());
+    drop(held);
+    assert_eq!(RunDir::remove_stale(parent).unwrap(), [stale]);
+    live.write("run.json", b"{}").unwrap();
+    live.commit().unwrap();
+    assert_eq!(
+        names(parent),
+        [
+            ".full.abcdefghijkn.lock",
+            ".full.abcdefghijkn.partial",
+            ".mine.abcdefghijkm.partial",
+            ".package.lock",
+            "live"
+        ]
+    );
+}
+
+#[test]
+fn hidden_names_never_repeat_and_fit() {
+    let scratch = tempfile::tempdir().unwrap();
+    let target = scratch.path().join("\u{e4}".repeat(127));
+    let many: Vec<_> = (0..50)
+        .map(|_| RunDir::create(&target, Existing::Refuse).unwrap())
+        .collect();
+    assert_eq!(names(scratch.path()).len(), 100);
+    drop(many);
+    assert!(names(scratch.path()).is_empty());
+}
+
+#[test]
+fn a_changed_file_is_damaged() {
+    let scratch = tempfile::tempdir().unwrap();
+    let target = scratch.path().join("run");
+    let dir = RunDir::create(&target, Existing::Refuse).unwrap();
+    fs::create_dir(dir.path().join("qlog")).unwrap();
+    fs::write(dir.path().join("qlog/flow0.sqlog"), b"deep").unwrap();
+    dir.write("run.json", b"{}").unwrap();
+    dir.commit().unwrap();
+    let mut manifest = Manifest::read(&target).unwrap();
+    let all = ["run.json", "qlog/flow0.sqlog", "flows.parquet"];
+    manifest.verify(&target, all).unwrap();
+    for (file, text, why) in [
+        ("run.json", "[]", "checksum"),
+        ("qlog/flow0.sqlog", "deeq", "checksum"),
+        ("flows.parquet", "new", "not in manifest.json"),
+    ] {
+        let before = fs::read(target.join(file)).ok();
+        fs::write(target.join(file), text).unwrap();
+        let told = manifest.verify(&target, all).unwrap_err().to_string();
+        assert!(told.contains(why) && told.contains(file), "{told}");
+        match before {
+            Some(data) => fs::write(target.join(file), data).unwrap(),
+            None => fs::remove_file(target.join(file)).unwrap(),
+        }
+    }
+    fs::write(target.join("goodput.png"), b"picture").unwrap();
+    manifest.add(&target, ["goodput.png"]).unwrap();
+    manifest.write(&target).unwrap();
+    let read = Manifest::read(&target).unwrap();
+    assert_eq!(read, manifest);
+    read.verify(&target, ["goodput.png"]).unwrap();
+    fs::remove_file(target.join("run.json")).unwrap();
+    let told = read.verify(&target, all).unwrap_err().to_string();
+    assert!(told.contains("run.json is damaged: it cannot be read"));
+}
+
+#[test]
+fn bad_places_are_refused_with_a_remedy() {
+    let scratch = tempfile::tempdir().unwrap();
+    for bad in ["/", "..", "", "a/.."] {
+        let made = RunDir::create(Path::new(bad), Existing::Replace);
+        assert!(matches!(made, Err(Error::NoName { .. })), "{bad}");
+    }
+    let dir = RunDir::create(&scratch.path().join("run"), Existing::Refuse).unwrap();
+    for bad in ["../x", "a/b", "/x", "", ".", "a/"] {
+        assert!(
+            matches!(dir.write(bad, b""), Err(Error::BadFileName { .. })),
+            "{bad}"
+        );
+    }
+    fs::write(scratch.path().join("file"), b"").unwrap();
+    let below = RunDir::create(&scratch.path().join("file/run"), Existing::Refuse);
+    let message = below.unwrap_err().to_string();
+    assert!(message.contains("file"), "{message}");
+}

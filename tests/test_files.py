@@ -1,0 +1,245 @@
+"""Files of users and of runs: what is replaced, what is left behind, what a full disk does."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import gargalo as package
+import pytest
+from conftest import TINY, command, environment
+from gargalo import _core
+from gargalo.cli import app
+from gargalo.cli_common import Screen, printable
+from test_sweep_store import in_tmpfs
+from typer.testing import CliRunner
+
+SHORT = ["--set", "duration=600ms", "--no-plots", "--quiet"]
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch):
+    """The command in this process, in an empty directory."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args: object):
+        done = CliRunner().invoke(app, list(map(str, args)))
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return done
+
+    return run
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.fixture
+def thesis(tmp_path: Path) -> Path:
+    """Directories of a user where results might go."""
+    for folder in ("runs/foo-1", "docs-1", "docs", "mixed"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "thesis.tex").write_text("precious")
+    (tmp_path / "mixed" / "run.json").write_text("{}")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "told"),
+    [
+        ("foo", [], "runs/foo-1/thesis.tex is no result"),
+        ("../docs", [], "separator"),
+        ("..", [], "begins with a dot"),
+        ("a\\u0000b", [], "U+0000"),
+        ("\\u001b[2Jgone", [], "U+001B"),
+        ("foo", ["--output", "mixed"], "mixed/thesis.tex is no result"),
+        ("foo", ["--output", "docs"], "docs/thesis.tex is no result"),
+    ],
+)
+def test_overwriting_touches_nothing_but_results(cli, thesis, name, more, told):
+    path = thesis / "x.toml"
+    path.write_text(TINY.replace('"tiny"', f'"{name}"').replace("= 3\n", "= 1\n"))
+    before = tree(thesis)
+    done = cli("run", path, "--overwrite", *SHORT, *more)
+    assert done.exit_code == 2, done.output
+    assert told in done.stderr
+    assert "\x1b" not in done.stderr
+    assert tree(thesis) == before
+
+
+def test_results_are_replaced_with_all_that_belongs_to_them(cli, tiny, tmp_path):
+    (tmp_path / "runs").mkdir()
+    out = tmp_path / "runs" / "tiny-3"
+    run = package.run(TINY, set={"duration": "700ms"}, output=out)
+    run.plot.save(out)
+    listed = json.loads((out / "manifest.json").read_text())["files"]
+    assert set(listed) == set(tree(out)) - {"manifest.json"}
+    (out / "report.html").write_text("made later")
+    done = cli("run", tiny, "--overwrite", *SHORT)
+    assert done.exit_code == 0, done.output
+    assert not (out / "report.html").exists()
+    assert not list(out.glob("*.png"))
+    assert [p.name for p in out.parent.iterdir()] == ["tiny-3"]
+
+
+def test_changed_results_are_not_read(tmp_path):
+    out = tmp_path / "out"
+    package.run(TINY, set={"duration": "600ms"}, output=out)
+    whole = package.load(out)
+    for name in ("run.json", "summary.json", "flows.parquet", "flow_samples.parquet"):
+        data = (out / name).read_bytes()
+        changed = bytearray(data)
+        changed[len(data) // 2] ^= 1
+        (out / name).write_bytes(changed)
+        with pytest.raises(package.RunError, match=f"{name} is damaged"):
+            package.load(out).flow_samples  # noqa: B018
+        (out / name).write_bytes(data)
+    (out / "flows.parquet").unlink()
+    with pytest.raises(package.RunError, match=r"flows\.parquet is damaged"):
+        package.load(out)
+    # Before there were manifests.
+    package.run(TINY, set={"duration": "600ms"}, output=out, existing="replace")
+    (out / "manifest.json").unlink()
+    assert package.load(out).flow_samples.equals(whole.flow_samples)
+
+
+def test_two_at_once_lose_nothing(tmp_path):
+    out = tmp_path / "out"
+
+    def other(_: package.Progress) -> None:
+        if not out.exists():
+            package.run(TINY, set={"duration": "600ms"}, output=out)
+
+    done = package.run(TINY, set={"duration": "700ms"}, output=out, progress=other)
+    assert done.directory == tmp_path / "out-2"
+    assert package.load(done.directory).info["virtual_s"] == pytest.approx(0.7)
+    assert package.load(out).info["virtual_s"] == pytest.approx(0.6)
+
+
+LONG = TINY.replace('"3s"', '"100000s"').replace("5Mbit/s", "100Mbit/s")
+
+
+def begin(folder: Path) -> subprocess.Popen[str]:
+    """Start a long run, and wait until it writes."""
+    (folder / "long.toml").write_text(LONG + '\n[record]\ninterval = "10s"\n')
+    process = subprocess.Popen(
+        command("run", "long.toml", "--output", "out", "--no-plots"),
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    until = time.monotonic() + 120
+    while not list(folder.glob(".out.*.partial")) and time.monotonic() < until:
+        time.sleep(0.05)
+    return process
+
+
+def test_killed_runs_leave_nothing_that_blocks_or_stays(cli, tmp_path):
+    process = begin(tmp_path)
+    live = set(tmp_path.glob(".out.*"))
+    assert len(live) == 2
+    # Another run beside it does not take it for dead.
+    assert _core.remove_stale(tmp_path) == []
+    process.kill()
+    process.communicate()
+    assert set(tmp_path.glob(".out.*")) == live
+    # As an older version left it, with a name that came again for ever.
+    (tmp_path / ".out.1-0.partial").mkdir()
+    done = cli("run", "long.toml", "--output", "out", *SHORT)
+    assert done.exit_code == 0, done.output
+    (partial,) = (p for p in live if p.suffix == ".partial")
+    assert f"removed {partial.name}: unfinished results" in done.stderr
+    assert [p.name for p in tmp_path.glob(".out.*")] == [".out.1-0.partial"]
+    assert package.load(tmp_path / "out").info["seed"] == 3
+
+
+def test_sigterm_keeps_what_was_done(tmp_path):
+    process = begin(tmp_path)
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=120)
+    assert process.returncode == 130, told
+    assert "what was done is in out" in told
+    assert package.load(tmp_path / "out").interrupted
+    assert not list(tmp_path.glob(".out.*"))
+
+
+def test_control_characters_do_not_reach_the_terminal(capsys):
+    nasty = "\x1b[2J\x9b31mred\x07\u202egnp"
+    Screen(force_terminal=True, width=200).print(f"[bold]{nasty}[/]", {"a": nasty})
+    shown = capsys.readouterr().out
+    assert "\x1b[1m" in shown, "styles do"
+    for steering in ("\x1b[2J", "\x9b", "\x07", "\u202e"):
+        assert steering not in shown
+    assert printable(nasty + "\t\n") == "\ufffd[2J\ufffd31mred\ufffd\ufffdgnp\t\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")  # noqa: PTH110
+def test_output_that_cannot_be_written(tmp_path):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command("list", "congestion"),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env=environment(),
+        )
+    assert done.returncode == 1
+    assert done.stderr == "error: No space left on device\n"
+
+
+@pytest.mark.skipif(not shutil.which("unshare"), reason="needs unshare of util-linux to mount")
+def test_full_disk(tmp_path):
+    (tmp_path / "tiny.toml").write_text(TINY)
+    script = """
+import os, sys
+from pathlib import Path
+from typer import Exit
+from typer.testing import CliRunner
+from gargalo import cli, cli_evaluate
+from gargalo.cli import app
+from gargalo.cli_common import sweep_errors
+
+def told(arguments):
+    done = CliRunner().invoke(cli.app, arguments)
+    print(done.exit_code, sorted(os.listdir("disk")), type(done.exception).__name__)
+    print(done.stderr, file=sys.stderr)
+
+told(["run", "tiny.toml", "--output", "disk/plain", "--set", "record.interval=1us", "--set", "duration=600ms"])
+told(["run", "tiny.toml", "--output", "disk/out"])
+cli_evaluate.write = lambda card, whole, folder: (folder / "scorecard.json").write_bytes(b"x" * 500_000)
+try:
+    with sweep_errors():
+        cli_evaluate.save(None, {}, Path("disk/card"), overwrite=False)
+except Exit as e:
+    print(e.exit_code, sorted(os.listdir("disk")))
+"""
+    (tmp_path / "script.py").write_text(script)
+    done = in_tmpfs(tmp_path, "size=200k", f"{sys.executable} script.py")
+    # The second has its tables, but not all pictures; the others leave nothing.
+    assert done.stdout.splitlines() == ["1 [] SystemExit", "1 ['out'] SystemExit", "1 ['out']"], (
+        done.stderr
+    )
+    assert done.stderr.count("error: ") == 3, done.stderr
+    assert "the results are in disk/out" in done.stderr
+
+
+def test_a_temporary_directory_that_is_a_link_is_not_emptied(tmp_path):
+    far = tmp_path / "far"
+    far.mkdir()
+    for name in ("letter.txt", "plan.1.ab", f"{'0' * 32}.1.ab"):
+        (far / name).write_text("precious")
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "tmp").symlink_to(far)
+    with pytest.raises(package.sweeps.BadStoreError, match="symbolic link"):
+        package.sweep(TINY, store=tmp_path / "s", workers=1, set={"duration": "600ms"})
+    assert len(tree(far)) == 3
