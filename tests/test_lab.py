@@ -444,7 +444,7 @@ def test_a_shells_options(gargalo: Callable[..., object], tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     (tmp_path / "link.toml").write_text(done.stdout)
     for arguments, message in [
-        (("--rate", "12"), 'did you mean `rate = "12Mbit/s"`?'),
+        (("--rate", "12"), 'write the unit, like `rate = "12Mbit/s"`'),
         (("--rate", "1Mbit/s", "--trace", "x"), "exclude each other"),
         (("--graph",), "--graph needs a command"),
         (("--trace", "missing.down"), "missing.down"),

@@ -43,7 +43,8 @@ def test_three_things_are_enough(tmp_path):
     for name in ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml"]:
         if (ROOT / name).exists():
             shutil.copy(ROOT / name, tmp_path)
-    shutil.copytree(ROOT / "crates", tmp_path / "crates")
+    for folder in ["crates", "fuzz"]:
+        shutil.copytree(ROOT / folder, tmp_path / folder)
 
     (tmp_path / source).write_text(steps[source])
     lines = (tmp_path / registration).read_text().splitlines()

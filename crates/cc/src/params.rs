@@ -1,6 +1,6 @@
 //! Named parameters of algorithms: what exists, what was given, what is wrong with it.
 
-use gargalo_units::{Duration, ParseError};
+use gargalo_units::{Duration, ParseError, parse};
 
 /// A parameter value as given by a user.
 #[derive(Clone, Debug, PartialEq)]
@@ -266,6 +266,14 @@ pub enum BuildError {
     },
 }
 
+/// A number with the first unit that makes it a duration in a range.
+fn with_unit(number: &str, min: Duration, max: Duration) -> Option<String> {
+    let mut texts = ["ms", "s", "us"]
+        .into_iter()
+        .map(|u| format!("{number}{u}"));
+    texts.find(|t| t.parse().is_ok_and(|d| (min..=max).contains(&d)))
+}
+
 fn did_you_mean(nearest: &Option<&'static str>) -> String {
     nearest.map_or_else(String::new, |n| format!(" (did you mean \"{n}\"?)"))
 }
@@ -352,10 +360,15 @@ impl<'a> Values<'a> {
                     ParamValue::Text(t) => t.clone(),
                     other => other.to_string(),
                 };
-                let d = text.parse().map_err(|source| BuildError::Quantity {
-                    algorithm,
-                    param: param.name,
-                    source,
+                let d = text.parse().map_err(|mut source: ParseError| {
+                    if let Ok((_, "")) = parse::split(&text) {
+                        source.suggestion = with_unit(&text, min, max);
+                    }
+                    BuildError::Quantity {
+                        algorithm,
+                        param: param.name,
+                        source,
+                    }
                 })?;
                 if (min..=max).contains(&d) {
                     Ok(Checked::Duration(d))

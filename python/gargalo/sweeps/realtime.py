@@ -57,7 +57,7 @@ class RealTime:
         thread.start()
 
     def _do(self, task: Task, ready: work.Ready) -> None:
-        def tell(_now_s: float, _end_s: float, _packets: int, _events: int) -> bool:
+        def tell(*_: object) -> bool:
             if self._closed.is_set():
                 raise _UnwantedError
             return True

@@ -26,7 +26,9 @@ def summarise(
         on=list(metrics), index=list(by), variable_name="metric", value_name="value"
     )
     cells = (
-        long.drop_nulls("value")
+        # Without a single value the column has no type of its own.
+        long.with_columns(pl.col("value").cast(pl.Float64))
+        .drop_nulls("value")
         .group_by([*by, "metric"], maintain_order=True)
         .agg(
             n=pl.len().cast(pl.Int64),
