@@ -185,7 +185,9 @@ def test_ratios_pair_seeds(quick):
     context = Context(quick, pl.DataFrame(rows))
     found = gains(context, "mixed", [{"exp": 4}], sc.LWS, (sc.OLIA,))
     assert found.mean == pytest.approx((1.1 + 1.1 + 1.12) / 3)
-    assert found.high == pytest.approx(1.1353, abs=1e-3), "of ratios, not of rates that differ fourfold"
+    assert found.high == pytest.approx(1.1353, abs=1e-3), (
+        "of ratios, not of rates that differ fourfold"
+    )
     cell = {"exp": 4, "congestion": sc.OLIA}
     assert ratio(context, ("mixed", {**cell, "scheduler": sc.HSR}), ("mixed", cell)).mean is None
     assert (place_text({"loss": 0.01}), place_text({"exp": 4})) == ("E1 1%", "Exp4")

@@ -154,7 +154,9 @@ def test_gains_pair_the_same_seeds():
     context = Context(QUICK, pl.DataFrame(rows))
     found = gain(context, "simple", "loss", 0.01, "modern")
     assert found.mean == pytest.approx((2.0 + 2.0 + 2.025) / 3)
-    assert (found.low, found.high) == pytest.approx((1.9725, 2.0442), abs=1e-3), "of ratios, not of times"
+    assert (found.low, found.high) == pytest.approx((1.9725, 2.0442), abs=1e-3), (
+        "of ratios, not of times"
+    )
 
 
 def test_figures_and_tables_of_all_kinds():

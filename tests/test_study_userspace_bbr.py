@@ -269,7 +269,9 @@ def test_cells_pair_the_same_seeds(quick):
     ]
     (cell,) = cells(Context(quick, pl.DataFrame(rows)), ex.TWINS)
     assert cell.ratio.mean == pytest.approx((1.1 + 1.1 + 1.12) / 3)
-    assert cell.ratio.high == pytest.approx(1.1353, abs=1e-3), "of ratios, not of rates that differ fourfold"
+    assert cell.ratio.high == pytest.approx(1.1353, abs=1e-3), (
+        "of ratios, not of rates that differ fourfold"
+    )
     assert not cell.close(0.05)
     assert cell.text == "kernel bbr, 12 Mbit/s, 0.1% lost"
     assert place_text({"trace": "city", "queue_packets": 100}) == "city, queue of 100"
