@@ -69,6 +69,20 @@ fn a_path_is_asked_every_second_whether_an_outage_is_over() {
 }
 
 #[test]
+fn what_the_peer_sends_of_itself_is_no_answer() {
+    // One direction is out: acknowledgements of the other path's data still come by this one.
+    let mut paths = [Path::new(20, 5).dead(3_000, 33_000), Path::new(10, 40)];
+    paths[0].deaf = true;
+    let mut net = Net::new(&paths, config(2 << 20), "cubic", 12);
+    net.write_endlessly(0);
+    net.run_for(ms(33_000));
+    let before = net.carried[0];
+    net.run_for(ms(1_500));
+    let carried = net.carried[0] - before;
+    assert!(carried > 200_000, "{carried} bytes: {:#?}", net.summary());
+}
+
+#[test]
 fn every_byte_survives_whatever_dies() {
     for seed in 0..20 {
         let mut paths = [Path::new(10, 10), Path::new(30, 40), Path::new(5, 5)];

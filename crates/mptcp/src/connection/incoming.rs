@@ -339,12 +339,12 @@ impl Connection {
             s.stale = true;
             let subflow = s.id;
             if let Some(interval) = self.config.probe_interval {
-                s.ask_at = now + interval;
+                s.ask_at = now + interval.max(s.endpoint.snapshot(now).srtt.unwrap_or_default());
             }
             self.notice(crate::Notice::Stale { now, subflow });
             self.reinject(now, i);
         } else if !in_loss {
-            (s.stale, s.ask_at) = (false, Instant::MAX);
+            (s.stale, s.ask_at, s.asked) = (false, Instant::MAX, false);
         }
     }
 

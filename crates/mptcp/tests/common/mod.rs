@@ -40,6 +40,8 @@ pub struct Path {
     pub duplicate: f64,
     /// Nothing passes between these.
     pub dead: (Instant, Instant),
+    /// Then only what the client sends is lost.
+    pub deaf: bool,
 }
 
 impl Path {
@@ -54,6 +56,7 @@ impl Path {
             jitter: Duration::ZERO,
             duplicate: 0.0,
             dead: (Instant::MAX, Instant::MAX),
+            deaf: false,
         }
     }
     pub fn lossy(self, loss: f64) -> Self {

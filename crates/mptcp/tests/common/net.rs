@@ -144,7 +144,7 @@ impl Net {
         if !(self.middlebox)(side, p, &mut t.segment) {
             return;
         }
-        if self.now >= path.dead.0 && self.now < path.dead.1 {
+        if (path.dead.0..path.dead.1).contains(&self.now) && (side == 0 || !path.deaf) {
             return;
         }
         let free = &mut self.free_at[side][p];

@@ -108,6 +108,10 @@ impl Sender {
             self.rtt = rtt;
         }
         self.rtt.reset_backoff();
+        // The peer is there: timeouts with its answers between them are no reason to give up. From the second on
+        // they are of the same loss phase (RFC 5681 §3.1: no new threshold).
+        let most = self.settings.retries.saturating_sub(1).min(2);
+        self.counts_since_timeout = self.counts_since_timeout.min(most);
         self.on_rto(now);
     }
 
