@@ -14,6 +14,7 @@ import pytest
 from gargalo import sweeps
 from gargalo.reporting import report_of_sweep
 from gargalo.sweeps import compact
+from gargalo.sweeps import store as module
 from gargalo.sweeps.checksum import matches, to_parquet, why_damaged
 from gargalo.sweeps.store import RUNS
 from sweep_helpers import MINI, RATES, delivered, sweep_file
@@ -160,6 +161,28 @@ def test_merging_gives_a_damaged_file_no_good_checksum(finished, tmp_path):
         sweeps.load(store).frame()
     repaired = again(store, repair=True)
     assert (repaired.done, repaired.reused) == (1, 5)
+
+
+@pytest.mark.parametrize("harm", ["flipped", "cut"])
+def test_damage_between_verification_and_reading(finished, tmp_path, monkeypatch, harm):
+    store = tmp_path / "s"
+    shutil.copytree(finished.store.path, store)
+    file = sorted((store / RUNS).glob("*.parquet"))[2]
+    scan_files = module.scan_files
+
+    def late(files):
+        found = scan_files(files)
+        if file in files:
+            if harm == "cut":
+                file.write_bytes(file.read_bytes()[:100])
+            else:
+                flip(file, 999)
+        return found
+
+    loaded = sweeps.load(store)
+    monkeypatch.setattr(module, "scan_files", late)
+    with pytest.raises(sweeps.DamagedError, match=file.name):
+        loaded.frame()
 
 
 def test_command_line(gargalo, tmp_path):

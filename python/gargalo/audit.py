@@ -124,6 +124,8 @@ def intervals(summary: pl.DataFrame, labels: Sequence[str]) -> list[Finding]:
         low, high, mean = row["low"], row["high"], row["mean"]
         if low is None or not least <= mean <= most or (least <= low and high <= most):
             continue
+        if row.get("method") == "student":
+            continue  # Values themselves are beyond the range, so that its scale could not be used.
         cell = ", ".join(f"{n} = {row[n]}" for n in labels)
         text = f"the interval of {row['metric']} is beyond what it can be, {least:g} to {most:g}"
         figures = {"low": low, "high": high, "mean": mean}

@@ -383,7 +383,8 @@ def main() -> None:
             app()
         except SystemExit as e:
             code = e.code
-        sys.stdout.flush()
+        if sys.stdout is not None:  # None where it was closed.
+            sys.stdout.flush()
     except BrokenPipeError:
         # `gargalo … | head` is no failure.
         _drop_output()
@@ -400,5 +401,5 @@ def main() -> None:
 def _drop_output() -> None:
     """Let what is still to be printed go nowhere: the interpreter must not complain at exit."""
     null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
+    os.dup2(null, 1)
     os.close(null)

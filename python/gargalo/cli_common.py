@@ -151,6 +151,8 @@ def sweep_errors() -> Iterator[None]:
             markup=False,
         )
         raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        raise  # What reads the output has enough: `gargalo.cli.main` knows.
     except OSError as error:
         # A full disk while the report is written, say; finished runs are in the store.
         fail(f"{error}; finished runs are kept, the same command goes on from them", FAILED)

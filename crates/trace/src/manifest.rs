@@ -152,9 +152,9 @@ impl Sum {
 
 /// The first file of a directory that Gargalo did not write; `None` if the directory may be replaced.
 ///
-/// Written is what the manifest lists, and files of the names that runs and evaluations give:
-/// pictures and reports are added later, and older versions wrote no manifest. A directory with
-/// neither a manifest nor the files that make it results is foreign itself.
+/// Written is what the manifest lists, and the report that may be added to it. Older versions wrote no manifest: there
+/// `run.json` or `scorecard.json` must have the keys that they gave it, and every file a name that they gave. A
+/// directory with neither is foreign itself.
 ///
 /// # Errors
 /// When the directory cannot be read.
@@ -166,28 +166,55 @@ pub fn foreign(dir: &Path) -> Result<Option<PathBuf>, Error> {
         return Ok(Some(dir.to_owned()));
     }
     let manifest = Manifest::read(dir);
-    let listed = |name: &str| match &manifest {
-        Some(m) => name == MANIFEST || m.files.contains_key(name),
-        None => false,
+    let ours = |name: &str| match &manifest {
+        Some(m) => UNLISTED.contains(&name) || m.files.contains_key(name),
+        None => is_ours(name),
     };
     let mut found = None;
     let mut count = 0;
     walk(dir, &mut |name, plain| {
         count += 1;
-        if !plain || !(listed(name) || is_ours(name)) {
+        if !plain || !ours(name) {
             found = Some(dir.join(name));
         }
         found.is_none()
     })?;
-    let results = manifest.is_some() || MARKS.iter().any(|m| dir.join(m).is_file());
+    let results = manifest.is_some() || MARKS.iter().any(|m| m.is_of(dir));
     if found.is_none() && count > 0 && !results {
         found = Some(dir.to_owned());
     }
     Ok(found)
 }
 
-/// One of these makes a directory results, if it has no manifest.
-const MARKS: [&str; 2] = ["run.json", "scorecard.json"];
+/// Beside what a manifest lists; the last is of a writer that was killed.
+const UNLISTED: [&str; 3] = [MANIFEST, "report.html", ".manifest.json"];
+
+/// A file that makes a directory results if it has no manifest.
+struct Mark {
+    name: &'static str,
+    /// What every version wrote into it.
+    keys: [&'static str; 3],
+}
+
+const MARKS: [Mark; 2] = [
+    Mark {
+        name: "run.json",
+        keys: ["version", "source", "scenario"],
+    },
+    Mark {
+        name: "scorecard.json",
+        keys: ["engine", "algorithm", "criteria"],
+    },
+];
+
+impl Mark {
+    fn is_of(&self, dir: &Path) -> bool {
+        let text = fs::read(dir.join(self.name)).unwrap_or_default();
+        let found: Option<serde_json::Value> = serde_json::from_slice(&text).ok();
+        found.is_some_and(|f| self.keys.iter().all(|key| f.get(key).is_some()))
+    }
+}
+
 const FILES: [&str; 8] = [
     "run.json",
     "summary.json",

@@ -85,7 +85,13 @@ fn only_results_are_replaced() {
         for file in files {
             let path = dir.join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, b"{}").unwrap();
+            let ours = match *file {
+                "run.json" => br#"{"version": "0.1.0", "source": {}, "scenario": {}}"#.as_slice(),
+                "scorecard.json" => br#"{"engine": "", "algorithm": "", "criteria": []}"#,
+                _ => b"{}",
+            };
+            let theirs = name.starts_with("their");
+            fs::write(path, if theirs { b"{}" } else { ours }).unwrap();
         }
         fs::create_dir_all(&dir).unwrap();
         dir
@@ -97,6 +103,8 @@ fn only_results_are_replaced() {
         of("deep", &["run.json", "qlog/a.sqlog", "qlog/b/c.sqlog"]),
         of("pictures", &["goodput.png"]),
         of("web", &["run.json", "manifest.json"]),
+        of("their run", &["run.json", "goodput.png"]),
+        of("their card", &["scorecard.json", "scenarios/a/b.toml"]),
     ];
     for dir in &foreign_ones {
         let before = names(dir);
@@ -118,11 +126,14 @@ fn only_results_are_replaced() {
     let judged = of("judged", &["scorecard.json", "scenarios/high/reno.toml"]);
     make(&judged, Existing::Replace, "new").unwrap();
 
-    // With a manifest: what it lists, and what is added later under names that are known.
+    // With a manifest: what it lists, whatever others are called.
     let run = scratch.path().join("run");
     make(&run, Existing::Refuse, "odd").unwrap();
-    fs::write(run.join("goodput.png"), b"").unwrap();
+    fs::write(run.join("report.html"), b"").unwrap();
     assert_eq!(foreign(&run).unwrap(), None);
+    fs::write(run.join("goodput.png"), b"").unwrap();
+    assert_eq!(foreign(&run).unwrap(), Some(run.join("goodput.png")));
+    fs::remove_file(run.join("goodput.png")).unwrap();
     fs::write(run.join("mine"), b"").unwrap();
     assert_eq!(foreign(&run).unwrap(), Some(run.join("mine")));
 }

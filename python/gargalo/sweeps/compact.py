@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    import polars as pl
+
     from gargalo.sweeps.claims import Claims
 
 LEAST_FILES = 256
@@ -69,13 +71,17 @@ def _table(store: Store, table: str, least_files: int) -> int:
         names = "\n".join(f.name for f in group)
         name = hashlib.sha256(names.encode()).hexdigest()[:32]
         # Rows of a run stay together and in order.
-        whole = to_parquet(scan_files(group).collect(), level=3)
+        whole = to_parquet(_read(store, group), level=3)
         (folder / "segments").mkdir(exist_ok=True)
         write_file(store.path, folder / "segments" / f"{name}{SUFFIX}", whole, "segment")
         for file in group:
             _remove(file)
         removed += len(group)
     return removed
+
+
+def _read(store: Store, group: list[Path]) -> pl.DataFrame:
+    return store.read(lambda: scan_files(group).collect(), lambda: group)
 
 
 def _is_whole(store: Store, file: Path) -> bool:

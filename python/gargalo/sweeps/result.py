@@ -194,9 +194,13 @@ class Sweep:
 
     def _collect(self, table: str) -> pl.DataFrame:
         # No row may be missed because another sweep compacts the store at this moment.
+        runs = self.plan["run"].to_list()
         for _ in range(20):
             try:
-                return self.store.scan(table, self.plan["run"].to_list()).collect()
+                return self.store.read(
+                    lambda: self.store.scan(table, runs).collect(),
+                    lambda: self.store.files(table, runs),
+                )
             except FileNotFoundError:
                 continue  # Merged into a segment since it was listed.
         msg = f"{self.store.path} changes too quickly to be read; try again"

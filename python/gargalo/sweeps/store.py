@@ -36,7 +36,7 @@ from gargalo.sweeps.claims import Claims
 from gargalo.sweeps.errors import BadStoreError, DamagedError, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
 FORMAT = 2
@@ -255,6 +255,29 @@ class Store:
             raise DamagedError(self.path, file, why)
         self._whole[file] = known
 
+    def read(
+        self, frame: Callable[[], pl.DataFrame], files: Callable[[], Iterable[Path]]
+    ) -> pl.DataFrame:
+        """Read files that were verified, and verify them again: one may have been damaged in between.
+
+        Raises:
+            DamagedError: One is not what was written.
+            FileNotFoundError: There is none.
+            StoreError: They are what was written, and cannot be read.
+
+        """
+        found, why = None, ""
+        try:
+            found = frame()
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as e:
+            why = str(e)
+        for file in files():
+            self.verify(file)
+        if found is None:
+            msg = f"{self.path} cannot be read: {why}"
+            raise StoreError(msg)
+        return found
+
     def tables(self) -> list[str]:
         """Return the names of all tables that some run has."""
         return sorted(
@@ -275,7 +298,7 @@ class Store:
         file = self.path / PLANS / f"{name}{SUFFIX}"
         try:
             self.verify(file)
-            return pl.read_parquet(file)
+            return self.read(lambda: pl.read_parquet(file), lambda: [file])
         except FileNotFoundError:
             msg = f'{self.path} has no sweep "{name}"; it has: {", ".join(self.plans()) or "none"}'
             raise StoreError(msg) from None
@@ -320,7 +343,8 @@ class Store:
 
     def _runs_of(self, segment: Path) -> set[str]:
         self.verify(segment)
-        return set(pl.scan_parquet(segment).select(pl.col("run").unique()).collect()["run"])
+        runs = pl.scan_parquet(segment).select(pl.col("run").unique())
+        return set(self.read(runs.collect, lambda: [segment])["run"])
 
     def files(self, table: str, runs: Collection[str] | None = None) -> list[Path]:
         """Return the files of a table, segments first; with `runs` those that may have one of them."""
