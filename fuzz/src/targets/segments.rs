@@ -131,6 +131,36 @@ pub(crate) fn mptcp(bytes: &[u8]) {
     }
 }
 
+/// What both kinds of end have as methods of the same names.
+macro_rules! forwarded {
+    () => {
+        fn poll_timeout(&self) -> Option<Instant> {
+            self.poll_timeout()
+        }
+        fn handle_timeout(&mut self, now: Instant) {
+            self.handle_timeout(now);
+        }
+        fn write(&mut self, data: Content) -> usize {
+            self.write(data)
+        }
+        fn read(&mut self) -> Option<Chunk> {
+            self.read(u64::MAX)
+        }
+        fn close(&mut self, now: Instant) {
+            self.close(now);
+        }
+        fn abort(&mut self, now: Instant) {
+            self.abort(now);
+        }
+        fn error(&self) -> Option<Error> {
+            self.error()
+        }
+        fn state(&self) -> State {
+            self.state()
+        }
+    };
+}
+
 impl End for Endpoint {
     fn handle(&mut self, now: Instant, t: Transmit) {
         self.handle(now, t.segment, t.ecn);
@@ -149,30 +179,7 @@ impl End for Endpoint {
             ecn: t.ecn,
         })
     }
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.poll_timeout()
-    }
-    fn handle_timeout(&mut self, now: Instant) {
-        self.handle_timeout(now);
-    }
-    fn write(&mut self, data: Content) -> usize {
-        self.write(data)
-    }
-    fn read(&mut self) -> Option<Chunk> {
-        self.read(u64::MAX)
-    }
-    fn close(&mut self, now: Instant) {
-        self.close(now);
-    }
-    fn abort(&mut self, now: Instant) {
-        self.abort(now);
-    }
-    fn error(&self) -> Option<Error> {
-        self.error()
-    }
-    fn state(&self) -> State {
-        self.state()
-    }
+    forwarded!();
     fn check(&mut self) {
         while self.poll_event().is_some() {}
         assert!(self.readable() <= 2 * BUFFER, "what waits for the reader");
@@ -190,30 +197,7 @@ impl End for Connection {
     fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         self.poll_transmit(now)
     }
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.poll_timeout()
-    }
-    fn handle_timeout(&mut self, now: Instant) {
-        self.handle_timeout(now);
-    }
-    fn write(&mut self, data: Content) -> usize {
-        self.write(data)
-    }
-    fn read(&mut self) -> Option<Chunk> {
-        self.read(u64::MAX)
-    }
-    fn close(&mut self, now: Instant) {
-        self.close(now);
-    }
-    fn abort(&mut self, now: Instant) {
-        self.abort(now);
-    }
-    fn error(&self) -> Option<Error> {
-        self.error()
-    }
-    fn state(&self) -> State {
-        self.state()
-    }
+    forwarded!();
     fn check(&mut self) {
         while self.poll_event().is_some() {}
         while self.poll_ended().is_some() {}
