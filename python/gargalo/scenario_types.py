@@ -36,7 +36,7 @@ class Scenario:
     seed: int | None = None
     """Seed of every random stream; the same seed gives the same results, byte for byte."""
     start_jitter: str | None = None
-    """Flows start by less than this later than they say, each by another time that follows from the seed and the flow, so that repeats with other seeds are other runs. Flows move against each other only: the first of them keeps its time. As time, or in `RTT`, round trips on the flow's empty path. At most half of the time that a flow has. Flows that start at random anyway (`arrivals`, web, ftp, mix) are left alone. Sweeps with repeats set it to 1RTT."""
+    """Flows start by less than this later than they say, each by another time that follows from the seed and the flow, so that repeats with other seeds are other runs. Where the network is the same at all times, flows move against each other only: the first of them keeps its time. Where rates or delays have steps or traces, or there are outages, all move. As time, or in `RTT`, round trips on the flow's empty path. At most half of the time that a flow has. Flows that start at random anyway (`arrivals`, web, ftp, mix) are left alone. Sweeps with repeats set it to 1RTT."""
     topology: Topology | Mapping[str, Any]
     """Hosts, routers and links."""
 

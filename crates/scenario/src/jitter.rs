@@ -1,15 +1,38 @@
 //! When flows really start: later than they say by a time that follows from the seed.
 
+use gargalo_link::{BaseDelay, LinkConfig, RateModel};
 use gargalo_sim::rng;
 use gargalo_units::Duration;
 use rand::Rng;
 
 use crate::resolved::{Flow, Scenario};
 
+/// Whether the network at an instant is another one than at the start, so that it matters when a flow starts even
+/// where it meets no other.
+fn varies(scenario: &Scenario) -> bool {
+    let direction = |c: &LinkConfig| {
+        let rate = match &c.rate {
+            RateModel::Unlimited | RateModel::Constant(_) => false,
+            RateModel::Steps(steps) => steps.len() > 1,
+            RateModel::Trace(_) => true,
+        };
+        let delay = match &c.delay.base {
+            BaseDelay::Constant(_) => false,
+            BaseDelay::Steps(steps) => steps.len() > 1,
+        };
+        rate || delay || !c.outages.is_empty()
+    };
+    scenario
+        .links
+        .iter()
+        .any(|l| direction(&l.up) || direction(&l.down))
+}
+
 /// How much later than it says each flow starts, in their order.
 ///
-/// Uniform between zero and [`Flow::start_jitter`], from a stream of its own for each flow, less the least of
-/// them: to move all flows alike would change nothing but the clock.
+/// Uniform between zero and [`Flow::start_jitter`], from a stream of its own for each flow. Where the network is
+/// the same at all times, less the least of them: to move all flows alike would change nothing but the clock. Where
+/// it changes by the clock (traces, steps, outages), as drawn: a flow alone meets it in another phase, too.
 pub(crate) fn later(scenario: &Scenario) -> Vec<Duration> {
     let fixed = |f: &&Flow| f.arrivals.is_none() && f.source.is_none();
     let drawn: Vec<Duration> = scenario
@@ -25,8 +48,13 @@ pub(crate) fn later(scenario: &Scenario) -> Vec<Duration> {
         })
         .collect();
     let of_fixed = scenario.flows.iter().filter(fixed);
-    let least = of_fixed.map(|f| drawn[f.id as usize]).min();
-    let least = least.unwrap_or_default();
+    let least = match varies(scenario) {
+        true => Duration::ZERO,
+        false => of_fixed
+            .map(|f| drawn[f.id as usize])
+            .min()
+            .unwrap_or_default(),
+    };
     let moved = |(f, d): (&Flow, &Duration)| match f.start_jitter.is_zero() {
         true => Duration::ZERO,
         false => *d - least,

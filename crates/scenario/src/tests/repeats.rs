@@ -90,3 +90,31 @@ fn runs_without_chance_have_one_hash() {
     let alone = calm.replace("count = 3", "");
     assert_eq!(found(&alone, 1), found(&alone, 2));
 }
+
+#[test]
+fn a_flow_alone_moves_where_the_network_changes_with_time() {
+    let alone = PAIR.split("[[flows]]").take(2).collect::<Vec<_>>();
+    let alone = alone.join("[[flows]]").replace("count = 3", "");
+    let with = |rate: &str| alone.replace("rate = \"10Mbit/s\"", rate);
+    for varying in [
+        r#"rate = { steps = [["0s", "10Mbit/s"], ["1s", "5Mbit/s"]] }"#,
+        r#"rate = "10Mbit/s", outages = [["1s", "1200ms"]]"#,
+    ] {
+        let text = with(varying);
+        let mut scenario = ok(&text);
+        let starts: Vec<_> = (0..20)
+            .map(|seed| {
+                scenario.seed = seed;
+                later(&scenario)[0]
+            })
+            .collect();
+        assert!(starts.iter().all(|d| *d < Duration::from_millis(40)));
+        assert!(starts.iter().any(|d| *d != starts[0]), "{starts:?}");
+        assert_ne!(found(&text, 1), found(&text, 2), "{varying}");
+        let still = text.replace("1RTT", "0s");
+        assert_eq!(found(&still, 1), found(&still, 2));
+    }
+    // One step from the start on is a constant rate.
+    let constant = with(r#"rate = { steps = [["0s", "10Mbit/s"]] }"#);
+    assert_eq!(found(&constant, 1), found(&constant, 2));
+}
