@@ -156,8 +156,9 @@ pub(crate) struct Subflow {
     pub(crate) stale: bool,
     /// When a path in loss is asked whether it passes packets again; MAX: it is not.
     pub(crate) ask_at: Instant,
-    /// It was asked, and has not answered.
-    pub(crate) asked: bool,
+    /// The wait for that, and the longest.
+    pub(crate) ask_after: Duration,
+    pub(crate) ask_most: Duration,
     /// It probes for lost acknowledgements, and what it carries was given to others.
     pub(crate) suspected: bool,
     /// What it delivered was not acknowledged by the connection: so often, and the last time.

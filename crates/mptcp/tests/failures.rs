@@ -47,8 +47,11 @@ fn a_path_that_comes_back_is_used_again() {
     assert!(net.carried[1] - before > 1_000_000, "{:#?}", net.summary());
 }
 
+/// Longest wait between two probes of a path in a retransmission timeout.
+const LONGEST_WAIT: u64 = 4_000;
+
 #[test]
-fn a_path_is_asked_every_second_whether_an_outage_is_over() {
+fn a_path_is_asked_whether_an_outage_is_over() {
     // Its own timer has backed off to half a minute and more.
     for control in ["cubic", "bbr"] {
         for (buffer, dead) in [(128 << 10, 0), (2 << 20, 0), (2 << 20, 1)] {
@@ -58,7 +61,7 @@ fn a_path_is_asked_every_second_whether_an_outage_is_over() {
             net.write_endlessly(0);
             net.run_for(ms(33_000));
             let before = net.carried[dead];
-            net.run_for(ms(1_500));
+            net.run_for(ms(LONGEST_WAIT + 1_000));
             let carried = net.carried[dead] - before;
             assert!(
                 carried > 200_000,
@@ -69,17 +72,58 @@ fn a_path_is_asked_every_second_whether_an_outage_is_over() {
 }
 
 #[test]
-fn what_the_peer_sends_of_itself_is_no_answer() {
-    // One direction is out: acknowledgements of the other path's data still come by this one.
-    let mut paths = [Path::new(20, 5).dead(3_000, 33_000), Path::new(10, 40)];
-    paths[0].deaf = true;
-    let mut net = Net::new(&paths, config(2 << 20), "cubic", 12);
+fn an_outage_in_one_direction_costs_few_probes_and_ends_soon() {
+    // Data is lost, and acknowledgements of the other path's data still come by this one; or all data
+    // arrives, and no acknowledgement returns.
+    for silenced in [[true, false], [false, true], [true, true]] {
+        for (seconds, most) in [(10, 12), (60, 30)] {
+            let mut paths = [Path::new(20, 5), Path::new(10, 40)];
+            paths[0] = paths[0].dead(3_000, 3_000 + 1_000 * seconds);
+            paths[0].silenced = silenced;
+            let mut net = Net::new(&paths, config(2 << 20), "cubic", 12);
+            net.write_endlessly(0);
+            // Half a second is what it takes to find the outage.
+            net.run_for(ms(3_500));
+            let before = net.carried[0];
+            net.run_for(ms(1_000 * seconds - 500));
+            let probes = (net.carried[0] - before).div_ceil(1_428);
+            assert!(
+                (2..=most).contains(&probes),
+                "{silenced:?}, {seconds} s: {probes} segments"
+            );
+            net.run_for(ms(LONGEST_WAIT));
+            let before = net.carried[0];
+            net.run_for(ms(1_000));
+            let carried = net.carried[0] - before;
+            assert!(
+                carried > 1_000_000,
+                "{silenced:?}, {seconds} s: {carried} bytes: {:#?}",
+                net.summary()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_path_that_never_delivers_again_is_closed_at_last() {
+    // The peer is heard on it all the time.
+    let mut paths = [Path::new(5, 5).dead(3_000, 3_600_000), Path::new(2, 40)];
+    paths[0].silenced = [true, false];
+    let tcp = gargalo_tcp::Config {
+        data_retries: 4,
+        ..gargalo_tcp::Config::default()
+    };
+    let config = gargalo_mptcp::Config {
+        tcp: std::sync::Arc::new(tcp),
+        ..config(2 << 20)
+    };
+    let mut net = Net::new(&paths, config, "cubic", 12);
     net.write_endlessly(0);
-    net.run_for(ms(33_000));
-    let before = net.carried[0];
-    net.run_for(ms(1_500));
-    let carried = net.carried[0] - before;
-    assert!(carried > 200_000, "{carried} bytes: {:#?}", net.summary());
+    // Timeouts of 0.2 s and more, each twice as long as the one before.
+    net.run_for(ms(20_000));
+    assert_eq!(net.ends[0].stats().subflows_opened, 2);
+    let closed = |e: &Event| matches!(e, Event::SubflowClosed { id: 0, .. });
+    assert!(net.events[0].iter().any(closed), "{:#?}", net.summary());
 }
 
 #[test]

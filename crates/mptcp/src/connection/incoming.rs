@@ -15,6 +15,9 @@ use crate::subflow::Origin;
 /// How far from the present a data sequence number may lie to be believed.
 const ABSURD: i64 = 1 << 40;
 
+/// A path in a retransmission timeout is asked ever more rarely: up to so many times the first wait.
+const LONGEST_WAIT: u64 = 4;
+
 impl Connection {
     /// A segment arrived for these addresses, in a packet with this ECN field.
     pub fn handle(&mut self, now: Instant, addresses: Addresses, segment: Segment, ecn: Ecn) {
@@ -57,9 +60,6 @@ impl Connection {
         self.active |= s.bit();
         self.schedule_due = true;
         self.timers.heard_on = s.id;
-        if std::mem::take(&mut s.asked) && heard.believed && !heard.reset {
-            s.endpoint.resume_after_timeout(now);
-        }
         // The third packet opens the subflow and may carry signals already.
         let opened = !was_open && s.endpoint.state().is_synchronised() && !heard.syn;
         let believed = heard.believed || opened;
@@ -339,12 +339,14 @@ impl Connection {
             s.stale = true;
             let subflow = s.id;
             if let Some(interval) = self.config.probe_interval {
-                s.ask_at = now + interval.max(s.endpoint.snapshot(now).srtt.unwrap_or_default());
+                s.ask_after = interval.max(s.endpoint.snapshot(now).srtt.unwrap_or_default());
+                s.ask_most = s.ask_after * LONGEST_WAIT;
+                s.ask_at = now + s.ask_after;
             }
             self.notice(crate::Notice::Stale { now, subflow });
             self.reinject(now, i);
         } else if !in_loss {
-            (s.stale, s.ask_at, s.asked) = (false, Instant::MAX, false);
+            (s.stale, s.ask_at) = (false, Instant::MAX);
         }
     }
 

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use gargalo_cc::{Controller, Sibling};
 use gargalo_tcp::{Endpoint, State};
-use gargalo_units::{Bytes, Ecn, Instant, Seq};
+use gargalo_units::{Bytes, Duration, Ecn, Instant, Seq};
 use gargalo_wire::mptcp::{CapableFlags, CapableKeys, List, MptcpOption, Reset};
 use gargalo_wire::tcp::{Flags, Options, Segment};
 use rand::Rng;
@@ -158,7 +158,8 @@ impl Connection {
             ack_wanted: false,
             told: 0,
             ask_at: Instant::MAX,
-            asked: false,
+            ask_after: Duration::ZERO,
+            ask_most: Duration::ZERO,
             copies: Default::default(),
             last_words: None,
             penalty: Penalty::default(),

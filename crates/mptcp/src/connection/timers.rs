@@ -128,10 +128,9 @@ impl Connection {
         }
         if s.ask_at <= now {
             // Its own timer has backed off (RFC 6298 §5.5), and the others do not wait for it.
-            let interval = self.config.probe_interval.unwrap_or(Duration::MAX);
-            s.ask_at = now + interval.max(s.endpoint.snapshot(now).srtt.unwrap_or_default());
-            s.asked = true;
-            s.endpoint.probe();
+            s.ask_after = (s.ask_after * 2).min(s.ask_most);
+            s.ask_at = now + s.ask_after;
+            s.endpoint.ask();
             self.active |= s.bit();
         }
         let s = &mut self.subflows[i];

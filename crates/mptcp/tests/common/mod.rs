@@ -40,8 +40,8 @@ pub struct Path {
     pub duplicate: f64,
     /// Nothing passes between these.
     pub dead: (Instant, Instant),
-    /// Then only what the client sends is lost.
-    pub deaf: bool,
+    /// Whether what the client sends, and what the server sends, is lost then.
+    pub silenced: [bool; 2],
 }
 
 impl Path {
@@ -56,7 +56,7 @@ impl Path {
             jitter: Duration::ZERO,
             duplicate: 0.0,
             dead: (Instant::MAX, Instant::MAX),
-            deaf: false,
+            silenced: [true; 2],
         }
     }
     pub fn lossy(self, loss: f64) -> Self {

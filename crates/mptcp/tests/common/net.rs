@@ -144,7 +144,7 @@ impl Net {
         if !(self.middlebox)(side, p, &mut t.segment) {
             return;
         }
-        if (path.dead.0..path.dead.1).contains(&self.now) && (side == 0 || !path.deaf) {
+        if (path.dead.0..path.dead.1).contains(&self.now) && path.silenced[side] {
             return;
         }
         let free = &mut self.free_at[side][p];

@@ -87,11 +87,12 @@ impl Endpoint {
         self.timers.probe_due |= self.state.is_synchronised();
     }
 
-    /// After a timeout the peer has answered a [probe](Self::probe): the path passes packets again, so that
-    /// what is believed lost need not wait for a timer that has backed off (RFC 6298 §5.5).
-    pub fn resume_after_timeout(&mut self, now: Instant) {
+    /// After a retransmission timeout: the first segment that is not acknowledged goes once more, though the
+    /// timer has backed off (RFC 6298 §5.5). Its acknowledgement shows that an outage is over; nothing else
+    /// that the peer sends does, as it may not hear us.
+    pub fn ask(&mut self) {
         if let Some(sender) = &mut self.sender {
-            sender.resume_after_timeout(now);
+            sender.ask();
         }
     }
 

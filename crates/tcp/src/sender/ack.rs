@@ -45,7 +45,10 @@ impl Sender {
             fin_acked: self.finished && self.una > self.end,
             rtt: delivery.rtt,
         };
-        if let Some(rtt) = delivery.rtt {
+        let resumes = advanced && std::mem::take(&mut self.asked);
+        if resumes {
+            self.resume();
+        } else if let Some(rtt) = delivery.rtt {
             self.rtt.on_sample(rtt);
         } else if advanced {
             // Echoed timestamps are as good as the clock behind them (RFC 7323 §4): they count when

@@ -139,6 +139,10 @@ pub(crate) struct Sender {
     tlp: Option<Probe>,
     probe_due: bool,
     window_probe_due: bool,
+    /// After a timeout the first segment goes again to ask whether an outage is over.
+    ask_due: bool,
+    /// It did, and nothing was acknowledged since.
+    asked: bool,
     unanswered: u32,
     /// Probes of the closed window so far, answered or not (RFC 9293 §3.8.6.1: ever rarer).
     window_probes: u32,
@@ -273,6 +277,8 @@ impl Sender {
             tlp: None,
             probe_due: false,
             window_probe_due: false,
+            ask_due: false,
+            asked: false,
             unanswered: 0,
             window_probes: 0,
             counts_since_timeout: 0,

@@ -364,6 +364,11 @@ impl Scoreboard {
         None
     }
 
+    /// The first segment that is not acknowledged.
+    pub(crate) fn first(&self) -> Option<(u64, Sent)> {
+        Some((self.base, *self.entries.front()?))
+    }
+
     /// The last segment that is not selectively acknowledged.
     pub(crate) fn last_unsacked(&self) -> Option<(u64, Sent)> {
         let i = self.entries.iter().rposition(|e| !e.sacked)?;

@@ -100,19 +100,22 @@ impl Sender {
         }
     }
 
-    /// The path is known to pass packets again after an outage: what is outstanding is lost, and what round
-    /// trips were like is known from before. (The first acknowledgement may be of what had arrived before the
-    /// outage: that looks like a timeout without need, and like a round trip as long as the outage.)
-    pub(crate) fn resume_after_timeout(&mut self, now: Instant) {
+    /// After a timeout: the first segment goes once more, whenever the timer is due, to learn whether the path
+    /// passes packets again. This is no timeout: the timer, its backoff and the window stay as they are.
+    pub(crate) fn ask(&mut self) {
+        self.ask_due = self.counts_since_timeout > 0 && !self.board.is_empty();
+    }
+
+    /// The first acknowledgement after an outage: what round trips were like is known from before. (It may be of
+    /// what had arrived before the outage, and looks then like a round trip as long as the outage and like a
+    /// timeout without need, though what was sent later is lost.)
+    pub(super) fn resume(&mut self) {
         if let Some(rtt) = self.rtt_before.take() {
             self.rtt = rtt;
         }
         self.rtt.reset_backoff();
-        // The peer is there: timeouts with its answers between them are no reason to give up. From the second on
-        // they are of the same loss phase (RFC 5681 §3.1: no new threshold).
-        let most = self.settings.retries.saturating_sub(1).min(2);
-        self.counts_since_timeout = self.counts_since_timeout.min(most);
-        self.on_rto(now);
+        self.undo.end();
+        self.frto = Frto::Off;
     }
 
     /// RFC 6298 §5.4 to §5.7, RFC 5681 §3.1.

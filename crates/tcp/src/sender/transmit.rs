@@ -24,6 +24,11 @@ impl Sender {
                 return Some(order);
             }
         }
+        if std::mem::take(&mut self.ask_due)
+            && let Some(order) = self.ask_again(now)
+        {
+            return Some(order);
+        }
         if std::mem::take(&mut self.resend_due)
             && let Some(order) = self.retransmit(now)
         {
@@ -257,6 +262,16 @@ impl Sender {
         self.timers.probe = Instant::MAX;
         self.timers.rto = now + self.rtt.rto();
         self.notice(Notice::Probe);
+        Some(order)
+    }
+
+    /// The first segment once more, as [`Sender::ask`] wants it.
+    fn ask_again(&mut self, now: Instant) -> Option<SendOrder> {
+        let (index, sent) = self.board.first()?;
+        let rto = self.timers.rto;
+        let order = self.resend(now, index, sent);
+        self.timers.rto = rto;
+        self.asked = true;
         Some(order)
     }
 
