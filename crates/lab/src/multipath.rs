@@ -128,7 +128,7 @@ pub struct SubflowReport {
     /// Payload bytes received in order.
     pub received_bytes: u64,
     /// What became of it. The kernel's are looked at every 5 ms: times are late by no more, and of one that has
-    /// ended all is known until the last look. Whether it was a backup is not known of them.
+    /// ended all is known until the last look.
     pub result: SubflowResult,
 }
 

@@ -133,7 +133,7 @@ impl MptcpSide {
 
 fn keep(result: &mut SubflowResult, s: &mptcp::SubflowSnapshot) {
     result.stats = s.stats;
-    result.backup = s.backup;
+    result.backup = Some(s.backup);
     result.delivered = s.sender.delivered;
 }
 
@@ -549,7 +549,7 @@ fn opened(side: &mut MptcpSide, id: u32, addresses: Addresses, now: Instant) {
         gateway: gateway.map(|(n, _)| *n),
         opened: now,
         closed: None,
-        backup: false,
+        backup: Some(false),
         delivered: Bytes::ZERO,
         stats: gargalo_tcp::Stats::default(),
         rtt: Quantiles::default(),

@@ -123,8 +123,8 @@ pub struct SubflowResult {
     pub opened: Instant,
     /// When it ended; `None`: with the connection.
     pub closed: Option<Instant>,
-    /// It was a backup at its end.
-    pub backup: bool,
+    /// It was a backup at its end; `None`: the kernel does not tell.
+    pub backup: Option<bool>,
     /// Bytes that reached the peer on it: over TCP in order, repetitions of other subflows included; over QUIC
     /// those that it brought first.
     pub delivered: Bytes,

@@ -133,7 +133,7 @@ fn standing(flow: &mut Flow) -> Option<Vec<SubflowResult>> {
         gateway: None,
         opened: p.opened,
         closed: p.closed,
-        backup: false,
+        backup: Some(false),
         delivered,
         stats: tcp::Stats {
             sent_packets: p.sent_packets,

@@ -356,8 +356,8 @@ tables! {
         peer_link: &'a str => "peer_link" [""],
         /// Router that the data goes by; missing if it takes the usual route.
         gateway: Option<&'a str> => "gateway" [""],
-        /// It is to be used only when no other can.
-        backup: bool => "backup" [""],
+        /// It is to be used only when no other can; missing if the kernel's stack does not tell.
+        backup: Option<bool> => "backup" [""],
         /// When it could carry data; of the kernel's stack the flow's start, as it does not tell.
         opened: Instant => "opened_s" ["s"],
         /// When it ended; missing if with the connection.

@@ -59,6 +59,15 @@ impl TcpInfo {
         !matches!(self.0.tcpi_state, 0 | CLOSE)
     }
 
+    /// It may be the same connection as `earlier`: counters never go back.
+    pub(crate) fn is_later_than(&self, earlier: &Self) -> bool {
+        let counts = |i: &Self| [i.0.tcpi_segs_out, i.0.tcpi_segs_in];
+        counts(self)
+            .into_iter()
+            .zip(counts(earlier))
+            .all(|(n, then)| n >= then)
+    }
+
     /// Payload bytes received in order.
     pub(crate) fn received_bytes(&self) -> u64 {
         self.0.tcpi_bytes_received

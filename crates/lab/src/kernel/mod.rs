@@ -405,17 +405,17 @@ impl Driven {
         let is_ending = self.end.flow.is_ending();
         self.subflows.look(now, stream.socket.as_fd(), is_ending);
         if self.subflows.has_unasked() {
-            self.ask_for_congestion()?;
+            self.ask_about_subflows()?;
         }
         Ok(())
     }
 
-    fn ask_for_congestion(&mut self) -> Result<()> {
+    fn ask_about_subflows(&mut self) -> Result<()> {
         if self.sockets.is_none() {
             self.sockets = Some(self.end.host.run(Sockets::open)?);
         }
         if let Some(sockets) = &self.sockets {
-            self.subflows.ask_for_congestion(sockets);
+            self.subflows.ask(sockets);
         }
         Ok(())
     }
@@ -426,7 +426,7 @@ impl Driven {
         self.listener = None;
         if self.end.flow.mptcp().is_some() {
             self.look(now)?;
-            self.ask_for_congestion()?;
+            self.ask_about_subflows()?;
         }
         let Phase::Open(stream) = std::mem::replace(&mut self.phase, Phase::Over) else {
             return Ok(());

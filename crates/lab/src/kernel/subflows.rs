@@ -33,6 +33,8 @@ struct Subflow {
     /// As it stood when it was last seen alive.
     info: TcpInfo,
     congestion: Option<String>,
+    /// It is a backup; `None`: the kernel does not tell.
+    backup: Option<bool>,
     /// At the edges of the measured window.
     marks: Marks,
 }
@@ -52,39 +54,55 @@ impl Subflows {
     /// Looks how they stand. When the connection `is_ending` they end with it, and not before.
     pub(super) fn look(&mut self, now: Instant, socket: BorrowedFd<'_>, is_ending: bool) {
         self.looked = Some(now);
-        let all: Vec<_> = multipath::subflows(socket).collect();
+        self.update(now, multipath::subflows(socket).collect(), is_ending);
+    }
+
+    /// The kernel has these, by their addresses.
+    fn update(
+        &mut self,
+        now: Instant,
+        all: Vec<((SocketAddr, SocketAddr), TcpInfo)>,
+        is_ending: bool,
+    ) {
         for s in self.known.iter_mut().filter(|s| s.closed.is_none()) {
-            let may_send = |(ends, i): &(_, TcpInfo)| s.is_between(*ends) && i.may_send();
+            // One that counts from zero again has taken the addresses of another between two looks.
+            let may_send = |(ends, i): &(_, TcpInfo)| {
+                s.is_between(*ends) && i.may_send() && i.is_later_than(&s.info)
+            };
             if !is_ending && !all.iter().any(may_send) {
                 s.closed = Some(now);
             }
         }
         for (ends, info) in all.into_iter().filter(|(_, i)| i.counts()) {
-            match self.known.iter_mut().find(|s| s.is_between(ends)) {
-                Some(s) => s.info = info,
-                None if !info.may_send() => {}
-                None => self.known.push(Subflow {
+            // Of the same addresses the latest; if that has ended, what may send is another.
+            match self.known.iter_mut().rfind(|s| s.is_between(ends)) {
+                Some(s) if s.closed.is_none() || !info.may_send() => s.info = info,
+                _ if !info.may_send() => {}
+                _ => self.known.push(Subflow {
                     local: ends.0,
                     remote: ends.1,
                     opened: now,
                     closed: None,
                     info,
                     congestion: None,
+                    backup: None,
                     marks: Marks::default(),
                 }),
             }
         }
     }
 
-    /// Asks for the congestion control of those that are open.
-    pub(super) fn ask_for_congestion(&mut self, sockets: &Sockets) {
+    /// Asks for the congestion control of those that are open, and whether they are backups.
+    pub(super) fn ask(&mut self, sockets: &Sockets) {
         for s in self.known.iter_mut().filter(|s| s.closed.is_none()) {
-            let name = sockets.congestion(s.local, s.remote);
-            s.congestion = name.or(s.congestion.take());
+            if let Some(about) = sockets.about(s.local, s.remote) {
+                s.congestion = Some(about.congestion);
+                s.backup = about.backup.or(s.backup);
+            }
         }
     }
 
-    /// Some subflow's congestion control was never asked for.
+    /// Some subflow was never asked about.
     pub(super) fn has_unasked(&self) -> bool {
         self.open().any(|(_, s)| s.congestion.is_none())
     }
@@ -159,7 +177,7 @@ impl Subflows {
                     gateway: None,
                     opened: s.opened,
                     closed: s.closed,
-                    backup: false,
+                    backup: s.backup,
                     delivered: Bytes::new(s.info.acknowledged_bytes()),
                     stats: gargalo_tcp::Stats {
                         sent_packets: totals.sent_packets,
@@ -176,5 +194,45 @@ impl Subflows {
             }
         };
         self.known.iter().enumerate().map(one).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The start of a `tcp_info`: its state, and counts of segments at their places.
+    fn info(state: u8, segments: u32) -> TcpInfo {
+        let mut bytes = [0; 256];
+        bytes[0] = state;
+        bytes[136..140].copy_from_slice(&segments.to_ne_bytes());
+        bytes[140..144].copy_from_slice(&segments.to_ne_bytes());
+        TcpInfo::from_bytes(&bytes)
+    }
+
+    #[test]
+    fn a_subflow_with_the_addresses_of_one_that_ended_is_another() {
+        let ends = (
+            "10.0.0.1:40000".parse().unwrap(),
+            "10.0.0.2:80".parse().unwrap(),
+        );
+        let at = |ms: u64| Instant::from_nanos(1_000_000 * ms);
+        let mut s = Subflows::default();
+        let (established, closing) = (1, 4);
+        s.update(at(5), vec![(ends, info(established, 10))], false);
+        s.update(at(10), vec![(ends, info(closing, 20))], false);
+        s.update(at(15), vec![(ends, info(closing, 21))], false);
+        s.update(at(20), Vec::new(), false);
+        s.update(at(25), vec![(ends, info(established, 30))], false);
+        s.update(at(30), vec![(ends, info(established, 40))], false);
+        // It ended and came again between two looks.
+        s.update(at(35), vec![(ends, info(established, 4))], false);
+        let times: Vec<_> = s.known.iter().map(|s| (s.opened, s.closed)).collect();
+        let expected = [
+            (at(5), Some(at(10))),
+            (at(25), Some(at(35))),
+            (at(35), None),
+        ];
+        assert_eq!(times, expected);
     }
 }

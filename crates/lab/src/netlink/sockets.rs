@@ -11,8 +11,17 @@ use nix::libc;
 use crate::{Error, Result};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
+/// `INET_DIAG_INFO`: counters; who asks for them is told of the protocol above as well.
+const INFO: u16 = 2;
 /// `INET_DIAG_CONG`: the name of the congestion control.
 const CONGESTION: u16 = 4;
+/// `INET_DIAG_ULP_INFO`: what the protocol above knows; only the privileged are told.
+const ABOVE: u16 = 19;
+/// `INET_ULP_INFO_MPTCP` in it, and of that `MPTCP_SUBFLOW_ATTR_FLAGS`.
+const MULTIPATH: u16 = 3;
+const FLAGS: u16 = 8;
+/// `MPTCP_SUBFLOW_FLAG_BKUP_REM` and `MPTCP_SUBFLOW_FLAG_BKUP_LOC`.
+const BACKUP: u32 = 1 << 4 | 1 << 5;
 /// `struct nlmsghdr`.
 const HEADER: usize = 16;
 /// `struct inet_diag_req_v2`.
@@ -36,15 +45,25 @@ impl Sockets {
         Ok(Self(socket))
     }
 
-    /// The congestion control of the connection between two addresses; `None` if there is none, or the
-    /// kernel does not tell (`CONFIG_INET_TCP_DIAG`).
-    pub fn congestion(&self, local: SocketAddr, remote: SocketAddr) -> Option<String> {
+    /// What is known of the connection between two addresses; `None` if there is none, or the kernel does not
+    /// tell (`CONFIG_INET_TCP_DIAG`).
+    pub fn about(&self, local: SocketAddr, remote: SocketAddr) -> Option<About> {
         let address = netlink_sys::SocketAddr::new(0, 0);
         self.0.send_to(&request(local, remote), &address, 0).ok()?;
         let mut bytes = Vec::with_capacity(LONGEST);
         self.0.recv(&mut bytes, 0).ok()?;
-        congestion(&bytes)
+        about(&bytes)
     }
+}
+
+/// What the kernel tells of a TCP connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Its congestion control.
+    pub congestion: String,
+    /// It is a subflow that either end has made a backup; `None` if it is no subflow, or the kernel does not
+    /// tell (before 5.7, or to those without `CAP_NET_ADMIN`).
+    pub backup: Option<bool>,
 }
 
 /// One request for one socket.
@@ -58,7 +77,7 @@ fn request(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
         SocketAddr::V4(_) => libc::AF_INET,
         SocketAddr::V6(_) => libc::AF_INET6,
     };
-    let wanted = 1 << (CONGESTION - 1);
+    let wanted = 1 << (CONGESTION - 1) | 1 << (INFO - 1);
     out.extend([family as u8, libc::IPPROTO_TCP as u8, wanted, 0]);
     out.extend(u32::MAX.to_ne_bytes()); // in any state
     out.extend(local.port().to_be_bytes());
@@ -76,14 +95,28 @@ fn request(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
     out
 }
 
-/// The name in an answer.
-fn congestion(answer: &[u8]) -> Option<String> {
+/// What an answer says.
+fn about(answer: &[u8]) -> Option<About> {
     if answer.get(4..6)? != SOCK_DIAG_BY_FAMILY.to_ne_bytes() {
         return None; // an error
     }
-    let attributes = NlasIterator::new(answer.get(HEADER + ANSWER..)?);
-    let mut known = attributes.filter_map(std::result::Result::ok);
-    let name = known.find(|nla| nla.kind() == CONGESTION)?;
-    let text = String::from_utf8_lossy(name.value());
-    Some(text.trim_end_matches('\0').to_owned())
+    let attributes = answer.get(HEADER + ANSWER..)?;
+    let name = value(attributes, CONGESTION)?;
+    let flags = value(attributes, ABOVE)
+        .and_then(|above| value(&above, MULTIPATH))
+        .and_then(|subflow| value(&subflow, FLAGS));
+    let flags = flags.and_then(|f| f.first_chunk().copied());
+    Some(About {
+        congestion: String::from_utf8_lossy(&name)
+            .trim_end_matches('\0')
+            .to_owned(),
+        backup: flags.map(|f| u32::from_ne_bytes(f) & BACKUP != 0),
+    })
+}
+
+/// The value of the first attribute of a kind.
+fn value(attributes: &[u8], kind: u16) -> Option<Vec<u8>> {
+    let mut known = NlasIterator::new(attributes).filter_map(std::result::Result::ok);
+    let found = known.find(|nla| nla.kind() == kind)?;
+    Some(found.value().to_vec())
 }

@@ -37,7 +37,7 @@ impl Track {
                         gateway: None,
                         opened: now,
                         closed: None,
-                        backup: false,
+                        backup: Some(false),
                         delivered: Bytes::ZERO,
                         stats: gargalo_tcp::Stats::default(),
                         rtt: Quantiles::default(),
@@ -66,7 +66,7 @@ impl Track {
         let known = all.find(|k| k.result.id == s.id)?;
         known.received_bytes = s.received_bytes;
         known.result.stats = s.stats;
-        known.result.backup = s.backup;
+        known.result.backup = Some(s.backup);
         known.result.delivered = s.sender.delivered;
         Some(known)
     }

@@ -69,12 +69,16 @@ fn read_back() {
         socket.set_tcp_congestion(asked.as_bytes()).unwrap();
         socket.connect(&there.into()).unwrap();
         let here = socket.local_addr().unwrap().as_socket().unwrap();
-        let told = sockets.congestion(here, there).expect("the kernel tells");
+        let about = sockets.about(here, there).expect("the kernel tells");
+        let told = about.congestion;
+        // A connection of TCP is no subflow.
+        let is_subflow = protocol == Protocol::MPTCP;
+        assert_eq!(about.backup, is_subflow.then_some(false));
         match runs {
             Some(name) => assert_eq!(told, name),
             None => assert_ne!(told, asked),
         }
-        assert_eq!(sockets.congestion(any, any), None);
+        assert_eq!(sockets.about(any, any), None);
     }
     let done = run(Case {
         congestion: "reno",

@@ -166,6 +166,15 @@ fn backups() {
             sent[0] >= case.bytes && sent[1] < case.bytes / 100,
             "{sent:?}"
         );
+        for side in 0..2 {
+            let told: Vec<_> = done
+                .report(side)
+                .subflows
+                .iter()
+                .map(|s| s.result.backup)
+                .collect();
+            assert_eq!(told, [Some(false), Some(true)], "{who:?}, side {side}");
+        }
     }
 }
 

@@ -75,7 +75,7 @@ impl Connection {
     }
 
     pub(super) fn most_subflows(&self) -> usize {
-        self.config.max_subflows.min(super::opening::SLOTS)
+        self.config.max_subflows.min(crate::send::SLOTS)
     }
 
     /// The SYN-ACK of a join of ours.

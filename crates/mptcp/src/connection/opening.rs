@@ -16,13 +16,11 @@ use crate::crypto::Key;
 use crate::error::{ConfigError, ResetReason};
 use crate::event::Event;
 use crate::mapping::{Received, Sent};
-use crate::send::Fin;
+use crate::send::{Fin, SLOTS};
 use crate::subflow::{Burst, Origin, Penalty, Subflow};
 
 /// SYNs with MP_CAPABLE before one without: something on the path may not like it (RFC 8684 §3.7).
 const MOST_SYNS: u32 = 2;
-/// Slots for subflows: bits of a set.
-pub(super) const SLOTS: usize = 64;
 
 /// What to do with a segment of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
