@@ -219,6 +219,11 @@ impl Engine {
         &mut self.fabric
     }
 
+    /// Samples every connection.
+    pub fn sample(&mut self, now: Instant) {
+        self.stations.iter_mut().for_each(|a| a.station.sample(now));
+    }
+
     /// Tells every host that the run is over.
     pub fn close(&mut self, now: Instant) {
         self.stations.iter_mut().for_each(|a| a.station.close(now));
@@ -250,7 +255,7 @@ impl Engine {
             let busy = self.forward(now)?;
             while look <= now && look < end {
                 observer.look(now, &mut self.fabric);
-                self.stations.iter_mut().for_each(|a| a.station.sample(now));
+                self.sample(now);
                 look += interval.unwrap_or(Duration::MAX);
             }
             while let Some((edge, _)) = observer.next_edge().filter(|(_, at)| *at <= now) {

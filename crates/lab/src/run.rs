@@ -175,6 +175,8 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
             flows_done && commands.are_done() && (waits || !flows.is_empty())
         };
         let stats = engine.run(clock, spec.end, stop, &mut observer, &mut over);
+        recorder.end();
+        engine.sample(clock.now());
         engine.close(clock.now());
         stop.stop();
         let _ = thread.join();
@@ -192,7 +194,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     let links = observer.results(clock.now(), engine.fabric_mut());
     let now = clock.now().min(spec.end);
     let window = observer.window();
-    let mut samples = recorder.take();
+    let (mut samples, last) = recorder.take();
     samples.links = observer.samples;
     let fabric = engine.fabric_mut().stats();
     Ok(LabOutcome {
@@ -202,6 +204,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
             links,
             routes: BTreeMap::new(),
             samples,
+            last,
             end: now,
             measured: window.had(now),
             packets: fabric.packets,

@@ -71,5 +71,5 @@ pub use queue::{
     QueueInfo, QueueLimit, RedConfig, StepConfig,
 };
 pub use reorder::{Displacement, Reorder};
-pub use stats::{LinkSample, LinkStats};
+pub use stats::{Carried, LinkSample, LinkStats};
 pub use trace::{DeliveryTrace, TraceError};

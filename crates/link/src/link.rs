@@ -14,8 +14,8 @@ use crate::loss::Loss;
 use crate::packet::Packet;
 use crate::policer::Bucket;
 use crate::queue::{Discipline, DropTail, QueueConfig, QueueDiscipline, Queued, Surroundings};
-use crate::server::Server;
-use crate::stats::{LinkSample, LinkStats};
+use crate::server::{BYTE, Server};
+use crate::stats::{Carried, LinkSample, LinkStats};
 
 /// A packet that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -260,8 +260,30 @@ impl<P: Copy> Link<P> {
         std::mem::take(&mut self.ledger.stats.queue_delay)
     }
 
-    /// How many bytes the rate model could have carried between two instants (the denominator of
-    /// utilisation); `None` if unlimited.
+    /// What has left the link by `now`: of the packet in transmission the part whose time has passed. On a trace,
+    /// whose opportunities are instants, packets count when they begin.
+    pub fn carried(&mut self, now: Instant) -> Carried {
+        let begun = u128::from(self.sample(now).sent_bytes) * u128::from(BYTE);
+        let all = u128::from(self.ledger.committed_bytes) * u128::from(BYTE);
+        let left = self.server.remaining_work(now);
+        Carried {
+            at: now,
+            work: left.map_or(begun, |left| all.saturating_sub(left).min(begun)),
+        }
+    }
+
+    /// The share of the capacity between two instants that was used: of a rate that does not vary never more than
+    /// 1; `None` if unlimited, zero where there was no capacity.
+    pub fn utilization(&self, since: Carried, until: Carried) -> Option<f64> {
+        let capacity = self.server.capacity_work(since.at, until.at)?;
+        let used = until.work.saturating_sub(since.work);
+        Some(match capacity {
+            0 => 0.0,
+            _ => used as f64 / capacity as f64,
+        })
+    }
+
+    /// How many whole bytes the rate model could have carried between two instants; `None` if unlimited.
     pub fn capacity(&self, from: Instant, to: Instant) -> Option<Bytes> {
         self.server.capacity(from, to).map(Bytes::new)
     }

@@ -11,7 +11,7 @@ use crate::config::RateModel;
 use crate::trace::TraceServer;
 
 /// Bit-nanoseconds a second per bit/s: `bytes * BYTE / rate` is a time in nanoseconds.
-const BYTE: u64 = 8_000_000_000;
+pub(crate) const BYTE: u64 = 8_000_000_000;
 
 /// Rates from here on are as good as unlimited; below, remainders add up without overflow.
 const TOO_FAST: u64 = 1 << 62;
@@ -106,6 +106,36 @@ impl Server {
             Self::Constant(s) => Some((Rate::from_bps(s.rate) * (to - from)).get()),
             Self::Steps(s) => Some(s.capacity(from, to)),
             Self::Trace(s) => Some(s.trace().capacity(from, to).get()),
+        }
+    }
+
+    /// The same without rounding, in units of which a byte has [`BYTE`].
+    pub(crate) fn capacity_work(&self, from: Instant, to: Instant) -> Option<u128> {
+        match self {
+            Self::Unlimited { .. } => None,
+            Self::Constant(s) => {
+                let time = to.saturating_since(from).as_nanos();
+                Some(u128::from(time) * u128::from(s.rate))
+            }
+            Self::Steps(s) => Some(s.work(from.as_nanos(), to.as_nanos())),
+            Self::Trace(s) => {
+                Some(u128::from(s.trace().capacity(from, to).get()) * u128::from(BYTE))
+            }
+        }
+    }
+
+    /// What of all transmitted packets is still to leave after `now`, in units of which a byte has
+    /// [`BYTE`]; `None` where packets leave whole: without a limit, and by opportunities.
+    pub(crate) fn remaining_work(&self, now: Instant) -> Option<u128> {
+        let now = now.as_nanos();
+        match self {
+            Self::Unlimited { .. } | Self::Trace(_) => None,
+            Self::Constant(s) if s.nanos < now => Some(0),
+            Self::Constant(s) => {
+                Some(u128::from(s.nanos - now) * u128::from(s.rate) + u128::from(s.rest))
+            }
+            Self::Steps(s) if s.nanos < now => Some(0),
+            Self::Steps(s) => Some(s.work(now, s.nanos) + u128::from(s.rest)),
         }
     }
 }
@@ -268,14 +298,18 @@ impl StepServer {
     }
 
     fn capacity(&self, from: Instant, to: Instant) -> u64 {
-        let (from, to) = (from.as_nanos(), to.as_nanos());
+        let work = self.work(from.as_nanos(), to.as_nanos());
+        u64::try_from(work / u128::from(BYTE)).unwrap_or(u64::MAX)
+    }
+
+    fn work(&self, from: u64, to: u64) -> u128 {
         let mut work = 0u128;
         for (i, (begin, rate)) in self.steps.iter().enumerate() {
             let end = self.steps.get(i + 1).map_or(u64::MAX, |s| s.0);
             let (a, b) = (from.max(*begin), to.min(end));
             work += u128::from(b.saturating_sub(a)) * u128::from(*rate);
         }
-        u64::try_from(work / u128::from(BYTE)).unwrap_or(u64::MAX)
+        work
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a link counts.
 
-use gargalo_units::Duration;
+use gargalo_units::{Duration, Instant};
 
 use crate::histogram::DelayHistogram;
 use crate::ledger::DropReason;
@@ -82,4 +82,12 @@ pub struct LinkSample {
     pub dropped_bytes: u64,
     /// Packets set to CE.
     pub marked_packets: u64,
+}
+
+/// What a link had carried at an instant ([`crate::Link::carried`]), exactly; by default nothing, at the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    pub(crate) at: Instant,
+    /// In units of which a byte has [`crate::server::BYTE`].
+    pub(crate) work: u128,
 }

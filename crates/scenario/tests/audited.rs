@@ -103,8 +103,11 @@ fn random_text(n: u64) -> String {
         true => "from = \"left\"\nto = \"right\"",
         false => "from = \"client\"\nto = \"server\"",
     };
-    let mut text =
-        format!("duration = \"1500ms\"\nseed = {n}\nstart_jitter = \"1RTT\"\n{topology}\n");
+    let mut text = format!("duration = \"1500ms\"\nseed = {n}\nstart_jitter = \"1RTT\"\n");
+    if n.is_multiple_of(3) {
+        text += "measure = { from = \"653us\", until = \"701ms\" }\n";
+    }
+    text += &format!("{topology}\n");
     for _ in 0..rng.random_range(1..4) {
         text += &format!("[[flows]]\n{ends}\n{}\n", one(rng, &FLOWS));
     }
@@ -201,6 +204,11 @@ fn each_rule_finds_what_it_is_for() {
         o.links[i].sent_bytes *= 2;
     });
     assert_eq!(sent, ["link-above-capacity"]);
+    let used = broken(|o, _| {
+        let i = bottleneck(o);
+        o.links[i].utilization = Some(1.001);
+    });
+    assert_eq!(used, ["link-above-capacity"]);
     let again = broken(|o, _| o.flows[1].retransmitted_packets = o.flows[1].sent_packets + 1);
     assert_eq!(again, ["flow-not-conserved"]);
     let rtt = broken(|o, _| {
@@ -219,6 +227,9 @@ fn a_flow_without_end_that_still_grows_is_told() {
         .replace("20 packets", "2000 packets");
     let told = findings(&format!("record.interval = \"10ms\"\n{short}"));
     assert_eq!(told, (vec![], vec!["ends-in-slow-start".to_owned(); 2]));
+    // Recorded or not.
+    let unseen = findings(&format!("record.flows = false\n{short}"));
+    assert_eq!(unseen, told);
     let bbr = short.replace("reno", "bbr").replace("10ms\"", "40ms\"");
     let told = findings(&format!("record.interval = \"10ms\"\n{bbr}"));
     assert_eq!(told.1.len(), 2, "startup is one, too: {told:?}");
@@ -230,6 +241,71 @@ fn a_flow_without_end_that_still_grows_is_told() {
     assert_eq!(findings(&held).1, Vec::<String>::new());
     let ends = short.replace("\"150ms\"", "\"2s\"") + "workload.bulk = { bytes = \"100kB\" }\n";
     assert_eq!(findings(&ends).1, Vec::<String>::new());
+}
+
+/// Copies of a datagram count when they arrive: more than was sent, and more than the links before the one that
+/// copies carried.
+#[test]
+fn copies_of_datagrams_are_no_contradiction() {
+    let text = |copied: f64| {
+        format!(
+            "duration = \"2s\"\n[topology.dumbbell]\naccess = {{ rate = \"20Mbit/s\", delay = \"1ms\" }}\n\
+             bottleneck = {{ rate = \"100Mbit/s\", delay = \"1ms\", duplicate = {copied} }}\n\
+             [[flows]]\nfrom = \"left0\"\nto = \"right0\"\ntransport.udp = {{}}\nworkload.cbr.rate = \"12Mbit/s\"\n"
+        )
+    };
+    for copied in [0.5, 0.9] {
+        let out = simulate(&scenario(&text(copied)), RunOptions::default()).unwrap();
+        let f = &out.flows[0];
+        assert!(f.delivered > f.sent, "else this tests nothing");
+        assert_eq!(findings(&text(copied)).0, Vec::<Json>::new());
+    }
+}
+
+/// Rates are of the window: what all of the run delivered bounds nothing in it.
+#[test]
+fn sums_are_compared_within_the_measured_window() {
+    let s = scenario(&format!("measure.from = \"2s\"\n{PLAIN}"));
+    let (out, mut summary) = outcome(&s);
+    assert_eq!(audit(&s, &out, &summary, None), []);
+    let rate = summary["goodput_bps"].as_f64().unwrap();
+    summary["goodput_bps"] = (rate * 1.31).into();
+    let all: u64 = out.flows.iter().map(|f| f.delivered.get()).sum();
+    assert!(rate * 1.31 / 8.0 < all as f64, "else the whole run tells");
+    let codes: Vec<_> = audit(&s, &out, &summary, None)
+        .iter()
+        .map(|f| f.code)
+        .collect();
+    assert_eq!(codes, ["sum-not-conserved"]);
+}
+
+#[test]
+fn a_window_of_a_few_packets_is_told_and_none_is_used_beyond_its_capacity() {
+    for (until, told) in [("1005ms", true), ("1020ms", true), ("1030ms", false)] {
+        let window = format!("measure = {{ from = \"1s\", until = \"{until}\" }}\n");
+        let out = run(
+            &scenario(&format!("{window}{PLAIN}")),
+            RunOptions::default(),
+        )
+        .unwrap();
+        let codes = findings(&format!("{window}{PLAIN}")).1;
+        assert_eq!(
+            codes.contains(&"few-packets".to_owned()),
+            told,
+            "{until}: {codes:?}"
+        );
+        let used = out.json["summary"]["utilization"].as_f64().unwrap();
+        assert!((0.999..=1.0).contains(&used), "{used} until {until}");
+    }
+    // A run that ends within its first packet.
+    let out = run(
+        &scenario(&PLAIN.replace("3s", "50us")),
+        RunOptions::default(),
+    )
+    .unwrap();
+    for l in out.json["links"].as_array().unwrap() {
+        assert!(l["utilization"].as_f64().is_none_or(|u| u <= 1.0), "{l}");
+    }
 }
 
 /// After the outage a segment is repeated: its round trip is told by timestamps, and may seem to be up to a

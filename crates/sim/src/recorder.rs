@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gargalo_link::{DelayHistogram, DropReason, Link};
+use gargalo_link::{Carried, DelayHistogram, DropReason, Link};
 use gargalo_tcp as tcp;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
@@ -243,21 +243,21 @@ pub struct LinkResult {
     pub queue_delay: DelayHistogram,
 }
 
-/// What a link direction had sent at the edges of the measured window that have passed.
+/// What a link direction had carried at the edges of the measured window that have passed.
 #[derive(Clone, Debug, Default)]
 pub struct LinkMarks {
-    from: u64,
-    until: Option<(u64, DelayHistogram)>,
+    from: Carried,
+    until: Option<(Carried, DelayHistogram)>,
 }
 
 impl LinkMarks {
     /// An edge passes at `at`. Queueing delays begin anew.
     pub fn mark<P: Copy>(&mut self, edge: Edge, link: &mut Link<P>, at: Instant) {
-        let sent = link.sample(at).sent_bytes;
+        let carried = link.carried(at);
         let delays = link.take_queue_delays();
         match edge {
-            Edge::From => self.from = sent,
-            Edge::Until => self.until = Some((sent, delays)),
+            Edge::From => self.from = carried,
+            Edge::Until => self.until = Some((carried, delays)),
         }
     }
 }
@@ -271,18 +271,17 @@ impl LinkResult {
         now: Instant,
         (marks, window): (&LinkMarks, Option<(Instant, Instant)>),
     ) -> Self {
-        let sample = link.sample(now);
+        let (sample, carried) = (link.sample(now), link.carried(now));
         let (from, until) = window.unwrap_or((Instant::ZERO, now));
         let measured = until.saturating_since(from);
         let capacity = link
             .capacity(from, until)
             .filter(|_| window.is_none() || !measured.is_zero());
         let stats = link.stats();
-        let (sent, queue_delay) = match &marks.until {
-            Some((sent, delays)) => (*sent, delays),
-            None => (sample.sent_bytes, &stats.queue_delay),
+        let (carried, queue_delay) = match &marks.until {
+            Some((carried, delays)) => (*carried, delays),
+            None => (carried, &stats.queue_delay),
         };
-        let sent = sent.saturating_sub(marks.from);
         Self {
             name: Arc::clone(name),
             direction,
@@ -296,7 +295,7 @@ impl LinkResult {
             lost: stats.dropped(DropReason::Loss),
             too_big: stats.dropped(DropReason::TooBig),
             marked_packets: sample.marked_packets,
-            utilization: capacity.map(|c| ratio(Bytes::new(sent), c)),
+            utilization: capacity.and(link.utilization(marks.from, carried)),
             capacity: capacity.map(|c| c / measured),
             capacity_bytes: link.capacity(Instant::ZERO, now),
             queue_delay: queue_delay.clone(),
@@ -308,24 +307,24 @@ impl LinkResult {
 #[derive(Clone, Copy, Debug)]
 pub struct LinkSampler {
     direction: u32,
-    /// Bytes sent, and when, at the last sample.
-    before: (u64, Instant),
+    /// At the last sample.
+    before: Carried,
 }
 
 impl LinkSampler {
     /// Before the first sample; `direction` is twice the link, plus one for down.
-    pub const fn new(direction: u32) -> Self {
+    pub fn new(direction: u32) -> Self {
         Self {
             direction,
-            before: (0, Instant::ZERO),
+            before: Carried::default(),
         }
     }
 
     /// The next sample.
     pub fn sample<P: Copy>(&mut self, link: &mut Link<P>, now: Instant) -> LinkSample {
         let s = link.sample(now);
-        let (sent, at) = std::mem::replace(&mut self.before, (s.sent_bytes, now));
-        let sent = Bytes::new(s.sent_bytes - sent);
+        let carried = link.carried(now);
+        let before = std::mem::replace(&mut self.before, carried);
         LinkSample {
             time: now,
             direction: self.direction,
@@ -335,7 +334,7 @@ impl LinkSampler {
             sent_bytes: s.sent_bytes,
             dropped_packets: s.dropped_packets,
             marked_packets: s.marked_packets,
-            utilization: link.capacity(at, now).map(|c| ratio(sent, c)),
+            utilization: link.utilization(before, carried),
         }
     }
 }
@@ -487,12 +486,4 @@ impl Recorder {
 
 fn rate(r: Option<Rate>) -> f64 {
     r.map_or(f64::NAN, |r| r.as_bps() as f64)
-}
-
-fn ratio(part: Bytes, whole: Bytes) -> f64 {
-    if whole.is_zero() {
-        0.0
-    } else {
-        part.as_f64() / whole.as_f64()
-    }
 }

@@ -113,6 +113,44 @@ impl Routing {
         found
     }
 
+    /// The least sum of a cost over the directions of any way from `from` to `to`; `None`: there is no way.
+    pub fn least(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        cost: impl Fn(DirectionId) -> u64,
+    ) -> Option<u64> {
+        self.search += 1;
+        let search = self.search;
+        for &(node, direction) in &self.links[to as usize] {
+            let last = &mut self.last[node as usize];
+            if last.0 != search || cost(direction ^ 1) < cost(last.1) {
+                *last = (search, direction ^ 1);
+            }
+        }
+        let mut next = BinaryHeap::from([Reverse((0_u64, from))]);
+        while let Some(Reverse((so_far, node))) = next.pop() {
+            self.visited += 1;
+            if node == to {
+                return Some(so_far);
+            }
+            if self.met[node as usize].0 == search {
+                continue;
+            }
+            self.met[node as usize] = (search, node, 0);
+            let (known, last) = self.last[node as usize];
+            if known == search {
+                next.push(Reverse((so_far.saturating_add(cost(last)), to)));
+            }
+            for &(onward, direction) in &self.onward[node as usize] {
+                if self.met[onward as usize].0 != search {
+                    next.push(Reverse((so_far.saturating_add(cost(direction)), onward)));
+                }
+            }
+        }
+        None
+    }
+
     /// The shortest route over links that are open.
     fn find(
         &mut self,
@@ -230,6 +268,40 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// All sums, relaxed until nothing changes (Bellman and Ford).
+        #[test]
+        fn the_least_cost_is_that_of_the_definition(
+            hosts in prop::collection::vec(any::<bool>(), 2..10),
+            links in prop::collection::vec((0_u32..10, 0_u32..10), 0..30),
+            costs in prop::collection::vec(0_u64..50, 60..61),
+        ) {
+            let n = hosts.len() as u32;
+            let links: Vec<_> = links.into_iter().map(|(a, b)| (a % n, b % n)).filter(|(a, b)| a != b).collect();
+            let mut routing = Routing::new(hosts.clone(), links.clone());
+            for from in 0..n {
+                let mut least = vec![None; n as usize];
+                least[from as usize] = Some(0);
+                for _ in 0..n {
+                    for (i, &(a, b)) in links.iter().enumerate() {
+                        for (at, next, direction) in [(a, b, 2 * i), (b, a, 2 * i + 1)] {
+                            let forwards = at == from || !hosts[at as usize];
+                            if let Some(so_far) = least[at as usize].filter(|_| forwards) {
+                                let there = so_far + costs[direction];
+                                let known = &mut least[next as usize];
+                                *known = Some(known.map_or(there, |k: u64| k.min(there)));
+                            }
+                        }
+                    }
+                }
+                for to in 0..n {
+                    let found = routing.least(from, to, |d| costs[d as usize]);
+                    prop_assert_eq!(found, least[to as usize], "from {} to {}", from, to);
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_route_of_a_dumbbell_costs_the_same_whatever_its_size() {
         let cost = |pairs: u32| {
@@ -240,9 +312,10 @@ mod tests {
             for i in 0..pairs {
                 assert_eq!(routing.route(i, pairs + i).unwrap().len(), 3);
                 assert_eq!(routing.route(pairs + i, i).unwrap().len(), 3);
+                assert_eq!(routing.least(i, pairs + i, |_| 5), Some(15));
             }
             routing.visited() / u64::from(pairs)
         };
-        assert_eq!((cost(10), cost(10_000)), (6, 6));
+        assert_eq!((cost(10), cost(10_000)), (10, 10));
     }
 }

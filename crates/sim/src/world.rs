@@ -119,6 +119,9 @@ pub struct Outcome {
     pub routes: BTreeMap<(NodeId, NodeId), Vec<DirectionId>>,
     /// Sampled tables.
     pub samples: crate::recorder::Samples,
+    /// Senders that were still there when the run ended, as they were then: samples of flows that have a row and of
+    /// their subflows, whether or not these were to be recorded (of the kernel's flows in the lab: those that were, last).
+    pub last: crate::recorder::Samples,
     /// Virtual time reached.
     pub end: Instant,
     /// The part of [`Settings::measure`] that the run had; `None`: that is not set.
@@ -540,6 +543,8 @@ impl World {
     }
 
     fn finish(mut self) -> Result<Outcome, BuildError> {
+        let mut last = Recorder::new(Recording::default(), &Topology::default());
+        sample_flows(&mut self.flows, self.now, &mut last);
         let alive: Vec<u32> = self.flows.iter_mut().map(|(slot, _)| slot).collect();
         for slot in alive {
             self.retire(slot);
@@ -561,6 +566,7 @@ impl World {
             links,
             routes,
             samples: self.recorder.into_samples(),
+            last: last.into_samples(),
             end: self.now,
             measured,
             packets: self.net.transmitted(),
@@ -572,24 +578,7 @@ impl World {
 
     fn sample(&mut self) {
         if self.recorder.wants_flows() {
-            for (_, flow) in self.flows.iter_mut() {
-                if !flow.spec.rows {
-                    continue;
-                }
-                if let Some(sample) = drive_mptcp::sample(flow, self.now, &mut self.recorder) {
-                    self.recorder.flow(sample);
-                } else if let Some(sample) = quic_paths::sample(flow, self.now, &mut self.recorder)
-                {
-                    self.recorder.flow(sample);
-                } else if let Some(sample) = flow.sample(self.now) {
-                    self.recorder.flow(sample);
-                }
-                if self.recorder.wants_gauges()
-                    && let Some(sender) = &flow.sides[flow.app.sender()].endpoint
-                {
-                    self.recorder.gauges(self.now, flow.id, "sample", sender);
-                }
-            }
+            sample_flows(&mut self.flows, self.now, &mut self.recorder);
         }
         self.recorder.sample_links(self.now, &mut self.net);
     }
@@ -615,5 +604,26 @@ impl World {
             self.net.queue.push(next, target);
         }
         self.start_flow(spec, id, &format!("flow/{id}"), None, first_flow)
+    }
+}
+
+/// Samples every flow that has a row.
+fn sample_flows(flows: &mut Slab<Flow>, now: Instant, recorder: &mut Recorder) {
+    for (_, flow) in flows.iter_mut() {
+        if !flow.spec.rows {
+            continue;
+        }
+        if let Some(sample) = drive_mptcp::sample(flow, now, recorder) {
+            recorder.flow(sample);
+        } else if let Some(sample) = quic_paths::sample(flow, now, recorder) {
+            recorder.flow(sample);
+        } else if let Some(sample) = flow.sample(now) {
+            recorder.flow(sample);
+        }
+        if recorder.wants_gauges()
+            && let Some(sender) = &flow.sides[flow.app.sender()].endpoint
+        {
+            recorder.gauges(now, flow.id, "sample", sender);
+        }
     }
 }

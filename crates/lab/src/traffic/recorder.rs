@@ -1,10 +1,11 @@
 //! What is remembered of flows while they run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gargalo_sim::{FlowSample, ProtocolEvent, Samples, SubflowSample};
+use gargalo_units::Instant;
 
 /// Samples of flows, in the order they were taken.
 #[derive(Debug, Default)]
@@ -21,6 +22,40 @@ struct Kept {
     flows: Vec<FlowSample>,
     subflows: Vec<SubflowSample>,
     events: Vec<ProtocolEvent>,
+    /// The run is over, and what senders say now is of its end.
+    over: bool,
+    last: Samples,
+}
+
+impl Kept {
+    fn flows(&mut self) -> &mut Vec<FlowSample> {
+        match self.over {
+            true => &mut self.last.flows,
+            false => &mut self.flows,
+        }
+    }
+
+    fn subflows(&mut self) -> &mut Vec<SubflowSample> {
+        match self.over {
+            true => &mut self.last.subflows,
+            false => &mut self.subflows,
+        }
+    }
+
+    /// Senders at the end of the run: those sampled then, and of the others those in the last look.
+    fn last(&mut self) -> Samples {
+        let mut last = std::mem::take(&mut self.last);
+        let known: BTreeSet<u64> = last.flows.iter().map(|s| s.flow).collect();
+        let Some(time) = self.flows.last().map(|s| s.time) else {
+            return last;
+        };
+        let is_last = |at: Instant, flow: &u64| at == time && !known.contains(flow);
+        let flows = self.flows.iter().filter(|s| is_last(s.time, &s.flow));
+        let subflows = self.subflows.iter().filter(|s| is_last(s.time, &s.flow));
+        last.flows.extend(flows);
+        last.subflows.extend(subflows);
+        last
+    }
 }
 
 impl Recorder {
@@ -46,12 +81,12 @@ impl Recorder {
 
     /// Keeps a sample.
     pub fn sample(&self, sample: FlowSample) {
-        self.lock().flows.push(sample);
+        self.lock().flows().push(sample);
     }
 
     /// Keeps a sample of a subflow.
     pub fn subflow(&self, sample: SubflowSample) {
-        self.lock().subflows.push(sample);
+        self.lock().subflows().push(sample);
     }
 
     /// Keeps a protocol event.
@@ -59,22 +94,68 @@ impl Recorder {
         self.lock().events.push(event);
     }
 
-    /// What was kept, sorted by time and flow; samples of links are another's.
-    pub fn take(&self) -> Samples {
+    /// The run is over: what is sampled from now on says how senders were then.
+    pub fn end(&self) {
+        self.lock().over = true;
+    }
+
+    /// What was kept, sorted by time and flow, and the senders as they were at the end; samples of links are another's.
+    pub fn take(&self) -> (Samples, Samples) {
         let mut kept = std::mem::take(&mut *self.lock());
         kept.flows.sort_by_key(|s| (s.time, s.flow));
         kept.subflows.sort_by_key(|s| (s.time, s.flow, s.subflow));
         kept.events.sort_by_key(|e| (e.time, e.flow));
-        Samples {
+        let last = kept.last();
+        let samples = Samples {
             flows: kept.flows,
             subflows: kept.subflows,
             links: Vec::new(),
             events: kept.events,
             gauges: Vec::new(),
-        }
+        };
+        (samples, last)
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.samples.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gargalo_units::{Bytes, Duration};
+
+    use super::*;
+
+    fn sample(ms: u64, flow: u64) -> FlowSample {
+        FlowSample {
+            time: Instant::ZERO + Duration::from_millis(ms),
+            flow,
+            cwnd: Bytes::new(ms),
+            ssthresh: None,
+            in_flight: Bytes::ZERO,
+            srtt: None,
+            pacing_rate: None,
+            delivery_rate: None,
+            delivered: Bytes::ZERO,
+            phase: "",
+            out_of_order: None,
+        }
+    }
+
+    #[test]
+    fn senders_are_remembered_as_they_were_at_the_end() {
+        let recorder = Recorder::default();
+        for (ms, flow) in [(10, 0), (10, 1), (20, 1), (20, 2)] {
+            recorder.sample(sample(ms, flow));
+        }
+        recorder.end();
+        recorder.sample(sample(25, 2));
+        let (samples, last) = recorder.take();
+        let seen =
+            |s: &Samples| -> Vec<_> { s.flows.iter().map(|s| (s.cwnd.get(), s.flow)).collect() };
+        assert_eq!(seen(&samples), [(10, 0), (10, 1), (20, 1), (20, 2)]);
+        // Flow 0 had gone before the last look, flow 1 was not asked at the end.
+        assert_eq!(seen(&last), [(25, 2), (20, 1)]);
     }
 }

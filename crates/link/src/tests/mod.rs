@@ -96,6 +96,51 @@ fn a_packet_takes_serialisation_and_propagation() {
     assert_eq!(arrivals(&drive(&mut link, &input)), expected);
 }
 
+/// A link that always has something to send uses all of its capacity in every window, however short.
+#[test]
+fn a_busy_link_is_used_to_its_capacity_exactly() {
+    let odd = RateModel::Constant(Rate::from_bps(7_000_003));
+    let steps = RateModel::Steps(vec![
+        (ms(0), Rate::from_bps(7_000_003)),
+        (ms(3), Rate::from_bps(0)),
+        (ms(5), Rate::from_bps(90_000_001)),
+    ]);
+    let red = QueueConfig::Red(RedConfig {
+        limit: 100,
+        min_threshold: 50.0,
+        max_threshold: 90.0,
+        ..RedConfig::default()
+    });
+    for (rate, queue) in [odd, steps]
+        .into_iter()
+        .flat_map(|r| [(r.clone(), droptail(100)), (r, red.clone())])
+    {
+        let config = LinkConfig {
+            rate,
+            queue,
+            ..LinkConfig::default()
+        };
+        let mut link = Link::new(config, rng()).unwrap();
+        for i in 0..20 {
+            link.send(ms(0), packet(i, 1499 - 7 * i));
+        }
+        let mut before = Carried::default();
+        for at in [
+            1, 5_000, 1_700_000, 2_999_999, 5_000_001, 5_013_579, 6_000_000,
+        ] {
+            let carried = link.carried(Instant::from_nanos(at));
+            assert_eq!(
+                link.utilization(before, carried),
+                Some(1.0),
+                "until {at} ns"
+            );
+            before = carried;
+        }
+        // Over an outage there is no capacity, and none is used.
+        assert_eq!(link.utilization(before, before), Some(0.0));
+    }
+}
+
 #[test]
 fn the_packet_in_transmission_is_not_counted() {
     for limit in [

@@ -246,6 +246,42 @@ proptest! {
         prop_assert_eq!(order(&fates), order(&arrivals(&expected)));
     }
 
+    /// Of a rate that does not vary no window has more than it can carry, wherever its edges fall, and windows that
+    /// meet add up to what was sent.
+    #[test]
+    fn utilization_is_a_share(
+        config in any_config(), bps in 100_000u64..50_000_000, input in any_input(),
+        cuts in proptest::collection::vec(0u64..4_000_000_000, 1..60),
+    ) {
+        let rate = Rate::from_bps(bps);
+        let config = LinkConfig { rate: RateModel::Constant(rate), ..config };
+        let mut link = Link::new(config, rng()).unwrap();
+        let mut events: Vec<(Instant, Option<Packet<u32>>)> =
+            cuts.into_iter().map(|t| (Instant::from_nanos(t), None)).collect();
+        events.extend(input.iter().map(|(t, p)| (*t, Some(*p))));
+        let end = input.last().unwrap().0 + Duration::from_secs(1000);
+        events.push((end, None));
+        events.sort_by_key(|e| e.0);
+        let (mut before, mut at, mut sum) = (Carried::default(), Instant::ZERO, 0.0);
+        for (now, packet) in events {
+            while link.next_event() <= now && link.next_event() < Instant::MAX {
+                let due = link.next_event();
+                while link.poll(due).is_some() {}
+            }
+            let Some(packet) = packet else {
+                let carried = link.carried(now);
+                let used = link.utilization(before, carried).unwrap();
+                prop_assert!((0.0..=1.0).contains(&used), "{used} from {at} to {now}");
+                sum += used * rate.as_bps() as f64 * (now - at).as_secs_f64() / 8.0;
+                (before, at) = (carried, now);
+                continue;
+            };
+            link.send(now, packet);
+        }
+        let sent = link.sample(end).sent_bytes as f64;
+        prop_assert!((sum - sent).abs() < 1e-6 * sent.max(1.0), "{sum} of {sent}");
+    }
+
     /// A mark needs ECT, nothing else of the field changes, and only who is in the low-latency queue (or
     /// may be marked as Classic) carries one.
     #[test]

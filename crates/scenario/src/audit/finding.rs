@@ -25,11 +25,11 @@ impl Severity {
 }
 
 /// Every code that a run's findings can have: stable, with its severity and what it says.
-pub const CODES: [(&str, Severity, &str); 8] = [
+pub const CODES: [(&str, Severity, &str); 9] = [
     (
         "link-above-capacity",
         Severity::Error,
-        "a link sent more bytes than its rate allows over the run",
+        "a link sent more bytes than its rate allows over the run or in the measured window",
     ),
     (
         "link-not-conserved",
@@ -54,12 +54,17 @@ pub const CODES: [(&str, Severity, &str); 8] = [
     (
         "sum-not-conserved",
         Severity::Error,
-        "the goodput of the summary is more than all flows delivered",
+        "the goodput of the summary is more than all flows delivered in the measured window",
     ),
     (
         "ends-in-slow-start",
         Severity::Warning,
         "a flow without end had not left slow start: its rate was still growing",
+    ),
+    (
+        "few-packets",
+        Severity::Note,
+        "the measured window has room for fewer than 20 packets on the bottleneck",
     ),
     (
         "late-packets",

@@ -1,0 +1,80 @@
+//! What links say of themselves.
+
+use std::cmp::Ordering;
+
+use serde_json::json;
+
+use super::{Case, FEW_PACKETS, Finding};
+
+pub(super) fn link_above_capacity(case: &Case<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (i, l) in case.out.links.iter().enumerate() {
+        let (Some(config), Some(most)) = (case.config(i as u32), l.capacity_bytes) else {
+            continue;
+        };
+        let most = most.get().saturating_add(case.slack(config));
+        if l.sent_bytes > most {
+            let text = format!("sent {} bytes; its rate allows {most}", l.sent_bytes);
+            let figures = json!({ "sent_bytes": l.sent_bytes, "capacity_bytes": most });
+            let subject = case.name(i as u32);
+            found.push(Finding::new("link-above-capacity", subject, text, figures));
+        } else if let Some(used) = l.utilization
+            && used > 1.0 + case.trace_slack(i as u32)
+        {
+            let text = format!("used {used} of its capacity in the measured window, more than all");
+            let figures = json!({ "utilization": used });
+            let subject = case.name(i as u32);
+            found.push(Finding::new("link-above-capacity", subject, text, figures));
+        }
+    }
+    found
+}
+
+/// A window in which one packet more or less moves every figure.
+pub(super) fn few_packets(case: &Case<'_>) -> Vec<Finding> {
+    let used = |i: usize| case.out.links[i].utilization.filter(|u| *u > 0.0);
+    let most = (0..case.out.links.len()).filter(|i| used(*i).is_some());
+    let most = most.max_by(|a, b| used(*a).partial_cmp(&used(*b)).unwrap_or(Ordering::Equal));
+    let (from, until) = case.measured();
+    let Some((i, config)) = most.and_then(|i| Some((i as u32, case.config(i as u32)?))) else {
+        return Vec::new();
+    };
+    let Some(bytes) = config.rate.capacity(from, until) else {
+        return Vec::new();
+    };
+    let packets = bytes.as_f64() / f64::from(config.mtu);
+    if packets >= FEW_PACKETS {
+        return Vec::new();
+    }
+    let text = format!(
+        "in the {} s that were measured it carries {packets:.1} packets of {} bytes: one packet more or less moves every \
+         figure; measure for longer",
+        until.saturating_since(from).as_secs_f64(),
+        config.mtu
+    );
+    let figures = json!({ "capacity_bytes": bytes.get(), "mtu_bytes": config.mtu });
+    vec![Finding::new("few-packets", case.name(i), text, figures)]
+}
+
+pub(super) fn link_not_conserved(case: &Case<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (i, l) in case.out.links.iter().enumerate() {
+        let dropped = l.dropped_queue_full + l.dropped_aqm + l.lost + l.too_big;
+        let offered = l.offered_packets + l.duplicated_packets;
+        let gone = l.sent_packets + dropped + l.queued_packets;
+        if offered != gone {
+            let text = format!(
+                "{offered} packets came to it or were copied, but {} were sent, {dropped} dropped and {} queued",
+                l.sent_packets, l.queued_packets
+            );
+            let figures = json!({
+                "offered_packets": l.offered_packets, "duplicated_packets": l.duplicated_packets,
+                "sent_packets": l.sent_packets, "dropped_packets": dropped,
+                "queued_packets": l.queued_packets,
+            });
+            let subject = case.name(i as u32);
+            found.push(Finding::new("link-not-conserved", subject, text, figures));
+        }
+    }
+    found
+}

@@ -1,0 +1,92 @@
+//! What took less time, or more, than it can.
+
+use gargalo_units::Duration;
+use serde_json::json;
+
+use super::{Case, Finding, subject};
+use crate::resolved::Transport;
+
+/// Lateness up to this share of the shortest round trip does not count. A packet that is late is a round trip that
+/// is longer, and the rate of a sender falls with it in proportion: one in a hundred packets late by so much
+/// moves no figure by more than the 5% within which the scorecards call two algorithms alike.
+const LATE_SHARE: f64 = 0.05;
+/// Likewise where paths have no delay at all.
+const LATE_LEAST: Duration = Duration::from_millis(2);
+
+pub(super) fn rtt_below_path(case: &mut Case<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    // Clocks of the machine are read before and after.
+    let tolerance = match case.late {
+        Some(_) => Duration::from_micros(100),
+        None => Duration::ZERO,
+    };
+    for f in &case.out.flows {
+        let honest = match case.template(f).map(|t| &t.transport) {
+            Some(Transport::Tcp(t)) => t.misbehaviour.is_none(),
+            _ => true,
+        };
+        let Some(rtt) = f.rtt.summary().filter(|_| honest) else {
+            continue;
+        };
+        let (from, to) = case.ends(f);
+        let there = case.delay(f, from, to);
+        // Of datagrams it is the time of one way.
+        let back = match f.transport {
+            "udp" => Duration::ZERO,
+            _ => case.delay(f, to, from),
+        };
+        let least = there + back;
+        // What was repeated is timed by timestamps, whose clock ticks in milliseconds (RFC 7323 §5.4).
+        let tick = match f.transport {
+            "tcp" | "mptcp" => Duration::from_millis(1),
+            _ => Duration::ZERO,
+        };
+        if rtt.min + tolerance + tick < least {
+            let text = format!(
+                "its least {} of {} s is below the {} s of propagation on its path",
+                if f.transport == "udp" {
+                    "delay"
+                } else {
+                    "round-trip time"
+                },
+                rtt.min.as_secs_f64(),
+                least.as_secs_f64()
+            );
+            let figures = json!({
+                "rtt_min_s": rtt.min.as_secs_f64(), "propagation_s": least.as_secs_f64(),
+            });
+            found.push(Finding::new("rtt-below-path", subject(f), text, figures));
+        }
+    }
+    found
+}
+
+pub(super) fn late_packets(case: &mut Case<'_>) -> Vec<Finding> {
+    let Some(late) = case.late else {
+        return Vec::new();
+    };
+    let mut shortest: Option<Duration> = None;
+    for f in &case.out.flows {
+        let (from, to) = f.hosts;
+        let rtt = case.delay(f, from, to) + case.delay(f, to, from);
+        shortest = Some(shortest.map_or(rtt, |s| s.min(rtt)));
+    }
+    let bound = match shortest.filter(|s| !s.is_zero()) {
+        Some(rtt) => rtt.mul_f64(LATE_SHARE),
+        None => LATE_LEAST,
+    };
+    if late <= bound {
+        return Vec::new();
+    }
+    let text = format!(
+        "this machine was too slow for the lab: 1% of the packets left the network more than {:.3} ms late, where {:.3} ms, \
+         5% of the shortest round trip, do not matter; stop other programs, or lower the rates",
+        late.as_secs_f64() * 1e3,
+        bound.as_secs_f64() * 1e3
+    );
+    let figures = json!({
+        "late_p99_s": late.as_secs_f64(), "bound_s": bound.as_secs_f64(),
+        "rtt_s": shortest.map(Duration::as_secs_f64),
+    });
+    vec![Finding::new("late-packets", String::new(), text, figures)]
+}
