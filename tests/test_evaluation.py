@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import math
 import textwrap
 from types import SimpleNamespace
 
 import evaluation_faults
 import polars as pl
 import pytest
-from gargalo import evaluation
-from gargalo.evaluation import figures, measure, scoring
+from gargalo import evaluation, metrics
+from gargalo.evaluation import CRITERIA, figures, measure, records, scoring
 from gargalo.evaluation.criteria import find, mixed, tcpeval
 from gargalo.evaluation.model import PROFILES, Criterion, Plan, Scores
-from gargalo.evaluation.running import plan
+from gargalo.evaluation.running import findings, plan
 
 assert evaluation_faults.PythonReno.__doc__  # importing registers the controls by name
 
@@ -487,8 +489,12 @@ def test_gain_and_loss_are_over_the_same_files_among_reno():
 
 # --- verdicts, on frames made by hand
 
-RATE = figures.figure("rate_bps", "rate", "more", figures.mean_of("rate"), margin=0.05)
-DELAY = figures.figure("delay_s", "delay", "less", figures.worst_of("delay"), least=0.001)
+RATE = figures.figure(
+    "rate_bps", "rate", "more", figures.mean_of("rate"), bounds=(0.0, math.inf), margin=0.05
+)
+DELAY = figures.figure(
+    "delay_s", "delay", "less", figures.worst_of("delay"), bounds=(0.0, math.inf), least=0.001
+)
 
 
 def frame(**values):
@@ -581,3 +587,52 @@ def test_profiles_grow():
         for p in ("quick", "standard", "full")
     ]
     assert counts[0] < counts[1] < counts[2]
+
+
+def test_every_figure_declares_what_it_can_be():
+    all_figures = {(c.id, f.name): f for c in CRITERIA for f in c.figures}
+    assert len(all_figures) > 100
+    for place, f in all_figures.items():
+        least, most = f.bounds
+        assert least < most, place
+        assert (least, most) != (-math.inf, math.inf), place
+    # Shares keep below 1, whatever they are called; ratios to an even share do not.
+    for name in (
+        "jain_rtt",
+        "varying_utilization",
+        "mark_rate",
+        "retransmitted",
+        "cross_lost",
+        "starved",
+    ):
+        found = [f.bounds for (_, n), f in all_figures.items() if n == name]
+        assert set(found) == {(0.0, 1.0)}, name
+    assert all_figures["versus-reno", "share"].bounds == (0.0, math.inf)
+    assert all_figures["convergence", "variation"].bounds == (0.0, math.inf)
+    assert all_figures["versus-reno", "harm_goodput"].bounds == (-1.0, 1.0)
+
+
+def test_intervals_of_figures_keep_within_their_bounds():
+    f = next(f for c in CRITERIA for f in c.figures if f.name == "jain_rtt")
+    values = [1.0, 0.7, 0.99]
+    found = Scores("x", {"x": {"jain_rtt": values}}, pl.DataFrame(), [f]).interval("jain_rtt")
+    assert found.method == "logit"
+    assert found.high < 1 < metrics.mean_interval(values).high
+    two = Scores("x", {"x": {"jain_rtt": values[:2]}}, pl.DataFrame(), [f]).interval("jain_rtt")
+    assert records.interval(two) == {
+        "mean": pytest.approx(0.85), "low": None, "high": None, "n": 2, "reason": "needs 3 repeats",
+    }  # fmt: skip
+
+
+def test_findings_are_those_of_the_runs_of_a_scorecard():
+    late = json.dumps([{"code": "late-packets", "severity": "warning", "subject": "", "text": "late", "figures": {}}])  # fmt: skip
+    rows = pl.DataFrame(
+        [("a", "x", 0, "h", None), ("a", "x", 1, "h", None), ("a", "other", 0, "i", late), ("b", "x", 0, "j", late)],
+        ["criterion", "algorithm", "seed", "results_hash", "findings"],
+        orient="row",
+    )  # fmt: skip
+    sweep = SimpleNamespace(frame=lambda: rows, labels=["criterion", "algorithm"])
+    results = [SimpleNamespace(criterion=SimpleNamespace(id="a"))]
+    assert [f.code for f in findings(sweep, results, ["x"])] == ["equal-repeats"]
+    both = findings(sweep, results, ["x", "other"])
+    assert [f.code for f in both] == ["late-packets", "equal-repeats"]

@@ -7,6 +7,7 @@ import html
 import io
 import itertools
 import json
+import math
 import re
 import sys
 import time
@@ -20,8 +21,17 @@ import gargalo
 import plotly.graph_objects as go
 import polars as pl
 import pytest
-from gargalo import _core
-from gargalo.evaluation import CRITERIA, PROFILES, QUESTIONS, cells, page, pictures, scoring
+from gargalo import _core, audit
+from gargalo.evaluation import (
+    CRITERIA,
+    PROFILES,
+    QUESTIONS,
+    cells,
+    page,
+    pictures,
+    records,
+    scoring,
+)
 from gargalo.evaluation.figures import figure, mean_of
 from gargalo.evaluation.model import Criterion, Plan, Result
 from gargalo.evaluation.running import Scorecard
@@ -39,16 +49,26 @@ if TYPE_CHECKING:
 REFERENCES = ("reno", "cubic", "bbr")
 HOSTILE = '</script><img src=x onerror="window.owned=1">&'
 TRACE = f'Traceback (most recent call last):\n  File "x.py", line 3\nValueError: {HOSTILE}'
-QUEUE = figure("queue_s", "queueing delay", "less", mean_of("queue_s"), least=0.001)
-USED = figure("used", "share of the bottleneck used", "more", mean_of("used"), margin=0.02)
+QUEUE = figure(
+    "queue_s", "queueing delay", "less", mean_of("queue_s"), bounds=(0.0, math.inf), least=0.001
+)
+USED = figure(
+    "used",
+    "share of the bottleneck used",
+    "more",
+    mean_of("used"),
+    bounds=(0.0, math.inf),
+    margin=0.02,
+)
 LOST = figure(
     "lost",
     "share of QUIC's packets lost (RFC 9002), against equal shares of what there is",
     "less",
     mean_of("lost"),
+    bounds=(0.0, math.inf),
     least=0.001,
 )
-RATE = figure("rate_bps", "goodput", "neither", mean_of("rate_bps"))
+RATE = figure("rate_bps", "goodput", "neither", mean_of("rate_bps"), bounds=(0.0, math.inf))
 
 
 def criterion(name: str, figures: Sequence[Any], **more: Any) -> Criterion:
@@ -105,7 +125,7 @@ def scorecard(own: str = "vegas", repeat: int = 3) -> Scorecard:
         judge(criterion("raises", (QUEUE,), strength="SHOULD", group="special"), "case", ["a", "b"], None, [TRACE, "died"], "multipath"),
         judge(criterion("short", (QUEUE,), group="general"), "size", ["10kB", "1MB"], {"queue_s": 0.05}, files="short-long"),
         judge(criterion("drawn", (QUEUE,), strength="SHOULD", group="properties", picture=lambda _: drawn), "n", [1], {"queue_s": 0.3}),
-        judge(criterion("unmeasured", (figure("x_s", "nothing", "less", mean_of("x_s")),), group="tcpeval"), "n", [1], {}),
+        judge(criterion("unmeasured", (figure("x_s", "nothing", "less", mean_of("x_s"), bounds=(0.0, math.inf)),), group="tcpeval"), "n", [1], {}),
         judge(criterion("probes", (QUEUE,), group="elsewhere"), "n", [1], {"queue_s": 0.01}),
     ]  # fmt: skip
     return Scorecard(
@@ -726,3 +746,21 @@ def test_index_in_the_browser(chromium, pages):
     assert shown.rows() == ["same", "starver", "raises", "drawn"]
     names = shown.js("[...document.querySelectorAll('.mark')].every(m => /: (fault|failed|worse|trade-off|better|like|unknown|could not be loaded)$/.test(m.textContent.trim()))")  # fmt: skip
     assert names
+
+
+def test_two_runs_have_no_interval():
+    whole = text_of(page.html(scorecard(repeat=2)))
+    assert "With 2 runs of each cell means have no intervals (n/a, needs 3 repeats)" in whole
+
+
+def test_findings_of_the_auditor_are_on_the_page_and_in_the_json():
+    grave = audit.Finding(
+        "packets-not-conserved", "error", "link <up>", f"lost {HOSTILE}", {"runs": 1}
+    )
+    card = replace(scorecard(), findings=[grave])
+    assert records.to_json(card)["findings"] == [grave.to_json()]
+    assert records.to_json(scorecard())["findings"] == []
+    part = re.search(r'<section id="findings".*?</section>', page.html(card), re.DOTALL)[0]
+    assert "packets-not-conserved" in part
+    assert "link &lt;up&gt;" in part
+    assert 'id="findings"' not in page.html(scorecard())

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 
 import gargalo
 import polars as pl
 import pytest
 from gargalo import audit, reporting, sweeps
 from gargalo.evaluation.scoring import distinct
+from gargalo.metrics.statistics import difference, mean_interval
+from gargalo.reporting.sweeps import report_of_runs
 from gargalo.sweeps import compare as c
+from gargalo.sweeps.statistics import summarise
 from sweep_helpers import MINI, sweep_file
 
 CALM = MINI.replace(", loss = { independent = 0.01 }", "")
@@ -31,12 +35,71 @@ def test_what_counts():
     kept = audit.counted(frame, ["cell"])
     assert kept["cell"].to_list() == ["calm", *["chance"] * 3, *["old"] * 2]
     assert kept["seed"][0] == 0, "the first stands for all"
-    # An axis that changes nothing gives no more runs when its cells are pooled.
     twice = by_hand(("on", ["a", "b"]), ("off", ["a", "b"]))
     assert audit.counted(twice, ["cell"]).height == 4
-    assert audit.counted(twice, ["cell"], []).height == 2
     assert audit.counted(frame.drop("results_hash"), ["cell"]).height == 10
     assert audit.counted(frame.filter(cell="calm"), []).height == 1
+
+
+def test_pooled_cells_have_the_same_weight():
+    # The constant 0 and two cells of chance, on common seeds that hit both.
+    rows = [("calm", s, "x", 0.0) for s in range(4)]
+    rows += [("up", s, f"u{s}", 10.0 + s) for s in range(4)]
+    rows += [("down", s, f"d{s}", 20.0 - s) for s in range(4)]
+    schema = ["cell", "seed", "results_hash", "x_s"]
+    frame = pl.DataFrame(rows, schema, orient="row")
+
+    def pooled(frame):
+        return summarise(frame, ["cell"], [], ["x_s"], bounds={"x_s": (0.0, math.inf)}).row(
+            0, named=True
+        )
+
+    # The luck of each seed cancels: all repeats have the same mean, 30 / 3, and there is no spread.
+    found = pooled(frame)
+    assert (found["n"], found["mean"], found["low"], found["reason"]) == (
+        4,
+        10,
+        None,
+        "4 equal values",
+    )
+    one = pooled(frame.filter(pl.col("cell") != "down"))
+    by_hand_ = mean_interval([5.0, 5.5, 6.0, 6.5], bounds=(0.0, math.inf))
+    assert (one["n"], one["mean"], one["method"]) == (4, 5.75, "log")
+    assert (one["low"], one["high"]) == (pytest.approx(by_hand_.low), pytest.approx(by_hand_.high))
+    # A cell with more runs has no more weight, and a repeat that another lacks is left out.
+    more = [("up", 9, "u9", 1000.0)]
+    assert pooled(pl.concat([frame, pl.DataFrame(more, schema, orient="row")])) == found
+    # No repeat has all cells: the mean of their means, of which nothing is known.
+    apart = pl.DataFrame(
+        [("a", 0, "p", 1.0), ("a", 1, "q", 3.0), ("b", 2, "r", 5.0)], schema, orient="row"
+    )
+    assert [pooled(apart)[k] for k in ("n", "mean", "low")] == [1, 3.5, None]
+    calm = pooled(frame.filter(cell="calm"))
+    assert (calm["n"], calm["mean"], calm["reason"]) == (1, 0, "needs 3 repeats")
+    # Between cells there is no chance: one run of each says nothing.
+    assert pooled(frame.filter(seed=0))["low"] is None
+
+
+def test_a_deterministic_cell_is_a_constant_to_the_other():
+    rows = [("calm", s, "x", 5.0) for s in range(4)] + [
+        ("wild", s, f"w{s}", 6.0 + 0.1 * s) for s in range(4)
+    ]
+    frame = pl.DataFrame(rows, ["cell", "seed", "results_hash", "x_s"], orient="row")
+    sides = c.split(c.Side("s", frame, ["cell"]), "cell", "calm", "wild")
+    (row,) = c.compare(*sides, ["x_s"])
+    assert (row.difference.test, row.difference.n_a, row.difference.n_b) == ("one-sample t", 1, 4)
+    assert row.verdict == "wild higher"
+    assert row.p_value == pytest.approx(difference(5.0, [6.0, 6.1, 6.2, 6.3]).p_value)
+    # A single run is no constant.
+    single = c.split(c.Side("s", frame.filter((pl.col("cell") == "wild") | (pl.col("seed") == 0)), ["cell"]), "cell", "calm", "wild")  # fmt: skip
+    assert c.compare(*single, ["x_s"])[0].verdict == "one run on one side says nothing about chance"
+    # Two constants differ exactly.
+    both = frame.with_columns(results_hash=pl.col("cell"), x_s=pl.col("x_s").first().over("cell"))
+    exact = c.split(c.Side("s", both, ["cell"]), "cell", "calm", "wild")
+    assert c.compare(*exact, ["x_s"])[0].verdict == "wild higher, exact"
+    report = report_of_runs(frame, ["cell"], title="t")
+    (table,) = [t for t in report.tables if t.title.startswith("Difference")]
+    assert table.frame["verdict"].to_list() == ["wild higher"]
 
 
 def test_equal_repeats_are_said_aloud():
@@ -133,8 +196,10 @@ def test_the_command_says_it(gargalo, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "all repeats gave the same results" in done.stderr
     assert "±" not in done.stdout
+    assert "Interval n/a, needs 3 repeats: in 1 of 1 cells" in done.stdout
     facts = json.loads(gargalo("sweep", path, "--json").stdout)
     assert [f["code"] for f in facts["findings"]] == ["equal-repeats"]
+    assert {r["reason"] for r in facts["summary"]} == {"needs 3 repeats"}
     both = json.loads(gargalo("compare", "sweeps/test", "sweeps/test", "--json").stdout)
     assert [f["code"] for f in both["findings"]] == ["equal-repeats"] * 2
     varied = sweep_file(tmp_path, "repeat = 3\n", CALM)

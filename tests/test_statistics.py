@@ -10,8 +10,11 @@ import polars as pl
 import pytest
 from gargalo.metrics import rank
 from gargalo.metrics.statistics import (
+    ANY,
+    HARM,
+    POSITIVE,
+    SHARE,
     bootstrap_interval,
-    bounds_of,
     compare,
     difference,
     differences,
@@ -46,7 +49,7 @@ def test_student_by_hand():
 def test_one_run_has_no_interval():
     one = mean_interval([4.2])
     assert (one.mean, one.low, one.high, one.half_width) == (4.2, None, None, None)
-    assert "interval unknown" in str(one)
+    assert str(one) == "4.2 (interval n/a, needs 3 repeats)"
     assert mean_interval([]).mean is None
     assert bootstrap_interval([4.2]).low is None
     alone = difference([1.0], [2.0])
@@ -60,6 +63,40 @@ def test_one_run_has_no_interval():
         mean_interval([1, float("nan")])
 
 
+def test_two_runs_have_no_interval():
+    # On the logarithmic scale that of two delays, 1 ms and 61 ms, would be from 0.2 µs to 5 s.
+    two = mean_interval([0.001, 0.061], bounds=POSITIVE)
+    assert (two.low, two.high, two.method) == (None, None, "none")
+    assert two.reason == "needs 3 repeats"
+    assert str(two) == "0.031 (interval n/a, needs 3 repeats)"
+    assert bootstrap_interval([1.0, 2.0]).low is None
+    three = mean_interval([0.001, 0.061, 0.03], bounds=POSITIVE)
+    assert (three.low is None, three.reason) == (False, "")
+
+
+def test_a_constant_is_compared_with_by_the_test_of_one_sample():
+    # Student's sleep data against no more sleep; R's t.test(DRUG_2) and wilcox.test.
+    found = difference(DRUG_2, 0.0)
+    assert (found.test, found.n_a, found.n_b, found.paired) == ("one-sample t", 10, 1, False)
+    assert found.p_value == pytest.approx(0.005076, abs=1e-6)
+    assert (found.low, found.high) == (pytest.approx(0.8976775), pytest.approx(3.7623225))
+    assert found.verdict == "A higher"
+    mirrored = difference(0.0, DRUG_2)
+    assert (mirrored.verdict, mirrored.p_value) == ("B higher", pytest.approx(found.p_value))
+    ranks = difference(DRUG_2, 0.0, test="mann-whitney")
+    assert (ranks.test, ranks.verdict) == ("one-sample wilcoxon", "A higher")
+    assert difference(DRUG_2, 0.0, test="permutation").p_value == pytest.approx(6 / 1024)
+    alone = difference([1.0], 2.0)
+    assert (alone.p_value, alone.estimate) == (None, -1)
+    assert "one run beside a constant" in alone.reason
+    assert "no spread" in difference([2.0, 2.0], 1.0).reason
+    both = difference(3.0, 2.0)
+    assert (both.verdict, both.p_value, both.test) == ("A higher", None, "none")
+    assert "exact" in both.reason
+    with pytest.raises(ValueError, match="no pairs"):
+        difference([1.0, 2.0], 2.0, paired=True)
+
+
 def test_student_covers_as_often_as_it_says():
     luck = random.Random(8)
     inside = sum(10 in mean_interval([luck.gauss(10, 3) for _ in range(5)]) for _ in range(2000))
@@ -67,39 +104,52 @@ def test_student_covers_as_often_as_it_says():
 
 
 def test_intervals_stay_within_what_the_quantity_can_be():
-    # Two runs of a utilization, as far apart as 0.65 and 0.45: Student's interval is [-0.72, 1.82].
-    plain = mean_interval([0.65, 0.45])
-    assert (plain.low, plain.high) == (
-        pytest.approx(-0.7206, abs=1e-3),
-        pytest.approx(1.8206, abs=1e-3),
-    )
-    share = mean_interval([0.65, 0.45], bounds=bounds_of("utilization"))
-    assert (share.mean, share.method) == (pytest.approx(0.55), "logit")
-    assert 0 < share.low < 0.45 < 0.65 < share.high < 1
-    # By hand: ln(0.55/0.45) ± 12.7062 · 0.1 / (0.55 · 0.45).
-    reach, middle = 12.7062 * 0.1 / 0.2475, math.log(0.55 / 0.45)
+    # Three runs of a utilization that differ much: Student's interval is [-0.10, 1.27].
+    runs = [0.9, 0.45, 0.4]
+    plain = mean_interval(runs)
+    assert plain.low < 0
+    assert plain.high > 1
+    share = mean_interval(runs, bounds=SHARE)
+    assert (share.mean, share.method) == (pytest.approx(1.75 / 3), "logit")
+    assert 0 < share.low < 0.4 < 0.9 < share.high < 1
+    # By hand: ln(m/(1 - m)) ± 4.3027 · s/√3 / (m · (1 - m)).
+    m = 1.75 / 3
+    reach = 4.302653 * statistics.stdev(runs) / 3**0.5 / (m * (1 - m))
+    middle = math.log(m / (1 - m))
     assert share.low == pytest.approx(1 / (1 + math.exp(reach - middle)), rel=1e-4)
     assert share.high == pytest.approx(1 / (1 + math.exp(-reach - middle)), rel=1e-4)
+    # The same on any other range of two bounds, and mirrored where the bound is above.
+    score = mean_interval([1 + 3.5 * x for x in runs], bounds=(1.0, 4.5))
+    assert score.low == pytest.approx(1 + 3.5 * share.low)
+    assert score.high == pytest.approx(1 + 3.5 * share.high)
+    left, right = (
+        mean_interval([1 - x for x in runs], bounds=HARM),
+        mean_interval(runs, bounds=POSITIVE),
+    )
+    assert (left.low, left.high) == (pytest.approx(1 - right.high), pytest.approx(1 - right.low))
+    assert left.high < 1
+    with pytest.raises(ValueError, match="least and its greatest"):
+        mean_interval(runs, bounds=(1, 0))
     # Some runs may lie on the bound itself.
-    edge = mean_interval([0.0, 0.0, 0.02], bounds=bounds_of("loss_rate"))
+    edge = mean_interval([0.0, 0.0, 0.02], bounds=SHARE)
     assert 0 < edge.low < edge.mean < edge.high < 1
-    delay = mean_interval([0.001, 0.050, 0.002], bounds=bounds_of("queue_delay_p95_s"))
+    delay = mean_interval([0.001, 0.050, 0.002], bounds=POSITIVE)
     factor = math.exp(4.302653 * statistics.stdev([0.001, 0.050, 0.002]) / 3**0.5 / delay.mean)
     assert (delay.low, delay.high, delay.method) == (
         pytest.approx(delay.mean / factor), pytest.approx(delay.mean * factor), "log",
     )  # fmt: skip
     # Far from the bounds it is Student's.
     far, near = ([10.0, 10.1, 9.9, 10.05], [0.5, 0.501, 0.499, 0.5])
-    assert mean_interval(far, bounds=bounds_of("goodput_bps")).low == pytest.approx(
+    assert mean_interval(far, bounds=POSITIVE).low == pytest.approx(
         mean_interval(far).low, rel=1e-3
     )
-    assert mean_interval(near, bounds=bounds_of("jain_index")).high == pytest.approx(
+    assert mean_interval(near, bounds=SHARE).high == pytest.approx(
         mean_interval(near).high, rel=1e-3
     )
-    # Names that may be signed, values beyond the bounds.
-    assert mean_interval([-1.0, 2.0], bounds=bounds_of("gain_s")).method == "student"
-    assert mean_interval([0.9, 1.1], bounds=bounds_of("utilization")).method == "student"
-    huge = mean_interval([1e-300, 1.0], bounds=bounds_of("rate_bps"))
+    # Quantities that may be signed, values beyond the bounds.
+    assert mean_interval([-1.0, 2.0, 0.0], bounds=ANY).method == "student"
+    assert mean_interval([0.9, 1.1, 1.0], bounds=SHARE).method == "student"
+    huge = mean_interval([1e-300, 1e-300, 1.0], bounds=POSITIVE)
     assert 0 < huge.low < huge.high < math.inf
 
 
@@ -107,27 +157,27 @@ def test_bounded_intervals_cover_as_often_as_they_say():
     # Five runs of skewed quantities: Student's interval covers too seldom, the bounded one nearly as said.
     luck = random.Random(9)
     draws = {
-        "jain_index": (lambda: luck.betavariate(50, 1), 50 / 51),
-        "completion_p95_s": (lambda: luck.expovariate(1.0), 1.0),
+        "Jain's index": (lambda: luck.betavariate(50, 1), 50 / 51, SHARE),
+        "completion": (lambda: luck.expovariate(1.0), 1.0, POSITIVE),
     }
-    for name, (draw, mean) in draws.items():
+    for name, (draw, mean, bounds) in draws.items():
         plain = bounded = 0
         for _ in range(3000):
             values = [draw() for _ in range(5)]
             plain += mean in mean_interval(values)
-            bounded += mean in mean_interval(values, bounds=bounds_of(name))
+            bounded += mean in mean_interval(values, bounds=bounds)
         assert plain / 3000 < 0.905, name
         assert 0.92 < bounded / 3000 < 0.965, name
 
 
 def test_differences_of_shares_are_clipped_and_say_so():
     a, b = [0.9, 0.2], [0.5, 0.1]
-    plain, clipped = difference(a, b), difference(a, b, bounds=bounds_of("utilization"))
+    plain, clipped = difference(a, b), difference(a, b, bounds=SHARE)
     assert plain.low < -1
     assert not plain.clipped
     assert (clipped.low, clipped.high, clipped.clipped) == (-1, 1, True)
     assert (clipped.p_value, clipped.verdict) == (plain.p_value, plain.verdict)
-    assert not difference(a, b, bounds=bounds_of("goodput_bps")).clipped
+    assert not difference(a, b, bounds=POSITIVE).clipped
 
 
 def test_bootstrap():

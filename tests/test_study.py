@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 import math
+from pathlib import Path
 
 import polars as pl
 import pytest
 from gargalo import studies
-from gargalo.metrics import Interval
+from gargalo.metrics import Interval, mean_interval
 from gargalo.reporting.model import Evidence, TableBlock
 from gargalo.studies.high_speed_tcp import STUDY
 from gargalo.studies.high_speed_tcp.claims import ranking
@@ -24,6 +27,7 @@ from gargalo.studies.model import (
     below,
     between,
     evidence,
+    positive,
 )
 from gargalo.studies.running import jobs_of
 from gargalo.sweeps import Job
@@ -39,7 +43,7 @@ def test_conditions_decide():
 
 
 def test_an_interval_decides_when_there_are_enough_runs():
-    few = Interval(0.5, 0.2, 0.8, 2, 0.95)
+    few = Interval(0.5, None, None, 2, 0.95)
     assert (above(few, 0.4), below(few, 0.4), between(few, 0.4, 0.6)) == (True, False, True)
     wide = Interval(0.5, 0.2, 0.8, 5, 0.95)
     assert (above(wide, 0.4), below(wide, 0.4), above(wide, 0.1)) == (None, None, True)
@@ -146,6 +150,7 @@ def small():
         source="nobody",
         description="One flow alone.",
         measure="test_study:fast_measure",
+        bounds={"share": (0.0, 1.0)},
         profiles={"quick": Profile("quick", "seconds", 2)},
         experiments=(Experiment("alone", "Alone", jobs),),
         claims=(
@@ -188,3 +193,51 @@ def test_claims_are_inconclusive_without_runs():
     for claim in STUDY.claims:
         assert claim.check(context).verdict == "inconclusive", claim.id
     assert sorted(PROTOCOLS) == list(PROTOCOLS)
+
+
+def measured_names(study):
+    """Return the metrics that a study's measuring module writes, up to the first dot of their names."""
+    path = importlib.import_module(study.measure.partition(":")[0]).__file__
+    found = set()
+    for node in ast.walk(ast.parse(Path(path).read_text(encoding="utf-8"))):
+        keys = []
+        if isinstance(node, ast.Dict):
+            keys = [k for k in node.keys if k is not None]
+        elif isinstance(node, ast.DictComp):
+            keys = [node.key]
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            keys = [node.slice]
+        for key in keys:
+            first = key.values[0] if isinstance(key, ast.JoinedStr) else key
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                found.add(first.value.partition(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(studies.STUDIES))
+def test_every_metric_declares_its_bounds(name):
+    study = studies.find(name)
+    assert set(study.bounds) == measured_names(study)
+    assert all(least < most for least, most in study.bounds.values())
+
+
+def test_no_interval_of_a_study_leaves_its_scale_out():
+    folder = Path(studies.__file__).parent
+    for path in folder.glob("*/*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "mean_interval":
+                assert "bounds" in {k.arg for k in node.keywords}, path
+
+
+def test_a_verdict_uses_the_interval_within_the_bounds():
+    rows = [{"experiment": "e", "repeat": i, "time.a": v} for i, v in enumerate([1.0, 1.0, 9.0])]
+    quick = Profile("quick", "", 3)
+    context = Context(quick, pl.DataFrame(rows), bounds={"time": (0.0, math.inf)})
+    found = context.interval("time.a", "e")
+    assert (found.method, found.low > 0) == ("log", True)
+    # Student's interval is from -7.8 to 15.1 and would leave even 0 open.
+    assert above(found, 0.0) is True
+    assert above(mean_interval([1.0, 1.0, 9.0]), 0.0) is None
+    assert below(found, 20.0) is None
+    # Two runs have no interval: their mean decides.
+    assert below(positive([1.0, 3.0]), 2.5) is True

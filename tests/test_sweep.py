@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import math
 import sys
 
 import gargalo
@@ -175,7 +177,8 @@ def test_frame_table_and_summary(tmp_path):
     assert rows.select(alone.flows.columns).equals(alone.flows)
     assert rows["rate"].to_list() == ["2Mbit/s"] * 2
 
-    from gargalo.metrics.statistics import bounds_of, mean_interval
+    from gargalo.metrics.declared import bounds_of
+    from gargalo.metrics.statistics import mean_interval
 
     summary = done.summary(metrics=["goodput_bps", "delivered_mb"])
     assert summary["metric"].to_list() == ["goodput_bps", "delivered_mb"] * 2
@@ -192,6 +195,25 @@ def test_frame_table_and_summary(tmp_path):
 
     loaded = sweeps.load(tmp_path / "s")
     assert loaded.frame().equals(frame)
+
+
+def test_measured_figures_declare_what_they_can_be(tmp_path):
+    def made(bounds):
+        measure = functools.partial(delivered)
+        functools.update_wrapper(measure, delivered)
+        measure.bounds = bounds
+        return gargalo.sweep(MINI, repeat=3, store=tmp_path / "s", measure=measure)
+
+    plain = gargalo.sweep(MINI, repeat=3, store=tmp_path / "s", measure=delivered)
+    assert plain.summary(metrics=["delivered_mb"])["method"].to_list() == ["student"]
+    given = plain.summary(metrics=["delivered_mb"], bounds={"delivered_mb": (0, math.inf)})
+    assert given["method"].to_list() == ["log"]
+    done = made({"delivered_mb": (0, math.inf)})
+    assert done.reused == 3, "what is declared changes no run"
+    assert done.bounds == {"delivered_mb": (0.0, math.inf)}
+    assert sweeps.load(tmp_path / "s").summary(metrics=["delivered_mb"]).equals(given)
+    with pytest.raises(sweeps.SweepError, match="least and the greatest"):
+        made({"delivered_mb": 0})
 
 
 def test_results_do_not_depend_on_the_number_of_workers(tmp_path):

@@ -16,6 +16,8 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gargalo.metrics.intervals import Bounds
+
     Severity = Literal["note", "warning", "error"]
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
@@ -60,20 +62,23 @@ def _equal(labels: Sequence[str]) -> pl.Expr:
     return equal.over(list(labels)) if labels else equal
 
 
-def counted(
-    frame: pl.DataFrame, labels: Sequence[str], by: Sequence[str] | None = None
-) -> pl.DataFrame:
+def marked(frame: pl.DataFrame, labels: Sequence[str]) -> pl.DataFrame:
+    """Return the runs with a column `constant`: all repeats of the cell are the same run, nothing in it is chance."""
+    if "results_hash" not in frame.columns:
+        return frame.with_columns(constant=pl.lit(False))
+    return frame.with_columns(constant=_equal(labels))
+
+
+def counted(frame: pl.DataFrame, labels: Sequence[str]) -> pl.DataFrame:
     """Return the runs that count in statistics.
 
     Where all repeats of a cell have the same results nothing in it depends on the seed: they are one run done
     several times, and the first stands for all. If only some are the same they are what chance made of
-    them, and all count. Where cells are pooled, runs of the same seed and the same results (an axis
-    that changes nothing) count once, too.
+    them, and all count. Where cells are pooled see `gargalo.sweeps.statistics.samples`.
 
     Args:
         frame: A row per run with `results_hash` and `seed`; without, all rows count.
         labels: What tells cells apart.
-        by: What is not pooled; by default all labels.
 
     """
     if "results_hash" not in frame.columns or frame.is_empty():
@@ -81,13 +86,7 @@ def counted(
     cell = list(labels)
     place = pl.int_range(pl.len())
     first = (place.over(cell) if cell else place) == 0
-    kept = frame.filter(~_equal(cell) | first)
-    pooled = list(labels if by is None else by)
-    if len(pooled) < len(cell):
-        again = [*pooled, "seed", "results_hash"]
-        twice = (place.over(again) > 0) & pl.col("results_hash").is_not_null()
-        kept = kept.filter(~twice)
-    return kept
+    return frame.filter(~_equal(cell) | first)
 
 
 def equal_repeats(frame: pl.DataFrame, labels: Sequence[str]) -> list[Finding]:
@@ -114,13 +113,15 @@ def equal_repeats(frame: pl.DataFrame, labels: Sequence[str]) -> list[Finding]:
     ]
 
 
-def intervals(summary: pl.DataFrame, labels: Sequence[str]) -> list[Finding]:
+def intervals(
+    summary: pl.DataFrame, labels: Sequence[str], bounds: Mapping[str, Bounds] | None = None
+) -> list[Finding]:
     """Find intervals of means that leave what the quantity can be, in a table as of `Sweep.summary`."""
-    from gargalo.metrics.intervals import bounds_of
+    from gargalo.metrics.declared import bounds_of
 
     found = []
     for row in summary.iter_rows(named=True):
-        least, most = bounds_of(row["metric"])
+        least, most = bounds_of(row["metric"], bounds)
         low, high, mean = row["low"], row["high"], row["mean"]
         if low is None or not least <= mean <= most or (least <= low and high <= most):
             continue

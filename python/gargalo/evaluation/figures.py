@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gargalo.evaluation.model import YARDSTICK, Figure
+from gargalo.metrics.intervals import POSITIVE, SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gargalo.evaluation.model import Better, Scores
+    from gargalo.metrics.intervals import Bounds
     from gargalo.sweeps.job import Label
 
 
@@ -85,33 +87,51 @@ def figure(
     better: Better,
     of: Callable[[pl.DataFrame], float | None],
     *,
+    bounds: Bounds,
     margin: float = 0.05,
     least: float = 0.0,
 ) -> Figure:
     """Make a figure; the unit is what the name ends in."""
     ends = {"_s": "s", "_bps": "bit/s", "_bytes": "byte"}
     unit = next((unit for end, unit in ends.items() if name.endswith(end)), "")
-    return Figure(name, text, unit, better, of, margin, least)
+    return Figure(name, text, unit, better, of, bounds, margin, least)
 
 
 UTILIZATION = figure(
-    "utilization", "share of the bottleneck used", "more", mean_of("utilization"), margin=0.02
+    "utilization",
+    "share of the bottleneck used",
+    "more",
+    mean_of("utilization"),
+    bounds=SHARE,
+    margin=0.02,
 )
 COST = figure(
-    "utilization", "share of the bottleneck used", "more", mean_of("utilization"), margin=0.1
+    "utilization",
+    "share of the bottleneck used",
+    "more",
+    mean_of("utilization"),
+    bounds=SHARE,
+    margin=0.1,
 )
 """Where the question is another, use of the link is what the answer costs, and matters from a tenth on."""
 QUEUE_P50 = figure(
-    "queue_p50_s", "queueing delay, median over time", "less", mean_of("queue_p50_s"), least=0.001
+    "queue_p50_s",
+    "queueing delay, median over time",
+    "less",
+    mean_of("queue_p50_s"),
+    bounds=POSITIVE,
+    least=0.001,
 )
 QUEUE_P95 = figure(
-    "queue_p95_s", "queueing delay, 95th percentile over time", "less", mean_of("queue_p95_s"), least=0.001
+    "queue_p95_s", "queueing delay, 95th percentile over time", "less", mean_of("queue_p95_s"), bounds=POSITIVE, least=0.001
 )  # fmt: skip
 STANDING = figure(
     "standing_queue_s", "standing queue (least delay in a round trip, median)", "less",
-    mean_of("standing_queue_s"), least=0.001,
+    mean_of("standing_queue_s"), bounds=POSITIVE, least=0.001,
 )  # fmt: skip
-DROPS = figure("drop_rate", "share of packets dropped", "less", mean_of("drop_rate"), least=0.001)
+DROPS = figure(
+    "drop_rate", "share of packets dropped", "less", mean_of("drop_rate"), bounds=SHARE, least=0.001
+)
 RETRANSMITTED = figure(
-    "retransmitted", "share of packets retransmitted", "less", mean_of("retransmitted.own"), least=0.001
+    "retransmitted", "share of packets retransmitted", "less", mean_of("retransmitted.own"), bounds=SHARE, least=0.001
 )  # fmt: skip

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from gargalo.metrics import Interval, mean_interval
-from gargalo.metrics.intervals import bounds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import polars as pl
 
+    from gargalo.metrics.intervals import Bounds
     from gargalo.reporting.model import FigureBlock
     from gargalo.sweeps.job import Label
 
@@ -106,6 +106,9 @@ class Figure:
     better: Better
     of: Callable[[pl.DataFrame], float | None]
     """From the runs of one algorithm and one repeat, a row each."""
+    bounds: Bounds
+    """The least and the greatest value that it can have: intervals stay within, on a logarithmic scale with one bound,
+    on a logistic one with two."""
     margin: float = 0.05
     """Differences up to this share of the yardstick's value, or up to `least`, do not matter."""
     least: float = 0.0
@@ -121,15 +124,18 @@ class Scores:
     """By algorithm and figure: a value of each repeat."""
     frame: pl.DataFrame
     """All runs of the criterion, one row each, with the column `algorithm`."""
+    figures: Sequence[Figure] = ()
+    """Those of the criterion."""
 
     def interval(self, figure: str, algorithm: str | None = None) -> Interval:
         """Return the mean of a figure with its interval."""
         values = self.values.get(algorithm or self.algorithm, {}).get(figure, ())
-        return mean_interval([v for v in values if v is not None], bounds=bounds_of(figure))
+        bounds = next(f.bounds for f in self.figures if f.name == figure)
+        return mean_interval(values, bounds=bounds)
 
     def mean(self, figure: str, algorithm: str | None = None) -> float | None:
         """Return the mean of a figure."""
-        return self.interval(figure, algorithm).mean
+        return mean_interval(self.values.get(algorithm or self.algorithm, {}).get(figure, ())).mean
 
     def own(self) -> pl.DataFrame:
         """Return the runs of the algorithm itself."""

@@ -20,6 +20,7 @@ from gargalo.evaluation.cells import cell_files, file_name
 from gargalo.evaluation.model import YARDSTICK, Strength, Verdict
 from gargalo.evaluation.pictures import PANEL_PX, Lane, along, lane
 from gargalo.evaluation.questions import QUESTIONS
+from gargalo.metrics.intervals import ENOUGH
 from gargalo.reporting import page as reports
 from gargalo.reporting.palette import Palette
 from gargalo.reporting.quantities import measured, number, quantity
@@ -205,6 +206,7 @@ def html(scorecard: Scorecard) -> str:
         card=scorecard,
         references=references,
         yardstick=YARDSTICK,
+        enough=ENOUGH,
         first_told=first_told(scorecard),
         version=_core.__version__,
         mark=MARK,
@@ -291,6 +293,8 @@ def written(interval: Interval, unit: str, runs: int) -> Value:
     text = rounded(interval.mean, unit)
     few = "" if interval.n == runs else f"{interval.n} run{'' if interval.n == 1 else 's'}"
     if interval.low is None or interval.high is None:
+        if few and interval.n < ENOUGH <= runs:
+            few += f"; interval n/a, {interval.reason}"
         return Value(text, "", few)
     return Value(text, ends_text(interval.low, interval.high, interval.mean, unit), few)
 

@@ -39,6 +39,7 @@ def to_json(card: Scorecard) -> dict[str, Any]:
         "yardstick": YARDSTICK,
         "broken": card.broken or None,
         "criteria": [criterion(r) for r in card.results],
+        "findings": [f.to_json() for f in card.findings],
         "questions": [
             {"section": q.section, "strength": q.strength, "text": q.text} for q in QUESTIONS
         ],
@@ -86,6 +87,7 @@ def figure(outcome: Outcome, result: Result) -> dict[str, Any]:
         "better": f.better,
         "margin": f.margin,
         "least": f.least,
+        "bounds": [finite(b) for b in f.bounds],
         "verdict": outcome.verdict,
         "values": [finite(v) for v in scores.values[scores.algorithm][f.name]],
         **interval(outcome.own),
@@ -97,8 +99,9 @@ def figure(outcome: Outcome, result: Result) -> dict[str, Any]:
 
 
 def interval(i: Interval) -> dict[str, Any]:
-    """Return a mean with its interval."""
-    return {"mean": finite(i.mean), "low": finite(i.low), "high": finite(i.high), "n": i.n}
+    """Return a mean with its interval; `reason` says why there is none."""
+    found = {"mean": finite(i.mean), "low": finite(i.low), "high": finite(i.high), "n": i.n}
+    return {**found, **({"reason": i.reason} if i.reason else {})}
 
 
 def finite(value: float | None) -> float | None:

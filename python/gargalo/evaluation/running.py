@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from gargalo import audit
 from gargalo.evaluation import scoring
 from gargalo.evaluation.criteria import CRITERIA
 from gargalo.evaluation.model import PROFILES, REFERENCES, Plan
@@ -53,6 +54,8 @@ class Scorecard:
     facts: Mapping[str, Any] = field(default_factory=dict)
     file: str = ""
     """The Python file that registers it, for `gargalo run --plugin`."""
+    findings: Sequence[audit.Finding] = ()
+    """What the auditor found in its runs and those of the references."""
 
     @property
     def faults(self) -> dict[str, Sequence[str]]:
@@ -239,8 +242,22 @@ def evaluate(
             }
             failed = failures(sweep, criterion.id, candidate.name)
             results.append(scoring.result(criterion, candidate.name, rows, references, failed, own))
-        cards.append(Scorecard(candidate.name, chosen, references, results, file=file))
+        seen = findings(sweep, results, [candidate.name, *references])
+        cards.append(
+            Scorecard(candidate.name, chosen, references, results, file=file, findings=seen)
+        )
     return Evaluation(cards, sweep)
+
+
+def findings(
+    sweep: Sweep, results: Sequence[Result], algorithms: Sequence[str]
+) -> list[audit.Finding]:
+    """Return what the auditor found in the runs of some algorithms by the criteria of these results."""
+    rows = sweep.frame().filter(
+        pl.col("criterion").is_in([r.criterion.id for r in results])
+        & pl.col("algorithm").is_in(list(algorithms))
+    )
+    return [*audit.of_runs(rows), *audit.equal_repeats(rows, sweep.labels)]
 
 
 def failures(sweep: Sweep, criterion: str, algorithm: str) -> list[str]:

@@ -28,7 +28,7 @@ def scores(
             cells = rows.filter(pl.col("repeat") == repeat)
             for f in criterion.figures:
                 own[f.name].append(f.of(cells))
-    return Scores(algorithm, values, frame)
+    return Scores(algorithm, values, frame, criterion.figures)
 
 
 def distinct(rows: pl.DataFrame) -> pl.DataFrame:

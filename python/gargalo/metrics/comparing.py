@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import stats
@@ -54,7 +55,8 @@ class Difference:
     n_b: int
     level: float = 0.95
     test: str = "welch"
-    """welch, paired t, mann-whitney, wilcoxon, permutation, paired permutation."""
+    """welch, paired t, mann-whitney, wilcoxon, permutation, paired permutation; against a constant one-sample t,
+    one-sample wilcoxon, one-sample permutation."""
     paired: bool = False
     effect_size: float | None = None
     """Difference in standard deviations (Hedges' g; paired: of the differences), or with a rank test
@@ -71,8 +73,8 @@ class Difference:
 
 
 def difference(
-    a: Numbers,
-    b: Numbers,
+    a: Numbers | float,
+    b: Numbers | float,
     *,
     level: float = 0.95,
     test: Test = "welch",
@@ -89,10 +91,14 @@ def difference(
     Hodges-Lehmann estimate and its exact interval. "permutation" counts how many of `resamples`
     relabellings (all, if there are fewer) give as great a difference of means; its interval is that
     of the t test. Pair runs that share their seeds: common random numbers remove luck that hits both.
+    A side that is one number, not a list, is a constant, known without error, as is the figure of a cell in which nothing
+    is random: the other side is compared with it by the test of one sample (Student's t, Wilcoxon's signed ranks,
+    changes of sign), which is that of pairs with the constant beside every value.
     With `margin`, two one-sided tests (TOST) at 1 - level each show equivalence. With `bounds`, those of the
     values, an end of the interval beyond what the difference can be is that bound, and `clipped` says so.
-    None: with fewer than two runs of each the difference has no interval and no test, nor where the values
-    of each side are all the same (of pairs, all differences) and not those of the other.
+    None: with fewer than two runs of a side that is no constant the difference has no interval and no test, nor where the values
+    of each side are all the same (of pairs, all differences) and not those of the other, nor between two constants,
+    whose difference is exact.
     Unit: that of the values.
     Source: Welch, Biometrika 34, 1947; Mann, Whitney, 1947; Wilcoxon, 1945; Hodges, Lehmann, 1963;
     Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987 (TOST); Hedges, 1981.
@@ -108,22 +114,42 @@ def difference(
     if margin is not None and not margin > 0:
         msg = f"the margin of equivalence is greater than 0, not {margin}"
         raise ValueError(msg)
-    x, y = array(a), array(b)
+    constants = [isinstance(side, (int, float)) for side in (a, b)]
+    x, y = (array([s] if isinstance(s, (int, float)) else s) for s in (a, b))
+    sizes = int(x.size), int(y.size)
+    if all(constants):
+        return _exact(float(x[0] - y[0]), level, margin)
+    if any(constants):
+        if paired:
+            msg = "a constant has no pairs: leave paired out"
+            raise ValueError(msg)
+        # The test of one sample is that of pairs with the constant beside every value.
+        most = max(sizes) if min(sizes) else 0
+        x, y = (np.repeat(v, most) if c else v for v, c in zip((x, y), constants, strict=True))
+        paired = True
     if paired and x.size != y.size:
         msg = f"pairs need as many values of A as of B, not {x.size} and {y.size}"
         raise ValueError(msg)
     named = {"welch": "paired t", "mann-whitney": "wilcoxon", "permutation": "paired permutation"}
     name = named[test] if paired else test
+    if any(constants):
+        name = {"welch": "one-sample t", "mann-whitney": "one-sample wilcoxon", "permutation": "one-sample permutation"}[test]  # fmt: skip
     estimate = finite(x.mean() - y.mean()) if x.size and y.size else None
     base = Difference(
         estimate, None, None, None, "no difference shown",
-        int(x.size), int(y.size), level, name, paired, margin=margin,
+        *sizes, level, name, paired and not any(constants), margin=margin,
     )  # fmt: skip
     if min(x.size, y.size) < 2:
-        few = "one run of each" if min(x.size, y.size) else "no run"
+        few = "one run of each" if max(x.size, y.size) == 1 else "one run on one side"
+        if not min(x.size, y.size):
+            few = "no run"
+        if x.size and any(constants):
+            few = "one run beside a constant"
         return replace(base, reason=f"{few} says nothing about chance: repeat with more seeds")
     if estimate and not _varies(x, y, paired):
         what = "all differences are" if paired else "the values of each side are all"
+        if any(constants):
+            what = "the values beside the constant are all"
         return replace(base, reason=f"no spread to test against: {what} the same")
     probability = partial(_p_value, test, paired, resamples, seed)
     if test == "mann-whitney":
@@ -147,6 +173,17 @@ def difference(
         effect_size=effect,
         equivalence_p=equivalent,
         clipped=clipped,
+    )
+
+
+def _exact(estimate: float, level: float, margin: float | None) -> Difference:
+    """Return what there is to say about two constants."""
+    verdict: Verdict = "A higher" if estimate > 0 else "B higher" if estimate < 0 else "equivalent"
+    if margin is not None and abs(estimate) < margin:
+        verdict = "equivalent"
+    why = "both are constants: the difference is exact, there is nothing to test"
+    return Difference(
+        estimate, None, None, None, verdict, 1, 1, level, "none", margin=margin, reason=why
     )
 
 
@@ -175,35 +212,40 @@ def _verdict(estimate: float, p: float, equivalent: float | None, level: float) 
     return "A higher" if estimate > 0 else "B higher"
 
 
-def _spread(x: Values, y: Values, paired: bool) -> tuple[float, float]:
-    """Return the standard error of the difference of means, and its degrees of freedom."""
+def _t_result(x: Values, y: Values, side: Side, paired: bool) -> Any:
+    """Student's t test of pairs, or Welch's."""
+    with warnings.catch_warnings():
+        # One side may have no spread: that is no loss of precision.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        if paired:
+            return stats.ttest_rel(x, y, alternative=side)
+        return stats.ttest_ind(x, y, equal_var=False, alternative=side)
+
+
+def _still(x: Values, y: Values, paired: bool) -> bool:
+    """Whether the difference of means has no error beyond that of rounding."""
     if paired:
-        d = x - y
-        return float(d.std(ddof=1) / np.sqrt(d.size)), float(d.size - 1)
-    u, v = x.var(ddof=1) / x.size, y.var(ddof=1) / y.size
-    if u + v == 0:
-        return 0.0, float(x.size + y.size - 2)
-    return float(np.sqrt(u + v)), float((u + v) ** 2 / (u**2 / (x.size - 1) + v**2 / (y.size - 1)))
+        error = (x - y).std(ddof=1) / np.sqrt(x.size)
+    else:
+        error = np.sqrt(x.var(ddof=1) / x.size + y.var(ddof=1) / y.size)
+    return bool(error <= 1e-12 * max(abs(x).max(), abs(y).max()))
 
 
 def _t_interval(x: Values, y: Values, paired: bool, level: float) -> tuple[float, float]:
-    error, freedom = _spread(x, y, paired)
-    middle = float(x.mean() - y.mean())
-    half = float(stats.t.ppf((1 + level) / 2, freedom)) * error
-    return middle - half, middle + half
+    if _still(x, y, paired):
+        middle = float(x.mean() - y.mean())
+        return middle, middle
+    found = _t_result(x, y, "two-sided", paired).confidence_interval(level)
+    return float(found.low), float(found.high)
 
 
 def _t_test(x: Values, y: Values, side: Side, paired: bool) -> float:
-    error, freedom = _spread(x, y, paired)
-    middle = float(x.mean() - y.mean())
-    if error <= 1e-12 * max(abs(x).max(), abs(y).max()):
+    if _still(x, y, paired):
         # All values alike, on both sides: only the margin of an equivalence is between them.
+        middle = float(x.mean() - y.mean())
         certain = {"two-sided": False, "greater": middle > 0, "less": middle < 0}[side]
         return 0.0 if certain else 1.0
-    t = middle / error
-    if side == "two-sided":
-        return float(2 * stats.t.sf(abs(t), freedom))
-    return float(stats.t.sf(t if side == "greater" else -t, freedom))
+    return float(_t_result(x, y, side, paired).pvalue)
 
 
 def _p_value(

@@ -4,51 +4,45 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from scipy import stats
-from scipy.special import expit, logit
 
 from gargalo.metrics._numbers import array, finite
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeAlias
 
     from numpy.typing import NDArray
 
     from gargalo.metrics._numbers import Numbers
 
     Statistic: TypeAlias = Literal["mean", "median"] | Callable[[NDArray[np.float64]], float]
-    Bounds: TypeAlias = tuple[float, float]
 
+Bounds: TypeAlias = tuple[float, float]
+"""The least and the greatest value that a quantity can have: part of its declaration, never guessed from its name."""
 ANY: Bounds = (-math.inf, math.inf)
 """The range of a quantity that may be anything."""
 POSITIVE: Bounds = (0.0, math.inf)
-"""The range of rates, delays, sizes and counts."""
+"""The range of rates, delays, sizes, counts, and ratios of these."""
 SHARE: Bounds = (0.0, 1.0)
 """The range of shares, among them utilization, loss rates and Jain's index."""
-SHARES = frozenset(
-    ("utilization", "loss_rate", "retransmission_rate", "jain_index", "share", "path_share_max")
-)
-AMOUNTS = frozenset(
-    ("goodput_cov", "packets", "events", "flows", "peak_flows", "completed_flows", "subflows")
-)
-UNITS = ("_bps", "_s", "_bytes", "_packets")
-SIGNED = frozenset(
-    ("benefit", "change", "delta", "diff", "difference", "error", "excess", "gain", "gap", "less",
-     "minus", "offset")
-)  # fmt: skip
-"""Words in the names of quantities that may be below zero whatever their unit."""
+HARM: Bounds = (-math.inf, 1.0)
+"""The range of `harm`: 1 is ruin, below 0 is no harm but a benefit."""
+OPINION: Bounds = (1.0, 4.5)
+"""The range of the mean opinion score that ITU-T G.107 computes."""
+ENOUGH = 3
+"""Values from which on there is an interval: with two, the t of one degree of freedom is 12.7, and an interval
+on a logarithmic scale may span decades."""
 
 
 @dataclass(frozen=True)
 class Interval:
     """A figure of repeated runs and how far it is known.
 
-    `low` and `high` are None where nothing can be said: one run has no interval, nor have values
-    that are all the same.
+    `low` and `high` are None where nothing can be said: fewer than three values (`ENOUGH`) have no interval,
+    nor have values that are all the same; `reason` says which it is.
     """
 
     mean: float | None
@@ -69,6 +63,13 @@ class Interval:
         """Half of the interval's width."""
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
+    @property
+    def reason(self) -> str:
+        """Why there is no interval; empty where there is one."""
+        if self.low is not None:
+            return ""
+        return no_interval(self.n)
+
     def __contains__(self, value: float) -> bool:
         return self.low is not None and self.high is not None and self.low <= value <= self.high
 
@@ -76,8 +77,7 @@ class Interval:
         if self.mean is None:
             return "unknown (no run)"
         if self.low is None or self.high is None:
-            runs = "1 run" if self.n == 1 else f"{self.n} equal values"
-            return f"{self.mean:.4g} (interval unknown: {runs})"
+            return f"{self.mean:.4g} (interval n/a, {self.reason})"
         return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
 
@@ -93,59 +93,101 @@ def check_level(level: float) -> None:
         raise ValueError(msg)
 
 
-def bounds_of(name: str) -> Bounds:
-    """Return the least and the greatest value that a figure of this name can have.
+def no_interval(n: int) -> str:
+    """Say why so many values have no interval."""
+    if n == 0:
+        return "no run"
+    return f"needs {ENOUGH} repeats" if n < ENOUGH else f"{n} equal values"
 
-    Shares lie between 0 and 1; what has a unit at the end of its name (`_bps`, `_s`, `_bytes`,
-    `_packets`) is at least 0 unless a word of the name says that it is signed, as `gain` does; what
-    else there is may be anything.
+
+def check_bounds(bounds: Bounds) -> None:
+    """Refuse a range that is none.
+
+    Raises:
+        ValueError: the least value is not below the greatest.
+
     """
-    if name in SHARES or name.endswith("_share"):
-        return SHARE
-    if name in AMOUNTS or (name.endswith(UNITS) and not SIGNED & set(name.split("_"))):
-        return POSITIVE
-    return ANY
+    if not bounds[0] < bounds[1]:
+        msg = f"the bounds of a quantity are its least and its greatest value, such as (0, 1), not {bounds}"
+        raise ValueError(msg)
 
 
 def mean_interval(values: Numbers, level: float = 0.95, bounds: Bounds = ANY) -> Interval:
     """Mean with the confidence interval of Student's t distribution, within the quantity's range.
 
-    Formula: m ± t((1 + level) / 2, n - 1) · s / √n, s the sample standard deviation. With `bounds` the
+    Formula: m ± t((1 + level) / 2, n - 1) · s / √n, s the sample standard deviation. With `bounds` (a, b) the
     interval is made on a scale without bounds, where the standard error is that of the delta method, and
-    taken back: for positive quantities m · exp(± h / m), for shares the logistic function of
-    ln(m / (1 - m)) ± h / (m · (1 - m)), h being t · s / √n. It holds the mean, never leaves the range, and is not
+    taken back: with one bound on the logarithmic scale, a + (m - a) · exp(± h / (m - a)) or the mirror image of it,
+    with two on the logistic one, a + (b - a) · p with p the logistic function of ln(q / (1 - q)) ± h / ((b - a) · q · (1 - q)),
+    q = (m - a) / (b - a), h being t · s / √n. It holds the mean, never leaves the range, and is not
     symmetric; of skewed values it covers the true mean more often than the plain one. Values that are
     beyond the bounds get the plain one.
-    Exact for values that are normally distributed, good for the means of most others. None: with one
-    value the interval is unknown, and `low` and `high` are None; likewise if all values are the same, since
+    Exact for values that are normally distributed, good for the means of most others. None: with fewer than three
+    values the interval is unknown, and `low` and `high` are None; likewise if all values are the same, since
     they show no spread to make it of.
     Unit: that of the values.
     Source: Student, Biometrika 6(1), 1908; Jain, The Art of Computer Systems Performance Analysis, 1991, chapter 13;
     Meeker, Escobar, Statistical Methods for Reliability Data, 1998 (intervals of positive quantities and of shares).
 
     Raises:
-        ValueError: the level is not between 0 and 1, or a value is not finite.
+        ValueError: the level is not between 0 and 1, the bounds are no range, or a value is not finite.
 
     """
     check_level(level)
+    check_bounds(bounds)
     x = array(values)
     n = int(x.size)
     if n == 0:
         return Interval(None, None, None, n, level, "none")
     if np.ptp(x) == 0:
         return Interval(float(x[0]), None, None, n, level, "none")
-    mean = float(x.mean())
-    half = float(stats.t.ppf((1 + level) / 2, n - 1) * x.std(ddof=1) / np.sqrt(n))
-    within = bounds[0] <= x.min() and x.max() <= bounds[1]
-    if within and bounds == SHARE:
-        middle, reach = logit(mean), half / (mean * (1 - mean))
-        low, high = (float(expit(middle + r)) for r in (-reach, reach))
+    ends = (float(x.min()), float(x.max()))
+    return of_moments(n, float(x.mean()), float(x.std(ddof=1)), ends, level, bounds)
+
+
+def of_moments(
+    n: int, mean: float, sd: float, ends: tuple[float, float], level: float, bounds: Bounds
+) -> Interval:
+    """Return the interval of `mean_interval` for values of which only this is known.
+
+    Args:
+        n: How many, at least one.
+        mean: Theirs.
+        sd: Their sample standard deviation; of a single value anything.
+        ends: The least and the greatest of them.
+        level: Of confidence.
+        bounds: Of the quantity.
+
+    """
+    if n < ENOUGH or ends[0] == ends[1]:
+        return Interval(mean, None, None, n, level, "none")
+    half = _quantile(level, n) * sd / math.sqrt(n)
+    least, most = bounds
+    if not (least <= ends[0] and ends[1] <= most) or bounds == ANY:
+        return Interval(mean, mean - half, mean + half, n, level)
+    if math.isfinite(least) and math.isfinite(most):
+        width, q = most - least, (mean - least) / (most - least)
+        middle, reach = math.log(q / (1 - q)), half / (width * q * (1 - q))
+        low, high = (least + width * _logistic(middle + r) for r in (-reach, reach))
         return Interval(mean, low, high, n, level, "logit")
-    if within and bounds == POSITIVE:
-        # With two runs that differ much the upper end has no bound that a float could hold.
-        reach = min(half / mean, 700.0)
-        return Interval(mean, mean * math.exp(-reach), mean * math.exp(reach), n, level, "log")
-    return Interval(mean, mean - half, mean + half, n, level)
+    # Where values differ much an end has no bound that a float could hold.
+    above = mean - least if math.isfinite(least) else most - mean
+    factor = math.exp(min(half / above, 700.0))
+    if math.isfinite(least):
+        return Interval(mean, least + above / factor, least + above * factor, n, level, "log")
+    return Interval(mean, most - above * factor, most - above / factor, n, level, "log")
+
+
+def _logistic(x: float) -> float:
+    return 1 / (1 + math.exp(-x)) if x > -700 else 0.0
+
+
+@lru_cache(maxsize=256)
+def _quantile(level: float, n: int) -> float:
+    """Return the quantile of Student's t that makes an interval of n values."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(n - 1, (1 + level) / 2))
 
 
 def _statistic(statistic: Statistic) -> Callable[..., Any]:
@@ -174,8 +216,8 @@ def bootstrap_interval(
     (corrected) (1 - level)/2 and (1 + level)/2 quantiles of the statistic, bias-corrected and accelerated ("bca",
     Efron 1987) or plain ("percentile"). Where BCa is undefined (all resamples alike on one side) the
     plain one is given, and `method` says so. Equal seeds give equal intervals. Below about ten
-    values it is too narrow: prefer `mean_interval`. None: with one value, or values that are all the same, the
-    interval is unknown.
+    values it is too narrow: prefer `mean_interval`. None: with fewer than three values, or values that are all the
+    same, the interval is unknown.
     Unit: that of the statistic.
     Source: Efron, JASA 82(397), 1987; Efron, Tibshirani, An Introduction to the Bootstrap, 1993.
 
@@ -190,7 +232,7 @@ def bootstrap_interval(
     if n == 0:
         return Interval(None, None, None, 0, level, "none")
     estimate = finite(function(x))
-    if n < 2 or estimate is None:
+    if n < ENOUGH or estimate is None:
         return Interval(estimate, None, None, n, level, "none")
     if np.ptp(x) == 0:
         return Interval(estimate, None, None, n, level, "none")
@@ -216,6 +258,8 @@ def _bootstrap(
     kind: str,
 ) -> Any:
     import warnings
+
+    from scipy import stats
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)

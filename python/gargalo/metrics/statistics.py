@@ -1,13 +1,26 @@
 """Statistics of repeated runs: intervals, tests of difference, correction for many tests."""
 
 from gargalo.metrics.comparing import Difference, compare, difference, differences, holm
-from gargalo.metrics.intervals import Interval, bootstrap_interval, bounds_of, mean_interval
+from gargalo.metrics.intervals import (
+    ANY,
+    HARM,
+    POSITIVE,
+    SHARE,
+    Bounds,
+    Interval,
+    bootstrap_interval,
+    mean_interval,
+)
 
 __all__ = [
+    "ANY",
+    "HARM",
+    "POSITIVE",
+    "SHARE",
+    "Bounds",
     "Difference",
     "Interval",
     "bootstrap_interval",
-    "bounds_of",
     "compare",
     "difference",
     "differences",

@@ -8,7 +8,8 @@ import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
-from gargalo.metrics.intervals import Interval, bounds_of, mean_interval
+from gargalo.metrics.declared import bounds_of
+from gargalo.metrics.intervals import Interval, mean_interval
 from gargalo.reporting.palette import COLOURS, DASHES
 from gargalo.reporting.quantities import quantity, si
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from gargalo.metrics.intervals import Bounds
 
 MOST_POINTS = 1500
 # With more lines, those of an algorithm look alike and share an entry of the legend.
@@ -141,6 +144,7 @@ def trends(
     level: float = 0.95,
     x_title: str | None = None,
     y_unit: str | None = None,
+    bounds: Bounds | None = None,
 ) -> go.Figure:
     """Draw means with confidence intervals over an axis of a sweep, a line per algorithm.
 
@@ -150,12 +154,15 @@ def trends(
         y: The metric, in SI; its name tells the unit unless `y_unit` does.
         series: Column that names the algorithm.
         detail: A further column that splits an algorithm into several lines, told by their dash.
-        level: Of the intervals (Student's t); single runs have none.
+        level: Of the intervals (Student's t); fewer than three runs have none.
         x_title: Title of the axis instead of its name.
         y_unit: Unit of the metric.
+        bounds: The least and the greatest value of the metric; by default those of a run's own figure of
+            this name, else it may be anything.
 
     """
     rows = frame.drop_nulls(y)
+    within = bounds_of(y) if bounds is None else bounds
     q = quantity(y, rows[y].to_list(), y_unit)
     labels = frame[x].unique(maintain_order=True).to_list()
     places, unit, logarithmic = _scale(labels)
@@ -168,7 +175,7 @@ def trends(
     order: dict[str, int] = {}
     for key, cell in rows.group_by(keys, maintain_order=True):
         means = [
-            (place[at], mean_interval(part[y], level, bounds_of(y)))
+            (place[at], mean_interval(part[y], level, within))
             for (at,), part in cell.group_by(x, maintain_order=True)
         ]
         if not isinstance(means[0][0], str):
@@ -205,7 +212,14 @@ def _bars(intervals: Sequence[Interval], factor: float) -> dict[str, Any]:
     }
 
 
-def strips(frame: pl.DataFrame, y: str, series: str, *, level: float = 0.95) -> go.Figure:
+def strips(
+    frame: pl.DataFrame,
+    y: str,
+    series: str,
+    *,
+    level: float = 0.95,
+    bounds: Bounds | None = None,
+) -> go.Figure:
     """Draw every run as a dot, and the mean with its interval beside them, for each algorithm."""
     rows = frame.drop_nulls(y)
     q = quantity(y, rows[y].to_list())
@@ -219,7 +233,7 @@ def strips(frame: pl.DataFrame, y: str, series: str, *, level: float = 0.95) -> 
             x=[name] * len(values), y=values, name=name, legendgroup=name, boxpoints="all",
             jitter=0.5, pointpos=-1.6, whiskerwidth=0.4, hovertemplate=f"%{{y:.4g}} {q.unit}",
         )  # fmt: skip
-        found = mean_interval(part[y], level, bounds_of(y))
+        found = mean_interval(part[y], level, bounds_of(y) if bounds is None else bounds)
         middle = None if found.mean is None else found.mean / q.factor
         drawn.add_scatter(
             x=[name], y=[middle], mode="markers", name=f"{name}: mean", legendgroup=name,

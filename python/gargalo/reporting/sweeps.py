@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gargalo import _core, audit, metrics
-from gargalo.metrics.intervals import bounds_of
+from gargalo.metrics.declared import bounds_of
+from gargalo.metrics.intervals import ENOUGH
 from gargalo.reporting import charts
 from gargalo.reporting.model import FigureBlock, Report, TableBlock
 from gargalo.reporting.quantities import measured, number, quantity, si
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gargalo.metrics.comparing import Difference
+    from gargalo.metrics.intervals import Bounds
     from gargalo.sweeps import Sweep
 
 # In the order of interest; what a function of the user measured goes before them.
@@ -83,7 +85,7 @@ def report_of_sweep(
     if frame.is_empty():
         msg = f'the sweep "{sweep.name}" has no finished run: run it first'
         raise ValueError(msg)
-    found = report_of_runs(frame, sweep.labels, title=sweep.name, level=level)
+    found = report_of_runs(frame, sweep.labels, title=sweep.name, level=level, bounds=sweep.bounds)
     planned = sweep.plan.height
     notes = list(found.notes)
     if frame.height < planned:
@@ -99,7 +101,12 @@ def report_of_sweep(
 
 
 def report_of_runs(
-    frame: pl.DataFrame, labels: Sequence[str], *, title: str, level: float = 0.95
+    frame: pl.DataFrame,
+    labels: Sequence[str],
+    *,
+    title: str,
+    level: float = 0.95,
+    bounds: Mapping[str, Bounds] | None = None,
 ) -> Report:
     """Return the report of a table of runs.
 
@@ -108,31 +115,35 @@ def report_of_runs(
         labels: Columns that tell cells apart.
         title: Of the page.
         level: Of the confidence intervals.
+        bounds: The least and the greatest value of metrics, where they are no figures of every run.
 
     """
     frame, axes = _axes(frame, labels)
     chosen = _metrics(frame, labels)
-    once = audit.counted(frame, list(dict.fromkeys([axes.algorithm, *labels])))
+    known = {m: bounds_of(m, bounds) for m in chosen}
+    cells_of = list(dict.fromkeys([axes.algorithm, *labels]))
+    once = audit.counted(audit.marked(frame, cells_of), cells_of)
     repeats = frame.group_by([axes.algorithm, *axes.cell]).len()["len"]
     cells = repeats.len()
     least, most = min(repeats.to_list()), max(repeats.to_list())
-    summary = _summary(once, axes, chosen, level)
+    summary = _summary(once, axes, known, level)
     subtitle = f"{number(frame.height)} runs, {number(cells)} cells of " + (
         f"{number(least)} repeats" if least == most else f"{least} to {most} repeats"
     )
     notes = [str(f) for f in (*audit.of_runs(frame), *audit.equal_repeats(frame, labels))]
-    if least < 2:
+    if least < ENOUGH:
         notes.append(
-            "Cells with a single run have no interval: repeat with more seeds to know how sure a figure is."
+            f"Cells with fewer than {ENOUGH} runs have no interval (n/a, needs {ENOUGH} repeats): repeat with more "
+            "seeds to know how sure a figure is."
         )
     if (window := measured_in(frame)) is not None:
         notes.append(f"Rates, ratios and delays are {window}.")
     tables = [
         TableBlock("Cells", f"Mean and {level:.0%} interval (Student's t, within what the figure can be) of each cell.", summary.head(MOST_ROWS), algorithm=axes.algorithm),
-        *_comparisons(once, axes, chosen, level),
+        *_comparisons(once, axes, known, level),
         TableBlock("Runs", "Every run, in the order of the plan.", _runs(frame), algorithm=axes.algorithm),
     ]  # fmt: skip
-    figures, more = _figures(once, axes, chosen, level)
+    figures, more = _figures(once, axes, known, level)
     return Report(
         title=title,
         subtitle=subtitle,
@@ -182,7 +193,7 @@ def _metrics(frame: pl.DataFrame, labels: Sequence[str]) -> list[str]:
 
 
 def _figures(
-    frame: pl.DataFrame, axes: _Axes, chosen: Sequence[str], level: float
+    frame: pl.DataFrame, axes: _Axes, chosen: Mapping[str, Bounds], level: float
 ) -> tuple[list[FigureBlock], list[str]]:
     panels: list[tuple[str, pl.DataFrame]] = [("", frame)]
     notes = []
@@ -203,13 +214,19 @@ def _figures(
                 continue
             words = quantity(name).words
             if axes.x is None:
-                drawn = charts.strips(rows, name, axes.algorithm, level=level)
+                drawn = charts.strips(rows, name, axes.algorithm, level=level, bounds=chosen[name])
                 text = f"Every run is a dot; beside them the quartiles, and the mean with its {level:.0%} interval."
             else:
                 drawn = charts.trends(
-                    rows, axes.x, name, axes.algorithm, level=level, x_title=_words(axes.x)
+                    rows,
+                    axes.x,
+                    name,
+                    axes.algorithm,
+                    level=level,
+                    x_title=_words(axes.x),
+                    bounds=chosen[name],
                 )
-                text = f"Mean of the runs of each cell; bars are {level:.0%} intervals (Student's t), none where there is a single run."
+                text = f"Mean of the runs of each cell; bars are {level:.0%} intervals (Student's t), none where there are fewer than {ENOUGH} runs."
             title = words[:1].upper() + words[1:]
             over = f" over {_words(axes.x)}" if axes.x else ""
             blocks.append(FigureBlock(f"{title}{over}", text, drawn, group))
@@ -220,13 +237,15 @@ def _words(label: str) -> str:
     return label.rpartition(".")[2].replace("_", " ")
 
 
-def _summary(frame: pl.DataFrame, axes: _Axes, chosen: Sequence[str], level: float) -> pl.DataFrame:
+def _summary(
+    frame: pl.DataFrame, axes: _Axes, chosen: Mapping[str, Bounds], level: float
+) -> pl.DataFrame:
     rows = []
     for key, part in frame.group_by([axes.algorithm, *axes.cell], maintain_order=True):
         row: dict[str, Any] = dict(zip([axes.algorithm, *axes.cell], key, strict=True))
         row["runs"] = part.height
         for name in chosen:
-            found = metrics.mean_interval(part[name], level, bounds_of(name))
+            found = metrics.mean_interval(part[name], level, chosen[name])
             row |= {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
         rows.append(row)
     figures = {f"{n}{end}": pl.Float64 for n in chosen for end in ("", "_low", "_high")}
@@ -241,28 +260,20 @@ def _runs(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _comparisons(
-    frame: pl.DataFrame, axes: _Axes, chosen: Sequence[str], level: float
+    frame: pl.DataFrame, axes: _Axes, chosen: Mapping[str, Bounds], level: float
 ) -> Iterator[TableBlock]:
     names = frame[axes.algorithm].unique(maintain_order=True).to_list()
     if len(names) < 2 or frame.height <= frame.select([axes.algorithm, *axes.cell]).n_unique():
         return
     base = next((b for b in BASELINES if b in names), names[0])
-    for metric in chosen[:4]:
+    for metric in list(chosen)[:4]:
         rows: list[tuple[dict[str, Any], str, Difference]] = []
         parts = frame.group_by(axes.cell, maintain_order=True) if axes.cell else [((), frame)]
         for key, part in parts:
             cell = dict(zip(axes.cell, key, strict=True))
             for name in names:
                 if name != base and part.drop_nulls(metric).height:
-                    found = metrics.compare(
-                        part,
-                        metric,
-                        axes.algorithm,
-                        name,
-                        base,
-                        level=level,
-                        bounds=bounds_of(metric),
-                    )
+                    found = _difference(part, metric, axes, (name, base), level, chosen[metric])
                     rows.append((cell, name, found))
         if not rows:
             continue
@@ -287,7 +298,7 @@ def _comparisons(
         ]
         text = (
             f"Mean less that of {base} in the same cell, with its {level:.0%} interval; paired by seed where both have the "
-            "same seeds, else Welch's t test. p-values are adjusted for the number of rows (Holm)."
+            "same seeds, else Welch's t test, or against a constant, where all repeats are the same run, Student's of one sample. p-values are adjusted for the number of rows (Holm)."
         )
         kinds = {f"{column}{e}": pl.Float64 for e in ("", "_low", "_high")} | {
             "p, adjusted": pl.Float64,
@@ -298,9 +309,30 @@ def _comparisons(
         )  # fmt: skip
 
 
+def _difference(
+    part: pl.DataFrame,
+    metric: str,
+    axes: _Axes,
+    names: tuple[str, str],
+    level: float,
+    bounds: Bounds,
+) -> Difference:
+    """Compare two algorithms in a cell; one whose repeats are all the same run is a constant."""
+    sides = [part.filter(pl.col(axes.algorithm) == n) for n in names]
+    if not any(s["constant"].any() for s in sides):
+        return metrics.compare(part, metric, axes.algorithm, *names, level=level, bounds=bounds)
+    a, b = (
+        float(s[metric][0]) if s["constant"].any() and s[metric].count() else s[metric]
+        for s in sides
+    )
+    return metrics.difference(a, b, level=level, bounds=bounds)
+
+
 def _verdict(d: Difference, p: float | None, name: str, base: str, level: float) -> str:
+    if d.test == "none":
+        return f"{name if d.estimate > 0 else base} higher, exact" if d.estimate else "equal"
     if p is None:
-        return "not testable: too few runs"
+        return f"not testable: {d.reason.partition(':')[0] or 'too few runs'}"
     if p >= 1 - level or not d.estimate:
         return "no difference shown"
     return f"{name if d.estimate > 0 else base} higher"

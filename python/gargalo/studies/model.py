@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gargalo.metrics import Interval, mean_interval
+from gargalo.metrics.intervals import ANY, POSITIVE
 from gargalo.reporting.model import Evidence, FigureBlock, TableBlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from gargalo.metrics._numbers import Numbers
+    from gargalo.metrics.intervals import Bounds
     from gargalo.reporting.model import Verdict
     from gargalo.sweeps.job import Job
 
@@ -70,6 +73,8 @@ class Context:
     """One row per run: labels and metrics."""
     missing: Mapping[str, str] = field(default_factory=dict)
     """What this machine cannot do, by what needs it (`lab`, `lab: bbr`), and why."""
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    """As the study declares them."""
 
     def experiment(self, name: str, **labels: object) -> pl.DataFrame:
         """Return the runs of an experiment, of those with these labels only."""
@@ -84,10 +89,14 @@ class Context:
         return rows
 
     def interval(self, metric: str, experiment: str, **labels: object) -> Interval:
-        """Return a metric's mean over the repeats of a cell with its 95% interval."""
+        """Return a metric's mean over the repeats of a cell with its 95% interval, within the metric's bounds."""
         rows = self.experiment(experiment, **labels)
         values = rows[metric].drop_nulls().to_list() if metric in rows.columns else []
-        return mean_interval([float(v) for v in values if v == v])
+        return self.interval_of(metric, [float(v) for v in values if v == v])
+
+    def interval_of(self, metric: str, values: Numbers) -> Interval:
+        """Return the mean of values of a metric with its 95% interval, within the metric's bounds."""
+        return mean_interval(values, bounds=self.bounds.get(metric.partition(".")[0], ANY))
 
     def mean(self, metric: str, experiment: str, **labels: object) -> float:
         """Return a metric's mean over the repeats of a cell; NaN without runs."""
@@ -109,6 +118,8 @@ class Study:
     """What was done there, what is done here, in a few sentences."""
     measure: str
     """`module:function` that makes metrics of a run, called in the workers."""
+    bounds: Mapping[str, Bounds]
+    """The least and the greatest value of every metric, by its name up to the first dot."""
     profiles: Mapping[str, Profile]
     experiments: Sequence[Experiment]
     claims: Sequence[Claim]
@@ -134,6 +145,11 @@ class Study:
             msg = f'the study {self.name} has no profile "{name}"; it has {have}'
             raise KeyError(msg)
         return self.profiles[name]
+
+
+def positive(values: Numbers) -> Interval:
+    """Return the mean of rates, times or ratios of these with its 95% interval, which stays above zero."""
+    return mean_interval(values, bounds=POSITIVE)
 
 
 def evidence(label: str, interval: Interval, *, unit: str = "", expected: str = "") -> Evidence:
@@ -178,15 +194,11 @@ def decide(lines: Sequence[Evidence], conditions: Sequence[tuple[bool | None, st
     return reproduced(lines)
 
 
-ENOUGH = 3
-"""Runs from which on an interval decides; two give one of no use (the t of one degree of freedom is 12.7)."""
-
-
 def below(interval: Interval, bound: float) -> bool | None:
     """Whether a mean is below a bound.
 
-    None if it was not measured, or if at least `ENOUGH` runs leave the bound within their interval. Fewer
-    runs are judged by their mean.
+    None if it was not measured, or if the bound is within its interval. Fewer than three runs have none, and are judged
+    by their mean.
     """
     if interval.mean is None or straddles(interval, bound):
         return None
@@ -201,9 +213,8 @@ def above(interval: Interval, bound: float) -> bool | None:
 
 
 def straddles(interval: Interval, bound: float) -> bool:
-    """Whether enough runs leave a bound within their interval."""
-    low, high = interval.low, interval.high
-    return interval.n >= ENOUGH and low is not None and high is not None and low <= bound <= high
+    """Whether a bound is within an interval."""
+    return bound in interval
 
 
 def between(interval: Interval, low: float, high: float) -> bool | None:

@@ -148,7 +148,7 @@ def run_study(
         name=f"{study.name}-{chosen.name}",
         repair=repair,
     )
-    context = Context(chosen, sweep.frame(), missing)
+    context = Context(chosen, sweep.frame(), missing, study.bounds)
     claims = verdicts(study, context)
     report = build_report(study, context, sweep, claims, jobs, facts or {})
     reporting.save(report, root / "report")

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from gargalo import audit
+from gargalo.metrics.declared import STANDARD
 from gargalo.results import load
 from gargalo.sweeps.errors import SweepError
-from gargalo.sweeps.result import FACTS, STANDARD, Sweep
+from gargalo.sweeps.result import FACTS, Sweep
 from gargalo.sweeps.work import row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from gargalo.metrics.intervals import Bounds
     from gargalo.metrics.statistics import Difference
 
 USUAL = (
@@ -38,6 +40,8 @@ class Side:
     name: str
     frame: pl.DataFrame
     labels: Sequence[str]
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    """Of measured figures, as declared."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ def side_of(path: Path, name: str | None = None) -> Side:
         frame = row(str(path), run).with_columns(seed=pl.lit(run.info["seed"], pl.Int64))
         return Side(str(path), frame, ())
     sweep = Sweep.load(path, name)
-    return Side(str(path), sweep.frame(), sweep.labels)
+    return Side(str(path), sweep.frame(), sweep.labels, sweep.bounds)
 
 
 def split(side: Side, by: str, a: str, b: str) -> tuple[Side, Side]:
@@ -108,8 +112,9 @@ def split(side: Side, by: str, a: str, b: str) -> tuple[Side, Side]:
         msg = f'both sides are "{a}": name two different values of {by}'
         raise SweepError(msg)
     rest = [label for label in side.labels if label != by]
-    return Side(a, side.frame.filter(values == a), rest), Side(
-        b, side.frame.filter(values == b), rest
+    return (
+        Side(a, side.frame.filter(values == a), rest, side.bounds),
+        Side(b, side.frame.filter(values == b), rest, side.bounds),
     )
 
 
@@ -145,29 +150,33 @@ def compare(
 ) -> list[Row]:
     """Compare two sides in every cell: every combination of values of the labels that both have.
 
-    Repeats that share their seeds are pairs, unless `paired` says no.
+    Repeats that share their seeds are pairs, unless `paired` says no. A cell all of whose repeats are the same run
+    is a constant, and the other one is compared with it. Labels that only one side has are pooled as in
+    `Sweep.summary`: every cell has the same weight.
 
     Raises:
         SweepError: The sides have no cell in common, or a figure is unknown.
 
     """
-    from gargalo.metrics.intervals import bounds_of
+    from gargalo.metrics.declared import bounds_of
     from gargalo.metrics.statistics import difference, holm
+    from gargalo.sweeps.statistics import samples
 
     by = [label for label in a.labels if label in b.labels]
     chosen = metrics_of(a, b, metrics)
     found: list[tuple[dict[str, Any], str, Difference, float | None, float | None]] = []
-    # Runs that are the same run count once: see `audit.counted`.
-    sides = [replace(s, frame=audit.counted(s.frame, s.labels, by)) for s in (a, b)]
-    other = dict(_cells(sides[1], by))
-    for key, mine in _cells(sides[0], by):
+    known = {**a.bounds, **b.bounds}
+    mine_by, other = (dict(_cells(samples(s.frame, s.labels, by, chosen), by)) for s in (a, b))
+    for key, mine in mine_by.items():
         if key not in other:
             continue
         cell = dict(zip(by, key, strict=True))
         for metric in chosen:
             x, y, pairs = _values(mine, other[key], metric, paired)
-            told = difference(x, y, level=level, test=test, paired=pairs, bounds=bounds_of(metric))
-            found.append((cell, metric, told, x.mean(), y.mean()))  # type: ignore[arg-type]
+            told = difference(
+                x, y, level=level, test=test, paired=pairs, bounds=bounds_of(metric, known)
+            )
+            found.append((cell, metric, told, _mean(x), _mean(y)))
     if not found:
         msg = f"{a.name} and {b.name} have no cell in common: nothing to compare"
         raise SweepError(msg)
@@ -187,19 +196,25 @@ def findings(a: Side, b: Side) -> list[audit.Finding]:
     ]
 
 
-def _cells(side: Side, by: Sequence[str]) -> list[tuple[tuple[Any, ...], pl.DataFrame]]:
+def _cells(values: pl.DataFrame, by: Sequence[str]) -> list[tuple[tuple[Any, ...], pl.DataFrame]]:
     if not by:
-        return [((), side.frame)]
-    groups = side.frame.group_by(by, maintain_order=True)
+        return [((), values)]
+    groups = values.group_by(by, maintain_order=True)
     return [(tuple(key), rows) for key, rows in groups]
 
 
 def _values(
     a: pl.DataFrame, b: pl.DataFrame, metric: str, paired: bool | None
-) -> tuple[pl.Series, pl.Series, bool]:
-    columns = [pl.col("seed"), pl.col(metric).cast(pl.Float64).alias("value")]
-    x, y = a.select(columns).drop_nulls(), b.select(columns).drop_nulls()
-    unique = not (x["seed"].is_duplicated().any() or y["seed"].is_duplicated().any())
+) -> tuple[pl.Series | float, pl.Series | float, bool]:
+    """Return the values of both sides, and whether they are pairs; one number for a constant."""
+    x, y = (rows.filter(pl.col("metric") == metric) for rows in (a, b))
+    if x["constant"].any() or y["constant"].any():
+        first, second = (
+            float(rows["value"][0]) if rows["constant"].any() else rows["value"] for rows in (x, y)
+        )
+        return first, second, False
+    seeds = [rows["seed"] for rows in (x, y)]
+    unique = not any(s.is_duplicated().any() or s.null_count() for s in seeds)
     if paired is not False and unique and len(x) > 1:
         both = x.join(y, on="seed", suffix="_b", maintain_order="left")
         if len(both) == len(x) == len(y):
@@ -207,7 +222,13 @@ def _values(
     return x["value"], y["value"], False
 
 
+def _mean(values: pl.Series | float) -> float | None:
+    return values if isinstance(values, float) else values.mean()  # type: ignore[return-value]
+
+
 def _verdict(d: Difference, p: float | None, level: float, a: str, b: str) -> str:
+    if d.test == "none":
+        return f"{a if d.estimate > 0 else b} higher, exact" if d.estimate else "equal"
     if p is None:
         return d.reason.partition(":")[0] or d.verdict
     if p >= 1 - level or not d.estimate:

@@ -111,7 +111,7 @@ def execute(
     identifier = Identifier(loaded.digests)
     tasks = [identifier.task(j) for j in jobs]
     wanted = _Wanted(tuple(dict.fromkeys(keep)), measuring)
-    plan = plan_frame(jobs, tasks, None if measuring is None else measuring.table)
+    plan = plan_frame(jobs, tasks, measuring)
     title = name if name is not None else default_name(jobs)
     why = _core.bad_name(title)
     if why is not None:
@@ -332,7 +332,7 @@ class _State:
         )
 
 
-def plan_frame(jobs: Sequence[Job], tasks: Sequence[Task], measure: str | None) -> pl.DataFrame:
+def plan_frame(jobs: Sequence[Job], tasks: Sequence[Task], measure: Measure | None) -> pl.DataFrame:
     """Return the table of a sweep's runs, in order, as it goes into the store."""
     names = label_names(jobs)
     columns: list[pl.Series] = [pl.Series("run", [t.run for t in tasks], pl.String)]
@@ -343,7 +343,10 @@ def plan_frame(jobs: Sequence[Job], tasks: Sequence[Task], measure: str | None) 
     columns.append(pl.Series("_changes", changes, pl.String))
     columns.append(pl.Series("_scenario", [t.text for t in tasks], pl.String))
     columns.append(pl.Series("_path", [t.path for t in tasks], pl.String))
-    columns.append(pl.Series("_measure", [measure] * len(jobs), pl.String))
+    table = None if measure is None else measure.table
+    columns.append(pl.Series("_measure", [table] * len(jobs), pl.String))
+    if measure is not None and measure.bounds is not None:
+        columns.append(pl.Series("_bounds", [measure.bounds] * len(jobs), pl.String))
     return pl.DataFrame(columns)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
+import math
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -156,13 +158,15 @@ class Measure:
     name: str
     function: Callable[[Run], Mapping[str, Any]]
     table: str
+    bounds: str | None = None
+    """What its attribute `bounds` declares, as JSON: by figure the least and the greatest value, null for none."""
 
     @classmethod
     def of(cls, measure: Callable[[Run], Mapping[str, Any]] | str | None) -> Measure | None:
         """Look a function up and find out what it is made from.
 
         Raises:
-            SweepError: It cannot be imported.
+            SweepError: It cannot be imported, or what it declares is wrong.
 
         """
         if measure is None:
@@ -177,13 +181,37 @@ class Measure:
         module = getattr(function, "__module__", "?")
         name = f"{module}:{getattr(function, '__qualname__', repr(function))}"
         # The same function may be known as __main__ or by its module; its source tells.
-        return cls(name, function, f"measures-{_digest(source_of(function))[:12]}")
+        table = f"measures-{_digest(source_of(function))[:12]}"
+        return cls(name, function, table, declared_bounds(name, getattr(function, "bounds", None)))
 
     def pickled(self, *, by_value: bool) -> bytes:
         """Return the function as bytes."""
         with travelling([self.function.__module__] if by_value else []):
             data: bytes = cloudpickle.dumps(self.function)
         return data
+
+
+def declared_bounds(name: str, bounds: Any) -> str | None:
+    """Return what a measuring function declares of its figures as JSON.
+
+    Raises:
+        SweepError: It is no mapping of names to pairs, the lesser first.
+
+    """
+    if bounds is None:
+        return None
+    try:
+        found = {str(k): (float(least), float(most)) for k, (least, most) in dict(bounds).items()}
+        if not all(least < most for least, most in found.values()):
+            raise ValueError
+    except (TypeError, ValueError):
+        msg = (
+            f"{name}.bounds must name the least and the greatest value of figures, "
+            f'like {{"delay_s": (0, math.inf)}}, not {bounds!r}'
+        )
+        raise SweepError(msg) from None
+    pairs = {k: [v if math.isfinite(v) else None for v in pair] for k, pair in found.items()}
+    return json.dumps(pairs, ensure_ascii=False)
 
 
 @contextmanager

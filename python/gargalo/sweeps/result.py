@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from gargalo import audit
+from gargalo.metrics.declared import STANDARD
 from gargalo.sweeps.errors import StoreError, SweepError
 from gargalo.sweeps.model import label_names
 from gargalo.sweeps.store import RUNS, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from gargalo.metrics.intervals import Bounds
     from gargalo.sweeps.job import Job
 
 FACTS = (
@@ -23,13 +27,6 @@ FACTS = (
     "kernel", "measured_from_s", "measured_until_s",
 )  # fmt: skip
 """Columns of a run that are neither labels nor figures to compare."""
-STANDARD = (
-    "goodput_bps", "goodput_cov", "jain_index", "utilization", "bottleneck", "loss_rate",
-    "retransmission_rate", "queue_delay_mean_s", "queue_delay_p50_s", "queue_delay_p95_s",
-    "queue_delay_p99_s", "completed_flows", "completion_p50_s", "completion_p95_s",
-    "completion_p99_s", "packets", "events", "flows", "peak_flows", "virtual_s",
-)  # fmt: skip
-"""Figures that every run has; labels cannot have their names."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +107,20 @@ class Sweep:
             if kind.is_numeric() and c not in FACTS and c not in self.labels
         ]
 
+    @property
+    def bounds(self) -> dict[str, Bounds]:
+        """The least and the greatest value of measured figures, as the measuring function declares them."""
+        if "_bounds" not in self.plan.columns:
+            return {}
+        found: dict[str, Bounds] = {}
+        for text in self.plan["_bounds"].drop_nulls().unique(maintain_order=True):
+            for name, (least, most) in json.loads(text).items():
+                found[name] = (
+                    -math.inf if least is None else float(least),
+                    math.inf if most is None else float(most),
+                )
+        return found
+
     def frame(self) -> pl.DataFrame:
         """Return one row per finished run, in the order of the plan.
 
@@ -147,16 +158,27 @@ class Sweep:
         by: Sequence[str] | None = None,
         metrics: Sequence[str] | None = None,
         level: float = 0.95,
+        bounds: Mapping[str, Bounds] | None = None,
     ) -> pl.DataFrame:
         """Return a row per cell and figure: `n`, `mean`, `sd`, and the interval `low` to `high`.
 
-        The interval is that of `metrics.mean_interval`, within what the figure can be; with a single run,
-        or values that are all the same, it is missing. Repeats that are the same run are counted once.
+        The interval is that of `metrics.mean_interval`, within the figure's declared bounds; with fewer than three
+        repeats, or values that are all the same, it is missing, and `reason` says why. Repeats that are the same
+        run are counted once.
+
+        Where `by` leaves out labels, several cells become one. The mean is that of these cells, each of the
+        same weight however many of its runs count, and the interval says how far chance moves that mean: it is made of
+        one value for each repeat, the mean over the cells, so that `n` is the number of repeats. A cell whose
+        repeats are all the same run has its value in each of them. What differs between the cells is no chance, and
+        repeats that not all cells have yet are left out.
 
         Args:
             by: Labels that make a cell; by default all.
             metrics: Figures; by default all.
             level: Of confidence.
+            bounds: The least and the greatest value that figures can have, of those that were measured and not
+                declared by the measuring function (`measure.bounds = {"x_s": (0, math.inf)}`); undeclared they may
+                be anything.
 
         """
         from gargalo.sweeps.statistics import summarise
@@ -172,7 +194,7 @@ class Sweep:
             if name not in frame.columns:
                 msg = f'the sweep has no figure "{name}"; figures: {", ".join(self.metrics)}'
                 raise SweepError(msg)
-        return summarise(audit.counted(frame, self.labels, by), by, chosen, level)
+        return summarise(frame, self.labels, by, chosen, level, {**self.bounds, **(bounds or {})})
 
     def findings(self) -> list[audit.Finding]:
         """Return what the auditor found in the runs that are done: in each, and in all together."""
@@ -181,7 +203,7 @@ class Sweep:
             return []
         return [
             *audit.of_runs(frame),
-            *audit.intervals(self.summary(), self.labels),
+            *audit.intervals(self.summary(), self.labels, self.bounds),
             *audit.equal_repeats(frame, self.labels),
         ]
 

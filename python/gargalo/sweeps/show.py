@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 from rich import box
 from rich.table import Table
 
+from gargalo.metrics.declared import STANDARD
+from gargalo.metrics.intervals import ENOUGH
 from gargalo.summary import NONE, measured_in, percent, rate, span
 from gargalo.sweeps.compare import USUAL
-from gargalo.sweeps.result import STANDARD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +57,12 @@ def show(sweep: Sweep, console: Console, most_rows: int) -> None:
     console.print(table)
     if len(cells) > most_rows:
         console.print(f"  … and {len(cells) - most_rows} more cells\n")
+    few = summary.filter(pl.col("n") < ENOUGH)
+    without = few.select(sweep.labels).n_unique() if sweep.labels else min(few.height, 1)
+    if without:
+        console.print(
+            f"Interval n/a, needs {ENOUGH} repeats: in {without} of {len(cells)} cells for some or all figures."
+        )
     if (window := measured_in(sweep.frame())) is not None:
         console.print(f"Rates, ratios and delays are {window}.")
 

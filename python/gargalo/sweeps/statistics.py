@@ -6,29 +6,116 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gargalo.metrics.intervals import POSITIVE, SHARE, bounds_of
+from gargalo import audit
+from gargalo.metrics.declared import bounds_of
+from gargalo.metrics.intervals import of_moments
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from gargalo.metrics.intervals import Bounds
+
+
+def samples(
+    frame: pl.DataFrame, labels: Sequence[str], by: Sequence[str], metrics: Sequence[str]
+) -> pl.DataFrame:
+    """Return the values of which means are made: `by`, `metric`, `repeat`, `seed`, `value`, `constant`.
+
+    A value is that of a run, or where `by` leaves out labels, so that several cells are one, the mean over
+    these cells of one repeat: every cell has the same weight however many runs it has, what differs
+    between cells is not taken for chance, and cells that share their seeds may depend on each other. A cell that is
+    constant, since all of its repeats are the same run, has its value in each repeat; where all are, there
+    is one value, and `constant` says so. Repeats that a cell lacks (runs that failed or are not done yet) are
+    left out of all; where no repeat has all cells there is one value, the mean of their means.
+
+    Args:
+        frame: A row per run: labels, `seed`, metrics; `repeat` and `results_hash` where known.
+        labels: What tells cells apart.
+        by: Those of them that are kept.
+        metrics: Figures.
+
+    """
+    repeat = pl.col("repeat" if "repeat" in frame.columns else "seed").cast(pl.Int64)
+    kept = audit.counted(audit.marked(frame, labels), labels)
+    cell, group = [*labels, "metric"], [*by, "metric"]
+    long = (
+        kept.with_columns(*(pl.col(m).cast(pl.Float64) for m in metrics), repeat.alias("repeat"))
+        .unpivot(
+            on=list(metrics),
+            index=list(dict.fromkeys([*labels, "repeat", "seed", "constant"])),
+            variable_name="metric",
+            value_name="value",
+        )
+        # Without a single value the column has no type of its own.
+        .with_columns(pl.col("value").cast(pl.Float64))
+        .drop_nulls("value")
+    )
+    columns = [*group, "repeat", "seed", "value", "constant"]
+    if set(labels) <= set(by):
+        return long.select(columns)
+    steady = (
+        long.filter("constant")
+        .group_by(group)
+        .agg(_sum=pl.col("value").sum(), _steady=pl.len(), _seed=pl.col("seed").first())
+    )
+    chance = long.filter(~pl.col("constant")).with_columns(
+        _cells=pl.struct(cell).n_unique().over(group),
+        _weight=1 / pl.len().over(cell),
+    )
+    # Of a repeat that is not in all cells there is no mean over them.
+    whole = (
+        chance.group_by([*group, "repeat"], maintain_order=True)
+        .agg(
+            pl.col("value").sum(),
+            pl.col("_cells").first(),
+            _have=pl.struct(cell).n_unique(),
+            seed=pl.when(pl.col("seed").n_unique() == 1).then(pl.col("seed").first()),
+        )
+        .filter(pl.col("_have") == pl.col("_cells"))
+    )
+    # Where there is none: the mean of the cells' means.
+    rest = (
+        chance.join(whole.select(group), on=group, how="anti", nulls_equal=True)
+        .group_by(group, maintain_order=True)
+        .agg(
+            (pl.col("value") * pl.col("_weight")).sum(),
+            pl.col("_cells").first(),
+            pl.col("repeat").min(),
+        )
+    )
+    random = pl.concat([whole.drop("_have"), rest], how="diagonal_relaxed")
+    mixed = random.join(
+        steady, on=group, how="left", nulls_equal=True, maintain_order="left"
+    ).with_columns(
+        value=(pl.col("value") + pl.col("_sum").fill_null(0.0))
+        / (pl.col("_cells") + pl.col("_steady").fill_null(0)),
+        constant=pl.lit(False),
+    )
+    alone = steady.join(random.select(group), on=group, how="anti", nulls_equal=True).select(
+        *group,
+        repeat=pl.lit(0, pl.Int64),
+        seed=pl.col("_seed"),
+        value=pl.col("_sum") / pl.col("_steady"),
+        constant=pl.lit(True),
+    )
+    return pl.concat([mixed.select(columns), alone.select(columns)], how="vertical_relaxed")
 
 
 def summarise(
-    frame: pl.DataFrame, by: Sequence[str], metrics: Sequence[str], level: float = 0.95
+    frame: pl.DataFrame,
+    labels: Sequence[str],
+    by: Sequence[str],
+    metrics: Sequence[str],
+    level: float = 0.95,
+    bounds: Mapping[str, Bounds] | None = None,
 ) -> pl.DataFrame:
-    """Return a row per cell and figure with `n`, `mean`, `sd`, `low`, `high`, `method`.
+    """Return a row per cell and figure with `n`, `mean`, `sd`, `low`, `high`, `method`, `reason`.
 
-    The interval is that of `metrics.mean_interval` with the bounds that the figure's name tells.
+    The interval is that of `metrics.mean_interval`, of the values that `samples` returns, `bounds` those of figures
+    that were measured.
     """
-    from scipy.stats import t
-
-    order = {m: i for i, m in enumerate(metrics)}
-    long = frame.with_columns(pl.col(m).cast(pl.Float64) for m in metrics).unpivot(
-        on=list(metrics), index=list(by), variable_name="metric", value_name="value"
-    )
     cells = (
-        # Without a single value the column has no type of its own.
-        long.with_columns(pl.col("value").cast(pl.Float64))
-        .drop_nulls("value")
+        samples(frame, labels, by, metrics)
         .group_by([*by, "metric"], maintain_order=True)
         .agg(
             n=pl.len().cast(pl.Int64),
@@ -38,42 +125,25 @@ def summarise(
             _max=pl.col("value").max(),
         )
     )
-    counts = [int(n) for n in cells["n"].unique() if n > 1]
-    quantiles = pl.DataFrame(
-        {"n": counts, "_t": [float(t.ppf(0.5 + level / 2, n - 1)) for n in counts]},
-        schema={"n": pl.Int64, "_t": pl.Float64},
-    )
-    kinds = {m: bounds_of(m) for m in metrics}
-    positive = pl.col("metric").is_in([m for m in metrics if kinds[m] == POSITIVE])
-    share = pl.col("metric").is_in([m for m in metrics if kinds[m] == SHARE])
-    mean = pl.col("mean")
-    half = pl.col("_t") * pl.col("sd") / pl.col("n").sqrt()
-    factor = pl.min_horizontal(half / mean, 700.0).exp()
-    odds = (mean / (1 - mean)).log()
-    reach = half / (mean * (1 - mean))
-    spread = pl.col("_min") < pl.col("_max")
-    logs = spread & positive & (pl.col("_min") >= 0)
-    logits = spread & share & (pl.col("_min") >= 0) & (pl.col("_max") <= 1)
-
-    def end(log: pl.Expr, logit: pl.Expr, plain: pl.Expr, none: pl.Expr) -> pl.Expr:
-        chosen = pl.when(logs).then(log).when(logits).then(logit).when(spread).then(plain)
-        return chosen.otherwise(none)
-
-    nothing = pl.lit(None, pl.Float64)
-    methods = [pl.lit(name) for name in ("log", "logit", "student", "none")]
-
-    cells_in_order = frame.select(by).unique(maintain_order=True).rows() if by else [()]
-    rank = {cell: i for i, cell in enumerate(cells_in_order)}
-    result = (
-        cells.join(quantiles, on="n", how="left", maintain_order="left")
-        .with_columns(
-            low=end(mean / factor, 1 / (1 + (reach - odds).exp()), mean - half, nothing),
-            high=end(mean * factor, 1 / (1 + (-reach - odds).exp()), mean + half, nothing),
-            method=end(*methods),
-        )
-        .drop("_t", "_min", "_max")
+    found = [
+        of_moments(n, mean, sd, (least, most), level, bounds_of(metric, bounds))
+        for metric, n, mean, sd, least, most in cells.select(
+            "metric", "n", "mean", "sd", "_min", "_max"
+        ).rows()
+    ]
+    result = cells.drop("_min", "_max").with_columns(
+        pl.Series("low", [i.low for i in found], pl.Float64),
+        pl.Series("high", [i.high for i in found], pl.Float64),
+        pl.Series("method", [i.method for i in found], pl.String),
+        pl.Series("reason", [i.reason or None for i in found], pl.String),
     )
     if result.is_empty():
         return result
+    order = {m: i for i, m in enumerate(metrics)}
+    rank = (
+        {cell: i for i, cell in enumerate(frame.select(by).unique(maintain_order=True).rows())}
+        if by
+        else {(): 0}
+    )
     places = [(rank[tuple(r[:-1])], order[r[-1]]) for r in result.select([*by, "metric"]).rows()]
     return result[sorted(range(len(places)), key=places.__getitem__)]

@@ -20,6 +20,7 @@ from gargalo.evaluation.figures import (
 )
 from gargalo.evaluation.model import YARDSTICK, Cell, Criterion, Plan, Scores
 from gargalo.evaluation.networks import OWN, buffer, dumbbell, flow
+from gargalo.metrics.intervals import POSITIVE, SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -208,6 +209,7 @@ CRITERIA = (
                 "Jain's index, same round trips",
                 "more",
                 mean_of("jain", case="same"),
+                bounds=SHARE,
                 margin=0.03,
             ),
             figure(
@@ -215,6 +217,7 @@ CRITERIA = (
                 "Jain's index, round trips of 1 to 4",
                 "more",
                 mean_of("jain", case="round trips"),
+                bounds=SHARE,
                 margin=0.05,
             ),
             figure(
@@ -222,6 +225,7 @@ CRITERIA = (
                 "Jain's index, one comes late",
                 "more",
                 mean_of("jain", case="late"),
+                bounds=SHARE,
                 margin=0.03,
             ),
             figure(
@@ -229,6 +233,7 @@ CRITERIA = (
                 "time until the late one has its share",
                 "less",
                 mean_of("convergence_s", case="late"),
+                bounds=POSITIVE,
                 margin=0.2,
                 least=2,
             ),
@@ -237,6 +242,7 @@ CRITERIA = (
                 "share of time that the worst of its flows starves",
                 "less",
                 worst_of("starved.own"),
+                bounds=SHARE,
                 least=0.05,
             ),
         ),
@@ -257,6 +263,7 @@ CRITERIA = (
                 "completion of short flows, median",
                 "less",
                 mean_of("completion_p50_s.short"),
+                bounds=POSITIVE,
                 margin=0.1,
                 least=0.01,
             ),
@@ -265,6 +272,7 @@ CRITERIA = (
                 "completion of short flows, 95th percentile",
                 "less",
                 mean_of("completion_p95_s.short"),
+                bounds=POSITIVE,
                 margin=0.1,
                 least=0.02,
             ),
@@ -273,6 +281,7 @@ CRITERIA = (
                 "goodput of the long flows",
                 "more",
                 mean_of("goodput_bps.own"),
+                bounds=POSITIVE,
                 margin=0.05,
             ),
             figure(
@@ -280,6 +289,7 @@ CRITERIA = (
                 "share of the short flows' packets lost",
                 "less",
                 mean_of("lost.short"),
+                bounds=SHARE,
                 least=0.002,
                 margin=0.1,
             ),
@@ -288,6 +298,7 @@ CRITERIA = (
                 "the lesser of the long flows",
                 "more",
                 least_of("least_bps.own"),
+                bounds=POSITIVE,
                 margin=0.1,
             ),
         ),

@@ -12,10 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gargalo import metrics
-from gargalo.evaluation.criteria.mixed import HELP
+from gargalo.evaluation.criteria.mixed import HARM, HELP
 from gargalo.evaluation.figures import by_cell, figure, mean_of, worst_of
 from gargalo.evaluation.model import YARDSTICK, Cell, Criterion, Plan, Scores
 from gargalo.evaluation.networks import OTHER, OWN, buffer, dumbbell, flow
+from gargalo.metrics.intervals import POSITIVE, SHARE
 
 if TYPE_CHECKING:
     from typing import Any
@@ -131,6 +132,7 @@ CRITERIA = (
                 "goodput with divided acknowledgements over that with whole ones",
                 "less",
                 divided_gain,
+                bounds=POSITIVE,
                 margin=0.1,
                 least=0.2,
             ),
@@ -139,6 +141,7 @@ CRITERIA = (
                 "share of packets dropped, losses acknowledged",
                 "less",
                 mean_of("drop_rate", receiver="optimistic"),
+                bounds=SHARE,
                 margin=0.2,
                 least=0.01,
             ),
@@ -147,6 +150,7 @@ CRITERIA = (
                 "share of time that the honest flow starves then",
                 "less",
                 worst_of("starved.other", receiver="optimistic"),
+                bounds=SHARE,
                 least=0.05,
             ),
             figure(
@@ -154,6 +158,7 @@ CRITERIA = (
                 "harm of hidden marks to the honest flow, against marks that are told (0 none, 1 ruin)",
                 "less",
                 hidden_harm,
+                bounds=HARM,
                 margin=0.1,
                 least=0.05,
             ),
@@ -162,6 +167,7 @@ CRITERIA = (
                 "share of packets dropped, marks hidden",
                 "less",
                 mean_of("drop_rate", receiver="hides-ecn"),
+                bounds=SHARE,
                 margin=0.2,
                 least=0.01,
             ),

@@ -17,6 +17,7 @@ from gargalo import metrics
 from gargalo.evaluation.figures import figure, mean_of, reduce, starvation
 from gargalo.evaluation.model import YARDSTICK, Cell, Criterion, Figure, Plan, Scores
 from gargalo.evaluation.networks import OTHER, OWN, buffer, dumbbell, flow, rate
+from gargalo.metrics.intervals import OPINION, POSITIVE, SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -99,6 +100,8 @@ def share_of_others(rows: pl.DataFrame) -> float | None:
 
 HELP = -1.0
 """Least harm that counts: where company brings less loss or delay than half, how much less matters no more."""
+HARM = (HELP, 1.0)
+"""Bounds of harm: 1 is ruin."""
 
 
 def harm(column: str, *, more_is_better: bool) -> Callable[[pl.DataFrame], float | None]:
@@ -142,14 +145,14 @@ def versus(other: str, strength: str, about: str) -> Criterion:
     """Make the criterion of one of the others."""
     name, _ = OTHERS[other]
     figures: Sequence[Figure] = (
-        figure("share", f"share of {name}: what it got over an equal share", "more", share_of_others, margin=0.1, least=0.05),
-        figure("harm_goodput", f"harm to {name}'s goodput, of what it has alone (0 none, 1 ruin)", "less", harm("goodput_bps.other", more_is_better=True), margin=0.1, least=0.05),
-        figure("harm_delay", f"harm to {name}'s round-trip time, median", "less", harm("rtt_p50_s.other", more_is_better=False), margin=0.1, least=0.05),
-        figure("harm_loss", f"harm by loss of {name}'s packets", "less", harm("lost.other", more_is_better=False), margin=0.1, least=0.1),
-        figure("starved", f"share of time that the worst of {name}'s flows starves", "less", beside("starved.other", "max"), least=0.05),
-        figure("rtt_p95_s", f"round-trip time of {name}, 95th percentile", "less", beside("rtt_p95_s.other"), margin=0.1, least=0.002),
-        figure("lost", f"share of {name}'s packets lost", "less", beside("lost.other"), margin=0.1, least=0.002),
-        figure("own_share", "its own goodput over an equal share", "neither", own_share),
+        figure("share", f"share of {name}: what it got over an equal share", "more", share_of_others, bounds=POSITIVE, margin=0.1, least=0.05),
+        figure("harm_goodput", f"harm to {name}'s goodput, of what it has alone (0 none, 1 ruin)", "less", harm("goodput_bps.other", more_is_better=True), bounds=HARM, margin=0.1, least=0.05),
+        figure("harm_delay", f"harm to {name}'s round-trip time, median", "less", harm("rtt_p50_s.other", more_is_better=False), bounds=HARM, margin=0.1, least=0.05),
+        figure("harm_loss", f"harm by loss of {name}'s packets", "less", harm("lost.other", more_is_better=False), bounds=HARM, margin=0.1, least=0.1),
+        figure("starved", f"share of time that the worst of {name}'s flows starves", "less", beside("starved.other", "max"), bounds=SHARE, least=0.05),
+        figure("rtt_p95_s", f"round-trip time of {name}, 95th percentile", "less", beside("rtt_p95_s.other"), bounds=POSITIVE, margin=0.1, least=0.002),
+        figure("lost", f"share of {name}'s packets lost", "less", beside("lost.other"), bounds=SHARE, margin=0.1, least=0.002),
+        figure("own_share", "its own goodput over an equal share", "neither", own_share, bounds=POSITIVE),
     )  # fmt: skip
     return Criterion(
         f"versus-{other}",
@@ -318,6 +321,7 @@ CRITERIA = (
                 "rate of the video that follows the network",
                 "more",
                 adaptive("goodput_bps.media"),
+                bounds=POSITIVE,
                 margin=0.1,
                 least=20e3,
             ),
@@ -326,6 +330,7 @@ CRITERIA = (
                 "share of its packets lost",
                 "less",
                 adaptive("lost.media"),
+                bounds=SHARE,
                 margin=0.1,
                 least=0.002,
             ),
@@ -334,6 +339,7 @@ CRITERIA = (
                 "its one-way delay, 95th percentile",
                 "less",
                 adaptive("rtt_p95_s.media"),
+                bounds=POSITIVE,
                 margin=0.1,
                 least=0.005,
             ),
@@ -342,6 +348,7 @@ CRITERIA = (
                 "share of packets lost of a video of constant rate",
                 "less",
                 mean_of("lost.media", case="constant"),
+                bounds=SHARE,
                 margin=0.1,
                 least=0.002,
             ),
@@ -350,6 +357,7 @@ CRITERIA = (
                 "mean opinion score of the call (1 to 4.5)",
                 "more",
                 mean_of("mos.voice"),
+                bounds=OPINION,
                 margin=0.03,
             ),
             figure(
@@ -357,6 +365,7 @@ CRITERIA = (
                 "goodput of the long flow beside them",
                 "more",
                 mean_of("goodput_bps.own", case="long"),
+                bounds=POSITIVE,
                 margin=0.05,
             ),
         ),
@@ -378,6 +387,7 @@ CRITERIA = (
                 "short CUBIC flows beside long own: completion, median",
                 "less",
                 in_case("long", "completion_p50_s.short"),
+                bounds=POSITIVE,
                 margin=0.1,
                 least=0.01,
             ),
@@ -386,6 +396,7 @@ CRITERIA = (
                 "the same, 95th percentile",
                 "less",
                 in_case("long", "completion_p95_s.short"),
+                bounds=POSITIVE,
                 margin=0.1,
                 least=0.02,
             ),
@@ -394,6 +405,7 @@ CRITERIA = (
                 "short own flows beside long CUBIC: completion, median",
                 "less",
                 in_case("short", "completion_p50_s.short"),
+                bounds=POSITIVE,
                 margin=0.1,
                 least=0.01,
             ),
@@ -402,6 +414,7 @@ CRITERIA = (
                 "goodput of long CUBIC flows beside short own",
                 "more",
                 in_case("short", "goodput_bps.long"),
+                bounds=POSITIVE,
                 margin=0.05,
             ),
         ),

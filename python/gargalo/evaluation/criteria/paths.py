@@ -12,6 +12,7 @@ from gargalo.evaluation.criteria.stress import REGAINED_FIGURE, lost_for_good
 from gargalo.evaluation.figures import figure, mean_of, starvation, worst_of
 from gargalo.evaluation.model import YARDSTICK, Cell, Criterion, Plan, Scores
 from gargalo.evaluation.networks import OTHER, OWN, buffer, rate, seconds
+from gargalo.metrics.intervals import POSITIVE, SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -174,6 +175,7 @@ CRITERIA = (
                 "share of the new capacity used at the end",
                 "more",
                 stepped("followed"),
+                bounds=POSITIVE,
                 margin=0.05,
             ),
             figure(
@@ -181,6 +183,7 @@ CRITERIA = (
                 "time with less than four fifths of it",
                 "less",
                 stepped("follow_s"),
+                bounds=POSITIVE,
                 margin=0.2,
                 least=1,
             ),
@@ -189,6 +192,7 @@ CRITERIA = (
                 "packets dropped within 2 s of the change",
                 "less",
                 stepped("step_drops"),
+                bounds=POSITIVE,
                 margin=0.2,
                 least=20,
             ),
@@ -197,6 +201,7 @@ CRITERIA = (
                 "share of the capacity used while routes take turns",
                 "more",
                 mean_of("utilization", case="to and fro"),
+                bounds=SHARE,
                 margin=0.05,
             ),
             figure(
@@ -204,6 +209,7 @@ CRITERIA = (
                 "worst queueing delay after it",
                 "less",
                 worst_of("step_queue_s"),
+                bounds=POSITIVE,
                 margin=0.1,
                 least=0.01,
             ),
@@ -225,6 +231,7 @@ CRITERIA = (
                 "time until four fifths of the rate are back",
                 "less",
                 mean_of("recovery_s"),
+                bounds=POSITIVE,
                 margin=0.2,
                 least=1,
             ),
@@ -233,6 +240,7 @@ CRITERIA = (
                 "packets sent during the cut",
                 "less",
                 mean_of("outage_packets"),
+                bounds=POSITIVE,
                 margin=0.2,
                 least=20,
             ),
@@ -257,6 +265,7 @@ CRITERIA = (
                 "share of the single-path flow over half of the bottleneck",
                 "more",
                 multipath_share,
+                bounds=POSITIVE,
                 margin=0.1,
                 least=0.05,
             ),
@@ -265,6 +274,7 @@ CRITERIA = (
                 "share of time that it starves",
                 "less",
                 worst_of("starved.other"),
+                bounds=SHARE,
                 least=0.05,
             ),
             figure(
@@ -272,6 +282,7 @@ CRITERIA = (
                 "goodput over two paths, one cut for a while",
                 "more",
                 mean_of("goodput_bps.own", case="failover"),
+                bounds=POSITIVE,
                 margin=0.05,
             ),
         ),

@@ -7,6 +7,7 @@ from gargalo.evaluation.criteria.mixed import share_of_others
 from gargalo.evaluation.figures import figure, mean_of
 from gargalo.evaluation.model import Cell, Criterion, Plan
 from gargalo.evaluation.networks import OTHER, OWN, buffer, dumbbell, flow
+from gargalo.metrics.intervals import POSITIVE, SHARE
 
 RATE_BPS = 100e6
 
@@ -47,7 +48,12 @@ CRITERIA = (
         scalability_cells,
         (
             figure(
-                "utilization", "share of the link used", "more", mean_of("utilization"), margin=0.03
+                "utilization",
+                "share of the link used",
+                "more",
+                mean_of("utilization"),
+                bounds=SHARE,
+                margin=0.03,
             ),
         ),
         group="properties",
@@ -66,6 +72,7 @@ CRITERIA = (
                 "what Reno got over half of the link",
                 "more",
                 share_of_others,
+                bounds=POSITIVE,
                 margin=0.1,
                 least=0.05,
             ),
@@ -86,6 +93,7 @@ CRITERIA = (
                 "time until the rates differ by less than a fifth",
                 "less",
                 mean_of("convergence_s"),
+                bounds=POSITIVE,
                 margin=0.2,
                 least=2,
             ),
@@ -94,10 +102,11 @@ CRITERIA = (
                 "coefficient of variation of the rates",
                 "less",
                 mean_of("variation.own"),
+                bounds=POSITIVE,
                 margin=0.1,
                 least=0.02,
             ),
-            figure("jain", "Jain's index", "more", mean_of("jain"), margin=0.03),
+            figure("jain", "Jain's index", "more", mean_of("jain"), bounds=SHARE, margin=0.03),
         ),
         group="properties",
     ),

@@ -17,6 +17,7 @@ from gargalo.evaluation.figures import (
 )
 from gargalo.evaluation.model import YARDSTICK, Cell, Criterion, Plan, Scores
 from gargalo.evaluation.networks import OWN, dumbbell, flow
+from gargalo.metrics.intervals import POSITIVE, SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -201,6 +202,7 @@ CRITERIA = (
                 "share of the capacity used at the end",
                 "more",
                 mean_of("followed"),
+                bounds=POSITIVE,
                 margin=0.05,
             ),
             figure(
@@ -208,6 +210,7 @@ CRITERIA = (
                 "time after the step with less than four fifths of it",
                 "less",
                 mean_of("follow_s"),
+                bounds=POSITIVE,
                 margin=0.3,
                 least=2,
             ),
@@ -216,6 +219,7 @@ CRITERIA = (
                 "share of the link used under jitter",
                 "more",
                 mean_of("utilization", case="jitter"),
+                bounds=SHARE,
                 margin=0.05,
             ),
             QUEUE_P95,
@@ -253,9 +257,17 @@ CRITERIA = (
                 "the same where it is least",
                 "more",
                 least_of("utilization"),
+                bounds=SHARE,
                 margin=0.1,
             ),
-            figure("goodput_bps", "goodput", "more", mean_of("goodput_bps.own"), margin=0.05),
+            figure(
+                "goodput_bps",
+                "goodput",
+                "more",
+                mean_of("goodput_bps.own"),
+                bounds=POSITIVE,
+                margin=0.05,
+            ),
             QUEUE_P95,
         ),
         group="special",
@@ -269,7 +281,14 @@ CRITERIA = (
         "One flow at 20 Mbit/s and 40 ms; 1% and 10% of packets come 20 ms late (standard: 0.1 to 30%, 2 to 60 ms).",
         reordering_cells,
         (
-            figure("goodput_bps", "goodput", "more", mean_of("goodput_bps.own"), margin=0.1),
+            figure(
+                "goodput_bps",
+                "goodput",
+                "more",
+                mean_of("goodput_bps.own"),
+                bounds=POSITIVE,
+                margin=0.1,
+            ),
             RETRANSMITTED,
         ),
         group="special",
@@ -289,6 +308,7 @@ CRITERIA = (
                 "completion, median",
                 "less",
                 mean_of("completion_p50_s.own"),
+                bounds=POSITIVE,
                 margin=0.1,
                 least=0.001,
             ),
@@ -297,11 +317,20 @@ CRITERIA = (
                 "completion, 95th percentile",
                 "less",
                 worst_of("completion_p95_s.own"),
+                bounds=POSITIVE,
                 margin=0.1,
                 least=0.002,
             ),
             RETRANSMITTED,
-            figure("timeouts", "timeouts", "less", mean_of("timeouts.own"), margin=0.1, least=1),
+            figure(
+                "timeouts",
+                "timeouts",
+                "less",
+                mean_of("timeouts.own"),
+                bounds=POSITIVE,
+                margin=0.1,
+                least=1,
+            ),
         ),
         group="special",
     ),

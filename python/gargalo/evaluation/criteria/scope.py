@@ -22,6 +22,7 @@ from gargalo.evaluation.figures import (
 )
 from gargalo.evaluation.model import YARDSTICK, Cell, Criterion, Plan, Scores
 from gargalo.evaluation.networks import PACKET_BYTES
+from gargalo.metrics.intervals import POSITIVE, SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -156,6 +157,7 @@ CRITERIA = (
                 "the same where it is least",
                 "more",
                 least_of("utilization"),
+                bounds=SHARE,
                 margin=0.05,
             ),
             QUEUE_P95,
@@ -178,6 +180,7 @@ CRITERIA = (
                 "goodput on links with loss",
                 "more",
                 lossy,
+                bounds=POSITIVE,
                 margin=0.1,
             ),
             figure(
@@ -185,6 +188,7 @@ CRITERIA = (
                 "share of the varying capacity used",
                 "more",
                 mean_of("utilization", case="varying"),
+                bounds=SHARE,
                 margin=0.05,
             ),
             figure(
@@ -192,6 +196,7 @@ CRITERIA = (
                 "queueing delay there, 95th percentile",
                 "less",
                 mean_of("queue_p95_s", case="varying"),
+                bounds=POSITIVE,
                 margin=0.1,
                 least=0.005,
             ),
@@ -216,6 +221,7 @@ CRITERIA = (
                 "share of packets marked, with ECN",
                 "less",
                 managed("mark_rate", ecn=True),
+                bounds=SHARE,
                 margin=0.2,
                 least=0.002,
             ),
@@ -224,6 +230,7 @@ CRITERIA = (
                 "share of packets marked by a queue that marks all above 20 packets",
                 "less",
                 mean_of("mark_rate", queue="step"),
+                bounds=SHARE,
                 margin=0.2,
                 least=0.02,
             ),
@@ -232,6 +239,7 @@ CRITERIA = (
                 "queueing delay with ECN, 95th percentile",
                 "less",
                 managed("queue_p95_s", ecn=True),
+                bounds=POSITIVE,
                 margin=0.1,
                 least=0.002,
             ),

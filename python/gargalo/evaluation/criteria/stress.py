@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gargalo.evaluation.figures import figure, least_of, mean_of, worst_of
 from gargalo.evaluation.model import YARDSTICK, Cell, Criterion, Plan, Scores
 from gargalo.evaluation.networks import OTHER, OWN, buffer, dumbbell, flow, rate, seconds
+from gargalo.metrics.intervals import POSITIVE, SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,12 +156,12 @@ def collapse_faults(scores: Scores) -> list[str]:
 
 
 COLLAPSE_FIGURES: Sequence[Figure] = (
-    figure("offered_at_half", "sent at 50% loss, as a share of the capacity", "less", mean_of("offered.own", case="loss", loss=0.5), least=0.02),
-    figure("per_rtt_at_most", "packets sent in a round trip at 90% loss", "less", mean_of("per_rtt.own", case="loss", loss=0.9), least=0.5),
-    figure("late_packets", "packets sent in 15 s, after 15 s in which all were lost", "less", mean_of("outage_late_packets", case="all lost"), margin=0.2, least=3),
-    figure("offered_overload", "sent into 110% load, as a share of the capacity", "less", mean_of("offered.own", case="overload"), least=0.02),
-    figure("wasted", "share of a shared link spent on packets that are dropped further on", "less", wasted, least=0.02),
-    figure("goodput_at_third_bps", "goodput at 30% loss", "more", mean_of("goodput_bps.own", case="loss", loss=0.3), margin=0.1),
+    figure("offered_at_half", "sent at 50% loss, as a share of the capacity", "less", mean_of("offered.own", case="loss", loss=0.5), bounds=POSITIVE, least=0.02),
+    figure("per_rtt_at_most", "packets sent in a round trip at 90% loss", "less", mean_of("per_rtt.own", case="loss", loss=0.9), bounds=POSITIVE, least=0.5),
+    figure("late_packets", "packets sent in 15 s, after 15 s in which all were lost", "less", mean_of("outage_late_packets", case="all lost"), bounds=POSITIVE, margin=0.2, least=3),
+    figure("offered_overload", "sent into 110% load, as a share of the capacity", "less", mean_of("offered.own", case="overload"), bounds=POSITIVE, least=0.02),
+    figure("wasted", "share of a shared link spent on packets that are dropped further on", "less", wasted, bounds=SHARE, least=0.02),
+    figure("goodput_at_third_bps", "goodput at 30% loss", "more", mean_of("goodput_bps.own", case="loss", loss=0.3), bounds=POSITIVE, margin=0.1),
 )  # fmt: skip
 
 
@@ -203,7 +204,7 @@ def lost_for_good(scores: Scores, after: str) -> list[str]:
 
 
 REGAINED_FIGURE = figure(
-    "regained", "share of its former rate that it reaches again", "more", least_of("recovered"), margin=0.2
+    "regained", "share of its former rate that it reaches again", "more", least_of("recovered"), bounds=POSITIVE, margin=0.2
 )  # fmt: skip
 
 
@@ -259,6 +260,7 @@ CRITERIA = (
                 "packets sent during the outage",
                 "less",
                 mean_of("outage_packets"),
+                bounds=POSITIVE,
                 margin=0.2,
                 least=20,
             ),
@@ -267,6 +269,7 @@ CRITERIA = (
                 "of those, in its second half",
                 "less",
                 mean_of("outage_late_packets"),
+                bounds=POSITIVE,
                 margin=0.2,
                 least=3,
             ),
@@ -275,6 +278,7 @@ CRITERIA = (
                 "time until four fifths of the rate are back",
                 "less",
                 mean_of("recovery_s"),
+                bounds=POSITIVE,
                 margin=0.2,
                 least=1,
             ),
@@ -298,6 +302,7 @@ CRITERIA = (
                 "share of the datagrams lost",
                 "less",
                 mean_of("lost.other"),
+                bounds=SHARE,
                 least=0.002,
                 margin=0.1,
             ),
@@ -306,11 +311,17 @@ CRITERIA = (
                 "queueing delay, 99th percentile",
                 "less",
                 worst_of("queue_p99_s"),
+                bounds=POSITIVE,
                 margin=0.1,
                 least=0.002,
             ),
             figure(
-                "utilization", "share of the link used", "more", mean_of("utilization"), margin=0.03
+                "utilization",
+                "share of the link used",
+                "more",
+                mean_of("utilization"),
+                bounds=SHARE,
+                margin=0.03,
             ),
         ),
         group="special",

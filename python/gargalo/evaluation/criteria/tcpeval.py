@@ -15,6 +15,7 @@ import polars as pl
 from gargalo.evaluation.figures import figure, least_of, mean_of, worst_of
 from gargalo.evaluation.model import Cell, Criterion, Plan
 from gargalo.evaluation.networks import OWN, PACKET_BYTES, buffer, dumbbell, flow, rate, seconds
+from gargalo.metrics.intervals import POSITIVE, SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -321,17 +322,23 @@ def single_over_multi(rows: pl.DataFrame) -> float | None:
 
 
 USED = figure(
-    "utilization", "share of the centre link used", "more", mean_of("utilization"), margin=0.05
+    "utilization",
+    "share of the centre link used",
+    "more",
+    mean_of("utilization"),
+    bounds=SHARE,
+    margin=0.05,
 )
 LOST = figure(
     "drop_rate",
     "share of packets dropped there",
     "less",
     mean_of("drop_rate"),
+    bounds=SHARE,
     margin=0.1,
     least=0.001,
 )
-WAIT = figure("queue_mean_s", "mean queueing delay there", "less", mean_of("queue_mean_s"), margin=0.1, least=0.001)  # fmt: skip
+WAIT = figure("queue_mean_s", "mean queueing delay there", "less", mean_of("queue_mean_s"), bounds=POSITIVE, margin=0.1, least=0.001)  # fmt: skip
 
 
 CRITERIA = (
@@ -355,10 +362,10 @@ CRITERIA = (
         "the new flow's byte 1500 * 10^n.",
         ramp_cells,
         (
-            figure("reach_3_s", "time until 1.5 MB", "less", mean_of("reach_3_s.new"), margin=0.1, least=0.1),
-            figure("reach_4_s", "time until 15 MB", "less", mean_of("reach_4_s.new"), margin=0.1, least=0.5),
-            figure("reach_5_s", "time until 150 MB, at 1 Gbit/s", "less", mean_of("reach_5_s.new", rate_bps=1e9), margin=0.1, least=1),
-            figure("old_bps", "goodput of the old flow", "more", mean_of("goodput_bps.old"), margin=0.1),
+            figure("reach_3_s", "time until 1.5 MB", "less", mean_of("reach_3_s.new"), bounds=POSITIVE, margin=0.1, least=0.1),
+            figure("reach_4_s", "time until 15 MB", "less", mean_of("reach_4_s.new"), bounds=POSITIVE, margin=0.1, least=0.5),
+            figure("reach_5_s", "time until 150 MB, at 1 Gbit/s", "less", mean_of("reach_5_s.new", rate_bps=1e9), bounds=POSITIVE, margin=0.1, least=1),
+            figure("old_bps", "goodput of the old flow", "more", mean_of("goodput_bps.old"), bounds=POSITIVE, margin=0.1),
         ),
         group="tcpeval", profiles=ONLY,
     ),
@@ -370,12 +377,12 @@ CRITERIA = (
         "round trip, datagrams lost in 100 s.",
         transient_cells,
         (
-            figure("to_60_s", "time to 60% of the bandwidth-delay product", "less", mean_of("window_60_s", case="goes"), margin=0.2, least=0.5),
-            figure("to_80_s", "time to 80%", "less", mean_of("window_80_s", case="goes"), margin=0.2, least=0.5),
-            figure("to_90_s", "time to 90%", "less", mean_of("window_90_s", case="goes"), margin=0.2, least=0.5),
-            figure("leap_bytes", "largest growth of the window in 100 ms", "neither", mean_of("window_leap_bytes", case="goes")),
-            figure("step_lost", "datagrams lost in 100 s, all at once", "less", dropped("comes"), margin=0.2, least=50),
-            figure("ramp_lost", "datagrams lost in 100 s, in steps", "less", dropped("grows"), margin=0.2, least=50),
+            figure("to_60_s", "time to 60% of the bandwidth-delay product", "less", mean_of("window_60_s", case="goes"), bounds=POSITIVE, margin=0.2, least=0.5),
+            figure("to_80_s", "time to 80%", "less", mean_of("window_80_s", case="goes"), bounds=POSITIVE, margin=0.2, least=0.5),
+            figure("to_90_s", "time to 90%", "less", mean_of("window_90_s", case="goes"), bounds=POSITIVE, margin=0.2, least=0.5),
+            figure("leap_bytes", "largest growth of the window in 100 ms", "neither", mean_of("window_leap_bytes", case="goes"), bounds=POSITIVE),
+            figure("step_lost", "datagrams lost in 100 s, all at once", "less", dropped("comes"), bounds=POSITIVE, margin=0.2, least=50),
+            figure("ramp_lost", "datagrams lost in 100 s, in steps", "less", dropped("grows"), bounds=POSITIVE, margin=0.2, least=50),
         ),
         group="tcpeval", profiles=ONLY,
     ),
@@ -386,10 +393,10 @@ CRITERIA = (
         "over that with Reno in both camps.",
         impact_cells,
         (
-            figure("gain", "G: what files of the new camp have, over Reno's", "neither", over_base("flow_bps.B")),
-            figure("loss", "L: what files of the camp that stays have, over before", "more", over_base("flow_bps.A"), margin=0.05),
-            figure("loss_small", "L of the smallest quarter of files", "more", over_base("flow_bps_small.A"), margin=0.05),
-            figure("loss_large", "L of the largest quarter", "more", over_base("flow_bps_large.A"), margin=0.05),
+            figure("gain", "G: what files of the new camp have, over Reno's", "neither", over_base("flow_bps.B"), bounds=POSITIVE),
+            figure("loss", "L: what files of the camp that stays have, over before", "more", over_base("flow_bps.A"), bounds=POSITIVE, margin=0.05),
+            figure("loss_small", "L of the smallest quarter of files", "more", over_base("flow_bps_small.A"), bounds=POSITIVE, margin=0.05),
+            figure("loss_large", "L of the largest quarter", "more", over_base("flow_bps_large.A"), bounds=POSITIVE, margin=0.05),
         ),
         group="tcpeval", profiles=ONLY,
     ),
@@ -400,8 +407,8 @@ CRITERIA = (
         "same, or 160 ms first.",
         fairness_cells,
         (
-            figure("same", "lesser over greater throughput, same round trips", "more", ratio("same"), margin=0.1),
-            figure("unequal", "the same, 160 ms first", "more", ratio("160 ms first"), margin=0.1),
+            figure("same", "lesser over greater throughput, same round trips", "more", ratio("same"), bounds=SHARE, margin=0.1),
+            figure("unequal", "the same, 160 ms first", "more", ratio("160 ms first"), bounds=SHARE, margin=0.1),
             LOST,
         ),
         group="tcpeval", profiles=ONLY,
@@ -412,9 +419,9 @@ CRITERIA = (
         "Three links of 100 Mbit/s in a row, files over each and over all, 30, 40 and 50% of load each, all paths 60 ms.",
         parking_cells,
         (
-            figure("single_over_multi", "throughput over one hop, over that over three", "less", single_over_multi, margin=0.1),
-            figure("drop_rate", "share of packets dropped at the fullest link", "less", worst_of("drop_rate"), margin=0.1, least=0.001),
-            figure("least_bps", "throughput of files over three hops where it is least", "more", least_of("flow_bps.multi"), margin=0.1),
+            figure("single_over_multi", "throughput over one hop, over that over three", "less", single_over_multi, bounds=POSITIVE, margin=0.1),
+            figure("drop_rate", "share of packets dropped at the fullest link", "less", worst_of("drop_rate"), bounds=SHARE, margin=0.1, least=0.001),
+            figure("least_bps", "throughput of files over three hops where it is least", "more", least_of("flow_bps.multi"), bounds=POSITIVE, margin=0.1),
         ),
         group="tcpeval", profiles=ONLY,
     ),

@@ -1,5 +1,6 @@
 """TCP variants for paths of large bandwidth-delay product: a dissertation of 2008 once more."""
 
+from gargalo.metrics.intervals import POSITIVE, SHARE
 from gargalo.studies.high_speed_tcp.claims import CLAIMS
 from gargalo.studies.high_speed_tcp.experiments import EXPERIMENTS, FULL, NIGHT, QUICK
 from gargalo.studies.high_speed_tcp.figures import figures, tables
@@ -16,6 +17,20 @@ STUDY = Study(
         "with web, file and constant-rate background traffic in both directions."
     ),
     measure="gargalo.studies.high_speed_tcp.measure:measure",
+    bounds={
+        "main_utilization": SHARE,
+        "link_utilization": SHARE,
+        "jain": SHARE,
+        "converged": SHARE,
+        "share": SHARE,
+        "spread": POSITIVE,
+        "variation": POSITIVE,
+        "flow_goodput_bps": POSITIVE,
+        "dropped_packets": POSITIVE,
+        "goodput": POSITIVE,
+        "long_short": POSITIVE,
+        "convergence_s": POSITIVE,
+    },
     profiles={p.name: p for p in (QUICK, NIGHT, FULL)},
     experiments=EXPERIMENTS,
     claims=CLAIMS,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import plotly.graph_objects as go
 import polars as pl
 
-from gargalo.metrics import mean_interval
 from gargalo.reporting.model import FigureBlock, TableBlock
 from gargalo.studies.high_speed_tcp.ratings import RULE, table
 from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS
@@ -29,6 +28,7 @@ METRICS = (
 
 
 def lines(
+    context: Context,
     rows: pl.DataFrame,
     x: str,
     y: str,
@@ -45,7 +45,7 @@ def lines(
             continue
         xs, ys, up, down = [], [], [], []
         for (value,), cell in sorted(mine.group_by(x), key=lambda kv: kv[0]):
-            found = mean_interval(cell[y].drop_nulls().to_list())
+            found = context.interval_of(y, cell[y].drop_nulls().to_list())
             if found.mean is None:
                 continue
             xs.append(scale * float(str(value)))
@@ -65,14 +65,14 @@ def lines(
     return figure
 
 
-def bars(rows: pl.DataFrame, y: str, title: str) -> go.Figure:
+def bars(context: Context, rows: pl.DataFrame, y: str, title: str) -> go.Figure:
     """Draw a bar per protocol with its 95% interval."""
     figure = go.Figure()
     for protocol in PROTOCOLS:
         mine = rows.filter(pl.col("protocol") == protocol)
         if y not in mine.columns or mine.height == 0:
             continue
-        found = mean_interval(mine[y].drop_nulls().to_list())
+        found = context.interval_of(y, mine[y].drop_nulls().to_list())
         if found.mean is None:
             continue
         error = None
@@ -103,6 +103,7 @@ def figures(context: Context) -> list[FigureBlock]:
         "Utilisation against connections",
         "1 Gbit/s, 200 ms, 2500 packets of buffer, 20% background: 80% is all there is.",
         lines(
+            context,
             context.experiment("connections"),
             "connections",
             "main_utilization",
@@ -117,6 +118,7 @@ def figures(context: Context) -> list[FigureBlock]:
             f"Utilisation against capacity, {n} connections",
             "200 ms, 2500 packets of buffer, 20% background.",
             lines(
+                context,
                 rows.filter(pl.col("connections") == n),
                 "mbps",
                 "main_utilization",
@@ -131,6 +133,7 @@ def figures(context: Context) -> list[FigureBlock]:
             f"Utilisation against propagation delay, {100 * load:g}% background",
             "20 connections, 1 Gbit/s.",
             lines(
+                context,
                 rows.filter(pl.col("load") == load),
                 "delay_s",
                 "main_utilization",
@@ -143,6 +146,7 @@ def figures(context: Context) -> list[FigureBlock]:
         "Reno's share beside other flows",
         "20 reno flows and others, 1 Gbit/s, 200 ms, 20% background.",
         lines(
+            context,
             context.experiment("compatibility").filter(pl.col("protocol") != "reno"),
             "others",
             "share.reno",
@@ -159,6 +163,7 @@ def figures(context: Context) -> list[FigureBlock]:
             title,
             "20 flows, 1 Gbit/s.",
             lines(
+                context,
                 context.experiment(name),
                 "load",
                 "jain",
@@ -170,13 +175,14 @@ def figures(context: Context) -> list[FigureBlock]:
     add(
         "Convergence of a late flow",
         "Time the 20th flow needs to its share of what the background leaves.",
-        bars(context.experiment("convergence"), "convergence_s", "time (s)"),
+        bars(context, context.experiment("convergence"), "convergence_s", "time (s)"),
         "convergence",
     )
     add(
         "Coefficient of variation of the sum",
         "20 flows, 1 s bins, by background load.",
         lines(
+            context,
             context.experiment("same-fairness"),
             "load",
             "variation",
@@ -189,6 +195,7 @@ def figures(context: Context) -> list[FigureBlock]:
         "Parking lot: use of a bottleneck",
         "Three bottlenecks of 1 Gbit/s, 20 flows, half with a round trip of 90 ms and half of 180 ms.",
         lines(
+            context,
             context.experiment("parking-fairness"),
             "load",
             "main_utilization",
@@ -201,6 +208,7 @@ def figures(context: Context) -> list[FigureBlock]:
         "Parking lot: long over short round trips",
         "Mean goodput of flows of 180 ms over that of flows of 90 ms; 1 is fair.",
         lines(
+            context,
             context.experiment("parking-fairness"),
             "load",
             "long_short",

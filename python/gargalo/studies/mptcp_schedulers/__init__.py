@@ -1,5 +1,6 @@
 """MPTCP schedulers and a path manager for disjoint paths: measurements in a Linux kernel of 2017 once more."""
 
+from gargalo.metrics.intervals import POSITIVE, SHARE
 from gargalo.studies.model import Study
 from gargalo.studies.mptcp_schedulers import experiments as ex
 from gargalo.studies.mptcp_schedulers.claims import CLAIMS
@@ -19,6 +20,26 @@ STUDY = Study(
         "subflows. Beside it: schedulers of later years, other assumptions, background flows, hand-over, QUIC."
     ),
     measure="gargalo.studies.mptcp_schedulers.measure:measure",
+    bounds={
+        "completed": SHARE,
+        "retransmitted_share": SHARE,
+        "share": SHARE,
+        "rate_bps": POSITIVE,
+        "timeouts": POSITIVE,
+        "out_of_order_bytes": POSITIVE,
+        "reinjected_packets": POSITIVE,
+        "opportunistic_packets": POSITIVE,
+        "duplicate_bytes": POSITIVE,
+        "others_bps": POSITIVE,
+        "queue": POSITIVE,
+        "dropped": POSITIVE,
+        "out_of_order": POSITIVE,
+        "rate": POSITIVE,
+        "gap_s": POSITIVE,
+        "before_bps": POSITIVE,
+        "alone_bps": POSITIVE,
+        "after_bps": POSITIVE,
+    },
     profiles={p.name: p for p in (ex.QUICK, ex.FULL)},
     experiments=ex.EXPERIMENTS,
     claims=CLAIMS,

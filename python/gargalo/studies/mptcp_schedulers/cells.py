@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from gargalo.metrics import Interval, mean_interval
-from gargalo.studies.model import above, below, between
+from gargalo.studies.model import above, below, between, positive
 from gargalo.studies.mptcp_schedulers.published import ALIKE
 from gargalo.studies.mptcp_schedulers.scenarios import LL, SCHEDULERS, SHORT, TITLES
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from gargalo.metrics import Interval
     from gargalo.studies.model import Context
 
     Conditions: TypeAlias = list[tuple[bool | None, str]]
@@ -36,7 +36,7 @@ def rates(context: Context, cell: Cell) -> dict[int, float]:
 
 def goodput(context: Context, experiment: str, **labels: Any) -> Interval:
     """Return the goodput of a cell."""
-    return mean_interval(list(rates(context, (experiment, labels)).values()))
+    return positive(list(rates(context, (experiment, labels)).values()))
 
 
 def summed(parts: Sequence[dict[int, float]]) -> dict[int, float]:
@@ -50,7 +50,7 @@ def summed(parts: Sequence[dict[int, float]]) -> dict[int, float]:
 def quotient(over: dict[int, float], under: dict[int, float]) -> Interval:
     """Return the mean over seeds of one goodput over another's."""
     found = [over[r] / under[r] for r in sorted(set(over) & set(under)) if under[r] > 0]
-    return mean_interval([x for x in found if math.isfinite(x)])
+    return positive([x for x in found if math.isfinite(x)])
 
 
 def ratio(context: Context, over: Cell, under: Cell) -> Interval:
@@ -65,9 +65,9 @@ def mean_ratio(context: Context, pairs: Iterable[tuple[Cell, Cell]]) -> Interval
         a, b = rates(context, over), rates(context, under)
         found = {r: a[r] / b[r] for r in set(a) & set(b) if b[r] > 0}
         if not found:
-            return mean_interval([])
+            return positive([])
         by_pair.append(found)
-    return mean_interval(list(summed(by_pair).values()))
+    return positive(list(summed(by_pair).values()))
 
 
 def gains(

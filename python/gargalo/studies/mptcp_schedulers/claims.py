@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gargalo.metrics import mean_interval
 from gargalo.studies.model import (
     Claim,
     Context,
@@ -19,6 +18,7 @@ from gargalo.studies.model import (
     decide,
     evidence,
     inconclusive,
+    positive,
 )
 from gargalo.studies.mptcp_schedulers import published
 from gargalo.studies.mptcp_schedulers.cells import (
@@ -286,7 +286,7 @@ def below_single_path(context: Context) -> Finding:
 
             def over(cell: Cell, one: float = one.mean) -> Interval:
                 """A cell's goodput over that of the single path, which hardly knows chance."""
-                return mean_interval([x / one for x in rates(context, cell).values()])
+                return positive([x / one for x in rates(context, cell).values()])
 
             for c in COUPLED:
                 for s in SCHEDULERS:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gargalo.metrics import mean_interval
 from gargalo.studies.model import (
     Claim,
     Context,
@@ -14,6 +13,7 @@ from gargalo.studies.model import (
     decide,
     evidence,
     inconclusive,
+    positive,
 )
 from gargalo.studies.mptcp_schedulers.cells import (
     ABSENT,
@@ -117,7 +117,7 @@ def coupled_yields(context: Context) -> Finding:
             if rows.height == 0 or "others_bps" not in rows.columns:
                 return inconclusive(lines, ABSENT)
             values.append(dict(rows.select("repeat", "others_bps").iter_rows()))
-            kept.append(mean_interval([float(x) for x in rows["others_bps"]]))
+            kept.append(positive([float(x) for x in rows["others_bps"]]))
         for c, found in zip(("LIA", "CUBIC"), kept, strict=True):
             lines.append(evidence(f"{place_text(place)}: five TCPs beside MPTCP with {c}", found, unit="bit/s"))  # fmt: skip
         found = quotient(*values)
@@ -148,7 +148,7 @@ def hand_over_works(context: Context) -> Finding:
                 mine = context.experiment("hand-over", **cell)
                 if mine.height == 0:
                     return inconclusive(lines, ABSENT)
-                back = mean_interval([float(a) / float(b) for a, b in mine.select("after_bps", "before_bps").iter_rows() if b])  # fmt: skip
+                back = positive([float(a) / float(b) for a, b in mine.select("after_bps", "before_bps").iter_rows() if b])  # fmt: skip
                 lines.append(evidence(f"{text}: goodput 5 s after the return over that before", back, expected=f"> {RECOVERED}"))  # fmt: skip
                 conditions.append((above(back, RECOVERED), f"{text}: {100 * (back.mean or 0):.0f}% of the goodput are back"))  # fmt: skip
     return decide(lines, conditions)

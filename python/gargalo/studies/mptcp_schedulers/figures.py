@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import plotly.graph_objects as go
 import polars as pl
 
-from gargalo.metrics import mean_interval
 from gargalo.reporting.model import FigureBlock, TableBlock
+from gargalo.studies.model import positive
 from gargalo.studies.mptcp_schedulers import experiments as ex
 from gargalo.studies.mptcp_schedulers import scenarios as sc
 from gargalo.studies.mptcp_schedulers.cells import (
@@ -242,7 +242,7 @@ def tables(context: Context) -> list[TableBlock]:
             pl.col("rate_bps").alias("_rates"),
             pl.len().alias("runs"),
         )
-        bounds = [mean_interval([float(x) for x in r]) for r in cells["_rates"].to_list()]
+        bounds = [positive([float(x) for x in r]) for r in cells["_rates"].to_list()]
         cells = cells.drop("_rates").with_columns(
             pl.Series("rate_bps_low", [b.low for b in bounds], pl.Float64),
             pl.Series("rate_bps_high", [b.high for b in bounds], pl.Float64),

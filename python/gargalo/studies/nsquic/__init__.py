@@ -1,5 +1,6 @@
 """QUIC against thirteen TCPs: a simulation study of 2018 once more, with its defaults and with today's."""
 
+from gargalo.metrics.intervals import POSITIVE, SHARE
 from gargalo.studies.model import Study
 from gargalo.studies.nsquic import experiments as ex
 from gargalo.studies.nsquic.claims import CLAIMS
@@ -17,6 +18,25 @@ STUDY = Study(
         "nodes are varied. Once with the defaults of that time, once with today's."
     ),
     measure="gargalo.studies.nsquic.measure:measure",
+    bounds={
+        "completed": SHARE,
+        "jain": SHARE,
+        "time_s": POSITIVE,
+        "fastest_s": POSITIVE,
+        "median_s": POSITIVE,
+        "receive_rate_bps": POSITIVE,
+        "lost_packets": POSITIVE,
+        "retransmitted_packets": POSITIVE,
+        "spurious_losses": POSITIVE,
+        "dropped_packets": POSITIVE,
+        "time": POSITIVE,
+        "receive_rate": POSITIVE,
+        "wire_rate_bps": POSITIVE,
+        "object_p50_s": POSITIVE,
+        "object_p95_s": POSITIVE,
+        "object_mean_s": POSITIVE,
+        "page_s": POSITIVE,
+    },
     profiles={p.name: p for p in (ex.QUICK, ex.FULL)},
     experiments=ex.EXPERIMENTS,
     claims=CLAIMS,

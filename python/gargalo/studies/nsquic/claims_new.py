@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gargalo.metrics import mean_interval
+from gargalo.metrics.intervals import ANY
 from gargalo.studies.model import Claim, Context, Finding, above, decide, evidence, inconclusive
 from gargalo.studies.nsquic.experiments import (
     EARLY,
@@ -99,11 +100,11 @@ def extra(context: Context, tcp: Interval, quic: Interval, loss: float) -> Inter
     rows = context.experiment("objects", loss=loss)
     columns = ["repeat", "object_mean_s"]
     if tcp.mean is None or quic.mean is None:
-        return mean_interval([])
+        return mean_interval([], bounds=ANY)
     one, other = (rows.filter(pl.col("protocol") == p).select(columns) for p in (ONE, STREAMS))
     both = one.join(other, on="repeat", suffix="_quic").sort("repeat")
     added = both["object_mean_s"] - tcp.mean - (both["object_mean_s_quic"] - quic.mean)
-    return mean_interval(added.to_list())
+    return mean_interval(added.to_list(), bounds=ANY)
 
 
 SMALL_KB = 10.0

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import plotly.graph_objects as go
 import polars as pl
 
-from gargalo.metrics import mean_interval
 from gargalo.reporting.model import FigureBlock
+from gargalo.studies.model import positive
 from gargalo.studies.nsquic import experiments as ex
 from gargalo.studies.nsquic.gains import factor_cells, gain, levels, ratio, share
 from gargalo.studies.nsquic.published import SHARE_100_KB, TITLES, level_text
@@ -99,7 +99,7 @@ def times(rows: pl.DataFrame, factor: str, names: Sequence[str]) -> go.Figure:
         xs = levels(mine, factor)
         if not xs:
             continue
-        found = [mean_interval(mine.filter(pl.col(factor) == x)["time_s"].to_list()) for x in xs]
+        found = [positive(mine.filter(pl.col(factor) == x)["time_s"].to_list()) for x in xs]
         figure.add_trace(points(place(factor, xs), found, p, legendgroup=p))
     wide = factor in ("kb", "loss", "mbps")
     return against(figure, factor, "transmission time (s)", log_y=wide)
@@ -246,8 +246,8 @@ def beside(context: Context, step: str) -> Interval:
     rows = context.experiment("steps", step=step, where=ex.SHARED)
     columns = [f"receive_rate.{QUIC}", f"receive_rate.{CUBIC}"]
     if rows.height == 0 or not set(columns) <= set(rows.columns):
-        return mean_interval([])
-    return mean_interval([q / c for q, c in rows.select(columns).drop_nulls().iter_rows() if c > 0])
+        return positive([])
+    return positive([q / c for q, c in rows.select(columns).drop_nulls().iter_rows() if c > 0])
 
 
 def many(context: Context, defaults: str) -> go.Figure:
@@ -302,7 +302,7 @@ def add_fairness(context: Context, add: Callable[..., None]) -> None:
 
     def one(defaults: str, size: str) -> Interval:
         found = share(context, defaults, by_text[size])
-        return mean_interval([found] if found == found else [])
+        return positive([found] if found == found else [])
 
     drawn = grouped(list(DEFAULTS), list(by_text), one, "QUIC's receive rate over CUBIC's")
     if drawn.data:
@@ -319,9 +319,7 @@ def add_new(context: Context, add: Callable[..., None]) -> None:
     for p in ex.DETECTION:
         mine = rows.filter(pl.col("protocol") == p) if rows.height else rows
         xs = mine["reordered"].unique().sort().to_list() if mine.height else []
-        found = [
-            mean_interval(mine.filter(pl.col("reordered") == x)["time_s"].to_list()) for x in xs
-        ]
+        found = [positive(mine.filter(pl.col("reordered") == x)["time_s"].to_list()) for x in xs]
         if xs:
             figure.add_trace(points([100 * x for x in xs], found, p, legendgroup=p))
     figure.update_layout(xaxis_title="late packets (%)", yaxis_title="transmission time (s)")

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gargalo.metrics import Interval, mean_interval
 from gargalo.reporting.model import Evidence
+from gargalo.studies.model import positive
 from gargalo.studies.nsquic.experiments import STANDARD
 from gargalo.studies.nsquic.transports import CUBIC, QUIC
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    from gargalo.metrics import Interval
     from gargalo.studies.model import Context
 
     Conditions: TypeAlias = list[tuple[bool | None, str]]
@@ -56,7 +57,7 @@ def ratio(
     """
     rows = context.experiment(experiment, **cell)
     if rows.height == 0 or metric not in rows.columns:
-        return mean_interval([])
+        return positive([])
     above, below = (
         rows.filter(pl.col("protocol") == p).select("repeat", pl.col(metric).alias(name))
         for p, name in ((over, "over"), (under, "under"))
@@ -67,7 +68,7 @@ def ratio(
         for a, b in both.select("over", "under").iter_rows()
         if b > 0 and math.isfinite(a / b)
     ]
-    return mean_interval(values)
+    return positive(values)
 
 
 def gain(

@@ -1,5 +1,6 @@
 """BBR in a user-space TCP against the kernel's TCP: an experiment of 2023 once more, in the lab and in the simulator."""
 
+from gargalo.metrics.intervals import OPINION, POSITIVE, SHARE
 from gargalo.studies.model import Study
 from gargalo.studies.userspace_bbr import experiments as ex
 from gargalo.studies.userspace_bbr.claims import CLAIMS
@@ -20,6 +21,20 @@ STUDY = Study(
         "kernel's and our user-space TCP, in the lab and in the simulator, paced and not."
     ),
     measure="gargalo.studies.userspace_bbr.measure:measure",
+    bounds={
+        "completed": SHARE,
+        "share": SHARE,
+        "rate_bps": POSITIVE,
+        "timeouts": POSITIVE,
+        "lost_packets": POSITIVE,
+        "retransmitted_packets": POSITIVE,
+        "dropped_packets": POSITIVE,
+        "bitrate_bps": POSITIVE,
+        "rebuffering_s": POSITIVE,
+        "startup_s": POSITIVE,
+        "game_p95_s": POSITIVE,
+        "mos": OPINION,
+    },
     profiles={p.name: p for p in (ex.QUICK, ex.FULL)},
     experiments=ex.EXPERIMENTS,
     claims=CLAIMS,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo.metrics import Interval, mean_interval
+from gargalo.studies.model import positive
 from gargalo.studies.userspace_bbr.experiments import MBPS
 from gargalo.studies.userspace_bbr.published import BBR, CUBIC, RENO
 from gargalo.studies.userspace_bbr.scenarios import Sender, kernel, ours
@@ -15,6 +16,7 @@ from gargalo.studies.userspace_bbr.scenarios import Sender, kernel, ours
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    from gargalo.metrics import Interval
     from gargalo.studies.model import Context
 
     Conditions: TypeAlias = list[tuple[bool | None, str]]
@@ -49,7 +51,7 @@ def levels(context: Context, experiment: str) -> list[Any]:
 def goodput(context: Context, experiment: str, sender: Sender, **labels: Any) -> Interval:
     """Return the goodput of a cell in bit/s."""
     rows = rows_of(context, experiment, sender, **labels)
-    return mean_interval([float(x) for x in rows["rate_bps"]] if rows.height else [])
+    return positive([float(x) for x in rows["rate_bps"]] if rows.height else [])
 
 
 def overall(context: Context, experiment: str, sender: Sender) -> Interval:
@@ -61,13 +63,13 @@ def overall(context: Context, experiment: str, sender: Sender) -> Interval:
     for level in levels(context, experiment):
         rows = rows_of(context, experiment, sender, **{FACTORS[experiment]: level})
         if rows.height == 0:
-            return mean_interval([])
+            return positive([])
         by_level.append(dict(rows.select("repeat", "rate_bps").iter_rows()))
     if not by_level:
-        return mean_interval([])
+        return positive([])
     repeats = set().union(*by_level)
     means = [sum(found.values()) / len(found) for found in by_level]
-    return mean_interval(
+    return positive(
         [
             sum(f.get(r, m) for f, m in zip(by_level, means, strict=True)) / len(by_level)
             for r in sorted(repeats)
@@ -81,11 +83,11 @@ def ratio(context: Context, experiment: str, over: Sender, under: Sender, metric
     for sender, name in ((over, "over"), (under, "under")):
         rows = rows_of(context, experiment, sender, **labels)
         if rows.height == 0 or metric not in rows.columns:
-            return mean_interval([])
+            return positive([])
         pair.append(rows.select("repeat", pl.col(metric).alias(name)))
     both = pair[0].join(pair[1], on="repeat").drop_nulls().sort("repeat")
     found = [float(a) / float(b) for a, b in both.select("over", "under").iter_rows() if b > 0]
-    return mean_interval([x for x in found if math.isfinite(x)])
+    return positive([x for x in found if math.isfinite(x)])
 
 
 def overall_ratio(context: Context, experiment: str, over: Sender, under: Sender) -> Interval:
@@ -94,11 +96,11 @@ def overall_ratio(context: Context, experiment: str, over: Sender, under: Sender
     for sender in (over, under):
         rows = rows_of(context, experiment, sender)
         if rows.height == 0:
-            return mean_interval([])
+            return positive([])
         sums.append(rows.group_by("repeat").agg(pl.col("rate_bps").sum()))
     both = sums[0].join(sums[1], on="repeat", suffix="_under").sort("repeat")
     pairs = both.select("rate_bps", "rate_bps_under").iter_rows()
-    return mean_interval([float(a) / float(b) for a, b in pairs if b > 0])
+    return positive([float(a) / float(b) for a, b in pairs if b > 0])
 
 
 def scaled(interval: Interval, factor: float) -> Interval:
@@ -107,8 +109,9 @@ def scaled(interval: Interval, factor: float) -> Interval:
     def times(x: float | None) -> float | None:
         return None if x is None else x * factor
 
-    low, high = times(interval.low), times(interval.high)
-    return Interval(times(interval.mean), low, high, interval.n, interval.level)
+    return replace(
+        interval, mean=times(interval.mean), low=times(interval.low), high=times(interval.high)
+    )
 
 
 def used(context: Context, experiment: str, sender: Sender, rate: float = MBPS, **labels: Any) -> Interval:  # fmt: skip

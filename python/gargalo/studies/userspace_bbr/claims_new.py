@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gargalo.metrics import Interval, mean_interval
 from gargalo.studies.model import (
     Claim,
     Context,
@@ -16,6 +15,7 @@ from gargalo.studies.model import (
     decide,
     evidence,
     inconclusive,
+    positive,
 )
 from gargalo.studies.userspace_bbr.cells import absent, levels, overall, ratio, scaled, used
 from gargalo.studies.userspace_bbr.experiments import BDP, LONG_MB, LOSSES
@@ -24,6 +24,7 @@ from gargalo.studies.userspace_bbr.scenarios import KERNEL as KERNEL_STACK
 from gargalo.studies.userspace_bbr.scenarios import OURS, Sender, kernel, ours
 
 if TYPE_CHECKING:
+    from gargalo.metrics import Interval
     from gargalo.reporting.model import Evidence
     from gargalo.studies.userspace_bbr.cells import Conditions
 
@@ -182,7 +183,7 @@ def calls(context: Context) -> Finding:
         sign = "≥" if good else "<"
         text = f"{discipline}, {sender.congestion}: opinion score of a call"
         lines.append(evidence(text, found, expected=f"{sign} {GOOD:g}"))
-        delays = mean_interval([delay] if delay == delay else [])
+        delays = positive([delay] if delay == delay else [])
         text = f"{discipline}, {sender.congestion}: 95% of a game's packets are there within"
         lines.append(evidence(text, delays, unit="s"))
         text = f"{discipline}, beside {sender.congestion} a call has {found.mean:.2f}"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import plotly.graph_objects as go
 import polars as pl
 
-from gargalo.metrics import mean_interval
 from gargalo.reporting.model import FigureBlock, TableBlock
+from gargalo.studies.model import positive
 from gargalo.studies.userspace_bbr import experiments as ex
 from gargalo.studies.userspace_bbr import published
 from gargalo.studies.userspace_bbr.cells import AS_PUBLISHED, goodput, levels, overall
@@ -275,4 +275,4 @@ def interval_of(rows: pl.DataFrame, labels: Sequence[str], key: Sequence[Any]) -
     """Return the goodput of a cell."""
     for name, value in zip(labels, key, strict=True):
         rows = rows.filter(pl.col(name).is_null() if value is None else pl.col(name) == value)
-    return mean_interval([float(x) for x in rows["rate_bps"]])
+    return positive([float(x) for x in rows["rate_bps"]])
