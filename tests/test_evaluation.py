@@ -538,6 +538,25 @@ def test_verdicts_need_a_difference_that_is_certain_and_matters():
     assert low.low < 2.0 < low.high
 
 
+def test_a_constant_is_compared_with_by_the_test_of_one_sample():
+    # Twice as fast in the mean, but not surely so: the yardstick's three equal runs are one value without error.
+    own, cubic = [(35.0, 0.010), (5.0, 0.010), (20.0, 0.010)], [(10.0, 0.010)] * 3
+    rows = frame(x=own, cubic=cubic).with_columns(
+        results_hash=pl.Series(["a", "b", "c", "same", "same", "same"])
+    )
+    found = scoring.result(criterion(), "x", rows, ("cubic",))
+    (rate, _) = found.outcomes
+    assert (rate.verdict, rate.references["cubic"].n) == ("like", 1)
+    assert (rate.low < 0 < rate.high, rate.difference) == (True, 10)
+    reverse = scoring.result(criterion(), "cubic", rows, ("x", "cubic"))
+    assert records.figure(reverse.outcomes[0], reverse)["constant"] is True
+    # The same against a baseline.
+    before = records.figure(reverse.outcomes[0], reverse)
+    assert records.figure_change("c", before, records.figure(rate, found)) == []
+    surely = {**records.figure(rate, found), "values": [20.0, 20.1, 19.9], "mean": 20.0}
+    assert [c.kind for c in records.figure_change("c", before, surely)] == ["better"]
+
+
 def test_one_run_of_each_is_judged_by_the_margin_alone():
     assert judged([(10.6, 0.010)], [(10.0, 0.010)]).verdict == "better"
     assert judged([(10.4, 0.010)], [(10.0, 0.010)]).verdict == "like"

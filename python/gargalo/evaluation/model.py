@@ -126,6 +126,14 @@ class Scores:
     """All runs of the criterion, one row each, with the column `algorithm`."""
     figures: Sequence[Figure] = ()
     """Those of the criterion."""
+    constant: frozenset[str] = frozenset()
+    """Algorithms all of whose repeats are the same runs: their figures have one value, without error."""
+
+    def side(self, figure: str, algorithm: str | None = None) -> list[float] | float:
+        """Return the values of a figure to compare with others; one number for a constant."""
+        name = algorithm or self.algorithm
+        known = [v for v in self.values.get(name, {}).get(figure, ()) if v is not None]
+        return known[0] if name in self.constant and known else known
 
     def interval(self, figure: str, algorithm: str | None = None) -> Interval:
         """Return the mean of a figure with its interval."""

@@ -16,6 +16,7 @@ from gargalo.evaluation import records
 from gargalo.evaluation.criteria import CRITERIA
 from gargalo.evaluation.model import YARDSTICK
 from gargalo.evaluation.running import STORE, evaluate
+from gargalo.metrics.intervals import ENOUGH
 from gargalo.reporting.quantities import measured
 
 if TYPE_CHECKING:
@@ -75,10 +76,13 @@ def index(cards: Sequence[Scorecard]) -> str:
 def page(card: Scorecard) -> str:
     """Return the page of an algorithm: every figure beside those of the references."""
     references = [r for r in card.references if r != card.algorithm]
+    how = "means with 95% intervals (Student's t, within what a figure can be)"
+    if card.profile.repeat < ENOUGH:
+        how = f"means (intervals n/a, needs {ENOUGH} repeats)"
     lines = [
         MARK + f"# Scorecard of {card.algorithm}",
         "",
-        f"Profile `{card.profile.name}`, {card.profile.repeat} runs of each cell; means with 95% intervals. "
+        f"Profile `{card.profile.name}`, {card.profile.repeat} runs of each cell; {how}. "
         f"`gargalo evaluate {card.algorithm}` makes it with pictures and the scenarios of all cells. "
         "[All scorecards](index.md).",
     ]

@@ -89,6 +89,7 @@ def figure(outcome: Outcome, result: Result) -> dict[str, Any]:
         "least": f.least,
         "bounds": [finite(b) for b in f.bounds],
         "verdict": outcome.verdict,
+        "constant": scores.algorithm in scores.constant,
         "values": [finite(v) for v in scores.values[scores.algorithm][f.name]],
         **interval(outcome.own),
         "difference": finite(outcome.difference),
@@ -152,8 +153,8 @@ def read(path: Path) -> dict[str, Any]:
 def compare(baseline: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
     """Return what differs beyond chance and beyond the figures' margins.
 
-    Figures are compared by Welch's t test of their values (95%) where each has two or more, else by their
-    margins alone.
+    Figures are compared by Welch's t test of their values (95%) where each has two or more, by that of one sample where
+    one is a constant (all of its repeats are the same runs), else by their margins alone.
 
     Raises:
         BaselineError: The baseline is of another profile.
@@ -215,8 +216,10 @@ def figure_change(name: str, before: Mapping[str, Any], after: Mapping[str, Any]
     margin = max(before["margin"] * abs(sum(b) / len(b)), before["least"])
     if before["better"] == "neither" or abs(gap) <= margin:
         return []
-    if min(len(a), len(b)) >= 2:
-        found = metrics.difference(a, b)
+    sides = [v[0] if f.get("constant") else v for f, v in ((after, a), (before, b))]
+    lists = [s for s in sides if isinstance(s, list)]
+    if lists and min(map(len, lists)) > 1:
+        found = metrics.difference(*sides)
         if found.low is not None and found.high is not None and found.low <= 0 <= found.high:
             return []
     better = (gap < 0) == (before["better"] == "less")

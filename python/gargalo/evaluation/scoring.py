@@ -21,14 +21,18 @@ def scores(
 ) -> Scores:
     """Return the figures of an algorithm and of the others in a criterion."""
     values: dict[str, dict[str, list[float | None]]] = {}
+    constant = set()
     for name in dict.fromkeys((algorithm, *algorithms)):
-        rows = distinct(frame.filter(pl.col("algorithm") == name))
+        every = frame.filter(pl.col("algorithm") == name)
+        rows = distinct(every)
+        if rows.height < every.height:
+            constant.add(name)
         own = values[name] = {f.name: [] for f in criterion.figures}
         for repeat in sorted(rows["repeat"].unique().to_list()):
             cells = rows.filter(pl.col("repeat") == repeat)
             for f in criterion.figures:
                 own[f.name].append(f.of(cells))
-    return Scores(algorithm, values, frame, criterion.figures)
+    return Scores(algorithm, values, frame, criterion.figures, frozenset(constant))
 
 
 def distinct(rows: pl.DataFrame) -> pl.DataFrame:
@@ -46,8 +50,8 @@ def distinct(rows: pl.DataFrame) -> pl.DataFrame:
 def outcome(figure: Figure, found: Scores, references: Sequence[str]) -> Outcome:
     """Compare a figure with the yardstick.
 
-    Better or worse only if the interval of the difference says so (Welch's t test, 95%) and the
-    difference of the means is more than the figure's margin.
+    Better or worse only if the interval of the difference says so (Welch's t test, 95%; where all repeats of one are the
+    same runs, Student's of one sample) and the difference of the means is more than the figure's margin.
     """
     own = found.interval(figure.name)
     others = {r: found.interval(figure.name, r) for r in references}
@@ -56,14 +60,14 @@ def outcome(figure: Figure, found: Scores, references: Sequence[str]) -> Outcome
         return Outcome(figure, own, others, "unknown")
     if figure.better == "neither" or yard is None or yard.mean is None:
         return Outcome(figure, own, others, "like")
-    a = [v for v in found.values[found.algorithm][figure.name] if v is not None]
-    b = [v for v in found.values[YARDSTICK][figure.name] if v is not None]
+    sides = found.side(figure.name), found.side(figure.name, YARDSTICK)
     gap = own.mean - yard.mean
     margin = max(figure.margin * abs(yard.mean), figure.least)
     low = high = None
     certain = True
-    if min(len(a), len(b)) >= 2:
-        found_difference = metrics.difference(a, b)
+    lists = [s for s in sides if isinstance(s, list)]
+    if lists and min(map(len, lists)) > 1:
+        found_difference = metrics.difference(*sides)
         low, high = found_difference.low, found_difference.high
         # Equal values in each leave no doubt.
         certain = low is None or high is None or low > 0 or high < 0
