@@ -214,3 +214,10 @@ def test_evaluations_count_the_same_repeat_once():
     other = rows.with_columns(results_hash=pl.Series(["a", "b", "b", "c"]))
     assert distinct(other).height == 4
     assert distinct(rows.drop("results_hash")).height == 4
+
+
+def test_labels_may_be_called_as_columns_of_the_statistics():
+    rows = [(name, s, f"{name}{s}", float(s)) for name in "ab" for s in range(3)]
+    frame = pl.DataFrame(rows, ["constant", "seed", "results_hash", "x_s"], orient="row")
+    assert summarise(frame, ["constant"], ["constant"], ["x_s"])["constant"].to_list() == ["a", "b"]
+    assert summarise(frame, ["constant"], [], ["x_s"])["n"].to_list() == [3]

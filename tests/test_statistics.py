@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import random
 import statistics
+import subprocess
+import sys
 
 import polars as pl
 import pytest
@@ -368,3 +370,10 @@ def test_compare_pairs_equal_seeds():
     assert (unpaired.paired, unpaired.verdict) == (False, "no difference shown")
     with pytest.raises(KeyError, match="goodput_bps"):
         compare(frame, "goodput", "congestion", "cubic", "reno")
+
+
+def test_commands_start_without_scipy():
+    # It takes longer to import than a small scenario to run.
+    told = "import sys, gargalo.cli; print('scipy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -63,10 +63,10 @@ def _equal(labels: Sequence[str]) -> pl.Expr:
 
 
 def marked(frame: pl.DataFrame, labels: Sequence[str]) -> pl.DataFrame:
-    """Return the runs with a column `constant`: all repeats of the cell are the same run, nothing in it is chance."""
+    """Return the runs with a column `_constant`: all repeats of the cell are the same run, nothing in it is chance."""
     if "results_hash" not in frame.columns:
-        return frame.with_columns(constant=pl.lit(False))
-    return frame.with_columns(constant=_equal(labels))
+        return frame.with_columns(_constant=pl.lit(False))
+    return frame.with_columns(_constant=_equal(labels))
 
 
 def counted(frame: pl.DataFrame, labels: Sequence[str]) -> pl.DataFrame:

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy import stats
 
 from gargalo.metrics import rank
 from gargalo.metrics._numbers import array, finite
@@ -214,6 +213,8 @@ def _verdict(estimate: float, p: float, equivalent: float | None, level: float) 
 
 def _t_result(x: Values, y: Values, side: Side, paired: bool) -> Any:
     """Student's t test of pairs, or Welch's."""
+    from scipy import stats
+
     with warnings.catch_warnings():
         # One side may have no spread: that is no loss of precision.
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -251,6 +252,8 @@ def _t_test(x: Values, y: Values, side: Side, paired: bool) -> float:
 def _p_value(
     test: str, paired: bool, resamples: int, seed: int, x: Values, y: Values, side: Side
 ) -> float:
+    from scipy import stats
+
     if test == "welch":
         return _t_test(x, y, side, paired)
     if test == "mann-whitney":
@@ -295,6 +298,8 @@ def _effect(x: Values, y: Values, paired: bool) -> float | None:
 
 def _rank_effect(x: Values, y: Values, paired: bool) -> float | None:
     """Rank-biserial correlation: how much oftener A is above B than below, -1 to 1."""
+    from scipy import stats
+
     if not paired:
         u = float(stats.mannwhitneyu(x, y).statistic)
         return finite(2 * u / (x.size * y.size) - 1)

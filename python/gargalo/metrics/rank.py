@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -13,6 +12,13 @@ if TYPE_CHECKING:
 # Above these sizes the normal approximation is as good.
 EXACT_UNPAIRED = 50
 EXACT_PAIRED = 200
+
+
+def _normal(level: float) -> float:
+    """Return the quantile of the normal distribution that makes an interval."""
+    from scipy.special import ndtri
+
+    return float(ndtri((1 + level) / 2))
 
 
 def _rank_sum_counts(n: int, m: int) -> NDArray[np.float64]:
@@ -69,7 +75,7 @@ def shift(
         depth = _depth(_rank_sum_counts(n, m), level)
     else:
         spread = np.sqrt(n * m * (n + m + 1) / 12)
-        depth = int(np.floor(n * m / 2 - stats.norm.ppf((1 + level) / 2) * spread))
+        depth = int(np.floor(n * m / 2 - _normal(level) * spread))
     return _interval(pairs, depth)
 
 
@@ -90,5 +96,5 @@ def paired_shift(
         depth = _depth(_signed_rank_counts(n), level)
     else:
         spread = np.sqrt(n * (n + 1) * (2 * n + 1) / 24)
-        depth = int(np.floor(n * (n + 1) / 4 - stats.norm.ppf((1 + level) / 2) * spread))
+        depth = int(np.floor(n * (n + 1) / 4 - _normal(level) * spread))
     return _interval(pairs, depth)

@@ -319,10 +319,10 @@ def _difference(
 ) -> Difference:
     """Compare two algorithms in a cell; one whose repeats are all the same run is a constant."""
     sides = [part.filter(pl.col(axes.algorithm) == n) for n in names]
-    if not any(s["constant"].any() for s in sides):
+    if not any(s["_constant"].any() for s in sides):
         return metrics.compare(part, metric, axes.algorithm, *names, level=level, bounds=bounds)
     a, b = (
-        float(s[metric][0]) if s["constant"].any() and s[metric].count() else s[metric]
+        float(s[metric][0]) if s["_constant"].any() and s[metric].count() else s[metric]
         for s in sides
     )
     return metrics.difference(a, b, level=level, bounds=bounds)

@@ -208,9 +208,9 @@ def _values(
 ) -> tuple[pl.Series | float, pl.Series | float, bool]:
     """Return the values of both sides, and whether they are pairs; one number for a constant."""
     x, y = (rows.filter(pl.col("metric") == metric) for rows in (a, b))
-    if x["constant"].any() or y["constant"].any():
+    if x["_constant"].any() or y["_constant"].any():
         first, second = (
-            float(rows["value"][0]) if rows["constant"].any() else rows["value"] for rows in (x, y)
+            float(rows["value"][0]) if rows["_constant"].any() else rows["value"] for rows in (x, y)
         )
         return first, second, False
     seeds = [rows["seed"] for rows in (x, y)]

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 def samples(
     frame: pl.DataFrame, labels: Sequence[str], by: Sequence[str], metrics: Sequence[str]
 ) -> pl.DataFrame:
-    """Return the values of which means are made: `by`, `metric`, `repeat`, `seed`, `value`, `constant`.
+    """Return the values of which means are made: `by`, `metric`, `repeat`, `seed`, `value`, `_constant`.
 
     A value is that of a run, or where `by` leaves out labels, so that several cells are one, the mean over
     these cells of one repeat: every cell has the same weight however many runs it has, what differs
     between cells is not taken for chance, and cells that share their seeds may depend on each other. A cell that is
     constant, since all of its repeats are the same run, has its value in each repeat; where all are, there
-    is one value, and `constant` says so. Repeats that a cell lacks (runs that failed or are not done yet) are
+    is one value, and `_constant` says so. Repeats that a cell lacks (runs that failed or are not done yet) are
     left out of all; where no repeat has all cells there is one value, the mean of their means.
 
     Args:
@@ -42,7 +42,7 @@ def samples(
         kept.with_columns(*(pl.col(m).cast(pl.Float64) for m in metrics), repeat.alias("repeat"))
         .unpivot(
             on=list(metrics),
-            index=list(dict.fromkeys([*labels, "repeat", "seed", "constant"])),
+            index=list(dict.fromkeys([*labels, "repeat", "seed", "_constant"])),
             variable_name="metric",
             value_name="value",
         )
@@ -50,15 +50,15 @@ def samples(
         .with_columns(pl.col("value").cast(pl.Float64))
         .drop_nulls("value")
     )
-    columns = [*group, "repeat", "seed", "value", "constant"]
+    columns = [*group, "repeat", "seed", "value", "_constant"]
     if set(labels) <= set(by):
         return long.select(columns)
     steady = (
-        long.filter("constant")
+        long.filter("_constant")
         .group_by(group)
         .agg(_sum=pl.col("value").sum(), _steady=pl.len(), _seed=pl.col("seed").first())
     )
-    chance = long.filter(~pl.col("constant")).with_columns(
+    chance = long.filter(~pl.col("_constant")).with_columns(
         _cells=pl.struct(cell).n_unique().over(group),
         _weight=1 / pl.len().over(cell),
     )
@@ -89,14 +89,14 @@ def samples(
     ).with_columns(
         value=(pl.col("value") + pl.col("_sum").fill_null(0.0))
         / (pl.col("_cells") + pl.col("_steady").fill_null(0)),
-        constant=pl.lit(False),
+        _constant=pl.lit(False),
     )
     alone = steady.join(random.select(group), on=group, how="anti", nulls_equal=True).select(
         *group,
         repeat=pl.lit(0, pl.Int64),
         seed=pl.col("_seed"),
         value=pl.col("_sum") / pl.col("_steady"),
-        constant=pl.lit(True),
+        _constant=pl.lit(True),
     )
     return pl.concat([mixed.select(columns), alone.select(columns)], how="vertical_relaxed")
 
