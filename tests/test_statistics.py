@@ -76,6 +76,15 @@ def test_two_runs_have_no_interval():
     assert (three.low is None, three.reason) == (False, "")
 
 
+def test_rounding_is_no_spread_and_leaves_no_range():
+    same = mean_interval([1.0000000000000036, 0.9999999999999907, 1.000000000000003], bounds=SHARE)
+    assert (same.low, same.high, same.reason) == (None, None, "3 equal values")
+    near = mean_interval([1.0000000000000036, 0.99, 0.98], bounds=SHARE)
+    assert (near.method, near.high < 1) == ("logit", True)
+    beyond = mean_interval([1.01, 0.99, 0.98], bounds=SHARE)
+    assert beyond.method == "student"
+
+
 def test_a_constant_is_compared_with_by_the_test_of_one_sample():
     # Student's sleep data against no more sleep; R's t.test(DRUG_2) and wilcox.test.
     found = difference(DRUG_2, 0.0)

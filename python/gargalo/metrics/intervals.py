@@ -35,6 +35,10 @@ OPINION: Bounds = (1.0, 4.5)
 ENOUGH = 3
 """Values from which on there is an interval: with two, the t of one degree of freedom is 12.7, and an interval
 on a logarithmic scale may span decades."""
+SAME = 1e-12
+"""Values whose spread is no more than this share of them are the same but for rounding."""
+BEYOND = 1e-9
+"""What is no farther beyond a bound than this, as a share of the values or of 1, is there by rounding."""
 
 
 @dataclass(frozen=True)
@@ -159,11 +163,13 @@ def of_moments(
         bounds: Of the quantity.
 
     """
-    if n < ENOUGH or ends[0] == ends[1]:
+    if n < ENOUGH or ends[1] - ends[0] <= SAME * max(map(abs, ends)):
         return Interval(mean, None, None, n, level, "none")
     half = _quantile(level, n) * sd / math.sqrt(n)
     least, most = bounds
-    if not (least <= ends[0] and ends[1] <= most) or bounds == ANY:
+    slack = BEYOND * max(1.0, *map(abs, ends))
+    within = least - slack <= ends[0] and ends[1] <= most + slack and least < mean < most
+    if bounds == ANY or not within:
         return Interval(mean, mean - half, mean + half, n, level)
     if math.isfinite(least) and math.isfinite(most):
         width, q = most - least, (mean - least) / (most - least)
