@@ -234,3 +234,21 @@ fn a_dead_link_ends_a_connection() {
     assert_eq!(flow["completion_s"], Json::Null);
     assert_eq!(flow["failure"], "timed out", "{flow}");
 }
+
+/// Pacing gives time some nanoseconds a step: virtual time would creep for ever.
+#[test]
+fn a_flow_without_an_end_is_refused_where_nothing_takes_time() {
+    let text = network("", &["transport.quic = {}"]).replace("delay = \"20ms\", ", "");
+    let scenario = parse(&text, &Origin::default(), &[]).unwrap();
+    let told = run(&scenario, RunOptions::default())
+        .unwrap_err()
+        .to_string();
+    assert!(told.contains("virtual time stands still"), "{told}");
+    // A transfer with an end has one.
+    let flows = ["transport.quic = {}\nworkload.bulk.bytes = \"90MB\""];
+    let text = network("", &flows).replace("delay = \"20ms\", ", "");
+    assert_eq!(
+        simulate(&text).json["flows"][0]["delivered_bytes"],
+        90_000_000
+    );
+}

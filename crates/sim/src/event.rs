@@ -112,7 +112,7 @@ impl EventQueue {
     /// before the event taken last.
     #[inline]
     pub fn push(&mut self, time: Instant, target: Target) {
-        debug_assert!(target < MAX_TARGETS, "targets have 24 bits");
+        assert!(target < MAX_TARGETS, "targets have 24 bits");
         let entry = Entry::new(time, self.count, target);
         self.count += 1;
         self.len += 1;

@@ -4,11 +4,16 @@
 //! What reaches a receiver in order at one instant was sent within the window that it had offered before,
 //! unless data and acknowledgements take no time: no more than a receive buffer. A flow that got several
 //! times as much goes round in a circle. Transfers with an end are left alone, however fast they are.
+//!
+//! A sender that paces itself gives time some nanoseconds a step, and creeps: over links that take no time a flow without
+//! an end is refused once it has got as much since it started, within a second.
 
-use gargalo_units::Instant;
+use gargalo_link::{BaseDelay, LinkConfig, RateModel};
+use gargalo_units::{Duration, Instant};
 
 use crate::BuildError;
-use crate::flow::{Flow, TransportSpec};
+use crate::flow::{Flow, FlowSpec, TransportSpec};
+use crate::workload::Workload;
 use crate::world::World;
 
 /// Receive buffers that may arrive at one instant.
@@ -21,6 +26,9 @@ const MOST: u64 = 64 << 30;
 /// Events and packets at one instant before flows are looked at.
 const PATIENCE: u64 = 1 << 16;
 
+/// A flow over links that take no time creeps if it got so much so soon.
+const CREEP: Duration = Duration::from_secs(1);
+
 /// The instant that is looked at, and how much each flow had got when it was first.
 #[derive(Debug, Default)]
 pub(crate) struct Standstill {
@@ -29,12 +37,80 @@ pub(crate) struct Standstill {
     work: (u64, u64),
     /// Generation and bytes of flows by slot.
     got: Vec<(u32, u64)>,
+    /// A flow without an end goes over links that take no time.
+    may_creep: bool,
 }
 
 impl World {
+    /// Takes note of a flow that is added, whose routes there and back are known.
+    pub(crate) fn note_timeless(&mut self, spec: &FlowSpec) {
+        if self.is_timeless(spec) {
+            self.standstill.may_creep = true;
+        }
+    }
+
+    /// Whether a flow sends without end, as fast as it can, over links that take no time.
+    fn is_timeless(&self, spec: &FlowSpec) -> bool {
+        if !matches!(spec.workload, Workload::Bulk { bytes: None }) {
+            return false;
+        }
+        let ways = [(spec.from, spec.to), (spec.to, spec.from)];
+        let links = &self.topology.links;
+        ways.into_iter().all(|ends| {
+            let route = self.routes.get(&ends).map(|handle| self.net.route(*handle));
+            route.is_some_and(|route| {
+                route.iter().all(|d| {
+                    let link = &links[*d as usize / 2];
+                    takes_no_time(if d.is_multiple_of(2) {
+                        &link.up
+                    } else {
+                        &link.down
+                    })
+                })
+            })
+        })
+    }
+
+    /// Whether a flow creeps.
+    fn check_creep(&mut self) -> Result<(), BuildError> {
+        let since = self.now - CREEP;
+        let mut found = None;
+        for (_, flow) in self.flows.iter_mut() {
+            let is_young = flow.start >= since && self.now > flow.start;
+            if is_young && most(flow).is_some_and(|most| flow.delivered > most) {
+                found = Some((
+                    flow.spec.clone(),
+                    flow.id,
+                    flow.sides[flow.app.sender()].route,
+                ));
+                break;
+            }
+        }
+        match found {
+            Some((spec, id, route)) if self.is_timeless(&spec) => {
+                Err(self.stands_still(&spec, id, route))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn stands_still(&self, spec: &FlowSpec, id: u64, route: u32) -> BuildError {
+        let links = self.net.links_of(route);
+        let links = links.map(|l| self.topology.links[l].name.as_str());
+        BuildError::Standstill {
+            flow: spec.label.to_string(),
+            id,
+            links: links.collect::<Vec<_>>().join(", "),
+            at_s: self.now.as_secs_f64(),
+        }
+    }
+
     /// Whether something goes round in a circle at this instant; called now and then with the work done
     /// so far. What it costs is a small share of that work: looks at one instant get ever rarer.
     pub(crate) fn check_standstill(&mut self, work: u64) -> Result<(), BuildError> {
+        if self.standstill.may_creep {
+            self.check_creep()?;
+        }
         let Self {
             standstill, flows, ..
         } = self;
@@ -49,25 +125,33 @@ impl World {
         }
         standstill.work.1 = work + (work - standstill.work.0);
         standstill.got.resize(flows.capacity(), (0, 0));
+        let mut found = None;
         for (slot, flow) in flows.iter_mut() {
             let Some(most) = most(flow) else { continue };
             let before = &mut standstill.got[slot as usize];
             if before.0 != flow.generation {
                 *before = (flow.generation, flow.delivered);
             } else if flow.delivered - before.1 > most {
-                let route = flow.sides[flow.app.sender()].route;
-                let links = self.net.links_of(route);
-                let links = links.map(|l| self.topology.links[l].name.as_str());
-                return Err(BuildError::Standstill {
-                    flow: flow.spec.label.to_string(),
-                    id: flow.id,
-                    links: links.collect::<Vec<_>>().join(", "),
-                    at_s: self.now.as_secs_f64(),
-                });
+                found = Some((
+                    flow.spec.clone(),
+                    flow.id,
+                    flow.sides[flow.app.sender()].route,
+                ));
+                break;
             }
         }
-        Ok(())
+        match found {
+            Some((spec, id, route)) => Err(self.stands_still(&spec, id, route)),
+            None => Ok(()),
+        }
     }
+}
+
+/// Whether packets cross a link direction at the instant at which they come.
+fn takes_no_time(config: &LinkConfig) -> bool {
+    matches!(config.rate, RateModel::Unlimited)
+        && matches!(&config.delay.base, BaseDelay::Constant(d) if d.is_zero())
+        && config.delay.jitter.is_none()
 }
 
 /// Most bytes that a flow without an end may get at one instant; `None` for others.

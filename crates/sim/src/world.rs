@@ -319,6 +319,7 @@ impl World {
             TransportSpec::Udp => {}
         }
         self.next_generated = self.next_generated.max(spec.id + 1);
+        self.note_timeless(&spec);
         let spec = Arc::new(spec);
         match spec.arrivals {
             Some(mean) => {

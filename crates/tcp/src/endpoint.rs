@@ -300,9 +300,11 @@ impl Endpoint {
     /// delivers and closes (RFC 9293 §3.10.4 would return an error for what was written).
     pub fn close(&mut self, _now: Instant) {
         match self.state {
-            State::Listen | State::SynSent if self.buffer.is_empty() => self.end(None),
+            // RFC 9293 §3.10.4; nobody has asked for what waits to be sent.
+            State::Listen => self.end(None),
+            State::SynSent if self.buffer.is_empty() => self.end(None),
             // RFC 9293 §3.10.4 allows to wait for ESTABLISHED.
-            State::Listen | State::SynSent | State::SynReceived => self.close_wanted = true,
+            State::SynSent | State::SynReceived => self.close_wanted = true,
             State::Established | State::CloseWait if !self.close_wanted => {
                 self.close_wanted = true;
                 self.finish();
@@ -460,7 +462,7 @@ impl Endpoint {
 
     #[inline]
     fn become_state(&mut self, next: State) {
-        debug_assert!(self.state.may_become(next), "{} -> {next}", self.state);
+        assert!(self.state.may_become(next), "{} -> {next}", self.state);
         self.state = next;
     }
 

@@ -9,7 +9,7 @@ pub struct Stats {
     pub sent_bytes: u64,
     /// Data packets that repeated something.
     pub retransmitted_packets: u64,
-    /// Packets marked lost.
+    /// Transmissions marked lost, each counted once however often that was taken back: never more than were sent.
     pub lost_packets: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,

@@ -87,7 +87,7 @@ impl TraceServer {
         let (low, high) = (reach / 2, (reach - 1).min(rest.len()));
         self.next += low + rest[low..high].partition_point(past);
         // The last opportunity is at the period, after `within`: the search ends before it.
-        debug_assert!(self.next < self.trace.times.len());
+        assert!(self.next < self.trace.times.len(), "no opportunity follows");
     }
 
     /// Sends `packets` packets of `bytes` together; when the last byte has left.

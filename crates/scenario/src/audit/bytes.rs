@@ -104,7 +104,13 @@ pub(super) fn flow_not_conserved(case: &Case<'_>) -> Vec<Finding> {
                 f.delivered.get()
             ));
         }
-        // Losses are no bound: a segment that was marked lost, cleared and marked again counts twice.
+        // Each transmission of ours is lost once.
+        if case.late.is_none() && f.transport == "tcp" && f.lost_packets > f.sent_packets {
+            text = Some(format!(
+                "lost {} packets of {} sent",
+                f.lost_packets, f.sent_packets
+            ));
+        }
         if f.retransmitted_packets > f.sent_packets {
             text = Some(format!(
                 "repeated {} packets of {} sent",

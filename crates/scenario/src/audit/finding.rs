@@ -44,7 +44,7 @@ pub const CODES: [(&str, Severity, &str); 9] = [
     (
         "flow-not-conserved",
         Severity::Error,
-        "a flow delivered more bytes than it sent, or repeated more packets than it sent",
+        "a flow delivered more bytes than it sent, or repeated or lost more packets than it sent",
     ),
     (
         "rtt-below-path",

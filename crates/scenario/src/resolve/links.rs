@@ -253,13 +253,35 @@ fn rate(spec: &RateSpec, path: &str, cx: &mut Context<'_>) -> RateModel {
     }
 }
 
+/// Longest text of a trace: an hour at 100 Mbit/s has 240 MB.
+const LONGEST_TRACE: u64 = 256 << 20;
+
+/// The text of a trace. What is no plain file, such as a device, has no end.
+fn read(path: &Path) -> std::io::Result<String> {
+    let facts = std::fs::metadata(path)?;
+    if facts.is_dir() {
+        return Err(std::io::ErrorKind::IsADirectory.into());
+    }
+    if !facts.is_file() {
+        return Err(std::io::Error::other("it is no regular file"));
+    }
+    if facts.len() > LONGEST_TRACE {
+        let why = format!(
+            "it has {} bytes, and a trace at most {LONGEST_TRACE}",
+            facts.len()
+        );
+        return Err(std::io::Error::other(why));
+    }
+    std::fs::read_to_string(path)
+}
+
 fn trace(file: &str, path: &str, cx: &mut Context<'_>) -> RateModel {
     if let Some(known) = cx.traces.get(file) {
         return known.clone();
     }
     let parent = cx.origin.path.as_deref().and_then(Path::parent);
     let full: PathBuf = parent.map_or_else(|| file.into(), |dir| dir.join(file));
-    let model = match std::fs::read_to_string(&full) {
+    let model = match read(&full) {
         Err(e) => {
             let message = format!("trace \"{file}\" cannot be read: {e}");
             let help = format!(

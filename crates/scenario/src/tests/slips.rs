@@ -113,6 +113,14 @@ fn slips_are_told_with_line_and_fix() {
         "relative to the scenario",
         9,
     );
+    if cfg!(unix) {
+        told(
+            &t("\"100Mbit/s\"", "{ trace = \"/dev/zero\" }"),
+            "no regular file",
+            "relative to the scenario",
+            9,
+        );
+    }
     told(
         &t("left1", "left9"),
         "there is no host \"left9\"",

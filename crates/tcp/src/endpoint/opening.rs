@@ -124,6 +124,10 @@ impl Endpoint {
     /// A passive open that was reset before it was complete waits for the next SYN (RFC 9293
     /// §3.10.7.4, second).
     pub(super) fn listen_again(&mut self) {
+        // Closed meanwhile: as if it had been in LISTEN (§3.10.4).
+        if self.close_wanted {
+            return self.end(None);
+        }
         self.become_state(State::Listen);
         self.ecn_capable = false;
         self.ecn = EcnReceiver::default();

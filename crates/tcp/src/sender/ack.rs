@@ -29,7 +29,7 @@ impl Sender {
         let flight = self.flight();
         let flight_before = flight.pipe;
         let duplicates_before = self.duplicates;
-        let lost_before = self.counts.lost_packets;
+        let lost_before = self.counts.marks;
         let before = self.una;
         let advanced = facts.ack > before;
         let outstanding = !self.board.is_empty();
@@ -105,7 +105,7 @@ impl Sender {
             // not count again when it is acknowledged.
             let delivered = (delivery.bytes + self.duplicates).saturating_sub(duplicates_before);
             let pipe = self.board.pipe().saturating_sub(self.duplicates);
-            let safe = advanced && self.counts.lost_packets == lost_before;
+            let safe = advanced && self.counts.marks == lost_before;
             if delivered > 0 {
                 self.prr_window = prr.on_ack(delivered, pipe, u64::from(self.mss), safe);
             }
@@ -219,12 +219,12 @@ impl Sender {
 
     /// Marks losses and begins recovery if there are any.
     pub(super) fn detect(&mut self, now: Instant, flight: Flight, advanced: bool) {
-        let before = self.counts.lost_packets;
+        let before = self.counts.marks;
         let lost_bytes = self.mark(now, advanced);
-        if self.counts.lost_packets == before {
+        if self.counts.marks == before {
             return;
         }
-        let segments = (self.counts.lost_packets - before) as u32;
+        let segments = (self.counts.marks - before) as u32;
         self.notice(Notice::Lost { segments });
         if matches!(self.phase, Phase::Open | Phase::Reducing) {
             let reduced = self.phase == Phase::Reducing;
@@ -272,7 +272,9 @@ impl Sender {
         for (i, s) in marked.iter().enumerate() {
             let len = Bytes::new(u64::from(s.len));
             bytes += u64::from(s.len);
-            self.counts.lost_packets += 1;
+            self.counts.marks += 1;
+            // A transmission is lost once, however often that was taken back.
+            self.counts.lost_packets += u64::from(!s.was_lost);
             self.sampler.on_lost(len);
             let (controller, path) = self.parts();
             let lost = Lost {

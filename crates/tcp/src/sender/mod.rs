@@ -229,6 +229,8 @@ struct Counts {
     sent_bytes: u64,
     retransmitted_packets: u64,
     lost_packets: u64,
+    /// Marks of losses, those of transmissions that had been marked before included.
+    marks: u64,
     timeouts: u64,
     spurious: u64,
 }

@@ -28,6 +28,8 @@ pub(crate) struct Sent {
     sacked: bool,
     /// Believed lost and not yet sent again.
     lost: bool,
+    /// Its latest transmission has been marked lost before; the mark may have been taken back since.
+    pub was_lost: bool,
     /// Sent more than once.
     pub retransmitted: bool,
     pub state: SendState,
@@ -99,6 +101,7 @@ impl Scoreboard {
             fin,
             sacked: false,
             lost: false,
+            was_lost: false,
             retransmitted: false,
             state,
         });
@@ -212,7 +215,9 @@ impl Scoreboard {
         self.lost += 1;
         self.pipe -= u64::from(e.len);
         self.to_send.push(Reverse(self.base + i as u64));
-        Some(*e)
+        let marked = *e;
+        e.was_lost = true;
+        Some(marked)
     }
 
     /// Marks what has [`DUP_THRESH`] acknowledged segments above it (RFC 6675 §4, IsLost).
@@ -390,6 +395,7 @@ impl Scoreboard {
             self.pipe += u64::from(e.len);
         }
         e.retransmitted = true;
+        e.was_lost = false;
         e.state = state;
         self.repeated.push_back((index, state.sent_at));
     }

@@ -413,3 +413,24 @@ fn the_third_segment_acknowledged_above_a_hole_makes_it_lost() {
     // RFC 6675 §4: sent, not acknowledged, not lost.
     assert_eq!(board.pipe(), 2000);
 }
+
+/// A mark that was taken back and made again is of the same transmission.
+#[test]
+fn a_transmission_is_lost_once() {
+    let mut board = Scoreboard::default();
+    let state = |ms| SendState {
+        sent_at: Instant::ZERO + Duration::from_millis(ms),
+        ..SendState::default()
+    };
+    board.push(0, MSS, false, state(0));
+    let mut marked = Vec::new();
+    for _ in 0..2 {
+        board.mark_all_lost(|s| marked.push(s.was_lost));
+        board.unmark_lost();
+    }
+    assert_eq!(marked, [false, true]);
+    board.mark_all_lost(|_| ());
+    board.resent(0, state(5));
+    board.mark_all_lost(|s| marked.push(s.was_lost));
+    assert_eq!(marked, [false, true, false]);
+}
