@@ -17,6 +17,8 @@ from conftest import environment
 from gargalo import sweeps
 from gargalo.cli import app
 from gargalo.sweeps import cluster as module
+from gargalo.sweeps import work
+from gargalo.sweeps.job import Task
 from sweep_helpers import MINI, RATES, sweep_file
 from test_sweep_workers import HALVING
 from typer.testing import CliRunner
@@ -93,6 +95,19 @@ def test_the_same_results_as_here(dask, tmp_path):
     different = ["wall_s", "worker"]
     assert there.frame().drop(different).equals(here.frame().drop(different))
     assert there.table("flows").collect().equals(here.table("flows").collect())
+
+
+def test_each_of_several_runs_on_a_machine_has_its_share_of_the_memory(monkeypatch):
+    threads = {"a": ("one", 3), "b": ("one", 2), "c": ("other", 4)}
+    workers = {k: {"host": host, "nthreads": n} for k, (host, n) in threads.items()}
+    assert module._threads(workers) == (9, 5)
+    given = []
+    monkeypatch.setattr(module._core, "memory_limit", lambda: 1000)
+    monkeypatch.setattr(work, "perform", lambda _, ready: given.append(ready.memory_limit))
+    task = Task("0", MINI, None, (), 1, "sim")
+    for limit, beside in [(None, 5), (77, 5), (None, 1)]:
+        module.remote(module.Parcel(task, (), beside), work.Setup(memory_limit=limit).dumps())
+    assert given == [200, 77, 1000]
 
 
 def test_command_with_a_plugin_and_a_trace(dask, gargalo, tmp_path):

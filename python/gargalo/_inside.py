@@ -79,6 +79,7 @@ def main(request_fd: int, events_fd: int) -> int:
             output=request["output"],
             replace=request["replace"],
             world="lab",
+            memory_limit=request["memory_limit"],
         )
     except core.ScenarioError as e:
         tell(error="scenario", message=str(e))

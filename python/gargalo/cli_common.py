@@ -38,7 +38,7 @@ class World(str, Enum):
 MEMORY_LIMIT = typer.Option(
     "--memory-limit",
     metavar="SIZE",
-    help="What a simulation may take of memory, like 4GB. Default: half of what there is.",
+    help="What a run may take of memory, like 4GB. Default: half of what there is.",
 )
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")

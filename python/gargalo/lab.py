@@ -60,6 +60,7 @@ def run(
     progress: Callable[..., bool] | None = None,
     output: Path | None = None,
     replace: bool = False,
+    memory_limit: int | None = None,
 ) -> tuple[Run, bool]:
     """Run a scenario in the sandbox; also tells whether the keyboard interrupted it.
 
@@ -76,6 +77,7 @@ def run(
             "overrides": list(overrides),
             "output": str(target),
             "replace": replace,
+            "memory_limit": memory_limit,
         }
         inside = Inside(request, stdin=subprocess.DEVNULL)
         facts, interrupted, place = _follow(inside, progress)

@@ -98,7 +98,7 @@ def run(
         schedulers: Schedulers of Multipath TCP by name, likewise.
         path_managers: Path managers of Multipath TCP by name, likewise.
         world: `sim` simulates it; `lab` runs it in real time on this machine (Linux).
-        memory_limit: What a simulation may take of memory, records and their tables included, in bytes or
+        memory_limit: What a run may take of memory, records and their tables included, in bytes or
             like `"4GB"`; by default half of what the machine has left. A scenario that would record more
             is refused; one that grows beyond it ends early, as if interrupted, with a warning, and
             `Run.ended_early` says so.
@@ -130,7 +130,13 @@ def run(
         from gargalo import lab
 
         done, interrupted = lab.run(
-            text, path, overrides, progress=report, output=target, replace=replace
+            text,
+            path,
+            overrides,
+            progress=report,
+            output=target,
+            replace=replace,
+            memory_limit=memory_bytes(memory_limit),
         )
         if interrupted:
             raise Interrupted(done)

@@ -161,6 +161,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
             let progress = Progress {
                 fraction: (now.as_secs_f64() / spec.end.as_secs_f64()).min(1.0),
                 now,
+                recorded: recorder.bytes(),
                 ..Progress::begin(Phase::Running, spec.end)
             };
             if watch(&progress).is_break() {

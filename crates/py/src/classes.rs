@@ -1,5 +1,6 @@
 //! Classes written in Python that take the place of congestion controls, schedulers and path managers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gargalo_cc::Params;
@@ -38,7 +39,7 @@ pub fn names_of(given: &Bound<'_, PyDict>) -> PyResult<Names> {
     Ok(names)
 }
 
-type Named<T> = Vec<(String, Arc<T>)>;
+type Named<T> = BTreeMap<String, Arc<T>>;
 
 /// Factories for the flows that use classes in Python.
 #[derive(Debug, Default)]
@@ -85,12 +86,12 @@ impl Classes {
             if let Some((key, class)) = scheduler {
                 Arc::make_mut(mptcp).scheduler.name.clone_from(&key);
                 let factory = Arc::new(PySchedulerFactory(class));
-                made.schedulers.push((key, factory));
+                made.schedulers.insert(key, factory);
             }
             if let Some((key, class)) = path_manager {
                 Arc::make_mut(mptcp).path_manager.name.clone_from(&key);
                 let factory = Arc::new(PyPathManagerFactory(class));
-                made.path_managers.push((key, factory));
+                made.path_managers.insert(key, factory);
             }
         }
         Ok(made)
@@ -122,10 +123,10 @@ impl Classes {
             Transport::Udp => return Ok(()),
         };
         let key = format!("{congestion} {params:?}");
-        if !self.controllers.iter().any(|(known, _)| *known == key) {
+        if !self.controllers.contains_key(&key) {
             let name = congestion.clone();
             let factory = PyFactory::new(name, class.unbind(), params, Arc::clone(faults));
-            self.controllers.push((key.clone(), Arc::new(factory)));
+            self.controllers.insert(key.clone(), Arc::new(factory));
         }
         *congestion = key;
         Ok(())

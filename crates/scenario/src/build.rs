@@ -41,15 +41,14 @@ pub struct RunOptions {
     /// Called now and then; breaking stops the run and keeps what was recorded.
     pub progress: Option<Watch>,
     /// Congestion controls beside the registry's, by name.
-    pub controllers: Vec<(String, Arc<dyn ControllerFactory>)>,
+    pub controllers: BTreeMap<String, Arc<dyn ControllerFactory>>,
     /// Schedulers of Multipath TCP beside the registry's, by name.
-    pub schedulers: Vec<(String, Arc<dyn SchedulerFactory>)>,
+    pub schedulers: BTreeMap<String, Arc<dyn SchedulerFactory>>,
     /// Path managers of Multipath TCP beside the registry's, by name.
-    pub path_managers: Vec<(String, Arc<dyn PathManagerFactory>)>,
+    pub path_managers: BTreeMap<String, Arc<dyn PathManagerFactory>>,
     /// Folder for captures.
     pub output: Option<PathBuf>,
     /// What the run may take of memory, records and their tables included; `None`: as much as there is.
-    /// The lab has no limit.
     pub memory_limit: Option<Bytes>,
 }
 
@@ -121,16 +120,11 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
     let out = world.run(&mut guarded)?;
     let wall = start.elapsed().as_secs_f64();
     let mut json = summary::json(scenario, &out, wall);
-    if let Some(why) = guard.exceeded().map(|e| e.to_string()) {
-        if let Some(list) = json["run"]["warnings"].as_array_mut() {
-            list.insert(0, why.as_str().into());
-        }
-        json["run"]["ended_early"] = why.into();
-    }
+    guard.tell(&mut json);
     json["run"]["findings"] = findings(audit::audit(scenario, &out, &json["summary"], None));
     let interrupted = out.interrupted;
     let tables = tables(scenario, out, watch)?;
-    json["run"]["results_hash"] = results_hash(&json, &tables).into();
+    json["run"]["results_hash"] = hashed(scenario, &json, &tables, watch)?;
     Ok(Outcome {
         json,
         tables,
@@ -147,6 +141,22 @@ pub fn simulate(scenario: &Scenario, mut options: RunOptions) -> Result<SimOutco
     let mut progress = options.progress.take();
     let watch = &mut **progress.as_mut().unwrap_or(&mut go_on);
     Ok(world(scenario, &options, watch)?.run(watch)?)
+}
+
+/// The hash of what was found, unless the caller stops it.
+pub(crate) fn hashed(
+    scenario: &Scenario,
+    json: &Json,
+    tables: &Tables,
+    watch: &mut SimWatch<'_>,
+) -> Result<Json, RunError> {
+    // What is left are files to be written.
+    let told = Progress {
+        fraction: 1.0,
+        ..Progress::begin(Phase::Writing, Instant::ZERO + scenario.duration)
+    };
+    let hash = results_hash(json, tables, &mut || watch(&told));
+    hash.map(Json::from).ok_or(RunError::Stopped)
 }
 
 /// Findings as results have them.
@@ -457,8 +467,7 @@ fn factory(
     params: &Params,
     options: &RunOptions,
 ) -> Result<Arc<dyn ControllerFactory>, RunError> {
-    let mut own = options.controllers.iter();
-    if let Some((_, own)) = own.find(|(name, _)| name == congestion) {
+    if let Some(own) = options.controllers.get(congestion) {
         return Ok(Arc::clone(own));
     }
     let registered = Registered::new(congestion, params.clone()).map_err(RunError::Congestion)?;

@@ -2,6 +2,8 @@
 
 mod mptcp;
 
+use std::ops::ControlFlow;
+
 use gargalo_cc::{ParamValue, Params};
 use gargalo_lab::Stack;
 use gargalo_link::{
@@ -130,18 +132,38 @@ fn hosts(scenario: &Scenario) -> Option<Value> {
 }
 
 /// SHA-256 of everything a run found: its summary, flows, links and tables, in hexadecimal. Neither the
-/// seed nor figures of the machine count: runs of the same hash had the same results.
-pub(crate) fn results_hash(found: &Value, tables: &gargalo_trace::Tables) -> String {
+/// seed nor figures of the machine count: runs of the same hash had the same results. `go_on` is asked now and then;
+/// `None`: it broke.
+pub(crate) fn results_hash(
+    found: &Value,
+    tables: &gargalo_trace::Tables,
+    go_on: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Option<String> {
+    /// Bytes between two questions.
+    const EVERY: usize = 1 << 20;
     let mut hash = Sha256::new();
     for key in ["summary", "flows", "links"] {
         let mut text = String::new();
         write(&found[key], &mut text);
         hash.update(text.as_bytes());
     }
+    let (mut since, mut stopped) = (0, false);
     for table in tables.all() {
-        table.feed(&mut |bytes| hash.update(bytes));
+        table.feed(&mut |bytes| {
+            for piece in bytes.chunks(EVERY) {
+                if stopped {
+                    return;
+                }
+                hash.update(piece);
+                since += piece.len();
+                if since >= EVERY {
+                    since = 0;
+                    stopped = go_on().is_break();
+                }
+            }
+        });
     }
-    hex(&hash.finalize())
+    (!stopped).then(|| hex(&hash.finalize()))
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -4,14 +4,16 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use gargalo_lab::{Choice, CommandSpec, LabOutcome, LabSpec};
+use gargalo_sim::Progress;
 use gargalo_units::{Duration, Instant};
 use serde_json::{Value as Json, json};
 
 use crate::audit::audit;
 use crate::build::{
-    Factories, Outcome, RunError, RunOptions, Watch, captures, findings, flow, tables, topology,
+    Factories, Outcome, RunError, RunOptions, Watch, captures, findings, flow, hashed, tables,
+    topology,
 };
-use crate::canonical::results_hash;
+use crate::memory::{Estimate, Guard};
 use crate::resolved::{Scenario, Workload};
 use crate::summary;
 
@@ -27,6 +29,7 @@ const SHOWN: usize = 64 << 10;
 /// # Errors
 /// When something cannot be built, or the system refuses something.
 pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunError> {
+    Estimate::of(scenario).check(scenario, options.memory_limit)?;
     let captures = captures(scenario, options.output.as_deref())?;
     let mut progress = options.progress.take();
     let mut factories = Factories::new(scenario, &options);
@@ -84,15 +87,21 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
     let start = std::time::Instant::now();
     let mut go_on: Watch = Box::new(|_| ControlFlow::Continue(()));
     let watch = &mut **progress.as_mut().unwrap_or(&mut go_on);
-    let done = gargalo_lab::run(spec, watch)?;
+    let mut guard = Guard::new(options.memory_limit);
+    let mut guarded = |p: &Progress| match guard.is_exceeded(p) {
+        true => ControlFlow::Break(()),
+        false => watch(p),
+    };
+    let done = gargalo_lab::run(spec, &mut guarded)?;
     let wall = start.elapsed().as_secs_f64();
     let mut json = summary::json(scenario, &done.outcome, wall);
+    guard.tell(&mut json);
     let late = Some(done.engine.late_p99);
     json["run"]["findings"] = findings(audit(scenario, &done.outcome, &json["summary"], late));
     describe(scenario, &done, &mut json);
     let interrupted = done.outcome.interrupted;
     let tables = tables(scenario, done.outcome, watch)?;
-    json["run"]["results_hash"] = results_hash(&json, &tables).into();
+    json["run"]["results_hash"] = hashed(scenario, &json, &tables, watch)?;
     Ok(Outcome {
         json,
         tables,

@@ -6,6 +6,7 @@ use std::time;
 
 use gargalo_sim::Progress;
 use gargalo_units::{Bytes, Duration, Instant};
+use serde_json::Value as Json;
 
 use crate::resolved::{Flow, Scenario, Transport, Workload};
 
@@ -28,33 +29,44 @@ impl Estimate {
         let record = &scenario.record;
         let end = Instant::ZERO + scenario.duration;
         let interval = record.interval.as_nanos().max(1);
-        let (mut last, mut flow_rows) = (Instant::ZERO, 0_u64);
+        let mut last = Instant::ZERO;
+        let (mut flow_rows, mut subflow_rows, mut gauge_rows) = (0_u64, 0_u64, 0_u64);
         for f in &scenario.flows {
             let until = f.stop.unwrap_or(Instant::MAX).min(end);
             if f.arrivals.is_some() {
-                last = end;
+                last = last.max(until);
             } else if is_endless(f) {
                 last = last.max(until);
                 if f.rows && f.transport != Transport::Udp {
                     let samples = until.saturating_since(f.start).as_nanos() / interval;
                     flow_rows = flow_rows.saturating_add(samples);
+                    match &f.transport {
+                        // One subflow at least.
+                        Transport::Mptcp(_) => subflow_rows = subflow_rows.saturating_add(samples),
+                        Transport::Tcp(_) if record.gauges => {
+                            let gauges = samples.saturating_mul(SENDER_GAUGES);
+                            gauge_rows = gauge_rows.saturating_add(gauges);
+                        }
+                        _ => {}
+                    }
                 }
             }
         }
         let samples = last.as_nanos() / interval;
         let directions = 2 * scenario.links.len() as u64;
-        let flow_rows = if record.flows { flow_rows } else { 0 };
-        let link_rows = if record.links {
-            samples.saturating_mul(directions)
-        } else {
-            0
-        };
-        let flow = flow_rows.saturating_mul(FLOW_ROW);
-        let link = link_rows.saturating_mul(LINK_ROW);
-        Self {
-            rows: flow_rows.saturating_add(link_rows),
-            bytes: flow.saturating_add(link),
+        let link_rows = samples.saturating_mul(directions);
+        let all = [
+            (record.flows, flow_rows, FLOW_ROW),
+            (record.flows, subflow_rows, SUBFLOW_ROW),
+            (record.flows, gauge_rows, GAUGE_ROW),
+            (record.links, link_rows, LINK_ROW),
+        ];
+        let mut sum = Self::default();
+        for (_, rows, each) in all.into_iter().filter(|(wanted, ..)| *wanted) {
+            sum.rows = sum.rows.saturating_add(rows);
+            sum.bytes = sum.bytes.saturating_add(rows.saturating_mul(each));
         }
+        sum
     }
 
     /// The same, refused if it is more than `limit` bytes.
@@ -79,7 +91,7 @@ impl Estimate {
 /// What will be recorded fits no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "record.interval = \"{interval}\" would record at least {rows} rows, {} in memory, and the limit is {}: write record.interval = \"{enough}\" or more, record.flows = false or record.links = false, or raise the limit (--memory-limit, memory_limit)",
+    "record.interval = \"{interval}\" would record at least {rows} rows, {} in memory, and the limit is {}: write record.interval = \"{enough}\" or more, record.flows = false, record.links = false or record.gauges = false, or raise the limit (--memory-limit, memory_limit)",
     shown(*bytes),
     shown(*limit)
 )]
@@ -115,6 +127,10 @@ fn is_endless(f: &Flow) -> bool {
 
 /// Bytes of a row as the engine keeps it, and in its table with names of ordinary length.
 const FLOW_ROW: u64 = size_of::<gargalo_sim::FlowSample>() as u64 + 10 * 9 + 24;
+const SUBFLOW_ROW: u64 = size_of::<gargalo_sim::SubflowSample>() as u64 + 9 * 9 + 2 * 20;
+const GAUGE_ROW: u64 = size_of::<gargalo_sim::Gauge>() as u64 + 3 * 9 + 3 * 20;
+/// Gauges of a sender, whatever its congestion control has beside them.
+const SENDER_GAUGES: u64 = 5;
 const LINK_ROW: u64 = size_of::<gargalo_sim::LinkSample>() as u64 + 8 * 9 + 2 * 20;
 
 /// Watches what a run takes.
@@ -170,9 +186,15 @@ impl Guard {
         true
     }
 
-    /// Why the run ended early, if it was this.
-    pub(crate) const fn exceeded(&self) -> Option<Exceeded> {
-        self.exceeded
+    /// Says in the results why the run ended early, if it was this.
+    pub(crate) fn tell(&self, json: &mut Json) {
+        let Some(why) = self.exceeded.map(|e| e.to_string()) else {
+            return;
+        };
+        if let Some(list) = json["run"]["warnings"].as_array_mut() {
+            list.insert(0, why.as_str().into());
+        }
+        json["run"]["ended_early"] = why.into();
     }
 }
 
@@ -190,43 +212,88 @@ impl fmt::Display for Exceeded {
 
 /// Resident memory of this process in bytes; `None` where the system does not say.
 fn resident() -> Option<u64> {
-    // Pages are 4 KiB where there is this file, or more: then the guard is generous.
-    const PAGE: u64 = 4096;
-    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
-    pages.checked_mul(PAGE)
+    kibibytes(&read_file("/proc/self/status")?, "VmRSS:")
 }
 
-/// Half of the memory that this process could still have, of the machine and of its control group;
+fn read_file(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+/// The bytes of a line such as "VmRSS: 1234 kB".
+fn kibibytes(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|l| l.strip_prefix(key))?;
+    let number: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    number.checked_mul(1024)
+}
+
+/// Half of the memory that this process could still have, of the machine, of its control group and of those above it;
 /// `None` where the system does not say.
 pub fn usual_limit() -> Option<Bytes> {
-    let read = |path: &str| std::fs::read_to_string(path).ok();
-    let info = read("/proc/meminfo")?;
-    let available = info.lines().find_map(|l| {
-        let kib = l.strip_prefix("MemAvailable:")?.trim().strip_suffix("kB")?;
-        Some(kib.trim().parse::<u64>().ok()?.saturating_mul(1024))
-    })?;
-    let number = |path: String| read(&path)?.trim().parse::<u64>().ok();
+    Some(Bytes::new(left(read_file)? / 2))
+}
+
+/// What a version of control groups calls what we ask for.
+struct Names {
+    root: &'static str,
+    limit: &'static str,
+    usage: &'static str,
+    /// In `memory.stat`: of the group and those below it.
+    inactive: &'static str,
+}
+
+const VERSION_2: Names = Names {
+    root: "/sys/fs/cgroup",
+    limit: "memory.max",
+    usage: "memory.current",
+    inactive: "inactive_file",
+};
+const VERSION_1: Names = Names {
+    root: "/sys/fs/cgroup/memory",
+    limit: "memory.limit_in_bytes",
+    usage: "memory.usage_in_bytes",
+    inactive: "total_inactive_file",
+};
+
+/// Memory that is left, as files of the system say that `read` returns.
+pub(crate) fn left(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
+    let available = kibibytes(&read("/proc/meminfo")?, "MemAvailable:")?;
     let groups = read("/proc/self/cgroup").unwrap_or_default();
     let left = groups.lines().filter_map(|l| {
-        // "0::/path" (version 2) or "4:memory:/path" (version 1); inside of a container the path may
-        // be that of the host, and the root is ours.
+        // "0::/path" (version 2) or "4:memory:/path" (version 1).
         let mut parts = l.splitn(3, ':').skip(1);
         let (controllers, path) = (parts.next()?, parts.next()?);
-        let (root, most, now) = match controllers {
-            "" => ("/sys/fs/cgroup", "memory.max", "memory.current"),
-            "memory" => (
-                "/sys/fs/cgroup/memory",
-                "memory.limit_in_bytes",
-                "memory.usage_in_bytes",
-            ),
+        let names = match controllers {
+            "" => VERSION_2,
+            _ if controllers.split(',').any(|c| c == "memory") => VERSION_1,
             _ => return None,
         };
-        [path, ""].into_iter().find_map(|path| {
-            let most = number(format!("{root}{path}/{most}"))?;
-            Some(most.saturating_sub(number(format!("{root}{path}/{now}"))?))
-        })
+        // Inside of a container the path may be that of the host, and the root is ours: what is not there has no
+        // limit.
+        let mut path = path.trim_end_matches('/');
+        let mut least: Option<u64> = None;
+        loop {
+            if let Some(left) = left_in(&format!("{}{path}", names.root), &names, &read) {
+                least = Some(least.map_or(left, |l| l.min(left)));
+            }
+            match path.rfind('/') {
+                Some(end) => path = &path[..end],
+                None => return least,
+            }
+        }
     });
-    let least = left.fold(available, u64::min);
-    Some(Bytes::new(least / 2))
+    Some(left.fold(available, u64::min))
+}
+
+/// What is left in one group; `None`: it has no limit, or is not there.
+fn left_in(group: &str, names: &Names, read: &impl Fn(&str) -> Option<String>) -> Option<u64> {
+    let number = |file: &str| read(&format!("{group}/{file}"))?.trim().parse::<u64>().ok();
+    let (limit, used) = (number(names.limit)?, number(names.usage)?);
+    // Pages of files that nobody has used lately count as used, and go before anything is refused.
+    let stat = read(&format!("{group}/memory.stat")).unwrap_or_default();
+    let inactive = stat.lines().find_map(|l| {
+        let (key, value) = l.split_once(' ')?;
+        (key == names.inactive).then(|| value.trim().parse::<u64>().ok())?
+    });
+    let held = used.saturating_sub(inactive.unwrap_or(0));
+    Some(limit.saturating_sub(held))
 }

@@ -22,19 +22,17 @@ pub(crate) fn spec(
 ) -> Result<MptcpSpec, RunError> {
     let events = scenario.record.events && f.rows;
     let options = factories.options;
-    let own = options.schedulers.iter();
-    let own = own.clone().find(|(name, _)| *name == m.scheduler.name);
+    let own = options.schedulers.get(&m.scheduler.name);
     let scheduler: Arc<dyn scheduler::SchedulerFactory> = match own {
-        Some((_, own)) => Arc::clone(own),
+        Some(own) => Arc::clone(own),
         None => Arc::new(
             scheduler::Registered::new(&m.scheduler.name, m.scheduler.params.clone())
                 .map_err(RunError::Multipath)?,
         ),
     };
-    let own = options.path_managers.iter();
-    let own = own.clone().find(|(name, _)| *name == m.path_manager.name);
+    let own = options.path_managers.get(&m.path_manager.name);
     let path_manager: Arc<dyn path_manager::PathManagerFactory> = match own {
-        Some((_, own)) => Arc::clone(own),
+        Some(own) => Arc::clone(own),
         None => Arc::new(
             path_manager::Registered::new(&m.path_manager.name, m.path_manager.params.clone())
                 .map_err(RunError::Multipath)?,

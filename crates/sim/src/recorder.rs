@@ -194,14 +194,23 @@ pub struct Samples {
 impl Samples {
     /// Memory that they take.
     pub fn bytes(&self) -> u64 {
+        let (flows, subflows) = (&self.flows, &self.subflows);
+        Self::bytes_of(flows, subflows, &self.links, &self.events, &self.gauges)
+    }
+
+    /// Memory that such samples take.
+    pub fn bytes_of(
+        flows: &[FlowSample],
+        subflows: &[SubflowSample],
+        links: &[LinkSample],
+        events: &[ProtocolEvent],
+        gauges: &[Gauge],
+    ) -> u64 {
         // Details are texts of their own.
-        const DETAIL: usize = 64;
-        let of = |n: usize, each: usize| n as u64 * each as u64;
-        of(self.flows.len(), size_of::<FlowSample>())
-            + of(self.subflows.len(), size_of::<SubflowSample>())
-            + of(self.links.len(), size_of::<LinkSample>())
-            + of(self.events.len(), size_of::<ProtocolEvent>() + DETAIL)
-            + of(self.gauges.len(), size_of::<Gauge>())
+        const DETAIL: u64 = 64;
+        let sizes = size_of_val(flows) + size_of_val(subflows) + size_of_val(links);
+        let more = size_of_val(events) + size_of_val(gauges);
+        (sizes + more) as u64 + events.len() as u64 * DETAIL
     }
 }
 

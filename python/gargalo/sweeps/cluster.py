@@ -48,6 +48,8 @@ class Parcel:
 
     task: Task
     files: tuple[tuple[str, bytes], ...] = ()
+    beside: int = 1
+    """Runs that the busiest machine does at once."""
 
 
 class Cluster:
@@ -67,7 +69,7 @@ class Cluster:
         self._traces: dict[Path, tuple[str, bytes]] = {}
         self._client = _connect(address)
         try:
-            self._slots = _inspect(self._client, address)
+            self._slots, self._beside = _inspect(self._client, address)
         except BaseException:
             _close(self._client)
             raise
@@ -149,7 +151,7 @@ class Cluster:
             with suppress(Exception):
                 workers = _workers(self._client, min(CONNECT_S, LOST_S))
                 answered = True
-                self._slots = sum(int(w["nthreads"]) for w in workers.values())
+                self._slots, self._beside = _threads(workers)
                 if workers:
                     self._seen = now
         if self._client.status == "closed" or now - self._seen > LOST_S:
@@ -179,7 +181,7 @@ class Cluster:
             )
         text = task.text if to_toml(tree) == before else to_toml(tree)
         sent = replace(task, text=text, path=None, overrides=tuple(overrides))
-        return Parcel(sent, tuple(sorted(files.items())))
+        return Parcel(sent, tuple(sorted(files.items())), self._beside)
 
     def _renamed(self, node: Any, base: Path, files: dict[str, bytes]) -> Any:
         if isinstance(node, list):
@@ -218,13 +220,19 @@ def remote(parcel: Parcel, setup: bytes) -> tuple[str, Any]:
                 for name, data in parcel.files:
                     (Path(folder) / name).write_bytes(data)
                 task = replace(task, path=str(Path(folder) / "scenario.toml"))
-            done = work.perform(task, ready)
+            done = work.perform(task, _with_share(ready, parcel.beside))
     except Exception as e:
         return "failed", work.reason_of(e)
     if done is None:
         return "failed", "the run was stopped"
     tables, facts = done
     return "done", (tables, facts["packets"])
+
+
+def _with_share(ready: work.Ready, beside: int) -> work.Ready:
+    """Give a run its share of what the machine has left, as among the workers of a sweep here."""
+    usual = None if ready.memory_limit is not None else _core.memory_limit()
+    return ready if usual is None else replace(ready, memory_limit=usual // beside)
 
 
 def remote_version() -> str:
@@ -263,8 +271,17 @@ def _connect(address: str) -> Client:
         raise NoClusterError(msg) from None
 
 
-def _inspect(client: Client, address: str) -> int:
-    """Return how many threads the workers have, all being of our version."""
+def _threads(workers: dict[str, Any]) -> tuple[int, int]:
+    """Return how many threads workers have, and how many on the machine with most."""
+    by_host: dict[str, int] = {}
+    for worker in workers.values():
+        host = str(worker["host"])
+        by_host[host] = by_host.get(host, 0) + int(worker["nthreads"])
+    return sum(by_host.values()), max(by_host.values(), default=1)
+
+
+def _inspect(client: Client, address: str) -> tuple[int, int]:
+    """Return how many threads the workers have, all being of our version, as `_threads` does."""
     try:
         client.wait_for_workers(1, timeout=CONNECT_S)
     except Exception:
@@ -286,7 +303,7 @@ def _inspect(client: Client, address: str) -> int:
                 "install the same version on all workers"
             )
             raise NoClusterError(msg)
-    return sum(int(w["nthreads"]) for w in workers.values())
+    return _threads(workers)
 
 
 def _workers(client: Client, timeout_s: float) -> dict[str, Any]:

@@ -76,8 +76,8 @@ def execute(
         name: Of the sweep in the store; by default made from its labels.
         stall_s: A simulation on this machine that makes no progress for so long fails, with a
             traceback of where it was; by default it may take for ever.
-        memory_limit: What each simulation may take of memory, in bytes or like `"4GB"`; one that wants more
-            fails. By default half of what the machine has left, divided among the workers.
+        memory_limit: What each run may take of memory, in bytes or like `"4GB"`; one that wants more
+            fails. By default half of what its machine has left, divided among the workers on it.
         repair: Remove the files of the store that are damaged, and do again what they held.
 
     Raises:

@@ -69,7 +69,7 @@ class Setup:
     classes: bytes | None = None
     """Pickled classes by kind and name, of those that are in no such file."""
     memory_limit: int | None = None
-    """Bytes that a simulation may take."""
+    """Bytes that a run may take."""
 
     def dumps(self) -> bytes:
         """Return it as bytes."""
@@ -166,7 +166,8 @@ def perform(
     path = None if task.path is None else Path(task.path)
     overrides = [*task.overrides, ("seed", str(task.seed))]
     if task.world == "lab" and needs_kernel(task.text, path, overrides):
-        run, _ = lab.run(task.text, path, overrides, progress=progress)
+        limit = ready.memory_limit
+        run, _ = lab.run(task.text, path, overrides, progress=progress, memory_limit=limit)
     else:
         result = _core.run(
             task.text,
@@ -178,8 +179,8 @@ def perform(
             memory_limit=ready.memory_limit,
         )
         run = Run.of(result, None)
-        if run.ended_early is not None:
-            raise _core.RunError(run.ended_early)
+    if run.ended_early is not None:
+        raise _core.RunError(run.ended_early)
     if run.interrupted:
         return None
     tables = {}

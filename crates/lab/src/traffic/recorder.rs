@@ -94,6 +94,12 @@ impl Recorder {
         self.lock().events.push(event);
     }
 
+    /// Memory that samples and events of flows take.
+    pub fn bytes(&self) -> u64 {
+        let kept = self.lock();
+        Samples::bytes_of(&kept.flows, &kept.subflows, &[], &kept.events, &[])
+    }
+
     /// The run is over: what is sampled from now on says how senders were then.
     pub fn end(&self) {
         self.lock().over = true;

@@ -3,7 +3,7 @@
 use gargalo_units::Bytes;
 
 use super::ok;
-use crate::memory::{Estimate, usual_limit};
+use crate::memory::{Estimate, left, usual_limit};
 
 const TEXT: &str = r#"
 duration = "1000s"
@@ -32,6 +32,81 @@ fn samples_are_counted_before_the_start() {
 fn what_may_end_early_is_not_counted() {
     let text = format!("{TEXT}workload.bulk.bytes = \"1kB\"\n");
     assert_eq!(Estimate::of(&ok(&text)), Estimate::default());
+}
+
+#[test]
+fn arrivals_count_until_they_stop() {
+    let rows = |more: &str| {
+        let head = "record.flows = false\nrecord.interval =";
+        Estimate::of(&ok(&format!(
+            "{}{more}",
+            TEXT.replace("record.interval =", head)
+        )))
+        .rows
+    };
+    let arrivals = "workload.bulk.bytes = \"1kB\"\narrivals.rate = \"1/s\"\n";
+    assert_eq!(rows(arrivals), 2_000_000_000);
+    assert_eq!(rows(&format!("{arrivals}stop = \"10s\"\n")), 20_000_000);
+}
+
+#[test]
+fn rows_of_subflows_and_gauges_are_counted() {
+    let mptcp = TEXT.replace("tcp = {}", "mptcp = {}");
+    assert_eq!(Estimate::of(&ok(&mptcp)).rows, 4_000_000_000);
+    let gauges = TEXT.replace("record.interval", "record.gauges = true\nrecord.interval");
+    assert_eq!(Estimate::of(&ok(&gauges)).rows, 8_000_000_000);
+}
+
+/// What is left where files have these contents.
+fn left_with(files: &[(&str, &str)]) -> Option<u64> {
+    let machine = (
+        "/proc/meminfo",
+        "MemTotal: 9 kB\nMemAvailable:    1000 kB\n",
+    );
+    let files: std::collections::BTreeMap<_, _> = files.iter().chain([&machine]).copied().collect();
+    left(|path| files.get(path).map(|text| (*text).to_owned()))
+}
+
+#[test]
+fn control_groups_limit_with_those_above_them_and_without_what_is_cached() {
+    assert_eq!(left_with(&[]), Some(1_024_000));
+    let own = ("/proc/self/cgroup", "0::/a/b\n");
+    let inner = [
+        own,
+        ("/sys/fs/cgroup/a/b/memory.max", "500000\n"),
+        ("/sys/fs/cgroup/a/b/memory.current", "400000\n"),
+    ];
+    assert_eq!(left_with(&inner), Some(100_000));
+    let cached = (
+        "/sys/fs/cgroup/a/b/memory.stat",
+        "anon 1\ninactive_file 300000\n",
+    );
+    let mut all = inner.to_vec();
+    all.push(cached);
+    assert_eq!(left_with(&all), Some(400_000));
+    all.extend([
+        ("/sys/fs/cgroup/a/memory.max", "600000\n"),
+        ("/sys/fs/cgroup/a/memory.current", "550000\n"),
+        ("/sys/fs/cgroup/memory.max", "max\n"),
+    ]);
+    assert_eq!(left_with(&all), Some(50_000), "of the group above");
+    // Of a container that sees its own group as the root, with the path of the host.
+    let root = [
+        own,
+        ("/sys/fs/cgroup/memory.max", "70000"),
+        ("/sys/fs/cgroup/memory.current", "9000"),
+    ];
+    assert_eq!(left_with(&root), Some(61_000));
+    let old = [
+        ("/proc/self/cgroup", "7:cpu,cpuacct:/x\n4:memory:/x/y\n"),
+        ("/sys/fs/cgroup/memory/x/memory.limit_in_bytes", "90000"),
+        ("/sys/fs/cgroup/memory/x/memory.usage_in_bytes", "80000"),
+        (
+            "/sys/fs/cgroup/memory/x/memory.stat",
+            "inactive_file 1\ntotal_inactive_file 30000\n",
+        ),
+    ];
+    assert_eq!(left_with(&old), Some(40_000));
 }
 
 #[test]
