@@ -51,6 +51,25 @@ def capture(gargalo, scenario: Path, out: Path, *more: object) -> Path:
     return out / "capture.pcapng"
 
 
+def test_how_to_capture_without_a_link_to_capture(gargalo, clean):
+    for option in (["--capture-ends", "both"], ["--capture-payload"]):
+        done = gargalo("run", clean, "--no-plots", *option)
+        assert done.returncode == 2, done.stderr
+        assert f"{option[0]} says how to capture" in done.stderr
+        assert "add --capture LINK; links: link" in done.stderr
+    # The scenario may name the links.
+    done = gargalo(
+        "run",
+        clean,
+        "--no-plots",
+        "--quiet",
+        "--capture-payload",
+        "--set",
+        'record.captures=["link"]',
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_headers_of_one_end_by_default(gargalo, clean, tmp_path):
     one = capture(gargalo, clean, tmp_path / "one")
     interfaces, packets = blocks(one)

@@ -8,6 +8,7 @@ import textwrap
 
 import polars as pl
 import pytest
+from gargalo import _core
 from gargalo.evaluation import CRITERIA, PROFILES, QUESTIONS, records
 from gargalo.evaluation.running import plan
 from gargalo.sweeps.job import Identifier
@@ -154,6 +155,38 @@ def test_a_file_that_cannot_be_loaded_is_a_row_and_the_others_go_on(gargalo, tmp
     failed = json.loads((tmp_path / "cards" / "raises-quick" / "scorecard.json").read_text())
     assert failed["criteria"][0]["verdict"] == "failed"
     assert "Traceback" in failed["criteria"][0]["failures"][0]
+
+
+def test_the_table_of_another_evaluation_stays(gargalo, tmp_path):
+    index = tmp_path / "index.html"
+    page = '<html><meta name="generator" content="gargalo evaluate">'
+
+    def refused(*options: str) -> str:
+        # Nothing runs: the directory is looked at before.
+        done = gargalo(
+            "evaluate", "reno", "cubic", *SMALL, "--output", ".", "--repeat", "1", *options
+        )
+        assert done.returncode == 2, done.stderr
+        assert not (tmp_path / "store").exists()
+        return " ".join(done.stderr.split())
+
+    index.write_text(page)
+    assert "index.html exists; choose another --output or add --overwrite" in refused()
+    index.write_text("mine")
+    assert "index.html is no page of gargalo" in refused("--overwrite")
+    index.write_text(page)
+    _core.add_files(tmp_path, ["index.html"], make=True)
+    index.write_text(f"{page} my remarks")
+    assert "index.html was changed since gargalo wrote it" in refused("--overwrite")
+    (tmp_path / "manifest.json").write_text("{}")
+    assert "manifest.json: it is damaged" in refused("--overwrite")
+    (tmp_path / "manifest.json").unlink()
+    index.unlink()
+    more = ["evaluate", "reno", "cubic", "--only", "low-rate", "--store", "store", "--output", "."]
+    assert gargalo(*more, "--repeat", "1").returncode == 0
+    assert list(json.loads((tmp_path / "manifest.json").read_text())["files"]) == ["index.html"]
+    assert gargalo(*more, "--repeat", "1").returncode == 2
+    assert gargalo(*more, "--repeat", "1", "--overwrite").returncode == 0
 
 
 FIGURE = {

@@ -16,7 +16,7 @@ import pytest
 from conftest import TINY, command, environment
 from gargalo import _core
 from gargalo.cli import app
-from gargalo.cli_common import Screen, printable
+from gargalo.cli_common import Screen, printable, to_json
 from test_sweep_store import in_tmpfs
 from typer.testing import CliRunner
 
@@ -104,10 +104,53 @@ def test_changed_results_are_not_read(tmp_path):
     (out / "flows.parquet").unlink()
     with pytest.raises(package.RunError, match=r"flows\.parquet is damaged"):
         package.load(out)
-    # Before there were manifests.
+    # A damaged manifest does not switch this off.
     package.run(TINY, set={"duration": "600ms"}, output=out, existing="replace")
+    manifest = (out / "manifest.json").read_bytes()
+    for bad in (b"{}", manifest[:-9], manifest.replace(b'"format": 2', b'"format": 3')):
+        (out / "manifest.json").write_bytes(bad)
+        with pytest.raises(package.RunError, match=r"out/manifest\.json: .*; run it again into"):
+            package.load(out)
+        with pytest.raises(package.RunError, match=r"manifest\.json: "):
+            package.run(TINY, set={"duration": "600ms"}, output=out, existing="replace")
+    # Before there were manifests.
     (out / "manifest.json").unlink()
     assert package.load(out).flow_samples.equals(whole.flow_samples)
+
+
+def test_an_edited_file_is_not_overwritten(cli, tiny):
+    cli("run", tiny, "--output", "out", *SHORT)
+    summary = tiny.parent / "out" / "summary.json"
+    summary.write_text(edited := summary.read_text() + "# my notes\n")
+    done = cli("run", tiny, "--output", "out", "--overwrite", *SHORT)
+    assert done.exit_code == 2, done.output
+    assert "out/summary.json was changed since gargalo wrote it; move it away, or remove it" in (
+        done.stderr
+    )
+    assert summary.read_text() == edited
+    summary.unlink()
+    assert cli("run", tiny, "--output", "out", "--overwrite", *SHORT).exit_code == 0
+
+
+@pytest.mark.parametrize("api", [False, True])
+def test_results_that_stepped_aside_for_a_killed_run_return(cli, tiny, api):
+    cli("run", tiny, *SHORT)
+    runs = tiny.parent / "runs"
+    before = tree(runs / "tiny-3")
+    # As a kill between two renames leaves them, where the file system cannot exchange two names.
+    hidden = runs / ".tiny-3.abcdefghijkl.old"
+    hidden.mkdir()
+    (runs / "tiny-3").rename(hidden / "tiny-3")
+    hidden.with_suffix(".partial").mkdir()
+    hidden.with_suffix(".lock").touch()
+    if api:
+        package.run(TINY, set={"duration": "600ms"}, output=runs / "tiny-3-2")
+    else:
+        done = cli("run", tiny, *SHORT)
+        assert done.exit_code == 0, done.output
+        assert "restored runs/tiny-3: a run that was to replace it was killed" in done.stderr
+    assert tree(runs / "tiny-3") == before
+    assert sorted(p.name for p in runs.iterdir()) == ["tiny-3", "tiny-3-2"]
 
 
 def test_two_at_once_lose_nothing(tmp_path):
@@ -148,7 +191,7 @@ def test_killed_runs_leave_nothing_that_blocks_or_stays(cli, tmp_path):
     live = set(tmp_path.glob(".out.*"))
     assert len(live) == 2
     # Another run beside it does not take it for dead.
-    assert _core.remove_stale(tmp_path) == []
+    assert _core.recover(tmp_path) == []
     process.kill()
     process.communicate()
     assert set(tmp_path.glob(".out.*")) == live
@@ -182,11 +225,32 @@ def test_control_characters_do_not_reach_the_terminal(capsys):
     assert printable(nasty + "\t\n") == "\ufffd[2J\ufffd31mred\ufffd\ufffdgnp\t\n"
 
 
+def test_json_steers_no_terminal():
+    nasty = {"a\x9b": "\x1b[2J\x9b31mred\x7f\u202egnp", "b": "M\u00fcller\n"}
+    for indent in (None, 1):
+        text = to_json(nasty, indent=indent)
+        assert "M\u00fcller" in text
+        assert printable(text) == text
+        assert json.loads(text) == nasty
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")  # noqa: PTH110
-def test_output_that_cannot_be_written(tmp_path):
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        (["list", "congestion"], ""),
+        (["run", "tiny.toml", "--no-plots", "--output", "out"], "results: out\n"),
+        (["run", "tiny.toml", "--json"], ""),
+        (["sweep", "sweep.toml", "--quiet", "--json"], ""),
+        (["sweep", "sweep.toml"], ""),
+    ],
+)
+def test_output_that_cannot_be_written(tmp_path, arguments, kept):
+    (tmp_path / "tiny.toml").write_text(TINY.replace('"3s"', '"600ms"'))
+    (tmp_path / "sweep.toml").write_text('name = "s"\nscenario = "tiny.toml"\n')
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            command("list", "congestion"),
+            command(*arguments),
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -194,7 +258,8 @@ def test_output_that_cannot_be_written(tmp_path):
             env=environment(),
         )
     assert done.returncode == 1
-    assert done.stderr == "error: No space left on device\n"
+    told = "standard output (/dev/full) cannot be written: the disk is full: free some space"
+    assert done.stderr == f"{kept}error: {told}, or send it elsewhere\n"
 
 
 @pytest.mark.skipif(not shutil.which("unshare"), reason="needs unshare of util-linux to mount")

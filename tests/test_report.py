@@ -314,11 +314,16 @@ def test_a_study_is_saved_and_read_back(tmp_path, report):
     (tmp_path / "s" / "figures" / "00.json").unlink()
     broken = report("s")
     assert broken.exit_code == 2
+    assert "s/figures/00.json is damaged" in broken.stderr
+    # Of before there were manifests.
+    (tmp_path / "s" / "manifest.json").unlink()
+    broken = report("s")
+    assert broken.exit_code == 2
     assert "00.json is missing" in broken.stderr
     (tmp_path / "s" / "report.json").write_text('{"format": 1, "title": "x"}')
     broken = report("s")
     assert broken.exit_code == 2
-    assert "'claims' is missing" in broken.stderr
+    assert "'figures' is missing" in broken.stderr
     (tmp_path / "s" / "report.json").write_text('{"format": ')
     assert "not JSON (line 1)" in report("s").stderr
     (tmp_path / "s" / "report.json").write_text('{"format": 99}')

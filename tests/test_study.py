@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import importlib
 import json
 import math
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from gargalo import studies
+from gargalo import reporting, studies
 from gargalo.metrics import Interval, mean_interval
 from gargalo.reporting.model import Evidence, TableBlock
 from gargalo.studies.high_speed_tcp import STUDY
@@ -30,7 +31,7 @@ from gargalo.studies.model import (
     positive,
 )
 from gargalo.studies.running import jobs_of
-from gargalo.sweeps import Job
+from gargalo.sweeps import Job, SweepError
 from gargalo.sweeps.job import Identifier
 
 
@@ -177,6 +178,43 @@ def test_a_small_study_ends_in_verdicts_and_a_page(tmp_path):
     again = studies.run_study(study, "quick", directory=tmp_path / "study", workers=1)
     assert (again.sweep.done, again.sweep.reused) == (0, 4)
     assert [c.verdict for c in again.claims] == [c.verdict for c in outcome.claims]
+
+
+def saved(figures: int) -> reporting.Report:
+    block = reporting.FigureBlock("a", "b", {"data": [], "layout": {}})
+    return reporting.Report(title="t", figures=[block] * figures)
+
+
+def test_the_report_of_a_study_is_a_results_directory(tmp_path, monkeypatch):
+    at = tmp_path / "report"
+    reporting.save(saved(2), at)
+    names = {str(p.relative_to(at)) for p in at.rglob("*") if p.is_file()}
+    assert names == {"manifest.json", "report.json", "figures/00.json", "figures/01.json"}
+    reporting.save(saved(1), at)
+    assert not (at / "figures" / "01.json").exists()
+    # One that fails in the middle leaves the earlier one, and nothing beside it.
+    before = (at / "report.json").read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("gargalo.reporting.studies.plain_figure", full)
+        with pytest.raises(OSError, match="no space"):
+            reporting.save(saved(1), at)
+    assert (at / "report.json").read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["report"]
+    # Of before there were manifests.
+    (at / "manifest.json").unlink()
+    reporting.save(saved(1), at)
+    # What the user did there is not touched, and told before anything runs.
+    (at / "figures" / "00.json").write_text("{}")
+    for name, why in (("figures/00.json", "was changed"), ("thesis.tex", "is no result")):
+        (at / name).write_text("{}")
+        with pytest.raises(SweepError, match=f"report/{name} {why}"):
+            studies.run_study(small(), "quick", directory=tmp_path, workers=1)
+        (at / name).unlink()
+    assert not (tmp_path / "store").exists()
 
 
 def test_names_that_do_not_exist(gargalo):

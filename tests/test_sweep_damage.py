@@ -121,6 +121,47 @@ def test_a_damaged_segment_costs_the_runs_in_it(finished, tmp_path):
     assert repaired.frame().drop(TIMES).equals(finished.frame().drop(TIMES))
 
 
+def test_a_damaged_segment_of_two_sweeps_is_moved_aside(tmp_path):
+    store = tmp_path / "s"
+    short = {"duration": "300ms"}
+
+    def sweep(name: str, seed: int, repeat: int, **more: bool) -> sweeps.Sweep:
+        return package.sweep(
+            MINI, seed=seed, repeat=repeat, store=store, workers=1, name=name, set=short, **more
+        )
+
+    a, b = sweep("a", 1, 3), sweep("b", 2, 2)
+    before = {s.name: s.frame() for s in (a, b)}
+    opened = sweeps.Store(store)
+    compact.compact(opened, opened.claims(), least_files=2)
+    (segment,) = (store / RUNS / "segments").iterdir()
+    flip(segment, 12345)
+    broken = segment.read_bytes()
+    with pytest.raises(sweeps.DamagedError) as told:
+        sweep("a", 1, 3)
+    text = str(told.value)
+    assert f"moves it to {store / 'damaged'} and does again what it held of its runs" in text
+    assert text.endswith(
+        'at most 3; runs of other sweeps that were there are done again by these ("b" at most 2)'
+    )
+    repaired = sweep("a", 1, 3, repair=True)
+    assert (repaired.done, repaired.reused) == (3, 0)
+    assert repaired.repaired is not None
+    (moved,) = repaired.repaired.files
+    assert moved.read_bytes() == broken
+    assert repaired.repaired.runs == {"": 3, "b": 2}
+    assert repaired.repaired.to_json()["other_sweeps"] == {"b": 2}
+    assert str(repaired.repaired) == (
+        f"a damaged file is now in {store / 'damaged'}; what it held of this sweep was done again, at most 3; "
+        'runs of other sweeps that were there are done again by these ("b" at most 2)'
+    )
+    assert "damaged" not in sweeps.Store(store).tables()
+    again = sweep("b", 2, 2)
+    assert (again.done, again.reused, again.repaired) == (2, 0, None)
+    for done in (repaired, again):
+        assert done.frame().drop(TIMES).equals(before[done.name].drop(TIMES))
+
+
 def test_a_missing_store_json_is_made_anew(finished, tmp_path):
     store = tmp_path / "s"
     shutil.copytree(finished.store.path, store)
@@ -145,7 +186,7 @@ def test_repair_leaves_what_another_sweep_repaired(finished, tmp_path):
     damaged = opened.damaged([RUNS])
     assert [e.file for e in damaged] == [file]
     file.write_bytes(good)
-    opened.remove(damaged)
+    assert opened.set_aside(damaged) == []
     assert file.read_bytes() == good
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -17,8 +18,10 @@ from conftest import command, environment
 from gargalo import sweeps
 from gargalo.sweeps import compact
 from gargalo.sweeps.checksum import to_parquet
+from gargalo.sweeps.progress import display
 from gargalo.sweeps.store import RUNS
 from gargalo.sweeps.work import row
+from rich.console import Console
 from sweep_helpers import MINI, RATES, sweep_file
 
 TESTS = Path(__file__).parent
@@ -56,6 +59,59 @@ def test_claims_end_with_their_process(tmp_path):
     assert claims.take(run)
     assert not store.claims().take(run), "nor by another sweep of this process"
     claims.release(run)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel of Linux who holds a lock")
+def test_whom_a_sweep_waits_for_is_said(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys.modules["gargalo.sweeps.execute"], "WAIT_S", 0.0)
+    run = gargalo.sweep(MINI, store=tmp_path / "a", workers=1).plan["run"][0]
+    store = sweeps.Store.create(tmp_path / "b")
+    code = (
+        "import sys, time; from gargalo import sweeps\n"
+        f"claims = sweeps.Store(sys.argv[1]).claims(); assert claims.take('{run}')\n"
+        "print('claimed', flush=True); time.sleep(60)\n"
+    )
+    env = {**environment(), "PYTHONPATH": os.pathsep.join(sys.path)}
+    told: list[str] = []
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(store.path)], stdout=subprocess.PIPE, env=env
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        other.send_signal(signal.SIGSTOP)
+
+        with display(Console(stderr=True, soft_wrap=True), shown=False) as tell:
+
+            def watch(p: sweeps.SweepProgress) -> None:
+                tell(p)
+                if "stopped" in p.waiting_for:
+                    told.append(p.waiting_for)
+                    other.kill()
+
+            done = gargalo.sweep(MINI, store=store.path, workers=1, progress=watch)
+    assert done.done == 1
+    what = f"a run of {store.path} that process {other.pid} does, which is stopped: continue it"
+    assert told[0].startswith(f"{what} (kill -CONT {other.pid})")
+    # Once, although no progress is asked for.
+    assert capsys.readouterr().err.count(f"0/1 runs, waiting for {what}") == 1
+
+
+def test_a_table_is_collected_while_files_are_merged(tmp_path):
+    done = gargalo.sweep(MINI, repeat=3, store=tmp_path / "s", workers=1, keep=["flows"])
+    lazily = done.table("flows")
+    picked = lazily.filter(pl.col("label") == "other").select("run", "delivered_bytes")
+    whole = lazily.collect()
+    opened = sweeps.Store(tmp_path / "s")
+    assert compact.compact(opened, opened.claims(), least_files=2) == 6
+    assert lazily.collect().equals(whole)
+    assert whole.height == 6
+    expected = whole.filter(pl.col("label") == "other").select("run", "delivered_bytes")
+    assert picked.collect().equals(expected)
+    assert lazily.head(2).collect().equals(whole.head(2))
+    (segment,) = (tmp_path / "s" / "flows" / "segments").iterdir()
+    segment.write_bytes(segment.read_bytes()[:-20])
+    with pytest.raises(Exception, match=segment.name):
+        lazily.collect()
 
 
 def test_files_under_construction_are_told_from_those_left_behind(tmp_path):

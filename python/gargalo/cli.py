@@ -1,14 +1,16 @@
 """The command `gargalo`.
 
-Exit codes: 0 done; 1 the run failed, or its results contradict themselves (a finding of severity
-error; they are kept); 2 bad usage or bad input, nothing written; 130 interrupted,
-finished work kept. Results go to standard output, everything else to standard error.
+Exit codes: 0 done; 1 the run failed, ended early at its memory limit (what it had is kept), or its
+results contradict themselves (a finding of severity error; they are kept); 2 bad usage or bad input,
+nothing written; 130 interrupted, finished work kept. Results go to standard output, everything else
+to standard error.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
+import io
 import json
 import os
 import signal
@@ -25,14 +27,19 @@ from gargalo.cli_common import (
     FAILED,
     INTERRUPTED,
     MEMORY_LIMIT,
+    Output,
+    OutputError,
     Screen,
     World,
+    because,
     change,
     check_target,
     err,
     fail,
     memory,
     printable,
+    recover,
+    to_json,
 )
 from gargalo.cli_evaluate import evaluate
 from gargalo.cli_lab import lab
@@ -171,7 +178,7 @@ def run(
     """Run a scenario: simulate it, or do it in real time."""
     from gargalo.progress import bar
     from gargalo.running import Interrupted
-    from gargalo.running import run as simulate
+    from gargalo.running import perform as simulate
 
     limit = memory(memory_limit)
     settings: dict[str, Any] = dict(change(c) for c in changes or [])
@@ -188,7 +195,14 @@ def run(
     if capture_payload:
         settings["record.capture_payload"] = True
     text_seed = settings if seed is None else {**settings, "seed": seed}
-    target = directory(file, text_seed, output, overwrite, as_json)
+    scenario = resolved(file, text_seed)
+    if (capture_ends is not None or capture_payload) and not scenario["record"]["captures"]:
+        option = "--capture-payload" if capture_ends is None else "--capture-ends"
+        links = ", ".join(link["name"] for link in scenario["links"])
+        fail(
+            f"{option} says how to capture, and no link is captured: add --capture LINK; links: {links}"
+        )
+    target = directory(scenario, output, overwrite, as_json)
     existed = target is None or target.parent.exists()
     interrupted = False
     try:
@@ -229,8 +243,8 @@ def run(
         raise typer.Exit(INTERRUPTED)
     if any(f["severity"] == "error" for f in done.findings):
         err.print(
-            "error: the results contradict themselves, which is a fault of Gargalo: do not use them, and "
-            "report it with the scenario and the seed",
+            "error: the results contradict themselves: do not use them, and report it with the scenario and "
+            "the seed",
             markup=False,
         )
         raise typer.Exit(FAILED)
@@ -271,21 +285,28 @@ def class_failed(e: Exception) -> NoReturn:
     fail(f"a class written in Python failed: {type(e).__name__}: {e}", FAILED)
 
 
-def directory(
-    file: Path, settings: dict[str, Any], output: Path | None, overwrite: bool, as_json: bool
-) -> Path | None:
-    """Where results go; a bad scenario ends here."""
+def resolved(file: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return a scenario with everything filled in; a bad one ends here."""
     from gargalo.running import resolve
 
     try:
-        scenario = resolve(file, set=settings, color=err.is_terminal and not err.no_color)
+        return resolve(file, set=settings, color=err.is_terminal and not err.no_color)
     except _core.ScenarioError as e:
         print(str(e).rstrip("\n"), file=sys.stderr)
         raise typer.Exit(BAD_INPUT) from None
-    if output is None:
-        if as_json:
-            return None
+
+
+def directory(
+    scenario: dict[str, Any], output: Path | None, overwrite: bool, as_json: bool
+) -> Path | None:
+    """Where results go, with what killed runs left there put in order."""
+    if output is not None:
+        recover(output.parent)
+    elif as_json:
+        return None
+    else:
         output = Path("runs") / f"{scenario['name']}-{scenario['seed']}"
+        recover(output.parent)
         if not overwrite:
             names = (output.with_name(f"{output.name}-{n}") for n in range(2, 10_000))
             if os.path.lexists(output):
@@ -310,13 +331,15 @@ def report(done: Run, *, as_json: bool, quiet: bool, plots: bool) -> None:
     for finding in done.findings:
         err.print(told(finding), markup=False)
     if as_json:
-        print(json.dumps(done.to_json(), ensure_ascii=False))
+        print(to_json(done.to_json()))
     elif not quiet:
         from gargalo.summary import show
 
-        show(done, Screen(highlight=False))
-        if done.directory is not None:
-            err.print(f"results: {done.directory}", markup=False)
+        try:
+            show(done, Screen(highlight=False))
+        finally:
+            if done.directory is not None:
+                err.print(f"results: {done.directory}", markup=False)
 
 
 @app.command("list")
@@ -327,7 +350,7 @@ def list_(
     """Print what there is: name, one line about it, its source."""
     entries = listing(what)
     if as_json:
-        print(json.dumps(entries, ensure_ascii=False))
+        print(to_json(entries))
         return
     print_entries(entries)
 
@@ -378,6 +401,12 @@ def main() -> None:
     # What a scheduler or a container sends before it kills: what is done is kept, as after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     code: str | int | None = 0
+    if isinstance(sys.stdout, io.TextIOWrapper):  # None where it was closed.
+        out = sys.stdout
+        facts = {"encoding": out.encoding, "errors": out.errors}
+        sys.stdout = Output(
+            out.detach(), **facts, line_buffering=out.line_buffering, write_through=False
+        )
     try:
         try:
             app()
@@ -388,12 +417,18 @@ def main() -> None:
     except BrokenPipeError:
         # `gargalo … | head` is no failure.
         _drop_output()
+    except OutputError as e:
+        told = str(e)
+        _drop_output()
+        with contextlib.suppress(OSError):
+            err.print(f"error: {told}", markup=False)
+        code = FAILED
     except OSError as e:
         # A full disk, say. What one step has finished it has kept.
         where = "" if e.filename is None else f"{e.filename}: "
         _drop_output()
         with contextlib.suppress(OSError):
-            err.print(f"error: {where}{e.strerror or e}", markup=False)
+            err.print(f"error: {where}{because(e)}", markup=False)
         code = FAILED
     sys.exit(code)
 

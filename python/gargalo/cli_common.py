@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
+import io
+import json
 import os
 import re
 import shlex
 import sys
 from contextlib import contextmanager
 from enum import Enum
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType
 
     from gargalo.audit import Finding
+    from gargalo.sweeps import Sweep
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -85,6 +88,12 @@ def change(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
+def tell_repaired(sweep: Sweep) -> None:
+    """Say what became of the damaged files of a store."""
+    if sweep.repaired is not None:
+        err.print(f"note: {sweep.repaired}", markup=False)
+
+
 def tell(findings: Sequence[Finding]) -> bool:
     """Print what the auditor found; return whether there is an error among it."""
     for finding in findings:
@@ -102,25 +111,92 @@ def memory(limit: str | None) -> int | None:
         fail(f"--memory-limit {limit}: {e}")
 
 
-def check_target(target: Path, *, overwrite: bool) -> None:
-    """Leave if results may not be written to a directory; say what killed runs left beside it."""
+def recover(parent: Path) -> None:
+    """Remove what killed runs left in a directory, restore what they were replacing, and say so."""
     try:
-        if os.path.lexists(target):
-            if not overwrite:
-                fail(f"{target} exists; choose another --output or add --overwrite")
-            foreign = _core.foreign(target)
-            if foreign is not None:
-                fail(
-                    f"{target} is not overwritten: {foreign} is no result that gargalo wrote; "
-                    "choose another --output, or move it away"
-                )
-        if target.parent.is_dir():
-            for path in _core.remove_stale(target.parent):
-                err.print(
-                    f"removed {path}: unfinished results of a run that was killed", markup=False
-                )
+        for sentence in _core.recover(parent):
+            err.print(sentence, markup=False)
     except _core.RunError as e:
         fail(str(e))
+
+
+def check_target(target: Path, *, overwrite: bool) -> None:
+    """Leave if results may not be written to a directory, or to a file beside a manifest."""
+    if not os.path.lexists(target):
+        return
+    if not overwrite:
+        fail(f"{target} exists; choose another --output or add --overwrite")
+    try:
+        _core.replaceable(target)
+    except _core.RunError as e:
+        fail(str(e))
+
+
+def to_json(value: Any, *, indent: int | None = None) -> str:
+    """Return JSON for a terminal: readable, and what would steer the terminal escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    # JSON itself escapes those below U+0020; the others are only inside of strings.
+    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def because(error: OSError) -> str:
+    """Return why the system refused something, and what to do."""
+    return _REASONS.get(error.errno or 0) or error.strerror or str(error)
+
+
+_REASONS = {
+    errno.ENOSPC: "the disk is full: free some space",
+    errno.EDQUOT: "your quota is used up: free some space",
+    errno.EFBIG: "the file is larger than your limit: see `ulimit -f`",
+    errno.EIO: "the device reports an error: use another",
+    errno.EROFS: "the file system is read-only: choose a place elsewhere",
+    errno.EACCES: "you may not write there: choose a place elsewhere",
+    errno.EPERM: "you may not write there: choose a place elsewhere",
+    errno.EBADF: "it is closed, or not open for writing: redirect it to a file or a program",
+}
+
+
+class OutputError(OSError):
+    """Standard output cannot be written."""
+
+    def __str__(self) -> str:
+        """Return which file it is, where that can be known, and why."""
+        return (
+            f"standard output{_file_of(1)} cannot be written: {because(self)}, or send it elsewhere"
+        )
+
+
+def _file_of(descriptor: int) -> str:
+    """Return the path of an open file in brackets; nothing where it has none."""
+    try:
+        path = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115
+    except OSError:
+        return ""
+    return f" ({printable(path)})" if path.startswith("/") else ""
+
+
+class Output(io.TextIOWrapper):
+    """Standard output whose failures say that they are its own."""
+
+    def write(self, text: str) -> int:
+        """Write text."""
+        with _output_errors():
+            return super().write(text)
+
+    def flush(self) -> None:
+        """Pass on what was written."""
+        with _output_errors():
+            super().flush()
+
+
+@contextmanager
+def _output_errors() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # What reads it has enough.
+    except OSError as e:
+        raise OutputError(e.errno, e.strerror) from None
 
 
 @contextmanager
@@ -139,7 +215,7 @@ def sweep_errors() -> Iterator[None]:
         raise typer.Exit(BAD_INPUT) from None
     except e.DamagedError as error:
         again = shlex.join(["gargalo", *(a for a in sys.argv[1:] if a != "--repair"), "--repair"])
-        fail(f"{error.what}; {again} does what it held again, and nothing else")
+        fail(f"{error.what}; {again} {error.remedy}")
     except (e.SweepError, e.BadStoreError, e.NoClusterError) as error:
         fail(str(error))
     except (e.StoreError, e.ClusterError, e.WorkersError, _core.RunError) as error:
@@ -151,10 +227,14 @@ def sweep_errors() -> Iterator[None]:
             markup=False,
         )
         raise typer.Exit(INTERRUPTED) from None
-    except BrokenPipeError:
-        raise  # What reads the output has enough: `gargalo.cli.main` knows.
+    except (BrokenPipeError, OutputError):
+        raise  # What is printed has nowhere to go: `gargalo.cli.main` knows.
     except OSError as error:
         # A full disk while the report is written, say; finished runs are in the store.
-        fail(f"{error}; finished runs are kept, the same command goes on from them", FAILED)
+        where = "" if error.filename is None else f"{error.filename}: "
+        fail(
+            f"{where}{because(error)}; finished runs are kept, the same command goes on from them",
+            FAILED,
+        )
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
@@ -14,7 +15,18 @@ import typer
 from rich.table import Table
 
 from gargalo import _core
-from gargalo.cli_common import FAILED, Screen, check_target, err, fail, sweep_errors, tell
+from gargalo.cli_common import (
+    FAILED,
+    Screen,
+    check_target,
+    err,
+    fail,
+    recover,
+    sweep_errors,
+    tell,
+    tell_repaired,
+    to_json,
+)
 from gargalo.sweeps.checksum import to_parquet
 
 if TYPE_CHECKING:
@@ -100,7 +112,8 @@ def evaluate(
     repair: Annotated[
         bool,
         typer.Option(
-            "--repair", help="Remove damaged files of the store; do again what they held."
+            "--repair",
+            help="Move damaged files of the store aside; do again what they held of these runs.",
         ),
     ] = False,
     as_json: Annotated[
@@ -122,6 +135,7 @@ def evaluate(
     elif fail_on is FailOn.regression:
         fail("--fail-on regression needs a --baseline FILE to compare with")
     several = False
+    index = (output or RESULTS) / "index.html"
 
     def place(name: str, grid: Profile) -> Path:
         own = f"{name}-{grid.name}"
@@ -132,15 +146,15 @@ def evaluate(
     def begin(names: Sequence[str], grid: Profile) -> None:
         nonlocal several
         several = len(names) > 1
+        for parent in {place(name, grid).parent for name in names}:
+            recover(parent)
         for name in names:
             why = _core.bad_name(name)
             if why is not None:
                 fail(f"no scorecard can be called that: {why}")
             check_target(place(name, grid), overwrite=overwrite)
         if several:
-            index = (output or RESULTS) / "index.html"
-            if index.exists() and not is_page(index):
-                fail(f"{index} is no page of gargalo: choose another --output, or move it away")
+            check_index(index, overwrite=overwrite)
 
     try:
         with sweep_errors(), display(err, shown=not as_json) as progress:
@@ -159,6 +173,7 @@ def evaluate(
             )
     except KeyError as e:
         fail(str(e.args[0]))
+    tell_repaired(found.sweep)
     grave = tell(found_in(found.sweep))
     printed = []
     regressed = False
@@ -179,16 +194,16 @@ def evaluate(
             if not as_json:
                 show(card, changes, folder, compared=earlier is not None)
         if several:
-            table = (output or RESULTS) / "index.html"
             pages = {
                 c.algorithm: f"{c.algorithm}-{c.profile.name}/scorecard.html"
                 for c in found.scorecards
             }
-            page.write_index(found.scorecards, table, pages)
+            page.write_index(found.scorecards, index, pages)
+            _core.add_files(index.parent, [index.name], make=True)
             if not as_json:
-                print(table)
+                print(index)
     if as_json:
-        print(json.dumps(printed, indent=1))
+        print(to_json(printed, indent=1))
     broken = any(c.broken or any(r.failures for r in c.results) for c in found.scorecards)
     faulty = any(c.faults for c in found.scorecards)
     if (
@@ -198,6 +213,24 @@ def evaluate(
         or (fail_on is FailOn.fault and faulty)
     ):
         raise typer.Exit(FAILED)
+
+
+def check_index(index: Path, *, overwrite: bool) -> None:
+    """Leave if the table of several scorecards may not be written: the rule is that of results directories.
+
+    What is replaced is listed in the manifest beside it and as it was written. Older versions wrote no manifest:
+    there it is any page that this command made.
+    """
+    if not os.path.lexists(index):
+        return
+    if not overwrite:
+        fail(f"{index} exists; choose another --output or add --overwrite")
+    try:
+        listed = _core.replaceable(index.parent, index.name)
+    except _core.RunError as e:
+        fail(str(e))
+    if not listed and not (index.is_file() and is_page(index)):
+        fail(f"{index} is no page of gargalo: choose another --output, or move it away")
 
 
 def is_page(path: Path) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
@@ -13,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from gargalo import _core
-from gargalo.cli_common import FAILED, Screen, err
+from gargalo.cli_common import FAILED, Screen, err, to_json
 
 PROGRAMS = ("iperf3", "curl", "nginx", "tcpdump", "tshark", "nft")
 TRIAL: dict[str, Any] = {
@@ -38,7 +37,7 @@ def lab(
     """Say what the lab can do here: try namespaces and devices, measure how exact a delay is."""
     facts = examine()
     if as_json:
-        print(json.dumps(facts, ensure_ascii=False))
+        print(to_json(facts))
     else:
         show(facts)
     if facts["problem"] is not None:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import datetime
-import json
 from pathlib import Path  # noqa: TC003 (typer reads the annotations)
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from gargalo.cli_common import FAILED, Screen, change, err, fail, sweep_errors, tell
+from gargalo.cli_common import (
+    FAILED,
+    Screen,
+    change,
+    err,
+    fail,
+    sweep_errors,
+    tell,
+    tell_repaired,
+    to_json,
+)
 
 SIGNS = {"reproduced": "✓", "contradicted": "✗", "inconclusive": "?"}
 STYLES = {"reproduced": "green", "contradicted": "red", "inconclusive": "yellow"}
@@ -47,7 +56,8 @@ def study(
     repair: Annotated[
         bool,
         typer.Option(
-            "--repair", help="Remove damaged files of the store; do again what they held."
+            "--repair",
+            help="Move damaged files of the store aside; do again what they held of these runs.",
         ),
     ] = False,
     as_json: Annotated[
@@ -81,9 +91,10 @@ def study(
             facts={"date": datetime.date.today().isoformat()},
             repair=repair,
         )
+    tell_repaired(outcome.sweep)
     grave = tell(studies.running.found_in(outcome.sweep))
     if as_json:
-        print(json.dumps(outcome.to_json(), indent=1))
+        print(to_json(outcome.to_json(), indent=1))
     else:
         table = Table(box=None, show_header=False, pad_edge=False)
         for claim in outcome.claims:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from enum import Enum
 from pathlib import Path
@@ -23,6 +22,8 @@ from gargalo.cli_common import (
     printable,
     sweep_errors,
     tell,
+    tell_repaired,
+    to_json,
 )
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ def sweep(
     repair: Annotated[
         bool,
         typer.Option(
-            "--repair", help="Remove damaged files of the store; do again what they held."
+            "--repair",
+            help="Move damaged files of the store aside; do again what they held of these runs.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -132,7 +134,7 @@ def sweep(
 def _print_plan(description: SweepFile, jobs: list[Any], *, as_json: bool) -> None:
     rows = [{**j.labels, "repeat": j.repeat, "seed": j.seed} for j in jobs]
     if as_json:
-        print(json.dumps({"sweep": description.name, "runs": rows}, ensure_ascii=False))
+        print(to_json({"sweep": description.name, "runs": rows}))
         return
     cells = [r for r in rows if r["repeat"] == 0]
     print(f"{description.name}: {len(cells)} cells, {len(rows)} runs")
@@ -167,6 +169,7 @@ def _report(done: Sweep, *, as_json: bool, quiet: bool) -> bool:
     """Print what became of a sweep; return whether the auditor found an error."""
     findings = done.findings()
     grave = tell(findings)
+    tell_repaired(done)
     _print_report(done, findings, as_json=as_json, quiet=quiet)
     return grave
 
@@ -178,7 +181,7 @@ def _print_report(done: Sweep, findings: list[Finding], *, as_json: bool, quiet:
         err.print(f"… and {len(done.failures) - MOST_FAILURES} more failed", markup=False)
     if as_json:
         facts = {**_facts(done), "findings": [f.to_json() for f in findings]}
-        print(json.dumps(facts, ensure_ascii=False))
+        print(to_json(facts))
         return
     if quiet:
         return
@@ -213,6 +216,7 @@ def _facts(done: Sweep) -> dict[str, Any]:
         "failures": [
             {"run": f.run, "where": _where(done, f.run), "reason": f.reason} for f in done.failures
         ],
+        "repaired": None if done.repaired is None else done.repaired.to_json(),
         "packets": done.packets,
         "wall_s": done.wall_s,
         "summary": done.summary().to_dicts(),
@@ -289,7 +293,7 @@ def compare(
             "rows": [r.to_json() for r in rows],
             "findings": [f.to_json() for f in findings],
         }
-        print(json.dumps(facts, ensure_ascii=False))
+        print(to_json(facts))
         return
     from gargalo.sweeps.show import show_rows
 

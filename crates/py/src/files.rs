@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use gargalo_trace::{Existing, Manifest, RunDir};
+use gargalo_trace::{Existing, Manifest, RunDir, check_file, check_replaceable};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -67,22 +67,34 @@ pub(crate) fn existing(replace: bool) -> Existing {
     }
 }
 
-/// The first file of a directory that Gargalo did not write; None if new results may replace it.
+/// Raises RunError unless new results may take the place of a directory: all in it was written by
+/// Gargalo, and is as it was written. With a name, unless a new file may take the place of that one, which the
+/// directory's manifest must list; false if there is no manifest.
 #[pyfunction]
-pub fn foreign(directory: PathBuf) -> PyResult<Option<PathBuf>> {
-    gargalo_trace::foreign(&directory).map_err(run_error)
+#[pyo3(signature = (directory, name=None))]
+pub fn replaceable(py: Python<'_>, directory: PathBuf, name: Option<&str>) -> PyResult<bool> {
+    py.detach(|| match name {
+        None => check_replaceable(&directory).map(|()| true),
+        Some(name) => check_file(&directory, name),
+    })
+    .map_err(run_error)
 }
 
-/// Removes unfinished results of killed processes in a directory, and returns what they were.
+/// Puts a directory in order after killed processes, and returns what was done, in sentences; a directory that does
+/// not exist is in order.
 #[pyfunction]
-pub fn remove_stale(parent: PathBuf) -> PyResult<Vec<PathBuf>> {
-    RunDir::remove_stale(&parent).map_err(run_error)
+pub fn recover(parent: PathBuf) -> PyResult<Vec<String>> {
+    if !parent.is_dir() {
+        return Ok(Vec::new());
+    }
+    let done = gargalo_trace::recover(&parent).map_err(run_error)?;
+    Ok(done.iter().map(ToString::to_string).collect())
 }
 
 /// Compares files of a results directory with its manifest; false if it has none.
 #[pyfunction]
 pub fn verify(py: Python<'_>, directory: PathBuf, names: Vec<String>) -> PyResult<bool> {
-    let Some(manifest) = Manifest::read(&directory) else {
+    let Some(manifest) = Manifest::read(&directory).map_err(run_error)? else {
         return Ok(false);
     };
     py.detach(|| manifest.verify(&directory, names.iter().map(String::as_str)))
@@ -90,10 +102,12 @@ pub fn verify(py: Python<'_>, directory: PathBuf, names: Vec<String>) -> PyResul
     Ok(true)
 }
 
-/// Notes files that were added to a results directory in its manifest, if it has one.
+/// Notes files that were added to a directory in its manifest; without one nothing is noted, unless it is to be made.
 #[pyfunction]
-pub fn add_files(directory: PathBuf, names: Vec<String>) -> PyResult<()> {
-    let Some(mut manifest) = Manifest::read(&directory) else {
+#[pyo3(signature = (directory, names, make=false))]
+pub fn add_files(directory: PathBuf, names: Vec<String>, make: bool) -> PyResult<()> {
+    let found = Manifest::read(&directory).map_err(run_error)?;
+    let Some(mut manifest) = found.or_else(|| make.then(Manifest::default)) else {
         return Ok(());
     };
     manifest

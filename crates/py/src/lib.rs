@@ -48,8 +48,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
     m.add_function(wrap_pyfunction!(run::resolve, m)?)?;
-    m.add_function(wrap_pyfunction!(files::foreign, m)?)?;
-    m.add_function(wrap_pyfunction!(files::remove_stale, m)?)?;
+    m.add_function(wrap_pyfunction!(files::replaceable, m)?)?;
+    m.add_function(wrap_pyfunction!(files::recover, m)?)?;
     m.add_function(wrap_pyfunction!(files::verify, m)?)?;
     m.add_function(wrap_pyfunction!(files::add_files, m)?)?;
     m.add_function(wrap_pyfunction!(files::bad_name, m)?)?;

@@ -33,6 +33,26 @@ pub enum Error {
         /// The first such file.
         file: PathBuf,
     },
+    /// What is to be replaced holds a file that was changed after it was written.
+    #[error(
+        "{path} is not replaced: {file} was changed since gargalo wrote it; move it away, or remove it"
+    )]
+    Edited {
+        /// The directory.
+        path: PathBuf,
+        /// The first such file.
+        file: PathBuf,
+    },
+    /// The manifest of a directory cannot be used.
+    #[error(
+        "{path}: {why}; run it again into another directory, or remove this file to read the results unverified"
+    )]
+    BadManifest {
+        /// The manifest.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A file is not what was written.
     #[error("{path} is damaged: {why}; run it again")]
     Damaged {

@@ -9,14 +9,16 @@ mod manifest;
 mod parquet;
 pub mod pcapng;
 mod quantiles;
+mod recovery;
 mod run_dir;
 pub mod schema;
 pub mod stats;
 pub mod table;
 
 pub use error::Error;
-pub use manifest::{Manifest, foreign};
+pub use manifest::{Manifest, check_file, check_replaceable};
 pub use quantiles::{QuantileSummary, Quantiles};
+pub use recovery::{Recovered, recover};
 pub use run_dir::{Existing, RunDir};
 pub use schema::{EventRow, FlowRow, FlowSample, LinkSample};
 pub use table::{Columns, Table, Tables};

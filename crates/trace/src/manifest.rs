@@ -1,7 +1,7 @@
 //! What a results directory consists of: every file that was written, with its length and SHA-256.
 //!
-//! The manifest tells whether results are as they were written ([`Manifest::verify`]), and which files
-//! of a directory may go when new results take its place ([`foreign`]).
+//! The manifest tells whether results are as they were written ([`Manifest::verify`]), and whether new
+//! results may take the place of a directory ([`check_replaceable`]). It carries its own checksum.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,7 +16,9 @@ use crate::schema::TABLES;
 
 /// The file's name.
 pub const MANIFEST: &str = "manifest.json";
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+/// The format before the manifest had a checksum of itself: it is read.
+const WITHOUT_CHECKSUM: u32 = 1;
 
 /// The files of a results directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +28,16 @@ pub struct Manifest {
     gargalo: String,
     /// By path from the directory, with `/`.
     files: BTreeMap<String, Sum>,
+    /// Of this manifest as it is written without this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+}
+
+/// What every format says.
+#[derive(Deserialize)]
+struct Header {
+    format: u32,
+    gargalo: String,
 }
 
 /// What a file was when it was written.
@@ -35,17 +47,25 @@ struct Sum {
     sha256: String,
 }
 
+impl Default for Manifest {
+    /// Of no files.
+    fn default() -> Self {
+        Self {
+            format: FORMAT,
+            gargalo: env!("CARGO_PKG_VERSION").to_owned(),
+            files: BTreeMap::new(),
+            sha256: None,
+        }
+    }
+}
+
 impl Manifest {
     /// Of all files in a directory as they are now.
     ///
     /// # Errors
     /// When one cannot be read.
     pub fn of(dir: &Path) -> Result<Self, Error> {
-        let mut manifest = Self {
-            format: FORMAT,
-            gargalo: env!("CARGO_PKG_VERSION").to_owned(),
-            files: BTreeMap::new(),
-        };
+        let mut manifest = Self::default();
         let mut names = Vec::new();
         walk(dir, &mut |name, _| {
             names.push(name.to_owned());
@@ -55,11 +75,50 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Of a directory; `None` if it has none, or a file of that name that is no manifest.
-    pub fn read(dir: &Path) -> Option<Self> {
-        let text = fs::read(dir.join(MANIFEST)).ok()?;
-        let found: Self = serde_json::from_slice(&text).ok()?;
-        (found.format == FORMAT).then_some(found)
+    /// Of a directory; `None` if it has none.
+    ///
+    /// # Errors
+    /// When it is not what was written, another version wrote it, or it cannot be read.
+    pub fn read(dir: &Path) -> Result<Option<Self>, Error> {
+        let path = dir.join(MANIFEST);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(Error::io("read", &path, e)),
+        };
+        let bad = |why: String| Error::BadManifest {
+            path: path.clone(),
+            why,
+        };
+        let no_manifest = |_| bad("it is damaged, or not of gargalo".to_owned());
+        let header: Header = serde_json::from_slice(&text).map_err(no_manifest)?;
+        if ![FORMAT, WITHOUT_CHECKSUM].contains(&header.format) {
+            return Err(bad(format!(
+                "gargalo {} wrote it in format {}, and this version knows formats {WITHOUT_CHECKSUM} and {FORMAT}",
+                header.gargalo, header.format
+            )));
+        }
+        let mut found: Self = serde_json::from_slice(&text).map_err(no_manifest)?;
+        let sum = found.sha256.take();
+        if (sum.is_some() || found.format == FORMAT) && found.to_text()? != text {
+            return Err(bad("it is damaged: its checksum does not match".to_owned()));
+        }
+        // From here on it is one of this version.
+        found.format = FORMAT;
+        Ok(Some(found))
+    }
+
+    /// What the file holds: this, with its checksum.
+    fn to_text(&self) -> Result<Vec<u8>, Error> {
+        let encoded = |manifest: &Self| {
+            serde_json::to_vec_pretty(manifest)
+                .map_err(|e| Error::io("write", Path::new(MANIFEST), io::Error::from(e)))
+        };
+        let digest = Sha256::digest(encoded(self)?);
+        encoded(&Self {
+            sha256: Some(format!("{digest:x}")),
+            ..self.clone()
+        })
     }
 
     /// Notes files that were added, or written anew.
@@ -86,10 +145,8 @@ impl Manifest {
     pub fn write(&self, dir: &Path) -> Result<(), Error> {
         let path = dir.join(MANIFEST);
         let new = dir.join(format!(".{MANIFEST}"));
-        let text = serde_json::to_vec_pretty(self).map_err(io::Error::from);
-        let written = text
-            .and_then(|t| fs::write(&new, t))
-            .and_then(|()| fs::rename(&new, &path));
+        let text = self.to_text()?;
+        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &path));
         written.map_err(|e| {
             // Best effort: the first error is the one to report.
             let _ = fs::remove_file(&new);
@@ -127,6 +184,22 @@ impl Manifest {
         }
         Ok(())
     }
+
+    /// Whether a file is as it was written, if it is listed.
+    fn check_unchanged(&self, dir: &Path, name: &str) -> Result<(), Error> {
+        let Some(was) = self.files.get(name) else {
+            return Ok(());
+        };
+        let file = dir.join(name);
+        let is = Sum::of(&file).map_err(|e| Error::io("read", &file, e))?;
+        if is == *was {
+            return Ok(());
+        }
+        Err(Error::Edited {
+            path: dir.to_owned(),
+            file,
+        })
+    }
 }
 
 impl Sum {
@@ -150,40 +223,77 @@ impl Sum {
     }
 }
 
-/// The first file of a directory that Gargalo did not write; `None` if the directory may be replaced.
+/// Whether new results may take the place of a directory: all that is in it was written by Gargalo, and is as it
+/// was written.
 ///
 /// Written is what the manifest lists, and the report that may be added to it. Older versions wrote no manifest: there
-/// `run.json` or `scorecard.json` must have the keys that they gave it, and every file a name that they gave. A
-/// directory with neither is foreign itself.
+/// `run.json`, `scorecard.json` or `report.json` must have the keys that they gave it, and every file a name that they
+/// gave. A directory with none of them is foreign itself.
 ///
 /// # Errors
-/// When the directory cannot be read.
-pub fn foreign(dir: &Path) -> Result<Option<PathBuf>, Error> {
+/// The first file that is foreign or was changed; when the manifest is damaged, or the directory cannot be read.
+pub fn check_replaceable(dir: &Path) -> Result<(), Error> {
     let facts = dir
         .symlink_metadata()
         .map_err(|e| Error::io("read", dir, e))?;
+    let foreign = |file: PathBuf| {
+        Err(Error::Foreign {
+            path: dir.to_owned(),
+            file,
+        })
+    };
     if !facts.is_dir() {
-        return Ok(Some(dir.to_owned()));
+        return foreign(dir.to_owned());
     }
-    let manifest = Manifest::read(dir);
+    let manifest = Manifest::read(dir)?;
     let ours = |name: &str| match &manifest {
         Some(m) => UNLISTED.contains(&name) || m.files.contains_key(name),
         None => is_ours(name),
     };
     let mut found = None;
-    let mut count = 0;
+    let mut present = Vec::new();
     walk(dir, &mut |name, plain| {
-        count += 1;
-        if !plain || !ours(name) {
+        if plain && ours(name) {
+            present.push(name.to_owned());
+        } else {
             found = Some(dir.join(name));
         }
         found.is_none()
     })?;
-    let results = manifest.is_some() || MARKS.iter().any(|m| m.is_of(dir));
-    if found.is_none() && count > 0 && !results {
-        found = Some(dir.to_owned());
+    if let Some(file) = found {
+        return foreign(file);
     }
-    Ok(found)
+    let Some(manifest) = manifest else {
+        let results = present.is_empty() || MARKS.iter().any(|m| m.is_of(dir));
+        return if results {
+            Ok(())
+        } else {
+            foreign(dir.to_owned())
+        };
+    };
+    present
+        .iter()
+        .try_for_each(|name| manifest.check_unchanged(dir, name))
+}
+
+/// Whether a new file may take the place of one in a directory that holds other things, too: its manifest lists it, and
+/// it is as it was written. False if the directory has no manifest.
+///
+/// # Errors
+/// When it is foreign or was changed, or the manifest is damaged.
+pub fn check_file(dir: &Path, name: &str) -> Result<bool, Error> {
+    let Some(manifest) = Manifest::read(dir)? else {
+        return Ok(false);
+    };
+    if !manifest.files.contains_key(name) {
+        let file = dir.join(name);
+        return Err(Error::Foreign {
+            path: file.clone(),
+            file,
+        });
+    }
+    manifest.check_unchanged(dir, name)?;
+    Ok(true)
 }
 
 /// Beside what a manifest lists; the last is of a writer that was killed.
@@ -196,7 +306,7 @@ struct Mark {
     keys: [&'static str; 3],
 }
 
-const MARKS: [Mark; 2] = [
+const MARKS: [Mark; 3] = [
     Mark {
         name: "run.json",
         keys: ["version", "source", "scenario"],
@@ -204,6 +314,11 @@ const MARKS: [Mark; 2] = [
     Mark {
         name: "scorecard.json",
         keys: ["engine", "algorithm", "criteria"],
+    },
+    // Of a study.
+    Mark {
+        name: "report.json",
+        keys: ["format", "claims", "figures"],
     },
 ];
 
@@ -215,8 +330,9 @@ impl Mark {
     }
 }
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "run.json",
+    "report.json",
     "summary.json",
     "capture.pcapng",
     "report.html",
@@ -242,6 +358,8 @@ fn is_ours(name: &str) -> bool {
         return match folder {
             "qlog" => file.ends_with(".sqlog") && !file.contains('/'),
             "scenarios" => file.ends_with(".toml") && file.matches('/').count() == 1,
+            "figures" => is_numbered(file, ".json"),
+            "tables" => is_numbered(file, ".parquet"),
             _ => false,
         };
     }
@@ -249,6 +367,12 @@ fn is_ours(name: &str) -> bool {
     FILES.contains(&name)
         || (kind == "parquet" && TABLES.iter().any(|t| t.name == stem))
         || (matches!(kind, "png" | "svg") && PICTURES.contains(&stem))
+}
+
+/// Whether a file of a study's report has such a name: `07.json`.
+fn is_numbered(file: &str, suffix: &str) -> bool {
+    let number = file.strip_suffix(suffix).unwrap_or_default();
+    number.len() >= 2 && number.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// Tells of every file below a directory, by its path from there, and whether it is a plain file;

@@ -1,12 +1,12 @@
-use std::fs::{self, File, TryLockError};
-use std::io::{BufWriter, ErrorKind, Write};
+use std::fs::{self, TryLockError};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::ops::ControlFlow;
 use std::path::{Component, Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
 use crate::Error;
-use crate::manifest::{Manifest, foreign};
+use crate::manifest::{Manifest, check_replaceable};
 use crate::table::Columns;
 
 /// What to do if the results directory is there already.
@@ -23,8 +23,9 @@ pub enum Existing {
 ///
 /// Files go to a hidden sibling, `.<name>.<random>.partial`, which [`RunDir::commit`] renames; beside
 /// it is `.<name>.<random>.lock`, which its writer holds locked. Dropping it uncommitted removes
-/// both. A killed process leaves them: no reader takes them for results, and who writes results
-/// beside them next removes them ([`RunDir::remove_stale`]), because their lock is free. Renaming
+/// both. A killed process leaves them: no reader takes them for results, and [`recover`](crate::recover)
+/// removes them, because their lock is free. Where the file system cannot exchange two directories, results that
+/// are being replaced are in `.<name>.<random>.old` for a moment; `recover` puts them back. Renaming
 /// protects against killed processes; nothing is forced to disk against power failures.
 #[derive(Debug)]
 pub struct RunDir {
@@ -36,21 +37,22 @@ pub struct RunDir {
     committed: bool,
 }
 
-const PARTIAL: &str = ".partial";
-const LOCK: &str = ".lock";
+pub(crate) const PARTIAL: &str = ".partial";
+pub(crate) const LOCK: &str = ".lock";
+/// A directory with results that step aside, under their own name.
+pub(crate) const OLD: &str = ".old";
 /// Random characters in hidden names.
-const RANDOM: usize = 12;
+pub(crate) const RANDOM: usize = 12;
 /// So much of a directory's name goes into that of its hidden sibling.
 const STEM_BYTES: usize = 100;
 /// So many names are tried beside one that is taken.
 const MOST_NAMES: u32 = 10_000;
 
 impl RunDir {
-    /// Begins results that will be at `target`; parents are created, what killed processes left beside
-    /// it is removed.
+    /// Begins results that will be at `target`; parents are created.
     ///
     /// # Errors
-    /// When `target` exists (unless it shall be replaced), holds what is no result, has no name, or
+    /// When `target` exists (unless it shall be replaced), holds what is no result or was changed, has no name, or
     /// the system refuses.
     pub fn create(target: &Path, existing: Existing) -> Result<Self, Error> {
         let Some(Component::Normal(name)) = target.components().next_back() else {
@@ -63,8 +65,6 @@ impl RunDir {
         }
         let parent = parent_of(target);
         fs::create_dir_all(parent).map_err(|e| Error::io("create", parent, e))?;
-        // What cannot be removed is in nobody's way.
-        let _ = Self::remove_stale(parent);
         let (lock, partial) = hidden_sibling(parent, &name.to_string_lossy())?;
         Ok(Self {
             target: target.to_owned(),
@@ -133,17 +133,10 @@ impl RunDir {
     pub fn commit(mut self) -> Result<PathBuf, Error> {
         Manifest::of(&self.partial)?.write(&self.partial)?;
         let there = self.target.symlink_metadata().is_ok();
-        if there && replaceable(&self.target, self.existing).is_ok() {
-            let old = exchange(&self.partial, &self.target)?;
-            self.committed = true;
-            if fs::remove_dir_all(&old).is_err() {
-                // The results are in place. What remains of the old is told apart by its lock.
-                let _ = self.lock.take().map(NamedTempFile::keep);
-            }
+        if there && replaceable(&self.target, self.existing).is_ok() && self.replace(exchange)? {
             return Ok(self.target.clone());
         }
-        for n in 1..MOST_NAMES {
-            let place = numbered(&self.target, n);
+        for place in numbered(&self.target) {
             if place.symlink_metadata().is_ok() {
                 continue;
             }
@@ -165,45 +158,41 @@ impl RunDir {
         })
     }
 
-    /// Removes the unfinished results of killed processes in `parent`, and returns what they were.
-    ///
-    /// Those of live processes, in other containers too, hold their lock and stay.
-    ///
-    /// # Errors
-    /// When `parent` cannot be read.
-    pub fn remove_stale(parent: &Path) -> Result<Vec<PathBuf>, Error> {
-        let fail = |e| Error::io("read", parent, e);
-        let mut removed = Vec::new();
-        for entry in fs::read_dir(parent).map_err(fail)? {
-            let entry = entry.map_err(fail)?;
-            let name = entry.file_name();
-            let Some(stem) = name.to_str().and_then(stem_of_lock) else {
-                continue;
-            };
-            // A lock is an empty file; a symbolic link is not followed.
-            let empty = |m: fs::Metadata| m.is_file() && m.len() == 0;
-            if !entry.metadata().is_ok_and(empty) {
-                continue;
-            }
-            let path = entry.path();
-            let Ok(file) = File::options().read(true).write(true).open(&path) else {
-                continue;
-            };
-            if file.try_lock().is_err() {
-                continue;
-            }
-            // What cannot be removed stays hidden: it must not keep anybody from working here.
-            let partial = parent.join(format!("{stem}{PARTIAL}"));
-            if partial.symlink_metadata().is_ok_and(|m| m.is_dir()) {
-                if fs::remove_dir_all(&partial).is_err() {
-                    continue;
-                }
-                removed.push(partial);
-            }
-            let _ = fs::remove_file(&path);
+    /// Puts the new results in the place of the old ones; false if somebody put a file into these, or changed one,
+    /// since they were looked at: they have their place again then.
+    fn replace(&mut self, swap: Swap) -> Result<bool, Error> {
+        let aside = self.partial.with_extension(&OLD[1..]);
+        let swapped = swap(&self.partial, &self.target, &aside);
+        if swapped.is_err() && aside.symlink_metadata().is_ok() {
+            self.leave();
         }
-        removed.sort();
-        Ok(removed)
+        let old = swapped?;
+        if replaceable(&old, self.existing).is_err() {
+            if let Err(e) = swap_back(&old, &self.partial, &self.target) {
+                self.leave();
+                return Err(Error::io("move back", &self.target, e));
+            }
+            return Ok(false);
+        }
+        self.committed = true;
+        let removed = fs::remove_dir_all(&old).and_then(|()| {
+            if old == self.partial {
+                Ok(())
+            } else {
+                fs::remove_dir(&aside)
+            }
+        });
+        if removed.is_err() {
+            // The results are in place.
+            self.leave();
+        }
+        Ok(true)
+    }
+
+    /// Leaves what is beside the target, with its lock, to [`recover`](crate::recover).
+    fn leave(&mut self) {
+        self.committed = true;
+        let _ = self.lock.take().map(NamedTempFile::keep);
     }
 }
 
@@ -223,41 +212,65 @@ fn replaceable(target: &Path, existing: Existing) -> Result<(), Error> {
             path: target.to_owned(),
         });
     }
-    match foreign(target)? {
-        None => Ok(()),
-        Some(file) => Err(Error::Foreign {
-            path: target.to_owned(),
-            file,
-        }),
-    }
+    check_replaceable(target)
 }
 
-/// Puts the new directory in the place of the old one; returns where the old one is then.
-fn exchange(new: &Path, target: &Path) -> Result<PathBuf, Error> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    if renameat_with(CWD, new, CWD, target, RenameFlags::EXCHANGE).is_ok() {
+/// Puts the new directory in the place of the target; returns where the old one is then.
+type Swap = fn(new: &Path, target: &Path, aside: &Path) -> Result<PathBuf, Error>;
+
+/// In one step where the file system can.
+fn exchange(new: &Path, target: &Path, aside: &Path) -> Result<PathBuf, Error> {
+    if exchange_names(new, target).is_ok() {
         return Ok(new.to_owned());
     }
-    // Not every file system exchanges: the old one steps aside first, under a name that is no partial
-    // result's, so that it stays if we are killed in between.
-    let aside = new.with_extension("old");
-    fs::rename(target, &aside).map_err(|e| Error::io("move", target, e))?;
-    if let Err(e) = fs::rename(new, target) {
-        // Best effort: the first error is the one to report.
-        let _ = fs::rename(&aside, target);
-        return Err(Error::io("rename", target, e));
+    step_aside(new, target, aside)
+}
+
+fn exchange_names(a: &Path, b: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE)?)
+}
+
+/// In two steps; a process that is killed in between leaves the old directory to [`recover`](crate::recover).
+fn step_aside(new: &Path, target: &Path, aside: &Path) -> Result<PathBuf, Error> {
+    fs::create_dir(aside).map_err(|e| Error::io("create", aside, e))?;
+    let old = aside.join(target.file_name().unwrap_or_default());
+    let moved = fs::rename(target, &old)
+        .map_err(|e| Error::io("move", target, e))
+        .and_then(|()| {
+            fs::rename(new, target).map_err(|e| {
+                // Best effort: the first error is the one to report.
+                let _ = fs::rename(&old, target);
+                Error::io("rename", target, e)
+            })
+        });
+    if moved.is_err() {
+        // Fails if the old directory is still in it.
+        let _ = fs::remove_dir(aside);
     }
-    Ok(aside)
+    moved.map(|()| old)
+}
+
+/// Undoes an exchange.
+fn swap_back(old: &Path, partial: &Path, target: &Path) -> io::Result<()> {
+    if old == partial {
+        return exchange_names(partial, target);
+    }
+    fs::rename(target, partial)?;
+    fs::rename(old, target)?;
+    old.parent().map_or(Ok(()), fs::remove_dir)
 }
 
 /// The path itself, then with `-2`, `-3`, … at its end.
-fn numbered(path: &Path, n: u32) -> PathBuf {
-    if n == 1 {
-        return path.to_owned();
-    }
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!("-{n}"));
-    path.with_file_name(name)
+pub(crate) fn numbered(path: &Path) -> impl Iterator<Item = PathBuf> {
+    (1..MOST_NAMES).map(|n| {
+        if n == 1 {
+            return path.to_owned();
+        }
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!("-{n}"));
+        path.with_file_name(name)
+    })
 }
 
 fn parent_of(path: &Path) -> &Path {
@@ -298,10 +311,106 @@ fn hidden_sibling(parent: &Path, name: &str) -> Result<(NamedTempFile, PathBuf),
     }
 }
 
-/// What the name of a lock has in common with that of its directory.
-fn stem_of_lock(name: &str) -> Option<&str> {
-    let stem = name.strip_prefix('.')?.strip_suffix(LOCK)?;
-    let (_, random) = stem.rsplit_once('.')?;
-    let plain = random.len() == RANDOM && random.bytes().all(|b| b.is_ascii_alphanumeric());
-    plain.then(|| &name[..name.len() - LOCK.len()])
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Recovered, recover};
+
+    fn make(target: &Path, existing: Existing, file: &str) -> RunDir {
+        let dir = RunDir::create(target, existing).unwrap();
+        dir.write(file, b"x").unwrap();
+        Manifest::of(dir.path()).unwrap().write(dir.path()).unwrap();
+        dir
+    }
+
+    fn names(dir: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(dir)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// As a process that is killed leaves things.
+    fn kill(mut dir: RunDir) {
+        dir.leave();
+    }
+
+    #[test]
+    fn in_two_steps_where_names_cannot_be_exchanged() {
+        let scratch = tempfile::tempdir().unwrap();
+        let target = scratch.path().join("run");
+        make(&target, Existing::Refuse, "old").commit().unwrap();
+        let mut new = make(&target, Existing::Replace, "new");
+        assert!(new.replace(step_aside).unwrap());
+        drop(new);
+        assert_eq!(names(&target), ["manifest.json", "new"]);
+        assert_eq!(names(scratch.path()), ["run"]);
+    }
+
+    #[test]
+    fn a_kill_between_the_steps_loses_no_results() {
+        let between: Swap = |_, target, aside| {
+            fs::create_dir(aside).unwrap();
+            fs::rename(target, aside.join("run")).unwrap();
+            Err(Error::Stopped)
+        };
+        let scratch = tempfile::tempdir().unwrap();
+        let target = scratch.path().join("run");
+        make(&target, Existing::Refuse, "old").commit().unwrap();
+        let mut new = make(&target, Existing::Replace, "new");
+        let partial = new.path().to_owned();
+        new.replace(between).unwrap_err();
+        kill(new);
+        assert!(!target.exists());
+        assert_eq!(
+            recover(scratch.path()).unwrap(),
+            [
+                Recovered::Removed(partial),
+                Recovered::Restored(target.clone())
+            ]
+        );
+        assert_eq!(names(&target), ["manifest.json", "old"]);
+        assert_eq!(names(scratch.path()), ["run"]);
+
+        // Killed after the second step: the old ones go.
+        let mut new = make(&target, Existing::Replace, "new");
+        let aside = new.path().with_extension("old");
+        step_aside(new.path(), &target, &aside).unwrap();
+        new.leave();
+        drop(new);
+        assert_eq!(names(scratch.path()).len(), 3);
+        assert!(recover(scratch.path()).unwrap().is_empty());
+        assert_eq!(names(&target), ["manifest.json", "new"]);
+        assert_eq!(names(scratch.path()), ["run"]);
+    }
+
+    #[test]
+    fn what_comes_in_at_the_last_moment_stays() {
+        // After the directory was looked at, before the swap.
+        fn late(target: &Path) {
+            fs::write(target.join("thesis.tex"), b"precious").unwrap();
+        }
+        let swaps: [Swap; 2] = [
+            |new, target, aside| {
+                late(target);
+                exchange(new, target, aside)
+            },
+            |new, target, aside| {
+                late(target);
+                step_aside(new, target, aside)
+            },
+        ];
+        for swap in swaps {
+            let scratch = tempfile::tempdir().unwrap();
+            let target = scratch.path().join("run");
+            make(&target, Existing::Refuse, "old").commit().unwrap();
+            let mut new = make(&target, Existing::Replace, "new");
+            assert!(!new.replace(swap).unwrap());
+            assert_eq!(new.commit().unwrap(), scratch.path().join("run-2"));
+            assert_eq!(names(&target), ["manifest.json", "old", "thesis.tex"]);
+            assert_eq!(names(scratch.path()), ["run", "run-2"]);
+        }
+    }
 }

@@ -358,9 +358,9 @@ tables! {
         gateway: Option<&'a str> => "gateway" [""],
         /// It is to be used only when no other can; missing if the kernel's stack does not tell.
         backup: Option<bool> => "backup" [""],
-        /// When it could carry data; of the kernel's stack the flow's start, as it does not tell.
+        /// When it could carry data; of the kernel's stack when that was first seen, which is up to 5 ms later.
         opened: Instant => "opened_s" ["s"],
-        /// When it ended; missing if with the connection.
+        /// When it ended; missing if with the connection. Of the kernel's stack up to 5 ms later, too.
         closed: Option<Instant> => "closed_s" ["s"],
         /// Data that reached the receiver on it, whatever came by others too (QUIC: what it brought first).
         delivered: Bytes => "delivered_bytes" ["byte"],

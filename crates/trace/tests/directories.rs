@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use gargalo_trace::{Error, Existing, Manifest, RunDir, foreign};
+use gargalo_trace::{Error, Existing, Manifest, Recovered, RunDir, check_replaceable, recover};
 
 fn names(dir: &Path) -> Vec<String> {
     let of = |e: std::io::Result<fs::DirEntry>| e.unwrap().file_name().into_string().unwrap();
@@ -102,7 +102,6 @@ fn only_results_are_replaced() {
         of("mixed", &["run.json", "summary.json", "notes.md"]),
         of("deep", &["run.json", "qlog/a.sqlog", "qlog/b/c.sqlog"]),
         of("pictures", &["goodput.png"]),
-        of("web", &["run.json", "manifest.json"]),
         of("their run", &["run.json", "goodput.png"]),
         of("their card", &["scorecard.json", "scenarios/a/b.toml"]),
     ];
@@ -113,6 +112,10 @@ fn only_results_are_replaced() {
         assert!(refused.to_string().contains("is no result"), "{refused}");
         assert_eq!(names(dir), before);
     }
+    // Somebody else's manifest tells nothing.
+    let web = of("web", &["run.json", "manifest.json"]);
+    let refused = RunDir::create(&web, Existing::Replace).unwrap_err();
+    assert!(matches!(refused, Error::BadManifest { .. }), "{refused}");
     // What older versions wrote, and an empty directory.
     let old = [
         "run.json",
@@ -130,12 +133,128 @@ fn only_results_are_replaced() {
     let run = scratch.path().join("run");
     make(&run, Existing::Refuse, "odd").unwrap();
     fs::write(run.join("report.html"), b"").unwrap();
-    assert_eq!(foreign(&run).unwrap(), None);
-    fs::write(run.join("goodput.png"), b"").unwrap();
-    assert_eq!(foreign(&run).unwrap(), Some(run.join("goodput.png")));
-    fs::remove_file(run.join("goodput.png")).unwrap();
-    fs::write(run.join("mine"), b"").unwrap();
-    assert_eq!(foreign(&run).unwrap(), Some(run.join("mine")));
+    check_replaceable(&run).unwrap();
+    for name in ["goodput.png", "mine"] {
+        fs::write(run.join(name), b"").unwrap();
+        let told = check_replaceable(&run).unwrap_err().to_string();
+        assert!(told.contains(&format!("{name} is no result")), "{told}");
+        fs::remove_file(run.join(name)).unwrap();
+    }
+}
+
+#[test]
+fn an_edited_file_is_not_replaced() {
+    let scratch = tempfile::tempdir().unwrap();
+    let run = scratch.path().join("run");
+    make(&run, Existing::Refuse, "summary.json").unwrap();
+    fs::write(run.join("summary.json"), b"y").unwrap();
+    let told = make(&run, Existing::Replace, "new")
+        .unwrap_err()
+        .to_string();
+    assert!(told.contains("run/summary.json was changed"), "{told}");
+    assert!(told.contains("move it away, or remove it"), "{told}");
+    assert_eq!(fs::read(run.join("summary.json")).unwrap(), b"y");
+    fs::remove_file(run.join("summary.json")).unwrap();
+    make(&run, Existing::Replace, "new").unwrap();
+}
+
+#[test]
+fn every_bit_of_a_manifest_counts() {
+    let scratch = tempfile::tempdir().unwrap();
+    let run = scratch.path().join("run");
+    make(&run, Existing::Refuse, "summary.json").unwrap();
+    let file = run.join("manifest.json");
+    let good = fs::read(&file).unwrap();
+    let mut bad = good.clone();
+    for bit in (0..8 * good.len()).step_by(3) {
+        bad[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&file, &bad).unwrap();
+        let told = Manifest::read(&run).unwrap_err().to_string();
+        assert!(told.contains("run/manifest.json: "), "bit {bit}: {told}");
+        bad[bit / 8] ^= 1 << (bit % 8);
+    }
+    for (text, why) in [
+        (good[..good.len() / 2].to_vec(), "damaged"),
+        (Vec::new(), "damaged"),
+        (
+            br#"{"format": 9, "gargalo": "7.0", "files": []}"#.to_vec(),
+            "gargalo 7.0 wrote it in format 9",
+        ),
+    ] {
+        fs::write(&file, text).unwrap();
+        let told = check_replaceable(&run).unwrap_err().to_string();
+        assert!(told.contains(why), "{told}");
+        assert!(
+            told.contains("run it again into another directory"),
+            "{told}"
+        );
+    }
+    // Before manifests had a checksum of themselves.
+    let mut facts: serde_json::Value = serde_json::from_slice(&good).unwrap();
+    facts["format"] = 1.into();
+    facts.as_object_mut().unwrap().remove("sha256").unwrap();
+    fs::write(&file, facts.to_string()).unwrap();
+    let old = Manifest::read(&run).unwrap().unwrap();
+    old.verify(&run, ["summary.json"]).unwrap();
+    old.write(&run).unwrap();
+    assert_eq!(fs::read(&file).unwrap(), good);
+    fs::remove_file(&file).unwrap();
+    assert_eq!(Manifest::read(&run).unwrap(), None);
+}
+
+#[test]
+fn results_that_stepped_aside_return() {
+    let scratch = tempfile::tempdir().unwrap();
+    let parent = scratch.path();
+    let target = parent.join("run");
+    let aside = parent.join(".run.abcdefghijkl.old");
+    let partial = parent.join(".run.abcdefghijkl.partial");
+    let lock = parent.join(".run.abcdefghijkl.lock");
+    let step_aside = || {
+        fs::create_dir(&aside).unwrap();
+        fs::rename(&target, aside.join("run")).unwrap();
+        fs::write(&lock, b"").unwrap();
+    };
+    // Killed before the new ones came.
+    make(&target, Existing::Refuse, "old").unwrap();
+    step_aside();
+    fs::create_dir(&partial).unwrap();
+    // A live process: nothing is touched.
+    let held = File::options().write(true).open(&lock).unwrap();
+    held.lock().unwrap();
+    assert!(recover(parent).unwrap().is_empty());
+    drop(held);
+    let told: Vec<_> = recover(parent)
+        .unwrap()
+        .iter()
+        .map(Recovered::to_string)
+        .collect();
+    assert!(
+        told[0].starts_with("removed ") && told[1].starts_with("restored "),
+        "{told:?}"
+    );
+    assert_eq!(names(parent), ["run"]);
+    assert_eq!(names(&target), ["manifest.json", "old"]);
+    // Somebody else made the target since: the old ones are beside it.
+    step_aside();
+    fs::create_dir(&partial).unwrap();
+    make(&target, Existing::Refuse, "another").unwrap();
+    recover(parent).unwrap();
+    assert_eq!(names(parent), ["run", "run-2"]);
+    assert_eq!(names(&parent.join("run-2")), ["manifest.json", "old"]);
+    // The new ones are in place: only with a file of somebody else the old ones stay.
+    fs::remove_dir_all(parent.join("run-2")).unwrap();
+    for foreign in [false, true] {
+        step_aside();
+        make(&target, Existing::Refuse, "new").unwrap();
+        if foreign {
+            fs::write(aside.join("run/thesis.tex"), b"precious").unwrap();
+        }
+        assert_eq!(recover(parent).unwrap().len(), usize::from(foreign));
+        assert_eq!(names(&target), ["manifest.json", "new"]);
+        assert_eq!(parent.join("run-2/thesis.tex").exists(), foreign);
+        assert!(!aside.exists() && !lock.exists());
+    }
 }
 
 #[cfg(unix)]
@@ -152,7 +271,7 @@ fn links_are_not_followed() {
     let stale = scratch.path().join(".run.abcdefghijkl.partial");
     std::os::unix::fs::symlink(&far, &stale).unwrap();
     fs::write(scratch.path().join(".run.abcdefghijkl.lock"), b"").unwrap();
-    RunDir::remove_stale(scratch.path()).unwrap();
+    recover(scratch.path()).unwrap();
     assert_eq!(names(&far), ["manifest.json", "x"]);
 }
 
@@ -172,13 +291,11 @@ fn what_killed_processes_left_is_removed() {
     fs::write(parent.join(".package.lock"), b"").unwrap();
     // A live one, as another process or container sees it.
     let live = RunDir::create(&parent.join("live"), Existing::Refuse).unwrap();
-    assert!(!stale.exists(), "removed by who comes next");
-    fs::create_dir(&stale).unwrap();
     let held = File::create(parent.join(".run.abcdefghijkl.lock")).unwrap();
     held.lock().unwrap();
-    assert!(RunDir::remove_stale(parent).unwrap().is_empty());
+    assert!(recover(parent).unwrap().is_empty());
     drop(held);
-    assert_eq!(RunDir::remove_stale(parent).unwrap(), [stale]);
+    assert_eq!(recover(parent).unwrap(), [Recovered::Removed(stale)]);
     live.write("run.json", b"{}").unwrap();
     live.commit().unwrap();
     assert_eq!(
@@ -214,7 +331,7 @@ fn a_changed_file_is_damaged() {
     fs::write(dir.path().join("qlog/flow0.sqlog"), b"deep").unwrap();
     dir.write("run.json", b"{}").unwrap();
     dir.commit().unwrap();
-    let mut manifest = Manifest::read(&target).unwrap();
+    let mut manifest = Manifest::read(&target).unwrap().unwrap();
     let all = ["run.json", "qlog/flow0.sqlog", "flows.parquet"];
     manifest.verify(&target, all).unwrap();
     for (file, text, why) in [
@@ -234,7 +351,7 @@ fn a_changed_file_is_damaged() {
     fs::write(target.join("goodput.png"), b"picture").unwrap();
     manifest.add(&target, ["goodput.png"]).unwrap();
     manifest.write(&target).unwrap();
-    let read = Manifest::read(&target).unwrap();
+    let read = Manifest::read(&target).unwrap().unwrap();
     assert_eq!(read, manifest);
     read.verify(&target, ["goodput.png"]).unwrap();
     fs::remove_file(target.join("run.json")).unwrap();

@@ -176,7 +176,7 @@ def evaluate(
         workers: Processes; by default one for each core.
         repeat: Runs of each cell, instead of the profile's.
         stall_s: A run that makes no progress for so long fails.
-        repair: Remove damaged files of the store, and do again what they held.
+        repair: Move damaged files of the store aside, and do again what they held of these runs.
         begin: Called with the algorithms that will have a scorecard, before anything runs.
         progress: Called a few times a second.
 

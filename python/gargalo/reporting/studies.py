@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from gargalo import _core
 from gargalo.reporting.model import ClaimRow, Evidence, FigureBlock, Report, TableBlock
 from gargalo.reporting.page import plain_figure
 
@@ -24,15 +25,24 @@ FORMAT = 1
 def save(report: Report, directory: str | Path) -> Path:
     """Write a report as files, which `report_of_study` reads back; returns the path of report.json.
 
+    The directory appears whole, with a manifest of its files, in the place of an earlier report.
+
     Raises:
-        OSError: The directory cannot be written.
+        RunError: It cannot be written, or a file of the earlier report was changed or is none of a report.
+        OSError: A file cannot be written.
 
     """
-    root = Path(directory)
+    made = _core.ResultsDir(Path(directory), replace=True)
+    try:
+        _save(report, made.path)
+        return made.commit() / "report.json"
+    finally:
+        made.discard()
+
+
+def _save(report: Report, root: Path) -> None:
     for name in ("figures", "tables"):
-        (root / name).mkdir(parents=True, exist_ok=True)
-        for old in (root / name).glob("[0-9][0-9]*.*"):
-            old.unlink()
+        (root / name).mkdir()
     figures = []
     for i, block in enumerate(report.figures):
         file = f"figures/{i:02}.json"
@@ -62,7 +72,6 @@ def save(report: Report, directory: str | Path) -> Path:
     }
     path = root / "report.json"
     path.write_text(json.dumps(facts, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    return path
 
 
 def report_of_study(
@@ -76,11 +85,14 @@ def report_of_study(
 
     Raises:
         FileNotFoundError: There is no report, or a figure or table of it is missing.
+        RunError: A file is not what was written.
         ValueError: report.json is of another form; the text says where.
 
     """
     root = Path(directory)
     path = root / "report.json"
+    if path.exists():
+        _core.verify(root, [path.name])
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as e:
@@ -93,6 +105,9 @@ def report_of_study(
         )
         raise ValueError(msg)
     try:
+        _core.verify(
+            root, [block["file"] for kind in ("figures", "tables") for block in found[kind]]
+        )
         report = _report(root, found)
     except (KeyError, TypeError) as e:
         msg = f"{path}: {e} is missing or of another kind: run the study again"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo import __version__, audit, lab, reporting
+from gargalo import __version__, _core, audit, lab, reporting
 from gargalo.reporting.model import ClaimRow, Evidence, Report
 from gargalo.scenario import to_toml
 from gargalo.studies.model import Context, Finding, Profile, Study
@@ -114,12 +115,13 @@ def run_study(
         settings: Instead of some of the profile's, as text.
         progress: Called a few times a second.
         facts: More to say in the report, such as the date.
-        repair: Remove damaged files of the store, and do again what they held.
+        repair: Move damaged files of the store aside, and do again what they held of these runs.
 
     Raises:
         KeyError: There is no such profile, or setting.
         ValueError: A setting cannot have that value.
-        SweepError: See `gargalo.sweeps.execute`, as for the other errors.
+        SweepError: A file in the earlier report was changed, or is not of the study; nothing has run. See also
+            `gargalo.sweeps.execute`, as for the other errors.
 
     """
     chosen = study.profile(profile)
@@ -133,6 +135,13 @@ def run_study(
     if not begun and root.is_dir() and any(p.name not in ours for p in root.iterdir()):
         msg = f"{root} is not empty and is no study: choose another directory"
         raise SweepError(msg)
+    saved = root / "report"
+    _core.recover(root)
+    if os.path.lexists(saved):
+        try:
+            _core.replaceable(saved)
+        except _core.RunError as e:
+            raise SweepError(str(e)) from None
     if study.prepare is not None:
         chosen = study.prepare(chosen, root)
     planned = jobs_of(study, chosen)
@@ -151,13 +160,11 @@ def run_study(
     context = Context(chosen, sweep.frame(), missing, study.bounds)
     claims = verdicts(study, context)
     report = build_report(study, context, sweep, claims, jobs, facts or {})
-    reporting.save(report, root / "report")
+    reporting.save(report, saved)
     page = root / f"{study.name}.html"
     reporting.write(report, page)
     outcome = Outcome(study, chosen, sweep, claims, page)
-    (root / "study.json").write_text(
-        json.dumps(outcome.to_json(), indent=1) + "\n", encoding="utf-8"
-    )
+    reporting.page.replace(root / "study.json", json.dumps(outcome.to_json(), indent=1) + "\n")
     return outcome
 
 

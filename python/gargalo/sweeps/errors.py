@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+DAMAGED = "damaged"
+"""The folder of a store to which damaged files are moved."""
 
 
 class SweepError(ValueError):
@@ -26,27 +30,54 @@ class DamagedError(BadStoreError):
     Attributes:
         file: Which one.
         what: The file and what is wrong with it.
+        remedy: What the sweep does with --repair.
 
     """
 
-    def __init__(self, store: Path, file: Path, why: str, count: int = 1) -> None:
+    def __init__(
+        self,
+        store: Path,
+        file: Path,
+        why: str,
+        count: int = 1,
+        runs: Mapping[str, int] | None = None,
+    ) -> None:
         self.file = file
         more = f" (and {count - 1} more of the store)" if count > 1 else ""
         self.what = f"{file} is damaged{more}: {why}"
+        if file.parent == store or file.parent.name == "plans":
+            self.remedy = "writes it anew"
+        else:
+            it = "it" if count == 1 else "them"
+            self.remedy = (
+                f"moves {it} to {store / DAMAGED} and does again what {it} held of its runs"
+            )
+            self.remedy += whose(runs)
         super().__init__(
             f"{self.what}; the sweep with --repair (gargalo sweep FILE --store {store} --repair, in Python "
-            "repair=True) does what it held again, and nothing else"
+            f"repair=True) {self.remedy}"
         )
-        self._arguments = (store, file, why, count)
+        self._arguments = (store, file, why, count, runs)
 
-    def among(self, count: int) -> DamagedError:
-        """Return it as one of several."""
-        store, file, why, _ = self._arguments
-        return DamagedError(store, file, why, count)
+    def among(self, count: int, runs: Mapping[str, int]) -> DamagedError:
+        """Return it as one of several, which held at most so many runs: see `Store.held`."""
+        store, file, why, *_ = self._arguments
+        return DamagedError(store, file, why, count, runs)
 
-    def __reduce__(self) -> tuple[type[DamagedError], tuple[Path, Path, str, int]]:
+    def __reduce__(
+        self,
+    ) -> tuple[type[DamagedError], tuple[Path, Path, str, int, Mapping[str, int] | None]]:
         """Travel between processes."""
         return type(self), self._arguments
+
+
+def whose(runs: Mapping[str, int] | None) -> str:
+    """Return how many runs damaged files held, for the end of a sentence; the sweep itself is called ""."""
+    others = "; runs of other sweeps that were there are done again by these"
+    if runs is None:
+        return others
+    told = ", ".join(f'"{name}" at most {n}' for name, n in runs.items() if name)
+    return f", at most {runs.get('', 0)}" + (f"{others} ({told})" if told else "")
 
 
 class ClusterError(RuntimeError):

@@ -7,7 +7,7 @@ import json
 import time
 from collections import deque
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -23,7 +23,7 @@ from gargalo.sweeps.model import label_names
 from gargalo.sweeps.plugins import Measure, Plugins
 from gargalo.sweeps.progress import SweepProgress
 from gargalo.sweeps.realtime import RealTime
-from gargalo.sweeps.result import Failure, Sweep, SweepInterrupted, check_labels
+from gargalo.sweeps.result import Failure, Repaired, Sweep, SweepInterrupted, check_labels
 from gargalo.sweeps.store import RUNS, Store
 from gargalo.sweeps.work import Setup, check_keep
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 MOST_CRASHES = 2
 """A run that killed so many workers is given up."""
 POLL_S = 0.2
+WAIT_S = 1.0
+"""After so long without a run to do, it is said whose runs are waited for."""
 COMPACT_EVERY = 1000
 WORLDS = ("sim", "lab")
 """In the order in which their runs are done."""
@@ -78,7 +80,8 @@ def execute(
             traceback of where it was; by default it may take for ever.
         memory_limit: What each run may take of memory, in bytes or like `"4GB"`; one that wants more
             fails. By default half of what its machine has left, divided among the workers on it.
-        repair: Remove the files of the store that are damaged, and do again what they held.
+        repair: Move the files of the store that are damaged aside, and do again what they held of these runs;
+            see `Sweep.repaired`.
 
     Raises:
         SweepError: A job is wrong; nothing was written.
@@ -137,40 +140,46 @@ def execute(
 
         executor: Executor = Cluster(cluster, setup)  # First: a dead address leaves no empty store.
         with closing(executor):
-            opened = _open(store, wanted, tasks, repair=repair)
+            opened, repaired = _open(store, wanted, tasks, title, repair=repair)
             lab = RealTime(setup, at_once)
-            return _execute(opened, (executor, lab), wanted, tasks, plan, title, progress)
-    opened = _open(store, wanted, tasks, repair=repair)
+            empty = Sweep(title, opened, plan, repaired=repaired)
+            return _execute(empty, (executor, lab), wanted, tasks, progress)
+    opened, repaired = _open(store, wanted, tasks, title, repair=repair)
+    empty = Sweep(title, opened, plan, repaired=repaired)
     executor = LocalPool(setup, opened.path, workers or cores(), stall_s=stall_s)
     lab = RealTime(setup, at_once)
     with closing(executor):
-        return _execute(opened, (executor, lab), wanted, tasks, plan, title, progress)
+        return _execute(empty, (executor, lab), wanted, tasks, progress)
 
 
-def _open(path: str | Path, wanted: _Wanted, tasks: Sequence[Task], *, repair: bool) -> Store:
-    """Open a store; what it has of these runs is verified, or removed where it is damaged."""
+def _open(
+    path: str | Path, wanted: _Wanted, tasks: Sequence[Task], name: str, *, repair: bool
+) -> tuple[Store, Repaired | None]:
+    """Open a store; what it has of these runs is verified, or moved aside where it is damaged."""
     store = Store.create(path, repair=repair)
-    damaged = store.damaged(wanted.tables, {t.run for t in tasks})
-    if repair:
-        store.remove(damaged)
-    elif damaged:
-        raise damaged[0].among(len(damaged))
-    return store
+    runs = {t.run for t in tasks}
+    damaged = store.damaged(wanted.tables, runs)
+    if not damaged:
+        return store, None
+    held = store.held(damaged, name, runs)
+    if not repair:
+        raise damaged[0].among(len(damaged), held)
+    moved = store.set_aside(damaged)
+    return store, Repaired(moved, held) if moved else None
 
 
 def _execute(
-    store: Store,
+    sweep: Sweep,
     executors: tuple[Executor, Executor],
     wanted: _Wanted,
     tasks: Sequence[Task],
-    plan: pl.DataFrame,
-    name: str,
     progress: Callable[[SweepProgress], object] | None,
 ) -> Sweep:
     begun = time.monotonic()
-    store.write_plan(name, plan)
+    store = sweep.store
+    store.write_plan(sweep.name, sweep.plan)
     state = _State(store, store.claims(), executors, wanted, tasks, progress)
-    sweep = Sweep(name, store, plan, state.failures)
+    sweep = replace(sweep, failures=state.failures)
     try:
         state.run()
     except KeyboardInterrupt:
@@ -226,6 +235,8 @@ class _State:
     _running: dict[str, tuple[Task, int]] = field(default_factory=dict)
     _crashes: dict[str, int] = field(default_factory=dict)
     _begun: float = field(default_factory=time.monotonic)
+    _idle_since: float | None = None
+    _waiting: str = ""
 
     def run(self) -> None:
         self.store.clean()
@@ -259,14 +270,24 @@ class _State:
                 self._begin(queue.popleft(), executor, elsewhere)
             if not queue and elsewhere and executor.room() > 0:
                 # Another sweep has claimed these: done there, or free again if it is killed.
+                if not self._running:
+                    self._wait(elsewhere)
                 queue.extend(elsewhere)
                 elsewhere = []
-                if not self._running:
-                    time.sleep(POLL_S)
             if self._running:
+                self._idle_since, self._waiting = None, ""
                 for event in executor.poll(POLL_S):
                     self._handle(event, queue)
             self._tell()
+
+    def _wait(self, elsewhere: Sequence[Task]) -> None:
+        now = time.monotonic()
+        self._idle_since = self._idle_since or now
+        if now - self._idle_since >= WAIT_S:
+            count = "a run" if len(elsewhere) == 1 else f"{len(elsewhere)} runs"
+            holder = self.claims.holder(elsewhere[0].run)
+            self._waiting = f"{count} of {self.store.path} that {holder}"
+        time.sleep(POLL_S)
 
     def _begin(self, task: Task, executor: Executor, elsewhere: list[Task]) -> None:
         if not self.claims.take(task.run):
@@ -320,6 +341,7 @@ class _State:
                 running=len(self._running),
                 packets=self.packets + sum(p for _, p in self._running.values()),
                 elapsed_s=time.monotonic() - self._begun,
+                waiting_for=self._waiting,
             )
         )
 

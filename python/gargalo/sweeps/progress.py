@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ class SweepProgress:
     packets: int
     """Simulated by this sweep, runs under way included."""
     elapsed_s: float
+    waiting_for: str = ""
+    """Runs that another sweep does, if nothing else has been left to do for a second, and who does them."""
 
     @property
     def runs_per_s(self) -> float:
@@ -53,6 +56,8 @@ class SweepProgress:
 
     def __str__(self) -> str:
         """Return one line."""
+        if self.waiting_for:
+            return f"{self.done}/{self.total} runs, waiting for {self.waiting_for}"
         parts = [f"{self.done}/{self.total} runs"]
         if self.failed:
             parts.append(f"{self.failed} failed")
@@ -74,13 +79,10 @@ def clock(seconds: float) -> str:
 
 
 @contextmanager
-def display(console: Console, *, shown: bool) -> Iterator[Callable[[SweepProgress], None] | None]:
-    """Show progress: a bar on a terminal, elsewhere a line now and then."""
-    if not shown:
-        yield None
-        return
-    if not console.is_terminal:
-        yield _lines(console)
+def display(console: Console, *, shown: bool) -> Iterator[Callable[[SweepProgress], None]]:
+    """Show progress: a bar on a terminal, elsewhere a line now and then; whom it waits for in any case."""
+    if not (shown and console.is_terminal):
+        yield _lines(console, LINE_EVERY_S if shown else math.inf)
         return
     columns = (BarColumn(bar_width=30), TaskProgressColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True) as view:
@@ -92,14 +94,15 @@ def display(console: Console, *, shown: bool) -> Iterator[Callable[[SweepProgres
         yield tell
 
 
-def _lines(console: Console) -> Callable[[SweepProgress], None]:
-    last = time.monotonic()
+def _lines(console: Console, every_s: float) -> Callable[[SweepProgress], None]:
+    last, waiting_for = time.monotonic(), ""
 
     def tell(p: SweepProgress) -> None:
-        nonlocal last
+        nonlocal last, waiting_for
         now = time.monotonic()
-        if now - last >= LINE_EVERY_S:
+        if now - last >= every_s or p.waiting_for not in ("", waiting_for):
             last = now
             console.print(str(p), markup=False)
+        waiting_for = p.waiting_for
 
     return tell

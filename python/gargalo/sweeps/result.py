@@ -5,22 +5,25 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from gargalo import audit
 from gargalo.metrics.declared import STANDARD
-from gargalo.sweeps.errors import StoreError, SweepError
+from gargalo.sweeps.errors import StoreError, SweepError, whose
 from gargalo.sweeps.model import label_names
 from gargalo.sweeps.store import RUNS, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from gargalo.metrics.intervals import Bounds
     from gargalo.sweeps.job import Job
+
+T = TypeVar("T")
 
 FACTS = (
     "run", "repeat", "seed", "version", "scenario_hash", "results_hash", "warnings", "findings", "wall_s", "late_p99_s", "late_max_s",
@@ -38,6 +41,31 @@ class Failure:
     attempts: int
     trace: str = ""
     """The traceback, where there is one."""
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """What a repair did."""
+
+    files: Sequence[Path]
+    """Where the damaged files are now."""
+    runs: Mapping[str, int]
+    """How many runs they held at most, by sweep; the sweep that was repaired is called ""."""
+
+    def __str__(self) -> str:
+        """Return a sentence."""
+        files = (
+            "a damaged file is" if len(self.files) == 1 else f"{len(self.files)} damaged files are"
+        )
+        done = (
+            f"; what {'it' if len(self.files) == 1 else 'they'} held of this sweep was done again"
+        )
+        return f"{files} now in {self.files[0].parent}{done}{whose(self.runs)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return `moved`, the paths, and `other_sweeps`, runs of others that were in them at most."""
+        others = {name: n for name, n in self.runs.items() if name}
+        return {"moved": [str(f) for f in self.files], "other_sweeps": others}
 
 
 class SweepInterrupted(KeyboardInterrupt):
@@ -64,6 +92,8 @@ class Sweep:
     """Runs that the store had."""
     packets: int = 0
     wall_s: float = 0.0
+    repaired: Repaired | None = None
+    """What was done about damaged files of the store."""
 
     @classmethod
     def load(cls, store: str | Path, name: str | None = None) -> Sweep:
@@ -137,7 +167,8 @@ class Sweep:
     def table(self, name: str) -> pl.LazyFrame:
         """Return a kept table of all runs, lazily, with `run`, labels, `repeat` and `seed` joined.
 
-        A label that has the name of a column of the table becomes `sweep.NAME`.
+        A label that has the name of a column of the table becomes `sweep.NAME`. It may be collected while
+        sweeps write and merge files of the store: what is read is found at that moment.
         """
         if name not in self.store.tables():
             kept = [t for t in self.store.tables() if t != RUNS and not t.startswith("measures-")]
@@ -146,8 +177,24 @@ class Sweep:
                 f'(keep it with keep = ["{name}"])'
             )
             raise StoreError(msg)
-        rows = self.store.scan(name, self.plan["run"].to_list())
-        taken = set(rows.collect_schema().names()) - {"run"}
+        runs = self.plan["run"].to_list()
+        schema = self._steadily(lambda: self.store.scan(name, runs).collect_schema())
+
+        def read(
+            columns: list[str] | None, where: pl.Expr | None, most: int | None, _: int | None
+        ) -> Iterator[pl.DataFrame]:
+            def rows() -> pl.DataFrame:
+                found = self.store.scan(name, runs)
+                found = found if most is None else found.head(most)
+                found = found if where is None else found.filter(where)
+                return (found if columns is None else found.select(columns)).collect()
+
+            yield self._steadily(
+                lambda: self.store.read(rows, lambda: self.store.files(name, runs))
+            )
+
+        rows = register_io_source(read, schema=schema)
+        taken = set(schema.names()) - {"run"}
         keys = self._keys().rename(lambda c: f"sweep.{c}" if c in taken else c)
         # Kept tables are written before a run's row: only the latter makes it finished.
         keys = keys.filter(pl.col("run").is_in(sorted(self.store.ids(RUNS))))
@@ -215,16 +262,21 @@ class Sweep:
         return [n for n in names if n in self.store.tables()]
 
     def _collect(self, table: str) -> pl.DataFrame:
-        # No row may be missed because another sweep compacts the store at this moment.
         runs = self.plan["run"].to_list()
+        return self._steadily(
+            lambda: self.store.read(
+                lambda: self.store.scan(table, runs).collect(),
+                lambda: self.store.files(table, runs),
+            )
+        )
+
+    def _steadily(self, read: Callable[[], T]) -> T:
+        """Read once more when another sweep merged files since they were listed: no row may be missed."""
         for _ in range(20):
             try:
-                return self.store.read(
-                    lambda: self.store.scan(table, runs).collect(),
-                    lambda: self.store.files(table, runs),
-                )
+                return read()
             except FileNotFoundError:
-                continue  # Merged into a segment since it was listed.
+                continue
         msg = f"{self.store.path} changes too quickly to be read; try again"
         raise StoreError(msg)
 

@@ -8,6 +8,7 @@
     */segments/HASH.parquet        many of these files in one
     tmp/                           files under construction
     claims.lock                    see `gargalo.sweeps.claims`
+    damaged/                       what a repair moved aside; nothing reads it
 
 A file is written to tmp/, synced and renamed. A run's kept tables and measures come before its row
 in runs/, which makes it finished. Nothing is ever changed in place. Every Parquet file carries its checksum
@@ -33,7 +34,7 @@ import polars as pl
 from gargalo import _core
 from gargalo.sweeps.checksum import to_parquet, why_damaged
 from gargalo.sweeps.claims import Claims
-from gargalo.sweeps.errors import BadStoreError, DamagedError, StoreError
+from gargalo.sweeps.errors import DAMAGED, BadStoreError, DamagedError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -225,8 +226,9 @@ class Store:
                         found.append(e)
         return found
 
-    def remove(self, damaged: Iterable[DamagedError]) -> None:
-        """Remove damaged files: their runs are then to be done again."""
+    def set_aside(self, damaged: Iterable[DamagedError]) -> list[Path]:
+        """Move damaged files to a folder that nothing reads, and return where they are: their runs are to be done again."""
+        moved = []
         with _writing(self.path):
             for e in damaged:
                 # Another sweep may have written it anew meanwhile.
@@ -234,7 +236,51 @@ class Store:
                     try:
                         self.verify(e.file)
                     except DamagedError:
-                        e.file.unlink()
+                        moved.append(self._set_aside(e.file))
+        return moved
+
+    def _set_aside(self, file: Path) -> Path:
+        folder = self.path / DAMAGED
+        folder.mkdir(exist_ok=True)
+        target = folder / f"{file.relative_to(self.path).parts[0]}.{file.name}"
+        while target.exists():
+            target = folder / f"{target.name}.{secrets.token_hex(4)}"
+        file.rename(target)
+        return target
+
+    def held(
+        self, damaged: Sequence[DamagedError], sweep: str, runs: Collection[str]
+    ) -> dict[str, int]:
+        """Return how many runs damaged files had at most, by sweep: that of these runs is called "".
+
+        What is in a damaged segment cannot be known: it may be every planned run that no other file has.
+        """
+        files: dict[str, list[Path]] = {}
+        for e in damaged:
+            files.setdefault(e.file.relative_to(self.path).parts[0], []).append(e.file)
+        planned = {"": (set(runs), set(files))}
+        for name in self.plans():
+            if name == sweep:
+                continue
+            with suppress(StoreError):  # A damaged plan says nothing.
+                plan = self.plan(name)
+                # Which tables it keeps is not written down.
+                foreign = {t for t in files if t.startswith("measures-")}
+                tables = set(files) - (foreign - set(plan["_measure"].drop_nulls()))
+                planned[name] = (set(plan["run"]) - set(runs), tables)
+        lost: dict[str, set[str]] = {name: set() for name in planned}
+        for table, bad in files.items():
+            segments = {f.name for f in bad if f.parent.name == "segments"}
+            single = {f.name[: -len(SUFFIX)] for f in bad if f.parent.name != "segments"}
+            folder = self.path / table
+            whole = loose(folder) - single
+            for segment in (folder / "segments").glob(f"*{SUFFIX}"):
+                if segment.name not in segments:
+                    whole |= self._runs_of(segment)
+            for name, (own, tables) in planned.items():
+                if table in tables:
+                    lost[name] |= (own if segments else own & single) - whole
+        return {name: len(found) for name, found in lost.items() if found or not name}
 
     # --- reading
 
@@ -283,7 +329,7 @@ class Store:
         return sorted(
             p.name
             for p in self.path.iterdir()
-            if p.is_dir() and p.name not in (PLANS, "tmp") and any(p.iterdir())
+            if p.is_dir() and p.name not in (PLANS, DAMAGED, "tmp") and any(p.iterdir())
         )
 
     def plans(self) -> list[str]:
