@@ -6,22 +6,10 @@ mod common;
 
 use common::attack::attack;
 use common::forge::NAMES;
-
-/// Resident memory in MiB, where the system tells.
-fn resident() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|l| l.starts_with("VmRSS:"))?;
-    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib / 1024)
-}
+use gargalo_testkit::{attack_of, resident};
 
 fn main() {
-    let total = std::env::args()
-        .nth(1)
-        .map_or(10_000_000, |n| n.parse().expect("a number of datagrams"));
-    let seed = std::env::args()
-        .nth(2)
-        .map_or(1, |n| n.parse().expect("a seed"));
+    let (total, seed) = attack_of();
     for v6 in [false, true] {
         let start = std::time::Instant::now();
         let mut memory = Vec::new();

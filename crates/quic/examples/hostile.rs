@@ -5,23 +5,12 @@
 #[path = "../tests/pair/mod.rs"]
 mod pair;
 
+use gargalo_testkit::{attack_of, resident};
 use pair::abuse::NAMES;
 use pair::attack::{OUTSIDE, attack};
 
-/// Resident memory in MiB, where the system tells.
-fn resident() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|l| l.starts_with("VmRSS:"))?;
-    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib / 1024)
-}
-
 fn main() {
-    let mut args = std::env::args().skip(1);
-    let total = args
-        .next()
-        .map_or(10_000_000, |n| n.parse().expect("a number of packets"));
-    let seed = args.next().map_or(1, |n| n.parse().expect("a seed"));
+    let (total, seed) = attack_of();
     let mut memory = Vec::new();
     let out = attack(seed, total, &mut || memory.extend(resident()));
     println!(

@@ -5,10 +5,12 @@
 //! content through a pair and checks every byte. [`network`] draws random networks.
 #![forbid(unsafe_code)]
 
+mod machine;
 pub mod network;
 mod pair;
 mod transfer;
 
 pub use gargalo_tcp::Endpoint;
+pub use machine::{attack_of, resident};
 pub use pair::{Pair, Side};
 pub use transfer::{Transfer, TransferError, content};
