@@ -1,6 +1,6 @@
 //! What can go wrong.
 
-use gargalo_cc::params::nearest;
+use gargalo_units::nearest;
 
 /// Nothing is registered under a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -55,6 +55,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(files::bad_name, m)?)?;
     m.add_function(wrap_pyfunction!(lab::enter_sandbox, m)?)?;
     m.add_function(wrap_pyfunction!(lab::shell, m)?)?;
+    m.add_function(wrap_pyfunction!(tools::nearest, m)?)?;
     m.add_function(wrap_pyfunction!(tools::memory_bytes, m)?)?;
     m.add_function(wrap_pyfunction!(tools::memory_limit, m)?)?;
     m.add_function(wrap_pyfunction!(tools::trace_generate, m)?)?;

@@ -18,6 +18,12 @@ fn trace(text: &str) -> Result<DeliveryTrace, TraceError> {
     DeliveryTrace::parse(text)
 }
 
+/// The known name that a misspelt one is nearest to; `None` if none is near.
+#[pyfunction]
+pub fn nearest(name: &str, known: Vec<String>) -> Option<String> {
+    gargalo_units::nearest(name, known.iter().map(String::as_str)).map(str::to_owned)
+}
+
 /// An amount of memory, written like "4GB", in bytes.
 #[pyfunction]
 pub fn memory_bytes(text: &str) -> PyResult<u64> {

@@ -1,10 +1,11 @@
 //! Checks a tree against the JSON Schema of the model, so that every slip is told with its place and
 //! its likely fix, several at once, before anything is deserialized.
 
+use gargalo_units::nearest;
 use serde_json::Value as Json;
 
 use crate::Names;
-use crate::diagnostic::{Diagnostics, nearest};
+use crate::diagnostic::Diagnostics;
 use crate::quantity;
 use crate::tree::{Entry, Node, Value};
 

@@ -2,12 +2,13 @@
 //!
 //! Time is integer nanoseconds, rates are bits per second. Only operators that have a physical
 //! meaning exist: `Bytes / Duration = Rate`, `Rate * Duration = Bytes`, `Instant - Instant =
-//! Duration`. Text is parsed with its unit or refused ([`parse`]).
+//! Duration`. Text is parsed with its unit or refused ([`parse`]); a misspelt name is answered by the [`nearest`].
 #![forbid(unsafe_code)]
 
 mod bytes;
 mod ecn;
 mod foreign;
+mod nearest;
 pub mod parse;
 mod rate;
 mod seq;
@@ -15,6 +16,7 @@ mod time;
 
 pub use bytes::Bytes;
 pub use ecn::Ecn;
+pub use nearest::nearest;
 pub use parse::ParseError;
 pub use rate::Rate;
 pub use seq::{DataSeq, Seq};

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
+from gargalo import _core
 from gargalo.studies.high_speed_tcp import STUDY as HIGH_SPEED_TCP
 from gargalo.studies.mptcp_schedulers import STUDY as MPTCP_SCHEDULERS
 from gargalo.studies.nsquic import STUDY as NSQUIC
@@ -27,7 +27,7 @@ def find(name: str) -> Study:
     """
     if name in STUDIES:
         return STUDIES[name]
-    near = difflib.get_close_matches(name, STUDIES, 1)
-    hint = f'did you mean "{near[0]}"?' if near else f"there are: {', '.join(STUDIES)}"
+    near = _core.nearest(name, list(STUDIES))
+    hint = f'did you mean "{near}"?' if near else f"there are: {', '.join(STUDIES)}"
     msg = f'there is no study "{name}"; {hint}'
     raise KeyError(msg)

@@ -14,12 +14,12 @@ A range goes as well at the place of a list of values; `unit = "ms"` turns its n
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
+from gargalo import _core
 from gargalo.scenario import plain
 from gargalo.sweeps.errors import SweepError
 from gargalo.sweeps.job import label_of
@@ -272,8 +272,8 @@ def _no_clash(axes: Sequence[Axis]) -> None:
 def _only(name: str, table: Mapping[str, Any], known: Sequence[str]) -> None:
     for key in table:
         if key not in known:
-            near = difflib.get_close_matches(key, known, 1)
-            hint = f'did you mean "{near[0]}"?' if near else f"known here: {', '.join(known)}"
+            near = _core.nearest(key, known)
+            hint = f'did you mean "{near}"?' if near else f"known here: {', '.join(known)}"
             _bad(name, f'has an unknown key "{key}"; {hint}')
 
 

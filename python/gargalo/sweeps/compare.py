@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo import audit
+from gargalo import _core, audit
 from gargalo.metrics.declared import STANDARD
 from gargalo.results import load
 from gargalo.sweeps.errors import SweepError
@@ -237,6 +236,6 @@ def _verdict(d: Difference, p: float | None, level: float, a: str, b: str) -> st
 
 
 def _unknown(what: str, value: str, have: Sequence[str], where: str) -> str:
-    near = difflib.get_close_matches(value, have, 1)
-    hint = f'did you mean "{near[0]}"?' if near else f"it has: {', '.join(have) or 'none'}"
+    near = _core.nearest(value, have)
+    hint = f'did you mean "{near}"?' if near else f"it has: {', '.join(have) or 'none'}"
     return f'{where} has no {what} "{value}"; {hint}'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -93,8 +92,8 @@ def named_flows(settings: Mapping[str, Any], base: Mapping[str, Any]) -> dict[st
         numbers = [i for i, label in enumerate(labels) if label == who]
         if not numbers:
             have = sorted({str(label) for label in labels if label})
-            near = difflib.get_close_matches(who, have, 1)
-            hint = f'did you mean "{near[0]}"?' if near else f"labels: {', '.join(have) or 'none'}"
+            near = _core.nearest(who, have)
+            hint = f'did you mean "{near}"?' if near else f"labels: {', '.join(have) or 'none'}"
             msg = f'{key}: no flow has the label "{who}"; {hint}; flows.* are all, flows.0 is the first'
             raise SweepError(msg)
         for i in numbers:

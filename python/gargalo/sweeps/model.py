@@ -160,14 +160,12 @@ class SweepFile:
 
 
 def _unknown(key: str, table: Mapping[str, Any]) -> str:
-    import difflib
-
     if "topology" in table:
         return (
             'this is a scenario, not a sweep: a sweep has scenario = "FILE.toml" and a table [axes]'
         )
-    near = difflib.get_close_matches(key, KEYS, 1)
-    hint = f'did you mean "{near[0]}"?' if near else f"known here: {', '.join(KEYS)}"
+    near = _core.nearest(key, KEYS)
+    hint = f'did you mean "{near}"?' if near else f"known here: {', '.join(KEYS)}"
     return f'unknown key "{key}"; {hint}'
 
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use gargalo_units::nearest;
+
 use super::{Context, Network, did_you_mean};
-use crate::diagnostic::nearest;
 use crate::model::Flow as Spec;
 
 /// The endpoints of each copy.

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use gargalo_lab::{CommandSpec, Stack, Tuning};
-use gargalo_units::{Duration, Instant};
+use gargalo_units::{Duration, Instant, nearest};
 
 use super::{Context, did_you_mean};
-use crate::diagnostic::nearest;
 use crate::model::{Host, Scenario, StackName};
 use crate::resolved::{Lab, Node};
 

@@ -17,9 +17,9 @@ mod traffic;
 mod transport;
 
 use gargalo_sim::CaptureEnds;
-use gargalo_units::{Duration, Instant};
+use gargalo_units::{Duration, Instant, nearest};
 
-use crate::diagnostic::{Diagnostics, Origin, nearest};
+use crate::diagnostic::{Diagnostics, Origin};
 use crate::model;
 use crate::resolved::{Link, Node, Record, Scenario};
 use crate::tree::Node as Tree;

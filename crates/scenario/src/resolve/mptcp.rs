@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use gargalo_cc::Params;
 use gargalo_mptcp::{DataNumbers, path_manager, scheduler};
-use gargalo_units::Duration;
+use gargalo_units::{Duration, nearest};
 
 use super::routes::Routes;
 use super::{Context, Network, did_you_mean, transport};
-use crate::diagnostic::nearest;
 use crate::model::{Congestion, DataNumbersName, EndName, Mptcp as Spec, Switch};
 use crate::resolved::{AddressChange, Chosen, Mptcp, Transport};
 

@@ -1,11 +1,12 @@
 //! Topologies as graphs.
 
+use gargalo_units::nearest;
+
 use crate::model::{Direction, Link as Spec, OneOrMany, Topology};
 use crate::resolved::Node;
 
 use super::links::{self, Ends};
 use super::{Context, Network, did_you_mean};
-use crate::diagnostic::nearest;
 
 /// Lowers a topology to nodes and links; the text is its kind.
 pub(crate) fn lower(topology: &Topology, cx: &mut Context<'_>) -> (&'static str, Network) {

@@ -2,11 +2,10 @@
 
 use gargalo_link::{LinkConfig, RateModel};
 use gargalo_sim::workload::plan::Demand;
-use gargalo_units::Rate;
+use gargalo_units::{Rate, nearest};
 
 use super::routes::Routes;
 use super::{Context, Network, did_you_mean};
-use crate::diagnostic::nearest;
 use crate::model::MixDirection;
 use crate::quantity::{Load, PerSecond, Quantity};
 use crate::resolved::{Loaded, Rest};
