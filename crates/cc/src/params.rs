@@ -1,6 +1,16 @@
-//! Named parameters of algorithms: what exists, what was given, what is wrong with it.
+//! Parameters of algorithms by name: what exists, what was given, what is wrong with it.
+//!
+//! A parameter is declared once, as a field in a [`params!`](crate::params!) struct: its name, its type, its
+//! default, its valid values and the line that documents it everywhere. [`choices!`](crate::choices!) declares
+//! a parameter's type that takes one of a few names.
 
-use gargalo_units::{Duration, ParseError, parse};
+mod declare;
+#[cfg(test)]
+mod tests;
+
+use gargalo_units::{Duration, ParseError, nearest, parse};
+
+pub use declare::{Field, NoParams, Value, list};
 
 /// A parameter value as given by a user.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,72 +120,13 @@ pub enum ParamKind {
 pub struct Param {
     /// Name in scenarios.
     pub name: &'static str,
-    /// One line about it, with its unit and symbol in the source.
+    /// About it, with its unit and its symbol in the source, without a full stop at the end.
     pub doc: &'static str,
     /// Default and valid values.
     pub kind: ParamKind,
 }
 
 impl Param {
-    /// A number in `min..=max`.
-    pub const fn number(
-        name: &'static str,
-        doc: &'static str,
-        default: f64,
-        min: f64,
-        max: f64,
-    ) -> Self {
-        let kind = ParamKind::Number {
-            default,
-            min,
-            max,
-            integer: false,
-        };
-        Self { name, doc, kind }
-    }
-    /// A whole number in `min..=max`.
-    pub const fn integer(
-        name: &'static str,
-        doc: &'static str,
-        default: f64,
-        min: f64,
-        max: f64,
-    ) -> Self {
-        let kind = ParamKind::Number {
-            default,
-            min,
-            max,
-            integer: true,
-        };
-        Self { name, doc, kind }
-    }
-    /// A switch.
-    pub const fn bool(name: &'static str, doc: &'static str, default: bool) -> Self {
-        let kind = ParamKind::Bool { default };
-        Self { name, doc, kind }
-    }
-    /// One of `choices`.
-    pub const fn choice(
-        name: &'static str,
-        doc: &'static str,
-        default: &'static str,
-        choices: &'static [&'static str],
-    ) -> Self {
-        let kind = ParamKind::Choice { default, choices };
-        Self { name, doc, kind }
-    }
-    /// A span of time in `min..=max`.
-    pub const fn duration(
-        name: &'static str,
-        doc: &'static str,
-        default: Duration,
-        min: Duration,
-        max: Duration,
-    ) -> Self {
-        let kind = ParamKind::Duration { default, min, max };
-        Self { name, doc, kind }
-    }
-
     /// The default, as a user would write it.
     pub fn default_value(&self) -> ParamValue {
         match self.kind {
@@ -202,6 +153,57 @@ impl Param {
             ParamKind::Bool { .. } => "true or false".to_owned(),
             ParamKind::Choice { choices, .. } => format!("one of {}", choices.join(", ")),
             ParamKind::Duration { min, max, .. } => format!("a duration from {min} to {max}"),
+        }
+    }
+
+    /// Whether `value`, given to `algorithm`, fits.
+    fn check(&self, algorithm: &'static str, value: &ParamValue) -> Result<Checked, BuildError> {
+        let invalid = |nearest| BuildError::InvalidValue {
+            algorithm,
+            param: self.name,
+            value: value.clone(),
+            valid: self.valid(),
+            nearest,
+        };
+        match (self.kind, value) {
+            (
+                ParamKind::Number {
+                    min, max, integer, ..
+                },
+                &ParamValue::Number(n),
+            ) if (min..=max).contains(&n) && (!integer || libm::trunc(n) == n) => {
+                Ok(Checked::Number(n))
+            }
+            (ParamKind::Bool { .. }, &ParamValue::Bool(b)) => Ok(Checked::Bool(b)),
+            (ParamKind::Choice { choices, .. }, ParamValue::Text(t)) => {
+                let chosen = choices.iter().find(|c| *c == t);
+                chosen
+                    .map(|c| Checked::Choice(c))
+                    .ok_or_else(|| invalid(nearest(t, choices.iter().copied())))
+            }
+            (ParamKind::Duration { min, max, .. }, ParamValue::Text(_) | ParamValue::Number(_)) => {
+                // A bare number goes through the parser for its advice on the missing unit.
+                let text = match value {
+                    ParamValue::Text(t) => t.clone(),
+                    other => other.to_string(),
+                };
+                let d = text.parse().map_err(|mut source: ParseError| {
+                    if let Ok((_, "")) = parse::split(&text) {
+                        source.suggestion = with_unit(&text, min, max);
+                    }
+                    BuildError::Quantity {
+                        algorithm,
+                        param: self.name,
+                        source,
+                    }
+                })?;
+                if (min..=max).contains(&d) {
+                    Ok(Checked::Duration(d))
+                } else {
+                    Err(invalid(None))
+                }
+            }
+            _ => Err(invalid(None)),
         }
     }
 }
@@ -278,210 +280,46 @@ fn did_you_mean(nearest: &Option<&'static str>) -> String {
     nearest.map_or_else(String::new, |n| format!(" (did you mean \"{n}\"?)"))
 }
 
-/// Parameters checked against an algorithm's table: every getter answers for every table entry.
-#[derive(Debug)]
-pub struct Values<'a> {
-    table: &'static [Param],
-    given: Vec<(&'static str, Checked<'a>)>,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Checked<'a> {
+/// A value that fits its parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Checked {
+    /// Of [`ParamKind::Number`].
     Number(f64),
+    /// Of [`ParamKind::Bool`].
     Bool(bool),
-    Text(&'a str),
+    /// Of [`ParamKind::Choice`].
+    Choice(&'static str),
+    /// Of [`ParamKind::Duration`].
     Duration(Duration),
 }
 
-impl<'a> Values<'a> {
-    /// Checks names, types and ranges.
-    ///
-    /// # Errors
-    /// The first parameter that is unknown, repeated or invalid.
-    pub fn check(
-        algorithm: &'static str,
-        table: &'static [Param],
-        params: &'a Params,
-    ) -> Result<Self, BuildError> {
-        let mut given: Vec<(&'static str, Checked<'a>)> = Vec::new();
-        for (name, value) in params.iter() {
-            let Some(param) = table.iter().find(|p| p.name == name) else {
-                let known: Vec<_> = table.iter().map(|p| p.name).collect();
-                return Err(BuildError::UnknownParam {
-                    algorithm,
-                    name: name.to_owned(),
-                    nearest: nearest(name, known.iter().copied()),
-                    known,
-                });
-            };
-            if given.iter().any(|(n, _)| *n == name) {
-                return Err(BuildError::Repeated {
-                    algorithm,
-                    param: param.name,
-                });
-            }
-            given.push((param.name, Self::check_one(algorithm, param, value)?));
-        }
-        Ok(Self { table, given })
-    }
-
-    fn check_one(
-        algorithm: &'static str,
-        param: &Param,
-        value: &'a ParamValue,
-    ) -> Result<Checked<'a>, BuildError> {
-        let invalid = |nearest| BuildError::InvalidValue {
-            algorithm,
-            param: param.name,
-            value: value.clone(),
-            valid: param.valid(),
-            nearest,
+/// `params`, whose parameters are `table`, with what was given to `algorithm`.
+///
+/// # Errors
+/// The first parameter that is unknown, repeated or invalid.
+pub fn read<F: Field>(
+    mut params: F,
+    table: &'static [Param],
+    algorithm: &'static str,
+    given: &Params,
+) -> Result<F, BuildError> {
+    for (i, (name, value)) in given.iter().enumerate() {
+        let Some(param) = table.iter().find(|p| p.name == name) else {
+            let known: Vec<_> = table.iter().map(|p| p.name).collect();
+            return Err(BuildError::UnknownParam {
+                algorithm,
+                name: name.to_owned(),
+                nearest: nearest(name, known.iter().copied()),
+                known,
+            });
         };
-        match (param.kind, value) {
-            (
-                ParamKind::Number {
-                    min, max, integer, ..
-                },
-                &ParamValue::Number(n),
-            ) if (min..=max).contains(&n) && (!integer || libm::trunc(n) == n) => {
-                Ok(Checked::Number(n))
-            }
-            (ParamKind::Bool { .. }, &ParamValue::Bool(b)) => Ok(Checked::Bool(b)),
-            (ParamKind::Choice { choices, .. }, ParamValue::Text(t)) => {
-                if choices.contains(&t.as_str()) {
-                    Ok(Checked::Text(t))
-                } else {
-                    Err(invalid(nearest(t, choices.iter().copied())))
-                }
-            }
-            (ParamKind::Duration { min, max, .. }, ParamValue::Text(_) | ParamValue::Number(_)) => {
-                // A bare number goes through the parser for its advice on the missing unit.
-                let text = match value {
-                    ParamValue::Text(t) => t.clone(),
-                    other => other.to_string(),
-                };
-                let d = text.parse().map_err(|mut source: ParseError| {
-                    if let Ok((_, "")) = parse::split(&text) {
-                        source.suggestion = with_unit(&text, min, max);
-                    }
-                    BuildError::Quantity {
-                        algorithm,
-                        param: param.name,
-                        source,
-                    }
-                })?;
-                if (min..=max).contains(&d) {
-                    Ok(Checked::Duration(d))
-                } else {
-                    Err(invalid(None))
-                }
-            }
-            _ => Err(invalid(None)),
+        if given.iter().take(i).any(|(earlier, _)| earlier == name) {
+            return Err(BuildError::Repeated {
+                algorithm,
+                param: param.name,
+            });
         }
+        params.assign("", name, param.check(algorithm, value)?);
     }
-
-    fn given(&self, name: &str) -> Option<Checked<'a>> {
-        self.given.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)
-    }
-
-    fn kind(&self, name: &str) -> ParamKind {
-        self.table
-            .iter()
-            .find(|p| p.name == name)
-            .expect(
-                "an algorithm reads only parameters of its own table; every one is built in tests",
-            )
-            .kind
-    }
-
-    /// The number given for `name`, or its default.
-    pub fn number(&self, name: &str) -> f64 {
-        match (self.given(name), self.kind(name)) {
-            (Some(Checked::Number(n)), _) => n,
-            (_, ParamKind::Number { default, .. }) => default,
-            _ => f64::NAN,
-        }
-    }
-    /// The switch given for `name`, or its default.
-    pub fn bool(&self, name: &str) -> bool {
-        match (self.given(name), self.kind(name)) {
-            (Some(Checked::Bool(b)), _) => b,
-            (_, ParamKind::Bool { default }) => default,
-            _ => false,
-        }
-    }
-    /// The choice given for `name`, or its default.
-    pub fn text(&self, name: &str) -> &'a str {
-        match (self.given(name), self.kind(name)) {
-            (Some(Checked::Text(t)), _) => t,
-            (_, ParamKind::Choice { default, .. }) => default,
-            _ => "",
-        }
-    }
-    /// The duration given for `name`, or its default.
-    pub fn duration(&self, name: &str) -> Duration {
-        match (self.given(name), self.kind(name)) {
-            (Some(Checked::Duration(d)), _) => d,
-            (_, ParamKind::Duration { default, .. }) => default,
-            _ => Duration::ZERO,
-        }
-    }
-}
-
-/// The candidate closest to `name`, if it is close enough to be a slip of the pen.
-pub fn nearest(name: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
-    let plain = normalise(name);
-    candidates
-        .map(|c| (distance(&plain, &normalise(c)), c))
-        .min_by_key(|(d, _)| *d)
-        .filter(|(d, c)| *d <= 1 + plain.len().max(c.len()) / 4)
-        .map(|(_, c)| c)
-}
-
-/// Case and separators are not what one misspells on purpose. Only the first 64 characters count,
-/// which bounds the work on hostile input.
-fn normalise(s: &str) -> String {
-    s.chars()
-        .take(64)
-        .filter(|c| !matches!(c, '-' | '_' | ' '))
-        .map(|c| c.to_ascii_lowercase())
-        .collect()
-}
-
-/// Edits (insertions, deletions, substitutions) between two words.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let above = row[j + 1];
-            row[j + 1] = (diagonal + usize::from(ca != *cb))
-                .min(above + 1)
-                .min(row[j] + 1);
-            diagonal = above;
-        }
-    }
-    row[b.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn distances() {
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("abc", ""), 3);
-    }
-
-    #[test]
-    fn nearest_forgives_slips_only() {
-        let names = ["cubic", "bbr", "reno"];
-        assert_eq!(nearest("cubik", names.into_iter()), Some("cubic"));
-        assert_eq!(nearest("CUBIC", names.into_iter()), Some("cubic"));
-        assert_eq!(nearest("quantum", names.into_iter()), None);
-    }
+    Ok(params)
 }

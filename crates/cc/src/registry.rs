@@ -1,11 +1,11 @@
 //! Algorithms by name: what stands behind the command line, the documentation and the scenarios.
 
-use gargalo_units::{Bytes, Instant};
+use gargalo_units::{Bytes, Instant, nearest};
 use rand_pcg::Pcg64;
 
 use crate::Controller;
 use crate::algorithms::ALGORITHMS;
-use crate::params::{BuildError, Param, Params, nearest};
+use crate::params::{BuildError, Param, Params};
 
 /// What a controller starts from.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub struct Algorithm {
     /// Where it is specified.
     pub source: &'static str,
     /// Its parameters.
-    pub params: &'static [Param],
+    pub params: fn() -> &'static [Param],
     /// Builds a controller; see [`build`].
     pub build: Build,
 }
@@ -89,7 +89,7 @@ mod tests {
         for a in ALGORITHMS {
             let default = build(a.name, &Params::new(), init()).unwrap();
             let mut explicit = Params::new();
-            for p in a.params {
+            for p in (a.params)() {
                 explicit.push(p.name, p.default_value());
             }
             let same = build(a.name, &explicit, init()).unwrap();
@@ -101,9 +101,28 @@ mod tests {
     }
 
     #[test]
+    fn every_parameter_has_a_name_of_its_own_and_a_line() {
+        for a in ALGORITHMS {
+            let mut names: Vec<_> = (a.params)().iter().map(|p| p.name).collect();
+            let all = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), all, "{}", a.name);
+            for p in (a.params)() {
+                assert!(
+                    !p.doc.is_empty() && !p.doc.ends_with('.'),
+                    "{} {}",
+                    a.name,
+                    p.name
+                );
+            }
+        }
+    }
+
+    #[test]
     fn every_bound_of_every_parameter_builds_and_beyond_does_not() {
         for a in ALGORITHMS {
-            for p in a.params {
+            for p in (a.params)() {
                 let ok = |v: ParamValue| {
                     let mut params = Params::new();
                     params.push(p.name, v);

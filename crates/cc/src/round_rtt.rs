@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_round_has_the_least_of_its_samples_and_the_window_its_packets_were_sent_under() {
-        let mut window = Window::new(&init(), WindowParams::STANDARD);
+        let mut window = Window::new(&init(), WindowParams::DEFAULT);
         let mut rounds = RoundRtt::new(window.cwnd());
         let view = path(Duration::from_millis(50));
         let sample = |ms, round_start| Acked {

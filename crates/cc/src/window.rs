@@ -7,109 +7,34 @@
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Cause, Congestion, Sent, Spurious};
-use crate::params::{Param, Values};
 use crate::registry::Init;
-use crate::slow_start::{self, Growth, SlowStart, SlowStartKind};
+use crate::slow_start::{Growth, SlowStart, SlowStartKind};
+use crate::{choices, params};
 
 /// No window grows beyond this (1 TiB), so that arithmetic on windows cannot overflow.
 pub const MAX_WINDOW: Bytes = Bytes::new(1 << 40);
 
-/// What a reduction is a fraction of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReduceFrom {
-    /// The bytes in flight, but no more than cwnd (RFC 5681 equation 4).
-    FlightSize,
-    /// cwnd, as many stacks do; sound because cwnd only grows while it limits the sender.
-    Cwnd,
-}
-
-impl ReduceFrom {
-    const CHOICES: &'static [&'static str] = &["flight-size", "cwnd"];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::FlightSize => "flight-size",
-            Self::Cwnd => "cwnd",
-        }
-    }
-}
-
-/// Parameters of the shared part.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct WindowParams {
-    /// Slow start.
-    pub slow_start: SlowStartKind,
-    /// Limit L of appropriate byte counting in slow start, in segments per acknowledgement
-    /// (RFC 3465 §2.2); zero takes the value the slow start's RFC recommends. After a timeout it is
-    /// 1 (RFC 3465 §2.3).
-    pub abc_limit: u64,
+choices! {
     /// What a reduction is a fraction of.
-    pub reduce_from: ReduceFrom,
+    pub enum ReduceFrom {
+        /// The bytes in flight, but no more than cwnd (RFC 5681 equation 4).
+        FlightSize = "flight-size",
+        /// cwnd, as many stacks do; sound because cwnd only grows while it limits the sender.
+        Cwnd = "cwnd",
+    }
 }
 
-impl WindowParams {
-    /// RFC 5681 and RFC 3465.
-    pub const STANDARD: Self = Self {
-        slow_start: SlowStartKind::Standard,
-        abc_limit: 0,
-        reduce_from: ReduceFrom::FlightSize,
-    };
-
-    /// How many table entries these parameters have.
-    pub const PARAMS: usize = 3;
-
-    /// An algorithm's parameter table: its `own` entries, then these with `self` as the defaults.
-    /// `M` is `N` + [`WindowParams::PARAMS`].
-    pub const fn after<const N: usize, const M: usize>(self, own: [Param; N]) -> [Param; M] {
-        assert!(M == N + Self::PARAMS);
-        let shared = self.table();
-        let mut all = [shared[0]; M];
-        let mut i = 0;
-        while i < M {
-            all[i] = if i < N { own[i] } else { shared[i - N] };
-            i += 1;
-        }
-        all
-    }
-
-    const fn table(self) -> [Param; Self::PARAMS] {
-        [
-            Param::choice(
-                "slow_start",
-                "how the connection starts: RFC 5681, RFC 3742 (limited), hybrid (hystart), RFC 9406 \
-                 (hystart++)",
-                self.slow_start.name(),
-                slow_start::CHOICES,
-            ),
-            Param::integer(
-                "abc_limit",
-                "slow start: most segments of growth per acknowledgement (RFC 3465's L); 0: 8 for \
-                 hystart++, 2 for the others",
-                self.abc_limit as f64,
-                0.0,
-                1e6,
-            ),
-            Param::choice(
-                "reduce_from",
-                "what a reduction is a fraction of (RFC 5681: flight-size; many stacks: cwnd)",
-                self.reduce_from.name(),
-                ReduceFrom::CHOICES,
-            ),
-        ]
-    }
-
-    /// From checked values whose table includes [`WindowParams::table`].
-    pub fn read(values: &Values<'_>) -> Self {
-        Self {
-            slow_start: SlowStartKind::from_name(values.text("slow_start"))
-                .unwrap_or(SlowStartKind::Standard),
-            abc_limit: values.number("abc_limit") as u64,
-            reduce_from: if values.text("reduce_from") == ReduceFrom::Cwnd.name() {
-                ReduceFrom::Cwnd
-            } else {
-                ReduceFrom::FlightSize
-            },
-        }
+params! {
+    /// The parameters that window-based algorithms share; the defaults are those of RFC 5681 and RFC 3465.
+    pub struct WindowParams {
+        /// Slow start: RFC 5681 (standard), RFC 3742 (limited), hybrid slow start (hystart) or RFC 9406
+        /// (hystart++).
+        slow_start: SlowStartKind = SlowStartKind::Standard;
+        /// Slow start: most segments of growth per acknowledgement (L, RFC 3465 §2.2); 0: 8 for hystart++, 2
+        /// for the others. After a timeout it is 1 (RFC 3465 §2.3).
+        abc_limit: u64 = 0, in 0..=1_000_000;
+        /// What a reduction is a fraction of (RFC 5681: flight-size; many stacks: cwnd).
+        reduce_from: ReduceFrom = ReduceFrom::FlightSize;
     }
 }
 
@@ -135,7 +60,7 @@ pub struct Window {
     after_timeout: bool,
     recovering: bool,
     saved: Option<Saved>,
-    /// ssthresh is at least so many segments.
+    /// The least ssthresh, segments.
     least_threshold: u64,
 }
 
@@ -263,7 +188,7 @@ impl Window {
 
     /// Congestion avoidance with appropriate byte counting: SMSS * acked / cwnd (RFC 5681 §3.1
     /// equation 3, RFC 3465 §2.1), one segment a round trip. Growing with every acknowledgement and
-    /// not in steps of a segment keeps the mean half a segment higher, as the response function has it.
+    /// not in steps of a segment keeps the mean half a segment higher, as in the response function.
     #[inline]
     pub fn additive_increase(&mut self, acked: Bytes) {
         self.grow_by(self.mss.as_f64() * acked.as_f64() / self.cwnd.as_f64());
@@ -294,7 +219,7 @@ impl Window {
         }
     }
 
-    /// Reductions leave ssthresh at `segments` at least: 2 (RFC 5681 equation 4) unless told otherwise.
+    /// Reductions leave ssthresh at `segments` at least: 2 (RFC 5681 equation 4) unless set otherwise.
     #[inline]
     pub fn set_least_threshold(&mut self, segments: u64) {
         self.least_threshold = segments.clamp(1, 2);
@@ -418,7 +343,7 @@ mod tests {
     use gargalo_units::{Duration, Instant};
 
     fn window() -> Window {
-        Window::new(&init(), WindowParams::STANDARD)
+        Window::new(&init(), WindowParams::DEFAULT)
     }
 
     fn spurious(cause: Cause) -> Spurious {

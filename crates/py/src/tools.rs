@@ -135,7 +135,7 @@ pub fn congestion(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     cc::ALGORITHMS
         .iter()
         .map(|a| {
-            let params = a.params.iter();
+            let params = (a.params)().iter();
             let params = params.map(|p| (p.name, p.default_value().to_string(), p.doc, p.valid()));
             entry(py, a.name, a.aliases, a.summary, a.source, params.collect())
         })
@@ -146,7 +146,7 @@ pub fn congestion(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 #[pyfunction]
 pub fn schedulers(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let all = mptcp::scheduler::SCHEDULERS.iter();
-    all.map(|e| chooser(py, e.name, e.summary, e.source, e.params))
+    all.map(|e| chooser(py, e.name, e.summary, e.source, (e.params)()))
         .collect()
 }
 
@@ -154,7 +154,7 @@ pub fn schedulers(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 #[pyfunction]
 pub fn path_managers(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let all = mptcp::path_manager::PATH_MANAGERS.iter();
-    all.map(|e| chooser(py, e.name, e.summary, e.source, e.params))
+    all.map(|e| chooser(py, e.name, e.summary, e.source, (e.params)()))
         .collect()
 }
 

@@ -17,40 +17,26 @@ use gargalo_units::Bytes;
 
 use crate::coupled::Coupling;
 use crate::event::{Acked, Congestion};
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-/// Parameters of [`Balia`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BaliaParams {
-    /// The decrease takes a ratio of at most so much.
-    pub most: f64,
-    /// The decrease takes whole ratios only, as Linux did.
-    pub whole_ratio: bool,
-    /// The shared part.
-    pub window: WindowParams,
+params! {
+    /// Parameters of [`Balia`]; the defaults are those of the paper and the draft.
+    pub struct BaliaParams {
+        /// A loss takes min(a, `most`)/2 of the window, where a is the best subflow's rate over
+        /// this subflow's.
+        most: f64 = 1.5, in 1.0..=2.0;
+        /// Round a down, so that a loss takes either half or three quarters of the window (Linux).
+        whole_ratio: bool = false;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams::DEFAULT;
+    }
 }
 
 impl BaliaParams {
-    /// The values of the paper and the draft.
-    pub const DEFAULT: Self = Self {
-        most: 1.5,
-        whole_ratio: false,
-        window: WindowParams::STANDARD,
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            most: v.number("most"),
-            whole_ratio: v.bool("whole_ratio"),
-            window: WindowParams::read(&v),
-        })
-    }
-
     /// The share of the window that a loss takes.
     fn cut(&self, ratio: f64) -> f64 {
         let ratio = if self.whole_ratio {
@@ -62,27 +48,6 @@ impl BaliaParams {
     }
 }
 
-impl Default for BaliaParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const PARAMS: [Param; 2 + WindowParams::PARAMS] = BaliaParams::DEFAULT.window.after([
-    Param::number(
-        "most",
-        "a loss takes min(a, this)/2 of the window, a being the best subflow's rate over this one's",
-        BaliaParams::DEFAULT.most,
-        1.0,
-        2.0,
-    ),
-    Param::bool(
-        "whole_ratio",
-        "a loss takes half, or from a = 2 on three quarters, never between (Linux)",
-        BaliaParams::DEFAULT.whole_ratio,
-    ),
-]);
-
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "balia",
@@ -90,10 +55,10 @@ pub const ALGORITHM: Algorithm = Algorithm {
     summary: "multipath: increase and decrease by the ratio to the best subflow's rate",
     source: "Q. Peng, A. Walid, J. Hwang, S. H. Low, Multipath TCP: analysis, design, and implementation, \
              IEEE/ACM ToN 24(1), 2016; draft-walid-mptcp-congestion-control-04",
-    params: &PARAMS,
+    params: BaliaParams::params,
     build: |params, init| {
         Ok(Box::new(Balia::build(
-            BaliaParams::from_params(params)?,
+            BaliaParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },
@@ -103,7 +68,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
 #[derive(Clone, Debug)]
 pub struct Balia {
     params: BaliaParams,
-    /// The latest ratio, to be looked at.
+    /// The latest ratio, for [`Policy::gauges`].
     ratio: f64,
 }
 

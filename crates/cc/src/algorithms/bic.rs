@@ -6,116 +6,40 @@
 //!
 //! # Where the sources differ or are silent
 //! - `beta` is Linux's (819/1024, here 0.8); the paper keeps 0.875.
-//! - The paper's S_max of 32 and its bisection at 1/2 stand; Linux has 16 and 1/4 (`search` = 4).
-//! - Max probing starts with S_min and doubles every round trip up to S_max, as the paper's text has
-//!   it; its pseudocode starts with 1.
-//! - Without a maximum (slow start left without a loss) the window grows by S_max, as the paper's
-//!   infinite initial maximum has it; a timeout sets the maximum as a loss does.
+//! - S_max is 32 and the bisection is at 1/2, as in the paper; Linux has 16 and 1/4 (`search` = 4).
+//! - Max probing starts with S_min and doubles every round trip up to S_max, as in the paper's text;
+//!   its pseudocode starts with 1.
+//! - Without a maximum (slow start left without a loss) the window grows by S_max, as with the
+//!   paper's infinite initial maximum; a timeout sets the maximum as a loss does.
 
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Cause, Congestion};
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-/// Parameters of [`Bic`]; windows in segments.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BicParams {
-    /// S_max: most growth per round trip.
-    pub s_max: f64,
-    /// S_min: least growth per round trip.
-    pub s_min: f64,
-    /// Window kept after a loss: 1 - β of the paper.
-    pub beta: f64,
-    /// low_window: below it the algorithm is Reno.
-    pub low_window: f64,
-    /// The part of the way to the maximum covered in a round trip is 1/`search`.
-    pub search: f64,
-    /// Give up bandwidth faster when the maximum falls.
-    pub fast_convergence: bool,
-    /// The shared part.
-    pub window: WindowParams,
-}
-
-impl BicParams {
-    /// The values of the paper, except `beta`.
-    pub const DEFAULT: Self = Self {
-        s_max: 32.0,
-        s_min: 0.01,
-        beta: 0.8,
-        low_window: 14.0,
-        search: 2.0,
-        fast_convergence: true,
-        window: WindowParams::STANDARD,
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            s_max: v.number("s_max"),
-            s_min: v.number("s_min"),
-            beta: v.number("beta"),
-            low_window: v.number("low_window"),
-            search: v.number("search"),
-            fast_convergence: v.bool("fast_convergence"),
-            window: WindowParams::read(&v),
-        })
+params! {
+    /// Parameters of [`Bic`]; the defaults are those of the paper, except `beta`.
+    pub struct BicParams {
+        /// Most growth per round trip, segments (S_max; Linux: 16).
+        s_max: f64 = 32.0, in 1.0..=1e5;
+        /// Least growth per round trip, segments (S_min).
+        s_min: f64 = 0.01, in 1e-4..=1.0;
+        /// Window kept after a loss or mark, as a fraction (1 - β of the paper: 0.875).
+        beta: f64 = 0.8, in 0.01..=0.99;
+        /// Window below which the algorithm is Reno, segments (low_window).
+        low_window: f64 = 14.0, in 0.0..=1e6;
+        /// Each round trip covers 1/`search` of the way to the maximum (Linux: 4).
+        search: f64 = 2.0, in 1.0..=100.0;
+        /// Give up bandwidth faster when the maximum has fallen.
+        fast_convergence: bool = true;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams::DEFAULT;
     }
 }
-
-impl Default for BicParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const DEFAULT: BicParams = BicParams::DEFAULT;
-
-const PARAMS: [Param; 6 + WindowParams::PARAMS] = DEFAULT.window.after([
-    Param::number(
-        "s_max",
-        "most growth per round trip, segments (S_max; Linux: 16)",
-        DEFAULT.s_max,
-        1.0,
-        1e5,
-    ),
-    Param::number(
-        "s_min",
-        "least growth per round trip, segments (S_min)",
-        DEFAULT.s_min,
-        1e-4,
-        1.0,
-    ),
-    Param::number(
-        "beta",
-        "window kept after a loss or mark, as a fraction (paper: 0.875)",
-        DEFAULT.beta,
-        0.01,
-        0.99,
-    ),
-    Param::number(
-        "low_window",
-        "Reno below this window, segments",
-        DEFAULT.low_window,
-        0.0,
-        1e6,
-    ),
-    Param::number(
-        "search",
-        "a round trip covers one part in so many of the way to the maximum (Linux: 4)",
-        DEFAULT.search,
-        1.0,
-        100.0,
-    ),
-    Param::bool(
-        "fast_convergence",
-        "aim lower when the maximum has fallen",
-        DEFAULT.fast_convergence,
-    ),
-]);
 
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -123,8 +47,13 @@ pub const ALGORITHM: Algorithm = Algorithm {
     aliases: &[],
     summary: "binary search for the window between the last loss and the window after it",
     source: "L. Xu, K. Harfoush, I. Rhee, Binary increase congestion control, INFOCOM 2004",
-    params: &PARAMS,
-    build: |params, init| Ok(Box::new(Bic::build(BicParams::from_params(params)?, &init))),
+    params: BicParams::params,
+    build: |params, init| {
+        Ok(Box::new(Bic::build(
+            BicParams::from_params(ALGORITHM.name, params)?,
+            &init,
+        )))
+    },
 };
 
 /// Where the window is looked for.
@@ -227,6 +156,8 @@ mod tests {
     use crate::event::Spurious;
     use crate::testing::{MSS, ack, congestion, init, path};
     use gargalo_units::{Duration, Instant};
+
+    const DEFAULT: BicParams = BicParams::DEFAULT;
 
     fn p() -> Path<'static> {
         path(Duration::from_millis(100))

@@ -14,7 +14,7 @@
 use gargalo_units::{Bytes, Duration, Instant};
 
 use crate::event::{Acked, Cause, Congestion, Sent};
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::slow_start::{HyStartPlusPlusParams, SlowStartKind};
@@ -24,53 +24,30 @@ use crate::window_based::{Policy, WindowBased};
 #[cfg(test)]
 mod tests;
 
-/// Parameters of [`Cubic`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CubicParams {
-    /// C in segments per second cubed (§5.1).
-    pub c: f64,
-    /// β_cubic, the window kept after a loss (§4.6).
-    pub beta: f64,
-    /// The window kept after an ECN mark (§4.6: as for a loss).
-    pub beta_ecn: f64,
-    /// Fast convergence (§4.7).
-    pub fast_convergence: bool,
-    /// The Reno-friendly region (§4.3).
-    pub reno_friendly: bool,
-    /// Flows emulated.
-    pub connections: u32,
-    /// The shared part.
-    pub window: WindowParams,
+params! {
+    /// Parameters of [`Cubic`]; the defaults are those of RFC 9438, with HyStart++ (§4.10).
+    pub struct CubicParams {
+        /// Aggressiveness C, segments per second cubed (§5.1).
+        c: f64 = 0.4, in 1e-4..=1e4;
+        /// Window kept after a loss, as a fraction (β_cubic, §4.6).
+        beta: f64 = 0.7, in 0.01..=0.99;
+        /// Window kept after an ECN mark, as a fraction (§4.6: as after a loss; RFC 8511: 0.85).
+        beta_ecn: f64 = 0.7, in 0.01..=0.99;
+        /// Give up bandwidth faster when the saturation point has fallen (§4.7).
+        fast_convergence: bool = true;
+        /// Never grow more slowly than Reno would (§4.3).
+        reno_friendly: bool = true;
+        /// Number of flows emulated, as in Google's QUIC.
+        connections: u32 = 1, in 1..=1000;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams {
+            slow_start: SlowStartKind::HyStartPlusPlus(HyStartPlusPlusParams::DEFAULT),
+            ..WindowParams::DEFAULT
+        };
+    }
 }
 
 impl CubicParams {
-    /// The values of RFC 9438, with HyStart++ (§4.10).
-    pub const DEFAULT: Self = Self {
-        c: 0.4,
-        beta: 0.7,
-        beta_ecn: 0.7,
-        fast_convergence: true,
-        reno_friendly: true,
-        connections: 1,
-        window: WindowParams {
-            slow_start: SlowStartKind::HyStartPlusPlus(HyStartPlusPlusParams::DEFAULT),
-            ..WindowParams::STANDARD
-        },
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            c: v.number("c"),
-            beta: v.number("beta"),
-            beta_ecn: v.number("beta_ecn"),
-            fast_convergence: v.bool("fast_convergence"),
-            reno_friendly: v.bool("reno_friendly"),
-            connections: v.number("connections") as u32,
-            window: WindowParams::read(&v),
-        })
-    }
-
     /// `beta` of one connection as the share kept by all when one of them reduces.
     fn aggregate(&self, beta: f64) -> f64 {
         let n = f64::from(self.connections.max(1));
@@ -86,65 +63,16 @@ impl CubicParams {
     }
 }
 
-impl Default for CubicParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const DEFAULT: CubicParams = CubicParams::DEFAULT;
-
-const PARAMS: [Param; 6 + WindowParams::PARAMS] = DEFAULT.window.after([
-    Param::number(
-        "c",
-        "aggressiveness C, segments per second cubed",
-        DEFAULT.c,
-        1e-4,
-        1e4,
-    ),
-    Param::number(
-        "beta",
-        "window kept after a loss, as a fraction",
-        DEFAULT.beta,
-        0.01,
-        0.99,
-    ),
-    Param::number(
-        "beta_ecn",
-        "window kept after an ECN mark, as a fraction (RFC 8511: 0.85)",
-        DEFAULT.beta_ecn,
-        0.01,
-        0.99,
-    ),
-    Param::bool(
-        "fast_convergence",
-        "give up bandwidth faster when the saturation point falls",
-        DEFAULT.fast_convergence,
-    ),
-    Param::bool(
-        "reno_friendly",
-        "never grow slower than Reno would",
-        DEFAULT.reno_friendly,
-    ),
-    Param::integer(
-        "connections",
-        "flows emulated, as in Google's QUIC",
-        DEFAULT.connections as f64,
-        1.0,
-        1000.0,
-    ),
-]);
-
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "cubic",
     aliases: &[],
     summary: "window grows with the cube of the time since the last loss; the common default",
     source: "RFC 9438",
-    params: &PARAMS,
+    params: CubicParams::params,
     build: |params, init| {
         Ok(Box::new(Cubic::build(
-            CubicParams::from_params(params)?,
+            CubicParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },

@@ -1,91 +1,42 @@
 //! DCTCP (RFC 8257; Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010).
 //!
 //! ECN marks are counted, not only noticed: the window falls in proportion to the share of bytes that
-//! were marked. It needs a receiver that tells each mark (`ecn = "dctcp"`, RFC 8257 §3.2, which the
-//! scenario takes by itself for this algorithm) and a queue that marks by its present length
+//! were marked. It needs a receiver that reports each mark (`ecn = "dctcp"`, RFC 8257 §3.2, which is the
+//! default for this algorithm) and a queue that marks by its present length
 //! (`queue = "step"`).
 //!
 //! # Differences from the RFC's text
-//! - §3.3: where one acknowledgement both ends an observation window and asks for a reduction, the
+//! - §3.3: where one acknowledgement both ends an observation window and causes a reduction, the
 //!   reduction comes first and takes the alpha of the window before.
 //! - §3.3: bytes acknowledged selectively count when they are, and not when the hole below is filled.
 
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Cause, Congestion};
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{ReduceFrom, Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-/// Parameters of [`Dctcp`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DctcpParams {
-    /// Weight g of the newest window in alpha (§4.2: 1/16).
-    pub gain: f64,
-    /// Alpha before the first window has ended (§3.3, DCTCP.Alpha: 1, so that the first mark halves).
-    pub initial_alpha: f64,
-    /// The window kept after a loss (§3.5: as in TCP, 1/2).
-    pub beta: f64,
-    /// The shared part.
-    pub window: WindowParams,
-}
-
-impl DctcpParams {
-    /// The values of RFC 8257; marks reduce cwnd (§3.3) and not FlightSize.
-    pub const DEFAULT: Self = Self {
-        gain: 1.0 / 16.0,
-        initial_alpha: 1.0,
-        beta: 0.5,
-        window: WindowParams {
+params! {
+    /// Parameters of [`Dctcp`]; the defaults are those of RFC 8257. Marks reduce cwnd (§3.3) and
+    /// not FlightSize.
+    pub struct DctcpParams {
+        /// Weight g of the newest window in the share of marked bytes (§4.2: 1/16).
+        gain: f64 = 1.0 / 16.0, in 1e-4..=1.0;
+        /// Share of marked bytes assumed before the first window has ended; 1 makes the first mark
+        /// halve the window (DCTCP.Alpha, §3.3).
+        initial_alpha: f64 = 1.0, in 0.0..=1.0;
+        /// Window kept after a loss, as a fraction (§3.5: as in TCP).
+        beta: f64 = 0.5, in 0.01..=0.99;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams {
             reduce_from: ReduceFrom::Cwnd,
-            ..WindowParams::STANDARD
-        },
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            gain: v.number("gain"),
-            initial_alpha: v.number("initial_alpha"),
-            beta: v.number("beta"),
-            window: WindowParams::read(&v),
-        })
+            ..WindowParams::DEFAULT
+        };
     }
 }
-
-impl Default for DctcpParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const DEFAULT: DctcpParams = DctcpParams::DEFAULT;
-
-const PARAMS: [Param; 3 + WindowParams::PARAMS] = DEFAULT.window.after([
-    Param::number(
-        "gain",
-        "weight g of the newest window in the share of marked bytes (RFC 8257: 1/16)",
-        DEFAULT.gain,
-        1e-4,
-        1.0,
-    ),
-    Param::number(
-        "initial_alpha",
-        "share of marked bytes assumed at first; 1 makes the first mark halve the window",
-        DEFAULT.initial_alpha,
-        0.0,
-        1.0,
-    ),
-    Param::number(
-        "beta",
-        "window kept after a loss, as a fraction",
-        DEFAULT.beta,
-        0.01,
-        0.99,
-    ),
-]);
 
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -93,16 +44,16 @@ pub const ALGORITHM: Algorithm = Algorithm {
     aliases: &[],
     summary: "reduces in proportion to the share of bytes marked: short queues in data centres",
     source: "RFC 8257; Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010",
-    params: &PARAMS,
+    params: DctcpParams::params,
     build: |params, init| {
         Ok(Box::new(Dctcp::build(
-            DctcpParams::from_params(params)?,
+            DctcpParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },
 };
 
-/// Reno whose answer to a mark is as strong as the congestion.
+/// Reno whose response to marks is proportional to the share of marked bytes.
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     params: DctcpParams,

@@ -14,52 +14,31 @@
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Congestion};
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-/// Parameters of [`HsTcp`]; windows in segments.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HsTcpParams {
-    /// Low_Window: up to here the algorithm is Reno (§5).
-    pub w_low: f64,
-    /// High_Window: where the response function ends (§5).
-    pub w_high: f64,
-    /// Low_P: the loss rate at `w_low` (§5).
-    pub p_low: f64,
-    /// High_P: the loss rate at `w_high` (§5).
-    pub p_high: f64,
-    /// High_Decrease: b(w) at `w_high` (§5).
-    pub high_decrease: f64,
-    /// The shared part.
-    pub window: WindowParams,
+params! {
+    /// Parameters of [`HsTcp`]; the defaults are those of RFC 3649 §5.
+    pub struct HsTcpParams {
+        /// Window up to which the algorithm is Reno, segments (Low_Window, §5).
+        w_low: f64 = 38.0, in 2.0..=1e4;
+        /// Window at the end of the response function, segments (High_Window, §5).
+        w_high: f64 = 83_000.0, in 2e4..=1e9;
+        /// Loss rate at `w_low` (Low_P, §5).
+        p_low: f64 = 1e-3, in 1e-5..=0.5;
+        /// Loss rate at `w_high` (High_P, §5).
+        p_high: f64 = 1e-7, in 1e-15..=1e-6;
+        /// Share of the window given up after a loss at `w_high` (High_Decrease, §5).
+        high_decrease: f64 = 0.1, in 0.01..=0.5;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams::DEFAULT;
+    }
 }
 
 impl HsTcpParams {
-    /// The values of RFC 3649 §5.
-    pub const DEFAULT: Self = Self {
-        w_low: 38.0,
-        w_high: 83_000.0,
-        p_low: 1e-3,
-        p_high: 1e-7,
-        high_decrease: 0.1,
-        window: WindowParams::STANDARD,
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            w_low: v.number("w_low"),
-            w_high: v.number("w_high"),
-            p_low: v.number("p_low"),
-            p_high: v.number("p_high"),
-            high_decrease: v.number("high_decrease"),
-            window: WindowParams::read(&v),
-        })
-    }
-
     /// log(w_high / w_low).
     fn span(&self) -> f64 {
         libm::log(self.w_high / self.w_low)
@@ -96,62 +75,16 @@ impl HsTcpParams {
     }
 }
 
-impl Default for HsTcpParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const DEFAULT: HsTcpParams = HsTcpParams::DEFAULT;
-
-const PARAMS: [Param; 5 + WindowParams::PARAMS] = DEFAULT.window.after([
-    Param::number(
-        "w_low",
-        "Reno up to this window, segments (Low_Window)",
-        DEFAULT.w_low,
-        2.0,
-        1e4,
-    ),
-    Param::number(
-        "w_high",
-        "window at the end of the response function, segments (High_Window)",
-        DEFAULT.w_high,
-        2e4,
-        1e9,
-    ),
-    Param::number(
-        "p_low",
-        "loss rate at w_low (Low_P)",
-        DEFAULT.p_low,
-        1e-5,
-        0.5,
-    ),
-    Param::number(
-        "p_high",
-        "loss rate at w_high (High_P)",
-        DEFAULT.p_high,
-        1e-15,
-        1e-6,
-    ),
-    Param::number(
-        "high_decrease",
-        "share of the window given up after a loss at w_high (High_Decrease)",
-        DEFAULT.high_decrease,
-        0.01,
-        0.5,
-    ),
-]);
-
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "hstcp",
     aliases: &["highspeed"],
     summary: "increase and decrease that depend on the window, for windows of thousands of segments",
     source: "RFC 3649",
-    params: &PARAMS,
+    params: HsTcpParams::params,
     build: |params, init| {
         Ok(Box::new(HsTcp::build(
-            HsTcpParams::from_params(params)?,
+            HsTcpParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },
@@ -208,6 +141,8 @@ mod tests {
     use crate::event::{Cause, Spurious};
     use crate::testing::{MSS, ack, congestion, init, path};
     use gargalo_units::{Duration, Instant};
+
+    const DEFAULT: HsTcpParams = HsTcpParams::DEFAULT;
 
     /// In congestion avoidance at `segments`.
     fn at(segments: u64) -> WindowBased<HsTcp> {

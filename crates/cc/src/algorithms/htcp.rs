@@ -8,14 +8,14 @@
 //! - RTT scaling, an option in the sources, is on, as in Linux: ᾱ is multiplied by
 //!   RTTmin/100 ms within [0.1, 2], below Δ_L too.
 //! - RTTmax: what a congestion event leaves of it is `rtt_max_decay`, 0.95 as implementations have
-//!   it; acknowledgements of fast recovery, which tell of the queue before the event, do not count.
+//!   it; acknowledgements of fast recovery, which reflect the queue before the event, do not count.
 //! - The throughput of the 20 % rule is the greatest of the rounds between two events.
 //! - The window grows no faster than in slow start.
 
 use gargalo_units::{Bytes, Duration, Instant};
 
 use crate::event::{Acked, Cause, Congestion};
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
@@ -24,66 +24,38 @@ use crate::window_based::{Policy, WindowBased};
 #[cfg(test)]
 mod tests;
 
-/// Parameters of [`HTcp`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HTcpParams {
-    /// Δ_L: until so long after a congestion event ᾱ is 1.
-    pub delta_l: Duration,
-    /// ᾱ per second beyond Δ_L.
-    pub linear: f64,
-    /// ᾱ per square second beyond Δ_L: 1/4, from ((Δ - Δ_L)/2)².
-    pub quadratic: f64,
-    /// Least β.
-    pub beta_min: f64,
-    /// Greatest β.
-    pub beta_max: f64,
-    /// β = RTTmin/RTTmax; else always `beta_min`.
-    pub adaptive_backoff: bool,
-    /// Δ_B: a throughput change by more than this, as a fraction, sets β to `beta_min`.
-    pub throughput_change: f64,
-    /// What a congestion event leaves of RTTmax - RTTmin.
-    pub rtt_max_decay: f64,
-    /// Increase in proportion to the round-trip time.
-    pub rtt_scaling: bool,
-    /// The round-trip time at which scaling changes nothing.
-    pub rtt_reference: Duration,
-    /// The shared part.
-    pub window: WindowParams,
+params! {
+    /// Parameters of [`HTcp`]; the defaults are those of draft-leith-tcp-htcp-06.
+    pub struct HTcpParams {
+        /// Time after a congestion event during which the increase is Reno's (Δ_L).
+        delta_l: Duration = Duration::from_secs(1), in Duration::ZERO..=Duration::from_secs(1000);
+        /// Increase after `delta_l`, segments per round trip and second.
+        linear: f64 = 10.0, in 0.0..=1e4;
+        /// Increase after `delta_l`, segments per round trip and second squared (1/4 is the factor
+        /// of ((Δ - Δ_L)/2)²).
+        quadratic: f64 = 0.25, in 0.0..=1e4;
+        /// Least window kept after a loss, as a fraction.
+        beta_min: f64 = 0.5, in 0.01..=0.5;
+        /// Greatest window kept after a loss, as a fraction.
+        beta_max: f64 = 0.8, in 0.5..=0.99;
+        /// Keep RTTmin/RTTmax of the window after a loss; otherwise `beta_min`.
+        adaptive_backoff: bool = true;
+        /// Change of the throughput between losses, as a fraction, above which `beta_min` is kept
+        /// (Δ_B).
+        throughput_change: f64 = 0.2, in 0.0..=100.0;
+        /// Part of RTTmax - RTTmin that remains after a congestion event.
+        rtt_max_decay: f64 = 0.95, in 0.0..=1.0;
+        /// Increase in proportion to the round-trip time.
+        rtt_scaling: bool = true;
+        /// Round-trip time at which scaling changes nothing.
+        rtt_reference: Duration = Duration::from_millis(100),
+            in Duration::from_millis(1)..=Duration::from_secs(10);
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams::DEFAULT;
+    }
 }
 
 impl HTcpParams {
-    /// The values of draft-leith-tcp-htcp-06.
-    pub const DEFAULT: Self = Self {
-        delta_l: Duration::from_secs(1),
-        linear: 10.0,
-        quadratic: 0.25,
-        beta_min: 0.5,
-        beta_max: 0.8,
-        adaptive_backoff: true,
-        throughput_change: 0.2,
-        rtt_max_decay: 0.95,
-        rtt_scaling: true,
-        rtt_reference: Duration::from_millis(100),
-        window: WindowParams::STANDARD,
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            delta_l: v.duration("delta_l"),
-            linear: v.number("linear"),
-            quadratic: v.number("quadratic"),
-            beta_min: v.number("beta_min"),
-            beta_max: v.number("beta_max"),
-            adaptive_backoff: v.bool("adaptive_backoff"),
-            throughput_change: v.number("throughput_change"),
-            rtt_max_decay: v.number("rtt_max_decay"),
-            rtt_scaling: v.bool("rtt_scaling"),
-            rtt_reference: v.duration("rtt_reference"),
-            window: WindowParams::read(&v),
-        })
-    }
-
     /// ᾱ(Δ): segments of growth per round trip before scaling.
     pub fn alpha(&self, since: Duration) -> f64 {
         let beyond = since.saturating_sub(self.delta_l).as_secs_f64();
@@ -91,93 +63,16 @@ impl HTcpParams {
     }
 }
 
-impl Default for HTcpParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const DEFAULT: HTcpParams = HTcpParams::DEFAULT;
-
-const PARAMS: [Param; 10 + WindowParams::PARAMS] = DEFAULT.window.after([
-    Param::duration(
-        "delta_l",
-        "time after a congestion event during which the increase is Reno's (Delta_L)",
-        DEFAULT.delta_l,
-        Duration::ZERO,
-        Duration::from_secs(1000),
-    ),
-    Param::number(
-        "linear",
-        "increase beyond delta_l, segments per round trip and second",
-        DEFAULT.linear,
-        0.0,
-        1e4,
-    ),
-    Param::number(
-        "quadratic",
-        "increase beyond delta_l, segments per round trip and square second",
-        DEFAULT.quadratic,
-        0.0,
-        1e4,
-    ),
-    Param::number(
-        "beta_min",
-        "least window kept after a loss, as a fraction",
-        DEFAULT.beta_min,
-        0.01,
-        0.5,
-    ),
-    Param::number(
-        "beta_max",
-        "greatest window kept after a loss, as a fraction",
-        DEFAULT.beta_max,
-        0.5,
-        0.99,
-    ),
-    Param::bool(
-        "adaptive_backoff",
-        "keep RTTmin/RTTmax of the window after a loss; otherwise beta_min",
-        DEFAULT.adaptive_backoff,
-    ),
-    Param::number(
-        "throughput_change",
-        "change of throughput between losses beyond which beta_min is kept, as a fraction (Delta_B)",
-        DEFAULT.throughput_change,
-        0.0,
-        100.0,
-    ),
-    Param::number(
-        "rtt_max_decay",
-        "what a congestion event leaves of RTTmax - RTTmin, as a fraction",
-        DEFAULT.rtt_max_decay,
-        0.0,
-        1.0,
-    ),
-    Param::bool(
-        "rtt_scaling",
-        "increase in proportion to the round-trip time",
-        DEFAULT.rtt_scaling,
-    ),
-    Param::duration(
-        "rtt_reference",
-        "round-trip time at which scaling changes nothing",
-        DEFAULT.rtt_reference,
-        Duration::from_millis(1),
-        Duration::from_secs(10),
-    ),
-]);
-
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "htcp",
     aliases: &["h-tcp"],
     summary: "increase that grows with the time since the last loss, decrease to RTTmin/RTTmax",
     source: "D. Leith, R. Shorten, draft-leith-tcp-htcp-06; PFLDnet 2004",
-    params: &PARAMS,
+    params: HTcpParams::params,
     build: |params, init| {
         Ok(Box::new(HTcp::build(
-            HTcpParams::from_params(params)?,
+            HTcpParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },

@@ -9,91 +9,55 @@
 //!   with the smoothed one a queue makes the window grow faster still.
 //! - rho is at most `rho_max`: 2^rho - 1 is 65535 segments per acknowledgement already at Linux's 16.
 //! - Hoe's bandwidth estimate, which the paper adopts, ends the initial slow start where the window
-//!   reaches it, and until there is one that slow start is Reno's: at 2^rho a round trip nothing would
-//!   be heard of an overshoot in time. Linux has no estimate. Packet spacing, the paper's other
+//!   reaches it, and until there is one that slow start is Reno's: at 2^rho a round trip an overshoot
+//!   would be noticed too late. Linux has no estimate. Packet spacing, the paper's other
 //!   measure against bursts, is the transport's.
 
 use gargalo_units::{Bytes, Duration};
 
 use crate::event::{Acked, Congestion};
 use crate::packet_pair::PacketPair;
-use crate::params::{BuildError, Param, Params, Values};
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{MAX_WINDOW, Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
+use crate::{choices, params};
 
 #[cfg(test)]
 mod tests;
 
-/// What rho is measured by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RhoFrom {
-    /// The least round-trip time.
-    Least,
-    /// The smoothed round-trip time.
-    Smoothed,
-}
-
-impl RhoFrom {
-    const CHOICES: &'static [&'static str] = &["least", "smoothed"];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Least => "least",
-            Self::Smoothed => "smoothed",
-        }
+choices! {
+    /// The round-trip time that determines rho.
+    pub enum RhoFrom {
+        /// The least one.
+        Least = "least",
+        /// The smoothed one.
+        Smoothed = "smoothed",
     }
 }
 
-/// Parameters of [`Hybla`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HyblaParams {
-    /// RTT0: the round-trip time of the connection to equal.
-    pub rtt0: Duration,
-    /// What rho is measured by.
-    pub rho_from: RhoFrom,
-    /// Greatest rho.
-    pub rho_max: f64,
-    /// Multiply the initial window by rho.
-    pub scale_initial_window: bool,
-    /// End the initial slow start at capacity times least round-trip time.
-    pub bandwidth_estimate: bool,
-    /// Window kept after a loss.
-    pub beta: f64,
-    /// The shared part.
-    pub window: WindowParams,
+params! {
+    /// Parameters of [`Hybla`]; the defaults are those of the paper, `rho_max` is Linux's.
+    pub struct HyblaParams {
+        /// Round-trip time of the reference connection (RTT0).
+        rtt0: Duration = Duration::from_millis(25),
+            in Duration::from_millis(1)..=Duration::from_secs(10);
+        /// Round-trip time that determines rho: the least or the smoothed one.
+        rho_from: RhoFrom = RhoFrom::Least;
+        /// Greatest rho.
+        rho_max: f64 = 16.0, in 1.0..=64.0;
+        /// Multiply the initial window by rho when the first round-trip time is known.
+        scale_initial_window: bool = true;
+        /// End the initial slow start at the bandwidth-delay product measured by packet pairs.
+        bandwidth_estimate: bool = true;
+        /// Window kept after a loss or mark, as a fraction.
+        beta: f64 = 0.5, in 0.01..=0.99;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams::DEFAULT;
+    }
 }
 
 impl HyblaParams {
-    /// The values of the paper; `rho_max` is Linux's.
-    pub const DEFAULT: Self = Self {
-        rtt0: Duration::from_millis(25),
-        rho_from: RhoFrom::Least,
-        rho_max: 16.0,
-        scale_initial_window: true,
-        bandwidth_estimate: true,
-        beta: 0.5,
-        window: WindowParams::STANDARD,
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            rtt0: v.duration("rtt0"),
-            rho_from: if v.text("rho_from") == RhoFrom::Smoothed.name() {
-                RhoFrom::Smoothed
-            } else {
-                RhoFrom::Least
-            },
-            rho_max: v.number("rho_max"),
-            scale_initial_window: v.bool("scale_initial_window"),
-            bandwidth_estimate: v.bool("bandwidth_estimate"),
-            beta: v.number("beta"),
-            window: WindowParams::read(&v),
-        })
-    }
-
     /// rho = RTT/RTT0, never below 1.
     fn rho(&self, rtt: Duration) -> f64 {
         let rho = rtt.as_secs_f64() / self.rtt0.as_secs_f64();
@@ -101,58 +65,16 @@ impl HyblaParams {
     }
 }
 
-impl Default for HyblaParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const DEFAULT: HyblaParams = HyblaParams::DEFAULT;
-
-const PARAMS: [Param; 6 + WindowParams::PARAMS] = DEFAULT.window.after([
-    Param::duration(
-        "rtt0",
-        "round-trip time of the connection to equal (RTT0)",
-        DEFAULT.rtt0,
-        Duration::from_millis(1),
-        Duration::from_secs(10),
-    ),
-    Param::choice(
-        "rho_from",
-        "round-trip time that rho is measured by: the least or the smoothed one",
-        DEFAULT.rho_from.name(),
-        RhoFrom::CHOICES,
-    ),
-    Param::number("rho_max", "greatest rho", DEFAULT.rho_max, 1.0, 64.0),
-    Param::bool(
-        "scale_initial_window",
-        "multiply the initial window by rho when the first round-trip time is known",
-        DEFAULT.scale_initial_window,
-    ),
-    Param::bool(
-        "bandwidth_estimate",
-        "end the initial slow start at the bandwidth-delay product that packet pairs tell",
-        DEFAULT.bandwidth_estimate,
-    ),
-    Param::number(
-        "beta",
-        "window kept after a loss or mark, as a fraction",
-        DEFAULT.beta,
-        0.01,
-        0.99,
-    ),
-]);
-
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "hybla",
     aliases: &[],
     summary: "Reno's rate at a round-trip time of 25 ms on any path, for satellite links",
     source: "C. Caini, R. Firrincieli, TCP Hybla, Int. J. Satellite Communications 2004",
-    params: &PARAMS,
+    params: HyblaParams::params,
     build: |params, init| {
         Ok(Box::new(Hybla::build(
-            HyblaParams::from_params(params)?,
+            HyblaParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },

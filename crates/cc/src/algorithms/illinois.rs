@@ -7,7 +7,7 @@
 use gargalo_units::{Bytes, Duration};
 
 use crate::event::{Acked, Cause, Congestion};
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
@@ -16,62 +16,33 @@ use crate::window_based::{Policy, WindowBased};
 #[cfg(test)]
 mod tests;
 
-/// Parameters of [`Illinois`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct IllinoisParams {
-    /// α_max: growth in segments per round trip without a queue.
-    pub alpha_max: f64,
-    /// α_min: growth at the greatest queueing delay.
-    pub alpha_min: f64,
-    /// β_min: share of the window given up after a loss, at delays up to d2.
-    pub beta_min: f64,
-    /// β_max: the same at delays from d3.
-    pub beta_max: f64,
-    /// η1: d1 = η1·dm, up to where α is α_max.
-    pub eta1: f64,
-    /// η2: d2 = η2·dm.
-    pub eta2: f64,
-    /// η3: d3 = η3·dm.
-    pub eta3: f64,
-    /// θ: round trips with a delay below d1 before α returns to α_max.
-    pub theta: u64,
-    /// W_thresh in segments: below it α is 1 and β 1/2.
-    pub window_threshold: f64,
-    /// The shared part.
-    pub window: WindowParams,
+params! {
+    /// Parameters of [`Illinois`]; the defaults are those of the paper.
+    pub struct IllinoisParams {
+        /// Growth without a queue, segments per round trip (α_max).
+        alpha_max: f64 = 10.0, in 1.0..=1e4;
+        /// Growth at the greatest queueing delay, segments per round trip (α_min).
+        alpha_min: f64 = 0.3, in 0.01..=1.0;
+        /// Share of the window given up after a loss without a queue (β_min).
+        beta_min: f64 = 0.125, in 0.01..=0.5;
+        /// Share of the window given up after a loss with a long queue (β_max).
+        beta_max: f64 = 0.5, in 0.5..=0.99;
+        /// Delay up to which `alpha_max` applies, as a fraction of the greatest (η1 = d1/dm).
+        eta1: f64 = 0.01, in 0.0..=0.5;
+        /// Delay up to which `beta_min` applies, as a fraction of the greatest (η2 = d2/dm).
+        eta2: f64 = 0.1, in 0.0..=0.5;
+        /// Delay from which `beta_max` applies, as a fraction of the greatest (η3 = d3/dm).
+        eta3: f64 = 0.8, in 0.51..=1.0;
+        /// Round trips of low delay before `alpha_max` applies again (θ).
+        theta: u64 = 5, in 0..=1_000_000;
+        /// Window below which the algorithm is Reno, segments (W_thresh).
+        window_threshold: f64 = 15.0, in 0.0..=1e6;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams::DEFAULT;
+    }
 }
 
 impl IllinoisParams {
-    /// The values of the paper.
-    pub const DEFAULT: Self = Self {
-        alpha_max: 10.0,
-        alpha_min: 0.3,
-        beta_min: 0.125,
-        beta_max: 0.5,
-        eta1: 0.01,
-        eta2: 0.1,
-        eta3: 0.8,
-        theta: 5,
-        window_threshold: 15.0,
-        window: WindowParams::STANDARD,
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            alpha_max: v.number("alpha_max"),
-            alpha_min: v.number("alpha_min"),
-            beta_min: v.number("beta_min"),
-            beta_max: v.number("beta_max"),
-            eta1: v.number("eta1"),
-            eta2: v.number("eta2"),
-            eta3: v.number("eta3"),
-            theta: v.number("theta") as u64,
-            window_threshold: v.number("window_threshold"),
-            window: WindowParams::read(&v),
-        })
-    }
-
     /// f1: α at a mean queueing delay of `da`, the greatest being `dm` seconds.
     ///
     /// κ1/(κ2 + da) with numerator and denominator multiplied by (α_max - α_min)/α_min, so that
@@ -103,90 +74,16 @@ impl IllinoisParams {
     }
 }
 
-impl Default for IllinoisParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const DEFAULT: IllinoisParams = IllinoisParams::DEFAULT;
-
-const PARAMS: [Param; 9 + WindowParams::PARAMS] = DEFAULT.window.after([
-    Param::number(
-        "alpha_max",
-        "growth without a queue, segments per round trip",
-        DEFAULT.alpha_max,
-        1.0,
-        1e4,
-    ),
-    Param::number(
-        "alpha_min",
-        "growth at the greatest queueing delay, segments per round trip",
-        DEFAULT.alpha_min,
-        0.01,
-        1.0,
-    ),
-    Param::number(
-        "beta_min",
-        "share of the window given up after a loss without a queue",
-        DEFAULT.beta_min,
-        0.01,
-        0.5,
-    ),
-    Param::number(
-        "beta_max",
-        "share of the window given up after a loss with a long queue",
-        DEFAULT.beta_max,
-        0.5,
-        0.99,
-    ),
-    Param::number(
-        "eta1",
-        "delay up to which alpha_max applies, as a fraction of the greatest (d1/dm)",
-        DEFAULT.eta1,
-        0.0,
-        0.5,
-    ),
-    Param::number(
-        "eta2",
-        "delay up to which beta_min applies, as a fraction of the greatest (d2/dm)",
-        DEFAULT.eta2,
-        0.0,
-        0.5,
-    ),
-    Param::number(
-        "eta3",
-        "delay from which beta_max applies, as a fraction of the greatest (d3/dm)",
-        DEFAULT.eta3,
-        0.51,
-        1.0,
-    ),
-    Param::integer(
-        "theta",
-        "round trips of low delay before alpha_max returns",
-        DEFAULT.theta as f64,
-        0.0,
-        1e6,
-    ),
-    Param::number(
-        "window_threshold",
-        "Reno below this window, segments (W_thresh)",
-        DEFAULT.window_threshold,
-        0.0,
-        1e6,
-    ),
-]);
-
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "illinois",
     aliases: &[],
     summary: "queueing delay sets how fast Reno grows and how much it gives up",
     source: "S. Liu, T. Basar, R. Srikant, TCP-Illinois, VALUETOOLS 2006",
-    params: &PARAMS,
+    params: IllinoisParams::params,
     build: |params, init| {
         Ok(Box::new(Illinois::build(
-            IllinoisParams::from_params(params)?,
+            IllinoisParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },

@@ -14,10 +14,9 @@
 
 use gargalo_units::Bytes;
 
-use super::reno::{self, Reno, RenoParams};
+use super::reno::{Reno, RenoParams};
 use crate::coupled::Coupling;
 use crate::event::{Acked, Congestion};
-use crate::params::{BuildError, Params, Values};
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::Window;
@@ -29,20 +28,20 @@ pub const ALGORITHM: Algorithm = Algorithm {
     aliases: &[],
     summary: "multipath: all subflows together as aggressive as one Reno flow on the best path",
     source: "RFC 6356",
-    params: &reno::PARAMS,
-    build: |params, init| Ok(Box::new(Lia::build(read(params)?, &init))),
+    params: RenoParams::params,
+    build: |params, init| {
+        Ok(Box::new(Lia::build(
+            RenoParams::from_params(ALGORITHM.name, params)?,
+            &init,
+        )))
+    },
 };
-
-fn read(params: &Params) -> Result<RenoParams, BuildError> {
-    let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-    Ok(RenoParams::read(&v))
-}
 
 /// Linked increases.
 #[derive(Clone, Debug)]
 pub struct Lia {
     reno: Reno,
-    /// The latest alpha, to be looked at.
+    /// The latest alpha, for [`Policy::gauges`].
     alpha: f64,
 }
 

@@ -17,7 +17,7 @@ use rand_pcg::Pcg64;
 
 use crate::event::{Acked, Congestion};
 use crate::packet_pair::PacketPair;
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
@@ -26,50 +26,30 @@ use crate::window_based::{Policy, WindowBased};
 #[cfg(test)]
 mod tests;
 
-/// Parameters of [`Libra`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LibraParams {
-    /// k1: α per Mbit/s of capacity without a queue.
-    pub k1: f64,
-    /// k2: how fast α falls with the queueing delay.
-    pub k2: f64,
-    /// T0.
-    pub t0: Duration,
-    /// T1.
-    pub t1: Duration,
-    /// Capacity of the bottleneck in Mbit/s; zero: measured.
-    pub capacity: f64,
-    /// Draw the gaps between packets at random.
-    pub random_pacing: bool,
-    /// The shared part.
-    pub window: WindowParams,
+params! {
+    /// Parameters of [`Libra`]; the defaults are the published values.
+    pub struct LibraParams {
+        /// Increase per Mbit/s of capacity without a queue, segments per second.
+        k1: f64 = 2.0, in 1e-6..=1e6;
+        /// How fast the increase falls with the queueing delay.
+        k2: f64 = 2.0, in 0.0..=100.0;
+        /// T0, the round-trip time that increase and decrease are relative to.
+        t0: Duration = Duration::from_secs(1),
+            in Duration::from_millis(1)..=Duration::from_secs(100);
+        /// T1, the decrease in proportion to T0.
+        t1: Duration = Duration::from_secs(1),
+            in Duration::from_millis(1)..=Duration::from_secs(100);
+        /// Capacity of the bottleneck, Mbit/s; 0: measured by packet pairs.
+        capacity: f64 = 0.0, in 0.0..=1e7;
+        /// Where the transport paces, draw each gap at random between half and one and a half times
+        /// its mean.
+        random_pacing: bool = true;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams::DEFAULT;
+    }
 }
 
 impl LibraParams {
-    /// The published values.
-    pub const DEFAULT: Self = Self {
-        k1: 2.0,
-        k2: 2.0,
-        t0: Duration::from_secs(1),
-        t1: Duration::from_secs(1),
-        capacity: 0.0,
-        random_pacing: true,
-        window: WindowParams::STANDARD,
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            k1: v.number("k1"),
-            k2: v.number("k2"),
-            t0: v.duration("t0"),
-            t1: v.duration("t1"),
-            capacity: v.number("capacity"),
-            random_pacing: v.bool("random_pacing"),
-            window: WindowParams::read(&v),
-        })
-    }
-
     /// α at a capacity of `c` Mbit/s and a round-trip time `queue` of the way from Tmin to Tmax.
     pub fn alpha(&self, c: f64, queue: f64) -> f64 {
         self.k1 * c * libm::exp(-self.k2 * queue)
@@ -87,67 +67,16 @@ impl LibraParams {
     }
 }
 
-impl Default for LibraParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const DEFAULT: LibraParams = LibraParams::DEFAULT;
-
-const PARAMS: [Param; 6 + WindowParams::PARAMS] = DEFAULT.window.after([
-    Param::number(
-        "k1",
-        "increase per Mbit/s of capacity, segments per second",
-        DEFAULT.k1,
-        1e-6,
-        1e6,
-    ),
-    Param::number(
-        "k2",
-        "how fast the increase falls with the queueing delay",
-        DEFAULT.k2,
-        0.0,
-        100.0,
-    ),
-    Param::duration(
-        "t0",
-        "T0, beyond which the round-trip time tells in increase and decrease",
-        DEFAULT.t0,
-        Duration::from_millis(1),
-        Duration::from_secs(100),
-    ),
-    Param::duration(
-        "t1",
-        "T1, the decrease in proportion to T0",
-        DEFAULT.t1,
-        Duration::from_millis(1),
-        Duration::from_secs(100),
-    ),
-    Param::number(
-        "capacity",
-        "capacity of the bottleneck, Mbit/s; 0: measured by packet pairs",
-        DEFAULT.capacity,
-        0.0,
-        1e7,
-    ),
-    Param::bool(
-        "random_pacing",
-        "where the transport paces, draw each gap from half to one and a half times its mean",
-        DEFAULT.random_pacing,
-    ),
-]);
-
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "libra",
     aliases: &[],
     summary: "increase and decrease that make the rate independent of the round-trip time",
     source: "G. Marfia et al., TCP Libra: exploring RTT-fairness for TCP, Networking 2007",
-    params: &PARAMS,
+    params: LibraParams::params,
     build: |params, init| {
         Ok(Box::new(Libra::build(
-            LibraParams::from_params(params)?,
+            LibraParams::from_params(ALGORITHM.name, params)?,
             init,
         )))
     },

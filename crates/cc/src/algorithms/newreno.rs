@@ -1,4 +1,4 @@
-//! NewReno as RFC 5681 and RFC 6582 word it: the window grows by acknowledgements, not by bytes.
+//! NewReno as RFC 5681 and RFC 6582 specify it: the window grows by acknowledgements, not by bytes.
 //!
 //! In slow start every acknowledgement adds min(N, SMSS), in congestion avoidance SMSS * SMSS / cwnd
 //! (equations 2 and 3), so that a receiver that delays acknowledgements halves the growth. Recovery
@@ -8,54 +8,24 @@
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Congestion};
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-/// Parameters of [`NewReno`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct NewRenoParams {
-    /// Multiplicative decrease: 1/2 (RFC 5681 equation 4).
-    pub beta: f64,
-    /// The shared part.
-    pub window: WindowParams,
-}
-
-impl NewRenoParams {
-    /// The values of RFC 5681.
-    pub const DEFAULT: Self = Self {
-        beta: 0.5,
-        window: WindowParams {
+params! {
+    /// Parameters of [`NewReno`]; the defaults are those of RFC 5681.
+    pub struct NewRenoParams {
+        /// Window kept after a loss or mark, as a fraction (RFC 5681 equation 4: 1/2).
+        beta: f64 = 0.5, in 0.01..=0.99;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams {
             abc_limit: 1,
-            ..WindowParams::STANDARD
-        },
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            beta: v.number("beta"),
-            window: WindowParams::read(&v),
-        })
+            ..WindowParams::DEFAULT
+        };
     }
 }
-
-impl Default for NewRenoParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const PARAMS: [Param; 1 + WindowParams::PARAMS] =
-    NewRenoParams::DEFAULT.window.after([Param::number(
-        "beta",
-        "window kept after a loss or mark, as a fraction",
-        NewRenoParams::DEFAULT.beta,
-        0.01,
-        0.99,
-    )]);
 
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -63,10 +33,10 @@ pub const ALGORITHM: Algorithm = Algorithm {
     aliases: &[],
     summary: "Reno that counts acknowledgements instead of bytes, the baseline of older studies",
     source: "RFC 5681 equations 2 to 4, RFC 6582",
-    params: &PARAMS,
+    params: NewRenoParams::params,
     build: |params, init| {
         Ok(Box::new(NewReno::build(
-            NewRenoParams::from_params(params)?,
+            NewRenoParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },

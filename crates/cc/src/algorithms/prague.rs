@@ -1,119 +1,54 @@
 //! Prague, the congestion control of L4S: draft-briscoe-iccrg-prague-congestion-control-04, for the
 //! requirements of RFC 9331 §4.
 //!
-//! DCTCP made fit for the Internet. Packets carry ECT(1) (`ecn = "l4s"`, which the scenario takes by itself
-//! for this algorithm), so that a queue of L4S (`queue = "dualpi2"`) keeps them apart from Classic traffic and
+//! DCTCP for the Internet. Packets carry ECT(1) (`ecn = "l4s"`, which is the default for this
+//! algorithm), so that a queue of L4S (`queue = "dualpi2"`) keeps them apart from Classic traffic and
 //! marks early and often; the window falls by half of the share that was marked and goes on growing meanwhile.
-//! Marks are told as by DCTCP's receiver (RFC 8257 §3.2).
+//! Marks are reported as by DCTCP's receiver (RFC 8257 §3.2).
 //!
 //! # Differences from the draft's text
 //! - Feedback is not AccECN (RFC 9768) but the mirrored echo of RFC 8257, exact as long as no
 //!   acknowledgement is lost.
 //! - No detection (optional) of a queue that marks ECT(1) as RFC 3168 would.
-//! - Of a reduction once in the longer round of §2.4.4 each of its own rounds takes its part, which comes to the same.
+//! - Instead of one reduction in the longer round of §2.4.4 each of the flow's own rounds reduces by its share,
+//!   which amounts to the same.
 //! - Windows below one segment are not supported.
 
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use crate::event::{Acked, Cause, Congestion, Lost};
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{ReduceFrom, Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-/// Parameters of [`Prague`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PragueParams {
-    /// Weight g of the newest round in alpha (1/16, as in DCTCP).
-    pub gain: f64,
-    /// Alpha when the first mark comes (1, so that it halves the window).
-    pub initial_alpha: f64,
-    /// The window kept after a loss (as Reno, 1/2).
-    pub beta: f64,
-    /// Flows of a shorter round-trip time behave as if they had this one (§2.4.4: 25 ms); zero: never.
-    pub reference_rtt: Duration,
-    /// Rounds of congestion avoidance before they do so (§2.4.4: 500), so that short flows are quick.
-    pub transition_rounds: u64,
-    /// The shared part.
-    pub window: WindowParams,
-}
-
-impl PragueParams {
-    /// The values of the draft.
-    pub const DEFAULT: Self = Self {
-        gain: 1.0 / 16.0,
-        initial_alpha: 1.0,
-        beta: 0.5,
-        reference_rtt: Duration::from_millis(25),
-        transition_rounds: 500,
-        window: WindowParams {
+params! {
+    /// Parameters of [`Prague`]; the defaults are those of the draft.
+    pub struct PragueParams {
+        /// Weight g of the newest round in the share of marked bytes (1/16, as in DCTCP).
+        gain: f64 = 1.0 / 16.0, in 1e-4..=1.0;
+        /// Share of marked bytes assumed at the first mark; 1 makes it halve the window.
+        initial_alpha: f64 = 1.0, in 0.0..=1.0;
+        /// Window kept after a loss, as a fraction (1/2, as in Reno).
+        beta: f64 = 0.5, in 0.01..=0.99;
+        /// Flows with a shorter round-trip time behave as if they had this one (§2.4.4: 25 ms); 0:
+        /// never.
+        reference_rtt: Duration = Duration::from_millis(25),
+            in Duration::ZERO..=Duration::from_secs(1);
+        /// Rounds of congestion avoidance before they do (§2.4.4: 500), so that short flows are
+        /// fast.
+        transition_rounds: u64 = 500, in 0..=1_000_000_000;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams {
             reduce_from: ReduceFrom::Cwnd,
-            ..WindowParams::STANDARD
-        },
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            gain: v.number("gain"),
-            initial_alpha: v.number("initial_alpha"),
-            beta: v.number("beta"),
-            reference_rtt: v.duration("reference_rtt"),
-            transition_rounds: v.number("transition_rounds") as u64,
-            window: WindowParams::read(&v),
-        })
-    }
-}
-
-impl Default for PragueParams {
-    fn default() -> Self {
-        Self::DEFAULT
+            ..WindowParams::DEFAULT
+        };
     }
 }
 
 /// Longest burst when pacing, in time at the pacing rate.
 const BURST: Duration = Duration::from_micros(250);
-
-const DEFAULT: PragueParams = PragueParams::DEFAULT;
-
-const PARAMS: [Param; 5 + WindowParams::PARAMS] = DEFAULT.window.after([
-    Param::number(
-        "gain",
-        "weight g of the newest round in the share of marked bytes",
-        DEFAULT.gain,
-        1e-4,
-        1.0,
-    ),
-    Param::number(
-        "initial_alpha",
-        "share of marked bytes assumed at the first mark; 1 makes it halve the window",
-        DEFAULT.initial_alpha,
-        0.0,
-        1.0,
-    ),
-    Param::number(
-        "beta",
-        "window kept after a loss, as a fraction",
-        DEFAULT.beta,
-        0.01,
-        0.99,
-    ),
-    Param::duration(
-        "reference_rtt",
-        "flows with a shorter round-trip time behave as if they had this one; 0 for never",
-        DEFAULT.reference_rtt,
-        Duration::ZERO,
-        Duration::from_secs(1),
-    ),
-    Param::integer(
-        "transition_rounds",
-        "rounds of congestion avoidance before they do so",
-        DEFAULT.transition_rounds as f64,
-        0.0,
-        1e9,
-    ),
-]);
 
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -121,10 +56,10 @@ pub const ALGORITHM: Algorithm = Algorithm {
     aliases: &[],
     summary: "DCTCP for the Internet: scalable, ECT(1), the low-latency side of L4S queues",
     source: "draft-briscoe-iccrg-prague-congestion-control-04; RFC 9331",
-    params: &PARAMS,
+    params: PragueParams::params,
     build: |params, init| {
         Ok(Box::new(Prague::build(
-            PragueParams::from_params(params)?,
+            PragueParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },
@@ -198,7 +133,7 @@ impl Prague {
         window.grow_by(window.mss().as_f64() * ratio * ratio * share);
     }
 
-    /// What the last reduction took, if that was in this round: a loss counts from before it, so that
+    /// The size of the last reduction, if that was in this round: a loss counts from before it, so that
     /// both together are one halving.
     fn recent_cut(&self, now: Instant) -> Bytes {
         let rtt = self.longer_rtt().or(self.srtt).unwrap_or_default();
@@ -276,7 +211,7 @@ impl Policy for Prague {
     /// What was observed stays observed when a loss turns out to be none.
     fn restore(&mut self, _before: &Self) {}
 
-    /// RFC 9331 §4.3 asks for few bursts: paced at the window a round trip, in slow start at twice that.
+    /// RFC 9331 §4.3 demands small bursts: paced at one window per round trip, in slow start at two.
     fn pacing_rate(&self, window: &Window) -> Option<Rate> {
         let srtt = self.srtt?.as_secs_f64();
         let factor = if window.in_slow_start() { 2.0 } else { 1.0 };

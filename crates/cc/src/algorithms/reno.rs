@@ -6,73 +6,23 @@
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Cause, Congestion};
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-/// Parameters of [`Reno`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RenoParams {
-    /// Multiplicative decrease on loss: 1/2 (RFC 5681 equation 4).
-    pub beta: f64,
-    /// Multiplicative decrease on ECN marks: 1/2 (RFC 3168 §6.1.2); 0.8 is RFC 8511's alternative
-    /// backoff.
-    pub beta_ecn: f64,
-    /// The shared part.
-    pub window: WindowParams,
-}
-
-impl RenoParams {
-    /// The values of RFC 5681.
-    pub const DEFAULT: Self = Self {
-        beta: 0.5,
-        beta_ecn: 0.5,
-        window: WindowParams::STANDARD,
-    };
-
-    /// From checked values whose table includes [`OWN`] and the window's.
-    pub(super) fn read(v: &Values<'_>) -> Self {
-        Self {
-            beta: v.number("beta"),
-            beta_ecn: v.number("beta_ecn"),
-            window: WindowParams::read(v),
-        }
-    }
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self::read(&v))
+params! {
+    /// Parameters of [`Reno`]; the defaults are those of RFC 5681.
+    pub struct RenoParams {
+        /// Window kept after a loss, as a fraction (RFC 5681 equation 4: 1/2).
+        beta: f64 = 0.5, in 0.01..=0.99;
+        /// Window kept after an ECN mark, as a fraction (RFC 3168 §6.1.2: 1/2; RFC 8511: 0.8).
+        beta_ecn: f64 = 0.5, in 0.01..=0.99;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams::DEFAULT;
     }
 }
-
-impl Default for RenoParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-/// The entries of [`RenoParams`] without those of the window.
-pub(super) const OWN: [Param; 2] = [
-    Param::number(
-        "beta",
-        "window kept after a loss, as a fraction",
-        RenoParams::DEFAULT.beta,
-        0.01,
-        0.99,
-    ),
-    Param::number(
-        "beta_ecn",
-        "window kept after an ECN mark, as a fraction (RFC 8511: 0.8)",
-        RenoParams::DEFAULT.beta_ecn,
-        0.01,
-        0.99,
-    ),
-];
-
-/// The table of [`RenoParams`].
-pub(super) const PARAMS: [Param; 2 + WindowParams::PARAMS] = RenoParams::DEFAULT.window.after(OWN);
 
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -80,10 +30,10 @@ pub const ALGORITHM: Algorithm = Algorithm {
     aliases: &[],
     summary: "one segment more per round trip, half the window on loss",
     source: "RFC 5681, RFC 3465",
-    params: &PARAMS,
+    params: RenoParams::params,
     build: |params, init| {
         Ok(Box::new(Reno::build(
-            RenoParams::from_params(params)?,
+            RenoParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },

@@ -8,76 +8,25 @@
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Congestion};
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-/// Parameters of [`Scalable`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ScalableParams {
-    /// a: segments of growth per segment acknowledged.
-    pub a: f64,
-    /// b: the share of the window given up after a loss.
-    pub b: f64,
-    /// lwnd, the legacy window in segments: up to here the algorithm is Reno.
-    pub legacy_window: f64,
-    /// The shared part.
-    pub window: WindowParams,
-}
-
-impl ScalableParams {
-    /// The values of the paper.
-    pub const DEFAULT: Self = Self {
-        a: 0.01,
-        b: 0.125,
-        legacy_window: 16.0,
-        window: WindowParams::STANDARD,
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            a: v.number("a"),
-            b: v.number("b"),
-            legacy_window: v.number("legacy_window"),
-            window: WindowParams::read(&v),
-        })
+params! {
+    /// Parameters of [`Scalable`]; the defaults are those of the paper.
+    pub struct ScalableParams {
+        /// Growth per segment acknowledged, segments.
+        a: f64 = 0.01, in 1e-5..=1.0;
+        /// Share of the window given up after a loss or mark.
+        b: f64 = 0.125, in 0.01..=0.99;
+        /// Window up to which the algorithm is Reno, segments (lwnd).
+        legacy_window: f64 = 16.0, in 0.0..=1e6;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams::DEFAULT;
     }
 }
-
-impl Default for ScalableParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const DEFAULT: ScalableParams = ScalableParams::DEFAULT;
-
-const PARAMS: [Param; 3 + WindowParams::PARAMS] = DEFAULT.window.after([
-    Param::number(
-        "a",
-        "segments of growth per segment acknowledged",
-        DEFAULT.a,
-        1e-5,
-        1.0,
-    ),
-    Param::number(
-        "b",
-        "share of the window given up after a loss or mark",
-        DEFAULT.b,
-        0.01,
-        0.99,
-    ),
-    Param::number(
-        "legacy_window",
-        "Reno up to this window, segments (lwnd)",
-        DEFAULT.legacy_window,
-        0.0,
-        1e6,
-    ),
-]);
 
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -85,10 +34,10 @@ pub const ALGORITHM: Algorithm = Algorithm {
     aliases: &["stcp"],
     summary: "one hundredth of a segment per segment acknowledged, an eighth less on loss",
     source: "T. Kelly, Scalable TCP: improving performance in highspeed wide area networks, CCR 2003",
-    params: &PARAMS,
+    params: ScalableParams::params,
     build: |params, init| {
         Ok(Box::new(Scalable::build(
-            ScalableParams::from_params(params)?,
+            ScalableParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },
@@ -138,6 +87,8 @@ mod tests {
     use crate::event::{Cause, Spurious};
     use crate::testing::{MSS, ack, congestion, init, path};
     use gargalo_units::{Duration, Instant};
+
+    const DEFAULT: ScalableParams = ScalableParams::DEFAULT;
 
     /// In congestion avoidance at `segments`.
     fn at(segments: u64) -> WindowBased<Scalable> {

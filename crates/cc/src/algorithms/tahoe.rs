@@ -8,65 +8,36 @@
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Cause, Congestion};
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-/// Parameters of [`Tahoe`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TahoeParams {
-    /// ssthresh after a loss, as a fraction of what was in flight: 1/2.
-    pub beta: f64,
-    /// The shared part.
-    pub window: WindowParams,
-}
-
-impl TahoeParams {
-    /// The published values; acknowledgements are counted, as in 1988.
-    pub const DEFAULT: Self = Self {
-        beta: 0.5,
-        window: WindowParams {
+params! {
+    /// Parameters of [`Tahoe`]; the defaults are the published values. Acknowledgements are
+    /// counted, as in 1988.
+    pub struct TahoeParams {
+        /// ssthresh after a loss or mark, as a fraction of the data in flight (1/2).
+        beta: f64 = 0.5, in 0.01..=0.99;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams {
             abc_limit: 1,
-            ..WindowParams::STANDARD
-        },
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            beta: v.number("beta"),
-            window: WindowParams::read(&v),
-        })
+            ..WindowParams::DEFAULT
+        };
     }
 }
-
-impl Default for TahoeParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const PARAMS: [Param; 1 + WindowParams::PARAMS] =
-    TahoeParams::DEFAULT.window.after([Param::number(
-        "beta",
-        "ssthresh after a loss or mark, as a fraction of what was in flight",
-        TahoeParams::DEFAULT.beta,
-        0.01,
-        0.99,
-    )]);
 
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "tahoe",
     aliases: &[],
-    summary: "slow start from one segment after every loss, where it all began",
+    summary: "slow start from one segment after every loss: the first congestion control of TCP",
     source: "V. Jacobson, Congestion avoidance and control, SIGCOMM 1988",
-    params: &PARAMS,
+    params: TahoeParams::params,
     build: |params, init| {
         Ok(Box::new(Tahoe::build(
-            TahoeParams::from_params(params)?,
+            TahoeParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },

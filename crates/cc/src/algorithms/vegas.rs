@@ -8,127 +8,51 @@
 //! - Leaving slow start, cwnd falls to what the path carried without a queue, and one more; the paper
 //!   does not say where congestion avoidance begins.
 //! - A round with fewer than `min_samples` samples (a window of two or three segments) grows like Reno.
-//! - Loss is the transport's to find and halves the window; the paper's fine-grained retransmission
-//!   has become RACK-TLP.
+//! - Loss, which the transport detects, halves the window; RACK-TLP replaces the paper's fine-grained
+//!   retransmission.
 
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Congestion};
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::round_rtt::{Round, RoundRtt, settle};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-/// Parameters of [`Vegas`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct VegasParams {
-    /// α: with fewer segments queued the window grows.
-    pub alpha: f64,
-    /// β: with more segments queued the window shrinks.
-    pub beta: f64,
-    /// γ: with more segments queued slow start ends.
-    pub gamma: f64,
-    /// Slow start grows in every other round only.
-    pub alternate: bool,
-    /// Samples without which a round is not judged.
-    pub min_samples: u32,
-    /// Window kept after a loss or mark.
-    pub decrease: f64,
-    /// The shared part.
-    pub window: WindowParams,
-}
-
-impl VegasParams {
-    /// Vegas-2,4 of the paper's table 1 (the other is Vegas-1,3), as deployed since; half of the
-    /// window on loss (RFC 5681).
-    pub const DEFAULT: Self = Self {
-        alpha: 2.0,
-        beta: 4.0,
-        gamma: 1.0,
-        alternate: true,
-        min_samples: 3,
-        decrease: 0.5,
-        window: WindowParams::STANDARD,
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            alpha: v.number("alpha"),
-            beta: v.number("beta"),
-            gamma: v.number("gamma"),
-            alternate: v.bool("alternate"),
-            min_samples: v.number("min_samples") as u32,
-            decrease: v.number("decrease"),
-            window: WindowParams::read(&v),
-        })
+params! {
+    /// Parameters of [`Vegas`]; the defaults are Vegas-2,4 of the paper's table 1 (the other is
+    /// Vegas-1,3), as deployed since, and half of the window after a loss (RFC 5681).
+    pub struct VegasParams {
+        /// Segments in the queue below which the window grows (α).
+        alpha: f64 = 2.0, in 0.0..=1e4;
+        /// Segments in the queue above which the window shrinks (β).
+        beta: f64 = 4.0, in 0.0..=1e4;
+        /// Segments in the queue above which slow start ends (γ).
+        gamma: f64 = 1.0, in 0.0..=1e4;
+        /// Slow start grows in every other round trip only.
+        alternate: bool = true;
+        /// Round-trip samples below which a round grows like Reno.
+        min_samples: u32 = 3, in 1..=1000;
+        /// Window kept after a loss or mark, as a fraction.
+        decrease: f64 = 0.5, in 0.01..=0.99;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams::DEFAULT;
     }
 }
-
-impl Default for VegasParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const DEFAULT: VegasParams = VegasParams::DEFAULT;
-
-const PARAMS: [Param; 6 + WindowParams::PARAMS] = DEFAULT.window.after([
-    Param::number(
-        "alpha",
-        "segments in the queue below which the window grows",
-        DEFAULT.alpha,
-        0.0,
-        1e4,
-    ),
-    Param::number(
-        "beta",
-        "segments in the queue above which the window shrinks",
-        DEFAULT.beta,
-        0.0,
-        1e4,
-    ),
-    Param::number(
-        "gamma",
-        "segments in the queue above which slow start ends",
-        DEFAULT.gamma,
-        0.0,
-        1e4,
-    ),
-    Param::bool(
-        "alternate",
-        "slow start grows every other round trip only",
-        DEFAULT.alternate,
-    ),
-    Param::integer(
-        "min_samples",
-        "round-trip samples below which a round grows like Reno",
-        DEFAULT.min_samples as f64,
-        1.0,
-        1000.0,
-    ),
-    Param::number(
-        "decrease",
-        "window kept after a loss or mark, as a fraction",
-        DEFAULT.decrease,
-        0.01,
-        0.99,
-    ),
-]);
 
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "vegas",
     aliases: &[],
-    summary: "keeps a few segments in the queue, told by the round-trip time",
+    summary: "keeps a few segments in the queue, measured by the round-trip time",
     source: "L. Brakmo, L. Peterson, TCP Vegas: end to end congestion avoidance on a global \
              Internet, IEEE JSAC 13(8), 1995",
-    params: &PARAMS,
+    params: VegasParams::params,
     build: |params, init| {
         Ok(Box::new(Vegas::build(
-            VegasParams::from_params(params)?,
+            VegasParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },
@@ -204,7 +128,7 @@ impl Vegas {
     }
 
     /// Slow start ends as soon as the first packets of a round show a queue: they were sent when the
-    /// window had stood still for a round.
+    /// window had not changed for a round.
     fn look_for_the_end(&mut self, window: &mut Window, path: &Path<'_>) {
         let Some(round) = self.rounds.so_far(window, path) else {
             return;
@@ -263,6 +187,8 @@ mod tests {
     use crate::round_rtt::bench::Bottleneck;
     use crate::testing::{MSS, ack, congestion, init, path};
     use gargalo_units::{Duration, Instant};
+
+    const DEFAULT: VegasParams = VegasParams::DEFAULT;
 
     const BASE: Duration = Duration::from_millis(100);
 

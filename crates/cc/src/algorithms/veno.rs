@@ -1,5 +1,5 @@
 //! Veno (Fu and Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks",
-//! IEEE JSAC 21(2), 2003): Reno that asks Vegas' backlog whether a loss was congestion.
+//! IEEE JSAC 21(2), 2003): Reno that decides by Vegas' backlog whether a loss was congestion.
 //!
 //! With fewer than beta segments in the queue a loss is taken for a random one and costs a fifth of
 //! the window; with more, congestion avoidance grows at half speed and a loss halves the window.
@@ -7,142 +7,54 @@
 use gargalo_units::{Bytes, Duration};
 
 use crate::event::{Acked, Cause, Congestion};
-use crate::params::{BuildError, Param, Params, Values};
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::round_rtt::{RoundRtt, backlog};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
+use crate::{choices, params};
 
-/// Which round-trip time tells the backlog.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VenoRtt {
-    /// The smoothed one, as the paper has it.
-    Smoothed,
-    /// The least of the latest round, which jitter and delayed acknowledgements do not inflate.
-    Least,
-}
-
-impl VenoRtt {
-    const CHOICES: &'static [&'static str] = &["smoothed", "least"];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Smoothed => "smoothed",
-            Self::Least => "least",
-        }
+choices! {
+    /// The round-trip time that determines the backlog.
+    pub enum VenoRtt {
+        /// The smoothed one, as in the paper.
+        Smoothed = "smoothed",
+        /// The least of the latest round, which jitter and delayed acknowledgements do not inflate.
+        Least = "least",
     }
 }
 
-/// Parameters of [`Veno`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct VenoParams {
-    /// β: segments in the queue from which a loss is congestion.
-    pub beta: f64,
-    /// Window kept after a random loss.
-    pub random: f64,
-    /// Window kept after a congestive loss, a timeout or a mark.
-    pub decrease: f64,
-    /// Growth with β or more segments in the queue, as a fraction of Reno's.
-    pub slow_growth: f64,
-    /// BaseRTT is measured anew after each loss.
-    pub reset_base: bool,
-    /// Which round-trip time tells the backlog.
-    pub rtt: VenoRtt,
-    /// The shared part.
-    pub window: WindowParams,
-}
-
-impl VenoParams {
-    /// The values of the paper.
-    pub const DEFAULT: Self = Self {
-        beta: 3.0,
-        random: 0.8,
-        decrease: 0.5,
-        slow_growth: 0.5,
-        reset_base: true,
-        rtt: VenoRtt::Smoothed,
-        window: WindowParams::STANDARD,
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            beta: v.number("beta"),
-            random: v.number("random"),
-            decrease: v.number("decrease"),
-            slow_growth: v.number("slow_growth"),
-            reset_base: v.bool("reset_base"),
-            rtt: if v.text("rtt") == VenoRtt::Least.name() {
-                VenoRtt::Least
-            } else {
-                VenoRtt::Smoothed
-            },
-            window: WindowParams::read(&v),
-        })
+params! {
+    /// Parameters of [`Veno`]; the defaults are those of the paper.
+    pub struct VenoParams {
+        /// Segments in the queue from which a loss counts as congestion (β).
+        beta: f64 = 3.0, in 0.0..=1e4;
+        /// Window kept after a random loss, as a fraction.
+        random: f64 = 0.8, in 0.01..=0.99;
+        /// Window kept after a congestive loss, a timeout or a mark, as a fraction.
+        decrease: f64 = 0.5, in 0.01..=0.99;
+        /// Growth with β or more segments in the queue, as a fraction of Reno's.
+        slow_growth: f64 = 0.5, in 0.0..=1.0;
+        /// Measure the base round-trip time again after each loss (Linux: false).
+        reset_base: bool = true;
+        /// Round-trip time that determines the backlog (Linux: least, the least of the latest
+        /// round).
+        rtt: VenoRtt = VenoRtt::Smoothed;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams::DEFAULT;
     }
 }
-
-impl Default for VenoParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const DEFAULT: VenoParams = VenoParams::DEFAULT;
-
-const PARAMS: [Param; 6 + WindowParams::PARAMS] = DEFAULT.window.after([
-    Param::number(
-        "beta",
-        "segments in the queue from which a loss counts as congestion",
-        DEFAULT.beta,
-        0.0,
-        1e4,
-    ),
-    Param::number(
-        "random",
-        "window kept after a random loss, as a fraction",
-        DEFAULT.random,
-        0.01,
-        0.99,
-    ),
-    Param::number(
-        "decrease",
-        "window kept after a congestive loss, a timeout or a mark, as a fraction",
-        DEFAULT.decrease,
-        0.01,
-        0.99,
-    ),
-    Param::number(
-        "slow_growth",
-        "growth with beta or more segments in the queue, as a fraction of Reno's",
-        DEFAULT.slow_growth,
-        0.0,
-        1.0,
-    ),
-    Param::bool(
-        "reset_base",
-        "measure the base round-trip time anew after each loss (false: Linux)",
-        DEFAULT.reset_base,
-    ),
-    Param::choice(
-        "rtt",
-        "which round-trip time tells the backlog (least of the round: Linux)",
-        DEFAULT.rtt.name(),
-        VenoRtt::CHOICES,
-    ),
-]);
 
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "veno",
     aliases: &[],
-    summary: "Reno that tells random loss from congestion by Vegas' estimate of the queue",
+    summary: "Reno that distinguishes random loss from congestion by Vegas' estimate of the queue",
     source: "C. P. Fu, S. C. Liew, TCP Veno, IEEE JSAC 21(2), 2003",
-    params: &PARAMS,
+    params: VenoParams::params,
     build: |params, init| {
         Ok(Box::new(Veno::build(
-            VenoParams::from_params(params)?,
+            VenoParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },
@@ -232,6 +144,8 @@ mod tests {
     use crate::event::Spurious;
     use crate::testing::{MSS, ack, congestion, init, path};
     use gargalo_units::Instant;
+
+    const DEFAULT: VenoParams = VenoParams::DEFAULT;
 
     const BASE: Duration = Duration::from_millis(80);
 

@@ -15,63 +15,25 @@
 use gargalo_units::{Bytes, Duration, Instant};
 
 use crate::event::{Acked, Congestion};
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-/// Parameters of [`Westwood`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct WestwoodParams {
-    /// τ: the filter passes slower changes than 1/τ.
-    pub tau: Duration,
-    /// m: after τ/m without an acknowledgement a sample of zero is assumed.
-    pub m: f64,
-    /// The shared part.
-    pub window: WindowParams,
-}
-
-impl WestwoodParams {
-    /// τ = 500 ms; m = 2, the least the paper allows (the sampling theorem).
-    pub const DEFAULT: Self = Self {
-        tau: Duration::from_millis(500),
-        m: 2.0,
-        window: WindowParams::STANDARD,
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            tau: v.duration("tau"),
-            m: v.number("m"),
-            window: WindowParams::read(&v),
-        })
+params! {
+    /// Parameters of [`Westwood`]; the default of `m` is the least that the paper allows (the
+    /// sampling theorem).
+    pub struct WestwoodParams {
+        /// Time constant τ of the bandwidth filter.
+        tau: Duration = Duration::from_millis(500),
+            in Duration::from_micros(10)..=Duration::from_secs(1000);
+        /// After τ/m without an acknowledgement a sample of zero is assumed.
+        m: f64 = 2.0, in 2.0..=1000.0;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams::DEFAULT;
     }
 }
-
-impl Default for WestwoodParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const PARAMS: [Param; 2 + WindowParams::PARAMS] = WestwoodParams::DEFAULT.window.after([
-    Param::duration(
-        "tau",
-        "time constant of the bandwidth filter",
-        WestwoodParams::DEFAULT.tau,
-        Duration::from_micros(10),
-        Duration::from_secs(1000),
-    ),
-    Param::number(
-        "m",
-        "samples of zero are assumed every tau/m without an acknowledgement",
-        WestwoodParams::DEFAULT.m,
-        2.0,
-        1000.0,
-    ),
-]);
 
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -79,10 +41,10 @@ pub const ALGORITHM: Algorithm = Algorithm {
     aliases: &[],
     summary: "Reno that falls to measured bandwidth times least round-trip time, filtered per ack",
     source: "S. Mascolo, C. Casetti, M. Gerla, M. Y. Sanadidi, R. Wang, TCP Westwood, MobiCom 2001",
-    params: &PARAMS,
+    params: WestwoodParams::params,
     build: |params, init| {
         Ok(Box::new(Westwood::build(
-            WestwoodParams::from_params(params)?,
+            WestwoodParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },

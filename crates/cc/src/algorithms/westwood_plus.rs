@@ -6,63 +6,24 @@ use gargalo_units::{Bytes, Duration, Instant};
 
 use super::westwood::pipe;
 use crate::event::{Acked, Congestion, Sent};
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-/// Parameters of [`WestwoodPlus`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct WestwoodPlusParams {
-    /// α: weight of the estimate against the newest sample.
-    pub alpha: f64,
-    /// Least time a sample spans.
-    pub min_interval: Duration,
-    /// The shared part.
-    pub window: WindowParams,
-}
-
-impl WestwoodPlusParams {
-    /// α = 0.9 (the paper's equation 1); a sample spans one round trip, however short.
-    pub const DEFAULT: Self = Self {
-        alpha: 0.9,
-        min_interval: Duration::ZERO,
-        window: WindowParams::STANDARD,
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            alpha: v.number("alpha"),
-            min_interval: v.duration("min_interval"),
-            window: WindowParams::read(&v),
-        })
+params! {
+    /// Parameters of [`WestwoodPlus`]; the defaults are those of the paper's equation 1, and a
+    /// sample spans one round trip, however short.
+    pub struct WestwoodPlusParams {
+        /// Weight α of the old bandwidth estimate against a new sample (Linux: 7/8).
+        alpha: f64 = 0.9, in 0.0..=0.999;
+        /// Shortest time that a bandwidth sample spans (Linux: 50 ms).
+        min_interval: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(10);
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams::DEFAULT;
     }
 }
-
-impl Default for WestwoodPlusParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const PARAMS: [Param; 2 + WindowParams::PARAMS] = WestwoodPlusParams::DEFAULT.window.after([
-    Param::number(
-        "alpha",
-        "weight of the old bandwidth estimate against a new sample (Linux: 7/8)",
-        WestwoodPlusParams::DEFAULT.alpha,
-        0.0,
-        0.999,
-    ),
-    Param::duration(
-        "min_interval",
-        "least time a bandwidth sample spans (Linux: 50ms)",
-        WestwoodPlusParams::DEFAULT.min_interval,
-        Duration::ZERO,
-        Duration::from_secs(10),
-    ),
-]);
 
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -71,10 +32,10 @@ pub const ALGORITHM: Algorithm = Algorithm {
     summary: "Westwood with one bandwidth sample a round trip",
     source: "L. A. Grieco, S. Mascolo, Performance evaluation and comparison of Westwood+, New Reno, \
              and Vegas TCP congestion control, ACM CCR 34(2), 2004",
-    params: &PARAMS,
+    params: WestwoodPlusParams::params,
     build: |params, init| {
         Ok(Box::new(WestwoodPlus::build(
-            WestwoodPlusParams::from_params(params)?,
+            WestwoodPlusParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },

@@ -1,5 +1,5 @@
 //! HyStartPlusPlus++ (RFC 9406): leaves slow start when the round-trip time rises, through a phase of
-//! conservative slow start (CSS) that tells a filling queue from jitter.
+//! conservative slow start (CSS) that distinguishes a filling queue from jitter.
 
 use gargalo_units::Duration;
 

@@ -8,10 +8,8 @@ pub use hystart::{HyStart, HyStartParams};
 pub use hystart_plus_plus::{HyStartPlusPlus, HyStartPlusPlusParams};
 pub use limited::LimitedParams;
 
+use crate::choices;
 use crate::event::Acked;
-
-/// The names of the slow starts, as written in a scenario.
-pub const CHOICES: &[&str] = &["standard", "limited", "hystart", "hystart++"];
 
 /// How the window may grow with the acknowledgement just observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,42 +20,22 @@ pub enum Growth {
     Exit,
 }
 
-/// Which slow start to build.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum SlowStartKind {
-    /// RFC 5681 §3.1: exponential until loss or ssthresh.
-    Standard,
-    /// RFC 3742: bounded growth per round trip beyond a window.
-    Limited(LimitedParams),
-    /// Hybrid slow start (Ha and Rhee, 2011).
-    HyStart(HyStartParams),
-    /// RFC 9406.
-    HyStartPlusPlus(HyStartPlusPlusParams),
+choices! {
+    /// Which slow start to build.
+    pub enum SlowStartKind {
+        /// RFC 5681 §3.1: exponential until loss or ssthresh.
+        Standard = "standard",
+        /// RFC 3742: bounded growth per round trip beyond a window.
+        Limited(LimitedParams) = "limited",
+        /// Hybrid slow start (Ha and Rhee, 2011).
+        HyStart(HyStartParams) = "hystart",
+        /// RFC 9406.
+        HyStartPlusPlus(HyStartPlusPlusParams) = "hystart++",
+    }
 }
 
 impl SlowStartKind {
-    /// By its name in [`CHOICES`].
-    pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "standard" => Some(Self::Standard),
-            "limited" => Some(Self::Limited(LimitedParams::DEFAULT)),
-            "hystart" => Some(Self::HyStart(HyStartParams::DEFAULT)),
-            "hystart++" => Some(Self::HyStartPlusPlus(HyStartPlusPlusParams::DEFAULT)),
-            _ => None,
-        }
-    }
-
-    /// Its name in [`CHOICES`].
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Standard => "standard",
-            Self::Limited(_) => "limited",
-            Self::HyStart(_) => "hystart",
-            Self::HyStartPlusPlus(_) => "hystart++",
-        }
-    }
-
-    /// The limit L of appropriate byte counting its specification asks for, in segments: 2
+    /// The limit L of appropriate byte counting in its specification, in segments: 2
     /// (RFC 3465 §2.2), 8 without pacing (RFC 9406 §4.2).
     pub const fn default_abc_limit(self) -> u64 {
         match self {

@@ -3,7 +3,7 @@
 //! The original hands packets to gateways by loose source routing; here a subflow names its gateway, and
 //! the host sends its packets there. Without gateways nothing is opened.
 
-use gargalo_cc::params::Values;
+use gargalo_cc::params::NoParams;
 
 use super::{Entry, Open, PathManager, View};
 
@@ -12,9 +12,9 @@ pub const ENTRY: Entry = Entry {
     name: "binder",
     summary: "one subflow per gateway of the client's network",
     source: "Boccassi, Fayed, Marina, Binder, MobiArch 2013; Linux MPTCP v0.9x, mptcp_binder",
-    params: &[],
+    params: NoParams::params,
     build: |params| {
-        Values::check(ENTRY.name, ENTRY.params, params)?;
+        NoParams::from_params(ENTRY.name, params)?;
         Ok(Box::new(Binder))
     },
 };

@@ -1,27 +1,28 @@
 //! Full mesh: subflows between every address of ours and every one of the peer.
 
-use gargalo_cc::params::{Param, Values};
+use gargalo_cc::params;
 
 use super::{Entry, Open, PathManager, View};
 
-const PARAMS: [Param; 1] = [Param::integer(
-    "subflows",
-    "subflows between each pair of addresses",
-    1.0,
-    1.0,
-    16.0,
-)];
+params! {
+    /// Parameters of [`FullMesh`].
+    struct FullMeshParams {
+        /// Subflows between each pair of addresses.
+        subflows: usize = 1, in 1..=16;
+    }
+}
 
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "full-mesh",
     summary: "subflows between every pair of addresses",
     source: "Linux MPTCP v0.9x, mptcp_fullmesh (num_subflows)",
-    params: &PARAMS,
+    params: FullMeshParams::params,
     build: |params| {
-        let v = Values::check(ENTRY.name, ENTRY.params, params)?;
-        let each = v.number("subflows") as usize;
-        Ok(Box::new(FullMesh { each }))
+        let params = FullMeshParams::from_params(ENTRY.name, params)?;
+        Ok(Box::new(FullMesh {
+            each: params.subflows,
+        }))
     },
 };
 

@@ -62,7 +62,7 @@ pub struct View<'a> {
     pub remote: &'a [RemoteAddress],
     /// Gateways of our network, if the host knows any.
     pub gateways: &'a [IpAddr],
-    /// What people call these addresses.
+    /// Names of these addresses.
     pub names: &'a Names,
     /// All subflows.
     pub subflows: &'a [SubflowView],

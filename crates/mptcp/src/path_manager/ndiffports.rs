@@ -1,28 +1,29 @@
 //! n subflows between the addresses of the initial one, from other source ports: for networks that
 //! balance load by ports.
 
-use gargalo_cc::params::{Param, Values};
+use gargalo_cc::params;
 
 use super::{Entry, Open, PathManager, View};
 
-const PARAMS: [Param; 1] = [Param::integer(
-    "subflows",
-    "subflows in all",
-    2.0,
-    1.0,
-    64.0,
-)];
+params! {
+    /// Parameters of [`Ndiffports`].
+    struct NdiffportsParams {
+        /// Subflows in all.
+        subflows: usize = 2, in 1..=64;
+    }
+}
 
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "ndiffports",
     summary: "n subflows between one pair of addresses, from other ports",
     source: "Linux MPTCP v0.9x, mptcp_ndiffports (num_subflows)",
-    params: &PARAMS,
+    params: NdiffportsParams::params,
     build: |params| {
-        let v = Values::check(ENTRY.name, ENTRY.params, params)?;
-        let subflows = v.number("subflows") as usize;
-        Ok(Box::new(Ndiffports { subflows }))
+        let params = NdiffportsParams::from_params(ENTRY.name, params)?;
+        Ok(Box::new(Ndiffports {
+            subflows: params.subflows,
+        }))
     },
 };
 

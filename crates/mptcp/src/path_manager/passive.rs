@@ -1,6 +1,6 @@
 //! Default: accepts what the peer opens, opens nothing itself, announces nothing.
 
-use gargalo_cc::params::Values;
+use gargalo_cc::params::NoParams;
 
 use super::{Entry, Open, PathManager, View};
 
@@ -9,9 +9,9 @@ pub const ENTRY: Entry = Entry {
     name: "default",
     summary: "accepts subflows, opens none",
     source: "Linux MPTCP v0.9x (\"default\")",
-    params: &[],
+    params: NoParams::params,
     build: |params| {
-        Values::check(ENTRY.name, ENTRY.params, params)?;
+        NoParams::from_params(ENTRY.name, params)?;
         Ok(Box::new(Passive))
     },
 };

@@ -17,7 +17,7 @@ pub struct Entry {
     /// Where it is specified.
     pub source: &'static str,
     /// Its parameters.
-    pub params: &'static [Param],
+    pub params: fn() -> &'static [Param],
     /// Builds one.
     pub build: fn(&Params) -> Result<Box<dyn PathManager>, BuildError>,
 }
@@ -31,7 +31,7 @@ pub const PATH_MANAGERS: &[Entry] = &[
     single_mesh::ENTRY,
 ];
 
-/// The path manager of who does not choose.
+/// The default path manager.
 pub const DEFAULT: &str = single_mesh::ENTRY.name;
 
 /// The path manager of this name.

@@ -1,7 +1,7 @@
 //! Single mesh: at most one subflow per address of either host, so min(n, m) of them for n addresses of
 //! ours and m of the peer's. Disjoint paths get one subflow each, without the competition of a full mesh.
 
-use gargalo_cc::params::Values;
+use gargalo_cc::params::NoParams;
 
 use super::{Entry, Open, PathManager, View};
 
@@ -10,9 +10,9 @@ pub const ENTRY: Entry = Entry {
     name: "single-mesh",
     summary: "one subflow per address: min(n, m) in all",
     source: "MPTCP schedulers, master's dissertation, UNIFEI 2017",
-    params: &[],
+    params: NoParams::params,
     build: |params| {
-        Values::check(ENTRY.name, ENTRY.params, params)?;
+        NoParams::from_params(ENTRY.name, params)?;
         Ok(Box::new(SingleMesh))
     },
 };

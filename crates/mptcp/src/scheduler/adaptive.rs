@@ -1,17 +1,17 @@
-//! Adaptive: switches between largest window space, lowest time-space and highest sending rate by what
-//! the paths are like, the future work of the dissertation that proposed the three.
+//! Adaptive: switches between largest window space, lowest time-space and highest sending rate according
+//! to the state of the paths: the future work of the dissertation that proposed the three.
 //!
-//! Once an `interval` it looks at what happened since the last time:
-//! 1. Mean loss of all paths at `loss` or more: largest window space, which did best there: windows are
-//!    small and what counts is who has room.
+//! Once per `interval` it decides by what happened since the last decision:
+//! 1. Mean loss of all paths at `loss` or more: largest window space, which performed best there: windows
+//!    are small, and what matters is which path has room.
 //! 2. Else, longest least round-trip time at `spread` times the shortest or more: lowest time-space,
 //!    which weighs delay against room.
 //! 3. Else, largest cwnd / RTT at `spread` times the least or more: highest sending rate.
 //! 4. Else all paths are alike, and largest window space spreads load evenly.
 //!
-//! A change needs two looks in a row that agree.
+//! A change needs two equal decisions in a row.
 
-use gargalo_cc::params::{Param, Values};
+use gargalo_cc::params;
 use gargalo_units::{Duration, Instant};
 
 use super::highest_sending_rate::HighestSendingRate;
@@ -19,48 +19,28 @@ use super::largest_window_space::LargestWindowSpace;
 use super::lowest_time_space::LowestTimeSpace;
 use super::{Choice, Context, Entry, PathView, Scheduler};
 
-const PARAMS: [Param; 3] = [
-    Param::number(
-        "loss",
-        "fraction of packets lost that counts as lossy",
-        0.03,
-        0.0,
-        1.0,
-    ),
-    Param::number(
-        "spread",
-        "ratio of round trips, or of rates, that counts as unequal",
-        2.0,
-        1.0,
-        1000.0,
-    ),
-    Param::duration(
-        "interval",
-        "time between looks",
-        Duration::from_secs(1),
-        Duration::from_millis(1),
-        Duration::from_secs(3600),
-    ),
-];
+params! {
+    /// Parameters of [`Adaptive`].
+    struct AdaptiveParams {
+        /// Fraction of packets lost that counts as lossy.
+        loss: f64 = 0.03, in 0.0..=1.0;
+        /// Ratio of round trips, or of rates, that counts as unequal.
+        spread: f64 = 2.0, in 1.0..=1000.0;
+        /// Time between two decisions.
+        interval: Duration = Duration::from_secs(1),
+            in Duration::from_millis(1)..=Duration::from_secs(3600);
+    }
+}
 
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "adaptive",
-    summary: "largest-window-space, lowest-time-space or highest-sending-rate, as the paths are",
+    summary: "largest-window-space, lowest-time-space or highest-sending-rate, by the state of the paths",
     source: "future work of MPTCP schedulers, master's dissertation, UNIFEI 2017; rule of this project",
-    params: &PARAMS,
+    params: AdaptiveParams::params,
     build: |params| {
-        let v = Values::check(ENTRY.name, ENTRY.params, params)?;
-        Ok(Box::new(Adaptive {
-            loss: v.number("loss"),
-            spread: v.number("spread"),
-            interval: v.duration("interval"),
-            next_look: Instant::ZERO,
-            sent: 0,
-            lost: 0,
-            current: Rule::WindowSpace,
-            proposed: Rule::WindowSpace,
-        }))
+        let params = AdaptiveParams::from_params(ENTRY.name, params)?;
+        Ok(Box::new(Adaptive::new(params)))
     },
 };
 
@@ -73,11 +53,9 @@ enum Rule {
 
 #[derive(Debug)]
 struct Adaptive {
-    loss: f64,
-    spread: f64,
-    interval: Duration,
-    next_look: Instant,
-    /// Packets sent and lost, all paths, at the last look.
+    params: AdaptiveParams,
+    next_decision: Instant,
+    /// Packets sent and lost, all paths, at the last decision.
     sent: u64,
     lost: u64,
     current: Rule,
@@ -100,8 +78,19 @@ fn ratio(paths: &[PathView], value: impl Fn(&PathView) -> Option<f64>) -> f64 {
 }
 
 impl Adaptive {
-    fn look(&mut self, context: &Context<'_>) {
-        self.next_look = context.now + self.interval;
+    fn new(params: AdaptiveParams) -> Self {
+        Self {
+            params,
+            next_decision: Instant::ZERO,
+            sent: 0,
+            lost: 0,
+            current: Rule::WindowSpace,
+            proposed: Rule::WindowSpace,
+        }
+    }
+
+    fn decide(&mut self, context: &Context<'_>) {
+        self.next_decision = context.now + self.params.interval;
         let total = |f: fn(&PathView) -> u64| context.paths.iter().map(f).sum::<u64>();
         let (sent, lost) = (total(|p| p.sent_packets), total(|p| p.lost_packets));
         // A path that closed takes its counts away.
@@ -112,11 +101,11 @@ impl Adaptive {
         (self.sent, self.lost) = (sent, lost);
         let rtt = |p: &PathView| p.min_rtt.map(Duration::as_secs_f64);
         let rate = |p: &PathView| p.srtt.map(|r| p.cwnd as f64 / r.as_secs_f64().max(1e-9));
-        let rule = if new > 0 && gone as f64 >= self.loss * new as f64 && gone > 0 {
+        let rule = if new > 0 && gone as f64 >= self.params.loss * new as f64 && gone > 0 {
             Rule::WindowSpace
-        } else if ratio(context.paths, rtt) >= self.spread {
+        } else if ratio(context.paths, rtt) >= self.params.spread {
             Rule::TimeSpace
-        } else if ratio(context.paths, rate) >= self.spread {
+        } else if ratio(context.paths, rate) >= self.params.spread {
             Rule::SendingRate
         } else {
             Rule::WindowSpace
@@ -130,8 +119,8 @@ impl Adaptive {
 
 impl Scheduler for Adaptive {
     fn select(&mut self, context: &Context<'_>) -> Choice {
-        if context.now >= self.next_look {
-            self.look(context);
+        if context.now >= self.next_decision {
+            self.decide(context);
         }
         match self.current {
             Rule::WindowSpace => LargestWindowSpace.select(context),
@@ -147,19 +136,10 @@ mod tests {
     use super::*;
 
     fn adaptive() -> Adaptive {
-        Adaptive {
-            loss: 0.03,
-            spread: 2.0,
-            interval: Duration::from_secs(1),
-            next_look: Instant::ZERO,
-            sent: 0,
-            lost: 0,
-            current: Rule::WindowSpace,
-            proposed: Rule::WindowSpace,
-        }
+        Adaptive::new(AdaptiveParams::DEFAULT)
     }
 
-    /// Two looks, with so many packets sent and lost by each path between them.
+    /// Two decisions, with 1000 packets sent and `lost` of them lost by each path before each.
     fn settle(a: &mut Adaptive, paths: &mut [PathView], lost: u64) -> Rule {
         for _ in 0..2 {
             for p in &mut *paths {
@@ -167,7 +147,7 @@ mod tests {
                 p.lost_packets += lost;
             }
             let mut c = context(paths);
-            c.now = a.next_look;
+            c.now = a.next_decision;
             a.select(&c);
         }
         a.current
@@ -186,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn one_look_changes_nothing() {
+    fn one_decision_changes_nothing() {
         let mut a = adaptive();
         let far = [path(0, 20, 10, 2), path(1, 400, 12, 2)];
         a.select(&context(&far));
@@ -194,7 +174,7 @@ mod tests {
             (a.current, a.proposed),
             (Rule::WindowSpace, Rule::TimeSpace)
         );
-        // Asked again before the interval is over: no second look.
+        // Asked again before the interval is over: no second decision.
         a.select(&context(&far));
         assert_eq!(a.current, Rule::WindowSpace);
     }

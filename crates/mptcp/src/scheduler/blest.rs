@@ -7,49 +7,42 @@
 //! flight and the segment, nothing is sent. lambda grows when windows blocked all the same, and shrinks
 //! otherwise, once a round trip of s.
 
-use gargalo_cc::params::{Param, Values};
+use gargalo_cc::params;
 use gargalo_units::Instant;
 
 use super::{Choice, Context, Entry, PathView, Scheduler};
 
-const PARAMS: [Param; 3] = [
-    Param::number(
-        "lambda",
-        "initial factor of the estimate (lambda)",
-        1.2,
-        1.0,
-        10.0,
-    ),
-    Param::number("lambda_max", "largest lambda", 1.3, 1.0, 10.0),
-    Param::number(
-        "step",
-        "growth of lambda after a blocked window; it shrinks by a quarter of it",
-        0.04,
-        0.0,
-        1.0,
-    ),
-];
+params! {
+    /// Parameters of [`Blest`].
+    struct BlestParams {
+        /// Initial factor of the estimate (lambda).
+        lambda: f64 = 1.2, in 1.0..=10.0;
+        /// Largest factor of the estimate.
+        lambda_max: f64 = 1.3, in 1.0..=10.0;
+        /// Growth of the factor after a blocked window; it shrinks by a quarter of this.
+        step: f64 = 0.04, in 0.0..=1.0;
+    }
+}
 
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "blest",
     summary: "waits for the fastest path where a slower one would block the window",
     source: "Ferlin et al., BLEST, IFIP Networking 2016; Linux MPTCP v0.9x, mptcp_blest",
-    params: &PARAMS,
+    params: BlestParams::params,
     build: |params| {
-        let v = Values::check(ENTRY.name, ENTRY.params, params)?;
-        let lambda = v.number("lambda");
+        let params = BlestParams::from_params(ENTRY.name, params)?;
         Ok(Box::new(Blest {
-            lambda,
-            most: v.number("lambda_max").max(lambda),
-            step: v.number("step"),
+            lambda: params.lambda,
+            most: params.lambda_max.max(params.lambda),
+            step: params.step,
             adapted_at: Instant::ZERO,
             blocked: 0,
         }))
     },
 };
 
-/// Rounds after which more growth is not believed.
+/// Rounds of growth that the estimate takes into account.
 const MOST_ROUNDS: f64 = 16.0;
 
 /// Bytes that `fast` sends during one round trip of `slow`.

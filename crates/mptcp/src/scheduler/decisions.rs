@@ -64,7 +64,7 @@ fn backups_carry_only_when_nothing_else_can() {
     all_choose(&paths, Some(0), &[]);
 }
 
-/// As the listings of the dissertation have it, with <= and >=.
+/// As in the listings of the dissertation, with <= and >=.
 #[test]
 fn of_equals_the_earlier_but_for_the_dissertations_the_later() {
     let names = [

@@ -6,29 +6,29 @@
 //! rtt_f (max(k, cwnd_f) + cwnd_f) < cwnd_f (rtt_s + delta) (1 + beta if waiting already) and
 //! rtt_s max(k, cwnd_s) >= cwnd_s (2 rtt_f + delta).
 
-use gargalo_cc::params::{Param, Values};
+use gargalo_cc::params;
 use gargalo_units::Duration;
 
 use super::{Choice, Context, Entry, Scheduler};
 
-const PARAMS: [Param; 1] = [Param::number(
-    "beta",
-    "hysteresis of waiting (beta)",
-    0.25,
-    0.0,
-    10.0,
-)];
+params! {
+    /// Parameters of [`Ecf`].
+    struct EcfParams {
+        /// Hysteresis of waiting (beta).
+        beta: f64 = 0.25, in 0.0..=10.0;
+    }
+}
 
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "ecf",
     summary: "waits for the fastest path where it completes earlier",
     source: "Lim et al., ECF, CoNEXT 2017; Linux MPTCP v0.9x, mptcp_ecf",
-    params: &PARAMS,
+    params: EcfParams::params,
     build: |params| {
-        let v = Values::check(ENTRY.name, ENTRY.params, params)?;
+        let params = EcfParams::from_params(ENTRY.name, params)?;
         Ok(Box::new(Ecf {
-            beta: v.number("beta"),
+            beta: params.beta,
             waiting: false,
         }))
     },

@@ -1,7 +1,7 @@
 //! Highest sending rate: the path of largest cwnd / RTT, with the latest round-trip sample; of equals
 //! the later one.
 
-use gargalo_cc::params::Values;
+use gargalo_cc::params::NoParams;
 
 use super::{Choice, Context, Entry, PathView, Scheduler};
 
@@ -10,9 +10,9 @@ pub const ENTRY: Entry = Entry {
     name: "highest-sending-rate",
     summary: "the path of largest congestion window per round-trip time",
     source: "MPTCP schedulers, master's dissertation, UNIFEI 2017 (HSR)",
-    params: &[],
+    params: NoParams::params,
     build: |params| {
-        Values::check(ENTRY.name, ENTRY.params, params)?;
+        NoParams::from_params(ENTRY.name, params)?;
         Ok(Box::new(HighestSendingRate))
     },
 };

@@ -1,7 +1,7 @@
 //! Largest window space: the path whose congestion window has most room, in segments. Where none has,
 //! the one of least smoothed round-trip time; of equals the later one.
 
-use gargalo_cc::params::Values;
+use gargalo_cc::params::NoParams;
 
 use super::{Choice, Context, Entry, Scheduler};
 
@@ -10,9 +10,9 @@ pub const ENTRY: Entry = Entry {
     name: "largest-window-space",
     summary: "the path with most room in its congestion window",
     source: "MPTCP schedulers, master's dissertation, UNIFEI 2017 (LWS)",
-    params: &[],
+    params: NoParams::params,
     build: |params| {
-        Values::check(ENTRY.name, ENTRY.params, params)?;
+        NoParams::from_params(ENTRY.name, params)?;
         Ok(Box::new(LargestWindowSpace))
     },
 };

@@ -1,7 +1,7 @@
 //! Lowest latency: of the paths that can send, the one of least smoothed round-trip time. The default of
 //! Linux's out-of-tree MPTCP.
 
-use gargalo_cc::params::Values;
+use gargalo_cc::params::NoParams;
 
 use super::{Choice, Context, Entry, Scheduler};
 
@@ -10,9 +10,9 @@ pub const ENTRY: Entry = Entry {
     name: "lowest-latency",
     summary: "the path of least smoothed round-trip time that has room",
     source: "Raiciu et al., NSDI 2012; Linux MPTCP v0.9x (\"default\")",
-    params: &[],
+    params: NoParams::params,
     build: |params| {
-        Values::check(ENTRY.name, ENTRY.params, params)?;
+        NoParams::from_params(ENTRY.name, params)?;
         Ok(Box::new(LowestLatency))
     },
 };

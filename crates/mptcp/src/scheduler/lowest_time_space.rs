@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use gargalo_cc::params::Values;
+use gargalo_cc::params::NoParams;
 
 use super::{Choice, Context, Entry, PathView, Scheduler};
 
@@ -12,9 +12,9 @@ pub const ENTRY: Entry = Entry {
     name: "lowest-time-space",
     summary: "the path of least round-trip time per segment of room in its window",
     source: "MPTCP schedulers, master's dissertation, UNIFEI 2017 (LTS)",
-    params: &[],
+    params: NoParams::params,
     build: |params| {
-        Values::check(ENTRY.name, ENTRY.params, params)?;
+        NoParams::from_params(ENTRY.name, params)?;
         Ok(Box::new(LowestTimeSpace))
     },
 };

@@ -1,7 +1,7 @@
 //! Redundant: every segment on every path. The path of least round-trip time gets it first, the others
 //! copies as soon as they have room; what was acknowledged meanwhile is not copied any more.
 
-use gargalo_cc::params::Values;
+use gargalo_cc::params::NoParams;
 
 use super::{Choice, Context, Entry, Scheduler};
 
@@ -10,9 +10,9 @@ pub const ENTRY: Entry = Entry {
     name: "redundant",
     summary: "every segment on every path: the first copy counts",
     source: "Linux MPTCP v0.9x, mptcp_redundant; Lopez et al., ISCC 2015",
-    params: &[],
+    params: NoParams::params,
     build: |params| {
-        Values::check(ENTRY.name, ENTRY.params, params)?;
+        NoParams::from_params(ENTRY.name, params)?;
         Ok(Box::new(Redundant))
     },
 };

@@ -20,7 +20,7 @@ pub struct Entry {
     /// Where it is specified.
     pub source: &'static str,
     /// Its parameters.
-    pub params: &'static [Param],
+    pub params: fn() -> &'static [Param],
     /// Builds one.
     pub build: fn(&Params) -> Result<Box<dyn Scheduler>, BuildError>,
 }
@@ -39,7 +39,7 @@ pub const SCHEDULERS: &[Entry] = &[
     window_aware::ENTRY,
 ];
 
-/// The scheduler of who does not choose.
+/// The default scheduler.
 pub const DEFAULT: &str = window_aware::ENTRY.name;
 
 /// The scheduler of this name.

@@ -1,36 +1,30 @@
 //! Round robin: the paths in turn, a few segments each. A path whose window is full is skipped, so that
 //! by default each carries what its congestion control allows.
 
-use gargalo_cc::params::{Param, Values};
+use gargalo_cc::params;
 
 use super::{Choice, Context, Entry, Scheduler};
 
-const PARAMS: [Param; 2] = [
-    Param::integer(
-        "segments",
-        "segments in a row on one path",
-        1.0,
-        1.0,
-        1000.0,
-    ),
-    Param::bool(
-        "cwnd_limited",
-        "skip paths without room; false waits for the one whose turn it is",
-        true,
-    ),
-];
+params! {
+    /// Parameters of [`RoundRobin`].
+    struct RoundRobinParams {
+        /// Segments in a row on one path.
+        segments: u32 = 1, in 1..=1000;
+        /// Skip paths without room; false: wait for the one whose turn it is.
+        cwnd_limited: bool = true;
+    }
+}
 
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "round-robin",
     summary: "the paths in turn",
     source: "Linux MPTCP v0.9x, mptcp_rr (num_segments, cwnd_limited)",
-    params: &PARAMS,
+    params: RoundRobinParams::params,
     build: |params| {
-        let v = Values::check(ENTRY.name, ENTRY.params, params)?;
+        let params = RoundRobinParams::from_params(ENTRY.name, params)?;
         Ok(Box::new(RoundRobin {
-            segments: v.number("segments") as u32,
-            skips: v.bool("cwnd_limited"),
+            params,
             last: None,
             row: 0,
         }))
@@ -39,11 +33,10 @@ pub const ENTRY: Entry = Entry {
 
 #[derive(Debug)]
 struct RoundRobin {
-    segments: u32,
-    skips: bool,
+    params: RoundRobinParams,
     /// The subflow that sent last.
     last: Option<u32>,
-    /// So many in a row.
+    /// How many segments in a row.
     row: u32,
 }
 
@@ -51,13 +44,13 @@ impl Scheduler for RoundRobin {
     fn select(&mut self, context: &Context<'_>) -> Choice {
         // A path that is gone has been passed by: the next one is that of the next higher number.
         let last = self.last;
-        let stays = |id: u32| Some(id) == last && self.row < self.segments;
+        let stays = |id: u32| Some(id) == last && self.row < self.params.segments;
         let turn = |id: u32| match last {
             Some(l) if stays(id) => (0, id.wrapping_sub(l)),
             Some(l) => (1, id.wrapping_sub(l).wrapping_sub(1)),
             None => (1, id),
         };
-        let next = if self.skips {
+        let next = if self.params.cwnd_limited {
             context.ready().min_by_key(|(_, p)| turn(p.id))
         } else {
             let next = context.candidates().min_by_key(|(_, p)| turn(p.id));

@@ -14,7 +14,7 @@
 //!   of which has arrived already. Otherwise they send in bursts, once a round trip, and the window is now
 //!   empty, now full.
 //! - A path that is filled, so that more of it would only wait in a queue, comes after one that is not, and
-//!   gets nothing while the window is scarce: what waits in queues is what the other paths lack.
+//!   gets nothing while the window is scarce: what waits in queues is missing on the other paths.
 //! - Waiting for the end of the data (ECF) is considered only when the end is in sight: a send buffer
 //!   that the application fills as fast as it empties is no end.
 //!
@@ -24,45 +24,35 @@
 //! c sum_F X_f(H) + what s and the slower ones hold + one segment <= window; and, at the end of the data,
 //! if no f could deliver all that waits before A_s. So the rate of all is at most window / H, and no path is
 //! used that lets H grow by more than its own rate is worth. The care c is 1 + (lambda - 1) times the share
-//! of F in what all of them send: if F is most of it, s has little to give and much to spoil. lambda rises by
+//! of F in what all of them send: if F is most of it, s can add little and block much. lambda rises by
 //! `step` when a window was blocked nevertheless, at most once per A_s, and falls slowly.
 
-use gargalo_cc::params::{Param, Values};
+use gargalo_cc::params;
 use gargalo_units::{Duration, Instant};
 
 use super::{Choice, Context, Entry, PathView, Scheduler};
 
-const PARAMS: [Param; 3] = [
-    Param::number("lambda", "least factor of the estimate", 1.05, 1.0, 10.0),
-    Param::number(
-        "lambda_max",
-        "largest factor of the estimate",
-        4.0,
-        1.0,
-        100.0,
-    ),
-    Param::number(
-        "step",
-        "growth of the factor when a window was blocked",
-        0.2,
-        0.0,
-        10.0,
-    ),
-];
+params! {
+    /// Parameters of [`WindowAware`].
+    struct WindowAwareParams {
+        /// Least factor of the estimate.
+        lambda: f64 = 1.05, in 1.0..=10.0;
+        /// Largest factor of the estimate.
+        lambda_max: f64 = 4.0, in 1.0..=100.0;
+        /// Growth of the factor when a window was blocked.
+        step: f64 = 0.2, in 0.0..=10.0;
+    }
+}
 
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "window-aware",
     summary: "uses a slower path only where it cannot hold up the faster ones (the default)",
     source: "this project, after BLEST (IFIP Networking 2016) and ECF (CoNEXT 2017)",
-    params: &PARAMS,
+    params: WindowAwareParams::params,
     build: |params| {
-        let v = Values::check(ENTRY.name, ENTRY.params, params)?;
-        Ok(Box::new(WindowAware::new(
-            v.number("lambda"),
-            v.number("lambda_max"),
-            v.number("step"),
-        )))
+        let params = WindowAwareParams::from_params(ENTRY.name, params)?;
+        Ok(Box::new(WindowAware::new(params)))
     },
 };
 
@@ -75,7 +65,7 @@ struct WindowAware {
     /// Lambda changes no more before this.
     settled_at: Instant,
     blocked: u64,
-    /// Predicted times of the paths at hand in seconds; infinite for those that are no candidates.
+    /// Predicted times of the present paths in seconds; infinite for those that are no candidates.
     times: Vec<f64>,
     /// Seconds that the quickest acknowledgement takes.
     back: f64,
@@ -166,12 +156,12 @@ fn sends_within(p: &PathView, time: f64) -> f64 {
 }
 
 impl WindowAware {
-    fn new(least: f64, most: f64, step: f64) -> Self {
+    fn new(params: WindowAwareParams) -> Self {
         Self {
-            least,
-            most: most.max(least),
-            step,
-            lambda: least,
+            least: params.lambda,
+            most: params.lambda_max.max(params.lambda),
+            step: params.step,
+            lambda: params.lambda,
             settled_at: Instant::ZERO,
             blocked: 0,
             times: Vec::new(),
@@ -199,7 +189,7 @@ impl WindowAware {
         self.times[i] + self.back
     }
 
-    /// Whether a segment on path `i` is in nobody's way.
+    /// Whether a segment on path `i` delays no other path.
     fn is_harmless(&self, i: usize, context: &Context<'_>) -> bool {
         let (slow, time) = (&context.paths[i], self.times[i]);
         let holds = self.holds(i);
@@ -303,7 +293,10 @@ mod tests {
     use gargalo_units::Rate;
 
     fn aware() -> WindowAware {
-        WindowAware::new(1.0, 4.0, 0.2)
+        WindowAware::new(WindowAwareParams {
+            lambda: 1.0,
+            ..WindowAwareParams::DEFAULT
+        })
     }
 
     /// 10 Mbit/s at 200 ms and 100 Mbit/s at 10 ms, the fast one full.

@@ -113,7 +113,7 @@ impl JsonSchema for SchedulerName {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let all = gargalo_mptcp::scheduler::SCHEDULERS.iter();
-        let all = all.map(|e| (vec![e.name], e.summary, e.source, e.params));
+        let all = all.map(|e| (vec![e.name], e.summary, e.source, (e.params)()));
         named_schema("A scheduler", all)
     }
 }
@@ -134,7 +134,7 @@ impl JsonSchema for PathManagerName {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let all = gargalo_mptcp::path_manager::PATH_MANAGERS.iter();
-        let all = all.map(|e| (vec![e.name], e.summary, e.source, e.params));
+        let all = all.map(|e| (vec![e.name], e.summary, e.source, (e.params)()));
         named_schema("A path manager", all)
     }
 }

@@ -291,7 +291,7 @@ impl JsonSchema for Congestion {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let all = gargalo_cc::ALGORITHMS.iter().map(|a| {
             let names = std::iter::once(a.name).chain(a.aliases.iter().copied());
-            (names.collect(), a.summary, a.source, a.params)
+            (names.collect(), a.summary, a.source, (a.params)())
         });
         named_schema("A congestion control", all)
     }

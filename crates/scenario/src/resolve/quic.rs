@@ -65,7 +65,7 @@ pub(crate) fn resolve(spec: &Spec, mtu: u32, at: &str, cx: &mut Context<'_>) -> 
 fn reducing_the_window(congestion: &str, params: Params) -> Params {
     const KEY: &str = "reduce_from";
     let has_choice = gargalo_cc::find(congestion)
-        .is_ok_and(|algorithm| algorithm.params.iter().any(|p| p.name == KEY));
+        .is_ok_and(|algorithm| (algorithm.params)().iter().any(|p| p.name == KEY));
     if has_choice && params.iter().all(|(key, _)| key != KEY) {
         return params.with(KEY, "cwnd");
     }

@@ -16,7 +16,7 @@ pub(super) struct Aggregation {
     rounds: u32,
 }
 
-/// What one acknowledgement tells about aggregation.
+/// What one acknowledgement says about aggregation.
 pub(super) struct Observed {
     pub(super) now: Instant,
     pub(super) acked: Bytes,

@@ -57,7 +57,7 @@ impl Latest {
         self.inflight = Bytes::ZERO;
     }
 
-    /// A loss: the round that tells of it begins with the first one. Whether this is the first.
+    /// A loss: the round of losses begins with the first one. Returns whether this is the first.
     pub(super) fn note_loss(&mut self, delivered: Bytes) -> bool {
         let first = !self.loss;
         if first {
@@ -154,7 +154,7 @@ impl LongTerm {
         self.rounds = (self.rounds + 1).min(30);
     }
 
-    /// So much more fits.
+    /// How much more fits.
     #[inline]
     pub(super) fn raise_to(&mut self, inflight: Bytes) {
         if self.is_set() {

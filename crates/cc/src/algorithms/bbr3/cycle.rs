@@ -8,7 +8,7 @@ use super::bounds::ShortTerm;
 use super::{Bbr3, Observed, State};
 use crate::event::Acked;
 
-/// What acknowledgements tell about a probe for bandwidth (BBR.ack_phase).
+/// What acknowledgements say about a probe for bandwidth (BBR.ack_phase).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Acks {
     Init,

@@ -1,35 +1,18 @@
 use gargalo_units::Bytes;
 
-/// What Congestion Experienced marks do. The draft demands a response of whoever turns ECN on and
-/// leaves open which (§3.7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EcnResponse {
-    /// As strongly as a loss could (RFC 3168): a mark ends STARTUP and probes, and takes beta at other
-    /// times, at most once a round trip.
-    Classic,
-    /// By the share of marked bytes, as Linux's BBRv3 does; needs a receiver that tells each mark.
-    Proportional,
-    /// Nothing.
-    None,
-}
+use crate::choices;
 
-impl EcnResponse {
-    pub(super) const CHOICES: &'static [&'static str] = &["classic", "proportional", "off"];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Classic => "classic",
-            Self::Proportional => "proportional",
-            Self::None => "off",
-        }
-    }
-
-    pub(super) fn from_name(name: &str) -> Self {
-        match name {
-            "proportional" => Self::Proportional,
-            "off" => Self::None,
-            _ => Self::Classic,
-        }
+choices! {
+    /// The response to Congestion Experienced marks. The draft demands one of whoever turns ECN on and leaves
+    /// open which (§3.7).
+    pub enum EcnResponse {
+        /// As to a loss (RFC 3168): a mark ends STARTUP and probes, and at other times reduces by beta, at
+        /// most once a round trip.
+        Classic = "classic",
+        /// By the share of marked bytes, as in Linux's BBRv3; needs a receiver that reports each mark.
+        Proportional = "proportional",
+        /// None.
+        None = "off",
     }
 }
 
@@ -48,7 +31,7 @@ pub(super) struct Marks {
     high_rounds: u32,
 }
 
-/// What a round tells.
+/// The marks of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Round {
     /// There were marks.
@@ -129,12 +112,5 @@ mod tests {
         assert!(m.end_round().full);
         m.on_ack(b(100), b(40));
         assert!(!m.end_round().too_many);
-    }
-
-    #[test]
-    fn names_round_trip() {
-        for name in EcnResponse::CHOICES {
-            assert_eq!(EcnResponse::from_name(name).name(), *name);
-        }
     }
 }

@@ -45,18 +45,18 @@ impl FullBw {
         self.rounds
     }
 
-    /// Losses or marks tell it.
+    /// By losses or marks.
     pub(super) fn set_reached(&mut self) {
         self.now = true;
         self.reached = true;
     }
 
-    /// What told it turned out to be spurious.
+    /// The losses turned out to be spurious.
     pub(super) fn clear_reached(&mut self) {
         self.reached = false;
     }
 
-    /// Looks anew, from this delivery rate on.
+    /// Starts again from this delivery rate.
     pub(super) fn reset(&mut self, baseline: Rate) {
         self.baseline = baseline;
         self.rounds = 0;

@@ -111,7 +111,7 @@ impl Bbr3 {
         }
     }
 
-    /// The pipe is full as far as losses or marks tell.
+    /// The pipe is full, judged by losses or marks.
     fn end_startup(&mut self) {
         self.full_bw.set_reached();
         self.long_term.inflight = self.bdp(self.bw, 1.0).max(self.latest.inflight);
@@ -164,7 +164,7 @@ impl Bbr3 {
         }
     }
 
-    /// Proportional response: what data in flight the marks of a round ask for.
+    /// Proportional response: the data in flight after the marks of a round.
     fn end_marked_round(&mut self, rs: &Observed, now: Instant) -> Option<Bytes> {
         let round = self.marks.end_round();
         if self.params.ecn_response != EcnResponse::Proportional || !round.marked {

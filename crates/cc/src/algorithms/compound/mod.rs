@@ -10,7 +10,7 @@
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Cause, Congestion, Sent};
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::round_rtt::{Round, RoundRtt, backlog, settle};
@@ -20,145 +20,34 @@ use crate::window_based::{Policy, WindowBased};
 #[cfg(test)]
 mod tests;
 
-/// Parameters of [`Compound`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CompoundParams {
-    /// α of the binomial increase α·win^k per round trip.
-    pub alpha: f64,
-    /// β: the part of the window a loss costs.
-    pub beta: f64,
-    /// k of the binomial increase.
-    pub k: f64,
-    /// γ: segments in the queue from which the delay window shrinks.
-    pub gamma: f64,
-    /// ζ: the delay window shrinks by ζ times the queue.
-    pub zeta: f64,
-    /// γ follows the queue seen before losses (draft §5).
-    pub tune_gamma: bool,
-    /// λ: weight of the newest queue in γ.
-    pub lambda: f64,
-    /// Least γ.
-    pub gamma_low: f64,
-    /// Greatest γ.
-    pub gamma_high: f64,
-    /// Samples without which a round is not judged.
-    pub min_samples: u32,
-    /// The shared part.
-    pub window: WindowParams,
-}
-
-impl CompoundParams {
-    /// The values of the paper; those of the draft for the tuning of γ, which is off.
-    pub const DEFAULT: Self = Self {
-        alpha: 0.125,
-        beta: 0.5,
-        k: 0.75,
-        gamma: 30.0,
-        zeta: 1.0,
-        tune_gamma: false,
-        lambda: 0.8,
-        gamma_low: 5.0,
-        gamma_high: 30.0,
-        min_samples: 3,
-        window: WindowParams::STANDARD,
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            alpha: v.number("alpha"),
-            beta: v.number("beta"),
-            k: v.number("k"),
-            gamma: v.number("gamma"),
-            zeta: v.number("zeta"),
-            tune_gamma: v.bool("tune_gamma"),
-            lambda: v.number("lambda"),
-            gamma_low: v.number("gamma_low"),
-            gamma_high: v.number("gamma_high"),
-            min_samples: v.number("min_samples") as u32,
-            window: WindowParams::read(&v),
-        })
+params! {
+    /// Parameters of [`Compound`]; the defaults are those of the paper, and of the draft for the
+    /// tuning of γ, which is off.
+    pub struct CompoundParams {
+        /// Factor α of the increase α·win^k, segments per round trip.
+        alpha: f64 = 0.125, in 0.0..=10.0;
+        /// Part β of the window given up after a loss or mark.
+        beta: f64 = 0.5, in 0.01..=0.99;
+        /// Exponent k of the increase α·win^k.
+        k: f64 = 0.75, in 0.0..=1.0;
+        /// Queue length from which the delay window shrinks, segments (γ).
+        gamma: f64 = 30.0, in 0.0..=1e5;
+        /// The delay window shrinks by this factor times the queue length (ζ).
+        zeta: f64 = 1.0, in 0.0..=100.0;
+        /// Let γ follow the queue length seen before losses (draft §5).
+        tune_gamma: bool = false;
+        /// Weight λ of the newest queue length in a tuned γ.
+        lambda: f64 = 0.8, in 0.0..=1.0;
+        /// Least tuned γ, segments.
+        gamma_low: f64 = 5.0, in 0.0..=1e5;
+        /// Greatest tuned γ, segments.
+        gamma_high: f64 = 30.0, in 0.0..=1e5;
+        /// Round-trip samples below which a round is not judged.
+        min_samples: u32 = 3, in 1..=1000;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams::DEFAULT;
     }
 }
-
-impl Default for CompoundParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const DEFAULT: CompoundParams = CompoundParams::DEFAULT;
-
-const PARAMS: [Param; 10 + WindowParams::PARAMS] = DEFAULT.window.after([
-    Param::number(
-        "alpha",
-        "factor of the increase alpha * win^k per round trip",
-        DEFAULT.alpha,
-        0.0,
-        10.0,
-    ),
-    Param::number(
-        "beta",
-        "window given up after a loss or mark, as a fraction",
-        DEFAULT.beta,
-        0.01,
-        0.99,
-    ),
-    Param::number(
-        "k",
-        "exponent of the increase alpha * win^k per round trip",
-        DEFAULT.k,
-        0.0,
-        1.0,
-    ),
-    Param::number(
-        "gamma",
-        "segments in the queue from which the delay window shrinks",
-        DEFAULT.gamma,
-        0.0,
-        1e5,
-    ),
-    Param::number(
-        "zeta",
-        "the delay window shrinks by this times the queue",
-        DEFAULT.zeta,
-        0.0,
-        100.0,
-    ),
-    Param::bool(
-        "tune_gamma",
-        "let gamma follow the queue seen before losses, as the draft does",
-        DEFAULT.tune_gamma,
-    ),
-    Param::number(
-        "lambda",
-        "weight of the newest queue in a tuned gamma",
-        DEFAULT.lambda,
-        0.0,
-        1.0,
-    ),
-    Param::number(
-        "gamma_low",
-        "least tuned gamma, segments",
-        DEFAULT.gamma_low,
-        0.0,
-        1e5,
-    ),
-    Param::number(
-        "gamma_high",
-        "greatest tuned gamma, segments",
-        DEFAULT.gamma_high,
-        0.0,
-        1e5,
-    ),
-    Param::integer(
-        "min_samples",
-        "round-trip samples below which a round is not judged",
-        DEFAULT.min_samples as f64,
-        1.0,
-        1000.0,
-    ),
-]);
 
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -167,10 +56,10 @@ pub const ALGORITHM: Algorithm = Algorithm {
     summary: "Reno's window plus one that grows fast while there is no queue and yields to one",
     source: "K. Tan, J. Song, Q. Zhang, M. Sridharan, A Compound TCP approach for high-speed and \
              long distance networks, INFOCOM 2006; draft-sridharan-tcpm-ctcp-02",
-    params: &PARAMS,
+    params: CompoundParams::params,
     build: |params, init| {
         Ok(Box::new(Compound::build(
-            CompoundParams::from_params(params)?,
+            CompoundParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },

@@ -5,6 +5,8 @@ use crate::round_rtt::bench::Bottleneck;
 use crate::testing::{MSS, congestion, init, path, sent};
 use gargalo_units::{Duration, Instant};
 
+const DEFAULT: CompoundParams = CompoundParams::DEFAULT;
+
 const BASE: Duration = Duration::from_millis(100);
 
 fn compound(params: CompoundParams, segments: u64) -> WindowBased<Compound> {

@@ -11,7 +11,7 @@ fn at(secs: f64) -> Instant {
 
 fn params() -> CubicParams {
     CubicParams {
-        window: WindowParams::STANDARD,
+        window: WindowParams::DEFAULT,
         ..CubicParams::DEFAULT
     }
 }

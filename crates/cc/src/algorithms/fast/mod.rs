@@ -12,7 +12,7 @@
 use gargalo_units::{Bytes, Duration, Rate};
 
 use crate::event::{Acked, Congestion};
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::round_rtt::settle;
@@ -22,122 +22,41 @@ use crate::window_based::{Policy, WindowBased};
 #[cfg(test)]
 mod tests;
 
-/// Parameters of [`Fast`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FastParams {
-    /// α in segments when it is not tuned.
-    pub alpha: f64,
-    /// α by throughput: 8, 20 or 200 segments.
-    pub tuning: bool,
-    /// γ: the part of the way made in one update.
-    pub gamma: f64,
-    /// Round trips between updates.
-    pub period: u32,
-    /// Average queueing delay that ends slow start.
-    pub mi_threshold: Duration,
-    /// Send at the window's rate.
-    pub pacing: bool,
-    /// Window kept after a loss or mark.
-    pub decrease: f64,
-    /// The shared part.
-    pub window: WindowParams,
-}
-
-impl FastParams {
-    /// γ = 1/2 every other round trip and half the window on loss, as the paper; α by table.
-    pub const DEFAULT: Self = Self {
-        alpha: 200.0,
-        tuning: true,
-        gamma: 0.5,
-        period: 2,
-        mi_threshold: Duration::from_micros(750),
-        pacing: true,
-        decrease: 0.5,
-        window: WindowParams::STANDARD,
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            alpha: v.number("alpha"),
-            tuning: v.bool("tuning"),
-            gamma: v.number("gamma"),
-            period: v.number("period") as u32,
-            mi_threshold: v.duration("mi_threshold"),
-            pacing: v.bool("pacing"),
-            decrease: v.number("decrease"),
-            window: WindowParams::read(&v),
-        })
+params! {
+    /// Parameters of [`Fast`]; the defaults are those of the paper: γ = 1/2 every other round trip,
+    /// half the window after a loss, α by table.
+    pub struct FastParams {
+        /// Segments to keep in the queue, if `tuning` is off (α).
+        alpha: f64 = 200.0, in 1.0..=1e5;
+        /// Choose α by the throughput: 8 segments below 18 Mbit/s, 20 below 180 Mbit/s, 200 above.
+        tuning: bool = true;
+        /// Part of the way to the target covered in one update (γ).
+        gamma: f64 = 0.5, in 0.001..=1.0;
+        /// Round trips between updates of the window.
+        period: u32 = 2, in 1..=100;
+        /// Average queueing delay that ends slow start.
+        mi_threshold: Duration = Duration::from_micros(750),
+            in Duration::ZERO..=Duration::from_secs(10);
+        /// Pace slightly above the window's rate.
+        pacing: bool = true;
+        /// Window kept after a loss or mark, as a fraction.
+        decrease: f64 = 0.5, in 0.01..=0.99;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams::DEFAULT;
     }
 }
-
-impl Default for FastParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const DEFAULT: FastParams = FastParams::DEFAULT;
-
-const PARAMS: [Param; 7 + WindowParams::PARAMS] = DEFAULT.window.after([
-    Param::number(
-        "alpha",
-        "segments to keep in the queue, if tuning is off",
-        DEFAULT.alpha,
-        1.0,
-        1e5,
-    ),
-    Param::bool(
-        "tuning",
-        "alpha by throughput: 8 segments below 18 Mbit/s, 20 below 180 Mbit/s, 200 above",
-        DEFAULT.tuning,
-    ),
-    Param::number(
-        "gamma",
-        "part of the way to the target made in one update",
-        DEFAULT.gamma,
-        0.001,
-        1.0,
-    ),
-    Param::integer(
-        "period",
-        "round trips between updates of the window",
-        DEFAULT.period as f64,
-        1.0,
-        100.0,
-    ),
-    Param::duration(
-        "mi_threshold",
-        "average queueing delay that ends slow start",
-        DEFAULT.mi_threshold,
-        Duration::ZERO,
-        Duration::from_secs(10),
-    ),
-    Param::bool(
-        "pacing",
-        "send at the window's rate and a little more",
-        DEFAULT.pacing,
-    ),
-    Param::number(
-        "decrease",
-        "window kept after a loss or mark, as a fraction",
-        DEFAULT.decrease,
-        0.01,
-        0.99,
-    ),
-]);
 
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "fast",
     aliases: &[],
-    summary: "steers to a number of segments in the queue, in steps as large as the distance",
+    summary: "steers towards a number of segments in the queue, in steps proportional to the distance",
     source: "D. X. Wei, C. Jin, S. H. Low, S. Hegde, FAST TCP: motivation, architecture, algorithms, \
              performance, IEEE/ACM ToN 14(6), 2006",
-    params: &PARAMS,
+    params: FastParams::params,
     build: |params, init| {
         Ok(Box::new(Fast::build(
-            FastParams::from_params(params)?,
+            FastParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },

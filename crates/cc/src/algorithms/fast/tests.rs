@@ -5,6 +5,8 @@ use crate::round_rtt::bench::Bottleneck;
 use crate::testing::{MSS, ack, congestion, init, path};
 use gargalo_units::Instant;
 
+const DEFAULT: FastParams = FastParams::DEFAULT;
+
 const BASE: Duration = Duration::from_millis(100);
 
 const FIXED: FastParams = FastParams {

@@ -3,6 +3,8 @@ use crate::Controller;
 use crate::event::Spurious;
 use crate::testing::{MSS, ack, congestion, init, path};
 
+const DEFAULT: HTcpParams = HTcpParams::DEFAULT;
+
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
 fn at(ms: u64) -> Instant {

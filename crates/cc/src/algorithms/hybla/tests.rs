@@ -4,6 +4,8 @@ use crate::event::Cause;
 use crate::testing::{MSS, ack, congestion, init, path};
 use gargalo_units::Instant;
 
+const DEFAULT: HyblaParams = HyblaParams::DEFAULT;
+
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const PLAIN: HyblaParams = HyblaParams {
     scale_initial_window: false,

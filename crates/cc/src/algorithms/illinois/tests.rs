@@ -4,6 +4,8 @@ use crate::event::Spurious;
 use crate::testing::{MSS, ack, congestion, init, path};
 use gargalo_units::Instant;
 
+const DEFAULT: IllinoisParams = IllinoisParams::DEFAULT;
+
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
 /// In congestion avoidance at 100 segments; the base round-trip time is 100 ms.

@@ -18,7 +18,6 @@ use gargalo_units::{Bytes, Duration, Instant};
 
 use self::delay::Delays;
 pub use self::params::LedbatParams;
-use self::params::PARAMS;
 use self::slowdown::{Slowdown, Step};
 use crate::event::{Acked, Congestion, Sent};
 use crate::path::Path;
@@ -36,10 +35,10 @@ pub const ALGORITHM: Algorithm = Algorithm {
     aliases: &[],
     summary: "background transfers: keeps the queueing delay at a target and yields to others",
     source: "RFC 6817; options of draft-irtf-iccrg-ledbat-plus-plus",
-    params: &PARAMS,
+    params: LedbatParams::params,
     build: |params, init| {
         Ok(Box::new(Ledbat::build(
-            LedbatParams::from_params(params)?,
+            LedbatParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },

@@ -4,6 +4,8 @@ use crate::event::Cause;
 use crate::testing::{MSS, ack, congestion, init, path};
 use gargalo_units::Instant;
 
+const DEFAULT: LibraParams = LibraParams::DEFAULT;
+
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const FIXED: LibraParams = LibraParams {
     capacity: 100.0,

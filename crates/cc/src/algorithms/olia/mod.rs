@@ -11,7 +11,7 @@
 //!   have) and in Linux' out-of-tree MPTCP; other implementations that cite the draft take l²/rtt:
 //!   `best = "squared-bytes"`.
 //! - The second term may be negative. The window then shrinks without a loss, to one segment at least,
-//!   and ssthresh with it; in Linux the threshold stayed, so that slow start took the window back.
+//!   and ssthresh with it; in Linux the threshold stayed, so that slow start restored the window.
 //! - With several subflows ssthresh may be one segment (the draft; Reno's minimum is two), so that
 //!   a congested path is only probed. Linux' module has two: `least_window = 2`, for ssthresh and for what
 //!   the second term leaves. Windows of one segment wait for delayed acknowledgements.
@@ -21,35 +21,27 @@
 
 use gargalo_units::Bytes;
 
-use super::reno::{self, Reno, RenoParams};
+use super::reno::{Reno, RenoParams};
 use crate::coupled::{Coupling, Subflow, has_siblings};
 use crate::event::{Acked, Congestion};
-use crate::params::{BuildError, Param, Params, Values};
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
-use crate::window::{Window, WindowParams};
+use crate::window::Window;
 use crate::window_based::{Policy, WindowBased};
+use crate::{choices, params};
 
-/// By what the presumably best paths are found; l is the larger of the bytes acknowledged since the
-/// last loss and between the last two losses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Best {
-    /// l/rtt²: the square of a TCP's rate on that path.
-    Rate,
-    /// l²/rtt.
-    SquaredBytes,
+choices! {
+    /// The measure of the presumably best paths; l is the larger of the bytes acknowledged since the last
+    /// loss and between the last two losses.
+    pub enum Best {
+        /// l/rtt²: the square of a TCP's rate on that path.
+        Rate = "rate",
+        /// l²/rtt.
+        SquaredBytes = "squared-bytes",
+    }
 }
 
 impl Best {
-    const CHOICES: &'static [&'static str] = &["rate", "squared-bytes"];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Rate => "rate",
-            Self::SquaredBytes => "squared-bytes",
-        }
-    }
-
     fn measure(self, s: &Subflow) -> f64 {
         match self {
             Self::Rate => s.between_losses / (s.rtt * s.rtt),
@@ -58,64 +50,20 @@ impl Best {
     }
 }
 
-/// Parameters of [`Olia`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct OliaParams {
-    /// Which paths are best.
-    pub best: Best,
-    /// Segments that a loss or the second term leaves at least, while there are several subflows.
-    pub least_window: u64,
-    /// The answer to loss, and the shared part.
-    pub reno: RenoParams,
-}
-
-impl OliaParams {
-    /// The paper's best paths, the draft's least window, RFC 5681's decrease.
-    pub const DEFAULT: Self = Self {
-        best: Best::Rate,
-        least_window: 1,
-        reno: RenoParams::DEFAULT,
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        let best = if v.text("best") == Best::SquaredBytes.name() {
-            Best::SquaredBytes
-        } else {
-            Best::Rate
-        };
-        Ok(Self {
-            best,
-            least_window: v.number("least_window") as u64,
-            reno: RenoParams::read(&v),
-        })
+params! {
+    /// Parameters of [`Olia`]: the paper's best paths, the draft's least window, RFC 5681's
+    /// decrease.
+    pub struct OliaParams {
+        /// The best paths are those with the largest l/rtt² (rate) or l²/rtt (squared-bytes), where
+        /// l is the number of bytes between losses.
+        best: Best = Best::Rate;
+        /// Segments that a loss or the second term leaves at least, with several subflows (draft:
+        /// 1, Linux: 2).
+        least_window: u64 = 1, in 1..=2;
+        /// The parameters of Reno.
+        reno: RenoParams = RenoParams::DEFAULT;
     }
 }
-
-impl Default for OliaParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const PARAMS: [Param; 4 + WindowParams::PARAMS] = OliaParams::DEFAULT.reno.window.after([
-    Param::choice(
-        "best",
-        "the best paths are those of the largest l/rtt² (rate) or l²/rtt (squared-bytes), l being \
-         the bytes between losses",
-        OliaParams::DEFAULT.best.name(),
-        Best::CHOICES,
-    ),
-    Param::integer(
-        "least_window",
-        "segments that a loss or the second term leaves at least, with several subflows (draft: 1, Linux: 2)",
-        OliaParams::DEFAULT.least_window as f64,
-        1.0,
-        2.0,
-    ),
-    reno::OWN[0],
-    reno::OWN[1],
-]);
 
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -124,10 +72,10 @@ pub const ALGORITHM: Algorithm = Algorithm {
     summary: "multipath: LIA's successor that leaves congested paths to others (Pareto-optimal)",
     source: "R. Khalili, N. Gast, M. Popovic, J.-Y. Le Boudec, MPTCP is not Pareto-optimal, CoNEXT 2012; \
              draft-khalili-mptcp-congestion-control-05",
-    params: &PARAMS,
+    params: OliaParams::params,
     build: |params, init| {
         Ok(Box::new(Olia::build(
-            OliaParams::from_params(params)?,
+            OliaParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },
@@ -139,7 +87,7 @@ pub struct Olia {
     best: Best,
     least_window: u64,
     reno: Reno,
-    /// The latest alpha, to be looked at.
+    /// The latest alpha, for [`Policy::gauges`].
     alpha: f64,
 }
 

@@ -7,9 +7,9 @@
 //!
 //! # Choices where the sources leave one, or differ
 //! - Between alpha and alpha + 1 segments nothing moves: what Linux' whole numbers came to.
-//! - The rate of another subflow is cwnd/srtt of the view; Linux took the one of its latest refresh, zero
+//! - The rate of another subflow is its present cwnd/srtt; Linux used that of its latest update, zero
 //!   before the first.
-//! - The round-trip time of a round is the least of its samples, as in our Vegas; Linux took the mean.
+//! - The round-trip time of a round is the least of its samples, as in our Vegas; Linux used the mean.
 //!   The base is the transport's least round-trip time.
 //! - The queue is drained only from a backlog of alpha on, and by one subflow of several. Linux drained
 //!   at any backlog: with exact clocks the queue doubles from one segment to two, and the window would
@@ -22,53 +22,33 @@ use gargalo_units::{Bytes, Duration};
 use super::vegas::{Vegas, VegasParams};
 use crate::coupled::{has_siblings, other_rates, seconds};
 use crate::event::{Acked, Congestion};
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::round_rtt::Round;
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-/// Parameters of [`Wvegas`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct WvegasParams {
-    /// Segments the connection keeps in queues, shared by rate.
-    pub total_alpha: f64,
-    /// Segments a subflow keeps there before its share is known, and at least.
-    pub initial_alpha: f64,
-    /// γ: with more segments queued slow start ends.
-    pub gamma: f64,
-    /// The queue is drained when its delay is so many times the least since the last time; zero: never.
-    pub drain: f64,
-    /// Window kept after a loss or mark.
-    pub decrease: f64,
-    /// The shared part.
-    pub window: WindowParams,
+params! {
+    /// Parameters of [`Wvegas`]; the defaults are those of the draft and the authors' Linux module.
+    pub struct WvegasParams {
+        /// Segments that all subflows together keep in queues, shared by rate.
+        total_alpha: f64 = 10.0, in 0.0..=1e4;
+        /// Segments that a subflow keeps in the queue before its share is known, and at least.
+        initial_alpha: f64 = 2.0, in 0.0..=1e4;
+        /// Segments in the queue above which slow start ends (γ).
+        gamma: f64 = 1.0, in 0.0..=1e4;
+        /// The queue is drained when its delay is this many times the least since the last time; 0:
+        /// never.
+        drain: f64 = 2.0, in 0.0..=1e4;
+        /// Window kept after a loss or mark, as a fraction.
+        decrease: f64 = 0.5, in 0.01..=0.99;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams::DEFAULT;
+    }
 }
 
 impl WvegasParams {
-    /// The values of the draft and the authors' Linux module.
-    pub const DEFAULT: Self = Self {
-        total_alpha: 10.0,
-        initial_alpha: 2.0,
-        gamma: 1.0,
-        drain: 2.0,
-        decrease: 0.5,
-        window: WindowParams::STANDARD,
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            total_alpha: v.number("total_alpha"),
-            initial_alpha: v.number("initial_alpha"),
-            gamma: v.number("gamma"),
-            drain: v.number("drain"),
-            decrease: v.number("decrease"),
-            window: WindowParams::read(&v),
-        })
-    }
-
     /// A subflow's share of `total_alpha`.
     fn alpha(&self, weight: f64) -> f64 {
         (weight * self.total_alpha).max(self.initial_alpha)
@@ -88,52 +68,6 @@ impl WvegasParams {
     }
 }
 
-impl Default for WvegasParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const DEFAULT: WvegasParams = WvegasParams::DEFAULT;
-
-const PARAMS: [Param; 5 + WindowParams::PARAMS] = DEFAULT.window.after([
-    Param::number(
-        "total_alpha",
-        "segments all subflows together keep in queues, shared by rate",
-        DEFAULT.total_alpha,
-        0.0,
-        1e4,
-    ),
-    Param::number(
-        "initial_alpha",
-        "segments a subflow keeps in the queue before its share is known, and at least",
-        DEFAULT.initial_alpha,
-        0.0,
-        1e4,
-    ),
-    Param::number(
-        "gamma",
-        "segments in the queue above which slow start ends",
-        DEFAULT.gamma,
-        0.0,
-        1e4,
-    ),
-    Param::number(
-        "drain",
-        "the queue is drained when its delay is so many times the least since the last time (0: never)",
-        DEFAULT.drain,
-        0.0,
-        1e4,
-    ),
-    Param::number(
-        "decrease",
-        "window kept after a loss or mark, as a fraction",
-        DEFAULT.decrease,
-        0.01,
-        0.99,
-    ),
-]);
-
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "wvegas",
@@ -141,10 +75,10 @@ pub const ALGORITHM: Algorithm = Algorithm {
     summary: "multipath: Vegas that shares its segments in queues between the subflows by their rates",
     source: "Y. Cao, M. Xu, X. Fu, Delay-based congestion control for Multipath TCP, ICNP 2012; \
              draft-xu-mptcp-congestion-control-05",
-    params: &PARAMS,
+    params: WvegasParams::params,
     build: |params, init| {
         Ok(Box::new(Wvegas::build(
-            WvegasParams::from_params(params)?,
+            WvegasParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },
@@ -195,7 +129,7 @@ impl Wvegas {
     }
 }
 
-/// The share of this subflow, by what `round` tells, in the connection's rate.
+/// The share of this subflow, as measured in `round`, in the connection's rate.
 fn weight(round: &Round, path: &Path<'_>) -> f64 {
     let own = round.cwnd * path.mss.as_f64() / seconds(round.rtt);
     let all = own + other_rates(path);

@@ -7,6 +7,8 @@ use crate::testing::subflows::{among, any_siblings, quiet, sibling};
 use crate::testing::{MSS, ack, congestion, init};
 use proptest::prelude::*;
 
+const DEFAULT: WvegasParams = WvegasParams::DEFAULT;
+
 const BASE: Duration = Duration::from_millis(100);
 
 /// In congestion avoidance with this window.

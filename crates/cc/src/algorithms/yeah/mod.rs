@@ -2,7 +2,7 @@
 //! Scalable TCP while the queue is short, Reno that empties the queue itself when it is long.
 //!
 //! The constants are those of the authors' Linux module. Precautionary decongestion stops where Reno
-//! flows compete: what a Reno flow would have had since the queue became long is the window's floor.
+//! flows compete: the window never falls below that of a Reno flow since the queue became long.
 //!
 //! # Differences
 //! - The queue is judged once a round by the least round-trip time of the round.
@@ -11,7 +11,7 @@
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Cause, Congestion};
-use crate::params::{BuildError, Param, Params, Values};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::round_rtt::{Round, RoundRtt, backlog, settle};
@@ -21,147 +21,35 @@ use crate::window_based::{Policy, WindowBased};
 #[cfg(test)]
 mod tests;
 
-/// Parameters of [`Yeah`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct YeahParams {
-    /// Q_max: segments in the queue beyond which it is emptied.
-    pub q_max: f64,
-    /// φ: the queueing delay may be baseRTT/φ in fast mode.
-    pub phy: f64,
-    /// γ: decongestion removes Q/γ.
-    pub gamma: f64,
-    /// ε: decongestion removes at most cwnd/2^ε.
-    pub epsilon: f64,
-    /// δ: a loss costs at least cwnd/2^δ.
-    pub delta: f64,
-    /// ρ: rounds in slow mode from which a loss halves the window, Reno flows being assumed.
-    pub rho: u32,
-    /// ζ: rounds in fast mode after which no Reno flows are assumed any more.
-    pub zeta: u32,
-    /// STCP's increase per acknowledged segment.
-    pub stcp_increase: f64,
-    /// Samples without which a round is not judged.
-    pub min_samples: u32,
-    /// Window kept when Reno flows compete, after a timeout or a mark.
-    pub decrease: f64,
-    /// The shared part.
-    pub window: WindowParams,
-}
-
-impl YeahParams {
-    /// The values of the authors' Linux module; STCP's 0.01.
-    pub const DEFAULT: Self = Self {
-        q_max: 80.0,
-        phy: 8.0,
-        gamma: 1.0,
-        epsilon: 1.0,
-        delta: 3.0,
-        rho: 16,
-        zeta: 50,
-        stcp_increase: 0.01,
-        min_samples: 3,
-        decrease: 0.5,
-        window: WindowParams::STANDARD,
-    };
-
-    fn from_params(params: &Params) -> Result<Self, BuildError> {
-        let v = Values::check(ALGORITHM.name, ALGORITHM.params, params)?;
-        Ok(Self {
-            q_max: v.number("q_max"),
-            phy: v.number("phy"),
-            gamma: v.number("gamma"),
-            epsilon: v.number("epsilon"),
-            delta: v.number("delta"),
-            rho: v.number("rho") as u32,
-            zeta: v.number("zeta") as u32,
-            stcp_increase: v.number("stcp_increase"),
-            min_samples: v.number("min_samples") as u32,
-            decrease: v.number("decrease"),
-            window: WindowParams::read(&v),
-        })
+params! {
+    /// Parameters of [`Yeah`]; the defaults are those of the authors' Linux module, and 0.01 for
+    /// STCP's increase.
+    pub struct YeahParams {
+        /// Segments in the queue above which it is emptied (Q_max).
+        q_max: f64 = 80.0, in 0.0..=1e6;
+        /// Slow mode begins at a queueing delay of the base round-trip time divided by this (φ).
+        phy: f64 = 8.0, in 0.01..=1e4;
+        /// Decongestion removes the queue divided by this (γ).
+        gamma: f64 = 1.0, in 1.0..=1000.0;
+        /// Decongestion removes at most cwnd / 2^ε.
+        epsilon: f64 = 1.0, in 0.1..=16.0;
+        /// A loss costs at least cwnd / 2^δ.
+        delta: f64 = 3.0, in 1.0..=16.0;
+        /// Rounds in slow mode from which a loss halves the window, as Reno flows are then assumed
+        /// (ρ).
+        rho: u32 = 16, in 0..=1_000_000;
+        /// Rounds in fast mode after which no Reno flows are assumed any more (ζ).
+        zeta: u32 = 50, in 0..=1_000_000;
+        /// Growth per acknowledged segment in fast mode, segments.
+        stcp_increase: f64 = 0.01, in 0.0001..=1.0;
+        /// Round-trip samples below which a round is not judged.
+        min_samples: u32 = 3, in 1..=1000;
+        /// Window kept when Reno flows compete, after a timeout or a mark, as a fraction.
+        decrease: f64 = 0.5, in 0.01..=0.99;
+        /// The parameters that window-based algorithms share.
+        window: WindowParams = WindowParams::DEFAULT;
     }
 }
-
-impl Default for YeahParams {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-const DEFAULT: YeahParams = YeahParams::DEFAULT;
-
-const PARAMS: [Param; 10 + WindowParams::PARAMS] = DEFAULT.window.after([
-    Param::number(
-        "q_max",
-        "segments in the queue beyond which it is emptied",
-        DEFAULT.q_max,
-        0.0,
-        1e6,
-    ),
-    Param::number(
-        "phy",
-        "slow mode begins at a queueing delay of the base round-trip time divided by this",
-        DEFAULT.phy,
-        0.01,
-        1e4,
-    ),
-    Param::number(
-        "gamma",
-        "decongestion removes the queue divided by this",
-        DEFAULT.gamma,
-        1.0,
-        1000.0,
-    ),
-    Param::number(
-        "epsilon",
-        "decongestion removes at most cwnd / 2^epsilon",
-        DEFAULT.epsilon,
-        0.1,
-        16.0,
-    ),
-    Param::number(
-        "delta",
-        "a loss costs at least cwnd / 2^delta",
-        DEFAULT.delta,
-        1.0,
-        16.0,
-    ),
-    Param::integer(
-        "rho",
-        "rounds in slow mode from which a loss halves the window",
-        DEFAULT.rho as f64,
-        0.0,
-        1e6,
-    ),
-    Param::integer(
-        "zeta",
-        "rounds in fast mode after which competing Reno flows are forgotten",
-        DEFAULT.zeta as f64,
-        0.0,
-        1e6,
-    ),
-    Param::number(
-        "stcp_increase",
-        "growth per acknowledged segment in fast mode, in segments",
-        DEFAULT.stcp_increase,
-        0.0001,
-        1.0,
-    ),
-    Param::integer(
-        "min_samples",
-        "round-trip samples below which a round is not judged",
-        DEFAULT.min_samples as f64,
-        1.0,
-        1000.0,
-    ),
-    Param::number(
-        "decrease",
-        "window kept when Reno flows compete, after a timeout or a mark, as a fraction",
-        DEFAULT.decrease,
-        0.01,
-        0.99,
-    ),
-]);
 
 /// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -170,16 +58,16 @@ pub const ALGORITHM: Algorithm = Algorithm {
     summary: "Scalable TCP while the queue is short; empties the queue itself when it is long",
     source: "A. Baiocchi, A. Castellani, F. Vacirca, YeAH-TCP: Yet Another Highspeed TCP, PFLDnet \
              2007",
-    params: &PARAMS,
+    params: YeahParams::params,
     build: |params, init| {
         Ok(Box::new(Yeah::build(
-            YeahParams::from_params(params)?,
+            YeahParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },
 };
 
-/// Least window a decongestion or a Reno floor asks for, in segments.
+/// Least window after a decongestion, and least Reno floor, in segments.
 const LEAST: f64 = 2.0;
 
 /// Fast and slow mode.

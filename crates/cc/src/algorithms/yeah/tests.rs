@@ -5,6 +5,8 @@ use crate::round_rtt::bench::Bottleneck;
 use crate::testing::{MSS, congestion, init, path};
 use gargalo_units::{Duration, Instant};
 
+const DEFAULT: YeahParams = YeahParams::DEFAULT;
+
 const BASE: Duration = Duration::from_millis(100);
 
 fn yeah(params: YeahParams, segments: u64) -> WindowBased<Yeah> {
