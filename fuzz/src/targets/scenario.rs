@@ -7,12 +7,14 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use arbitrary::Unstructured;
-use gargalo_link::{BaseDelay, LinkConfig, RateModel};
 use gargalo_scenario::{Diagnostics, Names, Origin, Scenario, build, parse, parse_json};
+use gargalo_units::Bytes;
 use serde_json::Value;
 
 /// A run is stopped after so many events: fuzzing wants many short ones.
 const EVENTS: u64 = 100_000;
+/// What a run may take: of samples, a scenario may want any number.
+const MEMORY: Bytes = Bytes::new(256 << 20);
 /// Diagnostics that are told at most.
 const MOST_TOLD: usize = 50;
 /// Nobody reads longer diagnostics.
@@ -141,14 +143,6 @@ fn report(e: &Diagnostics) {
 }
 
 fn run(scenario: &Scenario) {
-    // Packets that neither wait nor travel never give back the word.
-    if scenario
-        .links
-        .iter()
-        .any(|l| instant(&l.up) || instant(&l.down))
-    {
-        return;
-    }
     let options = build::RunOptions {
         progress: Some(Box::new(|p| {
             assert!(p.now <= p.end, "{} of {}", p.now, p.end);
@@ -157,6 +151,7 @@ fn run(scenario: &Scenario) {
                 false => ControlFlow::Break(()),
             }
         })),
+        memory_limit: Some(MEMORY),
         ..build::RunOptions::default()
     };
     match build::run(scenario, options) {
@@ -167,9 +162,4 @@ fn run(scenario: &Scenario) {
         }
         Err(e) => assert!(!e.to_string().is_empty()),
     }
-}
-
-fn instant(link: &LinkConfig) -> bool {
-    let is_fast = matches!(link.rate, RateModel::Unlimited);
-    is_fast && matches!(&link.delay.base, BaseDelay::Constant(d) if d.is_zero())
 }

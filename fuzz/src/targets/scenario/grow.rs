@@ -344,9 +344,6 @@ pub(super) fn bound(tree: &mut Value) {
         let digits: usize = d.as_str().map_or(0, str::len);
         *d = ["200ms", "10ms", "1s"][digits % 3].into();
     }
-    if let Some(i) = tree.get_mut("record").and_then(|r| r.get_mut("interval")) {
-        *i = "10ms".into();
-    }
     shrink(tree);
 }
 
