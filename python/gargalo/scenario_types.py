@@ -130,11 +130,11 @@ class CoDel:
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them."""
     interval: str | None = None
-    """A worst-case round-trip time."""
+    """A worst-case round-trip time (INTERVAL, §4.3)."""
     limit: str | None = None
     """Packets that may wait."""
     target: str | None = None
-    """Acceptable standing delay."""
+    """Acceptable standing delay (TARGET, RFC 8289 §4.4)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,10 +175,10 @@ class CountPareto:
 
 @dataclass(frozen=True, kw_only=True)
 class DelayMap:
-    """A delay that changes; give exactly one."""
+    """Propagation delay: how long a packet travels after its last byte has left; give exactly one."""
 
     steps: Sequence[Sequence[Any]] | None = None
-    """Pairs of an instant and the delay from then on; the first instant is 0s."""
+    """Pairs of an instant and the delay from then on (a route change); the first instant is 0s, the others increase. The departure of a packet decides. Packets keep their order unless the link reorders."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +195,7 @@ class DelayedAck:
 
 @dataclass(frozen=True, kw_only=True)
 class Direction:
-    """What one direction of a link has that the other has not."""
+    """What packets meet in one direction of a link."""
 
     delay: str | DelayMap | Mapping[str, Any] | None = None
     """Propagation delay of one direction: constant, or steps over time."""
@@ -206,11 +206,11 @@ class Direction:
     jitter: str | JitterMap | Mapping[str, Any] | None = None
     """Random variation of the delay: half the width of a uniform distribution, or a table that names another one. Packets keep their order. Default: none."""
     loss: str | float | LossMap | Mapping[str, Any] | None = None
-    """Packets lost beside congestion: a probability, or a model. Default: none."""
+    """Packets lost beside congestion: a probability, or a model."""
     mtu: str | None = None
     """Largest packet, IP header included; larger ones are dropped."""
     outages: Sequence[Sequence[Any]] | None = None
-    """Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`."""
+    """Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`: in order, apart from each other, from the first instant up to the second."""
     policer: Policer | Mapping[str, Any] | None = None
     """Drops what comes faster than a rate, in front of the queue. Default: none."""
     queue: str | QueueMap | Mapping[str, Any] | None = None
@@ -220,19 +220,19 @@ class Direction:
     reorder: Reorder | Mapping[str, Any] | None = None
     """Packets that change places. Default: none."""
     strip_mptcp: str | StripMap | Mapping[str, Any] | None = None
-    """A middlebox at the link's entrance that takes Multipath TCP options out of packets, as some firewalls do. Default: none."""
+    """A middlebox at the link's entrance that takes Multipath TCP options out of packets, as some firewalls do."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DualPi2:
-    """The coupled dual queue of L4S (RFC 9332): packets with ECT(1) or CE in one, all others in the other."""
+    """The coupled dual queue of L4S (RFC 9332; defaults: tc-dualpi2(8)): packets with ECT(1) or CE in one, all others in the other."""
 
     alpha: float | None = None
-    """Weight of the deviation, in Hz."""
+    """Integral gain in Hz: weight of the deviation from the target."""
     any_ect: bool | None = None
     """ECT(0) goes to the low-latency queue too, for DCTCP."""
     beta: float | None = None
-    """Weight of the trend, in Hz."""
+    """Proportional gain in Hz: weight of the trend."""
     classic_protection: str | float | None = None
     """Share of the link that the classic queue gets at least while both have packets."""
     coupling: float | None = None
@@ -242,7 +242,7 @@ class DualPi2:
     drop_early: bool | None = None
     """Decide by the base probability on arrival, not on departure."""
     drop_on_overload: bool | None = None
-    """Drop in both queues when the low-latency queue would mark everything; otherwise queues grow."""
+    """Drop in both queues when the low-latency queue would mark everything; otherwise queues grow up to the limit."""
     ecn: bool | None = None
     """Mark at all; without, everything is in the classic queue and dropped (PI2)."""
     limit: str | None = None
@@ -250,7 +250,7 @@ class DualPi2:
     memory_limit: str | None = None
     """Bytes that may wait in both queues. Default: no limit."""
     min_step: str | None = None
-    """The threshold holds only while more packets than this are in the low-latency queue."""
+    """The threshold holds only while more packets than this are in the low-latency queue (Th_len), the packet that leaves included. On slow links 1 spares a packet that is alone."""
     ramp: str | None = None
     """With a threshold in time: the probability rises from 0 there to 1 so much later. RFC 9332 appendix A has 400us from 800us on."""
     step_threshold: str | None = None
@@ -258,14 +258,14 @@ class DualPi2:
     target: str | None = None
     """Queueing delay that is steered for."""
     update: str | None = None
-    """Time between two updates of the base probability."""
+    """Time between two updates of the base probability (RFC 9332: the target, but at most a third of the largest round-trip time)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dumbbell:
     """Hosts `left0`, `left1`, … and `right0`, `right1`, … that share one bottleneck."""
 
-    access: Link | Mapping[str, Any] | Sequence[Link | Mapping[str, Any]] | None = None
+    access: Sequence[Link | Mapping[str, Any]] | Link | Mapping[str, Any] | None = None
     """The links between hosts and routers: one for all, or a list with one for each pair (used on both sides). Default: perfect wires."""
     bottleneck: Link | Mapping[str, Any]
     """The link between the two routers."""
@@ -305,11 +305,11 @@ class FqCoDel:
     """A queue per flow with CoDel on each (RFC 8290)."""
 
     ce_threshold: str | None = None
-    """Mark every ECN-capable packet that waited longer. Default: none."""
+    """Mark every ECN-capable packet that waited longer (§5.2.7). Default: none."""
     drop_batch: str | None = None
     """Packets dropped at most at once from the fattest queue."""
     ecn: bool | None = None
-    """Mark ECN-capable packets instead of dropping them."""
+    """Mark ECN-capable packets instead of dropping them (RFC 8290 §5.2.6)."""
     flows: int | None = None
     """Queues that flows are hashed to."""
     interval: str | None = None
@@ -340,7 +340,7 @@ class Ftp:
 
 @dataclass(frozen=True, kw_only=True)
 class GilbertElliott:
-    """A two-state Markov chain (Gilbert 1960, Elliott 1963), in the parameters of `tc`'s `gemodel`."""
+    """A two-state Markov chain (Gilbert 1960, Elliott 1963), in the parameters of `tc`'s `loss gemodel`."""
 
     h: str | float | None = None
     """Probability that a packet survives in the bad state."""
@@ -371,7 +371,7 @@ class GraphLink:
     delay: str | DelayMap | Mapping[str, Any] | None = None
     """Propagation delay of one direction: constant, or steps over time."""
     down: Direction | Mapping[str, Any] | None = None
-    """Overrides for packets from `to` to `from`."""
+    """Overrides for packets from the second end to the first."""
     duplicate: str | float | None = None
     """Probability that a packet is sent twice."""
     ecn: bool | None = None
@@ -381,13 +381,13 @@ class GraphLink:
     jitter: str | JitterMap | Mapping[str, Any] | None = None
     """Random variation of the delay: half the width of a uniform distribution, or a table that names another one. Packets keep their order. Default: none."""
     loss: str | float | LossMap | Mapping[str, Any] | None = None
-    """Packets lost beside congestion: a probability, or a model. Default: none."""
+    """Packets lost beside congestion: a probability, or a model."""
     mtu: str | None = None
     """Largest packet, IP header included; larger ones are dropped."""
     name: str | None = None
     """Name of the link. Default: `from-to`."""
     outages: Sequence[Sequence[Any]] | None = None
-    """Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`."""
+    """Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`: in order, apart from each other, from the first instant up to the second."""
     policer: Policer | Mapping[str, Any] | None = None
     """Drops what comes faster than a rate, in front of the queue. Default: none."""
     queue: str | QueueMap | Mapping[str, Any] | None = None
@@ -397,11 +397,11 @@ class GraphLink:
     reorder: Reorder | Mapping[str, Any] | None = None
     """Packets that change places. Default: none."""
     strip_mptcp: str | StripMap | Mapping[str, Any] | None = None
-    """A middlebox at the link's entrance that takes Multipath TCP options out of packets, as some firewalls do. Default: none."""
+    """A middlebox at the link's entrance that takes Multipath TCP options out of packets, as some firewalls do."""
     to: str
     """The other end."""
     up: Direction | Mapping[str, Any] | None = None
-    """Overrides for packets from `from` to `to`."""
+    """Overrides for packets from the first end to the second (client to server, left to right)."""
     _names: ClassVar[Mapping[str, str]] = {"from_": "from"}
 
 
@@ -419,7 +419,7 @@ class Host:
 
 @dataclass(frozen=True, kw_only=True)
 class JitterMap:
-    """Random variation of the delay, by its distribution."""
+    """Random variation of the delay, drawn for each packet independently: half the width of a uniform distribution, or a table that names another one."""
 
     distribution: str | None = None
     """Its shape; all have mean zero."""
@@ -468,11 +468,11 @@ class Link:
     jitter: str | JitterMap | Mapping[str, Any] | None = None
     """Random variation of the delay: half the width of a uniform distribution, or a table that names another one. Packets keep their order. Default: none."""
     loss: str | float | LossMap | Mapping[str, Any] | None = None
-    """Packets lost beside congestion: a probability, or a model. Default: none."""
+    """Packets lost beside congestion: a probability, or a model."""
     mtu: str | None = None
     """Largest packet, IP header included; larger ones are dropped."""
     outages: Sequence[Sequence[Any]] | None = None
-    """Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`."""
+    """Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`: in order, apart from each other, from the first instant up to the second."""
     policer: Policer | Mapping[str, Any] | None = None
     """Drops what comes faster than a rate, in front of the queue. Default: none."""
     queue: str | QueueMap | Mapping[str, Any] | None = None
@@ -482,19 +482,19 @@ class Link:
     reorder: Reorder | Mapping[str, Any] | None = None
     """Packets that change places. Default: none."""
     strip_mptcp: str | StripMap | Mapping[str, Any] | None = None
-    """A middlebox at the link's entrance that takes Multipath TCP options out of packets, as some firewalls do. Default: none."""
+    """A middlebox at the link's entrance that takes Multipath TCP options out of packets, as some firewalls do."""
     up: Direction | Mapping[str, Any] | None = None
     """Overrides for packets from the first end to the second (client to server, left to right)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossMap:
-    """Packets lost beside congestion, by a model; give exactly one."""
+    """Packets lost beside congestion; give exactly one."""
 
     independent: str | float | None = None
-    """Each packet is lost with this probability."""
+    """Each packet is lost with this probability, independently."""
     periodic: int | None = None
-    """Every n-th packet is lost."""
+    """Every n-th packet is lost: packets n, 2n, 3n and so on, counted from 1."""
     gilbert_elliott: GilbertElliott | Mapping[str, Any] | None = None
     """Bursts: a two-state Markov chain."""
     _names: ClassVar[Mapping[str, str]] = {"gilbert_elliott": "gilbert-elliott"}
@@ -697,7 +697,7 @@ class ParkingLot:
 
     access: Link | Mapping[str, Any] | None = None
     """The links between hosts and routers. Default: perfect wires."""
-    bottleneck: Link | Mapping[str, Any] | Sequence[Link | Mapping[str, Any]]
+    bottleneck: Sequence[Link | Mapping[str, Any]] | Link | Mapping[str, Any]
     """The links between routers: one for all, or a list with one for each hop."""
     hops: int
     """Number of bottlenecks."""
@@ -716,30 +716,30 @@ class Pie:
     """Proportional Integral controller Enhanced (RFC 8033)."""
 
     alpha: float | None = None
-    """Weight of the deviation, per second."""
+    """Weight of the deviation from the target, per second."""
     beta: float | None = None
     """Weight of the trend, per second."""
     derandomize: bool | None = None
-    """Spread drops evenly."""
+    """Spread drops evenly: none before the probabilities since the last drop sum up to 0.85, one at the latest at 8.5 (§5.4)."""
     ecn: bool | None = None
-    """Mark ECN-capable packets instead of dropping them."""
+    """Mark ECN-capable packets instead of dropping them while the probability is below `mark_threshold`."""
     estimator: str | None = None
     """How the delay is known."""
     limit: str | None = None
     """Packets that may wait."""
     mark_threshold: str | float | None = None
-    """Drop even ECN-capable packets from this probability on."""
+    """Drop even ECN-capable packets from this probability on (MARK_ECNTH, §5.1)."""
     max_burst: str | None = None
-    """Time a burst passes without drops."""
+    """Time a burst passes without drops (MAX_BURST)."""
     target: str | None = None
-    """Reference delay."""
+    """Reference delay (QDELAY_REF)."""
     update: str | None = None
-    """Time between two updates of the probability."""
+    """Time between two updates of the probability (T_UPDATE)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policer:
-    """A token bucket (RFC 2697) that drops what finds it empty."""
+    """Drops what comes faster than a rate."""
 
     burst: str
     """Size of the bucket, which is full at first; at least the MTU."""
@@ -749,22 +749,22 @@ class Policer:
 
 @dataclass(frozen=True, kw_only=True)
 class QueueMap:
-    """A queueing discipline with its parameters; give exactly one."""
+    """The queue in front of a link: a name, or a table with its parameters; give exactly one."""
 
     droptail: str | None = None
-    """First in, first out; what does not fit is dropped. In packets (default: 1000 packets), bytes, time, or multiples of BDP: the link's rate (the highest of steps, the mean of a trace) times the base round-trip time of the longest route through the link that a flow takes."""
+    """First in, first out; what does not fit is dropped. In packets, bytes, time, or multiples of BDP: the link's rate (the highest of steps, the mean of a trace) times the base round-trip time of the longest route through the link that a flow takes. RFC 7567 §2.1"""
     red: Red | Mapping[str, Any] | None = None
-    """Random Early Detection (Floyd and Jacobson 1993)."""
+    """Random Early Detection: drops at random by the average queue length. Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993; gentle: Floyd 2000"""
     codel: CoDel | Mapping[str, Any] | None = None
-    """Controlled Delay (RFC 8289)."""
+    """Controlled Delay: drops at a growing pace while packets wait too long. RFC 8289"""
     fq_codel: FqCoDel | Mapping[str, Any] | None = None
-    """A queue per flow with CoDel on each (RFC 8290)."""
+    """A queue per flow, sparse flows first, with CoDel on each. RFC 8290"""
     pie: Pie | Mapping[str, Any] | None = None
-    """Proportional Integral controller Enhanced (RFC 8033)."""
+    """Proportional Integral controller Enhanced: steers the drop probability so that the delay meets a target. RFC 8033"""
     step: Step | Mapping[str, Any] | None = None
-    """Tail drop that marks above a threshold, for DCTCP (RFC 8257)."""
+    """Tail drop that marks every packet which finds more than a threshold waiting. RFC 8257 §3.1; Alizadeh et al., SIGCOMM 2010 §3.1; in time: RFC 9332"""
     dualpi2: DualPi2 | Mapping[str, Any] | None = None
-    """The coupled dual queue of L4S (RFC 9332)."""
+    """The coupled dual queue of L4S: a shallow queue for ECT(1), PI2 for the others, about equal rates. RFC 9332; defaults: tc-dualpi2(8)"""
     _names: ClassVar[Mapping[str, str]] = {"fq_codel": "fq-codel"}
 
 
@@ -816,12 +816,12 @@ class Quic:
 
 @dataclass(frozen=True, kw_only=True)
 class RateMap:
-    """A rate that changes; give exactly one."""
+    """How fast bytes leave; give exactly one."""
 
-    trace: str | None = None
-    """A packet-delivery trace in mahimahi's format; the path is relative to the scenario file."""
     steps: Sequence[Sequence[Any]] | None = None
-    """Pairs of an instant and the rate from then on; the first instant is 0s."""
+    """Pairs of an instant and the rate from then on; the first instant is 0s, the others increase. A rate of zero is an outage; a packet in transmission goes on where it stopped."""
+    trace: str | None = None
+    """A file of packet-delivery opportunities in mahimahi's format, relative to the scenario; it repeats at its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -854,22 +854,22 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class Red:
-    """Random Early Detection (Floyd and Jacobson 1993)."""
+    """Random Early Detection (Floyd and Jacobson 1993; gentle: Floyd 2000)."""
 
     ecn: bool | None = None
-    """Mark ECN-capable packets instead of dropping them."""
+    """Mark ECN-capable packets instead of dropping them, up to `max_threshold` (twice that if gentle)."""
     gentle: bool | None = None
     """Grow to probability 1 between once and twice `max_threshold`."""
     limit: str | None = None
     """Packets that may wait."""
     max_probability: str | float | None = None
-    """Drop probability at `max_threshold`."""
+    """Drop probability at `max_threshold` (max_p)."""
     max_threshold: float | None = None
-    """Average queue in packets from which the probability is `max_probability`."""
+    """Average queue in packets from which the probability is `max_probability` (max_th)."""
     min_threshold: float | None = None
-    """Average queue in packets below which nothing is dropped."""
+    """Average queue in packets below which nothing is dropped (min_th)."""
     weight: str | float | None = None
-    """Weight of a new sample in the average."""
+    """Weight of a new sample in the average (w_q)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -877,13 +877,13 @@ class Reorder:
     """Packets that change places."""
 
     correlation: str | float | None = None
-    """Probability that a decision repeats the last one."""
+    """Probability that a decision repeats the last one; the share of displaced packets stays `probability` (netem's averaging of random numbers changes it)."""
     early: str | None = None
     """A displaced packet arrives that much earlier. Default, if `late` is not given either: as early as can be, without any propagation delay (as netem does)."""
     gap: int | None = None
     """Only every n-th packet may be displaced."""
     late: str | None = None
-    """A displaced packet arrives that much later."""
+    """A displaced packet arrives that much later, and packets behind it overtake it."""
     probability: str | float
     """Probability that a packet is displaced."""
 
@@ -1002,10 +1002,10 @@ class SizePareto:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """Tail drop that marks above a threshold, for DCTCP (RFC 8257)."""
+    """Tail drop that marks above a threshold, for DCTCP (RFC 8257 §3.1; Alizadeh et al., SIGCOMM 2010)."""
 
     drop_incapable: bool | None = None
-    """Drop packets that would be marked but are not ECN-capable."""
+    """Drop packets that would be marked but are not ECN-capable, as RED does."""
     ecn: bool | None = None
     """Mark at all."""
     limit: str | None = None
@@ -1016,10 +1016,10 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class StripMap:
-    """All packets from some point on."""
+    """Which packets lose their Multipath TCP options; give exactly one."""
 
-    after: str
-    """So much payload has passed in this direction."""
+    after: str | None = None
+    """All after so much payload has passed in this direction."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ mod bench {
     use gargalo_lab::fabric::{Fabric, Path};
     use gargalo_lab::netlink::{Netlink, any};
     use gargalo_lab::{Choice, Clock, NetNs, Result, Tuning, sandbox};
-    use gargalo_link::{DelayModel, LinkConfig, QueueConfig, QueueLimit, RateModel};
+    use gargalo_link::{Delay, LinkConfig, QueueConfig, QueueLimit, RateModel};
     use gargalo_sim::rng;
     use gargalo_units::{Bytes, Duration, Instant, Rate};
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -81,10 +81,8 @@ mod bench {
         let unlimited = LinkConfig::default();
         let full = LinkConfig {
             rate: RateModel::Constant(Rate::from_mbps(100_000)),
-            delay: DelayModel::constant(Duration::from_micros(100)),
-            queue: QueueConfig::DropTail {
-                limit: QueueLimit::Bytes(Bytes::new(100_000_000)),
-            },
+            delay: Delay::Constant(Duration::from_micros(100)),
+            queue: QueueConfig::DropTail(QueueLimit::Bytes(Bytes::new(100_000_000))),
             ..LinkConfig::default()
         };
         for offload in [false, true] {

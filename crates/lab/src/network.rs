@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use gargalo_link::Strip;
 use gargalo_sim::{Edge, LinkMarks, LinkResult, LinkSample, LinkSampler, Window, rng};
 use gargalo_units::{Duration, Instant};
 
@@ -52,9 +53,9 @@ pub(crate) fn fabric(spec: &LabSpec, plan: &Plan) -> Result<Fabric> {
         }
     }
     for (i, link) in (0..).zip(&spec.topology.links) {
-        for (direction, strip) in [2 * i, 2 * i + 1].into_iter().zip(link.strip) {
-            if let Some(strip) = strip {
-                fabric.strip(direction, strip);
+        for (direction, config) in [(2 * i, &link.up), (2 * i + 1, &link.down)] {
+            if config.strip_mptcp != Strip::None {
+                fabric.strip(direction, config.strip_mptcp);
             }
         }
     }

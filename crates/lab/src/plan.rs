@@ -228,7 +228,6 @@ mod tests {
             b: *b,
             up: LinkConfig::default(),
             down: LinkConfig::default(),
-            strip: [None; 2],
         };
         Topology {
             nodes: hosts.iter().enumerate().map(node).collect(),

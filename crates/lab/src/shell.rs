@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration as StdDuration;
 
-use gargalo_link::{BaseDelay, LinkConfig};
+use gargalo_link::{Delay, LinkConfig};
 use gargalo_sim::rng;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use nix::net::if_::if_nametoindex;
@@ -205,9 +205,9 @@ pub fn shell(spec: &ShellSpec, watch: &mut dyn FnMut(&ShellSample)) -> Result<i3
 fn linger(spec: &ShellSpec) -> StdDuration {
     const LEAST: u64 = 20_000_000;
     const MOST: u64 = 1_000_000_000;
-    let base = |link: &LinkConfig| match &link.delay.base {
-        BaseDelay::Constant(d) => d.as_nanos(),
-        BaseDelay::Steps(steps) => steps.iter().map(|s| s.1.as_nanos()).max().unwrap_or(0),
+    let base = |link: &LinkConfig| match &link.delay {
+        Delay::Constant(d) => d.as_nanos(),
+        Delay::Steps(steps) => steps.iter().map(|s| s.1.as_nanos()).max().unwrap_or(0),
     };
     let round_trip = base(&spec.up).saturating_add(base(&spec.down));
     StdDuration::from_nanos(round_trip.saturating_mul(2).clamp(LEAST, MOST))

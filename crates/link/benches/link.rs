@@ -1,12 +1,11 @@
 //! Nanoseconds a packet costs a link: one `send`, the polls it needs, one delivery or drop.
 
 use std::hint::black_box;
-use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use gargalo_link::trace::CellularModel;
 use gargalo_link::{
-    CoDelConfig, DelayModel, Ecn, FqCoDelConfig, Link, LinkConfig, LossModel, Packet, PieConfig,
+    CoDelConfig, Delay, Ecn, FqCoDelConfig, Link, LinkConfig, LossModel, Packet, PieConfig,
     QueueConfig, QueueLimit, RateModel, RedConfig,
 };
 use gargalo_units::{Duration, Instant, Rate};
@@ -61,16 +60,14 @@ impl Source {
 fn gigabit(queue: QueueConfig) -> LinkConfig {
     LinkConfig {
         rate: RateModel::Constant(Rate::from_mbps(1000)),
-        delay: DelayModel::constant(Duration::from_millis(10)),
+        delay: Delay::Constant(Duration::from_millis(10)),
         queue,
         ..LinkConfig::default()
     }
 }
 
 fn droptail() -> QueueConfig {
-    QueueConfig::DropTail {
-        limit: QueueLimit::Packets(2500),
-    }
+    QueueConfig::DropTail(QueueLimit::Packets(2500))
 }
 
 fn links(c: &mut Criterion) {
@@ -82,7 +79,7 @@ fn links(c: &mut Criterion) {
     .generate(&mut Pcg64::new(1, 1))
     .expect("a valid model");
     let on_trace = LinkConfig {
-        rate: RateModel::Trace(Arc::new(trace)),
+        rate: RateModel::Trace(trace.into()),
         ..gigabit(droptail())
     };
     // 1500 bytes at 1 Gbit/s take 12 us.

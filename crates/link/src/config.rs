@@ -1,86 +1,125 @@
 //! What a user says about one direction of a link.
 
+use std::ops::Deref;
+use std::path::Path;
 use std::sync::Arc;
 
+use gargalo_settings::{Error, Files, Json, Probability, Schemas, Setting, kinds, settings};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
-use crate::delay::{DelayModel, check_steps};
+use crate::delay::{Delay, Jitter, check_steps};
 use crate::loss::LossModel;
 use crate::policer::Policer;
-use crate::queue::QueueConfig;
+use crate::queue::{QueueConfig, QueueLimit};
 use crate::reorder::Reorder;
 use crate::server::Server;
 use crate::trace::DeliveryTrace;
 
-/// One direction of a link.
-///
-/// The default is a perfect wire: unlimited rate, no delay, no loss, MTU 1500, tail drop at 1000
-/// packets (which an unlimited rate never reaches).
-#[derive(Clone, Debug, PartialEq)]
-pub struct LinkConfig {
-    /// How fast bytes leave. Default: unlimited.
-    pub rate: RateModel,
-    /// Propagation delay and jitter. Default: zero.
-    pub delay: DelayModel,
-    /// Loss beside congestion. Default: none.
-    pub loss: LossModel,
-    /// Spans of time, each from the first instant up to the second, in which every packet that comes is
-    /// lost; in order, apart from each other. Default: none.
-    pub outages: Vec<(Instant, Instant)>,
-    /// Drops what comes faster than a rate. Default: none.
-    pub policer: Option<Policer>,
-    /// Reordering; `None` keeps every packet in order. Default: none.
-    pub reorder: Option<Reorder>,
-    /// Probability that a packet is sent twice, 0 to 1. Default: 0.
-    pub duplicate: f64,
-    /// Largest packet in bytes, IP header included; larger ones are dropped. Default: 1500.
-    pub mtu: u32,
-    /// Queue in front of the link. Default: tail drop at 1000 packets.
-    pub queue: QueueConfig,
-}
-
-impl Default for LinkConfig {
-    fn default() -> Self {
-        Self {
-            rate: RateModel::Unlimited,
-            delay: DelayModel::default(),
-            loss: LossModel::None,
-            outages: Vec::new(),
-            policer: None,
-            reorder: None,
-            duplicate: 0.0,
-            mtu: 1500,
-            queue: QueueConfig::default(),
-        }
+settings! {
+    /// What packets meet in one direction of a link. The default is a perfect wire.
+    pub struct LinkConfig as "Direction", checked by LinkConfig::consistent {
+        /// How fast bytes leave: a rate, `"unlimited"`, steps over time or a recorded trace.
+        rate: RateModel = RateModel::Unlimited;
+        /// Propagation delay of one direction: constant, or steps over time.
+        delay: Delay = Delay::Constant(Duration::ZERO);
+        /// Random variation of the delay: half the width of a uniform distribution, or a table
+        /// that names another one. Packets keep their order. Default: none.
+        jitter: Option<Jitter> = None;
+        /// Packets lost beside congestion: a probability, or a model.
+        loss: LossModel = LossModel::NONE;
+        /// Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`: in order, apart from
+        /// each other, from the first instant up to the second.
+        outages: Vec<(Instant, Instant)> = Vec::new();
+        /// Drops what comes faster than a rate, in front of the queue. Default: none.
+        policer: Option<Policer> = None;
+        /// A middlebox at the link's entrance that takes Multipath TCP options out of packets, as some
+        /// firewalls do.
+        strip_mptcp: Strip = Strip::None;
+        /// Packets that change places. Default: none.
+        reorder: Option<Reorder> = None;
+        /// Probability that a packet is sent twice.
+        duplicate: f64 as Probability = 0.0;
+        /// Largest packet, IP header included; larger ones are dropped.
+        mtu: u32 as Bytes = 1500, in 68..=65_535;
+        /// Whether the queue marks ECN-capable packets instead of dropping them, where the queue's
+        /// own table does not say. Default: as the queue does. Tail drop cannot mark.
+        ecn: Option<bool> = None;
+        /// The queue in front of the link: a name, or a table with its parameters.
+        queue: QueueConfig = QueueConfig::DropTail(QueueLimit::Packets(1000));
     }
 }
 
 impl LinkConfig {
-    /// Whether a link can be built from this.
-    ///
-    /// # Errors
-    /// The first value that makes no sense, with its remedy.
-    pub fn validate(&self) -> Result<(), ConfigError> {
-        self.rate.validate()?;
-        self.delay.validate()?;
-        self.loss.validate()?;
+    /// What is wrong with values that depend on each other.
+    fn consistent(&self) -> Result<(), Error> {
         check_outages(&self.outages)?;
-        if let Some(r) = &self.reorder {
-            r.validate()?;
+        if let Some(policer) = self.policer
+            && policer.burst < Bytes::new(u64::from(self.mtu))
+        {
+            let message = format!(
+                "{} never lets a packet of {} B through",
+                policer.burst, self.mtu
+            );
+            return Err(Error::of("policer.burst", message).help("give at least the MTU"));
         }
-        probability("duplicate", self.duplicate)?;
-        if self.mtu == 0 {
-            let problem = "0 lets no packet through; the usual value is 1500";
-            return Err(ConfigError::new("mtu", problem));
+        let mut queue = self.queue;
+        if matches!(queue.size(), Some(QueueLimit::Bdp(_))) && self.rate == RateModel::Unlimited {
+            let message = "a link of unlimited rate has no bandwidth-delay product";
+            let help = "give the link a rate, or the queue another unit";
+            return Err(Error::of("queue", message).help(help));
         }
-        if let Some(p) = &self.policer {
-            p.validate(self.mtu)?;
+        if self.ecn == Some(true) && matches!(self.queue, QueueConfig::DropTail(_)) {
+            let help = "choose a queue that marks: red, codel, fq-codel, pie, step or dualpi2";
+            return Err(Error::of("ecn", "a droptail queue cannot mark packets").help(help));
         }
-        self.queue.validate()
+        Ok(())
+    }
+
+    /// The table of a direction: what `over` has takes the place of what `base` has, and a queue whose table does not
+    /// say whether it marks is told what the link says (`ecn`).
+    pub fn overlay(base: &Json, over: Option<&Json>) -> Json {
+        let mut table = base.as_object().cloned().unwrap_or_default();
+        for (key, value) in over.and_then(Json::as_object).into_iter().flatten() {
+            table.insert(key.clone(), value.clone());
+        }
+        if let (Some(Json::Bool(ecn)), Some(queue)) =
+            (table.get("ecn").cloned(), table.get_mut("queue"))
+        {
+            if let Json::String(name) = queue {
+                *queue = serde_json::json!({ name.as_str(): {} });
+            }
+            let contents = queue.as_object_mut().into_iter().flatten();
+            for (_, content) in contents {
+                if let Json::Object(content) = content {
+                    content.entry("ecn").or_insert_with(|| ecn.into());
+                }
+            }
+        }
+        table.into()
     }
 }
 
-fn check_outages(outages: &[(Instant, Instant)]) -> Result<(), ConfigError> {
+kinds! {
+    /// Which packets lose their Multipath TCP options.
+    pub enum Strip: Copy as "StripMap" {
+        words {
+            /// No packet.
+            "none" => None;
+            /// Every packet.
+            "all" => All;
+            /// SYNs and their answers: the connection begins as plain TCP.
+            "syn" => Syn;
+            /// All but these.
+            "rest" => Rest;
+        }
+        tables {
+            /// All after so much payload has passed in this direction.
+            "after" => After(u64 as Bytes);
+        }
+    }
+}
+
+fn check_outages(outages: &[(Instant, Instant)]) -> Result<(), Error> {
     let mut before = None;
     for (from, to) in outages {
         let problem = if from >= to {
@@ -91,24 +130,94 @@ fn check_outages(outages: &[(Instant, Instant)]) -> Result<(), ConfigError> {
             before = Some(*to);
             continue;
         };
-        return Err(ConfigError::new("outages", problem));
+        return Err(Error::of("outages", problem));
     }
     Ok(())
 }
 
-/// How fast bytes leave.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum RateModel {
-    /// A packet leaves as it comes; there is never a queue.
-    #[default]
-    Unlimited,
-    /// Always the same rate.
-    Constant(Rate),
-    /// From each instant on the rate beside it; the first instant is zero, the others increase. A rate
-    /// of zero is an outage; a packet in transmission goes on where it stopped.
-    Steps(Vec<(Instant, Rate)>),
-    /// Opportunities recorded elsewhere (see [`DeliveryTrace`]); repeats at its end.
-    Trace(Arc<DeliveryTrace>),
+kinds! {
+    /// How fast bytes leave.
+    pub enum RateModel as "RateMap", checked by RateModel::possible {
+        words {
+            /// A packet leaves as it comes; there is never a queue.
+            "unlimited" => Unlimited;
+        }
+        plain {
+            /// Always the same rate.
+            Constant(Rate);
+        }
+        tables {
+            /// Pairs of an instant and the rate from then on; the first instant is 0s, the others increase. A rate of
+            /// zero is an outage; a packet in transmission goes on where it stopped.
+            "steps" => Steps(Vec<(Instant, Rate)>);
+            /// A file of packet-delivery opportunities in mahimahi's format, relative to the scenario; it repeats at
+            /// its end.
+            "trace" => Trace(TraceFile);
+        }
+    }
+}
+
+/// Opportunities recorded elsewhere, and the file they are from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceFile {
+    /// As written; empty for a trace that is from no file.
+    pub file: String,
+    trace: Arc<DeliveryTrace>,
+}
+
+impl From<DeliveryTrace> for TraceFile {
+    fn from(trace: DeliveryTrace) -> Self {
+        Arc::new(trace).into()
+    }
+}
+
+impl From<Arc<DeliveryTrace>> for TraceFile {
+    fn from(trace: Arc<DeliveryTrace>) -> Self {
+        let file = String::new();
+        Self { file, trace }
+    }
+}
+
+impl Deref for TraceFile {
+    type Target = DeliveryTrace;
+    fn deref(&self) -> &DeliveryTrace {
+        &self.trace
+    }
+}
+
+impl TraceFile {
+    /// The opportunities.
+    pub fn shared(&self) -> Arc<DeliveryTrace> {
+        Arc::clone(&self.trace)
+    }
+
+    fn load(path: &Path) -> Result<DeliveryTrace, Error> {
+        let text = Files::text(path).map_err(|e| {
+            let help = format!(
+                "looked for {}; paths are relative to the scenario file",
+                path.display()
+            );
+            Error::new(format!("the trace cannot be read: {e}")).help(help)
+        })?;
+        DeliveryTrace::parse(&text).map_err(|e| {
+            let message = format!("this is no packet-delivery trace: {e}");
+            Error::new(message).help("a trace has one integer millisecond a line")
+        })
+    }
+}
+
+impl Setting for TraceFile {
+    fn schema(schemas: &mut Schemas) -> Json {
+        String::schema(schemas)
+    }
+    fn read(json: &Json, files: &mut Files) -> Result<Self, Error> {
+        let file = String::read(json, files)?;
+        let trace = files.get(&file, Self::load)?;
+        Ok(Self { file, trace })
+    }
+    fn write(&self) -> Json {
+        self.file.as_str().into()
+    }
 }
 
 impl RateModel {
@@ -138,44 +247,15 @@ impl RateModel {
         rate.transmission_time(Bytes::new(u64::from(bytes)))
     }
 
-    fn validate(&self) -> Result<(), ConfigError> {
+    fn possible(&self) -> Result<(), Error> {
         match self {
-            Self::Unlimited | Self::Trace(_) => Ok(()),
-            Self::Constant(r) if r.is_zero() => Err(ConfigError::new(
-                "rate",
-                "0 bit/s lets nothing through; for an outage give steps",
-            )),
-            Self::Constant(_) => Ok(()),
-            Self::Steps(steps) => check_steps("rate.steps", steps.iter().map(|s| s.0)),
+            Self::Constant(r) if r.is_zero() => {
+                Err(Error::new("0 bit/s lets nothing through").help("for an outage give steps"))
+            }
+            Self::Steps(steps) => check_steps(steps.iter().map(|s| s.0)),
+            Self::Unlimited | Self::Constant(_) | Self::Trace(_) => Ok(()),
         }
     }
-}
-
-/// A link that cannot be: which value, why, and what to write instead.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {problem}")]
-pub struct ConfigError {
-    /// Path of the value, like `loss.independent`.
-    pub field: &'static str,
-    /// What is wrong and what would be right.
-    pub problem: String,
-}
-
-impl ConfigError {
-    pub(crate) fn new(field: &'static str, problem: impl Into<String>) -> Self {
-        Self {
-            field,
-            problem: problem.into(),
-        }
-    }
-}
-
-pub(crate) fn probability(field: &'static str, p: f64) -> Result<(), ConfigError> {
-    if (0.0..=1.0).contains(&p) {
-        return Ok(());
-    }
-    let problem = format!("{p} is not a probability; give a number from 0 to 1");
-    Err(ConfigError::new(field, problem))
 }
 
 #[cfg(test)]
@@ -189,27 +269,27 @@ mod tests {
             ..LinkConfig::default()
         };
         assert_eq!(
-            bad.validate().unwrap_err().to_string(),
-            "duplicate: 2 is not a probability; give a number from 0 to 1"
+            bad.check().unwrap_err().to_string(),
+            "duplicate: 2 is not a probability (give a number from 0 to 1)"
         );
         let bad = LinkConfig {
             rate: RateModel::Constant(Rate::ZERO),
             ..LinkConfig::default()
         };
-        assert_eq!(bad.validate().unwrap_err().field, "rate");
+        assert_eq!(bad.check().unwrap_err().path, "rate");
         let bad = LinkConfig {
             mtu: 0,
             ..LinkConfig::default()
         };
-        assert_eq!(bad.validate().unwrap_err().field, "mtu");
+        assert_eq!(bad.check().unwrap_err().path, "mtu");
         let at = |s: u64| Instant::ZERO + Duration::from_secs(s);
         for bad in [vec![(at(2), at(2))], vec![(at(1), at(3)), (at(2), at(4))]] {
             let bad = LinkConfig {
                 outages: bad,
                 ..LinkConfig::default()
             };
-            assert_eq!(bad.validate().unwrap_err().field, "outages");
+            assert_eq!(bad.check().unwrap_err().path, "outages");
         }
-        assert!(LinkConfig::default().validate().is_ok());
+        assert!(LinkConfig::default().check().is_ok());
     }
 }

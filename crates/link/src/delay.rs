@@ -1,119 +1,105 @@
 //! Propagation: delay, route changes, jitter, and the order of arrival.
 
+use gargalo_settings::{Error, kinds, names, settings};
 use gargalo_units::{Duration, Instant};
 use rand_pcg::Pcg64;
 
 use crate::chance::{normal, split, uniform, uniform_positive};
-use crate::config::ConfigError;
 use crate::reorder::{Reorder, Reorderer};
 
-/// How long a packet travels after its last byte has left.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct DelayModel {
-    /// The delay without jitter.
-    pub base: BaseDelay,
-    /// Random variation around it.
-    pub jitter: Option<Jitter>,
+kinds! {
+    /// Propagation delay: how long a packet travels after its last byte has left.
+    pub enum Delay as "DelayMap", checked by Delay::in_order {
+        plain {
+            /// Always the same.
+            Constant(Duration);
+        }
+        tables {
+            /// Pairs of an instant and the delay from then on (a route change); the first instant is 0s, the others
+            /// increase. The departure of a packet decides. Packets keep their order unless the link reorders.
+            "steps" => Steps(Vec<(Instant, Duration)>);
+        }
+    }
 }
 
-/// The delay without jitter.
-#[derive(Clone, Debug, PartialEq)]
-pub enum BaseDelay {
-    /// Always the same.
-    Constant(Duration),
-    /// From each instant on the delay beside it (a route change); the first instant is zero, the
-    /// others increase. The departure of a packet decides. Packets keep their order unless the link
-    /// reorders.
-    Steps(Vec<(Instant, Duration)>),
-}
-
-impl Default for BaseDelay {
+impl Default for Delay {
     fn default() -> Self {
         Self::Constant(Duration::ZERO)
     }
 }
 
-/// Random variation of the delay, drawn for each packet independently.
-///
-/// The total delay is never negative. A packet that would overtake an earlier one arrives with it
-/// instead, unless the link reorders ([`Reorder`]), so at high packet rates the mean delay grows
-/// towards the upper end of the distribution.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Jitter {
-    /// Shape of the variation.
-    pub distribution: JitterDistribution,
-    /// Size of the variation: half the width for uniform, the standard deviation for the others.
-    pub scale: Duration,
-}
-
-/// Shape of the jitter; all have mean zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum JitterDistribution {
-    /// Uniform between minus and plus the scale.
-    #[default]
-    Uniform,
-    /// Normal with the scale as standard deviation.
-    Normal,
-    /// Pareto with shape 3, shifted to mean zero and scaled to standard deviation 1: few packets
-    /// arrive far too late (a heavy right tail), most somewhat early (at most 0.58 scales).
-    Pareto,
-}
-
-impl DelayModel {
-    /// The same delay for every packet.
-    pub const fn constant(delay: Duration) -> Self {
-        Self {
-            base: BaseDelay::Constant(delay),
-            jitter: None,
-        }
+settings! {
+    /// Random variation of the delay, drawn for each packet independently: half the width of a uniform distribution, or
+    /// a table that names another one. The total delay is never negative. A packet that would overtake an earlier one
+    /// arrives with it instead, unless the link reorders, so that at high packet rates the mean delay grows towards
+    /// the upper end of the distribution.
+    pub struct Jitter: Copy as "JitterMap" | scale {
+        /// Half the width of a uniform distribution, the standard deviation of the others.
+        scale: Duration;
+        /// Its shape; all have mean zero.
+        distribution: JitterDistribution = JitterDistribution::Uniform;
     }
+}
 
-    /// The smallest base delay at any time.
+names! {
+    /// Shape of the jitter; all have mean zero.
+    pub enum JitterDistribution {
+        /// Between minus and plus the scale.
+        Uniform = "uniform",
+        /// Normal with the scale as standard deviation.
+        Normal = "normal",
+        /// Pareto with shape 3, shifted to mean zero and scaled to standard deviation 1: a heavy right tail; few
+        /// packets arrive far too late, most somewhat early (at most 0.58 scales).
+        Pareto = "pareto",
+    }
+}
+
+impl Delay {
+    /// The smallest delay at any time.
     pub fn minimum(&self) -> Duration {
-        match &self.base {
-            BaseDelay::Constant(d) => *d,
-            BaseDelay::Steps(steps) => steps.iter().map(|s| s.1).min().unwrap_or_default(),
+        match self {
+            Self::Constant(d) => *d,
+            Self::Steps(steps) => steps.iter().map(|s| s.1).min().unwrap_or_default(),
         }
     }
 
-    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
-        match &self.base {
-            BaseDelay::Constant(_) => Ok(()),
-            BaseDelay::Steps(steps) => check_steps("delay.steps", steps.iter().map(|s| s.0)),
+    fn in_order(&self) -> Result<(), Error> {
+        match self {
+            Self::Constant(_) => Ok(()),
+            Self::Steps(steps) => check_steps(steps.iter().map(|s| s.0)),
         }
     }
 }
 
-impl From<Duration> for DelayModel {
+impl From<Duration> for Delay {
     fn from(delay: Duration) -> Self {
-        Self::constant(delay)
+        Self::Constant(delay)
     }
 }
 
 /// Steps begin at zero and go forward.
-pub(crate) fn check_steps(
-    field: &'static str,
-    mut times: impl Iterator<Item = Instant>,
-) -> Result<(), ConfigError> {
+pub(crate) fn check_steps(mut times: impl Iterator<Item = Instant>) -> Result<(), Error> {
+    let error = |message: String| Error::of("steps", message);
     let Some(first) = times.next() else {
-        return Err(ConfigError::new(field, "no steps; give at least one at 0s"));
+        return Err(error("there are no steps".to_owned()).help("give at least one at 0s"));
     };
     if first != Instant::ZERO {
-        let problem = format!("the first step is at {first}; it must be at 0s");
-        return Err(ConfigError::new(field, problem));
+        return Err(error(format!(
+            "the first step is at {first}; it must be at 0s"
+        )));
     }
     let mut last = first;
     for t in times {
         if t <= last {
-            let problem = format!("the step at {t} does not come after {last}; sort the steps");
-            return Err(ConfigError::new(field, problem));
+            let message = format!("the step at {t} does not come after {last}");
+            return Err(error(message).help("sort the steps"));
         }
         last = t;
     }
     Ok(())
 }
 
-/// A [`DelayModel`] and a [`Reorder`] at work.
+/// A [`Delay`], a [`Jitter`] and a [`Reorder`] at work.
 #[derive(Clone, Debug)]
 pub(crate) struct Propagation {
     /// The base delay at the last departure.
@@ -132,18 +118,24 @@ struct Varying {
 }
 
 impl Propagation {
-    pub(crate) fn new(model: &DelayModel, reorder: Option<&Reorder>, mut rng: Pcg64) -> Self {
+    pub(crate) fn new(
+        delay: &Delay,
+        jitter: Option<Jitter>,
+        reorder: Option<&Reorder>,
+        mut rng: Pcg64,
+    ) -> Self {
+        let jitter = jitter.filter(|j| !j.scale.is_zero());
         let (jitter_rng, reorder_rng) = (split(&mut rng), split(&mut rng));
-        let (current, steps) = match &model.base {
-            BaseDelay::Constant(d) => (*d, Vec::new()),
-            BaseDelay::Steps(s) => (s.first().map_or(Duration::ZERO, |s| s.1), s.clone()),
+        let (current, steps) = match delay {
+            Delay::Constant(d) => (*d, Vec::new()),
+            Delay::Steps(s) => (s.first().map_or(Duration::ZERO, |s| s.1), s.clone()),
         };
-        let constant = steps.len() <= 1 && model.jitter.is_none() && reorder.is_none();
+        let constant = steps.len() <= 1 && jitter.is_none() && reorder.is_none();
         let varying = (!constant).then(|| {
             Box::new(Varying {
                 steps,
                 next_step: 1,
-                jitter: model.jitter.map(|j| (j, jitter_rng)),
+                jitter: jitter.map(|j| (j, jitter_rng)),
                 reorder: reorder.map(|r| Reorderer::new(r, reorder_rng)),
                 latest: Instant::ZERO,
             })
@@ -213,7 +205,7 @@ impl Jitter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reorder::Displacement;
+    use gargalo_settings::Setting;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -223,23 +215,20 @@ mod tests {
 
     #[test]
     fn a_shorter_route_does_not_reorder() {
-        let model = DelayModel {
-            base: BaseDelay::Steps(vec![
-                (ms(0), Duration::from_millis(50)),
-                (ms(10), Duration::from_millis(20)),
-            ]),
-            jitter: None,
-        };
-        model.validate().unwrap();
-        let mut p = Propagation::new(&model, None, Pcg64::new(1, 1));
+        let delay = Delay::Steps(vec![
+            (ms(0), Duration::from_millis(50)),
+            (ms(10), Duration::from_millis(20)),
+        ]);
+        delay.check().unwrap();
+        let mut p = Propagation::new(&delay, None, None, Pcg64::new(1, 1));
         assert_eq!(p.arrival(ms(9)), ms(59));
         assert_eq!(p.arrival(ms(10)), ms(59));
         assert_eq!(p.arrival(ms(50)), ms(70));
         let reorder = Reorder {
-            displacement: Displacement::Late(MS),
-            ..Reorder::default()
+            late: Some(MS),
+            ..Reorder::new(0.0)
         };
-        let mut p = Propagation::new(&model, Some(&reorder), Pcg64::new(1, 1));
+        let mut p = Propagation::new(&delay, None, Some(&reorder), Pcg64::new(1, 1));
         assert!(!p.keeps_order());
         assert_eq!(p.arrival(ms(9)), ms(59));
         assert_eq!(p.arrival(ms(10)), ms(30));
@@ -278,14 +267,12 @@ mod tests {
 
     #[test]
     fn jitter_keeps_order_and_never_goes_back_in_time() {
-        let model = DelayModel {
-            base: BaseDelay::Constant(MS),
-            jitter: Some(Jitter {
-                distribution: JitterDistribution::Normal,
-                scale: Duration::from_millis(5),
-            }),
+        let jitter = Jitter {
+            distribution: JitterDistribution::Normal,
+            scale: Duration::from_millis(5),
         };
-        let mut p = Propagation::new(&model, None, Pcg64::new(1, 1));
+        let delay = Delay::Constant(MS);
+        let mut p = Propagation::new(&delay, Some(jitter), None, Pcg64::new(1, 1));
         let mut last = Instant::ZERO;
         for i in 0..10_000 {
             let departure = Instant::from_nanos(i * 10_000);
@@ -298,11 +285,8 @@ mod tests {
     #[test]
     fn steps_are_checked() {
         let steps = |s: &[u64]| {
-            DelayModel {
-                base: BaseDelay::Steps(s.iter().map(|t| (ms(*t), MS)).collect()),
-                jitter: None,
-            }
-            .validate()
+            let steps = s.iter().map(|t| (ms(*t), MS));
+            Delay::Steps(steps.collect()).check()
         };
         assert!(steps(&[0, 5, 9]).is_ok());
         assert!(steps(&[]).is_err());

@@ -11,7 +11,7 @@
 //! 3. duplication: the copy goes through all that follows, right behind the original;
 //! 4. the queue ([`QueueConfig`]; [`DropReason::QueueFull`], [`DropReason::Aqm`], ECN marks);
 //! 5. serialisation at the rate ([`RateModel`]), in the order the queue chose;
-//! 6. propagation delay, jitter and reordering ([`DelayModel`], [`Reorder`]);
+//! 6. propagation delay, jitter and reordering ([`Delay`], [`Reorder`]);
 //! 7. delivery, in order of arrival, ties in order of departure.
 //!
 //! A queue holds the packets that wait; the one being serialised has left it. A limit of 100 packets
@@ -20,13 +20,13 @@
 //! delivery opportunity that takes its first byte).
 //!
 //! ```
-//! use gargalo_link::{DelayModel, Ecn, Link, LinkConfig, Packet, RateModel};
+//! use gargalo_link::{Delay, Ecn, Link, LinkConfig, Packet, RateModel};
 //! use gargalo_units::{Duration, Instant, Rate};
 //! use rand_pcg::Pcg64;
 //!
 //! let config = LinkConfig {
 //!     rate: RateModel::Constant(Rate::from_mbps(12)),
-//!     delay: DelayModel::constant(Duration::from_millis(20)),
+//!     delay: Delay::Constant(Duration::from_millis(20)),
 //!     ..LinkConfig::default()
 //! };
 //! let mut link = Link::new(config, Pcg64::new(1, 1))?;
@@ -57,19 +57,20 @@ mod stats;
 mod tests;
 pub mod trace;
 
-pub use config::{ConfigError, LinkConfig, RateModel};
-pub use delay::{BaseDelay, DelayModel, Jitter, JitterDistribution};
+pub use config::{LinkConfig, RateModel, Strip, TraceFile};
+pub use delay::{Delay, Jitter, JitterDistribution};
+pub use gargalo_settings::Error as ConfigError;
 pub use gargalo_units::Ecn;
 pub use histogram::DelayHistogram;
 pub use ledger::DropReason;
 pub use link::{Delivery, Link};
-pub use loss::LossModel;
+pub use loss::{GilbertElliott, LossModel};
 pub use packet::Packet;
 pub use policer::Policer;
 pub use queue::{
-    CoDelConfig, DualPi2Config, FqCoDelConfig, PieConfig, PieEstimator, QUEUES, QueueConfig,
-    QueueInfo, QueueLimit, RedConfig, StepConfig,
+    CoDelConfig, DualPi2Config, FqCoDelConfig, PieConfig, PieEstimator, QueueConfig, QueueLimit,
+    RedConfig, StepConfig,
 };
-pub use reorder::{Displacement, Reorder};
+pub use reorder::Reorder;
 pub use stats::{Carried, LinkSample, LinkStats};
 pub use trace::{DeliveryTrace, TraceError};

@@ -2,18 +2,22 @@
 
 use std::collections::VecDeque;
 
+use gargalo_settings::Setting;
 use gargalo_units::{Bytes, Instant};
 use rand_pcg::Pcg64;
 
+use crate::ConfigError;
 use crate::chance::{Coin, split};
-use crate::config::{ConfigError, LinkConfig};
+use crate::config::LinkConfig;
 use crate::delay::Propagation;
 use crate::histogram::DelayHistogram;
 use crate::ledger::{DropReason, Item, Ledger};
 use crate::loss::Loss;
 use crate::packet::Packet;
 use crate::policer::Bucket;
-use crate::queue::{Discipline, DropTail, QueueConfig, QueueDiscipline, Queued, Surroundings};
+use crate::queue::{
+    Discipline, DropTail, QueueConfig, QueueDiscipline, QueueLimit, Queued, Surroundings,
+};
 use crate::server::{BYTE, Server};
 use crate::stats::{Carried, LinkSample, LinkStats};
 
@@ -81,10 +85,10 @@ impl<P: Copy> Link<P> {
     /// stream split off it, so that switching one on does not change another's luck.
     ///
     /// # Errors
-    /// When a value of `config` makes no sense ([`LinkConfig::validate`]).
+    /// When a value of `config` makes no sense ([`Setting::check`]).
     pub fn new(config: LinkConfig, rng: Pcg64) -> Result<Self, ConfigError> {
         let fast = match &config.queue {
-            QueueConfig::DropTail { limit } => Some(DropTail::new(*limit)),
+            QueueConfig::DropTail(limit) => Some(DropTail::new(*limit)),
             _ => None,
         };
         Self::with_queue(config, rng, |c, rng| match fast {
@@ -115,12 +119,17 @@ impl<P: Copy> Link<P> {
         mut rng: Pcg64,
         queue: impl FnOnce(&LinkConfig, Pcg64) -> Queue<P>,
     ) -> Result<Self, ConfigError> {
-        config.validate()?;
+        config.check()?;
+        let mut size = config.queue;
+        if let Some(QueueLimit::Bdp(_)) = size.size() {
+            let message = "a size in bandwidth-delay products has no meaning to a link alone";
+            return Err(ConfigError::of("queue", message).help("give packets, bytes or a time"));
+        }
         let loss = Loss::new(&config.loss, split(&mut rng));
         let duplicate = Coin::new(config.duplicate, split(&mut rng));
         let mut later_outages = config.outages.clone().into_iter();
         let reorder = config.reorder.as_ref();
-        let propagation = Propagation::new(&config.delay, reorder, split(&mut rng));
+        let propagation = Propagation::new(&config.delay, config.jitter, reorder, split(&mut rng));
         Ok(Self {
             next: Instant::MAX,
             mtu: config.mtu,

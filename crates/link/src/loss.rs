@@ -1,68 +1,73 @@
 //! Packets lost on the medium, before the queue.
 
+use gargalo_settings::{Error, Probability, kinds, settings};
 use rand::Rng;
 use rand_pcg::Pcg64;
 
 use crate::chance::{Coin, threshold};
-use crate::config::{ConfigError, probability};
 
-/// How packets get lost beside congestion.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum LossModel {
-    /// No loss.
-    #[default]
-    None,
-    /// Each packet is lost with this probability, independently.
-    Independent(f64),
-    /// Every n-th packet is lost: packets n, 2n, 3n and so on, counted from 1.
-    Periodic(u64),
-    /// A two-state Markov chain (Gilbert 1960, Elliott 1963), in the parameters of `tc`'s
-    /// `loss gemodel`. It starts in the good state; each packet is judged in the current state, then
-    /// the state changes. Long-run loss: `(p * (1 - h) + r * (1 - k)) / (p + r)`; mean length of a
-    /// stay in the bad state: `1 / r` packets. Gilbert's simple model is `h = 0, k = 1`.
-    GilbertElliott {
-        /// Probability to go from good to bad.
-        p: f64,
-        /// Probability to go from bad to good.
-        r: f64,
+kinds! {
+    /// Packets lost beside congestion. Default: none.
+    pub enum LossModel: Copy as "LossMap", checked by LossModel::possible {
+        plain {
+            /// Each packet is lost with this probability, independently.
+            "independent" => Independent(f64 as Probability);
+        }
+        tables {
+            /// Every n-th packet is lost: packets n, 2n, 3n and so on, counted from 1.
+            "periodic" => Periodic(u64);
+            /// Bursts: a two-state Markov chain.
+            "gilbert-elliott" => GilbertElliott(GilbertElliott);
+        }
+    }
+}
+
+settings! {
+    /// A two-state Markov chain (Gilbert 1960, Elliott 1963), in the parameters of `tc`'s `loss gemodel`. It starts in
+    /// the good state; each packet is judged in the current state, then the state changes. Loss in the long run:
+    /// `(p * (1 - h) + r * (1 - k)) / (p + r)`; mean length of a stay in the bad state: `1 / r` packets. Gilbert's
+    /// simple model is `h = 0, k = 1`.
+    pub struct GilbertElliott: Copy as "GilbertElliott" {
+        /// Probability to go from good to bad, per packet.
+        p: f64 as Probability;
+        /// Probability to go from bad to good, per packet.
+        r: f64 as Probability;
         /// Probability that a packet survives in the bad state.
-        h: f64,
+        h: f64 as Probability = 0.0;
         /// Probability that a packet survives in the good state.
-        k: f64,
-    },
+        k: f64 as Probability = 1.0;
+    }
+}
+
+impl Default for LossModel {
+    fn default() -> Self {
+        Self::NONE
+    }
 }
 
 impl LossModel {
+    /// No loss.
+    pub const NONE: Self = Self::Independent(0.0);
+
     /// The share of packets that is lost in the long run.
     pub fn mean(&self) -> f64 {
         match *self {
-            Self::None => 0.0,
             Self::Independent(p) => p,
             Self::Periodic(n) => 1.0 / n as f64,
-            Self::GilbertElliott { p, r, h, k } if p + r > 0.0 => {
+            Self::GilbertElliott(GilbertElliott { p, r, h, k }) if p + r > 0.0 => {
                 (p * (1.0 - h) + r * (1.0 - k)) / (p + r)
             }
             // The chain never leaves the good state.
-            Self::GilbertElliott { k, .. } => 1.0 - k,
+            Self::GilbertElliott(chain) => 1.0 - chain.k,
         }
     }
 
-    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
-        match *self {
-            Self::None => Ok(()),
-            Self::Independent(p) => probability("loss.independent", p),
-            Self::Periodic(0) => Err(ConfigError::new(
-                "loss.periodic",
-                "0 is no period; give 1 or more (n = 100 loses every 100th packet)",
-            )),
-            Self::Periodic(_) => Ok(()),
-            Self::GilbertElliott { p, r, h, k } => {
-                probability("loss.gilbert-elliott.p", p)?;
-                probability("loss.gilbert-elliott.r", r)?;
-                probability("loss.gilbert-elliott.h", h)?;
-                probability("loss.gilbert-elliott.k", k)
-            }
+    fn possible(&self) -> Result<(), Error> {
+        if *self == Self::Periodic(0) {
+            let help = "give 1 or more; with 100 every 100th packet is lost";
+            return Err(Error::of("periodic", "0 is no period").help(help));
         }
+        Ok(())
     }
 }
 
@@ -72,11 +77,11 @@ pub(crate) enum Loss {
     None,
     Independent(Coin),
     Periodic { n: u64, left: u64 },
-    GilbertElliott(GilbertElliott),
+    GilbertElliott(Chain),
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct GilbertElliott {
+pub(crate) struct Chain {
     bad: bool,
     to_bad: Option<u64>,
     to_good: Option<u64>,
@@ -88,12 +93,11 @@ pub(crate) struct GilbertElliott {
 impl Loss {
     pub(crate) fn new(model: &LossModel, rng: Pcg64) -> Self {
         match *model {
-            LossModel::None => Self::None,
             LossModel::Independent(p) => Coin::new(p, rng).map_or(Self::None, Self::Independent),
             LossModel::Periodic(n) => Self::Periodic { n, left: n },
-            LossModel::GilbertElliott { p, r, h, k } => {
+            LossModel::GilbertElliott(GilbertElliott { p, r, h, k }) => {
                 let some = |p: f64| (p > 0.0).then(|| threshold(p));
-                Self::GilbertElliott(GilbertElliott {
+                Self::GilbertElliott(Chain {
                     bad: false,
                     to_bad: some(p),
                     to_good: some(r),
@@ -124,7 +128,7 @@ impl Loss {
     }
 }
 
-impl GilbertElliott {
+impl Chain {
     fn next(&mut self) -> bool {
         let (loss, change) = if self.bad {
             (self.loss_bad, self.to_good)
@@ -141,9 +145,10 @@ impl GilbertElliott {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gargalo_settings::Setting;
 
     fn losses(model: &LossModel, n: usize) -> Vec<bool> {
-        model.validate().unwrap();
+        model.check().unwrap();
         let mut loss = Loss::new(model, Pcg64::new(5, 5));
         (0..n).map(|_| loss.next()).collect()
     }
@@ -158,12 +163,12 @@ mod tests {
 
     #[test]
     fn gilbert_elliott_has_its_loss_rate_and_burst_length() {
-        let model = LossModel::GilbertElliott {
+        let model = LossModel::GilbertElliott(GilbertElliott {
             p: 0.01,
             r: 0.2,
             h: 0.0,
             k: 1.0,
-        };
+        });
         let n = 1_000_000;
         let lost = losses(&model, n);
         let count = lost.iter().filter(|l| **l).count();
@@ -178,24 +183,24 @@ mod tests {
 
     #[test]
     fn gilbert_elliott_starts_in_the_good_state() {
-        let model = LossModel::GilbertElliott {
+        let model = LossModel::GilbertElliott(GilbertElliott {
             p: 0.0,
             r: 0.0,
             h: 0.0,
             k: 1.0,
-        };
+        });
         assert_eq!(model.mean(), 0.0);
         assert!(losses(&model, 1000).iter().all(|l| !l));
     }
 
     #[test]
     fn gilbert_elliott_loses_in_both_states() {
-        let model = LossModel::GilbertElliott {
+        let model = LossModel::GilbertElliott(GilbertElliott {
             p: 0.1,
             r: 0.1,
             h: 0.5,
             k: 0.9,
-        };
+        });
         let n = 400_000;
         let rate = losses(&model, n).iter().filter(|l| **l).count() as f64 / n as f64;
         assert!((rate - 0.3).abs() < 0.01, "{rate}");
@@ -209,7 +214,7 @@ mod tests {
             LossModel::Independent(f64::NAN),
             LossModel::Periodic(0),
         ] {
-            assert!(model.validate().is_err(), "{model:?}");
+            assert!(model.check().is_err(), "{model:?}");
         }
     }
 }

@@ -4,33 +4,16 @@
 //! instead of marked. What operators do with flows they pay for by rate (Flach et al., "An Internet-Wide
 //! Analysis of Traffic Policing", SIGCOMM 2016).
 
+use gargalo_settings::settings;
 use gargalo_units::{Bytes, Instant, Rate};
 
-use crate::config::ConfigError;
-
-/// A policer in front of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policer {
-    /// Rate at which tokens come.
-    pub rate: Rate,
-    /// Size of the bucket, which is full at first.
-    pub burst: Bytes,
-}
-
-impl Policer {
-    pub(crate) fn validate(&self, mtu: u32) -> Result<(), ConfigError> {
-        if self.rate.is_zero() {
-            let problem = "0 bit/s lets nothing through but the first burst; give a rate";
-            return Err(ConfigError::new("policer.rate", problem));
-        }
-        if self.burst < Bytes::new(u64::from(mtu)) {
-            let problem = format!(
-                "{} never lets a packet of {mtu} B through; give at least the MTU",
-                self.burst
-            );
-            return Err(ConfigError::new("policer.burst", problem));
-        }
-        Ok(())
+settings! {
+    /// Drops what comes faster than a rate.
+    pub struct Policer: Copy as "Policer" {
+        /// Rate at which tokens come.
+        rate: Rate, in Rate::from_bps(1)..;
+        /// Size of the bucket, which is full at first; at least the MTU.
+        burst: Bytes;
     }
 }
 
@@ -73,6 +56,8 @@ impl Bucket {
 
 #[cfg(test)]
 mod tests {
+    use crate::LinkConfig;
+    use gargalo_settings::Setting;
     use gargalo_units::Duration;
 
     use super::*;
@@ -102,8 +87,12 @@ mod tests {
             rate: Rate::from_mbps(mbps),
             burst: Bytes::new(burst),
         };
-        assert!(policer(1, 1500).validate(1500).is_ok());
-        assert!(policer(0, 1500).validate(1500).is_err());
-        assert!(policer(1, 1499).validate(1500).is_err());
+        let link = |policer| LinkConfig {
+            policer: Some(policer),
+            ..LinkConfig::default()
+        };
+        assert!(link(policer(1, 1500)).check().is_ok());
+        assert!(link(policer(0, 1500)).check().is_err());
+        assert!(link(policer(1, 1499)).check().is_err());
     }
 }

@@ -1,55 +1,48 @@
 //! Packets that change places after the queue.
 
+use gargalo_settings::{Error, Probability, settings};
 use gargalo_units::{Duration, Instant};
 use rand_pcg::Pcg64;
 
 use crate::chance::{Coin, split};
-use crate::config::{ConfigError, probability};
 
-/// Which packets leave their place in the order, and by how much.
-///
-/// While a link reorders, jitter may change the order too: nothing holds a packet back for an earlier
-/// one.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Reorder {
-    /// Probability that a candidate is displaced, 0 to 1.
-    pub probability: f64,
-    /// Only every n-th packet is a candidate; 0 and 1 make every packet one (`gap` of netem).
-    pub gap: u32,
-    /// Lag-1 autocorrelation of the decision, 0 to 1. With this probability a decision repeats the
-    /// last one, so that the share of displaced packets stays `probability` (netem's averaging of
-    /// uniform numbers distorts it).
-    pub correlation: f64,
-    /// How far a packet is displaced.
-    pub displacement: Displacement,
-}
-
-/// How far a displaced packet moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Displacement {
-    /// It arrives that much later, so that packets behind it overtake.
-    Late(Duration),
-    /// It arrives that much earlier, at most its whole propagation delay, and overtakes those before
-    /// it; [`Duration::MAX`] is what netem does: no delay at all.
-    Early(Duration),
-}
-
-impl Default for Reorder {
-    /// No packet is displaced.
-    fn default() -> Self {
-        Self {
-            probability: 0.0,
-            gap: 0,
-            correlation: 0.0,
-            displacement: Displacement::Early(Duration::MAX),
-        }
+settings! {
+    /// Packets that change places. While a link reorders, jitter may change the order too: nothing holds a packet
+    /// back for an earlier one.
+    pub struct Reorder: Copy as "Reorder", checked by Reorder::consistent {
+        /// Probability that a packet is displaced.
+        probability: f64 as Probability;
+        /// Only every n-th packet may be displaced.
+        gap: u32 = 1, in 1..;
+        /// Probability that a decision repeats the last one; the share of displaced packets stays `probability`
+        /// (netem's averaging of random numbers changes it).
+        correlation: f64 as Probability = 0.0;
+        /// A displaced packet arrives that much later, and packets behind it overtake it.
+        late: Option<Duration> = None;
+        /// A displaced packet arrives that much earlier. Default, if `late` is not given either: as early
+        /// as can be, without any propagation delay (as netem does).
+        early: Option<Duration> = None;
     }
 }
 
 impl Reorder {
-    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
-        probability("reorder.probability", self.probability)?;
-        probability("reorder.correlation", self.correlation)
+    /// Each packet with this probability, independently, as early as can be.
+    pub const fn new(probability: f64) -> Self {
+        Self {
+            probability,
+            gap: 1,
+            correlation: 0.0,
+            late: None,
+            early: None,
+        }
+    }
+
+    fn consistent(&self) -> Result<(), Error> {
+        if self.late.is_some() && self.early.is_some() {
+            let message = "reorder is given as late and early at once";
+            return Err(Error::new(message).help("keep one of them"));
+        }
+        Ok(())
     }
 }
 
@@ -59,21 +52,18 @@ pub(crate) struct Reorderer {
     coin: Option<Coin>,
     repeat: Option<Coin>,
     last: bool,
-    gap: u32,
     until_candidate: u32,
-    displacement: Displacement,
+    config: Reorder,
 }
 
 impl Reorderer {
     pub(crate) fn new(config: &Reorder, mut rng: Pcg64) -> Self {
-        let gap = config.gap.max(1);
         Self {
             coin: Coin::new(config.probability, split(&mut rng)),
             repeat: Coin::new(config.correlation, split(&mut rng)),
             last: false,
-            gap,
-            until_candidate: gap,
-            displacement: config.displacement,
+            until_candidate: config.gap,
+            config: *config,
         }
     }
 
@@ -83,15 +73,15 @@ impl Reorderer {
         if self.until_candidate > 0 {
             return arrival;
         }
-        self.until_candidate = self.gap;
+        self.until_candidate = self.config.gap;
         let repeats = self.repeat.as_mut().is_some_and(Coin::throw);
         if !repeats {
             self.last = self.coin.as_mut().is_some_and(Coin::throw);
         }
-        match (self.last, self.displacement) {
-            (false, _) => arrival,
-            (true, Displacement::Late(d)) => arrival + d,
-            (true, Displacement::Early(d)) => (arrival - d).max(departure),
+        match (self.last, self.config.late, self.config.early) {
+            (false, _, _) => arrival,
+            (true, Some(late), _) => arrival + late,
+            (true, None, early) => (arrival - early.unwrap_or(Duration::MAX)).max(departure),
         }
     }
 }
@@ -113,7 +103,7 @@ mod tests {
         let config = Reorder {
             probability: 1.0,
             gap: 4,
-            ..Reorder::default()
+            ..Reorder::new(0.0)
         };
         let expected: Vec<_> = (1..=12).map(|i| i % 4 == 0).collect();
         assert_eq!(displaced(&config, 12), expected);
@@ -124,7 +114,7 @@ mod tests {
         let config = Reorder {
             probability: 0.2,
             correlation: 0.5,
-            ..Reorder::default()
+            ..Reorder::new(0.0)
         };
         let n = 400_000;
         let d = displaced(&config, n);
@@ -139,7 +129,7 @@ mod tests {
     fn early_never_precedes_departure() {
         let config = Reorder {
             probability: 1.0,
-            ..Reorder::default()
+            ..Reorder::new(0.0)
         };
         let mut r = Reorderer::new(&config, Pcg64::new(1, 1));
         let departure = Instant::from_nanos(500);

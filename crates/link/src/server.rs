@@ -32,7 +32,7 @@ impl Server {
             }
             RateModel::Unlimited | RateModel::Constant(_) => Self::Unlimited { now: Instant::ZERO },
             RateModel::Steps(steps) => Self::Steps(StepServer::new(steps)),
-            RateModel::Trace(trace) => Self::Trace(TraceServer::new(Arc::clone(trace))),
+            RateModel::Trace(trace) => Self::Trace(TraceServer::new(trace.shared())),
         }
     }
 

@@ -2,9 +2,10 @@
 
 use gargalo_cc as cc;
 use gargalo_link::trace::{CellularModel, TraceError};
-use gargalo_link::{DeliveryTrace, queue};
+use gargalo_link::{DeliveryTrace, QueueConfig};
 use gargalo_mptcp as mptcp;
 use gargalo_scenario::memory::usual_limit;
+use gargalo_settings::listing;
 use gargalo_units::{Bytes, Duration, Rate};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -173,14 +174,23 @@ fn chooser<'py>(
 /// Every queueing discipline.
 #[pyfunction]
 pub fn queues(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    queue::QUEUES
-        .iter()
-        .map(|q| {
-            let params = q.params.iter();
-            let params = params.map(|p| (p.name, p.default.to_owned(), p.summary, String::new()));
-            entry(py, q.name, &[], q.summary, q.source, params.collect())
-        })
-        .collect()
+    let all = listing::kinds::<QueueConfig>();
+    let listed = all.iter().map(|q| {
+        let key = |k: &'_ listing::Key| {
+            (
+                k.name.clone(),
+                k.default.clone(),
+                k.doc.clone(),
+                k.takes.clone(),
+            )
+        };
+        let keys: Vec<_> = q.keys.iter().map(key).collect();
+        let keys = keys.iter().map(|(name, default, doc, takes)| {
+            (name.as_str(), default.clone(), doc.as_str(), takes.clone())
+        });
+        entry(py, &q.name, &[], &q.summary, &q.source, keys.collect())
+    });
+    listed.collect()
 }
 
 /// Every set of TCP defaults.

@@ -12,7 +12,7 @@ mod times;
 
 use std::collections::BTreeMap;
 
-use gargalo_link::{Displacement, JitterDistribution, LinkConfig, RateModel};
+use gargalo_link::{JitterDistribution, LinkConfig, RateModel};
 use gargalo_sim::{FlowResult, Outcome, Routing};
 use gargalo_units::{Duration, Instant};
 use serde_json::{Value as Json, json};
@@ -205,7 +205,7 @@ impl Case<'_> {
 /// The least propagation delay of a link direction.
 fn propagation(config: &LinkConfig) -> Duration {
     let mut least = config.delay.minimum();
-    if let Some(jitter) = config.delay.jitter {
+    if let Some(jitter) = config.jitter {
         least = match jitter.distribution {
             // A heavy tail on the right, at most 0.58 scales to the left.
             JitterDistribution::Uniform | JitterDistribution::Pareto => {
@@ -214,8 +214,8 @@ fn propagation(config: &LinkConfig) -> Duration {
             JitterDistribution::Normal => Duration::ZERO,
         };
     }
-    match config.reorder.as_ref().map(|r| r.displacement) {
-        Some(Displacement::Early(by)) => least.saturating_sub(by),
+    match config.reorder {
+        Some(r) if r.late.is_none() => least.saturating_sub(r.early.unwrap_or(Duration::MAX)),
         _ => least,
     }
 }

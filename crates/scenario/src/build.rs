@@ -413,7 +413,6 @@ pub fn topology(scenario: &Scenario) -> Topology {
         b: l.b as u32,
         up: l.up.clone(),
         down: l.down.clone(),
-        strip: l.strip,
     };
     Topology {
         nodes: scenario.nodes.iter().map(node).collect(),

@@ -6,18 +6,16 @@ use std::ops::ControlFlow;
 
 use gargalo_cc::{ParamValue, Params};
 use gargalo_lab::Stack;
-use gargalo_link::{
-    BaseDelay, Displacement, JitterDistribution, LinkConfig, LossModel, PieEstimator, QueueConfig,
-    QueueLimit, RateModel,
-};
+use gargalo_link::{Delay, LinkConfig, LossModel, RateModel, Strip};
 use gargalo_quic::Crypto;
+use gargalo_settings::Setting;
 use gargalo_sim::workload::distribution::Distribution;
 use gargalo_sim::workload::plan::Demand;
 use gargalo_sim::workload::video::Selection;
 use gargalo_sim::workload::voice::Playout;
-use gargalo_sim::{CaptureEnds, Misbehaviour, Objects, Order, Strip};
+use gargalo_sim::{CaptureEnds, Misbehaviour, Objects, Order};
 use gargalo_tcp::{Config, EcnMode, Pacing, Recovery};
-use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_units::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -37,7 +35,7 @@ impl Scenario {
             "nodes": self.nodes.iter().map(|n| json!({ "name": n.name, "host": n.is_host })).collect::<Vec<_>>(),
             "links": self.links.iter().map(|l| json!({
                 "name": l.name, "from": node(l.a), "to": node(l.b),
-                "up": link(&l.up, l.strip[0]), "down": link(&l.down, l.strip[1])
+                "up": link(&l.up), "down": link(&l.down)
             })).collect::<Vec<_>>(),
             "flows": self.flows.iter().map(|f| flow(f, &node, &link_name)).collect::<Vec<_>>(),
             "record": {
@@ -213,7 +211,7 @@ fn at(t: Instant) -> f64 {
     t.as_secs_f64()
 }
 
-fn link(c: &LinkConfig, strip: Option<Strip>) -> Value {
+fn link(c: &LinkConfig) -> Value {
     let rate = match &c.rate {
         RateModel::Unlimited => Value::Null,
         RateModel::Constant(r) => json!({ "constant_bps": r.as_bps() }),
@@ -231,42 +229,38 @@ fn link(c: &LinkConfig, strip: Option<Strip>) -> Value {
             } })
         }
     };
-    let delay = match &c.delay.base {
-        BaseDelay::Constant(d) => json!({ "constant_s": seconds(*d) }),
-        BaseDelay::Steps(s) => json!({
+    let delay = match &c.delay {
+        Delay::Constant(d) => json!({ "constant_s": seconds(*d) }),
+        Delay::Steps(s) => json!({
             "steps": s.iter().map(|(t, d)| json!([at(*t), seconds(*d)])).collect::<Vec<_>>()
         }),
     };
-    let jitter = c.delay.jitter.map(|j| {
-        let distribution = match j.distribution {
-            JitterDistribution::Uniform => "uniform",
-            JitterDistribution::Normal => "normal",
-            JitterDistribution::Pareto => "pareto",
-        };
-        json!({ "scale_s": seconds(j.scale), "distribution": distribution })
-    });
+    let jitter = c
+        .jitter
+        .filter(|j| !j.scale.is_zero())
+        .map(|j| json!({ "scale_s": seconds(j.scale), "distribution": j.distribution.name() }));
     let loss = match c.loss {
-        LossModel::None => Value::Null,
+        LossModel::NONE => Value::Null,
         LossModel::Independent(p) => json!({ "independent": p }),
         LossModel::Periodic(n) => json!({ "periodic": n }),
-        LossModel::GilbertElliott { p, r, h, k } => {
-            json!({ "gilbert-elliott": { "p": p, "r": r, "h": h, "k": k } })
+        LossModel::GilbertElliott(g) => {
+            json!({ "gilbert-elliott": { "p": g.p, "r": g.r, "h": g.h, "k": g.k } })
         }
     };
     let reorder = c.reorder.as_ref().map(|r| {
-        let (late, early) = match r.displacement {
-            Displacement::Late(d) => (seconds(d), Value::Null),
-            Displacement::Early(Duration::MAX) => (Value::Null, "all".into()),
-            Displacement::Early(d) => (Value::Null, seconds(d)),
+        let early = match (r.late, r.early) {
+            (Some(_), _) => Value::Null,
+            (None, Some(early)) => seconds(early),
+            (None, None) => "all".into(),
         };
         json!({
             "probability": r.probability, "gap": r.gap, "correlation": r.correlation,
-            "late_s": late, "early_s": early
+            "late_s": r.late.map(seconds), "early_s": early
         })
     });
     let mut out = json!({
         "rate": rate, "delay": delay, "jitter": jitter, "loss": loss, "reorder": reorder,
-        "duplicate": c.duplicate, "mtu_bytes": c.mtu, "queue": queue(&c.queue)
+        "duplicate": c.duplicate, "mtu_bytes": c.mtu, "queue": c.queue.write()
     });
     // Said only where there are any, so that links without keep their hash.
     if !c.outages.is_empty() {
@@ -276,74 +270,10 @@ fn link(c: &LinkConfig, strip: Option<Strip>) -> Value {
     if let Some(p) = &c.policer {
         out["policer"] = json!({ "rate_bps": p.rate.as_bps(), "burst_bytes": p.burst.get() });
     }
-    if let Some(strip) = strip {
-        out["strip_mptcp"] = match strip {
-            Strip::All => "all".into(),
-            Strip::Syn => "syn".into(),
-            Strip::Rest => "rest".into(),
-            Strip::After(bytes) => json!({ "after_bytes": bytes }),
-        };
+    if c.strip_mptcp != Strip::None {
+        out["strip_mptcp"] = c.strip_mptcp.write();
     }
     out
-}
-
-fn size(name: &str, size: QueueLimit) -> (String, Value) {
-    match size {
-        QueueLimit::Packets(n) => (format!("{name}_packets"), n.into()),
-        QueueLimit::Bytes(b) => (format!("{name}_bytes"), b.get().into()),
-        QueueLimit::Time(d) => (format!("{name}_s"), seconds(d)),
-    }
-}
-
-fn queue(c: &QueueConfig) -> Value {
-    let params = match c {
-        QueueConfig::DropTail { limit } => {
-            let (key, value) = size("limit", *limit);
-            json!({ key: value })
-        }
-        QueueConfig::Red(r) => json!({
-            "limit_packets": r.limit, "min_threshold_packets": r.min_threshold,
-            "max_threshold_packets": r.max_threshold, "max_probability": r.max_probability,
-            "weight": r.weight, "gentle": r.gentle, "ecn": r.ecn
-        }),
-        QueueConfig::CoDel(q) => json!({
-            "target_s": seconds(q.target), "interval_s": seconds(q.interval),
-            "limit_packets": q.limit, "ecn": q.ecn, "ce_threshold_s": q.ce_threshold.map(seconds)
-        }),
-        QueueConfig::FqCoDel(q) => json!({
-            "flows": q.flows, "quantum_bytes": q.quantum, "limit_packets": q.limit,
-            "memory_limit_bytes": q.memory_limit.get(), "drop_batch_packets": q.drop_batch,
-            "target_s": seconds(q.target), "interval_s": seconds(q.interval), "ecn": q.ecn,
-            "ce_threshold_s": q.ce_threshold.map(seconds)
-        }),
-        QueueConfig::Pie(q) => json!({
-            "target_s": seconds(q.target), "update_s": seconds(q.update), "alpha": q.alpha,
-            "beta": q.beta, "max_burst_s": seconds(q.max_burst), "limit_packets": q.limit,
-            "ecn": q.ecn, "mark_threshold": q.mark_threshold, "derandomize": q.derandomize,
-            "estimator": match q.estimator {
-                PieEstimator::Timestamp => "timestamp",
-                PieEstimator::DepartureRate => "departure-rate",
-            }
-        }),
-        QueueConfig::Step(q) => {
-            let (key, value) = size("mark_above", q.mark_above);
-            json!({
-                key: value, "limit_packets": q.limit, "drop_incapable": q.drop_incapable, "ecn": q.ecn
-            })
-        }
-        QueueConfig::DualPi2(q) => {
-            let (key, value) = size("step_threshold", q.step_threshold);
-            json!({
-                "target_s": seconds(q.target), "update_s": seconds(q.update), "alpha": q.alpha,
-                "beta": q.beta, "coupling": q.coupling, key: value, "ramp_s": seconds(q.ramp),
-                "min_step_packets": q.min_step_packets, "classic_protection": q.classic_protection,
-                "drop_on_overload": q.drop_on_overload, "drop_early": q.drop_early,
-                "any_ect": q.any_ect, "derandomize": q.derandomize, "limit_packets": q.limit,
-                "memory_limit_bytes": q.memory_limit.map(Bytes::get), "ecn": q.ecn
-            })
-        }
-    };
-    json!({ c.name(): params })
 }
 
 fn flow<'a>(

@@ -1,6 +1,6 @@
 //! When flows really start: later than they say by a time that follows from the seed.
 
-use gargalo_link::{BaseDelay, LinkConfig, RateModel};
+use gargalo_link::{Delay, LinkConfig, RateModel};
 use gargalo_sim::rng;
 use gargalo_units::Duration;
 use rand::Rng;
@@ -16,9 +16,9 @@ fn varies(scenario: &Scenario) -> bool {
             RateModel::Steps(steps) => steps.len() > 1,
             RateModel::Trace(_) => true,
         };
-        let delay = match &c.delay.base {
-            BaseDelay::Constant(_) => false,
-            BaseDelay::Steps(steps) => steps.len() > 1,
+        let delay = match &c.delay {
+            Delay::Constant(_) => false,
+            Delay::Steps(steps) => steps.len() > 1,
         };
         rate || delay || !c.outages.is_empty()
     };

@@ -59,6 +59,10 @@ pub use reference::reference;
 pub use resolved::Scenario;
 pub use schema::schema;
 
+use std::path::Path;
+
+use gargalo_settings::Files;
+
 use check::Checker;
 use tree::{Node, Value};
 
@@ -173,7 +177,7 @@ fn finish(
         tree: &tree,
         errors: &mut errors,
         origin,
-        traces: Default::default(),
+        files: Files::new(origin.path.as_deref().and_then(Path::parent)),
     };
     let scenario = resolve::resolve(&raw, &mut context);
     if errors.is_empty() {

@@ -12,7 +12,7 @@ use gargalo_sim::workload::tls::Tls;
 use gargalo_sim::workload::video::Video;
 use gargalo_sim::workload::voice::Voice;
 use gargalo_sim::workload::web::Web;
-use gargalo_sim::{CaptureEnds, Objects, Order, Strip};
+use gargalo_sim::{CaptureEnds, Objects, Order};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 /// A validated scenario.
@@ -79,8 +79,6 @@ pub struct Link {
     pub up: LinkConfig,
     /// What packets from `b` to `a` meet.
     pub down: LinkConfig,
-    /// What takes Multipath TCP options out of packets from `a` to `b`, and from `b` to `a`.
-    pub strip: [Option<Strip>; 2],
 }
 
 /// A flow, or with `arrivals` the template of many.

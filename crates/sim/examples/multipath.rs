@@ -30,7 +30,6 @@ fn topology(pairs: u32) -> Topology {
         b: 2 * (i % pairs) + 1,
         up: link.clone(),
         down: link.clone(),
-        strip: [None; 2],
     });
     Topology {
         nodes: hosts.collect(),

@@ -41,7 +41,7 @@ pub use recorder::{
 };
 pub use routing::Routing;
 pub use slab::Slab;
-pub use strip::{Strip, Stripper};
+pub use strip::Stripper;
 pub use topology::{DirectionId, LinkSpec, Node, NodeId, Topology};
 pub use window::{Counts, Edge, Marks, Window};
 pub use workload::{

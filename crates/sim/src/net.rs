@@ -10,8 +10,9 @@ use gargalo_wire::tcp::Segment;
 use crate::capture::Capture;
 use crate::event::EventQueue;
 use crate::slab::Slab;
-use crate::strip::{Strip, Stripper};
+use crate::strip::Stripper;
 use crate::topology::DirectionId;
+use gargalo_link::Strip;
 
 /// Marks the end of a route in [`Net::hops`].
 const HOST: u32 = u32::MAX;
@@ -119,10 +120,10 @@ pub struct Net {
 
 impl Net {
     /// Adds one direction of a link; its index is its event target.
-    pub fn add_link(&mut self, link: Link<Handle>, strip: Option<Strip>) {
+    pub fn add_link(&mut self, link: Link<Handle>, strip: Strip) {
         self.links.push(LinkSlot {
             link,
-            strip: strip.map(Stripper::new),
+            strip: (strip != Strip::None).then(|| Stripper::new(strip)),
             armed: Instant::MAX,
         });
     }

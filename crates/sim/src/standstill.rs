@@ -8,7 +8,7 @@
 //! A sender that paces itself gives time some nanoseconds a step, and creeps: over links that take no time a flow without
 //! an end is refused once it has got as much since it started, within a second.
 
-use gargalo_link::{BaseDelay, LinkConfig, RateModel};
+use gargalo_link::{Delay, LinkConfig, RateModel};
 use gargalo_units::{Duration, Instant};
 
 use crate::BuildError;
@@ -150,8 +150,8 @@ impl World {
 /// Whether packets cross a link direction at the instant at which they come.
 fn takes_no_time(config: &LinkConfig) -> bool {
     matches!(config.rate, RateModel::Unlimited)
-        && matches!(&config.delay.base, BaseDelay::Constant(d) if d.is_zero())
-        && config.delay.jitter.is_none()
+        && matches!(&config.delay, Delay::Constant(d) if d.is_zero())
+        && config.jitter.is_none()
 }
 
 /// Most bytes that a flow without an end may get at one instant; `None` for others.

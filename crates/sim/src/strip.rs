@@ -1,19 +1,7 @@
 //! Something on the way that takes Multipath TCP options out of packets, as some firewalls do.
 
+use gargalo_link::Strip;
 use gargalo_wire::tcp::{Flags, Segment};
-
-/// Which packets lose their options.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strip {
-    /// All.
-    All,
-    /// SYNs and their answers.
-    Syn,
-    /// All but these.
-    Rest,
-    /// All after so many bytes of payload in their direction.
-    After(u64),
-}
 
 /// One, at the entrance to one direction of a link.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +20,7 @@ impl Stripper {
     /// Whether the next TCP segment loses its options.
     pub fn wants(&mut self, is_syn: bool, payload: u64) -> bool {
         let wanted = match self.strip {
+            Strip::None => false,
             Strip::All => true,
             Strip::Syn => is_syn,
             Strip::Rest => !is_syn,

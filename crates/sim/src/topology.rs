@@ -4,7 +4,6 @@ use gargalo_link::LinkConfig;
 
 use crate::BuildError;
 use crate::routing::Routing;
-use crate::strip::Strip;
 
 /// Index of a node.
 pub type NodeId = u32;
@@ -33,8 +32,6 @@ pub struct LinkSpec {
     pub up: LinkConfig,
     /// What happens from `b` to `a`.
     pub down: LinkConfig,
-    /// What takes Multipath TCP options out of packets from `a` to `b`, and from `b` to `a`.
-    pub strip: [Option<Strip>; 2],
 }
 
 /// The network: a graph whose routes are shortest paths by hop count, then by order of the links.
@@ -128,7 +125,6 @@ mod tests {
                     b: *b,
                     up: LinkConfig::default(),
                     down: LinkConfig::default(),
-                    strip: [None; 2],
                 })
                 .collect(),
         }

@@ -197,14 +197,13 @@ impl World {
     pub fn new(topology: Topology, settings: Settings) -> Result<Self, BuildError> {
         let mut net = Net::default();
         for l in &topology.links {
-            let [up, down] = l.strip;
-            for (direction, config, strip) in [("up", &l.up, up), ("down", &l.down, down)] {
+            for (direction, config) in [("up", &l.up), ("down", &l.down)] {
                 let rng = rng::stream(settings.seed, &format!("link/{}/{direction}", l.name));
                 let link = Link::new(config.clone(), rng).map_err(|e| BuildError::Link {
                     link: format!("{} ({direction})", l.name),
                     reason: e.to_string(),
                 })?;
-                net.add_link(link, strip);
+                net.add_link(link, config.strip_mptcp);
             }
         }
         if let Some(spec) = &settings.captures {

@@ -3,7 +3,7 @@
 mod support;
 
 use gargalo_link::queue::QueueLimit;
-use gargalo_link::{DelayModel, LinkConfig, QueueConfig, RateModel};
+use gargalo_link::{Delay, LinkConfig, QueueConfig, RateModel};
 use gargalo_sim::workload::AppResult;
 use gargalo_sim::workload::media::Media;
 use gargalo_sim::{Outcome, Recording, TransportSpec, Workload};
@@ -20,10 +20,8 @@ fn media() -> Workload {
 fn path(rate: RateModel) -> LinkConfig {
     LinkConfig {
         rate,
-        delay: DelayModel::constant(MS * 50),
-        queue: QueueConfig::DropTail {
-            limit: QueueLimit::Time(MS * 300),
-        },
+        delay: Delay::Constant(MS * 50),
+        queue: QueueConfig::DropTail(QueueLimit::Time(MS * 300)),
         ..LinkConfig::default()
     }
 }

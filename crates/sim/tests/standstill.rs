@@ -6,7 +6,7 @@ mod support;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use gargalo_link::{DelayModel, LinkConfig};
+use gargalo_link::{Delay, LinkConfig};
 use gargalo_mptcp::path_manager::Registered as PathManager;
 use gargalo_mptcp::scheduler::Registered as Scheduler;
 use gargalo_sim::{
@@ -20,7 +20,7 @@ use support::{ENDLESS, bulk, flow, settings, simple, tcp};
 /// Two hosts and a link that takes no time, or only on the way back.
 fn network(delay: Duration) -> Topology {
     let down = LinkConfig {
-        delay: DelayModel::constant(delay),
+        delay: Delay::Constant(delay),
         ..LinkConfig::default()
     };
     simple(LinkConfig::default(), down)

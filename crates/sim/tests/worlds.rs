@@ -125,7 +125,7 @@ fn every_byte_is_what_was_sent() {
     up.duplicate = 0.01;
     up.reorder = Some(Reorder {
         probability: 0.05,
-        ..Reorder::default()
+        ..Reorder::new(0.0)
     });
     let mut settings = settings(3, 120.0);
     settings.verify = true;

@@ -2,8 +2,8 @@
 
 use gargalo_link::queue::QueueLimit;
 use gargalo_link::{
-    BaseDelay, CoDelConfig, DelayModel, Displacement, Jitter, JitterDistribution, LinkConfig,
-    LossModel, PieConfig, QueueConfig, RateModel, Reorder,
+    CoDelConfig, Delay, GilbertElliott, Jitter, JitterDistribution, LinkConfig, LossModel,
+    PieConfig, QueueConfig, RateModel, Reorder,
 };
 use gargalo_units::{Duration, Instant, Rate};
 use rand::RngExt;
@@ -28,51 +28,45 @@ pub fn random_link(rng: &mut Pcg64) -> LinkConfig {
             ]),
             _ => RateModel::Constant(rate(rng)),
         },
-        delay: DelayModel {
-            base: if chance(rng, 0.3) {
-                BaseDelay::Steps(vec![
-                    (Instant::ZERO, delay(rng)),
-                    (at(rng.random_range(1..2_000)), delay(rng)),
-                    (at(rng.random_range(2_000..5_000)), delay(rng)),
-                ])
-            } else {
-                BaseDelay::Constant(delay(rng))
-            },
-            jitter: chance(rng, 0.3).then(|| Jitter {
-                distribution: JitterDistribution::Normal,
-                scale: Duration::from_micros(rng.random_range(1..30_000)),
-            }),
+        delay: if chance(rng, 0.3) {
+            Delay::Steps(vec![
+                (Instant::ZERO, delay(rng)),
+                (at(rng.random_range(1..2_000)), delay(rng)),
+                (at(rng.random_range(2_000..5_000)), delay(rng)),
+            ])
+        } else {
+            Delay::Constant(delay(rng))
         },
+        jitter: chance(rng, 0.3).then(|| Jitter {
+            distribution: JitterDistribution::Normal,
+            scale: Duration::from_micros(rng.random_range(1..30_000)),
+        }),
         loss: match rng.random_range(0..5) {
-            0 | 1 => LossModel::None,
+            0 | 1 => LossModel::NONE,
             2 => LossModel::Independent(rng.random_range(0.0..0.3)),
             3 => LossModel::Periodic(rng.random_range(4..200)),
-            _ => LossModel::GilbertElliott {
+            _ => LossModel::GilbertElliott(GilbertElliott {
                 p: rng.random_range(0.001..0.05),
                 r: rng.random_range(0.1..0.9),
                 h: 0.3,
                 k: 1.0,
-            },
+            }),
         },
-        outages: Vec::new(),
-        policer: None,
         reorder: chance(rng, 0.3).then(|| Reorder {
             probability: rng.random_range(0.0..0.5),
-            displacement: Displacement::Late(Duration::from_micros(rng.random_range(1..100_000))),
-            ..Reorder::default()
+            late: Some(Duration::from_micros(rng.random_range(1..100_000))),
+            ..Reorder::new(0.0)
         }),
         duplicate: if chance(rng, 0.3) {
             rng.random_range(0.0..0.3)
         } else {
             0.0
         },
-        mtu: 1500,
         queue: match rng.random_range(0..5) {
             0 => QueueConfig::CoDel(CoDelConfig::default()),
             1 => QueueConfig::Pie(PieConfig::default()),
-            _ => QueueConfig::DropTail {
-                limit: QueueLimit::Packets(rng.random_range(1..300)),
-            },
+            _ => QueueConfig::DropTail(QueueLimit::Packets(rng.random_range(1..300))),
         },
+        ..LinkConfig::default()
     }
 }

@@ -118,6 +118,27 @@ impl Sum for Bytes {
         it.fold(Self::ZERO, |a, b| a + b)
     }
 }
+impl From<u32> for Bytes {
+    fn from(n: u32) -> Self {
+        Self(n.into())
+    }
+}
+impl From<u64> for Bytes {
+    fn from(n: u64) -> Self {
+        Self(n)
+    }
+}
+impl From<Bytes> for u64 {
+    fn from(n: Bytes) -> Self {
+        n.0
+    }
+}
+impl TryFrom<Bytes> for u32 {
+    type Error = std::num::TryFromIntError;
+    fn try_from(n: Bytes) -> Result<Self, Self::Error> {
+        n.0.try_into()
+    }
+}
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let n = self.0;

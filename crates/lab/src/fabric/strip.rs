@@ -79,7 +79,7 @@ fn replace(tcp: &mut [u8], at: usize, byte: u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gargalo_sim::Strip;
+    use gargalo_link::Strip;
     use gargalo_units::Seq;
     use gargalo_wire::ip::{Addresses, Datagram, Header, Transport, Verify};
     use gargalo_wire::mptcp::{DataNumber, Dss, List, Mapping, MptcpOption};

@@ -1,4 +1,4 @@
-use gargalo_link::{DelayModel, LossModel, QueueConfig, QueueLimit, RateModel};
+use gargalo_link::{Delay, LossModel, QueueConfig, QueueLimit, RateModel};
 use gargalo_sim::rng;
 use gargalo_units::{Duration, Rate};
 use gargalo_wire::ip::{Addresses, Datagram, Header, Transport, Verify};
@@ -13,7 +13,7 @@ fn ms(n: u64) -> Instant {
 
 fn delayed(n: u64) -> LinkConfig {
     LinkConfig {
-        delay: DelayModel::constant(Duration::from_millis(n)),
+        delay: Delay::Constant(Duration::from_millis(n)),
         ..LinkConfig::default()
     }
 }
@@ -177,7 +177,7 @@ proptest! {
             rate: RateModel::Constant(Rate::from_mbps(2)),
             loss: LossModel::Independent(loss),
             duplicate,
-            queue: QueueConfig::DropTail { limit: QueueLimit::Packets(limit) },
+            queue: QueueConfig::DropTail(QueueLimit::Packets(limit)),
             ..delayed(3)
         };
         let mut fabric = chain(&[wild.clone(), wild]);

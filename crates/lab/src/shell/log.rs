@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use gargalo_link::{BaseDelay, LinkConfig, RateModel};
+use gargalo_link::{Delay, LinkConfig, RateModel};
 use gargalo_units::{Bytes, Duration, Instant};
 
 use crate::fabric::Passage;
@@ -74,9 +74,9 @@ impl Direction {
         })?;
         let mut made = Self {
             file: BufWriter::new(file),
-            base: match &link.delay.base {
-                BaseDelay::Constant(d) => *d,
-                BaseDelay::Steps(_) => Duration::ZERO,
+            base: match &link.delay {
+                Delay::Constant(d) => *d,
+                Delay::Steps(_) => Duration::ZERO,
             },
             rate: link.rate.clone(),
             told: Instant::ZERO,

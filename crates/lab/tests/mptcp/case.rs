@@ -9,12 +9,13 @@ use std::sync::Arc;
 use gargalo_cc::{Params, Registered};
 use gargalo_lab::multipath::{HostCounters, KernelMptcp, MultipathReport, MultipathSpec};
 use gargalo_lab::{LabOutcome, LabSpec, Stack};
-use gargalo_link::{DelayModel, LinkConfig, QueueConfig, QueueLimit, RateModel};
+use gargalo_link::Strip;
+use gargalo_link::{Delay, LinkConfig, QueueConfig, QueueLimit, RateModel};
 use gargalo_mptcp::path_manager;
 use gargalo_sim::workload::{Objects, Order, Request, Workload};
 use gargalo_sim::{
     AddressChange, CaptureEnds, CaptureSpec, FlowResult, FlowSample, FlowSpec, LinkSpec, MptcpSpec,
-    Node, Strip, TcpSpec, Topology, TransportSpec,
+    Node, TcpSpec, Topology, TransportSpec,
 };
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
@@ -68,7 +69,7 @@ pub struct Case {
     pub changes: Vec<AddressChange>,
     pub kernels: BTreeMap<u32, KernelMptcp>,
     /// Paths on which options are taken out, by number: upwards and downwards.
-    pub strips: BTreeMap<usize, [Option<Strip>; 2]>,
+    pub strips: BTreeMap<usize, [Strip; 2]>,
     /// Times in which nothing passes a path, by its number.
     pub outages: BTreeMap<usize, (Instant, Instant)>,
     pub receive_buffer: u64,
@@ -125,20 +126,24 @@ impl Case {
             let queue = Duration::from_millis((2 * ms).max(30));
             let config = LinkConfig {
                 rate: RateModel::Constant(Rate::from_bps(mbit * 1_000_000)),
-                delay: DelayModel::constant(Duration::from_millis(*ms)),
+                delay: Delay::Constant(Duration::from_millis(*ms)),
                 outages: self.outages.get(&n).copied().into_iter().collect(),
-                queue: QueueConfig::DropTail {
-                    limit: QueueLimit::Time(queue),
-                },
+                queue: QueueConfig::DropTail(QueueLimit::Time(queue)),
                 ..LinkConfig::default()
             };
+            let [up, down] = self.strips.get(&n).copied().unwrap_or([Strip::None; 2]);
             LinkSpec {
                 name: format!("path{n}"),
                 a: 0,
                 b: 1,
-                up: config.clone(),
-                down: config,
-                strip: self.strips.get(&n).copied().unwrap_or_default(),
+                up: LinkConfig {
+                    strip_mptcp: up,
+                    ..config.clone()
+                },
+                down: LinkConfig {
+                    strip_mptcp: down,
+                    ..config
+                },
             }
         };
         let stack = |side| match side {

@@ -1,6 +1,6 @@
 //! Something on the only path takes Multipath TCP options away: everything arrives by plain TCP.
 
-use gargalo_sim::Strip;
+use gargalo_link::Strip;
 use gargalo_units::Duration;
 
 use crate::Test;
@@ -49,7 +49,11 @@ fn both(strip: Strip, up: bool, down: bool) {
 fn one(strip: Strip, up: bool, down: bool, who: Who, download: bool) {
     let case = Case {
         download,
-        strips: [(0, [up, down].map(|here| here.then_some(strip)))].into(),
+        strips: [(
+            0,
+            [up, down].map(|here| if here { strip } else { Strip::None }),
+        )]
+        .into(),
         ..Case::new(who, &[(50, 5)], 2_500_000)
     };
     let what = format!("{strip:?} up={up} down={down} {who:?} download={download}");
@@ -94,7 +98,7 @@ fn silent_client() {
         let case = Case {
             download: true,
             think: Duration::from_millis(900),
-            strips: [(0, [None, Some(Strip::Rest)])].into(),
+            strips: [(0, [Strip::None, Strip::Rest])].into(),
             ..Case::new(who, &[(50, 5)], 4_000_000)
         };
         let done = run(case);
@@ -107,7 +111,7 @@ fn silent_client() {
 fn one_of_two() {
     for who in [OURS_TO_KERNEL, KERNEL_TO_OURS] {
         let case = Case {
-            strips: [(1, [Some(Strip::All); 2])].into(),
+            strips: [(1, [Strip::All; 2])].into(),
             ..Case::new(who, &[(50, 5), (50, 5)], 4_000_000)
         };
         let done = run(case);

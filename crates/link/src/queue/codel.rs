@@ -1,53 +1,26 @@
 //! Controlled Delay, RFC 8289.
 
+use gargalo_settings::{Packets, settings};
 use gargalo_units::{Duration, Instant};
 
 use super::fifo::Fifo;
-use super::{QueueDiscipline, Queued, Surroundings, red};
-use crate::config::ConfigError;
+use super::{QueueDiscipline, Queued, Surroundings};
 use crate::ledger::{DropReason, Ledger};
 
-/// Parameters of CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CoDelConfig {
-    /// Acceptable standing delay (TARGET). Default 5 ms (RFC 8289 §4.4).
-    pub target: Duration,
-    /// A worst-case round-trip time (INTERVAL). Default 100 ms (§4.3).
-    pub interval: Duration,
-    /// Packets that may wait. Default 1000.
-    pub limit: u64,
-    /// Marks ECN-capable packets instead of dropping them. Default false.
-    pub ecn: bool,
-    /// Marks every ECN-capable packet that waited longer than this (DCTCP, L4S on a plain CoDel).
-    /// Default none.
-    pub ce_threshold: Option<Duration>,
-}
-
-impl Default for CoDelConfig {
-    fn default() -> Self {
-        Self {
-            target: Duration::from_millis(5),
-            interval: Duration::from_millis(100),
-            limit: 1000,
-            ecn: false,
-            ce_threshold: None,
-        }
+settings! {
+    /// Controlled Delay (RFC 8289).
+    pub struct CoDelConfig: Copy as "CoDel" {
+        /// Acceptable standing delay (TARGET, RFC 8289 §4.4).
+        target: Duration = Duration::from_millis(5);
+        /// A worst-case round-trip time (INTERVAL, §4.3).
+        interval: Duration = Duration::from_millis(100), in Duration::from_nanos(1)..;
+        /// Packets that may wait.
+        limit: u64 as Packets = 1000, in 1..;
+        /// Mark ECN-capable packets instead of dropping them.
+        ecn: bool = false;
+        /// Mark every ECN-capable packet that waited longer. Default: none.
+        ce_threshold: Option<Duration> = None;
     }
-}
-
-impl CoDelConfig {
-    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
-        interval("queue.codel.interval", self.interval)?;
-        red::limit("queue.codel.limit", self.limit)
-    }
-}
-
-pub(super) fn interval(field: &'static str, interval: Duration) -> Result<(), ConfigError> {
-    if interval.is_zero() {
-        let problem = "0 is no interval; give the worst usual round-trip time, like 100ms";
-        return Err(ConfigError::new(field, problem));
-    }
-    Ok(())
 }
 
 /// The part of the parameters that the control law needs.

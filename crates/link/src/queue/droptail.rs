@@ -1,16 +1,20 @@
 //! Tail drop: first in, first out, bounded.
 
 use std::collections::VecDeque;
+use std::fmt;
+use std::str::FromStr;
 
-use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_settings::{Packets, packets, quantity};
+use gargalo_units::parse::split;
+use gargalo_units::{Bytes, Duration, Instant, ParseError};
 
 use super::fifo::Fifo;
 use super::{QueueDiscipline, Queued};
 use crate::ledger::{DropReason, Ledger};
 
-/// How much may wait in a tail-drop queue. The packet in transmission does not count, and a packet that
-/// need not wait always passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How much may wait in a queue: `"250 packets"`, `"150kB"`, `"50ms"` or `"1BDP"`. The packet in transmission does not
+/// count, and a packet that need not wait always passes.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QueueLimit {
     /// So many packets.
     Packets(u64),
@@ -18,12 +22,76 @@ pub enum QueueLimit {
     Bytes(Bytes),
     /// A packet that would wait longer than this is dropped. The wait is exact for every rate model.
     Time(Duration),
+    /// Multiple of the bandwidth-delay product, which only who knows the routes can turn into bytes
+    /// ([`QueueLimit::bdp`]): no link is built with it.
+    Bdp(f64),
+}
+
+quantity!(
+    QueueLimit,
+    "queue-size",
+    ["250 packets", "150kB", "50ms", "1BDP"],
+    [" packets"]
+);
+
+impl fmt::Display for QueueLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Packets(n) => Packets(*n).fmt(f),
+            Self::Bytes(n) => write!(f, "{}B", n.get()),
+            Self::Time(d) => d.fmt(f),
+            Self::Bdp(factor) => write!(f, "{factor}BDP"),
+        }
+    }
 }
 
 impl Default for QueueLimit {
     /// 1000 packets.
     fn default() -> Self {
         Self::Packets(1000)
+    }
+}
+
+impl FromStr for QueueLimit {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        if let Some(n) = packets(text)? {
+            return Ok(Self::Packets(n));
+        }
+        let (value, unit) = split(text)?;
+        match unit {
+            "BDP" => return Ok(Self::Bdp(value)),
+            "" => {
+                let message = format!("\"{text}\" has no unit; a queue size needs one");
+                return Err(error(message, Some(format!("{value} packets"))));
+            }
+            _ => {}
+        }
+        if let Ok(time) = text.parse() {
+            return Ok(Self::Time(time));
+        }
+        if let Ok(bytes) = text.parse() {
+            return Ok(Self::Bytes(bytes));
+        }
+        let message = format!(
+            "\"{unit}\" is no unit of a queue size; known: packets, BDP, B, kB, MB, KiB, MiB, us, ms, s"
+        );
+        // A unit that is nearly one of time and of size offers neither.
+        let times = text.parse::<Duration>().err().and_then(|e| e.suggestion);
+        let sizes = text.parse::<Bytes>().err().and_then(|e| e.suggestion);
+        let fix = match unit.to_ascii_lowercase().as_str() {
+            "bdp" => Some(format!("{value}BDP")),
+            "packets" | "packet" | "pkt" | "pkts" => Some(format!("{value} packets")),
+            _ => times.xor(sizes),
+        };
+        Err(error(message, fix))
+    }
+}
+
+fn error(message: String, suggestion: Option<String>) -> ParseError {
+    ParseError {
+        message,
+        suggestion,
     }
 }
 
@@ -71,6 +139,7 @@ impl DropTail {
             QueueLimit::Packets(n) => (self.waiting.len() as u64) < n,
             QueueLimit::Bytes(n) => self.bytes + u64::from(bytes) <= n.get(),
             QueueLimit::Time(t) => wait <= t,
+            QueueLimit::Bdp(_) => true,
         };
         if fits {
             self.waiting.push_back((start, bytes));
@@ -110,7 +179,7 @@ impl<P: Copy> QueueDiscipline<P> for Plain<P> {
         let fits = match self.limit {
             QueueLimit::Packets(n) => self.queue.packets() < n,
             QueueLimit::Bytes(n) => self.queue.bytes() + queued.item.bytes() <= n.get(),
-            QueueLimit::Time(_) => true,
+            QueueLimit::Time(_) | QueueLimit::Bdp(_) => true,
         };
         if fits {
             self.queue.push(queued);

@@ -8,80 +8,57 @@
 //! get about the same. Beside that, the L queue marks what waits longer than a shallow threshold of its
 //! own.
 
+use gargalo_settings::{Error, Packets, Probability, settings};
 use gargalo_units::{Bytes, Duration, Ecn, Instant};
 use rand_pcg::Pcg64;
 
 use super::fifo::Fifo;
-use super::{QueueDiscipline, QueueLimit, Queued, Surroundings, red};
+use super::{QueueDiscipline, QueueLimit, Queued, Surroundings};
 use crate::chance::uniform;
-use crate::config::{ConfigError, probability};
 use crate::ledger::{DropReason, Ledger};
 
-/// Parameters of DualPI2 (RFC 9332 appendix A; names and defaults of tc-dualpi2(8)).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DualPi2Config {
-    /// Queueing delay the controller steers for. Default 15 ms.
-    pub target: Duration,
-    /// Time between two updates of the base probability. Default 16 ms (RFC 9332: the target, but at most
-    /// a third of the largest round-trip time).
-    pub update: Duration,
-    /// Integral gain in Hz: weight of the deviation from the target. Default 0.16.
-    pub alpha: f64,
-    /// Proportional gain in Hz: weight of the trend. Default 3.2.
-    pub beta: f64,
-    /// Coupling factor k: the L queue marks with k p', the Classic queue acts with p'². Default 2.
-    pub coupling: f64,
-    /// The L queue marks what waited longer (in time), or what finds more waiting in it (in packets or
-    /// bytes). Default 1 ms.
-    pub step_threshold: QueueLimit,
-    /// With a threshold in time: the probability rises from 0 there to 1 so much later. Default 0, a
-    /// step; RFC 9332 appendix A has a ramp of 400 µs from 800 µs on.
-    pub ramp: Duration,
-    /// The threshold holds only while more packets than this are in the L queue, the one that leaves
-    /// included (Th_len). Default 0; on slow links 1 lets pass who waits for a single packet.
-    pub min_step_packets: u64,
-    /// Share of the link that the Classic queue gets at least while both have packets (classic
-    /// protection). Default 0.1.
-    pub classic_protection: f64,
-    /// In overload drops in both queues instead of marking, so that delays stay short; otherwise the
-    /// probability is bounded and queues grow up to the limit. Default true.
-    pub drop_on_overload: bool,
-    /// Decides by the base probability on arrival instead of departure. Default false.
-    pub drop_early: bool,
-    /// ECT(0) goes to the L queue too (for DCTCP). Default false.
-    pub any_ect: bool,
-    /// Spreads marks and drops evenly, as the pseudocode does; otherwise they are drawn, as Linux does.
-    /// Default false.
-    pub derandomize: bool,
-    /// Packets that may wait in both queues. Default 10000.
-    pub limit: u64,
-    /// Bytes that may wait in both queues. Default: no limit.
-    pub memory_limit: Option<Bytes>,
-    /// Marks at all. Without, everything goes to the Classic queue and is dropped: PI2 alone.
-    /// Default true.
-    pub ecn: bool,
-}
-
-impl Default for DualPi2Config {
-    fn default() -> Self {
-        Self {
-            target: Duration::from_millis(15),
-            update: Duration::from_millis(16),
-            alpha: 0.16,
-            beta: 3.2,
-            coupling: 2.0,
-            step_threshold: QueueLimit::Time(Duration::from_millis(1)),
-            ramp: Duration::ZERO,
-            min_step_packets: 0,
-            classic_protection: 0.1,
-            drop_on_overload: true,
-            drop_early: false,
-            any_ect: false,
-            derandomize: false,
-            limit: 10_000,
-            memory_limit: None,
-            ecn: true,
-        }
+settings! {
+    /// The coupled dual queue of L4S (RFC 9332; defaults: tc-dualpi2(8)): packets with ECT(1) or CE in one, all
+    /// others in the other.
+    pub struct DualPi2Config: Copy as "DualPi2", checked by DualPi2Config::consistent {
+        /// Queueing delay that is steered for.
+        target: Duration = Duration::from_millis(15);
+        /// Time between two updates of the base probability (RFC 9332: the target, but at most a third of the
+        /// largest round-trip time).
+        update: Duration = Duration::from_millis(16), in LEAST_UPDATE..;
+        /// Integral gain in Hz: weight of the deviation from the target.
+        alpha: f64 = 0.16, in 0.0..=1e6;
+        /// Proportional gain in Hz: weight of the trend.
+        beta: f64 = 3.2, in 0.0..=1e6;
+        /// Factor k: the low-latency queue marks with k times the base probability, the classic queue drops or
+        /// marks with its square.
+        coupling: f64 = 2.0, in 0.01..=100.0;
+        /// The low-latency queue marks packets that waited longer; in packets, bytes or multiples of BDP: that
+        /// find more waiting in it.
+        step_threshold: QueueLimit = QueueLimit::Time(Duration::from_millis(1));
+        /// With a threshold in time: the probability rises from 0 there to 1 so much later. RFC 9332 appendix A
+        /// has 400us from 800us on.
+        ramp: Duration = Duration::ZERO;
+        /// The threshold holds only while more packets than this are in the low-latency queue (Th_len), the
+        /// packet that leaves included. On slow links 1 spares a packet that is alone.
+        min_step: u64 as Packets = 0;
+        /// Share of the link that the classic queue gets at least while both have packets.
+        classic_protection: f64 as Probability = 0.1;
+        /// Drop in both queues when the low-latency queue would mark everything; otherwise queues grow up to the
+        /// limit.
+        drop_on_overload: bool = true;
+        /// Decide by the base probability on arrival, not on departure.
+        drop_early: bool = false;
+        /// ECT(0) goes to the low-latency queue too, for DCTCP.
+        any_ect: bool = false;
+        /// Spread marks and drops evenly, as the RFC's pseudocode does, instead of drawing them.
+        derandomize: bool = false;
+        /// Packets that may wait in both queues.
+        limit: u64 as Packets = 10_000, in 1..;
+        /// Bytes that may wait in both queues. Default: no limit.
+        memory_limit: Option<Bytes> = None;
+        /// Mark at all; without, everything is in the classic queue and dropped (PI2).
+        ecn: bool = true;
     }
 }
 
@@ -89,31 +66,13 @@ impl Default for DualPi2Config {
 const LEAST_UPDATE: Duration = Duration::from_micros(100);
 
 impl DualPi2Config {
-    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
-        red::limit("queue.dualpi2.limit", self.limit)?;
-        probability("queue.dualpi2.classic_protection", self.classic_protection)?;
-        if self.update < LEAST_UPDATE {
-            let problem = format!("{} is no period; 16ms is usual", self.update);
-            return Err(ConfigError::new("queue.dualpi2.update", problem));
-        }
-        let sane = |x: f64| x.is_finite() && (0.0..=1e6).contains(&x);
-        if !sane(self.alpha) || !sane(self.beta) {
-            let problem = format!(
-                "{} and {}: alpha and beta must be 0 or more (0.16 and 3.2 are usual)",
-                self.alpha, self.beta
-            );
-            return Err(ConfigError::new("queue.dualpi2.alpha", problem));
-        }
-        if !(0.01..=100.0).contains(&self.coupling) {
-            let problem = format!("{} is out of range; give 0.01 to 100 (2)", self.coupling);
-            return Err(ConfigError::new("queue.dualpi2.coupling", problem));
-        }
+    fn consistent(&self) -> Result<(), Error> {
         let in_time = matches!(self.step_threshold, QueueLimit::Time(_));
-        if !self.ramp.is_zero() && !in_time {
-            let problem = "a ramp goes with a step_threshold in time, like 800us";
-            return Err(ConfigError::new("queue.dualpi2.ramp", problem));
+        if self.ramp.is_zero() || in_time {
+            return Ok(());
         }
-        Ok(())
+        let message = "a ramp needs a step_threshold in time";
+        Err(Error::of("ramp", message).help("give step_threshold a time, like 800us"))
     }
 }
 
@@ -319,7 +278,7 @@ impl<P: Copy> DualPi2<P> {
         let QueueLimit::Time(threshold) = self.config.step_threshold else {
             return 0.0;
         };
-        if wait <= threshold || packets <= self.config.min_step_packets {
+        if wait <= threshold || packets <= self.config.min_step {
             return 0.0;
         }
         let ramp = self.config.ramp.as_secs_f64();
@@ -363,9 +322,9 @@ impl<P: Copy> QueueDiscipline<P> for DualPi2<P> {
             let beyond = match self.config.step_threshold {
                 QueueLimit::Packets(n) => waiting > n,
                 QueueLimit::Bytes(n) => Bytes::new(self.low.bytes()) > n,
-                QueueLimit::Time(_) => false,
+                QueueLimit::Time(_) | QueueLimit::Bdp(_) => false,
             };
-            if beyond && waiting >= self.config.min_step_packets {
+            if beyond && waiting >= self.config.min_step {
                 ledger.mark(&mut queued.item);
             }
         }
@@ -533,7 +492,7 @@ mod tests {
         assert!(marked(config, Ecn::Ect0).is_empty());
         assert!(marked(config, Ecn::NotEct).is_empty());
         let lenient = DualPi2Config {
-            min_step_packets: 3,
+            min_step: 3,
             ..config
         };
         assert_eq!(marked(lenient, Ecn::Ect1), [4, 5, 6]);
@@ -549,7 +508,7 @@ mod tests {
         let config = DualPi2Config {
             step_threshold: QueueLimit::Time(Duration::from_micros(800)),
             ramp: Duration::from_micros(400),
-            min_step_packets: 1,
+            min_step: 1,
             ..DualPi2Config::default()
         };
         let (q, _) = queue(config);

@@ -2,68 +2,37 @@
 
 use std::collections::VecDeque;
 
+use gargalo_settings::{Packets, settings};
 use gargalo_units::{Bytes, Duration, Instant};
 use rand::Rng;
 use rand_pcg::Pcg64;
 
-use super::codel::{Controller, Law, interval};
+use super::codel::{Controller, Law};
 use super::fifo::Fifo;
-use super::{QueueDiscipline, Queued, Surroundings, red};
-use crate::config::ConfigError;
+use super::{QueueDiscipline, Queued, Surroundings};
 use crate::ledger::{DropReason, Ledger};
 
-/// Parameters of FQ-CoDel (RFC 8290 §5.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FqCoDelConfig {
-    /// Queues that flows are hashed to. Default 1024.
-    pub flows: u32,
-    /// Bytes a queue may send in its turn. Default 1514.
-    pub quantum: u32,
-    /// Packets that may wait in all queues. Default 10240.
-    pub limit: u64,
-    /// Bytes that may wait in all queues. Default 32 MiB.
-    pub memory_limit: Bytes,
-    /// Packets dropped at most from the fattest queue when a limit is exceeded. Default 64.
-    pub drop_batch: u32,
-    /// CoDel's acceptable standing delay. Default 5 ms.
-    pub target: Duration,
-    /// CoDel's interval. Default 100 ms.
-    pub interval: Duration,
-    /// Marks ECN-capable packets instead of dropping them. Default true (§5.2.6).
-    pub ecn: bool,
-    /// Marks every ECN-capable packet that waited longer (§5.2.7). Default none.
-    pub ce_threshold: Option<Duration>,
-}
-
-impl Default for FqCoDelConfig {
-    fn default() -> Self {
-        Self {
-            flows: 1024,
-            quantum: 1514,
-            limit: 10_240,
-            memory_limit: Bytes::new(32 << 20),
-            drop_batch: 64,
-            target: Duration::from_millis(5),
-            interval: Duration::from_millis(100),
-            ecn: true,
-            ce_threshold: None,
-        }
-    }
-}
-
-impl FqCoDelConfig {
-    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
-        interval("queue.fq-codel.interval", self.interval)?;
-        red::limit("queue.fq-codel.limit", self.limit)?;
-        if self.flows == 0 || self.flows > 65_536 {
-            let problem = format!("{} queues; give 1 to 65536 (1024 is usual)", self.flows);
-            return Err(ConfigError::new("queue.fq-codel.flows", problem));
-        }
-        if self.quantum == 0 || self.drop_batch == 0 {
-            let problem = "quantum and drop_batch must be 1 or more (1514 and 64 are usual)";
-            return Err(ConfigError::new("queue.fq-codel.quantum", problem));
-        }
-        Ok(())
+settings! {
+    /// A queue per flow with CoDel on each (RFC 8290).
+    pub struct FqCoDelConfig: Copy as "FqCoDel" {
+        /// Queues that flows are hashed to.
+        flows: u32 = 1024, in 1..=65_536;
+        /// Bytes a queue may send in its turn.
+        quantum: u32 as Bytes = 1514, in 1..;
+        /// Packets that may wait in all queues.
+        limit: u64 as Packets = 10_240, in 1..;
+        /// Bytes that may wait in all queues.
+        memory_limit: Bytes = Bytes::new(32 << 20);
+        /// Packets dropped at most at once from the fattest queue.
+        drop_batch: u32 as Packets = 64, in 1..;
+        /// Acceptable standing delay.
+        target: Duration = Duration::from_millis(5);
+        /// A worst-case round-trip time.
+        interval: Duration = Duration::from_millis(100), in Duration::from_nanos(1)..;
+        /// Mark ECN-capable packets instead of dropping them (RFC 8290 §5.2.6).
+        ecn: bool = true;
+        /// Mark every ECN-capable packet that waited longer (§5.2.7). Default: none.
+        ce_threshold: Option<Duration> = None;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Queueing disciplines: which packets wait, in which order they leave, which are dropped or marked.
 //!
-//! [`QUEUES`] lists them with their parameters.
+//! Each is declared in its own file and registered in [`QueueConfig`] and `Discipline` here.
 
 mod codel;
 mod droptail;
@@ -9,13 +9,12 @@ mod fifo;
 mod fq_codel;
 mod pie;
 mod red;
-mod registry;
 mod step;
 
+use gargalo_settings::kinds;
 use gargalo_units::{Duration, Instant};
 use rand_pcg::Pcg64;
 
-use crate::config::ConfigError;
 use crate::ledger::{Item, Ledger};
 
 pub use codel::CoDelConfig;
@@ -25,62 +24,61 @@ pub use dualpi2::DualPi2Config;
 pub use fq_codel::FqCoDelConfig;
 pub use pie::{PieConfig, PieEstimator};
 pub use red::RedConfig;
-pub use registry::{QUEUES, QueueInfo, QueueParam};
 pub use step::StepConfig;
 
-/// The queue in front of a link.
-#[derive(Clone, Debug, PartialEq)]
-pub enum QueueConfig {
-    /// First in, first out; what does not fit is dropped.
-    DropTail {
-        /// How much may wait.
-        limit: QueueLimit,
-    },
-    /// Random Early Detection.
-    Red(RedConfig),
-    /// Controlled Delay (RFC 8289).
-    CoDel(CoDelConfig),
-    /// Flow queueing with CoDel on each queue (RFC 8290).
-    FqCoDel(FqCoDelConfig),
-    /// Proportional Integral controller Enhanced (RFC 8033).
-    Pie(PieConfig),
-    /// Step marking, as DCTCP asks for (RFC 8257).
-    Step(StepConfig),
-    /// The coupled dual queue of L4S (RFC 9332).
-    DualPi2(DualPi2Config),
+kinds! {
+    /// The queue in front of a link: a name, or a table with its parameters.
+    pub enum QueueConfig: Copy as "QueueMap" {
+        named {
+            /// First in, first out; what does not fit is dropped. In packets, bytes, time, or multiples of BDP: the
+            /// link's rate (the highest of steps, the mean of a trace) times the base round-trip time of the longest
+            /// route through the link that a flow takes.
+            ///
+            /// RFC 7567 §2.1
+            "droptail" => DropTail(QueueLimit);
+            /// Random Early Detection: drops at random by the average queue length.
+            ///
+            /// Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993; gentle: Floyd 2000
+            "red" => Red(RedConfig);
+            /// Controlled Delay: drops at a growing pace while packets wait too long.
+            ///
+            /// RFC 8289
+            "codel" => CoDel(CoDelConfig);
+            /// A queue per flow, sparse flows first, with CoDel on each.
+            ///
+            /// RFC 8290
+            "fq-codel" => FqCoDel(FqCoDelConfig);
+            /// Proportional Integral controller Enhanced: steers the drop probability so that the delay meets a
+            /// target.
+            ///
+            /// RFC 8033
+            "pie" => Pie(PieConfig);
+            /// Tail drop that marks every packet which finds more than a threshold waiting.
+            ///
+            /// RFC 8257 §3.1; Alizadeh et al., SIGCOMM 2010 §3.1; in time: RFC 9332
+            "step" => Step(StepConfig);
+            /// The coupled dual queue of L4S: a shallow queue for ECT(1), PI2 for the others, about equal rates.
+            ///
+            /// RFC 9332; defaults: tc-dualpi2(8)
+            "dualpi2" => DualPi2(DualPi2Config);
+        }
+    }
 }
 
 impl Default for QueueConfig {
     fn default() -> Self {
-        Self::DropTail {
-            limit: QueueLimit::default(),
-        }
+        Self::DropTail(QueueLimit::default())
     }
 }
 
 impl QueueConfig {
-    /// Name in [`QUEUES`].
-    pub const fn name(&self) -> &'static str {
+    /// The size in it that may be in bandwidth-delay products.
+    pub const fn size(&mut self) -> Option<&mut QueueLimit> {
         match self {
-            Self::DropTail { .. } => "droptail",
-            Self::Red(_) => "red",
-            Self::CoDel(_) => "codel",
-            Self::FqCoDel(_) => "fq-codel",
-            Self::Pie(_) => "pie",
-            Self::Step(_) => "step",
-            Self::DualPi2(_) => "dualpi2",
-        }
-    }
-
-    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
-        match self {
-            Self::DropTail { .. } => Ok(()),
-            Self::Red(c) => c.validate(),
-            Self::CoDel(c) => c.validate(),
-            Self::FqCoDel(c) => c.validate(),
-            Self::Pie(c) => c.validate(),
-            Self::Step(c) => c.validate(),
-            Self::DualPi2(c) => c.validate(),
+            Self::DropTail(limit) => Some(limit),
+            Self::Step(config) => Some(&mut config.mark_above),
+            Self::DualPi2(config) => Some(&mut config.step_threshold),
+            _ => None,
         }
     }
 }
@@ -131,7 +129,7 @@ pub(crate) enum Discipline<P> {
 impl<P: Copy> Discipline<P> {
     pub(crate) fn new(config: &QueueConfig, around: Surroundings, rng: Pcg64) -> Self {
         match config {
-            QueueConfig::DropTail { limit } => Self::Plain(droptail::Plain::new(*limit)),
+            QueueConfig::DropTail(limit) => Self::Plain(droptail::Plain::new(*limit)),
             QueueConfig::Red(c) => Self::Red(red::Red::new(*c, around, rng)),
             QueueConfig::CoDel(c) => Self::CoDel(codel::CoDel::new(*c, around)),
             QueueConfig::FqCoDel(c) => Self::FqCoDel(fq_codel::FqCoDel::new(*c, around, rng)),

@@ -1,12 +1,12 @@
 //! Proportional Integral controller Enhanced, RFC 8033.
 
+use gargalo_settings::{Packets, Probability, names, settings};
 use gargalo_units::{Duration, Instant};
 use rand_pcg::Pcg64;
 
 use super::fifo::Fifo;
-use super::{QueueDiscipline, Queued, Surroundings, red};
+use super::{QueueDiscipline, Queued, Surroundings};
 use crate::chance::uniform;
-use crate::config::{ConfigError, probability};
 use crate::ledger::{DropReason, Ledger};
 
 /// Bytes of one measurement of the departure rate (DQ_THRESHOLD, RFC 8033 §5.2: 16 KiB).
@@ -16,77 +16,40 @@ const DQ_WEIGHT: f64 = 0.25;
 /// Mean packet size: a queue of two is let alone (§4.1).
 const MEAN_PACKET: u64 = 1500;
 
-/// How PIE knows the queueing delay (RFC 8033 §4.3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PieEstimator {
-    /// The wait of the packet that left last, by its timestamp.
-    #[default]
-    Timestamp,
-    /// Bytes in the queue over an average departure rate (§5.2).
-    DepartureRate,
-}
-
-/// Parameters of PIE (RFC 8033 §4 and §5).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PieConfig {
-    /// Reference delay (QDELAY_REF). Default 15 ms.
-    pub target: Duration,
-    /// Time between two updates of the probability (T_UPDATE). Default 15 ms.
-    pub update: Duration,
-    /// Weight of the deviation from the target, per second (alpha). Default 0.125.
-    pub alpha: f64,
-    /// Weight of the trend, per second (beta). Default 1.25.
-    pub beta: f64,
-    /// Time a burst passes without drops (MAX_BURST). Default 150 ms.
-    pub max_burst: Duration,
-    /// Packets that may wait. Default 1000.
-    pub limit: u64,
-    /// Marks ECN-capable packets instead of dropping them while the probability is below
-    /// `mark_threshold`. Default false.
-    pub ecn: bool,
-    /// MARK_ECNTH (§5.1). Default 0.1.
-    pub mark_threshold: f64,
-    /// How the delay is known. Default: timestamps.
-    pub estimator: PieEstimator,
-    /// Spreads drops evenly: none before the probabilities since the last drop sum up to 0.85, one at
-    /// the latest at 8.5 (§5.4). Default true.
-    pub derandomize: bool,
-}
-
-impl Default for PieConfig {
-    fn default() -> Self {
-        Self {
-            target: Duration::from_millis(15),
-            update: Duration::from_millis(15),
-            alpha: 0.125,
-            beta: 1.25,
-            max_burst: Duration::from_millis(150),
-            limit: 1000,
-            ecn: false,
-            mark_threshold: 0.1,
-            estimator: PieEstimator::Timestamp,
-            derandomize: true,
-        }
+names! {
+    /// How PIE knows the queueing delay (RFC 8033 §4.3).
+    pub enum PieEstimator {
+        /// By the wait of the packet that left last.
+        Timestamp = "timestamp",
+        /// By bytes in the queue over the departure rate (§5.2).
+        DepartureRate = "departure-rate",
     }
 }
 
-impl PieConfig {
-    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
-        probability("queue.pie.mark_threshold", self.mark_threshold)?;
-        red::limit("queue.pie.limit", self.limit)?;
-        if self.update.is_zero() {
-            let problem = "0 is no period; 15ms is usual";
-            return Err(ConfigError::new("queue.pie.update", problem));
-        }
-        let sane = |x: f64| x.is_finite() && x >= 0.0;
-        if !sane(self.alpha) || !sane(self.beta) {
-            let problem = format!(
-                "{} and {}: alpha and beta must be 0 or more (0.125 and 1.25 are usual)",
-                self.alpha, self.beta
-            );
-            return Err(ConfigError::new("queue.pie.alpha", problem));
-        }
-        Ok(())
+settings! {
+    /// Proportional Integral controller Enhanced (RFC 8033).
+    pub struct PieConfig: Copy as "Pie" {
+        /// Reference delay (QDELAY_REF).
+        target: Duration = Duration::from_millis(15);
+        /// Time between two updates of the probability (T_UPDATE).
+        update: Duration = Duration::from_millis(15), in Duration::from_nanos(1)..;
+        /// Weight of the deviation from the target, per second.
+        alpha: f64 = 0.125, in 0.0..=1e6;
+        /// Weight of the trend, per second.
+        beta: f64 = 1.25, in 0.0..=1e6;
+        /// Time a burst passes without drops (MAX_BURST).
+        max_burst: Duration = Duration::from_millis(150);
+        /// Packets that may wait.
+        limit: u64 as Packets = 1000, in 1..;
+        /// Mark ECN-capable packets instead of dropping them while the probability is below `mark_threshold`.
+        ecn: bool = false;
+        /// Drop even ECN-capable packets from this probability on (MARK_ECNTH, §5.1).
+        mark_threshold: f64 as Probability = 0.1;
+        /// How the delay is known.
+        estimator: PieEstimator = PieEstimator::Timestamp;
+        /// Spread drops evenly: none before the probabilities since the last drop sum up to 0.85, one at the latest
+        /// at 8.5 (§5.4).
+        derandomize: bool = true;
     }
 }
 

@@ -3,63 +3,45 @@
 //! S. Floyd and V. Jacobson, "Random Early Detection Gateways for Congestion Avoidance", IEEE/ACM ToN
 //! 1(4), 1993, with the gentle region of Floyd's note of 2000 and ECN as in RFC 3168 §7.
 
+use gargalo_settings::{Error, Packets, Probability, settings};
 use gargalo_units::Instant;
 use rand_pcg::Pcg64;
 
 use super::fifo::Fifo;
 use super::{QueueDiscipline, Queued, Surroundings};
 use crate::chance::uniform;
-use crate::config::{ConfigError, probability};
 use crate::ledger::{DropReason, Ledger};
 
-/// Parameters of RED; thresholds in packets of average queue length.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RedConfig {
-    /// Packets that may wait. Default 1000.
-    pub limit: u64,
-    /// Average below which nothing is dropped (min_th). Default 5.
-    pub min_threshold: f64,
-    /// Average from which the probability is at its maximum (max_th). Default 15.
-    pub max_threshold: f64,
-    /// Probability at `max_threshold` (max_p). Default 0.1.
-    pub max_probability: f64,
-    /// Weight of a new sample in the average (w_q). Default 0.002.
-    pub weight: f64,
-    /// Between once and twice `max_threshold` the probability grows to 1 instead of jumping.
-    /// Default true.
-    pub gentle: bool,
-    /// Marks ECN-capable packets instead of dropping them, up to `max_threshold` (twice that if
-    /// gentle). Default false.
-    pub ecn: bool,
-}
-
-impl Default for RedConfig {
-    fn default() -> Self {
-        Self {
-            limit: 1000,
-            min_threshold: 5.0,
-            max_threshold: 15.0,
-            max_probability: 0.1,
-            weight: 0.002,
-            gentle: true,
-            ecn: false,
-        }
+settings! {
+    /// Random Early Detection (Floyd and Jacobson 1993; gentle: Floyd 2000).
+    pub struct RedConfig: Copy as "Red", checked by RedConfig::consistent {
+        /// Packets that may wait.
+        limit: u64 as Packets = 1000, in 1..;
+        /// Average queue in packets below which nothing is dropped (min_th).
+        min_threshold: f64 = 5.0, in 0.0..;
+        /// Average queue in packets from which the probability is `max_probability` (max_th).
+        max_threshold: f64 = 15.0, in 0.0..;
+        /// Drop probability at `max_threshold` (max_p).
+        max_probability: f64 as Probability = 0.1;
+        /// Weight of a new sample in the average (w_q).
+        weight: f64 as Probability = 0.002;
+        /// Grow to probability 1 between once and twice `max_threshold`.
+        gentle: bool = true;
+        /// Mark ECN-capable packets instead of dropping them, up to `max_threshold` (twice that if gentle).
+        ecn: bool = false;
     }
 }
 
 impl RedConfig {
-    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
-        probability("queue.red.max_probability", self.max_probability)?;
-        probability("queue.red.weight", self.weight)?;
-        let ordered = self.min_threshold >= 0.0 && self.min_threshold < self.max_threshold;
-        if !ordered || !self.max_threshold.is_finite() {
-            let problem = format!(
-                "{} and {}: the minimum must be below the maximum (5 and 15 are usual)",
-                self.min_threshold, self.max_threshold
-            );
-            return Err(ConfigError::new("queue.red.min_threshold", problem));
+    fn consistent(&self) -> Result<(), Error> {
+        if self.min_threshold < self.max_threshold && self.max_threshold.is_finite() {
+            return Ok(());
         }
-        limit("queue.red.limit", self.limit)
+        let message = format!(
+            "{} and {}: the minimum must be below the maximum",
+            self.min_threshold, self.max_threshold
+        );
+        Err(Error::of("min_threshold", message).help("5 and 15 are usual"))
     }
 
     /// Probability p_b before the correction for the packets since the last drop (§4, and the gentle
@@ -81,15 +63,6 @@ impl RedConfig {
             1.0
         }
     }
-}
-
-/// A queue has room for at least one packet.
-pub(super) fn limit(field: &'static str, packets: u64) -> Result<(), ConfigError> {
-    if packets > 0 {
-        return Ok(());
-    }
-    let problem = "0 packets may wait, so that every second packet is lost; give 1 or more";
-    Err(ConfigError::new(field, problem))
 }
 
 #[derive(Debug)]
@@ -202,6 +175,7 @@ impl<P: Copy> QueueDiscipline<P> for Red<P> {
 
 #[cfg(test)]
 mod tests {
+    use gargalo_settings::Setting;
     use gargalo_units::{Duration, Ecn};
 
     use super::*;
@@ -301,7 +275,7 @@ mod tests {
             min_threshold: 20.0,
             ..RedConfig::default()
         };
-        assert!(bad.validate().is_err());
-        assert!(RedConfig::default().validate().is_ok());
+        assert!(bad.check().is_err());
+        assert!(RedConfig::default().check().is_ok());
     }
 }

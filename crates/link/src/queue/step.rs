@@ -5,43 +5,25 @@
 //! thresholds at K and a weight of 1. A threshold in time marks the packet that waited longer when it
 //! leaves, like the L4S queue of RFC 9332.
 
+use gargalo_settings::{Packets, settings};
 use gargalo_units::{Bytes, Instant};
 
 use super::fifo::Fifo;
-use super::red::limit;
 use super::{QueueDiscipline, QueueLimit, Queued};
-use crate::config::ConfigError;
 use crate::ledger::{DropReason, Ledger};
 
-/// Parameters of step marking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StepConfig {
-    /// Packets that may wait. Default 1000.
-    pub limit: u64,
-    /// A packet that finds more than this waiting, or waits longer, is marked (K). Default 20 packets,
-    /// as in the paper for 1 Gbit/s.
-    pub mark_above: QueueLimit,
-    /// Whether a packet that would be marked but is not ECN-capable is dropped, as RED does.
-    /// Default false: it passes.
-    pub drop_incapable: bool,
-    /// Marks at all. Default true.
-    pub ecn: bool,
-}
-
-impl Default for StepConfig {
-    fn default() -> Self {
-        Self {
-            limit: 1000,
-            mark_above: QueueLimit::Packets(20),
-            drop_incapable: false,
-            ecn: true,
-        }
-    }
-}
-
-impl StepConfig {
-    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
-        limit("queue.step.limit", self.limit)
+settings! {
+    /// Tail drop that marks above a threshold, for DCTCP (RFC 8257 §3.1; Alizadeh et al., SIGCOMM 2010).
+    pub struct StepConfig: Copy as "Step" {
+        /// Mark ECN-capable packets that find more than this waiting (K), in packets, bytes or multiples of
+        /// BDP as with `droptail`; in time: that waited longer.
+        mark_above: QueueLimit = QueueLimit::Packets(20);
+        /// Packets that may wait.
+        limit: u64 as Packets = 1000, in 1..;
+        /// Drop packets that would be marked but are not ECN-capable, as RED does.
+        drop_incapable: bool = false;
+        /// Mark at all.
+        ecn: bool = true;
     }
 }
 
@@ -75,7 +57,7 @@ impl<P: Copy> QueueDiscipline<P> for Step<P> {
         let beyond = match self.config.mark_above {
             QueueLimit::Packets(n) => self.queue.packets() > n,
             QueueLimit::Bytes(n) => Bytes::new(self.queue.bytes()) > n,
-            QueueLimit::Time(_) => false,
+            QueueLimit::Time(_) | QueueLimit::Bdp(_) => false,
         };
         if beyond && !self.signal(&mut queued, ledger) {
             ledger.drop(queued.item, DropReason::Aqm);
@@ -89,7 +71,7 @@ impl<P: Copy> QueueDiscipline<P> for Step<P> {
             let mut queued = self.queue.pop()?;
             let beyond = match self.config.mark_above {
                 QueueLimit::Time(t) => now - queued.enqueued > t,
-                QueueLimit::Packets(_) | QueueLimit::Bytes(_) => false,
+                _ => false,
             };
             if beyond && !self.signal(&mut queued, ledger) {
                 ledger.drop(queued.item, DropReason::Aqm);

@@ -76,16 +76,14 @@ fn arrivals(fates: &[Fate]) -> Vec<(Instant, u32)> {
 fn bottleneck(mbps: u64, queue: QueueConfig) -> LinkConfig {
     LinkConfig {
         rate: RateModel::Constant(Rate::from_mbps(mbps)),
-        delay: DelayModel::constant(MS * 10),
+        delay: Delay::Constant(MS * 10),
         queue,
         ..LinkConfig::default()
     }
 }
 
 fn droptail(packets: u64) -> QueueConfig {
-    QueueConfig::DropTail {
-        limit: QueueLimit::Packets(packets),
-    }
+    QueueConfig::DropTail(QueueLimit::Packets(packets))
 }
 
 #[test]
@@ -149,7 +147,7 @@ fn the_packet_in_transmission_is_not_counted() {
         // The eleventh packet waits 10 ms.
         QueueLimit::Time(MS * 10),
     ] {
-        let config = bottleneck(12, QueueConfig::DropTail { limit });
+        let config = bottleneck(12, QueueConfig::DropTail(limit));
         let mut link = Link::new(config, rng()).unwrap();
         for i in 0..20 {
             link.send(ms(0), packet(i, 1500));
@@ -170,9 +168,7 @@ fn time_limits_are_exact_over_rate_steps() {
             (ms(0), Rate::from_mbps(12)),
             (ms(5), Rate::from_mbps(120)),
         ]),
-        queue: QueueConfig::DropTail {
-            limit: QueueLimit::Time(MS * 6),
-        },
+        queue: QueueConfig::DropTail(QueueLimit::Time(MS * 6)),
         ..LinkConfig::default()
     };
     let mut link = Link::new(config, rng()).unwrap();
@@ -244,8 +240,8 @@ fn a_displaced_packet_is_overtaken() {
         reorder: Some(Reorder {
             probability: 1.0,
             gap: 3,
-            displacement: Displacement::Late(Duration::from_micros(1500)),
-            ..Reorder::default()
+            late: Some(Duration::from_micros(1500)),
+            ..Reorder::new(0.0)
         }),
         ..bottleneck(12, droptail(10))
     };
@@ -264,7 +260,7 @@ fn an_aqm_link_delivers_on_a_trace_by_mahimahis_rule() {
     let codel = QueueConfig::CoDel(CoDelConfig::default());
     for queue in [droptail(100), codel] {
         let config = LinkConfig {
-            rate: RateModel::Trace(Arc::clone(&trace)),
+            rate: RateModel::Trace(Arc::clone(&trace).into()),
             queue,
             ..LinkConfig::default()
         };
@@ -418,7 +414,7 @@ fn ecn_replaces_drops() {
         QueueConfig::Step(StepConfig::default()),
         QueueConfig::DualPi2(DualPi2Config::default()),
     ] {
-        let name = queue.name();
+        let name = queue.kind();
         let (link, _) = overload(queue, 101, Ecn::Ect0);
         assert!(link.stats().marked_packets > 0, "{name}");
     }
@@ -447,7 +443,7 @@ fn a_saturated_link_uses_all_of_a_trace() {
         assert!(info.min_rate <= info.rate_p50 && info.rate_p50 <= info.max_rate);
         let end = Instant::ZERO + info.duration;
         let config = LinkConfig {
-            rate: RateModel::Trace(Arc::new(trace)),
+            rate: RateModel::Trace(trace.into()),
             queue: droptail(u64::MAX),
             ..LinkConfig::default()
         };

@@ -1,7 +1,5 @@
 //! Properties of links under any configuration and input.
 
-use std::sync::Arc;
-
 use gargalo_units::{Bytes, Duration, Ecn, Instant, Rate};
 use proptest::prelude::*;
 
@@ -12,12 +10,8 @@ fn any_queue() -> impl Strategy<Value = QueueConfig> {
     let ecn = any::<bool>();
     prop_oneof![
         (0u64..40).prop_map(droptail),
-        (0u64..40_000).prop_map(|b| QueueConfig::DropTail {
-            limit: QueueLimit::Bytes(Bytes::new(b))
-        }),
-        (0u64..40).prop_map(|t| QueueConfig::DropTail {
-            limit: QueueLimit::Time(MS * t)
-        }),
+        (0u64..40_000).prop_map(|b| QueueConfig::DropTail(QueueLimit::Bytes(Bytes::new(b)))),
+        (0u64..40).prop_map(|t| QueueConfig::DropTail(QueueLimit::Time(MS * t))),
         (1u64..60, ecn).prop_map(|(limit, ecn)| QueueConfig::Red(RedConfig {
             limit,
             ecn,
@@ -62,7 +56,7 @@ fn any_queue() -> impl Strategy<Value = QueueConfig> {
                     1 => QueueLimit::Bytes(Bytes::new(k * 1000)),
                     _ => QueueLimit::Time(MS * k),
                 },
-                min_step_packets: k % 2,
+                min_step: k % 2,
                 classic_protection: k as f64 / 29.0,
                 drop_on_overload: flags & 1 == 0,
                 drop_early: flags & 2 == 0,
@@ -94,12 +88,12 @@ fn any_rate() -> impl Strategy<Value = RateModel> {
             times.sort_unstable();
             times.push(201);
             let trace = DeliveryTrace::from_millis(times).expect("sorted and above zero");
-            RateModel::Trace(Arc::new(trace))
+            RateModel::Trace(trace.into())
         }),
     ]
 }
 
-fn any_delay() -> impl Strategy<Value = DelayModel> {
+fn any_delay() -> impl Strategy<Value = (Delay, Option<Jitter>)> {
     let jitter = proptest::option::of((0u64..20, 0usize..3)).prop_map(|j| {
         j.map(|(scale, d)| Jitter {
             distribution: [
@@ -111,34 +105,31 @@ fn any_delay() -> impl Strategy<Value = DelayModel> {
         })
     });
     let base = prop_oneof![
-        (0u64..60).prop_map(|d| BaseDelay::Constant(MS * d)),
+        (0u64..60).prop_map(|d| Delay::Constant(MS * d)),
         (0u64..60, 1u64..200, 0u64..60)
-            .prop_map(|(a, t, b)| BaseDelay::Steps(vec![(ms(0), MS * a), (ms(t), MS * b)])),
+            .prop_map(|(a, t, b)| Delay::Steps(vec![(ms(0), MS * a), (ms(t), MS * b)])),
     ];
-    (base, jitter).prop_map(|(base, jitter)| DelayModel { base, jitter })
+    (base, jitter)
 }
 
 fn any_loss() -> impl Strategy<Value = LossModel> {
     prop_oneof![
-        3 => Just(LossModel::None),
+        3 => Just(LossModel::NONE),
         1 => (0.0f64..=1.0).prop_map(LossModel::Independent),
         1 => (1u64..20).prop_map(LossModel::Periodic),
         1 => (0.0f64..=1.0, 0.0f64..=1.0, 0.0f64..=1.0, 0.5f64..=1.0)
-            .prop_map(|(p, r, h, k)| LossModel::GilbertElliott { p, r, h, k }),
+            .prop_map(|(p, r, h, k)| LossModel::GilbertElliott(GilbertElliott { p, r, h, k })),
     ]
 }
 
 fn any_reorder() -> impl Strategy<Value = Option<Reorder>> {
-    proptest::option::of((0.0f64..=1.0, 0u32..5, 0u64..30, any::<bool>())).prop_map(|r| {
+    proptest::option::of((0.0f64..=1.0, 1u32..5, 0u64..30, any::<bool>())).prop_map(|r| {
         r.map(|(probability, gap, by, late)| Reorder {
             probability,
             gap,
             correlation: 0.3,
-            displacement: if late {
-                Displacement::Late(MS * by)
-            } else {
-                Displacement::Early(MS * by)
-            },
+            late: late.then_some(MS * by),
+            early: (!late).then_some(MS * by),
         })
     })
 }
@@ -153,16 +144,15 @@ fn any_config() -> impl Strategy<Value = LinkConfig> {
         any_queue(),
     )
         .prop_map(
-            |(rate, delay, loss, reorder, duplicate, queue)| LinkConfig {
+            |(rate, (delay, jitter), loss, reorder, duplicate, queue)| LinkConfig {
                 rate,
                 delay,
+                jitter,
                 loss,
-                outages: Vec::new(),
-                policer: None,
                 reorder,
                 duplicate,
-                mtu: 1500,
                 queue,
+                ..LinkConfig::default()
             },
         )
 }
@@ -320,9 +310,8 @@ proptest! {
 
     #[test]
     fn nothing_arrives_before_its_delay(config in any_config(), input in any_input()) {
-        let delay = DelayModel { jitter: None, ..config.delay.clone() };
-        let minimum = delay.minimum();
-        let config = LinkConfig { reorder: None, delay, ..config };
+        let minimum = config.delay.minimum();
+        let config = LinkConfig { reorder: None, jitter: None, ..config };
         let mut link = Link::new(config, rng()).unwrap();
         for (at, id) in arrivals(&drive(&mut link, &input)) {
             prop_assert!(at >= input[id as usize].0 + minimum);
@@ -334,7 +323,8 @@ proptest! {
     #[test]
     fn throughput_is_never_above_the_rate(config in any_config(), input in any_input()) {
         let config = LinkConfig {
-            delay: DelayModel::constant(MS * 20),
+            delay: Delay::Constant(MS * 20),
+            jitter: None,
             reorder: None,
             ..config
         };
@@ -389,7 +379,7 @@ proptest! {
         // A packet that need not wait passes even a limit smaller than itself; the general path
         // cannot know, so leave such limits out.
         prop_assume!(!matches!(limit, QueueLimit::Bytes(b) if b.get() < 1500));
-        let config = LinkConfig { queue: QueueConfig::DropTail { limit }, ..config };
+        let config = LinkConfig { queue: QueueConfig::DropTail(limit), ..config };
         let mut fast = Link::new(config.clone(), rng()).unwrap();
         let mut general = Link::new_general(config, rng()).unwrap();
         let (a, b) = (drive(&mut fast, &input), drive(&mut general, &input));

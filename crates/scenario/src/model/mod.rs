@@ -12,6 +12,7 @@ mod quic;
 mod source;
 mod tls;
 mod transport;
+mod written;
 
 use std::collections::BTreeMap;
 
@@ -28,11 +29,7 @@ pub use flow::{
     RecordName, Request, Workload,
 };
 pub use lab::{Command, Host, Lab, StackName};
-pub use link::{
-    CoDel, DelayMap, DelaySpec, Direction, DualPi2, FqCoDel, GilbertElliott, GraphLink, JitterMap,
-    JitterSpec, Link, LossMap, LossSpec, Pie, PieEstimatorName, QueueMap, QueueName, QueueSpec,
-    RateMap, RateSpec, Red, Reorder, Shape, Step, StripMap, StripName, StripSpec, Unlimited,
-};
+pub use link::{GraphLink, Link};
 pub use media::{
     ByBuffer, ByThroughput, Codec, Media, PlayoutName, PlayoutSpec, SelectionMap, SelectionName,
     SelectionSpec, Video, Voice,
@@ -49,6 +46,8 @@ pub use transport::{
     Congestion, DelayedAck, EcnName, KeepAlive, PacingMap, PacingName, PacingSpec, ProfileName,
     ReceiverName, RecoveryName, Switch, Tcp, Transport, Udp,
 };
+
+pub use written::Written;
 
 use crate::quantity::{Quantity, StartJitter};
 
@@ -116,7 +115,7 @@ pub enum Topology {
 #[serde(deny_unknown_fields)]
 pub struct Simple {
     /// The link; up is from client to server.
-    pub link: Link,
+    pub link: Written<Link>,
 }
 
 /// Hosts `left0`, `left1`, … and `right0`, `right1`, … that share one bottleneck.
@@ -132,7 +131,7 @@ pub struct Dumbbell {
     /// sides). Default: perfect wires.
     pub access: Option<OneOrMany>,
     /// The link between the two routers.
-    pub bottleneck: Link,
+    pub bottleneck: Written<Link>,
 }
 
 /// A chain of bottlenecks that a long flow shares with cross traffic on each.
@@ -148,7 +147,7 @@ pub struct ParkingLot {
     #[schemars(range(min = 1, max = 1000))]
     pub hops: u32,
     /// The links between hosts and routers. Default: perfect wires.
-    pub access: Option<Link>,
+    pub access: Option<Written<Link>>,
     /// The links between routers: one for all, or a list with one for each hop.
     pub bottleneck: OneOrMany,
 }
@@ -161,7 +160,7 @@ pub struct ParkingLot {
 pub struct Multipath {
     /// The paths; up is from client to server.
     #[schemars(length(min = 1, max = 256))]
-    pub paths: Vec<Link>,
+    pub paths: Vec<Written<Link>>,
 }
 
 /// Named nodes and links; packets take the path with the fewest links.
@@ -175,17 +174,17 @@ pub struct Graph {
     pub hosts: Option<Vec<String>>,
     /// The links.
     #[schemars(length(min = 1, max = 40_000))]
-    pub links: Vec<GraphLink>,
+    pub links: Vec<Written<GraphLink>>,
 }
 
 /// One link specification for all, or a list with one for each.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum OneOrMany {
-    /// The same for all.
-    One(Box<Link>),
     /// One for each.
-    Many(#[schemars(length(max = 10_000))] Vec<Link>),
+    Many(#[schemars(length(max = 10_000))] Vec<Written<Link>>),
+    /// The same for all.
+    One(Written<Link>),
 }
 
 /// The part of the run that figures are of: rates, ratios and distributions (goodput, utilization, loss,

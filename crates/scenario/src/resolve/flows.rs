@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gargalo_link::{LinkConfig, QueueConfig, QueueLimit, RateModel};
+use gargalo_link::{LinkConfig, QueueLimit, RateModel};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use super::routes::{self, Routes};
@@ -231,10 +231,8 @@ fn bandwidth_delay_products(net: &mut Network, longest: &[Option<Duration>]) {
             &mut link.up
         };
         let size = QueueLimit::bdp(capacity(config), rtt, limit.factor);
-        match &mut config.queue {
-            QueueConfig::Step(step) => step.mark_above = size,
-            QueueConfig::DualPi2(dual) => dual.step_threshold = size,
-            other => *other = QueueConfig::DropTail { limit: size },
+        if let Some(limit) = config.queue.size() {
+            *limit = size;
         }
     }
 }

@@ -29,8 +29,8 @@ pub(crate) struct Context<'a> {
     pub(crate) tree: &'a Tree,
     pub(crate) errors: &'a mut Diagnostics,
     pub(crate) origin: &'a Origin,
-    /// Traces by path, so that each file is read once.
-    pub(crate) traces: std::collections::BTreeMap<String, gargalo_link::RateModel>,
+    /// Files that settings name.
+    pub(crate) files: gargalo_settings::Files,
 }
 
 impl Context<'_> {
@@ -39,6 +39,14 @@ impl Context<'_> {
         let place = self.tree.place(path);
         let help = (!help.is_empty()).then_some(help);
         self.errors.add(place, label, message, help);
+    }
+
+    /// Notes what is wrong with a setting that was written at a dotted path.
+    pub(crate) fn refuse(&mut self, path: &str, error: gargalo_settings::Error) {
+        let error = error.at(path);
+        let place = self.tree.place(&error.path);
+        self.errors
+            .add(place, "not possible", error.message, error.help);
     }
 }
 

@@ -2,10 +2,9 @@
 
 use gargalo_units::nearest;
 
-use crate::model::{Direction, Link as Spec, OneOrMany, Topology};
+use crate::model::{Link, OneOrMany, Topology, Written};
 use crate::resolved::Node;
 
-use super::links::{self, Ends};
 use super::{Context, Network, did_you_mean};
 
 /// Lowers a topology to nodes and links; the text is its kind.
@@ -14,19 +13,15 @@ pub(crate) fn lower(topology: &Topology, cx: &mut Context<'_>) -> (&'static str,
     let kind = match topology {
         Topology::Simple(t) => {
             let (a, b) = (net.host("client"), net.host("server"));
-            net.link(
-                "link",
-                (a, b),
-                Source::of(&t.link, "topology.simple.link"),
-                cx,
-            );
+            let at = "topology.simple.link";
+            net.link("link", (a, b), &read(&t.link, at, cx), at);
             "simple"
         }
         Topology::Multipath(t) => {
             let (a, b) = (net.host("client"), net.host("server"));
             for (i, path) in t.paths.iter().enumerate() {
                 let at = format!("topology.multipath.paths.{i}");
-                net.link(&format!("path{i}"), (a, b), Source::of(path, &at), cx);
+                net.link(&format!("path{i}"), (a, b), &read(path, &at, cx), &at);
             }
             "multipath"
         }
@@ -39,18 +34,14 @@ pub(crate) fn lower(topology: &Topology, cx: &mut Context<'_>) -> (&'static str,
             let left: Vec<_> = (0..pairs).map(|i| net.host(&format!("left{i}"))).collect();
             let right: Vec<_> = (0..pairs).map(|i| net.host(&format!("right{i}"))).collect();
             let (router_l, router_r) = (net.router("routerL"), net.router("routerR"));
-            let bottleneck = Source::of(&t.bottleneck, "topology.dumbbell.bottleneck");
-            net.link("bottleneck", (router_l, router_r), bottleneck, cx);
+            let access = Links::of(t.access.as_ref(), at, cx);
+            let at = "topology.dumbbell.bottleneck";
+            let ends = (router_l, router_r);
+            net.link("bottleneck", ends, &read(&t.bottleneck, at, cx), at);
             for (i, (l, r)) in left.into_iter().zip(right).enumerate() {
-                let (spec, at) = nth(t.access.as_ref(), i, at);
-                let source = Source::maybe(spec, &at);
-                net.link(
-                    &format!("left{i}-routerL"),
-                    (l, router_l),
-                    source.clone(),
-                    cx,
-                );
-                net.link(&format!("routerR-right{i}"), (router_r, r), source, cx);
+                let (link, at) = access.nth(i);
+                net.link(&format!("left{i}-routerL"), (l, router_l), link, &at);
+                net.link(&format!("routerR-right{i}"), (router_r, r), link, &at);
             }
             "dumbbell"
         }
@@ -66,20 +57,23 @@ pub(crate) fn lower(topology: &Topology, cx: &mut Context<'_>) -> (&'static str,
             let routers: Vec<_> = (0..=hops)
                 .map(|i| net.router(&format!("router{i}")))
                 .collect();
+            let bottlenecks = Links::of(Some(&t.bottleneck), at, cx);
             for (i, ends) in routers.windows(2).enumerate() {
-                let (spec, at) = nth(Some(&t.bottleneck), i, at);
-                let source = Source::maybe(spec, &at);
-                net.link(&format!("bottleneck{i}"), (ends[0], ends[1]), source, cx);
+                let (link, at) = bottlenecks.nth(i);
+                net.link(&format!("bottleneck{i}"), (ends[0], ends[1]), link, &at);
             }
-            let access = Source::maybe(t.access.as_ref(), "topology.parking-lot.access");
-            net.link("left-router0", (left, routers[0]), access.clone(), cx);
-            let name = format!("router{hops}-right");
-            net.link(&name, (routers[hops], right), access.clone(), cx);
+            let at = "topology.parking-lot.access";
+            let access = t
+                .access
+                .as_ref()
+                .map_or_else(Link::default, |a| read(a, at, cx));
+            let mut link = |name: &str, ends| net.link(name, ends, &access, at);
+            link("left-router0", (left, routers[0]));
+            link(&format!("router{hops}-right"), (routers[hops], right));
             for i in 0..hops {
-                let name = format!("cross{i}-router{i}");
-                net.link(&name, (cross[i], routers[i]), access.clone(), cx);
-                let name = format!("router{}-sink{i}", i + 1);
-                net.link(&name, (routers[i + 1], sinks[i]), access.clone(), cx);
+                link(&format!("cross{i}-router{i}"), (cross[i], routers[i]));
+                let (i, router) = (i, routers[i + 1]);
+                link(&format!("router{}-sink{i}", i + 1), (router, sinks[i]));
             }
             "parking-lot"
         }
@@ -125,6 +119,9 @@ fn graph(t: &crate::model::Graph, net: &mut Network, cx: &mut Context<'_>) {
     let mut degree = vec![0_u32; net.nodes.len()];
     for (i, l) in t.links.iter().enumerate() {
         let at = format!("topology.graph.links.{i}");
+        let Some(l) = l.read(&at, cx) else {
+            continue;
+        };
         let a = find(&l.from, &format!("{at}.from"), cx);
         let b = find(&l.to, &format!("{at}.to"), cx);
         let (Some(a), Some(b)) = (a, b) else {
@@ -163,13 +160,7 @@ fn graph(t: &crate::model::Graph, net: &mut Network, cx: &mut Context<'_>) {
         }
         degree[a] += 1;
         degree[b] += 1;
-        let source = Source {
-            base: Some(l.direction()),
-            up: l.up.as_deref(),
-            down: l.down.as_deref(),
-            at: &at,
-        };
-        net.link(&name, (a, b), source, cx);
+        net.link(&name, (a, b), &l.link, &at);
     }
     match &t.hosts {
         None => {
@@ -200,33 +191,40 @@ fn counts(list: Option<&OneOrMany>, n: usize, at: &str, what: &str, cx: &mut Con
     list.len() == n
 }
 
-fn nth<'a>(list: Option<&'a OneOrMany>, i: usize, at: &str) -> (Option<&'a Spec>, String) {
-    match list {
-        None => (None, at.to_owned()),
-        Some(OneOrMany::One(one)) => (Some(one), at.to_owned()),
-        Some(OneOrMany::Many(many)) => (many.get(i), format!("{at}.{i}")),
-    }
+/// A link as written; what is wrong with it is noted, and a perfect one stands for it.
+fn read(link: &Written<Link>, at: &str, cx: &mut Context<'_>) -> Link {
+    link.read(at, cx).unwrap_or_default()
 }
 
-/// A link as written.
-#[derive(Clone)]
-struct Source<'a> {
-    base: Option<Direction>,
-    up: Option<&'a Direction>,
-    down: Option<&'a Direction>,
+/// Links of which there is one for all or one for each.
+struct Links<'a> {
+    links: Vec<Link>,
+    for_each: bool,
     at: &'a str,
 }
 
-impl<'a> Source<'a> {
-    fn of(spec: &'a Spec, at: &'a str) -> Self {
-        Self::maybe(Some(spec), at)
-    }
-    fn maybe(spec: Option<&'a Spec>, at: &'a str) -> Self {
+impl<'a> Links<'a> {
+    fn of(list: Option<&OneOrMany>, at: &'a str, cx: &mut Context<'_>) -> Self {
+        let (links, for_each) = match list {
+            None => (vec![Link::default()], false),
+            Some(OneOrMany::One(one)) => (vec![read(one, at, cx)], false),
+            Some(OneOrMany::Many(many)) => {
+                let read = |(i, link)| read(link, &format!("{at}.{i}"), cx);
+                (many.iter().enumerate().map(read).collect(), true)
+            }
+        };
         Self {
-            base: spec.map(Spec::direction),
-            up: spec.and_then(|s| s.up.as_deref()),
-            down: spec.and_then(|s| s.down.as_deref()),
+            links,
+            for_each,
             at,
+        }
+    }
+
+    /// The i-th, and where it was written.
+    fn nth(&self, i: usize) -> (&Link, String) {
+        match self.for_each {
+            true => (&self.links[i], format!("{}.{i}", self.at)),
+            false => (&self.links[0], self.at.to_owned()),
         }
     }
 }
@@ -244,24 +242,5 @@ impl Network {
     }
     fn router(&mut self, name: &str) -> usize {
         self.node(name, false)
-    }
-
-    fn link(&mut self, name: &str, ends: (usize, usize), source: Source<'_>, cx: &mut Context<'_>) {
-        let link = links::resolve(
-            Ends {
-                index: self.links.len(),
-                name,
-                ends,
-            },
-            [
-                (source.base.as_ref(), source.up, "up"),
-                (source.base.as_ref(), source.down, "down"),
-            ],
-            source.at,
-            &mut self.bdp,
-            cx,
-        );
-        self.links.push(link);
-        self.paths.push(source.at.to_owned());
     }
 }

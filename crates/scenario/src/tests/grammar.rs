@@ -1,7 +1,7 @@
 //! Every form that the documentation promises.
 
+use gargalo_link::Strip;
 use gargalo_link::{LossModel, QueueConfig, QueueLimit, RateModel};
-use gargalo_sim::Strip;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use super::{ok, set};
@@ -63,7 +63,7 @@ fn bandwidth_delay_products_take_the_longest_route() {
     let text = DUMBBELL.replace("250 packets", "2BDP");
     // 2 * 100 Mbit/s * 2 * (1 + 20 + 1) ms / 8.
     let limit = QueueLimit::Bytes(Bytes::new(1_100_000));
-    assert_eq!(ok(&text).links[0].up.queue, QueueConfig::DropTail { limit });
+    assert_eq!(ok(&text).links[0].up.queue, QueueConfig::DropTail(limit));
     let access = r#"access = [{ delay = "1ms" }, { delay = "9ms" }]"#;
     let uneven = text.replace(
         r#"access     = { rate = "1Gbit/s", delay = "1ms" }"#,
@@ -72,7 +72,7 @@ fn bandwidth_delay_products_take_the_longest_route() {
     let limit = QueueLimit::Bytes(Bytes::new(1_900_000));
     assert_eq!(
         ok(&uneven).links[0].down.queue,
-        QueueConfig::DropTail { limit }
+        QueueConfig::DropTail(limit)
     );
 }
 
@@ -123,16 +123,19 @@ fn every_form_of_a_link_field_is_accepted() {
 
 #[test]
 fn who_takes_options_out_may_differ_by_direction() {
-    let strip = |link: &str| ok(&simple(link, TCP)).links[0].strip;
-    assert_eq!(strip(""), [None, None]);
-    let later = Some(Strip::After(1_000_000));
+    let strip = |link: &str| {
+        let link = &ok(&simple(link, TCP)).links[0];
+        [link.up.strip_mptcp, link.down.strip_mptcp]
+    };
+    assert_eq!(strip(""), [Strip::None; 2]);
+    let later = Strip::After(1_000_000);
     assert_eq!(strip(r#"strip_mptcp = { after = "1MB" }"#), [later; 2]);
     assert_eq!(
         strip(r#"strip_mptcp = "all", down = { strip_mptcp = "none" }"#),
-        [Some(Strip::All), None]
+        [Strip::All, Strip::None]
     );
     let acknowledgements = r#"down = { strip_mptcp = "rest" }"#;
-    assert_eq!(strip(acknowledgements), [None, Some(Strip::Rest)]);
+    assert_eq!(strip(acknowledgements), [Strip::None, Strip::Rest]);
     // It counts for the results, so for the hash.
     let hash = |link: &str| ok(&simple(link, TCP)).hash();
     assert_ne!(hash(acknowledgements), hash(""));
@@ -150,7 +153,7 @@ fn queue_defaults_are_those_of_the_link_crate() {
     ] {
         let plain = ok(&simple(&format!("queue = \"{name}\""), TCP));
         let queue = &plain.links[0].up.queue;
-        assert_eq!(queue.name(), name);
+        assert_eq!(queue.kind(), name);
         if name != "droptail" {
             let table = ok(&simple(&format!("queue = {{ {name} = {{}} }}"), TCP));
             assert_eq!(&table.links[0].up.queue, queue);

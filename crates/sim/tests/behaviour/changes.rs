@@ -1,7 +1,7 @@
 //! A path that changes under a flow.
 
 use super::*;
-use gargalo_link::{DelayModel, RateModel};
+use gargalo_link::{Delay, RateModel};
 
 #[test]
 fn survives_a_capacity_drop_to_a_tenth_and_takes_it_back() {
@@ -25,10 +25,7 @@ fn survives_a_capacity_drop_to_a_tenth_and_takes_it_back() {
 fn finds_its_way_when_the_route_doubles_the_round_trip_time() {
     each(|name, traits| {
         let mut link = bottleneck(name, RATE, RTT, 2 * BDP);
-        link.delay = DelayModel {
-            base: gargalo_link::BaseDelay::Steps(vec![(Instant::ZERO, RTT / 2), (secs(20.0), RTT)]),
-            ..link.delay
-        };
+        link.delay = Delay::Steps(vec![(Instant::ZERO, RTT / 2), (secs(20.0), RTT)]);
         let out = alone(name, link, 60.0, ENDLESS);
         let after = utilisation(&out, RATE, 40.0, 60.0);
         within("utilisation", after, traits.reroutes)

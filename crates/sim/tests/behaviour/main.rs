@@ -249,10 +249,8 @@ fn transport(name: &str) -> TransportSpec {
 /// One flow of `name` over `up`, sampled every 20 ms.
 fn alone(name: &str, up: LinkConfig, seconds: f64, workload: Workload) -> Outcome {
     let down = LinkConfig {
-        queue: QueueConfig::DropTail {
-            limit: QueueLimit::Packets(100_000),
-        },
-        loss: gargalo_link::LossModel::None,
+        queue: QueueConfig::DropTail(QueueLimit::Packets(100_000)),
+        loss: gargalo_link::LossModel::NONE,
         ..up.clone()
     };
     let mut settings = settings(1, seconds);

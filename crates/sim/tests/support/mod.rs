@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use gargalo_link::queue::QueueLimit;
-use gargalo_link::{DelayModel, LinkConfig, QueueConfig, RateModel};
+use gargalo_link::{Delay, LinkConfig, QueueConfig, RateModel};
 use gargalo_sim::{
     FlowSpec, LinkSpec, Node, Outcome, Recording, Registered, Settings, TcpSpec, Topology,
     TransportSpec, Workload, World,
@@ -20,10 +20,8 @@ pub fn secs(s: f64) -> Instant {
 pub fn pipe(rate: Rate, delay: Duration, packets: u64) -> LinkConfig {
     LinkConfig {
         rate: RateModel::Constant(rate),
-        delay: DelayModel::constant(delay),
-        queue: QueueConfig::DropTail {
-            limit: QueueLimit::Packets(packets),
-        },
+        delay: Delay::Constant(delay),
+        queue: QueueConfig::DropTail(QueueLimit::Packets(packets)),
         ..LinkConfig::default()
     }
 }
@@ -42,7 +40,6 @@ pub fn simple(up: LinkConfig, down: LinkConfig) -> Topology {
             b: 1,
             up,
             down,
-            strip: [None; 2],
         }],
     }
 }
@@ -58,7 +55,6 @@ pub fn dumbbell(pairs: u32, access: LinkConfig, bottleneck: LinkConfig) -> Topol
         b: right_router,
         up: bottleneck.clone(),
         down: bottleneck,
-        strip: [None; 2],
     }];
     for (side, router) in [("left", left_router), ("right", right_router)] {
         for i in 0..pairs {
@@ -73,7 +69,6 @@ pub fn dumbbell(pairs: u32, access: LinkConfig, bottleneck: LinkConfig) -> Topol
                 b: router,
                 up: access.clone(),
                 down: access.clone(),
-                strip: [None; 2],
             });
         }
     }

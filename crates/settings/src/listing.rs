@@ -1,0 +1,99 @@
+//! Lists of what can be chosen, from the schema of a choice.
+
+use crate::{Json, Schemas, Setting};
+
+/// A kind of a choice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Its word or key.
+    pub name: String,
+    /// The first paragraph of its documentation, without the full stop.
+    pub summary: String,
+    /// The second paragraph: where it is specified.
+    pub source: String,
+    /// The keys of its table.
+    pub keys: Vec<Key>,
+}
+
+/// A key of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Its name.
+    pub name: String,
+    /// What it takes.
+    pub takes: String,
+    /// What it has if it is not given; `required`, or `none`.
+    pub default: String,
+    /// Its meaning.
+    pub doc: String,
+}
+
+/// Every kind of a choice that is a table, in the order of declaration.
+pub fn kinds<T: Setting>() -> Vec<Kind> {
+    let mut schemas = Schemas::default();
+    let schema = T::schema(&mut schemas);
+    let tables = schema["anyOf"].as_array().and_then(|all| all.last());
+    let all = tables.and_then(|t| schemas.target(t)["oneOf"].as_array());
+    let tables = all.into_iter().flatten().filter_map(|s| {
+        let (name, content) = s["properties"].as_object()?.iter().next()?;
+        let mut doc = s["description"].as_str()?.split("\n\n");
+        let mut paragraph = || {
+            let text = doc.next().unwrap_or_default().replace('\n', " ");
+            text.trim_end_matches('.').to_owned()
+        };
+        Some(Kind {
+            name: name.clone(),
+            summary: paragraph(),
+            source: paragraph(),
+            keys: keys(schemas.target(content)),
+        })
+    });
+    tables.collect()
+}
+
+fn keys(table: &Json) -> Vec<Key> {
+    let required = |key: &str| {
+        let list = table["required"].as_array();
+        list.is_some_and(|l| l.iter().any(|k| k == key))
+    };
+    let all = table["properties"].as_object();
+    let key = |(name, schema): (&String, &Json)| Key {
+        name: name.clone(),
+        takes: takes(schema),
+        default: match &schema["default"] {
+            Json::Null if required(name) => "required".to_owned(),
+            Json::Null => "none".to_owned(),
+            Json::String(text) => text.clone(),
+            other => other.to_string(),
+        },
+        doc: schema["description"]
+            .as_str()
+            .unwrap_or_default()
+            .replace('\n', " "),
+    };
+    all.into_iter().flatten().map(key).collect()
+}
+
+/// What a key takes, in a few words.
+fn takes(schema: &Json) -> String {
+    let words = schema["oneOf"].as_array().into_iter().flatten();
+    let words: Vec<&str> = words.filter_map(|w| w["const"].as_str()).collect();
+    if !words.is_empty() {
+        return words.join(", ");
+    }
+    if let (Some(_), Some(example)) = (schema["format"].as_str(), schema["examples"][0].as_str()) {
+        return format!("like \"{example}\"");
+    }
+    let kind = match schema["type"].as_str() {
+        Some("boolean") => "true or false",
+        Some("integer") => "a whole number",
+        Some("number") => "a number",
+        Some("array") => "a list",
+        _ => "",
+    };
+    match (&schema["minimum"], &schema["maximum"]) {
+        (Json::Number(a), Json::Number(b)) => format!("{kind} from {a} to {b}"),
+        (Json::Number(a), _) if a.as_f64() != Some(0.0) => format!("{kind} of {a} or more"),
+        _ => kind.to_owned(),
+    }
+}

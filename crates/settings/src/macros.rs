@@ -1,0 +1,280 @@
+//! The declarations.
+
+/// A table: a struct whose fields are keys, each with its meaning, type, default and range.
+///
+/// `pub struct Name: Derive as "Definition" { /// meaning⏎ key: Type as Written = default, in range; … }`: the name of
+/// the definition in the schema, a further derive if there is one. A key without default is required; without
+/// required keys the struct has a `Default`. `as Written` names another type by which the value is written, like
+/// `limit: u64 as Packets`. `checked by function` after the definition names what checks values that depend on each
+/// other, `fn(&Self) -> Result<(), Error>`. With `| key` after the definition, that key's value alone stands for a
+/// table with this key only.
+#[macro_export]
+macro_rules! settings {
+    (
+        $(#[doc = $about:literal])*
+        pub struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)? $(, checked by $check:path)? {
+            $($(#[doc = $doc:literal])*
+            $field:ident: $ty:ty $(as $repr:ty)? = $default:expr $(, in $range:expr)?;)*
+        }
+    ) => {
+        $crate::settings! { @table
+            $(#[doc = $about])*
+            pub struct $name $(: $derive)? as $definition $(| $short)? $(, checked by $check)? {
+                $($(#[doc = $doc])* $field: $ty $(as $repr)? = $default $(, in $range)?;)*
+            }
+        }
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+    };
+    (
+        $(#[doc = $about:literal])*
+        pub struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)? $(, checked by $check:path)? { $($fields:tt)* }
+    ) => {
+        $crate::settings! { @table
+            $(#[doc = $about])* pub struct $name $(: $derive)? as $definition $(| $short)? $(, checked by $check)? { $($fields)* }
+        }
+    };
+    (
+        @table $(#[doc = $about:literal])*
+        pub struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)? $(, checked by $check:path)? {
+            $($(#[doc = $doc:literal])*
+            $field:ident: $ty:ty $(as $repr:ty)? $(= $default:expr)? $(, in $range:expr)?;)*
+        }
+    ) => {
+        $(#[doc = $about])*
+        #[derive(Clone, Debug, PartialEq $(, $derive)?)]
+        pub struct $name {
+            $($(#[doc = $doc])* pub $field: $ty,)*
+        }
+
+        impl $crate::Setting for $name {
+            fn schema(schemas: &mut $crate::Schemas) -> $crate::Json {
+                let table = schemas.define($definition, |schemas| {
+                    let mut table = $crate::support::Table::new(concat!($($about, "\n"),*));
+                    $($crate::support::Field::<$ty, $crate::__written!($ty $(, $repr)?)>::new(stringify!($field))
+                        $(.within($range))? $(.or(|| $default))?
+                        .describe(&mut table, concat!($($doc, "\n"),*), schemas);)*
+                    table.schema()
+                });
+                $(let table = $crate::support::short(&table, stringify!($short), schemas);)?
+                table
+            }
+            fn read(
+                json: &$crate::Json,
+                files: &mut $crate::Files,
+            ) -> Result<Self, $crate::Error> {
+                $(let lengthened = $crate::support::lengthen(json, stringify!($short));
+                let json = lengthened.as_ref().unwrap_or(json);)?
+                let table = $crate::support::keys(json, &[$(stringify!($field)),*])?;
+                let this = Self {
+                    $($field: $crate::support::Field::<$ty, $crate::__written!($ty $(, $repr)?)>::new(stringify!($field))
+                        $(.within($range))? $(.or(|| $default))?.read(table, files)?,)*
+                };
+                $($check(&this)?;)?
+                Ok(this)
+            }
+            fn check(&self) -> Result<(), $crate::Error> {
+                $($crate::support::Field::<$ty, $crate::__written!($ty $(, $repr)?)>::new(stringify!($field))
+                    $(.within($range))?.check(&self.$field)?;)*
+                $($check(self)?;)?
+                Ok(())
+            }
+            fn write(&self) -> $crate::Json {
+                let mut out = $crate::support::Map::new();
+                $($crate::support::Field::<$ty, $crate::__written!($ty $(, $repr)?)>::new(stringify!($field))
+                    .write(&self.$field, &mut out);)*
+                out.into()
+            }
+        }
+    };
+}
+
+/// The type by which a value is written.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __written {
+    ($ty:ty) => {
+        $ty
+    };
+    ($ty:ty, $repr:ty) => {
+        $repr
+    };
+}
+
+/// A choice among names: an enum without content.
+#[macro_export]
+macro_rules! names {
+    (
+        $(#[doc = $about:literal])*
+        pub enum $name:ident {
+            $($(#[doc = $doc:literal])* $variant:ident = $text:literal,)*
+        }
+    ) => {
+        $(#[doc = $about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[doc = $doc])* $variant,)*
+        }
+
+        impl $name {
+            /// Every name, in the order of declaration.
+            pub const NAMES: &'static [&'static str] = &[$($text),*];
+
+            /// Its name.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)*
+                }
+            }
+        }
+
+        impl $crate::Setting for $name {
+            fn schema(_: &mut $crate::Schemas) -> $crate::Json {
+                $crate::support::one_of("", vec![
+                    $($crate::support::word($text, concat!($($doc, "\n"),*)),)*
+                ])
+            }
+            fn read(json: &$crate::Json, _: &mut $crate::Files) -> Result<Self, $crate::Error> {
+                match json.as_str() {
+                    $(Some($text) => Ok(Self::$variant),)*
+                    _ => Err($crate::support::unknown(json, Self::NAMES)),
+                }
+            }
+            fn write(&self) -> $crate::Json {
+                self.name().into()
+            }
+        }
+    };
+}
+
+/// A choice among kinds of values, each a variant of an enum; the definition in the schema has its tables:
+///
+/// - `words { "unlimited" => Unlimited; }`: a word;
+/// - `plain { Constant(Rate); }`: a value of this type as it is; `"key" => Constant(Rate)`: or as a table of one key;
+/// - `named { "red" => Red(Red); }`: a table of one key with the content, or the word alone for its default;
+/// - `tables { "steps" => Steps(Vec<(Instant, Rate)>); }`: a table of one key with the content.
+///
+/// Sections are optional and in this order; `Variant(Type as Written)` as in [`settings!`].
+#[macro_export]
+macro_rules! kinds {
+    (
+        $(#[doc = $about:literal])*
+        pub enum $name:ident $(: $derive:ident)? as $definition:literal $(, checked by $check:path)? {
+            $(words { $($(#[doc = $wdoc:literal])* $word:literal => $wvariant:ident;)* })?
+            $(plain { $($(#[doc = $pdoc:literal])* $($pkey:literal =>)? $pvariant:ident($pty:ty $(as $prepr:ty)?);)* })?
+            $(named { $($(#[doc = $ndoc:literal])* $nkey:literal => $nvariant:ident($nty:ty);)* })?
+            $(tables { $($(#[doc = $tdoc:literal])* $tkey:literal => $tvariant:ident($tty:ty $(as $trepr:ty)?);)* })?
+        }
+    ) => {
+        $(#[doc = $about])*
+        #[derive(Clone, Debug, PartialEq $(, $derive)?)]
+        pub enum $name {
+            $($($(#[doc = $wdoc])* $wvariant,)*)?
+            $($($(#[doc = $pdoc])* $pvariant($pty),)*)?
+            $($($(#[doc = $ndoc])* $nvariant($nty),)*)?
+            $($($(#[doc = $tdoc])* $tvariant($tty),)*)?
+        }
+
+        impl $name {
+            /// The words and keys of all kinds, in the order of declaration.
+            pub const KINDS: &'static [&'static str] = &[
+                $($($word,)*)? $($($($pkey,)?)*)? $($($nkey,)*)? $($($tkey,)*)?
+            ];
+
+            /// The word or key of this kind; empty for a plain value.
+            #[allow(clippy::match_same_arms, unreachable_patterns)]
+            pub const fn kind(&self) -> &'static str {
+                match self {
+                    $($(Self::$wvariant => $word,)*)?
+                    $($(Self::$nvariant(_) => $nkey,)*)?
+                    $($(Self::$tvariant(_) => $tkey,)*)?
+                    _ => "",
+                }
+            }
+
+            #[allow(unused_variables, unreachable_code)]
+            fn parse(
+                json: &$crate::Json,
+                files: &mut $crate::Files,
+            ) -> Result<Self, $crate::Error> {
+                match $crate::support::Shape::of(json) {
+                    $($($crate::support::Shape::Word($word) => return Ok(Self::$wvariant),)*)?
+                    $($($crate::support::Shape::Word($nkey) => return Ok(Self::$nvariant(<$nty>::default())),)*)?
+                    $($($crate::support::Shape::Tagged($nkey, content) => {
+                        let content = <$nty as $crate::Setting>::read(content, files);
+                        return content.map(Self::$nvariant).map_err(|e| e.at($nkey));
+                    })*)?
+                    $($($crate::support::Shape::Tagged($tkey, content) => {
+                        let content = $crate::support::convert::<$tty, $crate::__written!($tty $(, $trepr)?)>(
+                            content, files);
+                        return content.map(Self::$tvariant).map_err(|e| e.at($tkey));
+                    })*)?
+                    _ => {}
+                }
+                $($(if let Some((key, content)) = $crate::support::content(json, &[$($pkey)?]) {
+                    return $crate::support::convert::<$pty, $crate::__written!($pty $(, $prepr)?)>(content, files)
+                        .map(Self::$pvariant).map_err(|e| e.at(key));
+                })*)?
+                $($(if !json.is_object() {
+                    return $crate::support::convert::<$pty, $crate::__written!($pty $(, $prepr)?)>(json, files)
+                        .map(Self::$pvariant);
+                })*)?
+                Err($crate::support::unknown(json, Self::KINDS))
+            }
+        }
+
+        impl $crate::Setting for $name {
+            fn schema(schemas: &mut $crate::Schemas) -> $crate::Json {
+                let tables = schemas.define($definition, |schemas| {
+                    let mut all = Vec::new();
+                    $($(all.extend($crate::support::maybe_tagged::<$crate::__written!($pty $(, $prepr)?)>(
+                        &[$($pkey)?], concat!($($pdoc, "\n"),*), schemas));)*)?
+                    $($(all.push($crate::support::tagged::<$nty>($nkey, concat!($($ndoc, "\n"),*), schemas));)*)?
+                    $($(all.push($crate::support::tagged::<$crate::__written!($tty $(, $trepr)?)>(
+                        $tkey, concat!($($tdoc, "\n"),*), schemas));)*)?
+                    $crate::support::one_of(concat!($($about, "\n"),*), all)
+                });
+                $crate::support::any_of(vec![
+                    $($($crate::support::word($word, concat!($($wdoc, "\n"),*)),)*)?
+                    $($(<$crate::__written!($pty $(, $prepr)?) as $crate::Setting>::schema(schemas),)*)?
+                    $($($crate::support::word($nkey, concat!($($ndoc, "\n"),*)),)*)?
+                    tables,
+                ])
+            }
+            fn read(
+                json: &$crate::Json,
+                files: &mut $crate::Files,
+            ) -> Result<Self, $crate::Error> {
+                let this = Self::parse(json, files)?;
+                $($check(&this)?;)?
+                Ok(this)
+            }
+            fn check(&self) -> Result<(), $crate::Error> {
+                match self {
+                    $($(Self::$wvariant => {})*)?
+                    $($(Self::$pvariant(x) => {
+                        $crate::support::check::<$pty, $crate::__written!($pty $(, $prepr)?)>(x, "")?;
+                    })*)?
+                    $($(Self::$nvariant(x) => $crate::support::check::<$nty, $nty>(x, $nkey)?,)*)?
+                    $($(Self::$tvariant(x) => {
+                        $crate::support::check::<$tty, $crate::__written!($tty $(, $trepr)?)>(x, $tkey)?;
+                    })*)?
+                }
+                $($check(self)?;)?
+                Ok(())
+            }
+            fn write(&self) -> $crate::Json {
+                match self {
+                    $($(Self::$wvariant => $word.into(),)*)?
+                    $($(Self::$pvariant(x) => $crate::support::written::<$pty, $crate::__written!($pty $(, $prepr)?)>(x),)*)?
+                    $($(Self::$nvariant(x) => $crate::support::tag($nkey, $crate::Setting::write(x)),)*)?
+                    $($(Self::$tvariant(x) => $crate::support::tag(
+                        $tkey, $crate::support::written::<$tty, $crate::__written!($tty $(, $trepr)?)>(x)),)*)?
+                }
+            }
+        }
+    };
+}

@@ -1,0 +1,154 @@
+//! What a declaration gives: defaults, reading, writing, schema, errors.
+
+use gargalo_settings::{Files, Packets, Probability, Schemas, Setting, kinds, names, settings};
+use gargalo_units::{Bytes, Duration, Instant, Rate};
+use serde_json::json;
+
+names! {
+    /// How the delay is measured.
+    pub enum Clock {
+        /// By waiting time.
+        Sojourn = "sojourn",
+        /// By the queue's length.
+        Backlog = "backlog",
+    }
+}
+
+settings! {
+    /// A queue.
+    ///
+    /// With a second paragraph.
+    pub struct Red: Copy as "Red" {
+        /// Packets that
+        /// may wait.
+        limit: u64 as Packets = 1000, in 1..=1_000_000;
+        /// Largest probability.
+        most: f64 as Probability = 0.1;
+        /// Weight of a sample.
+        weight: f64 = 0.5, in 0.0..=1.0;
+        /// Delay to hold.
+        target: Duration = Duration::from_millis(5), in Duration::from_micros(100)..;
+        /// The clock.
+        clock: Clock = Clock::Sojourn;
+        /// Bytes that may wait. Default: no limit.
+        memory: Option<Bytes> = None;
+    }
+}
+
+settings! {
+    /// A policer.
+    pub struct Policer: Copy as "Policer" | rate {
+        /// Rate.
+        rate: Rate;
+        /// Burst.
+        burst: u32 as Bytes = 1500;
+    }
+}
+
+kinds! {
+    /// A rate.
+    pub enum Model as "RateMap" {
+        words {
+            /// As it comes.
+            "unlimited" => Unlimited;
+        }
+        plain {
+            /// Always this.
+            "constant" => Constant(Rate);
+        }
+        named {
+            /// A queue.
+            "red" => Queue(Red);
+        }
+        tables {
+            /// Changes.
+            "steps" => Steps(Vec<(Instant, Rate)>);
+            /// With a policer.
+            "policer" => Policed(Policer);
+        }
+    }
+}
+
+fn read<T: Setting>(json: serde_json::Value) -> Result<T, String> {
+    T::read(&json, &mut Files::default()).map_err(|e| e.to_string())
+}
+
+#[test]
+fn what_is_written_reads_as_the_same_value() {
+    let all = [
+        json!("unlimited"),
+        json!("10Mbit/s"),
+        json!({ "constant": "10Mbit/s" }),
+        json!("red"),
+        json!({ "red": { "limit": "7 packets", "most": "1%", "memory": "3kB", "clock": "backlog" } }),
+        json!({ "steps": [["0s", "1Mbit/s"], ["1.5s", "1.234567891Gbit/s"]] }),
+        json!({ "policer": { "rate": "1Mbit/s" } }),
+        json!({ "policer": "1Mbit/s" }),
+    ];
+    for json in all {
+        let model: Model = read(json.clone()).unwrap();
+        assert_eq!(read::<Model>(model.write()), Ok(model), "{json}");
+    }
+    let red = Red::default();
+    assert_eq!(
+        red.write(),
+        json!({ "limit": "1000 packets", "most": 0.1, "weight": 0.5, "target": "5ms", "clock": "sojourn" })
+    );
+}
+
+#[test]
+fn errors_name_the_key_and_the_remedy() {
+    let e = |j| read::<Model>(j).unwrap_err();
+    assert_eq!(
+        e(json!({ "red": { "limit": "0 packets" } })),
+        "red.limit: limit = 0 packets is out of range (give 1 packets to 1000000 packets)"
+    );
+    assert_eq!(
+        e(json!({ "red": { "target": "1us" } })),
+        "red.target: target = 1us is out of range (give 100us or more)"
+    );
+    assert!(e(json!({ "red": { "lim": 1 } })).contains("known here: limit, most"));
+    assert!(e(json!({ "red": { "weight": "x" } })).starts_with("red.weight: "));
+    assert!(e(json!({ "policer": {} })).contains("\"rate\" is missing"));
+    assert!(e(json!({ "policer": { "rate": "1Mbit/s", "burst": "5GB" } })).contains("too large"));
+    assert!(e(json!({ "steps": [["0s", "1Mbit/s"], ["1s", "1"]] })).starts_with("steps.1.1: "));
+    assert!(
+        e(json!({ "stepz": [] })).contains("known here: unlimited, constant, red, steps, policer")
+    );
+    let red = Red {
+        weight: f64::NAN,
+        ..Red::default()
+    };
+    assert!(red.check().is_err() && Red::default().check().is_ok());
+    let red = Red {
+        most: 2.0,
+        ..Red::default()
+    };
+    let e = Model::Queue(red).check().unwrap_err();
+    assert_eq!(
+        e.to_string(),
+        "red.most: 2 is not a probability (give a number from 0 to 1)"
+    );
+}
+
+#[test]
+fn the_schema_has_meaning_default_and_range() {
+    let mut schemas = Schemas::default();
+    let reference = Model::schema(&mut schemas);
+    assert_eq!(reference["anyOf"][0]["const"], "unlimited");
+    assert_eq!(reference["anyOf"][3], json!({ "$ref": "#/$defs/RateMap" }));
+    let tables = schemas.definitions["RateMap"]["oneOf"].as_array().unwrap();
+    assert_eq!(tables.len(), 4);
+    let red = &schemas.definitions["Red"];
+    assert_eq!(red["description"], "A queue.\n\nWith a second paragraph.");
+    assert_eq!(
+        red["properties"]["limit"]["description"],
+        "Packets that\nmay wait."
+    );
+    assert_eq!(red["properties"]["limit"]["default"], "1000 packets");
+    assert_eq!(red["properties"]["weight"]["maximum"], 1);
+    assert_eq!(red["properties"]["clock"]["default"], "sojourn");
+    assert!(red.get("required").is_none());
+    assert_eq!(schemas.definitions["Policer"]["required"], json!(["rate"]));
+    assert!(schemas.formats.contains_key("probability") && schemas.formats.contains_key("size"));
+}
