@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+pub use gargalo_settings::Window;
 use gargalo_units::parse::split;
 use gargalo_units::{Bytes, Duration, ParseError, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -120,15 +121,6 @@ pub enum QueueSize {
     Time(Duration),
     /// Multiple of the bandwidth-delay product.
     Bdp(f64),
-}
-
-/// A congestion window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Window {
-    /// So many full segments.
-    Packets(u64),
-    /// So many bytes.
-    Bytes(Bytes),
 }
 
 /// How much traffic: a share of a capacity, `"50%"` or 0.5, or a rate, `"300Mbit/s"`.
@@ -287,21 +279,6 @@ impl std::str::FromStr for QueueSize {
             _ => times.xor(sizes),
         };
         Err(error(message, fix))
-    }
-}
-
-impl std::str::FromStr for Window {
-    type Err = ParseError;
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        if let Some(n) = packets(text)? {
-            return Ok(Self::Packets(n));
-        }
-        let (value, unit) = split(text)?;
-        if unit.is_empty() {
-            let message = format!("\"{text}\" has no unit; a window needs one");
-            return Err(error(message, Some(format!("{value} packets"))));
-        }
-        text.parse().map(Self::Bytes)
     }
 }
 

@@ -49,10 +49,10 @@ mod values;
 
 pub use error::Error;
 pub use files::Files;
-pub use quantity::{Packets, Probability, packets};
+pub use quantity::{Packets, Probability, Window, packets};
 pub use schema::{Format, Schemas};
 pub use serde_json::Value as Json;
-pub use values::number;
+pub use values::{Switch, number};
 
 /// A type whose values can be written in a scenario.
 pub trait Setting: Sized {

@@ -76,6 +76,7 @@ quantity!(
 );
 quantity!(Duration, "duration", ["50ms", "10s", "2min"], ["s", "ms"]);
 quantity!(Packets, "packets", ["100 packets"], [" packets"]);
+quantity!(Window, "window", ["10 packets", "14480B"], [" packets"]);
 
 /// A probability: `"0.1%"`, `"0.001"` or the number 0.001.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -84,6 +85,33 @@ pub struct Probability(pub f64);
 /// A number of packets: `"100 packets"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Packets(pub u64);
+
+/// A congestion window: `"10 packets"`, or bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// So many full segments or datagrams.
+    Packets(u64),
+    /// So many bytes.
+    Bytes(Bytes),
+}
+
+impl Window {
+    /// In bytes, with packets of this size.
+    pub const fn bytes(self, packet: u64) -> Bytes {
+        match self {
+            Self::Packets(n) => Bytes::new(n.saturating_mul(packet)),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+
+    /// In packets of this size; what begins a packet counts as one.
+    pub const fn packets(self, size: u64) -> u64 {
+        match self {
+            Self::Packets(n) => n,
+            Self::Bytes(bytes) => bytes.get().div_ceil(if size == 0 { 1 } else { size }),
+        }
+    }
+}
 
 macro_rules! wraps {
     ($($outer:ident($inner:ty);)*) => {$(
@@ -240,5 +268,29 @@ impl FromStr for Packets {
 impl fmt::Display for Packets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} packets", self.0)
+    }
+}
+
+impl FromStr for Window {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        if let Some(n) = packets(text)? {
+            return Ok(Self::Packets(n));
+        }
+        let (value, unit) = split(text)?;
+        if unit.is_empty() {
+            let message = format!("\"{text}\" has no unit; a window needs one");
+            return Err(error(message, Some(format!("{value} packets"))));
+        }
+        text.parse().map(Self::Bytes)
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Packets(n) => Packets(*n).fmt(f),
+            Self::Bytes(n) => write!(f, "{}B", n.get()),
+        }
     }
 }

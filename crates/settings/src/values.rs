@@ -100,6 +100,43 @@ impl<T: Setting> Setting for Option<T> {
     }
 }
 
+/// Off, on as usual, or on as said: `false`, `true` or a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch<T> {
+    /// Off.
+    Off,
+    /// On, with the usual values.
+    On,
+    /// On, with these.
+    To(T),
+}
+
+impl<T: Setting> Setting for Switch<T> {
+    fn schema(schemas: &mut Schemas) -> Json {
+        json!({ "anyOf": [bool::schema(schemas), T::schema(schemas)] })
+    }
+    fn read(json: &Json, files: &mut Files) -> Result<Self, Error> {
+        match json {
+            Json::Bool(false) => Ok(Self::Off),
+            Json::Bool(true) => Ok(Self::On),
+            value => T::read(value, files).map(Self::To),
+        }
+    }
+    fn write(&self) -> Json {
+        match self {
+            Self::Off => false.into(),
+            Self::On => true.into(),
+            Self::To(value) => value.write(),
+        }
+    }
+    fn check(&self) -> Result<(), Error> {
+        match self {
+            Self::Off | Self::On => Ok(()),
+            Self::To(value) => value.check(),
+        }
+    }
+}
+
 impl<T: Setting> Setting for Box<T> {
     fn schema(schemas: &mut Schemas) -> Json {
         T::schema(schemas)

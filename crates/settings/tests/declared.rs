@@ -152,3 +152,26 @@ fn the_schema_has_meaning_default_and_range() {
     assert_eq!(schemas.definitions["Policer"]["required"], json!(["rate"]));
     assert!(schemas.formats.contains_key("probability") && schemas.formats.contains_key("size"));
 }
+
+#[test]
+fn windows_and_switches_are_written_as_they_are_read() {
+    use gargalo_settings::{Switch, Window};
+    type W = Switch<Window>;
+    for (json, value) in [
+        (json!(false), W::Off),
+        (json!(true), W::On),
+        (json!("10 packets"), W::To(Window::Packets(10))),
+        (json!("14480B"), W::To(Window::Bytes(Bytes::new(14_480)))),
+    ] {
+        assert_eq!(W::read(&json, &mut Files::default()), Ok(value));
+        assert_eq!(value.write(), json);
+    }
+    let error = W::read(&json!("10"), &mut Files::default()).unwrap_err();
+    assert!(error.to_string().contains("\"10 packets\""), "{error}");
+    let (ten, odd) = (Window::Packets(10), Window::Bytes(Bytes::new(14_481)));
+    assert_eq!(
+        (ten.bytes(1448), odd.bytes(1448)),
+        (Bytes::new(14_480), Bytes::new(14_481))
+    );
+    assert_eq!((ten.packets(1448), odd.packets(1448)), (10, 11));
+}
