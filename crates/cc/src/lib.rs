@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod algorithms;
+pub mod chosen;
 mod coupled;
 mod event;
 mod factory;

@@ -36,19 +36,42 @@ pub fn kinds<T: Setting>() -> Vec<Kind> {
     let all = tables.and_then(|t| schemas.target(t)["oneOf"].as_array());
     let tables = all.into_iter().flatten().filter_map(|s| {
         let (name, content) = s["properties"].as_object()?.iter().next()?;
-        let mut doc = s["description"].as_str()?.split("\n\n");
-        let mut paragraph = || {
-            let text = doc.next().unwrap_or_default().replace('\n', " ");
-            text.trim_end_matches('.').to_owned()
-        };
+        let (summary, source) = about(s);
         Some(Kind {
             name: name.clone(),
-            summary: paragraph(),
-            source: paragraph(),
+            summary,
+            source,
             keys: keys(schemas.target(content)),
         })
     });
     tables.collect()
+}
+
+/// Every word of a choice among names, in the order of declaration.
+pub fn words<T: Setting>() -> Vec<Kind> {
+    let schema = T::schema(&mut Schemas::default());
+    let words = schema["oneOf"].as_array().into_iter().flatten();
+    let word = |s: &Json| {
+        let (summary, source) = about(s);
+        Some(Kind {
+            name: s["const"].as_str()?.to_owned(),
+            summary,
+            source,
+            keys: Vec::new(),
+        })
+    };
+    words.filter_map(word).collect()
+}
+
+/// The first and the second paragraph of a description, without full stops.
+fn about(schema: &Json) -> (String, String) {
+    let text = schema["description"].as_str().unwrap_or_default();
+    let mut paragraphs = text.split("\n\n").map(|p| {
+        let line = p.replace('\n', " ");
+        line.trim_end_matches('.').to_owned()
+    });
+    let mut next = || paragraphs.next().unwrap_or_default();
+    (next(), next())
 }
 
 fn keys(table: &Json) -> Vec<Key> {

@@ -7,25 +7,37 @@
 /// required keys the struct has a `Default`. `as Written` names another type by which the value is written, like
 /// `limit: u64 as Packets`. `checked by function` after the definition names what checks values that depend on each
 /// other, `fn(&Self) -> Result<(), Error>`. With `| key` after the definition, that key's value alone stands for a
-/// table with this key only.
+/// table with this key only. `over function` before that: what a table does not say is as in this value,
+/// `fn(&Map<String, Json>, &mut Files) -> Result<Self, Error>`, which may depend on what the table says.
+///
+/// After the keys, `with { /// meaning⏎ field: Table; … }` has other tables whose keys are keys of this one, and
+/// `beside { /// meaning⏎ field: Type = value; … }` has fields that only code sets.
 #[macro_export]
 macro_rules! settings {
     (
         $(#[doc = $about:literal])*
-        pub struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)? $(, checked by $check:path)? {
+        pub struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)? $(, over $usual:path)? $(, checked by $check:path)? {
             $($(#[doc = $doc:literal])*
             $field:ident: $ty:ty $(as $repr:ty)? = $default:expr $(, in $range:expr)?;)*
         }
+        $(with { $($(#[doc = $wdoc:literal])* $wfield:ident: $wty:ty;)* })?
+        $(beside { $($(#[doc = $bdoc:literal])* $bfield:ident: $bty:ty = $bvalue:expr;)* })?
     ) => {
         $crate::settings! { @table
             $(#[doc = $about])*
-            pub struct $name $(: $derive)? as $definition $(| $short)? $(, checked by $check)? {
+            pub struct $name $(: $derive)? as $definition $(| $short)? $(, over $usual)? $(, checked by $check)? {
                 $($(#[doc = $doc])* $field: $ty $(as $repr)? = $default $(, in $range)?;)*
             }
+            $(with { $($(#[doc = $wdoc])* $wfield: $wty;)* })?
+            $(beside { $($(#[doc = $bdoc])* $bfield: $bty = $bvalue;)* })?
         }
         impl Default for $name {
             fn default() -> Self {
-                Self { $($field: $default,)* }
+                Self {
+                    $($field: $default,)*
+                    $($($wfield: <$wty>::default(),)*)?
+                    $($($bfield: $bvalue,)*)?
+                }
             }
         }
     };
@@ -39,24 +51,62 @@ macro_rules! settings {
     };
     (
         @table $(#[doc = $about:literal])*
-        pub struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)? $(, checked by $check:path)? {
+        pub struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)? $(, over $usual:path)? $(, checked by $check:path)? {
             $($(#[doc = $doc:literal])*
             $field:ident: $ty:ty $(as $repr:ty)? $(= $default:expr)? $(, in $range:expr)?;)*
         }
+        $(with { $($(#[doc = $wdoc:literal])* $wfield:ident: $wty:ty;)* })?
+        $(beside { $($(#[doc = $bdoc:literal])* $bfield:ident: $bty:ty = $bvalue:expr;)* })?
     ) => {
         $(#[doc = $about])*
         #[derive(Clone, Debug, PartialEq $(, $derive)?)]
         pub struct $name {
             $($(#[doc = $doc])* pub $field: $ty,)*
+            $($($(#[doc = $wdoc])* pub $wfield: $wty,)*)?
+            $($($(#[doc = $bdoc])* pub $bfield: $bty,)*)?
+        }
+
+        #[allow(unused_variables)]
+        impl $crate::support::Keyed for $name {
+            fn describe(table: &mut $crate::support::Table, schemas: &mut $crate::Schemas) {
+                $($crate::support::Field::<$ty, $crate::__written!($ty $(, $repr)?)>::new(stringify!($field))
+                    $(.within($range))? $(.or(|| $default))?
+                    .describe(table, concat!($($doc, "\n"),*), schemas);)*
+                $($(<$wty as $crate::support::Keyed>::describe(table, schemas);)*)?
+            }
+            fn keys() -> Vec<&'static str> {
+                #[allow(unused_mut)]
+                let mut all: Vec<&'static str> = vec![$(stringify!($field)),*];
+                $($(all.extend(<$wty as $crate::support::Keyed>::keys());)*)?
+                all
+            }
+            fn take(
+                table: &$crate::support::Map<String, $crate::Json>,
+                files: &mut $crate::Files,
+            ) -> Result<Self, $crate::Error> {
+                $(let usual: Self = $usual(table, files)?;
+                let table = &$crate::support::overlay(&$crate::Setting::write(&usual), table);)?
+                let this = Self {
+                    $($field: $crate::support::Field::<$ty, $crate::__written!($ty $(, $repr)?)>::new(stringify!($field))
+                        $(.within($range))? $(.or(|| $default))?.read(table, files)?,)*
+                    $($($wfield: <$wty as $crate::support::Keyed>::take(table, files)?,)*)?
+                    $($($bfield: $bvalue,)*)?
+                };
+                $($check(&this)?;)?
+                Ok(this)
+            }
+            fn put(&self, out: &mut $crate::support::Map<String, $crate::Json>) {
+                $($crate::support::Field::<$ty, $crate::__written!($ty $(, $repr)?)>::new(stringify!($field))
+                    .write(&self.$field, out);)*
+                $($($crate::support::Keyed::put(&self.$wfield, out);)*)?
+            }
         }
 
         impl $crate::Setting for $name {
             fn schema(schemas: &mut $crate::Schemas) -> $crate::Json {
                 let table = schemas.define($definition, |schemas| {
                     let mut table = $crate::support::Table::new(concat!($($about, "\n"),*));
-                    $($crate::support::Field::<$ty, $crate::__written!($ty $(, $repr)?)>::new(stringify!($field))
-                        $(.within($range))? $(.or(|| $default))?
-                        .describe(&mut table, concat!($($doc, "\n"),*), schemas);)*
+                    <Self as $crate::support::Keyed>::describe(&mut table, schemas);
                     table.schema()
                 });
                 $(let table = $crate::support::short(&table, stringify!($short), schemas);)?
@@ -68,25 +118,41 @@ macro_rules! settings {
             ) -> Result<Self, $crate::Error> {
                 $(let lengthened = $crate::support::lengthen(json, stringify!($short));
                 let json = lengthened.as_ref().unwrap_or(json);)?
-                let table = $crate::support::keys(json, &[$(stringify!($field)),*])?;
-                let this = Self {
-                    $($field: $crate::support::Field::<$ty, $crate::__written!($ty $(, $repr)?)>::new(stringify!($field))
-                        $(.within($range))? $(.or(|| $default))?.read(table, files)?,)*
-                };
-                $($check(&this)?;)?
-                Ok(this)
+                let keys = <Self as $crate::support::Keyed>::keys();
+                <Self as $crate::support::Keyed>::take($crate::support::keys(json, &keys)?, files)
             }
             fn check(&self) -> Result<(), $crate::Error> {
                 $($crate::support::Field::<$ty, $crate::__written!($ty $(, $repr)?)>::new(stringify!($field))
                     $(.within($range))?.check(&self.$field)?;)*
+                $($($crate::Setting::check(&self.$wfield)?;)*)?
                 $($check(self)?;)?
                 Ok(())
             }
             fn write(&self) -> $crate::Json {
                 let mut out = $crate::support::Map::new();
-                $($crate::support::Field::<$ty, $crate::__written!($ty $(, $repr)?)>::new(stringify!($field))
-                    .write(&self.$field, &mut out);)*
+                $crate::support::Keyed::put(self, &mut out);
                 out.into()
+            }
+        }
+    };
+}
+
+/// Lets a value be written as a [`Switch`](crate::Switch): type, what `false` is, what `true` is.
+#[macro_export]
+macro_rules! switch {
+    ($ty:ty, $off:expr, $on:expr) => {
+        impl From<$ty> for $crate::Switch<$ty> {
+            fn from(value: $ty) -> Self {
+                Self::To(value)
+            }
+        }
+        impl From<$crate::Switch<$ty>> for $ty {
+            fn from(switch: $crate::Switch<$ty>) -> Self {
+                match switch {
+                    $crate::Switch::Off => $off,
+                    $crate::Switch::On => $on,
+                    $crate::Switch::To(value) => value,
+                }
             }
         }
     };
@@ -120,6 +186,9 @@ macro_rules! names {
         }
 
         impl $name {
+            /// Every value, in the order of declaration.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
             /// Every name, in the order of declaration.
             pub const NAMES: &'static [&'static str] = &[$($text),*];
 
@@ -154,6 +223,7 @@ macro_rules! names {
 ///
 /// - `words { "unlimited" => Unlimited; }`: a word;
 /// - `plain { Constant(Rate); }`: a value of this type as it is; `"key" => Constant(Rate)`: or as a table of one key;
+/// - `open { "window" => Window(Factors); }`: this table as it is, or the word alone for its default;
 /// - `named { "red" => Red(Red); }`: a table of one key with the content, or the word alone for its default;
 /// - `tables { "steps" => Steps(Vec<(Instant, Rate)>); }`: a table of one key with the content.
 ///
@@ -165,6 +235,7 @@ macro_rules! kinds {
         pub enum $name:ident $(: $derive:ident)? as $definition:literal $(, checked by $check:path)? {
             $(words { $($(#[doc = $wdoc:literal])* $word:literal => $wvariant:ident;)* })?
             $(plain { $($(#[doc = $pdoc:literal])* $($pkey:literal =>)? $pvariant:ident($pty:ty $(as $prepr:ty)?);)* })?
+            $(open { $($(#[doc = $odoc:literal])* $okey:literal => $ovariant:ident($oty:ty);)* })?
             $(named { $($(#[doc = $ndoc:literal])* $nkey:literal => $nvariant:ident($nty:ty);)* })?
             $(tables { $($(#[doc = $tdoc:literal])* $tkey:literal => $tvariant:ident($tty:ty $(as $trepr:ty)?);)* })?
         }
@@ -174,6 +245,7 @@ macro_rules! kinds {
         pub enum $name {
             $($($(#[doc = $wdoc])* $wvariant,)*)?
             $($($(#[doc = $pdoc])* $pvariant($pty),)*)?
+            $($($(#[doc = $odoc])* $ovariant($oty),)*)?
             $($($(#[doc = $ndoc])* $nvariant($nty),)*)?
             $($($(#[doc = $tdoc])* $tvariant($tty),)*)?
         }
@@ -181,7 +253,7 @@ macro_rules! kinds {
         impl $name {
             /// The words and keys of all kinds, in the order of declaration.
             pub const KINDS: &'static [&'static str] = &[
-                $($($word,)*)? $($($($pkey,)?)*)? $($($nkey,)*)? $($($tkey,)*)?
+                $($($word,)*)? $($($($pkey,)?)*)? $($($okey,)*)? $($($nkey,)*)? $($($tkey,)*)?
             ];
 
             /// The word or key of this kind; empty for a plain value.
@@ -189,6 +261,7 @@ macro_rules! kinds {
             pub const fn kind(&self) -> &'static str {
                 match self {
                     $($(Self::$wvariant => $word,)*)?
+                    $($(Self::$ovariant(_) => $okey,)*)?
                     $($(Self::$nvariant(_) => $nkey,)*)?
                     $($(Self::$tvariant(_) => $tkey,)*)?
                     _ => "",
@@ -202,6 +275,7 @@ macro_rules! kinds {
             ) -> Result<Self, $crate::Error> {
                 match $crate::support::Shape::of(json) {
                     $($($crate::support::Shape::Word($word) => return Ok(Self::$wvariant),)*)?
+                    $($($crate::support::Shape::Word($okey) => return Ok(Self::$ovariant(<$oty>::default())),)*)?
                     $($($crate::support::Shape::Word($nkey) => return Ok(Self::$nvariant(<$nty>::default())),)*)?
                     $($($crate::support::Shape::Tagged($nkey, content) => {
                         let content = <$nty as $crate::Setting>::read(content, files);
@@ -222,6 +296,9 @@ macro_rules! kinds {
                     return $crate::support::convert::<$pty, $crate::__written!($pty $(, $prepr)?)>(json, files)
                         .map(Self::$pvariant);
                 })*)?
+                $($(if json.is_object() {
+                    return <$oty as $crate::Setting>::read(json, files).map(Self::$ovariant);
+                })*)?
                 Err($crate::support::unknown(json, Self::KINDS))
             }
         }
@@ -232,6 +309,7 @@ macro_rules! kinds {
                     let mut all = Vec::new();
                     $($(all.extend($crate::support::maybe_tagged::<$crate::__written!($pty $(, $prepr)?)>(
                         &[$($pkey)?], concat!($($pdoc, "\n"),*), schemas));)*)?
+                    $($(all.push(<$oty as $crate::Setting>::schema(schemas));)*)?
                     $($(all.push($crate::support::tagged::<$nty>($nkey, concat!($($ndoc, "\n"),*), schemas));)*)?
                     $($(all.push($crate::support::tagged::<$crate::__written!($tty $(, $trepr)?)>(
                         $tkey, concat!($($tdoc, "\n"),*), schemas));)*)?
@@ -240,6 +318,7 @@ macro_rules! kinds {
                 $crate::support::any_of(vec![
                     $($($crate::support::word($word, concat!($($wdoc, "\n"),*)),)*)?
                     $($(<$crate::__written!($pty $(, $prepr)?) as $crate::Setting>::schema(schemas),)*)?
+                    $($($crate::support::word($okey, concat!($($odoc, "\n"),*)),)*)?
                     $($($crate::support::word($nkey, concat!($($ndoc, "\n"),*)),)*)?
                     tables,
                 ])
@@ -258,6 +337,7 @@ macro_rules! kinds {
                     $($(Self::$pvariant(x) => {
                         $crate::support::check::<$pty, $crate::__written!($pty $(, $prepr)?)>(x, "")?;
                     })*)?
+                    $($(Self::$ovariant(x) => $crate::support::check::<$oty, $oty>(x, "")?,)*)?
                     $($(Self::$nvariant(x) => $crate::support::check::<$nty, $nty>(x, $nkey)?,)*)?
                     $($(Self::$tvariant(x) => {
                         $crate::support::check::<$tty, $crate::__written!($tty $(, $trepr)?)>(x, $tkey)?;
@@ -270,6 +350,7 @@ macro_rules! kinds {
                 match self {
                     $($(Self::$wvariant => $word.into(),)*)?
                     $($(Self::$pvariant(x) => $crate::support::written::<$pty, $crate::__written!($pty $(, $prepr)?)>(x),)*)?
+                    $($(Self::$ovariant(x) => $crate::Setting::write(x),)*)?
                     $($(Self::$nvariant(x) => $crate::support::tag($nkey, $crate::Setting::write(x)),)*)?
                     $($(Self::$tvariant(x) => $crate::support::tag(
                         $tkey, $crate::support::written::<$tty, $crate::__written!($tty $(, $trepr)?)>(x)),)*)?

@@ -132,6 +132,38 @@ where
     }
 }
 
+/// A table whose keys can be those of another one, too.
+pub trait Keyed: Setting {
+    /// Adds its keys to the schema of a table.
+    fn describe(table: &mut Table, schemas: &mut Schemas);
+    /// Its keys.
+    fn keys() -> Vec<&'static str>;
+    /// From a table that may have other keys, too.
+    ///
+    /// # Errors
+    /// When it does not fit.
+    fn take(table: &Map<String, Json>, files: &mut Files) -> Result<Self, Error>;
+    /// Adds what is written to a table.
+    fn put(&self, out: &mut Map<String, Json>);
+}
+
+/// What `over` has goes before what `base` has, in tables inside as well; `true` leaves a table as it is.
+pub fn overlay(base: &Json, over: &Map<String, Json>) -> Map<String, Json> {
+    let mut out = base.as_object().cloned().unwrap_or_default();
+    for (key, value) in over {
+        match (out.get_mut(key), value) {
+            (Some(Json::Object(_)), Json::Bool(true)) => {}
+            (Some(inner @ Json::Object(_)), Json::Object(more)) => {
+                *inner = overlay(inner, more).into();
+            }
+            _ => {
+                out.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    out
+}
+
 /// The schema of a table while its keys are added.
 pub struct Table {
     doc: &'static str,

@@ -111,6 +111,24 @@ pub enum Switch<T> {
     To(T),
 }
 
+/// None is off.
+impl<T> From<Option<T>> for Switch<T> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Off, Self::To)
+    }
+}
+
+/// Off is none, on is the default.
+impl<T: Default> From<Switch<T>> for Option<T> {
+    fn from(switch: Switch<T>) -> Self {
+        match switch {
+            Switch::Off => None,
+            Switch::On => Some(T::default()),
+            Switch::To(value) => Some(value),
+        }
+    }
+}
+
 impl<T: Setting> Setting for Switch<T> {
     fn schema(schemas: &mut Schemas) -> Json {
         json!({ "anyOf": [bool::schema(schemas), T::schema(schemas)] })

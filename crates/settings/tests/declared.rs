@@ -175,3 +175,123 @@ fn windows_and_switches_are_written_as_they_are_read() {
     );
     assert_eq!((ten.packets(1448), odd.packets(1448)), (10, 11));
 }
+
+settings! {
+    /// Windows.
+    pub struct Factors: Copy as "Factors" {
+        /// In slow start.
+        slow_start: f64 = 2.0, in 0.1..=100.0;
+        /// Later.
+        avoidance: f64 = 1.2, in 0.1..=100.0;
+    }
+}
+
+kinds! {
+    /// When to pace.
+    pub enum Pacing: Copy as "Pacing" {
+        words {
+            /// Never.
+            "off" => Off;
+        }
+        open {
+            /// By the window.
+            "window" => Window(Factors);
+        }
+    }
+}
+
+gargalo_settings::switch!(Pacing, Pacing::Off, Pacing::Window(Factors::default()));
+
+settings! {
+    /// A part of other tables.
+    pub struct Part as "Part", over Part::usual {
+        /// A profile.
+        old: bool = false;
+        /// Factors.
+        factors: Factors = Factors::default();
+        /// Pacing.
+        pacing: Pacing as gargalo_settings::Switch<Pacing> = Pacing::Off;
+        /// A policer. Default: none.
+        red: Option<Red> as gargalo_settings::Switch<Red> = None;
+    } beside {
+        /// Of code only.
+        notices: bool = false;
+    }
+}
+
+impl Part {
+    fn usual(
+        given: &serde_json::Map<String, gargalo_settings::Json>,
+        _: &mut Files,
+    ) -> Result<Self, gargalo_settings::Error> {
+        let mut usual = Self::default();
+        if given.get("old") == Some(&true.into()) {
+            usual.factors.avoidance = 1.0;
+        }
+        Ok(usual)
+    }
+}
+
+settings! {
+    /// A table with the keys of another one.
+    pub struct Whole as "Whole" {
+        /// A key of its own.
+        own: u32 = 1;
+    } with {
+        /// The other.
+        part: Part;
+    }
+}
+
+#[test]
+fn a_table_has_the_keys_of_another_and_its_defaults_follow_what_it_says() {
+    let read = |json| Whole::read(&json, &mut Files::default());
+    let whole = read(json!({ "own": 2, "old": true, "factors": { "slow_start": 3 } })).unwrap();
+    assert_eq!((whole.own, whole.part.notices), (2, false));
+    let factors = &whole.part.factors;
+    assert_eq!((factors.slow_start, factors.avoidance), (3.0, 1.0));
+    assert_eq!(read(whole.write()), Ok(whole.clone()));
+    assert_eq!(read(json!({})), Ok(Whole::default()));
+    let error = read(json!({ "notices": true })).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("known here: own, old, factors, pacing, red"),
+        "{error}"
+    );
+    let error = read(json!({ "factors": { "slow_start": 0 } })).unwrap_err();
+    assert_eq!(error.path, "factors.slow_start");
+    let mut bad = whole;
+    bad.part.factors.avoidance = 0.0;
+    assert_eq!(bad.check().unwrap_err().path, "factors.avoidance");
+    let mut schemas = Schemas::default();
+    Whole::schema(&mut schemas);
+    let properties = &schemas.definitions["Whole"]["properties"];
+    assert_eq!(properties.as_object().unwrap().len(), 5);
+    assert!(!schemas.definitions.contains_key("Part"));
+}
+
+#[test]
+fn switches_stand_for_values_and_a_table_may_stand_as_it_is() {
+    let read = |json| Part::read(&json, &mut Files::default());
+    let window = |slow_start, avoidance| {
+        Pacing::Window(Factors {
+            slow_start,
+            avoidance,
+        })
+    };
+    for (written, value) in [
+        (json!(false), Pacing::Off),
+        (json!("off"), Pacing::Off),
+        (json!(true), window(2.0, 1.2)),
+        (json!("window"), window(2.0, 1.2)),
+        (json!({ "slow_start": 4 }), window(4.0, 1.2)),
+    ] {
+        let part = read(json!({ "pacing": written })).unwrap();
+        assert_eq!(part.pacing, value);
+        assert_eq!(read(part.write()), Ok(part));
+    }
+    assert_eq!(read(json!({ "red": false })).unwrap().red, None);
+    let usual = read(json!({ "red": true })).unwrap();
+    assert_eq!(usual.red, Some(Red::default()));
+}
