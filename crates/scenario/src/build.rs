@@ -9,17 +9,17 @@ use gargalo_cc::Params;
 use gargalo_lab::Stack;
 use gargalo_mptcp::path_manager::PathManagerFactory;
 use gargalo_mptcp::scheduler::SchedulerFactory;
-use gargalo_sim::workload::generator::GeneratorSpec;
-use gargalo_sim::workload::plan::Model;
+use gargalo_sim::GeneratorSpec;
 use gargalo_sim::{
-    AppResult, BuildError, CaptureSpec, ControllerFactory, FlowSpec, LinkSpec, Node,
-    Outcome as SimOutcome, Period as SimPeriod, Phase, Progress, QuicSpec, Recording, Registered,
-    Request, Settings, TcpSpec, Topology, TransportSpec, Watch as SimWatch,
-    Workload as SimWorkload, World,
+    BuildError, CaptureSpec, ControllerFactory, FlowSpec, LinkSpec, Node, Outcome as SimOutcome,
+    Phase, Progress, QuicSpec, Recording, Registered, Settings, TcpSpec, Topology, TransportSpec,
+    Watch as SimWatch, World,
 };
 use gargalo_trace::Tables;
 use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, GaugeRow, LinkSample};
 use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_workload::plan::Model;
+use gargalo_workload::{AppResult, Period as SimPeriod, Request, Workload as SimWorkload};
 use serde_json::{Value as Json, json};
 
 use crate::audit;

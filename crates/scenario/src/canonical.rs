@@ -9,13 +9,14 @@ use gargalo_lab::Stack;
 use gargalo_link::{Delay, LinkConfig, LossModel, RateModel, Strip};
 use gargalo_quic::Crypto;
 use gargalo_settings::Setting;
-use gargalo_sim::workload::distribution::Distribution;
-use gargalo_sim::workload::plan::Demand;
-use gargalo_sim::workload::video::Selection;
-use gargalo_sim::workload::voice::Playout;
-use gargalo_sim::{CaptureEnds, Misbehaviour, Objects, Order};
+use gargalo_sim::{CaptureEnds, Misbehaviour};
 use gargalo_tcp::{Config, EcnMode, Pacing, Recovery};
 use gargalo_units::{Duration, Instant};
+use gargalo_workload::distribution::Distribution;
+use gargalo_workload::plan::Demand;
+use gargalo_workload::video::Selection;
+use gargalo_workload::voice::Playout;
+use gargalo_workload::{Objects, Order};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -408,10 +409,10 @@ fn flow<'a>(
     out
 }
 
-fn sim_period(p: &gargalo_sim::Period) -> Value {
+fn sim_period(p: &gargalo_workload::Period) -> Value {
     match p {
-        gargalo_sim::Period::Fixed(d) => json!({ "fixed_s": seconds(*d) }),
-        gargalo_sim::Period::Exponential(d) => json!({ "exponential_s": seconds(*d) }),
+        gargalo_workload::Period::Fixed(d) => json!({ "fixed_s": seconds(*d) }),
+        gargalo_workload::Period::Exponential(d) => json!({ "exponential_s": seconds(*d) }),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Objects of request workloads in the results: a row for each, and how long they took.
 
-use gargalo_sim::{AppResult, FlowResult, ObjectResult};
+use gargalo_sim::FlowResult;
 use gargalo_trace::schema::{ObjectRow, Objects};
 use gargalo_trace::{Table, stats};
+use gargalo_workload::{AppResult, ObjectResult};
 use serde_json::{Map, Value as Json, json};
 
 /// Objects of a flow; none if it has another workload.

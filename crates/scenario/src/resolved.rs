@@ -5,15 +5,16 @@ use std::sync::Arc;
 use gargalo_cc::Params;
 use gargalo_lab::{CommandSpec, Stack, Tuning};
 use gargalo_link::LinkConfig;
-use gargalo_sim::workload::ftp::Ftp;
-use gargalo_sim::workload::media::Media;
-use gargalo_sim::workload::plan::Demand;
-use gargalo_sim::workload::tls::Tls;
-use gargalo_sim::workload::video::Video;
-use gargalo_sim::workload::voice::Voice;
-use gargalo_sim::workload::web::Web;
-use gargalo_sim::{CaptureEnds, Objects, Order};
+use gargalo_sim::CaptureEnds;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_workload::ftp::Ftp;
+use gargalo_workload::media::Media;
+use gargalo_workload::plan::Demand;
+use gargalo_workload::tls::Tls;
+use gargalo_workload::video::Video;
+use gargalo_workload::voice::Voice;
+use gargalo_workload::web::Web;
+use gargalo_workload::{Objects, Order};
 
 /// A validated scenario.
 #[derive(Clone, Debug, PartialEq)]

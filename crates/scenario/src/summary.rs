@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gargalo_sim::{AppResult, FlowResult, LinkResult, Outcome};
+use gargalo_sim::{FlowResult, LinkResult, Outcome};
 use gargalo_trace::stats;
 use gargalo_units::Rate;
+use gargalo_workload::AppResult;
 use serde_json::{Value as Json, json};
 
 use crate::background;

@@ -11,15 +11,15 @@ use rand::Rng;
 use crate::drive_mptcp::{self, MptcpSide};
 use crate::event::{MAX_TARGETS, Target};
 use crate::flow::{Flow, FlowResult, FlowSpec, LazyTimer, Side, TransportSpec, pattern};
+use crate::generator::Parent;
 use crate::liar::Liar;
 use crate::net::{Body, Content as PacketContent, Datagram};
 use crate::quic_paths;
 use crate::recorder::{ProtocolEvent, Recorder};
 use crate::window::{Marks, Window};
-use crate::workload::generator::Parent;
-use crate::workload::{Action, App};
 use crate::world::{Watch, World};
 use crate::{BuildError, rng};
+use gargalo_workload::{Action, App};
 
 /// Event targets of a flow: the timers of its two ends and of its application.
 pub(crate) const PER_FLOW: u32 = 3;
@@ -95,7 +95,7 @@ impl World {
                     flow.first_byte.get_or_insert(self.now);
                     flow.rtt.record(self.now - datagram.sent_at);
                 }
-                let arrived = crate::workload::Datagram {
+                let arrived = gargalo_workload::Datagram {
                     side,
                     number: datagram.number,
                     bytes: u64::from(datagram.bytes),

@@ -23,9 +23,9 @@ use crate::recorder::{FlowSample, ProtocolEvent, Recorder, SubflowSample};
 use crate::routing::Routing;
 use crate::topology::{NodeId, Topology};
 use crate::window::{Counts, Edge, Marks, Window};
-use crate::workload::Action;
 use crate::world::World;
 use crate::{BuildError, rng};
+use gargalo_workload::Action;
 
 /// Most interfaces of a host that take part.
 const MOST_INTERFACES: usize = 32;

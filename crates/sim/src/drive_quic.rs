@@ -18,9 +18,9 @@ use crate::net::{Body, Content as PacketContent, QuicDatagram};
 use crate::quic_paths::Paths;
 use crate::recorder::ProtocolEvent;
 use crate::topology::NodeId;
-use crate::workload::{Action, App};
 use crate::world::World;
 use crate::{BuildError, rng};
+use gargalo_workload::{Action, App};
 
 /// The well-known port of HTTP/3, by which analysers know QUIC.
 const SERVER_PORT: u16 = 443;

@@ -12,15 +12,15 @@ use rand_pcg::Pcg64;
 
 use crate::drive_mptcp::MptcpSide;
 use crate::drive_quic::QuicSide;
+use crate::generator::Parent;
 use crate::group::GroupId;
 use crate::liar::{Liar, Misbehaviour};
 use crate::recorder::FlowSample;
 use crate::topology::NodeId;
 use crate::window::{Counts, Edge, Marks, Window};
-use crate::workload::generator::Parent;
-use crate::workload::tls::Tls;
-use crate::workload::wire::WireBytes;
-use crate::workload::{Action, App, AppResult, Workload};
+use gargalo_workload::tls::Tls;
+use gargalo_workload::wire::WireBytes;
+use gargalo_workload::{Action, App, AppResult, Workload};
 
 /// A flow as configured; one template makes many flows when `arrivals` is set.
 #[derive(Clone, Debug)]

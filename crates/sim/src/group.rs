@@ -8,9 +8,9 @@ use gargalo_units::{Duration, Instant, Rate};
 
 use crate::flow::FlowResult;
 use crate::window::Edge;
-use crate::workload::AppResult;
-use crate::workload::plan::Offer;
-use crate::workload::wire::WireBytes;
+use gargalo_workload::AppResult;
+use gargalo_workload::plan::Offer;
+use gargalo_workload::wire::WireBytes;
 
 /// Number of a group in a world.
 pub type GroupId = u32;

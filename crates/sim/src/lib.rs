@@ -11,6 +11,7 @@ mod drive_mptcp;
 mod drive_quic;
 pub mod event;
 mod flow;
+mod generator;
 mod group;
 mod liar;
 mod net;
@@ -23,7 +24,6 @@ mod standstill;
 mod strip;
 mod topology;
 mod window;
-pub mod workload;
 mod world;
 
 pub use capture::{CaptureEnds, CaptureInterfaces, CaptureSpec};
@@ -32,6 +32,7 @@ pub use flow::{
     QuicSpec, SubflowResult, TcpSpec, TransportSpec,
 };
 pub use gargalo_cc::{ControllerFactory, Registered};
+pub use generator::{GeneratorSpec, wire_model};
 pub use group::{Group, GroupId, Inside, Players};
 pub use liar::Misbehaviour;
 pub use net::{IPV4_HEADER, UDP_HEADER};
@@ -44,9 +45,6 @@ pub use slab::Slab;
 pub use strip::Stripper;
 pub use topology::{DirectionId, LinkSpec, Node, NodeId, Topology};
 pub use window::{Counts, Edge, Marks, Window};
-pub use workload::{
-    AppResult, ObjectResult, Objects, Order, Period, Request, RequestResult, Workload,
-};
 pub use world::{Outcome, Phase, Progress, Settings, Watch, World};
 
 /// Why a world cannot be built.

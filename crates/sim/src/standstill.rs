@@ -13,8 +13,8 @@ use gargalo_units::{Duration, Instant};
 
 use crate::BuildError;
 use crate::flow::{Flow, FlowSpec, TransportSpec};
-use crate::workload::Workload;
 use crate::world::World;
+use gargalo_workload::Workload;
 
 /// Receive buffers that may arrive at one instant.
 const BUFFERS: u64 = 4;

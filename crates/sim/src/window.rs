@@ -7,8 +7,8 @@ use gargalo_trace::Quantiles;
 use gargalo_units::{Duration, Instant, Rate};
 
 use crate::flow::FlowResult;
-use crate::workload::wire::WireBytes;
 use crate::world::Outcome;
+use gargalo_workload::wire::WireBytes;
 
 /// What rates and ratios of a flow or subflow are made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

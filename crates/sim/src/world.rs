@@ -13,6 +13,7 @@ use crate::capture::{Capture, CaptureSpec};
 use crate::drive_mptcp;
 use crate::event::Target;
 use crate::flow::{Flow, FlowResult, FlowSpec, TransportSpec};
+use crate::generator::{Generator, Parent};
 use crate::group::{Group, GroupId};
 use crate::net::Net;
 use crate::quic_paths;
@@ -22,9 +23,8 @@ use crate::slab::Slab;
 use crate::standstill::Standstill;
 use crate::topology::{DirectionId, NodeId, Topology};
 use crate::window::{Edge, Window};
-use crate::workload::exponential;
-use crate::workload::generator::{Generator, Parent};
 use crate::{BuildError, rng};
+use gargalo_workload::exponential;
 
 /// What a run needs besides topology and flows.
 #[derive(Clone, Debug)]

@@ -5,16 +5,16 @@ mod support;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use gargalo_sim::workload::distribution::Distribution;
-use gargalo_sim::workload::ftp::Ftp;
-use gargalo_sim::workload::generator::GeneratorSpec;
-use gargalo_sim::workload::plan::{Demand, Job, Model, Plan};
-use gargalo_sim::workload::tls::Tls;
-use gargalo_sim::workload::web::Web;
-use gargalo_sim::workload::wire::WireModel;
+use gargalo_sim::rng::stream;
 use gargalo_sim::{FlowSpec, Outcome, TcpSpec, TransportSpec, World};
+use gargalo_sim::{GeneratorSpec, wire_model};
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_workload::distribution::Distribution;
+use gargalo_workload::ftp::Ftp;
+use gargalo_workload::plan::{Demand, Job, Model, Plan};
+use gargalo_workload::tls::Tls;
+use gargalo_workload::web::Web;
 use support::*;
 
 /// The model of NGMN.
@@ -71,14 +71,14 @@ fn cubic() -> TcpSpec {
 }
 
 fn plan(model: Model, demand: Demand, seconds: f64, seed: u64) -> Plan {
-    let wire = WireModel::new(&Config::modern());
+    let wire = wire_model(&Config::modern());
     Plan::new(
         model,
         demand,
         &wire,
         10,
         (secs(0.0), secs(seconds)),
-        (seed, "test"),
+        &|what| stream(seed, &format!("test/{what}")),
     )
     .unwrap()
     .0
@@ -117,7 +117,7 @@ fn go(spec: GeneratorSpec, seconds: f64, seed: u64, also: Vec<FlowSpec>) -> Outc
 /// Every load over a minute, whatever the seed: what is planned is what was asked for.
 #[test]
 fn loads_are_met_by_every_seed() {
-    let wire = WireModel::new(&Config::modern());
+    let wire = wire_model(&Config::modern());
     for mbps in [2, 20, 200, 500, 800] {
         for seed in 0..6 {
             for (model, share) in [(Model::Ftp(ftp()), 0.24), (Model::Web(web()), 0.56)] {
@@ -141,7 +141,7 @@ fn loads_are_met_by_every_seed() {
 
 #[test]
 fn a_load_in_both_directions_counts_what_comes_back() {
-    let wire = WireModel::new(&Config::modern());
+    let wire = wire_model(&Config::modern());
     let both = Demand::Load {
         forward: Rate::from_mbps(300),
         opposite: Rate::from_mbps(300),

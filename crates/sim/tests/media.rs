@@ -3,12 +3,13 @@
 mod support;
 
 use gargalo_link::LossModel;
-use gargalo_sim::workload::video::{Selection, Video, VideoResult};
-use gargalo_sim::workload::voice::{Playout, Voice};
-use gargalo_sim::workload::{AppResult, emodel};
-use gargalo_sim::{Period, TransportSpec, Workload};
+use gargalo_sim::TransportSpec;
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Rate};
+use gargalo_workload::video::{Selection, Video, VideoResult};
+use gargalo_workload::voice::{Playout, Voice};
+use gargalo_workload::{AppResult, emodel};
+use gargalo_workload::{Period, Workload};
 use support::*;
 
 fn call(delay_ms: u64, loss: f64) -> AppResult {

@@ -4,10 +4,11 @@ mod support;
 
 use gargalo_link::queue::QueueLimit;
 use gargalo_link::{Delay, LinkConfig, QueueConfig, RateModel};
-use gargalo_sim::workload::AppResult;
-use gargalo_sim::workload::media::Media;
-use gargalo_sim::{Outcome, Recording, TransportSpec, Workload};
+use gargalo_sim::{Outcome, Recording, TransportSpec};
 use gargalo_units::{Duration, Instant, Rate};
+use gargalo_workload::AppResult;
+use gargalo_workload::Workload;
+use gargalo_workload::media::Media;
 use support::*;
 
 const MS: Duration = Duration::from_millis(1);

@@ -3,13 +3,11 @@
 mod support;
 
 use gargalo_link::{LinkConfig, LossModel};
-use gargalo_sim::workload::tls::Tls;
-use gargalo_sim::{
-    AppResult, FlowResult, ObjectResult, Objects, Order, Period, Request, TcpSpec, TransportSpec,
-    Workload,
-};
+use gargalo_sim::{FlowResult, TcpSpec, TransportSpec};
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_workload::tls::Tls;
+use gargalo_workload::{AppResult, ObjectResult, Objects, Order, Period, Request, Workload};
 use support::*;
 
 const FRAMES: Order = Order::Multiplexed {

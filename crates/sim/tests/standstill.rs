@@ -10,11 +10,11 @@ use gargalo_link::{Delay, LinkConfig};
 use gargalo_mptcp::path_manager::Registered as PathManager;
 use gargalo_mptcp::scheduler::Registered as Scheduler;
 use gargalo_sim::{
-    BuildError, FlowSpec, MptcpSpec, Outcome, Phase, Registered, Topology, TransportSpec, Workload,
-    World,
+    BuildError, FlowSpec, MptcpSpec, Outcome, Phase, Registered, Topology, TransportSpec, World,
 };
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_workload::Workload;
 use support::{ENDLESS, bulk, flow, settings, simple, tcp};
 
 /// Two hosts and a link that takes no time, or only on the way back.

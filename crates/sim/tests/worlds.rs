@@ -3,9 +3,10 @@
 mod support;
 
 use gargalo_link::{LossModel, Reorder};
-use gargalo_sim::{FlowSpec, Outcome, Recording, TransportSpec, Workload};
+use gargalo_sim::{FlowSpec, Outcome, Recording, TransportSpec};
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_workload::Workload;
 use support::*;
 
 fn fingerprint(out: &Outcome) -> String {
@@ -161,11 +162,11 @@ fn flows_come_and_go_without_leaking() {
 #[test]
 fn requests_are_answered_in_order() {
     let link = pipe(Rate::from_mbps(100), Duration::from_millis(10), 1000);
-    let workload = Workload::Request(gargalo_sim::Request {
+    let workload = Workload::Request(gargalo_workload::Request {
         request_size: Bytes::new(200),
         objects: [Bytes::new(5_000), Bytes::new(50_000)].into(),
         think_time: Duration::ZERO,
-        order: gargalo_sim::Order::Sequential,
+        order: gargalo_workload::Order::Sequential,
     });
     let flows = vec![flow(0, 0, 1, tcp("cubic", Config::modern()), workload)];
     let out = run(simple(link.clone(), link), settings(1, 10.0), flows);

@@ -3,13 +3,13 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gargalo_sim::workload::wire::WireBytes;
-use gargalo_sim::workload::{Action, App, Datagram};
 use gargalo_sim::{
     Counts, Edge, FlowResult, FlowSpec, Marks, MptcpSpec, TcpSpec, TransportSpec, Window,
 };
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_workload::wire::WireBytes;
+use gargalo_workload::{Action, App, Datagram};
 use rand_pcg::Pcg64;
 
 use super::content;

@@ -1,6 +1,6 @@
 //! The applications of flows, on kernel sockets and on our own stack alike.
 //!
-//! A flow's two ends share the state machine of its workload ([`gargalo_sim::workload::App`]), the same
+//! A flow's two ends share the state machine of its workload ([`gargalo_workload::App`]), the same
 //! that runs in the simulator; what crosses the network is real bytes.
 
 mod content;

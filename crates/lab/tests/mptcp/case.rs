@@ -12,12 +12,12 @@ use gargalo_lab::{LabOutcome, LabSpec, Stack};
 use gargalo_link::Strip;
 use gargalo_link::{Delay, LinkConfig, QueueConfig, QueueLimit, RateModel};
 use gargalo_mptcp::path_manager;
-use gargalo_sim::workload::{Objects, Order, Request, Workload};
 use gargalo_sim::{
     AddressChange, CaptureEnds, CaptureSpec, FlowResult, FlowSample, FlowSpec, LinkSpec, MptcpSpec,
     Node, TcpSpec, Topology, TransportSpec,
 };
 use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_workload::{Objects, Order, Request, Workload};
 
 /// Whose stack the two hosts have: `client` opens the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! Media calls, voice and video with all defaults.
 
-use gargalo_sim::Period;
-use gargalo_sim::workload::emodel;
-use gargalo_sim::workload::media::Media;
-use gargalo_sim::workload::nada::Nada;
-use gargalo_sim::workload::video::{Selection, Video};
-use gargalo_sim::workload::voice::{Playout, Voice};
 use gargalo_units::{Bytes, Duration, Rate};
+use gargalo_workload::Period;
+use gargalo_workload::emodel;
+use gargalo_workload::media::Media;
+use gargalo_workload::nada::Nada;
+use gargalo_workload::video::{Selection, Video};
+use gargalo_workload::voice::{Playout, Voice};
 
 use super::traffic::Refuse;
 use crate::model::{

@@ -1,8 +1,8 @@
 //! Requests: sizes, order, and how objects are dealt out to connections.
 
-use gargalo_sim::workload::distribution::Distribution;
-use gargalo_sim::{Objects, Order};
 use gargalo_units::{Bytes, Duration};
+use gargalo_workload::distribution::Distribution;
+use gargalo_workload::{Objects, Order};
 
 use super::flows::Refuse;
 use super::traffic;

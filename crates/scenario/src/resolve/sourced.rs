@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use gargalo_sim::IPV4_HEADER;
 use gargalo_sim::UDP_HEADER;
-use gargalo_sim::workload::plan::Demand;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_workload::plan::Demand;
 
 use super::flows::datagrams;
 use super::routes::Routes;

@@ -1,8 +1,8 @@
 //! Sources of flows: what load is asked for, and on which link.
 
 use gargalo_link::{LinkConfig, RateModel};
-use gargalo_sim::workload::plan::Demand;
 use gargalo_units::{Rate, nearest};
+use gargalo_workload::plan::Demand;
 
 use super::routes::Routes;
 use super::{Context, Network, did_you_mean};

@@ -1,7 +1,7 @@
 //! TLS: the usual sizes, then those given.
 
-use gargalo_sim::workload::tls::Tls;
 use gargalo_units::Bytes;
+use gargalo_workload::tls::Tls;
 
 use super::Context;
 use crate::model::{TlsMap, TlsSpec};

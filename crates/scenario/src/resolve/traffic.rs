@@ -1,9 +1,9 @@
 //! What sources of flows are made of: published models, and what was given instead.
 
-use gargalo_sim::workload::distribution::Distribution;
-use gargalo_sim::workload::ftp::Ftp;
-use gargalo_sim::workload::web::Web;
 use gargalo_units::{Bytes, Duration};
+use gargalo_workload::distribution::Distribution;
+use gargalo_workload::ftp::Ftp;
+use gargalo_workload::web::Web;
 
 use crate::model::{
     CountMap, CountSpec, Ftp as FtpSpec, SizeMap, SizeSpec, TimeMap, TimeSpec, Web as WebSpec,

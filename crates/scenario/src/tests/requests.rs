@@ -1,9 +1,9 @@
 //! Requests and TLS: every form, what it runs to, and what slips are told.
 
-use gargalo_sim::workload::distribution::Distribution;
-use gargalo_sim::workload::tls::Tls;
-use gargalo_sim::{Objects, Order};
 use gargalo_units::Bytes;
+use gargalo_workload::distribution::Distribution;
+use gargalo_workload::tls::Tls;
+use gargalo_workload::{Objects, Order};
 
 use super::grammar::simple;
 use super::slips::told;

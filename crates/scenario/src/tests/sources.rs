@@ -1,7 +1,7 @@
 //! Sources of flows, calls and videos: every form, and what is refused.
 
-use gargalo_sim::workload::plan::Demand;
 use gargalo_units::Rate;
+use gargalo_workload::plan::Demand;
 use proptest::prelude::*;
 
 use super::grammar::simple;

@@ -13,9 +13,10 @@ mod workloads;
 use gargalo_cc::ALGORITHMS;
 use gargalo_link::queue::QueueLimit;
 use gargalo_link::{LinkConfig, QueueConfig, StepConfig};
-use gargalo_sim::{Outcome, Recording, TransportSpec, Workload};
+use gargalo_sim::{Outcome, Recording, TransportSpec};
 use gargalo_tcp::{Config, EcnMode};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_workload::Workload;
 use support::*;
 
 /// What is known of an algorithm; ranges are inclusive.

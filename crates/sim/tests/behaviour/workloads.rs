@@ -1,7 +1,7 @@
 //! Applications that do not always have something to send.
 
 use super::*;
-use gargalo_sim::Period;
+use gargalo_workload::Period;
 
 #[test]
 fn starts_again_after_silence() {

@@ -8,10 +8,11 @@ use gargalo_link::queue::QueueLimit;
 use gargalo_link::{Delay, LinkConfig, QueueConfig, RateModel};
 use gargalo_sim::{
     FlowSpec, LinkSpec, Node, Outcome, Recording, Registered, Settings, TcpSpec, Topology,
-    TransportSpec, Workload, World,
+    TransportSpec, World,
 };
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_workload::Workload;
 
 pub fn secs(s: f64) -> Instant {
     Instant::ZERO + Duration::from_secs_f64(s)

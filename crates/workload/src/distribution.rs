@@ -327,7 +327,7 @@ mod tests {
             alpha: 1.1,
             max: 1e12,
         };
-        let mut rng = crate::rng::stream(5, "tail");
+        let mut rng = crate::stream(5, "tail");
         let mut x: Vec<f64> = (0..200_000).map(|_| d.draw(&mut rng)).collect();
         x.sort_unstable_by(|a, b| b.total_cmp(a));
         // Hill's estimator over the largest 5,000; its standard error is alpha/sqrt(k) = 0.016.

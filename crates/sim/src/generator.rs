@@ -5,18 +5,27 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_workload::plan::{Demand, Job, Model, Plan, connections, on_wire};
+use gargalo_workload::wire::WireModel;
+use gargalo_workload::{Objects, Order, Request, Workload};
 
-use super::plan::{Demand, Job, Model, Plan, connections, on_wire};
-use super::wire::WireModel;
-use super::{Objects, Order, Request, Workload};
 use crate::event::Target;
 use crate::flow::{FlowSpec, TcpSpec, TransportSpec};
 use crate::group::GroupId;
+use crate::net::IPV4_HEADER;
 use crate::slab::Slab;
 use crate::topology::NodeId;
 use crate::world::World;
 use crate::{BuildError, rng};
+
+/// TCP header without options.
+const TCP_HEADER: u64 = 20;
+/// Timestamps option with padding (RFC 7323 appendix A).
+const TIMESTAMPS: u64 = 12;
+/// A SYN has maximum segment size, window scale and, permitted, SACK and timestamps: 20 bytes.
+const SYN_OPTIONS: u64 = 20;
 
 /// A source of flows as configured.
 #[derive(Clone, Debug)]
@@ -82,6 +91,20 @@ struct Page {
 /// The page that a flow belongs to: source and place.
 pub(crate) type Parent = (u32, u32);
 
+/// Packet sizes and acknowledgements of a TCP configuration that both ends share.
+pub fn wire_model(config: &Config) -> WireModel {
+    let plain = u64::from(IPV4_HEADER) + TCP_HEADER;
+    let timestamps = if config.timestamps { TIMESTAMPS } else { 0 };
+    WireModel {
+        segment: u64::from(config.mss).max(1),
+        header: plain + timestamps,
+        opening: plain + SYN_OPTIONS,
+        every: u64::from(config.ack_every).max(1),
+        quick: u64::from(config.quick_acks),
+        tls: None,
+    }
+}
+
 impl World {
     /// Adds a source of flows; its group must have been added.
     ///
@@ -92,12 +115,13 @@ impl World {
             self.ensure_routes(from, to)?;
         }
         let end = spec.stop.unwrap_or(Instant::MAX).min(self.settings.end);
-        let wire = WireModel::new(&spec.transport.config).inside(spec.transport.tls);
+        let wire = wire_model(&spec.transport.config).inside(spec.transport.tls);
         let path = format!("generator/{}", spec.id);
-        let seed = (self.settings.seed, path.as_str());
+        let seed = self.settings.seed;
+        let streams = |what: &str| rng::stream(seed, &format!("{path}/{what}"));
         let pairs = u32::try_from(spec.pairs.len()).unwrap_or(u32::MAX);
         let window = (spec.start, end);
-        let planned = Plan::new(spec.model, spec.demand, &wire, pairs, window, seed);
+        let planned = Plan::new(spec.model, spec.demand, &wire, pairs, window, &streams);
         let (mut plan, offer) = planned.map_err(|transfers| BuildError::TooManyTransfers {
             source_label: spec.label.to_string(),
             transfers,

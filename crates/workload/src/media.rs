@@ -297,7 +297,7 @@ mod tests {
 
     /// Runs it on a path of 50 ms each way that loses nothing until `until`; what was written, when.
     fn run(app: &mut MediaApp, until: Duration, reports_arrive: bool) -> Vec<(Instant, u64)> {
-        let mut rng = crate::rng::stream(1, "media");
+        let mut rng = crate::stream(1, "media");
         let mut written = Vec::new();
         let mut way: VecDeque<(Instant, Datagram)> = VecDeque::new();
         let (mut media, mut replies) = (0, 0);

@@ -298,13 +298,13 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{Order, Request, Workload};
+    use crate::{Order, Request, Workload};
     use gargalo_units::Duration;
 
     const NOW: Instant = Instant::ZERO;
 
     fn rng() -> Pcg64 {
-        crate::rng::stream(1, "t")
+        crate::stream(1, "t")
     }
 
     fn tls(workload: &Workload, spec: Tls) -> App {

@@ -1,7 +1,7 @@
 //! Both ways to drive a request workload: on a byte stream, and on streams.
 
 use super::*;
-use crate::workload::{App, Workload};
+use crate::{App, Workload};
 
 fn sized(sizes: &[u64], think_time: Duration, order: Order) -> Request {
     Request {
@@ -13,7 +13,7 @@ fn sized(sizes: &[u64], think_time: Duration, order: Order) -> Request {
 }
 
 fn rng() -> Pcg64 {
-    crate::rng::stream(1, "t")
+    crate::stream(1, "t")
 }
 
 fn app(request: Request) -> App {
@@ -162,14 +162,14 @@ fn pipelined_shares_one_stream() {
 fn sizes_are_drawn_for_each_flow() {
     let objects = Objects::Drawn {
         count: 1000,
-        size: crate::workload::distribution::Distribution::Exponential(5000.0),
+        size: crate::distribution::Distribution::Exponential(5000.0),
     };
     let request = Request {
         objects,
         ..sized(&[], Duration::ZERO, Order::Sequential)
     };
     let draw = |path| {
-        let app = RequestApp::new(&request, false, || crate::rng::stream(1, path));
+        let app = RequestApp::new(&request, false, || crate::stream(1, path));
         assert_eq!(app.objects(), 1000);
         assert!(app.result().is_none(), "a flow without a row keeps nothing");
         app.total()

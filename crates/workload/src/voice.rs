@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn talks_as_much_as_the_recommendation_says() {
         let mut app = call(Playout::Adaptive);
-        let mut rng = crate::rng::stream(3, "call");
+        let mut rng = crate::stream(3, "call");
         let mut action = app.start(Instant::ZERO, &mut rng);
         let (mut packets, mut now) = (0, Instant::ZERO);
         while now < Instant::ZERO + Duration::from_secs(20_000) {

@@ -1,27 +1,23 @@
 //! How many bytes a transfer puts on the wire, by arithmetic: what a load is made of, before the
 //! network has had its say.
 
-use gargalo_tcp::Config;
-
 use super::tls::Tls;
-use crate::net::IPV4_HEADER;
 
-/// TCP header without options.
-const TCP_HEADER: u64 = 20;
-/// Timestamps option with padding (RFC 7323 appendix A).
-const TIMESTAMPS: u64 = 12;
-/// A SYN has maximum segment size, window scale and, permitted, SACK and timestamps: 20 bytes.
-const SYN_OPTIONS: u64 = 20;
-
-/// Packet sizes and acknowledgement policy of a TCP configuration.
+/// Packet sizes and acknowledgement policy of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct WireModel {
-    mss: u64,
-    header: u64,
-    syn: u64,
-    every: u64,
-    quick: u64,
-    tls: Option<Tls>,
+    /// Most data of a segment, in bytes; above zero.
+    pub segment: u64,
+    /// Headers of a segment, in bytes.
+    pub header: u64,
+    /// Size of a packet that opens a connection, in bytes.
+    pub opening: u64,
+    /// Segments that one acknowledgement is for; above zero.
+    pub every: u64,
+    /// Segments at the beginning that are acknowledged one by one.
+    pub quick: u64,
+    /// TLS around the data.
+    pub tls: Option<Tls>,
 }
 
 /// Bytes on the wire, IP headers included.
@@ -34,7 +30,8 @@ pub struct WireBytes {
 }
 
 impl WireBytes {
-    pub(crate) fn add(&mut self, other: Self) {
+    /// Adds what another transfer puts on the wire.
+    pub fn add(&mut self, other: Self) {
         self.forward = self.forward.saturating_add(other.forward);
         self.reverse = self.reverse.saturating_add(other.reverse);
     }
@@ -52,20 +49,6 @@ impl std::ops::Sub for WireBytes {
 }
 
 impl WireModel {
-    /// Of a configuration that both ends share.
-    pub fn new(config: &Config) -> Self {
-        let plain = u64::from(IPV4_HEADER) + TCP_HEADER;
-        let timestamps = if config.timestamps { TIMESTAMPS } else { 0 };
-        Self {
-            mss: u64::from(config.mss).max(1),
-            header: plain + timestamps,
-            syn: plain + SYN_OPTIONS,
-            every: u64::from(config.ack_every).max(1),
-            quick: u64::from(config.quick_acks),
-            tls: None,
-        }
-    }
-
     /// The same with TLS.
     #[must_use]
     pub fn inside(self, tls: Option<Tls>) -> Self {
@@ -92,7 +75,7 @@ impl WireModel {
     }
 
     fn segments(&self, bytes: u64) -> u64 {
-        bytes.div_ceil(self.mss)
+        bytes.div_ceil(self.segment)
     }
 
     fn acknowledgements(&self, segments: u64) -> u64 {
@@ -109,9 +92,9 @@ impl WireModel {
         WireBytes {
             forward: (bytes.saturating_add(client))
                 .saturating_add(data.saturating_mul(self.header))
-                .saturating_add(self.syn + 2 * self.header),
+                .saturating_add(self.opening + 2 * self.header),
             // SYN-ACK, acknowledgements, FIN with the last of them.
-            reverse: (self.syn + server)
+            reverse: (self.opening + server)
                 .saturating_add(self.acknowledgements(data).saturating_mul(self.header)),
         }
     }
@@ -132,12 +115,12 @@ impl WireModel {
             // SYN-ACK and, since requests are answered at once, nothing but data, the last with FIN.
             forward: bytes
                 .saturating_add(headers(data))
-                .saturating_add(self.syn + server),
+                .saturating_add(self.opening + server),
             // SYN, requests, the first of which completes the handshake and the last of which bears
             // FIN, and acknowledgements.
             reverse: asked
                 .saturating_add(headers(asks + self.acknowledgements(data)))
-                .saturating_add(self.syn + client),
+                .saturating_add(self.opening + client),
         }
     }
 }

@@ -1,16 +1,16 @@
 //! What the applications at both ends of a flow do, and where flows come from.
 //!
-//! A workload is a small state machine per flow. It sees delivered bytes and ticks of its own
-//! timer, and answers with what to write; the engine moves bytes in and out of the transport. Over TCP
-//! there may be TLS in between ([`tls`]).
-//! [`web`] and [`ftp`] are sources of flows instead: they make one for every transfer
-//! ([`generator`]), as many as the load asked for takes ([`plan`]).
+//! A workload is a small state machine per flow, sans-IO: it has no clock, no socket and no randomness that it was
+//! not given, and knows no transport. It sees delivered bytes and ticks of its own timer, and answers with what to
+//! write; the engine moves bytes in and out of the transport. Over TCP there may be TLS in between ([`tls`]).
+//! [`web`] and [`ftp`] are sources of flows instead: they make one for every transfer, as many as the load asked
+//! for takes ([`plan`]).
+#![forbid(unsafe_code)]
 
 pub mod distribution;
 pub mod emodel;
 pub mod frames;
 pub mod ftp;
-pub mod generator;
 pub mod media;
 pub mod nada;
 mod objects;
@@ -317,4 +317,13 @@ impl App {
             _ => None,
         }
     }
+}
+
+/// A random stream for tests.
+#[cfg(test)]
+fn stream(seed: u64, name: &str) -> Pcg64 {
+    let sum = name
+        .bytes()
+        .fold(0, |sum: u128, b| sum * 31 + u128::from(b));
+    Pcg64::new(seed.into(), sum)
 }

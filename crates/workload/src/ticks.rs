@@ -121,7 +121,7 @@ impl TickApp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{App, Workload};
+    use crate::{App, Workload};
 
     #[test]
     fn a_rate_changes_when_it_is_said_to_and_zero_is_a_pause() {
@@ -135,8 +135,8 @@ mod tests {
             ],
             packet_size: Bytes::new(100),
         };
-        let mut rng = crate::rng::stream(7, "t");
-        let mut app = App::new(&workload, true, || crate::rng::stream(7, "sizes"));
+        let mut rng = crate::stream(7, "t");
+        let mut app = App::new(&workload, true, || crate::stream(7, "sizes"));
         let mut sent = [0; 30];
         let mut action = app.on_start(Instant::ZERO, &mut rng);
         let mut now = Instant::ZERO;
@@ -158,8 +158,8 @@ mod tests {
             on: Period::Exponential(Duration::from_millis(100)),
             off: Period::Exponential(Duration::from_millis(300)),
         };
-        let mut rng = crate::rng::stream(7, "t");
-        let mut app = App::new(&workload, true, || crate::rng::stream(7, "sizes"));
+        let mut rng = crate::stream(7, "t");
+        let mut app = App::new(&workload, true, || crate::stream(7, "sizes"));
         let mut now = Instant::ZERO;
         let mut sent = 0;
         let mut action = app.on_start(now, &mut rng);

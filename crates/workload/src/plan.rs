@@ -17,7 +17,6 @@ use super::exponential;
 use super::ftp::Ftp;
 use super::web::{Sessions, Web};
 use super::wire::{WireBytes, WireModel};
-use crate::rng;
 
 /// What a source makes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,6 +83,9 @@ enum Source {
     Sessions(Sessions),
 }
 
+/// The random stream of each name, always the same for the same one.
+pub type Streams<'a> = &'a dyn Fn(&str) -> Pcg64;
+
 /// What a source is asked for, and what it will offer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Offer {
@@ -107,7 +109,8 @@ const MOST_EARLIER: f64 = 1e7;
 const MOST_TRANSFERS: f64 = 1e9;
 
 impl Plan {
-    /// Of a source that makes transfers from `start` until `end` between so many pairs of hosts.
+    /// Of a source that makes transfers from `start` until `end` between so many pairs of hosts, with random
+    /// `streams` of its own.
     ///
     /// # Errors
     /// The number of transfers to be expected, when they are more than a billion.
@@ -117,7 +120,7 @@ impl Plan {
         wire: &WireModel,
         pairs: u32,
         (start, end): (Instant, Instant),
-        seed: (u64, &str),
+        streams: Streams<'_>,
     ) -> Result<(Self, Offer), f64> {
         let window = end.saturating_since(start);
         let (per_second, asked) = match demand {
@@ -147,7 +150,7 @@ impl Plan {
                 asked.is_some(),
                 pairs,
                 (start, window),
-                seed,
+                streams,
                 k,
             )
         };
@@ -209,10 +212,10 @@ impl Plan {
         is_stationary: bool,
         pairs: u32,
         (start, window): (Instant, Duration),
-        (seed, path): (u64, &str),
+        streams: Streams<'_>,
         k: u32,
     ) -> Self {
-        let stream = |what: &str| rng::stream(seed, &format!("{path}/{what}/{k}"));
+        let stream = |what: &str| streams(&format!("{what}/{k}"));
         let per_second = if per_second.is_finite() {
             per_second.max(0.0)
         } else {
@@ -335,7 +338,7 @@ pub fn on_wire(model: &Model, wire: &WireModel, objects: &[u64]) -> WireBytes {
 }
 
 /// The objects of each connection of a page: the main one first and alone.
-pub(crate) fn connections<'a>(
+pub fn connections<'a>(
     web: &Web,
     objects: &'a [u64],
 ) -> impl Iterator<Item = impl Iterator<Item = u64> + 'a> {
