@@ -187,7 +187,7 @@ impl Setting for Bytes {
             ("KiB", 1 << 10),
             ("kB", 1000),
         ];
-        let whole = units.iter().find(|(_, k)| n > 0 && n % k == 0);
+        let whole = units.iter().find(|(_, k)| n > 0 && n.is_multiple_of(*k));
         let (unit, k) = whole.unwrap_or(&("B", 1));
         format!("{}{unit}", n / k).into()
     }
