@@ -28,7 +28,7 @@ class Scenario:
     lab: Lab | Mapping[str, Any] | None = None
     """How the lab works."""
     measure: Measure | Mapping[str, Any] | None = None
-    """The part of the run that figures are of. Default: all of it."""
+    """The part of the run that figures are of."""
     name: str | None = None
     """Name in results. Default: the file's name without its extension."""
     record: Record | Mapping[str, Any] | None = None
@@ -265,7 +265,7 @@ class DualPi2:
 class Dumbbell:
     """Hosts `left0`, `left1`, … and `right0`, `right1`, … that share one bottleneck."""
 
-    access: Sequence[Link | Mapping[str, Any]] | Link | Mapping[str, Any] | None = None
+    access: Link | Mapping[str, Any] | Sequence[Link | Mapping[str, Any]] | None = None
     """The links between hosts and routers: one for all, or a list with one for each pair (used on both sides). Default: perfect wires."""
     bottleneck: Link | Mapping[str, Any]
     """The link between the two routers."""
@@ -697,7 +697,7 @@ class ParkingLot:
 
     access: Link | Mapping[str, Any] | None = None
     """The links between hosts and routers. Default: perfect wires."""
-    bottleneck: Sequence[Link | Mapping[str, Any]] | Link | Mapping[str, Any]
+    bottleneck: Link | Mapping[str, Any] | Sequence[Link | Mapping[str, Any]]
     """The links between routers: one for all, or a list with one for each hop."""
     hops: int
     """Number of bottlenecks."""

@@ -327,5 +327,5 @@ fn what_is_not_for_us_is_dropped_and_counted() {
     let s = *host.stats();
     assert_eq!((s.not_ours, s.bad_sources, s.unknown_protocols), (1, 2, 2));
     assert_eq!((s.fragments, s.malformed, s.received), (1, 2, 8));
-    assert_eq!(all_out(&mut host, at(0)), [[]; 0]);
+    assert!(all_out(&mut host, at(0)).is_empty());
 }

@@ -61,7 +61,7 @@ pub use schema::schema;
 
 use std::path::Path;
 
-use gargalo_settings::Files;
+use gargalo_settings::{Files, Setting};
 
 use check::Checker;
 use tree::{Node, Value};
@@ -161,23 +161,20 @@ fn finish(
         errors.sort();
         return Err(errors);
     }
-    let raw: model::Scenario = match serde_json::from_value(tree.to_json()) {
-        Ok(raw) => raw,
-        Err(e) => {
-            errors.add(
-                tree.place.clone(),
-                "",
-                format!("the scenario is not valid: {e}"),
-                None,
-            );
-            return Err(errors);
-        }
-    };
+    let mut files = Files::new(origin.path.as_deref().and_then(Path::parent));
+    let read = model::Scenario::read(&tree.to_json(), &mut files);
     let mut context = resolve::Context {
         tree: &tree,
         errors: &mut errors,
         origin,
-        files: Files::new(origin.path.as_deref().and_then(Path::parent)),
+        files,
+    };
+    let raw = match read {
+        Ok(raw) => raw,
+        Err(e) => {
+            context.refuse("", e);
+            return Err(errors);
+        }
     };
     let scenario = resolve::resolve(&raw, &mut context);
     if errors.is_empty() {

@@ -173,6 +173,29 @@ impl std::str::FromStr for Probability {
     }
 }
 
+gargalo_settings::quantity!(
+    StartJitter,
+    "start-jitter",
+    ["1RTT", "20ms", "0s"],
+    ["RTT", "s", "ms"]
+);
+gargalo_settings::quantity!(PerSecond, "frequency", ["1000/s", "30/min"], ["/s"]);
+
+impl std::fmt::Display for StartJitter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Time(time) => time.fmt(f),
+            Self::RoundTrips(n) => write!(f, "{n}RTT"),
+        }
+    }
+}
+
+impl std::fmt::Display for PerSecond {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/s", self.0)
+    }
+}
+
 impl std::str::FromStr for Load {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {

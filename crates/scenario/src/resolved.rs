@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+pub use crate::model::Record;
 use gargalo_cc::Params;
 use gargalo_lab::{CommandSpec, Stack, Tuning};
 use gargalo_link::LinkConfig;
-use gargalo_sim::CaptureEnds;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use gargalo_workload::ftp::Ftp;
 use gargalo_workload::media::Media;
@@ -350,33 +350,6 @@ pub enum Period {
     Fixed(Duration),
     /// Exponentially distributed with this mean.
     Exponential(Duration),
-}
-
-/// What is recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// Time between two samples.
-    pub interval: Duration,
-    /// Sample flows.
-    pub flows: bool,
-    /// Sample links.
-    pub links: bool,
-    /// Record protocol events.
-    pub events: bool,
-    /// Record every decision of MPTCP schedulers.
-    pub decisions: bool,
-    /// Record what congestion controls keep inside.
-    pub gauges: bool,
-    /// Names of links whose packets are captured.
-    pub captures: Vec<String>,
-    /// At which of their ends.
-    pub capture_ends: CaptureEnds,
-    /// Whole packets, not only their headers.
-    pub capture_payload: bool,
-    /// Trace QUIC connections.
-    pub qlog: bool,
-    /// Carry real bytes and compare them at the receiver.
-    pub verify: bool,
 }
 
 impl Scenario {

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use schemars::generate::SchemaSettings;
-use serde_json::Value;
+use gargalo_settings::{Schemas, Setting};
+use serde_json::{Map, Value};
 
 use crate::model;
 
@@ -19,45 +19,19 @@ pub fn schema() -> Value {
 pub(crate) fn internal() -> &'static Value {
     static SCHEMA: OnceLock<Value> = OnceLock::new();
     SCHEMA.get_or_init(|| {
-        let generator = SchemaSettings::draft2020_12().into_generator();
-        let mut schema = generator
-            .into_root_schema_for::<model::Scenario>()
-            .to_value();
-        without_null(&mut schema);
-        if let Value::Object(map) = &mut schema {
-            map.insert("title".to_owned(), "Gargalo scenario".into());
+        let mut schemas = Schemas::default();
+        model::Scenario::schema(&mut schemas);
+        let mut schema = Map::new();
+        schema.insert(
+            "$schema".to_owned(),
+            "https://json-schema.org/draft/2020-12/schema".into(),
+        );
+        schema.insert("title".to_owned(), "Gargalo scenario".into());
+        if let Some(Value::Object(scenario)) = schemas.definitions.remove("Scenario") {
+            schema.extend(scenario);
         }
-        schema
+        let definitions: Map<String, Value> = schemas.definitions.into_iter().collect();
+        schema.insert("$defs".to_owned(), definitions.into());
+        Value::Object(schema)
     })
-}
-
-/// TOML has no null: an option is a key that may be left out.
-fn without_null(schema: &mut Value) {
-    match schema {
-        Value::Array(list) => list.iter_mut().for_each(without_null),
-        Value::Object(map) => {
-            if let Some(Value::Array(types)) = map.get_mut("type") {
-                types.retain(|t| t != "null");
-                if let [only] = &types[..] {
-                    let only = only.clone();
-                    map.insert("type".to_owned(), only);
-                }
-            }
-            if let Some(Value::Array(list)) = map.get_mut("anyOf") {
-                list.retain(|s| s.get("type").is_none_or(|t| t != "null"));
-                if let [only] = &list[..] {
-                    let only = only.clone();
-                    map.remove("anyOf");
-                    if let Value::Object(only) = only {
-                        // What the field says of itself goes before what its type says.
-                        for (k, v) in only {
-                            map.entry(k).or_insert(v);
-                        }
-                    }
-                }
-            }
-            map.values_mut().for_each(without_null);
-        }
-        _ => {}
-    }
 }

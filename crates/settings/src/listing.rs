@@ -32,7 +32,9 @@ pub struct Key {
 pub fn kinds<T: Setting>() -> Vec<Kind> {
     let mut schemas = Schemas::default();
     let schema = T::schema(&mut schemas);
-    let tables = schema["anyOf"].as_array().and_then(|all| all.last());
+    let tables = schema["anyOf"]
+        .as_array()
+        .map_or(Some(&schema), |all| all.last());
     let all = tables.and_then(|t| schemas.target(t)["oneOf"].as_array());
     let tables = all.into_iter().flatten().filter_map(|s| {
         let (name, content) = s["properties"].as_object()?.iter().next()?;

@@ -5,8 +5,8 @@
 /// `pub struct Name: Derive as "Definition" { /// meaning⏎ key: Type as Written = default, in range; … }`: the name of
 /// the definition in the schema, a further derive if there is one. A key without default is required; without
 /// required keys the struct has a `Default`. `as Written` names another type by which the value is written, like
-/// `limit: u64 as Packets`. `checked by function` after the definition names what checks values that depend on each
-/// other, `fn(&Self) -> Result<(), Error>`. With `| key` after the definition, that key's value alone stands for a
+/// `limit: u64 as Packets`; `items range` bounds the length of a list. `checked by function` after the definition names
+/// what checks values that depend on each other, `fn(&Self) -> Result<(), Error>`. With `| key` after the definition, that key's value alone stands for a
 /// table with this key only. `over function` before that: what a table does not say is as in this value,
 /// `fn(&Map<String, Json>, &mut Files) -> Result<Self, Error>`, which may depend on what the table says.
 ///
@@ -18,7 +18,7 @@ macro_rules! settings {
         $(#[doc = $about:literal])*
         pub struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)? $(, over $usual:path)? $(, checked by $check:path)? {
             $($(#[doc = $doc:literal])*
-            $field:ident: $ty:ty $(as $repr:ty)? = $default:expr $(, in $range:expr)?;)*
+            $field:ident: $ty:ty $(as $repr:ty)? = $default:expr $(, in $range:expr)? $(, items $items:expr)?;)*
         }
         $(with { $($(#[doc = $wdoc:literal])* $wfield:ident: $wty:ty;)* })?
         $(beside { $($(#[doc = $bdoc:literal])* $bfield:ident: $bty:ty = $bvalue:expr;)* })?
@@ -26,7 +26,7 @@ macro_rules! settings {
         $crate::settings! { @table
             $(#[doc = $about])*
             pub struct $name $(: $derive)? as $definition $(| $short)? $(, over $usual)? $(, checked by $check)? {
-                $($(#[doc = $doc])* $field: $ty $(as $repr)? = $default $(, in $range)?;)*
+                $($(#[doc = $doc])* $field: $ty $(as $repr)? = $default $(, in $range)? $(, items $items)?;)*
             }
             $(with { $($(#[doc = $wdoc])* $wfield: $wty;)* })?
             $(beside { $($(#[doc = $bdoc])* $bfield: $bty = $bvalue;)* })?
@@ -53,7 +53,7 @@ macro_rules! settings {
         @table $(#[doc = $about:literal])*
         pub struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)? $(, over $usual:path)? $(, checked by $check:path)? {
             $($(#[doc = $doc:literal])*
-            $field:ident: $ty:ty $(as $repr:ty)? $(= $default:expr)? $(, in $range:expr)?;)*
+            $field:ident: $ty:ty $(as $repr:ty)? $(= $default:expr)? $(, in $range:expr)? $(, items $items:expr)?;)*
         }
         $(with { $($(#[doc = $wdoc:literal])* $wfield:ident: $wty:ty;)* })?
         $(beside { $($(#[doc = $bdoc:literal])* $bfield:ident: $bty:ty = $bvalue:expr;)* })?
@@ -70,7 +70,7 @@ macro_rules! settings {
         impl $crate::support::Keyed for $name {
             fn describe(table: &mut $crate::support::Table, schemas: &mut $crate::Schemas) {
                 $($crate::support::Field::<$ty, $crate::__written!($ty $(, $repr)?)>::new(stringify!($field))
-                    $(.within($range))? $(.or(|| $default))?
+                    $(.within($range))? $(.items($items))? $(.or(|| $default))?
                     .describe(table, concat!($($doc, "\n"),*), schemas);)*
                 $($(<$wty as $crate::support::Keyed>::describe(table, schemas);)*)?
             }
@@ -88,7 +88,7 @@ macro_rules! settings {
                 let table = &$crate::support::overlay(&$crate::Setting::write(&usual), table);)?
                 let this = Self {
                     $($field: $crate::support::Field::<$ty, $crate::__written!($ty $(, $repr)?)>::new(stringify!($field))
-                        $(.within($range))? $(.or(|| $default))?.read(table, files)?,)*
+                        $(.within($range))? $(.items($items))? $(.or(|| $default))?.read(table, files)?,)*
                     $($($wfield: <$wty as $crate::support::Keyed>::take(table, files)?,)*)?
                     $($($bfield: $bvalue,)*)?
                 };

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::marker::PhantomData;
-use std::ops::{Bound, RangeBounds};
+use std::ops::{Bound, RangeBounds, RangeInclusive};
 
 use serde_json::json;
 
@@ -17,6 +17,7 @@ pub struct Field<T, R> {
     least: Option<T>,
     most: Option<T>,
     compare: fn(&T, &T) -> Option<Ordering>,
+    items: Option<(usize, usize)>,
     default: Option<fn() -> T>,
     written: PhantomData<R>,
 }
@@ -33,6 +34,7 @@ where
             least: None,
             most: None,
             compare: |_, _| None,
+            items: None,
             default: None,
             written: PhantomData,
         }
@@ -54,6 +56,13 @@ where
         self
     }
 
+    /// Only lists of this length.
+    #[must_use]
+    pub const fn items(mut self, range: RangeInclusive<usize>) -> Self {
+        self.items = Some((*range.start(), *range.end()));
+        self
+    }
+
     /// This value if it is not given.
     #[must_use]
     pub fn or(mut self, default: fn() -> T) -> Self {
@@ -63,7 +72,14 @@ where
 
     /// Adds it to the schema of its table.
     pub fn describe(&self, table: &mut Table, doc: &str, schemas: &mut Schemas) {
-        let default = self.default.map_or(Json::Null, |d| written::<T, R>(&d()));
+        let mut default = self.default.map_or(Json::Null, |d| written::<T, R>(&d()));
+        // A table of which each key has its own default is shown empty.
+        let empty = Json::Object(Map::new());
+        if default.is_object()
+            && R::read(&empty, &mut Files::default()).is_ok_and(|e| e.write() == default)
+        {
+            default = empty;
+        }
         let mut schema = describe(R::schema(schemas), &prose(doc), default);
         for (key, bound) in [("minimum", &self.least), ("maximum", &self.most)] {
             let bound = bound.as_ref().map(written::<T, R>);
@@ -71,6 +87,10 @@ where
             if let (Json::Object(map), Some(n @ Json::Number(_))) = (&mut schema, bound) {
                 map.insert(key.to_owned(), n);
             }
+        }
+        if let Some((least, most)) = self.items {
+            schema["minItems"] = least.into();
+            schema["maxItems"] = most.into();
         }
         table.properties.insert(self.key.to_owned(), schema);
         if self.default.is_none() {
@@ -87,10 +107,22 @@ where
             (Some(json), _) => {
                 let value = convert::<T, R>(json, files).map_err(|e| e.at(self.key))?;
                 self.in_range(&value)?;
+                self.counts(json)?;
                 Ok(value)
             }
             (None, Some(default)) => Ok(default()),
             (None, None) => Err(Error::new(format!("\"{}\" is missing", self.key))),
+        }
+    }
+
+    fn counts(&self, json: &Json) -> Result<(), Error> {
+        let n = json.as_array().map_or(0, Vec::len);
+        match self.items {
+            Some((least, most)) if json.is_array() && !(least..=most).contains(&n) => {
+                let message = format!("{} has {n} items", self.key);
+                Err(Error::of(self.key, message).help(format!("give {least} to {most}")))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -310,8 +342,14 @@ pub fn one_of(doc: &str, all: Vec<Json>) -> Json {
 }
 
 /// The schema of a choice among kinds.
-pub fn any_of(all: Vec<Json>) -> Json {
-    json!({ "anyOf": all })
+pub fn any_of(mut all: Vec<Json>) -> Json {
+    match (all.len(), all.pop()) {
+        (1, Some(only)) => only,
+        (_, last) => {
+            all.extend(last);
+            json!({ "anyOf": all })
+        }
+    }
 }
 
 /// The schema of a table for which the value of one of its keys may stand alone.

@@ -7,6 +7,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use bytes::Bytes;
+use gargalo_settings::names;
 use gargalo_trace::pcapng;
 use gargalo_units::{Ecn, Instant};
 use gargalo_wire as wire;
@@ -31,16 +32,17 @@ pub struct CaptureSpec {
     pub comment: String,
 }
 
-/// At which ends of a link packets are captured. What passes both is in the file twice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CaptureEnds {
-    /// Where up begins: the client's, the left one.
-    #[default]
-    From,
-    /// Where up ends.
-    To,
-    /// At both.
-    Both,
+names! {
+    /// At which ends of a link packets are captured. A program that follows connections takes what passes both for
+    /// repetitions.
+    pub enum CaptureEnds {
+        /// Where up begins: the client's, the left one.
+        From = "from",
+        /// Where up ends: the server's, the right one.
+        To = "to",
+        /// Both, each as an interface of its own.
+        Both = "both",
+    }
 }
 
 /// The interfaces of a capture file, by link and end.

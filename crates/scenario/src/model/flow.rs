@@ -1,63 +1,69 @@
 //! Flows and what their applications do, as written.
 
+use gargalo_settings::{names, settings};
 use gargalo_units::{Bytes, Duration, Rate};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::distribution::SizeSpec;
+use super::legacy::Legacy;
 use super::media::{Media, Video, Voice};
 use super::source::{Ftp, Mix, Web};
 use super::transport::Transport;
 use crate::quantity::{PerSecond, Quantity};
 
-/// Data from one host to another; with `count` or `arrivals`, many of the same kind.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Flow {
-    /// The host that sends the data (with requests: that asks for it). `left*` puts copy i on host
-    /// `left`i.
-    pub from: String,
-    /// The other host.
-    pub to: String,
-    /// When the flow starts, or arrivals begin.
-    #[schemars(extend("default" = "0s"))]
-    pub start: Option<Quantity<Duration>>,
-    /// When its application stops. Default: at the end of the run.
-    pub stop: Option<Quantity<Duration>>,
-    /// Number of copies. Default: 1, or with a `*` as many as there are hosts of that name.
-    #[schemars(range(min = 1, max = 100_000))]
-    pub count: Option<u32>,
-    /// Name in results and pictures; results are grouped by it. Default: the congestion control, or
-    /// `udp`.
-    pub label: Option<String>,
-    /// How data is carried.
-    pub transport: Transport,
-    /// What is carried. Default: bulk without end.
-    pub workload: Option<Workload>,
-    /// Makes the flow a template of which copies start at random.
-    pub arrivals: Option<Arrivals>,
-    /// What is kept of it: a row in the tables, or no more than totals in the summary. Default: `full`,
-    /// for web, ftp and mix `summary`.
-    pub record: Option<RecordName>,
+settings! {
+    /// Data from one host to another; with `count` or `arrivals`, many of the same kind.
+    pub struct Flow as "Flow" {
+        /// The host that sends the data (with requests: that asks for it). `left*` puts copy i on host
+        /// `left`i.
+        from: String;
+        /// The other host.
+        to: String;
+        /// When the flow starts, or arrivals begin.
+        start: Duration = Duration::ZERO;
+        /// When its application stops. Default: at the end of the run.
+        stop: Option<Duration> = None;
+        /// Number of copies. Default: 1, or with a `*` as many as there are hosts of that name.
+        count: Option<u32> = None, in Some(1)..=Some(100_000);
+        /// Name in results and pictures; results are grouped by it. Default: the congestion control, or
+        /// `udp`.
+        label: Option<String> = None;
+        /// How data is carried.
+        transport: Legacy<Transport>;
+        /// What is carried. Default: bulk without end.
+        workload: Option<Legacy<Workload>> = None;
+        /// Makes the flow a template of which copies start at random.
+        arrivals: Option<Arrivals> = None;
+        /// What is kept of it: a row in the tables, or no more than totals in the summary. Default: `full`,
+        /// for web, ftp and mix `summary`.
+        record: Option<RecordName> = None;
+    }
 }
 
-/// What is kept of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub enum RecordName {
-    /// A row, samples and events.
-    Full,
-    /// Totals of all flows of the label: memory stays the same however many there are.
-    Summary,
+impl Flow {
+    /// What is carried; `None`: bulk without end.
+    pub fn workload(&self) -> Option<&Workload> {
+        self.workload.as_ref().map(|w| &w.value)
+    }
 }
 
-/// Copies of a flow that start at random times (a Poisson process), each with its own connection.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Arrivals {
-    /// Mean number of new flows per time.
-    pub rate: Quantity<PerSecond>,
+names! {
+    /// What is kept of a flow.
+    pub enum RecordName {
+        /// A row, samples and events.
+        Full = "full",
+        /// Totals of all flows of the label: memory stays the same however many there are.
+        Summary = "summary",
+    }
+}
+
+settings! {
+    /// Copies of a flow that start at random times (a Poisson process), each with its own connection.
+    pub struct Arrivals: Copy as "Arrivals" {
+        /// Mean number of new flows per time.
+        rate: PerSecond;
+    }
 }
 
 /// What is carried: one of the following.

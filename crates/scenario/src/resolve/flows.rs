@@ -32,7 +32,7 @@ pub(crate) fn resolve(
     let names = hosts::Names::new(net);
     // Longest base round-trip time of a flow through each link.
     let mut longest = vec![None::<Duration>; net.links.len()];
-    let end = Instant::ZERO + raw.duration.0;
+    let end = Instant::ZERO + raw.duration;
     for (i, spec) in raw.flows.iter().enumerate() {
         let at = format!("flows.{i}");
         let Some(ends) = hosts::endpoints(spec, &at, (net, &names), cx) else {
@@ -84,7 +84,7 @@ pub(crate) fn resolve(
         if !reachable {
             continue;
         }
-        if matches!(spec.transport, crate::model::Transport::Mptcp(_)) {
+        if matches!(spec.transport.value, crate::model::Transport::Mptcp(_)) {
             mtu = *least_mtu.get_or_insert_with(|| mptcp::mtu(net));
         }
         let mut transport = transport::resolve(&spec.transport, mtu, &at, cx);
@@ -112,7 +112,7 @@ pub(crate) fn resolve(
             stop,
             transport,
             workload: Workload::Bulk { bytes: None },
-            arrivals: spec.arrivals.as_ref().map(|a| gap(a.rate.0.0)),
+            arrivals: spec.arrivals.as_ref().map(|a| gap(a.rate.0)),
             source: None,
             group: None,
             rows,
@@ -140,11 +140,9 @@ pub(crate) fn resolve(
             groups.len() - 1
         });
         for (n, &(from, to)) in ends.iter().enumerate() {
-            let jitter = match raw.start_jitter {
-                Some(jitter) if common.arrivals.is_none() => {
-                    start_jitter(jitter.0, rtts[n], window)
-                }
-                _ => Duration::ZERO,
+            let jitter = match common.arrivals {
+                None => start_jitter(raw.start_jitter, rtts[n], window),
+                Some(_) => Duration::ZERO,
             };
             for workload in &workloads {
                 flows.push(Flow {
@@ -177,7 +175,7 @@ fn place(
     cx: &mut Context<'_>,
 ) -> Vec<Transport> {
     let (crate::model::Transport::Mptcp(raw), Transport::Mptcp(common)) =
-        (&spec.transport, &*transport)
+        (&spec.transport.value, &*transport)
     else {
         return Vec::new();
     };
@@ -251,12 +249,12 @@ fn times(
     at: &str,
     cx: &mut Context<'_>,
 ) -> (Instant, Option<Instant>) {
-    let start = Instant::ZERO + spec.start.map_or(Duration::ZERO, |q| q.0);
-    let stop = spec.stop.map(|q| Instant::ZERO + q.0);
-    if start.saturating_since(Instant::ZERO) >= raw.duration.0 && !raw.duration.0.is_zero() {
+    let start = Instant::ZERO + spec.start;
+    let stop = spec.stop.map(|s| Instant::ZERO + s);
+    if start.saturating_since(Instant::ZERO) >= raw.duration && !raw.duration.is_zero() {
         let message = format!(
             "the flow starts at or after the end of the run ({})",
-            raw.duration.0
+            raw.duration
         );
         let help = "start it earlier, or give a longer duration".to_owned();
         cx.error(&format!("{at}.start"), "never starts", message, help);
@@ -267,7 +265,7 @@ fn times(
         cx.error(&format!("{at}.stop"), "too early", message, help);
     }
     if let Some(arrivals) = &spec.arrivals {
-        let rate = arrivals.rate.0.0;
+        let rate = arrivals.rate.0;
         if !(1e-6..=1e9).contains(&rate) {
             let message = format!("an arrival rate of {rate}/s is out of range");
             let help = "give 0.000001/s to 1000000000/s".to_owned();
@@ -284,9 +282,9 @@ fn times(
 
 /// The workloads of one copy: several if it has several connections.
 fn workload(spec: &Spec, at: &str, cx: &mut Context<'_>) -> Vec<Workload> {
-    let is_udp = matches!(spec.transport, crate::model::Transport::Udp(_));
+    let is_udp = matches!(spec.transport.value, crate::model::Transport::Udp(_));
     let bulk = WorkloadSpec::Bulk(Default::default());
-    let raw = spec.workload.as_ref().unwrap_or(&bulk);
+    let raw = spec.workload().unwrap_or(&bulk);
     let path = format!("{at}.workload");
     if !is_udp && matches!(raw, WorkloadSpec::Voice(_)) {
         let message = "a call over a reliable transport".to_owned();

@@ -1,9 +1,7 @@
 //! Stacks of hosts, programs on them, and how the lab works.
 
-use std::collections::BTreeMap;
-
 use gargalo_lab::{CommandSpec, Stack, Tuning};
-use gargalo_units::{Duration, Instant, nearest};
+use gargalo_units::{Instant, nearest};
 
 use super::{Context, did_you_mean};
 use crate::model::{Host, Scenario, StackName};
@@ -11,9 +9,9 @@ use crate::resolved::{Lab, Node};
 
 /// Resolves what the lab needs.
 pub(crate) fn resolve(raw: &Scenario, nodes: &[Node], cx: &mut Context<'_>) -> Lab {
-    let lab = raw.lab.clone().unwrap_or_default();
+    let lab = raw.lab;
     let usual = Host {
-        stack: Some(lab.stack.unwrap_or_default()),
+        stack: Some(lab.stack),
         ..Host::default()
     };
     let mut stacks: Vec<Stack> = nodes.iter().map(|_| stack(&usual, &usual)).collect();
@@ -26,7 +24,7 @@ pub(crate) fn resolve(raw: &Scenario, nodes: &[Node], cx: &mut Context<'_>) -> L
             no_such_host(name, &at, nodes, cx);
         }
         let made = stack(host, &usual);
-        if made == Stack::Gargalo && (host.congestion.is_some() || host.sysctl.is_some()) {
+        if made == Stack::Gargalo && (host.congestion.is_some() || !host.sysctl.is_empty()) {
             let message = format!("host \"{name}\" has settings of the kernel, but not its stack");
             let help = "add `stack = \"kernel\"`".to_owned();
             cx.error(&at, "settings without effect", message, help);
@@ -53,34 +51,29 @@ pub(crate) fn resolve(raw: &Scenario, nodes: &[Node], cx: &mut Context<'_>) -> L
         commands.push(CommandSpec {
             host: host as u32,
             run: c.run.clone(),
-            start: Instant::ZERO + c.start.map_or(Duration::ZERO, |q| q.0),
-            background: c.background.unwrap_or(false),
+            start: Instant::ZERO + c.start,
+            background: c.background,
         });
     }
     Lab {
         stacks,
         commands,
         tuning: Tuning {
-            busy_poll: lab.busy_poll.map_or(Duration::ZERO, |q| q.0),
+            busy_poll: lab.busy_poll,
             cpu: lab.cpu.map(|c| c as usize),
         },
-        offload: lab.offload.unwrap_or(true),
+        offload: lab.offload,
     }
 }
 
 fn stack(host: &Host, usual: &Host) -> Stack {
-    match host.stack.or(usual.stack).unwrap_or_default() {
+    match host.stack.or(usual.stack).unwrap_or(StackName::Gargalo) {
         StackName::Gargalo => Stack::Gargalo,
         StackName::Kernel => Stack::Kernel {
             congestion: host.congestion.clone(),
-            settings: settings(host.sysctl.as_ref()),
+            settings: host.sysctl.clone().into_iter().collect(),
         },
     }
-}
-
-fn settings(sysctl: Option<&BTreeMap<String, String>>) -> Vec<(String, String)> {
-    let pairs = sysctl.into_iter().flatten();
-    pairs.map(|(k, v)| (k.clone(), v.clone())).collect()
 }
 
 /// Indices of the hosts that a name, or a pattern with `*` at its end, means.

@@ -16,12 +16,13 @@ mod tls;
 mod traffic;
 mod transport;
 
-use gargalo_sim::CaptureEnds;
-use gargalo_units::{Duration, Instant, nearest};
+use gargalo_settings::Files;
+use gargalo_units::{Instant, nearest};
 
 use crate::diagnostic::{Diagnostics, Origin};
 use crate::model;
-use crate::resolved::{Link, Node, Record, Scenario};
+use crate::model::Record;
+use crate::resolved::{Link, Node, Scenario};
 use crate::tree::Node as Tree;
 
 /// What every step of the resolution needs: the tree for places, and the list of errors.
@@ -30,7 +31,7 @@ pub(crate) struct Context<'a> {
     pub(crate) errors: &'a mut Diagnostics,
     pub(crate) origin: &'a Origin,
     /// Files that settings name.
-    pub(crate) files: gargalo_settings::Files,
+    pub(crate) files: Files,
 }
 
 impl Context<'_> {
@@ -64,7 +65,7 @@ pub(crate) struct Network {
 /// Resolves the model; errors are noted in the context, so that the result counts only if there are
 /// none.
 pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
-    if raw.duration.0.is_zero() {
+    if raw.duration.is_zero() {
         let help = "give how long to watch, like `duration = \"60s\"`".to_owned();
         cx.error(
             "duration",
@@ -75,7 +76,7 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
     }
     let (topology, mut network) = network::lower(&raw.topology, cx);
     let (flows, groups) = flows::resolve(raw, &mut network, cx);
-    let record = record(raw.record.as_ref(), &network.links, cx);
+    let record = record(&raw.record, &network.links, cx);
     let measure = measure(raw, cx);
     let lab = lab::resolve(raw, &network.nodes, cx);
     let stem = cx.origin.path.as_ref().and_then(|p| p.file_stem());
@@ -91,8 +92,8 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
             .or(stem)
             .unwrap_or_else(|| "scenario".to_owned()),
         description: raw.description.clone().unwrap_or_default(),
-        seed: raw.seed.unwrap_or(1),
-        duration: raw.duration.0,
+        seed: raw.seed,
+        duration: raw.duration,
         topology,
         nodes: network.nodes,
         links: network.links,
@@ -106,10 +107,12 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
 
 /// The part of the run that figures are of; `None`: all of it.
 fn measure(raw: &model::Scenario, cx: &mut Context<'_>) -> Option<(Instant, Instant)> {
-    let window = raw.measure?;
-    let duration = raw.duration.0;
-    let from = window.from.map_or(Duration::ZERO, |q| q.0);
-    let until = window.until.map_or(duration, |q| q.0);
+    if raw.measure == model::Measure::default() {
+        return None;
+    }
+    let duration = raw.duration;
+    let from = raw.measure.from;
+    let until = raw.measure.until.unwrap_or(duration);
     let (key, label, message) = if until > duration {
         ("measure.until", "after the end of the run", "ends after it")
     } else if from >= duration {
@@ -129,20 +132,10 @@ fn measure(raw: &model::Scenario, cx: &mut Context<'_>) -> Option<(Instant, Inst
     None
 }
 
-fn record(raw: Option<&model::Record>, links: &[Link], cx: &mut Context<'_>) -> Record {
-    let raw = raw.cloned().unwrap_or_default();
-    let interval = raw.interval.map_or(Duration::from_millis(100), |q| q.0);
-    if interval.is_zero() {
-        let help = "to sample nothing, write `flows = false` and `links = false`".to_owned();
-        cx.error(
-            "record.interval",
-            "no time between samples",
-            "interval is zero".to_owned(),
-            help,
-        );
-    }
+/// What is recorded, links by their names.
+fn record(raw: &Record, links: &[Link], cx: &mut Context<'_>) -> Record {
     let mut captures: Vec<String> = Vec::new();
-    for (i, pattern) in raw.captures.iter().flatten().enumerate() {
+    for (i, pattern) in raw.captures.iter().enumerate() {
         let fits = |name: &str| match pattern.strip_suffix('*') {
             Some(prefix) => name.starts_with(prefix),
             None => name == pattern,
@@ -167,21 +160,8 @@ fn record(raw: Option<&model::Record>, links: &[Link], cx: &mut Context<'_>) -> 
         }
     }
     Record {
-        interval,
-        flows: raw.flows.unwrap_or(true),
-        links: raw.links.unwrap_or(true),
-        events: raw.events.unwrap_or(true),
-        decisions: raw.decisions.unwrap_or(false),
-        gauges: raw.gauges.unwrap_or(false),
         captures,
-        capture_ends: match raw.capture_ends {
-            None | Some(model::CaptureEndsName::From) => CaptureEnds::From,
-            Some(model::CaptureEndsName::To) => CaptureEnds::To,
-            Some(model::CaptureEndsName::Both) => CaptureEnds::Both,
-        },
-        capture_payload: raw.capture_payload.unwrap_or(false),
-        qlog: raw.qlog.unwrap_or(false),
-        verify: raw.verify.unwrap_or(false),
+        ..raw.clone()
     }
 }
 

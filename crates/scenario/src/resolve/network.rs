@@ -2,7 +2,7 @@
 
 use gargalo_units::nearest;
 
-use crate::model::{Link, OneOrMany, Topology, Written};
+use crate::model::{Link, OneOrMany, Topology};
 use crate::resolved::Node;
 
 use super::{Context, Network, did_you_mean};
@@ -14,19 +14,19 @@ pub(crate) fn lower(topology: &Topology, cx: &mut Context<'_>) -> (&'static str,
         Topology::Simple(t) => {
             let (a, b) = (net.host("client"), net.host("server"));
             let at = "topology.simple.link";
-            net.link("link", (a, b), &read(&t.link, at, cx), at);
+            net.link("link", (a, b), &t.link, at);
             "simple"
         }
         Topology::Multipath(t) => {
             let (a, b) = (net.host("client"), net.host("server"));
             for (i, path) in t.paths.iter().enumerate() {
                 let at = format!("topology.multipath.paths.{i}");
-                net.link(&format!("path{i}"), (a, b), &read(path, &at, cx), &at);
+                net.link(&format!("path{i}"), (a, b), path, &at);
             }
             "multipath"
         }
         Topology::Dumbbell(t) => {
-            let pairs = t.pairs.unwrap_or(1) as usize;
+            let pairs = t.pairs as usize;
             let at = "topology.dumbbell.access";
             if !counts(t.access.as_ref(), pairs, at, "pairs", cx) {
                 return ("dumbbell", net);
@@ -34,10 +34,10 @@ pub(crate) fn lower(topology: &Topology, cx: &mut Context<'_>) -> (&'static str,
             let left: Vec<_> = (0..pairs).map(|i| net.host(&format!("left{i}"))).collect();
             let right: Vec<_> = (0..pairs).map(|i| net.host(&format!("right{i}"))).collect();
             let (router_l, router_r) = (net.router("routerL"), net.router("routerR"));
-            let access = Links::of(t.access.as_ref(), at, cx);
+            let access = Links::of(t.access.as_ref(), at);
             let at = "topology.dumbbell.bottleneck";
             let ends = (router_l, router_r);
-            net.link("bottleneck", ends, &read(&t.bottleneck, at, cx), at);
+            net.link("bottleneck", ends, &t.bottleneck, at);
             for (i, (l, r)) in left.into_iter().zip(right).enumerate() {
                 let (link, at) = access.nth(i);
                 net.link(&format!("left{i}-routerL"), (l, router_l), link, &at);
@@ -57,16 +57,13 @@ pub(crate) fn lower(topology: &Topology, cx: &mut Context<'_>) -> (&'static str,
             let routers: Vec<_> = (0..=hops)
                 .map(|i| net.router(&format!("router{i}")))
                 .collect();
-            let bottlenecks = Links::of(Some(&t.bottleneck), at, cx);
+            let bottlenecks = Links::of(Some(&t.bottleneck), at);
             for (i, ends) in routers.windows(2).enumerate() {
                 let (link, at) = bottlenecks.nth(i);
                 net.link(&format!("bottleneck{i}"), (ends[0], ends[1]), link, &at);
             }
             let at = "topology.parking-lot.access";
-            let access = t
-                .access
-                .as_ref()
-                .map_or_else(Link::default, |a| read(a, at, cx));
+            let access = t.access.clone().unwrap_or_default();
             let mut link = |name: &str, ends| net.link(name, ends, &access, at);
             link("left-router0", (left, routers[0]));
             link(&format!("router{hops}-right"), (routers[hops], right));
@@ -119,9 +116,6 @@ fn graph(t: &crate::model::Graph, net: &mut Network, cx: &mut Context<'_>) {
     let mut degree = vec![0_u32; net.nodes.len()];
     for (i, l) in t.links.iter().enumerate() {
         let at = format!("topology.graph.links.{i}");
-        let Some(l) = l.read(&at, cx) else {
-            continue;
-        };
         let a = find(&l.from, &format!("{at}.from"), cx);
         let b = find(&l.to, &format!("{at}.to"), cx);
         let (Some(a), Some(b)) = (a, b) else {
@@ -191,40 +185,25 @@ fn counts(list: Option<&OneOrMany>, n: usize, at: &str, what: &str, cx: &mut Con
     list.len() == n
 }
 
-/// A link as written; what is wrong with it is noted, and a perfect one stands for it.
-fn read(link: &Written<Link>, at: &str, cx: &mut Context<'_>) -> Link {
-    link.read(at, cx).unwrap_or_default()
-}
-
 /// Links of which there is one for all or one for each.
 struct Links<'a> {
-    links: Vec<Link>,
-    for_each: bool,
+    links: Option<&'a OneOrMany>,
+    usual: Link,
     at: &'a str,
 }
 
 impl<'a> Links<'a> {
-    fn of(list: Option<&OneOrMany>, at: &'a str, cx: &mut Context<'_>) -> Self {
-        let (links, for_each) = match list {
-            None => (vec![Link::default()], false),
-            Some(OneOrMany::One(one)) => (vec![read(one, at, cx)], false),
-            Some(OneOrMany::Many(many)) => {
-                let read = |(i, link)| read(link, &format!("{at}.{i}"), cx);
-                (many.iter().enumerate().map(read).collect(), true)
-            }
-        };
-        Self {
-            links,
-            for_each,
-            at,
-        }
+    fn of(links: Option<&'a OneOrMany>, at: &'a str) -> Self {
+        let usual = Link::default();
+        Self { links, usual, at }
     }
 
     /// The i-th, and where it was written.
     fn nth(&self, i: usize) -> (&Link, String) {
-        match self.for_each {
-            true => (&self.links[i], format!("{}.{i}", self.at)),
-            false => (&self.links[0], self.at.to_owned()),
+        match self.links {
+            None => (&self.usual, self.at.to_owned()),
+            Some(OneOrMany::One(link)) => (link, self.at.to_owned()),
+            Some(OneOrMany::Many(links)) => (&links[i], format!("{}.{i}", self.at)),
         }
     }
 }

@@ -18,14 +18,14 @@ use crate::resolved::{Flow, Group, Loaded, Source, Transport, Workload};
 /// Whether a flow is a source.
 pub(crate) fn is_source(spec: &Spec) -> bool {
     matches!(
-        spec.workload,
+        spec.workload(),
         Some(WorkloadSpec::Web(_) | WorkloadSpec::Ftp(_) | WorkloadSpec::Mix(_))
     )
 }
 
 /// Its label where none is given.
 pub(crate) fn label(spec: &Spec) -> &'static str {
-    match spec.workload {
+    match spec.workload() {
         Some(WorkloadSpec::Web(_)) => "web",
         Some(WorkloadSpec::Ftp(_)) => "ftp",
         _ => "background",
@@ -72,7 +72,7 @@ pub(crate) fn expand(
         cx.error(&path, "not over UDP", message, help.to_owned());
         return Vec::new();
     }
-    match &spec.workload {
+    match spec.workload() {
         Some(WorkloadSpec::Web(w)) => {
             let at = format!("{path}.web");
             let web = {
