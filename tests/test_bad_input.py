@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from conftest import TINY
 
@@ -95,7 +97,10 @@ transport.tcp = {}
 def test_command_line(gargalo, tiny, arguments, words):
     done = gargalo(*arguments)
     assert done.returncode == 2, done.stderr
-    assert done.stdout == ""
+    if "--json" in arguments:
+        assert set(json.loads(done.stdout)) == {"error"}
+    else:
+        assert done.stdout == ""
     assert "Traceback" not in done.stderr
     for word in words:
         assert word in done.stderr, done.stderr

@@ -154,7 +154,9 @@ def test_a_file_that_cannot_be_loaded_is_a_row_and_the_others_go_on(gargalo, tmp
     assert "nomodule" in broken["broken"]
     failed = json.loads((tmp_path / "cards" / "raises-quick" / "scorecard.json").read_text())
     assert failed["criteria"][0]["verdict"] == "failed"
-    assert "Traceback" in failed["criteria"][0]["failures"][0]
+    [failure] = failed["criteria"][0]["failures"]
+    assert "RuntimeError: in the middle" in failure["reason"]
+    assert "Traceback" in failure["trace"]
 
 
 def test_the_table_of_another_evaluation_stays(gargalo, tmp_path):
@@ -194,7 +196,7 @@ FIGURE = {
     "values": [0.1, 0.11, 0.105], "mean": 0.105, "low": 0.09, "high": 0.12,
 }  # fmt: skip
 CARD = {
-    "format": 1, "profile": "quick",
+    "format": 2, "profile": "quick",
     "criteria": [{"id": "x", "faults": [], "failures": [], "figures": [FIGURE]}],
 }  # fmt: skip
 
@@ -219,7 +221,7 @@ def test_only_what_exceeds_interval_and_margin_is_a_change():
 def test_faults_and_failures_are_changes():
     now = copy.deepcopy(CARD)
     now["criteria"][0]["faults"] = ["does not back off"]
-    now["criteria"][0]["failures"] = ["RuntimeError: x\nTraceback"]
+    now["criteria"][0]["failures"] = [{"reason": "RuntimeError: x", "trace": "Traceback"}]
     found = records.compare(CARD, now)
     assert [c.kind for c in found] == ["new fault", "new failure"]
     assert all(c.is_regression for c in found)

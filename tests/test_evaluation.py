@@ -13,7 +13,7 @@ import pytest
 from gargalo import evaluation, metrics
 from gargalo.evaluation import CRITERIA, figures, measure, records, scoring
 from gargalo.evaluation.criteria import find, mixed, tcpeval
-from gargalo.evaluation.model import PROFILES, Criterion, Plan, Scores
+from gargalo.evaluation.model import PROFILES, Criterion, FailureReason, Plan, Scores
 from gargalo.evaluation.running import findings, plan
 
 assert evaluation_faults.PythonReno.__doc__  # importing registers the controls by name
@@ -205,7 +205,7 @@ def test_bad_controls_are_rows_of_their_own_and_the_others_go_on(store, tmp_path
     assert list(cards) == [*(f"bad-{name}" for name in BAD), "needs", "typo", "empty", "reno"]
     texts = {name: cards[f"bad-{name}"].results[0] for name in BAD}
     assert all(result.verdict == "failed" for result in texts.values())
-    told = {name: "\n".join(result.failures) for name, result in texts.items()}
+    told = {name: "\n".join(map(str, result.failures)) for name, result in texts.items()}
     assert "ZeroDivisionError: after a second" in told["raises"]
     assert "raises.py" in told["raises"]
     assert "line 10, in on_ack" in told["raises"]
@@ -571,7 +571,7 @@ def test_faults_failures_and_nothing():
         raise AssertionError
 
     failed = scoring.result(
-        criterion(must_not_be_asked), "x", rows, ("cubic",), failures=["it raised"]
+        criterion(must_not_be_asked), "x", rows, ("cubic",), failures=[FailureReason("it raised")]
     )
     assert (failed.verdict, failed.faults) == ("failed", [])
     assert scoring.result(criterion(), "x", rows, ("cubic",)).verdict == "unknown"

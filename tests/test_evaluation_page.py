@@ -33,7 +33,7 @@ from gargalo.evaluation import (
     scoring,
 )
 from gargalo.evaluation.figures import figure, mean_of
-from gargalo.evaluation.model import Criterion, Plan, Result
+from gargalo.evaluation.model import Criterion, FailureReason, Plan, Result
 from gargalo.evaluation.running import Scorecard
 from gargalo.reporting import FigureBlock
 from gargalo.running import resolve
@@ -111,7 +111,7 @@ def scorecard(own: str = "vegas", repeat: int = 3) -> Scorecard:
         "bbr": {"queue_s": 0.02, "used": 0.95, "lost": 0.05, "rate_bps": 1.1e7},
     }
 
-    def judge(c: Criterion, label: str, levels: Sequence[Any], mine: dict[str, float] | None, failures: Sequence[str] = (), files: str = "bufferbloat") -> Result:  # fmt: skip
+    def judge(c: Criterion, label: str, levels: Sequence[Any], mine: dict[str, float] | None, failures: Sequence[FailureReason] = (), files: str = "bufferbloat") -> Result:  # fmt: skip
         values = usual if mine is None else {**usual, "own": usual["cubic"] | mine}
         frame = runs(own, values, label, levels).filter(pl.col("repeat") < repeat)
         return scoring.result(c, own, frame, REFERENCES, failures, scenarios(files))
@@ -122,7 +122,7 @@ def scorecard(own: str = "vegas", repeat: int = 3) -> Scorecard:
         judge(criterion("queues", (QUEUE, USED, RATE)), "buffer_bdp", [0.5, 1.0, 8.0], {"queue_s": 0.004, "used": 0.8}),
         judge(criterion("same", (QUEUE, USED), strength="MUST"), "n", [1, 4], {}),
         judge(criterion("starver", (LOST,), strength="MUST", group="mixed", faults=lambda _: [f"starves others {HOSTILE}"]), "first", ["own", "other"], {"lost": 0.2}, files="versus-quic-newreno"),
-        judge(criterion("raises", (QUEUE,), strength="SHOULD", group="special"), "case", ["a", "b"], None, [TRACE, "died"], "multipath"),
+        judge(criterion("raises", (QUEUE,), strength="SHOULD", group="special"), "case", ["a", "b"], None, [FailureReason(f"ValueError: {HOSTILE}", TRACE), FailureReason("died")], "multipath"),
         judge(criterion("short", (QUEUE,), group="general"), "size", ["10kB", "1MB"], {"queue_s": 0.05}, files="short-long"),
         judge(criterion("drawn", (QUEUE,), strength="SHOULD", group="properties", picture=lambda _: drawn), "n", [1], {"queue_s": 0.3}),
         judge(criterion("unmeasured", (figure("x_s", "nothing", "less", mean_of("x_s"), bounds=(0.0, math.inf)),), group="tcpeval"), "n", [1], {}),

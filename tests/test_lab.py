@@ -386,6 +386,15 @@ def test_what_cannot_be_is_said(change: dict[str, object], world: str, message: 
 
 
 @needs_namespaces
+def test_what_the_sandbox_refuses_has_its_diagnostics() -> None:
+    change = {"lab.stack": "kernel", "flows.0.transport": {"quic": {}}}
+    with pytest.raises(gargalo.ScenarioError) as caught:
+        gargalo.run(RACE, set=change, world="lab")
+    (d,) = caught.value.diagnostics
+    assert str(caught.value) == f"error: {d.message}"
+
+
+@needs_namespaces
 def test_a_congestion_control_that_the_kernel_lacks_is_said() -> None:
     change = {"lab.stack": "kernel", "flows.0.transport.tcp.congestion": "compound"}
     with pytest.raises(gargalo.RunError, match=r"refuses the congestion control compound"):

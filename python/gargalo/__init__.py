@@ -8,7 +8,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gargalo._core import RunError, ScenarioError, __version__
+from gargalo._core import Diagnostic, RunError, ScenarioError, __version__
 from gargalo.controller import (
     Acked,
     Congestion,
@@ -52,6 +52,7 @@ __all__ = [
     "ConnectionInit",
     "Context",
     "Controller",
+    "Diagnostic",
     "Init",
     "Interrupted",
     "Job",

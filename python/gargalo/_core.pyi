@@ -12,8 +12,48 @@ LinkDirection = tuple[int, int | None, float, int, int]
 Address: TypeAlias = IPv4Address | IPv6Address
 Kind: TypeAlias = Literal["congestion", "scheduler", "path_manager"]
 
+@final
+class Diagnostic:
+    """One thing that is wrong with a scenario."""
+
+    def __new__(
+        cls,
+        message: str,
+        *,
+        path: str | None = None,
+        file: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        help: str | None = None,  # noqa: A002
+    ) -> Diagnostic: ...
+    @property
+    def path(self) -> str | None:
+        """The key, dotted, like `flows.0.start`; None if no key is wrong, as in a text that is not TOML."""
+    @property
+    def file(self) -> str | None:
+        """The file, `scenario` for a text, or the override as `--set KEY=VALUE`."""
+    @property
+    def line(self) -> int | None:
+        """Line of the file, from 1; None for an override, and where no line is wrong."""
+    @property
+    def column(self) -> int | None:
+        """Column in characters, from 1."""
+    @property
+    def message(self) -> str:
+        """What is wrong, in one sentence that names the key."""
+    @property
+    def help(self) -> str | None:
+        """What to write instead, if that is known."""
+    def to_json(self) -> dict[str, str | int | None]:
+        """Return all fields."""
+    def sentence(self) -> str:
+        """Return the message and the help, without the place."""
+
 class ScenarioError(ValueError):
-    """A scenario is wrong; the text shows where and what to write instead."""
+    """A scenario is wrong; the text shows where and what to write instead, `diagnostics` has it as values."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    """Everything that is wrong, in the order of the text; empty only if raised by others with a text alone."""
 
 class RunError(RuntimeError):
     """A run could not be done; the text says why."""

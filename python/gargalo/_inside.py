@@ -82,7 +82,7 @@ def main(request_fd: int, events_fd: int) -> int:
             memory_limit=request["memory_limit"],
         )
     except core.ScenarioError as e:
-        tell(error="scenario", message=str(e))
+        tell(error="scenario", message=str(e), diagnostics=[d.to_json() for d in e.diagnostics])
         return 2
     except core.RunError as e:
         tell(error="run", message=str(e))

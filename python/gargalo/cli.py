@@ -3,7 +3,8 @@
 Exit codes: 0 done; 1 the run failed, ended early at its memory limit (what it had is kept), or its
 results contradict themselves (a finding of severity error; they are kept); 2 bad usage or bad input,
 nothing written; 130 interrupted, finished work kept. Results go to standard output, everything else
-to standard error.
+to standard error; with --json, standard output is JSON in any case: an object with `error` where there
+are no results.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ import typer
 
 from gargalo import _core
 from gargalo.cli_common import (
-    BAD_INPUT,
     FAILED,
     INTERRUPTED,
     MEMORY_LIMIT,
@@ -31,14 +31,17 @@ from gargalo.cli_common import (
     OutputError,
     Screen,
     World,
+    ask_json,
     because,
     change,
     check_target,
     err,
     fail,
+    json_option,
     memory,
     printable,
     recover,
+    refuse,
     to_json,
 )
 from gargalo.cli_evaluate import evaluate
@@ -117,6 +120,7 @@ def root(
     ] = False,
 ) -> None:
     """A laboratory for transport protocols: one scenario, a deterministic simulation, results."""
+    ask_json(False)
 
 
 @app.command()
@@ -140,7 +144,7 @@ def run(
     ] = False,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print one JSON object; no files unless --output is given."),
+        json_option("Print one JSON object; no files unless --output is given."),
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")] = False,
     no_plots: Annotated[bool, typer.Option("--no-plots", help="No pictures.")] = False,
@@ -220,8 +224,7 @@ def run(
     except Interrupted as e:
         done, interrupted = e.run, True
     except _core.ScenarioError as e:
-        err.print(str(e).rstrip("\n"), markup=False)
-        raise typer.Exit(BAD_INPUT) from None
+        refuse(e)
     except _core.RunError as e:
         fail(str(e), FAILED)
     except KeyboardInterrupt:
@@ -289,11 +292,11 @@ def resolved(file: Path, settings: dict[str, Any]) -> dict[str, Any]:
     """Return a scenario with everything filled in; a bad one ends here."""
     from gargalo.running import resolve
 
+    color = err.is_terminal and not err.no_color
     try:
-        return resolve(file, set=settings, color=err.is_terminal and not err.no_color)
+        return resolve(file, set=settings, color=color)
     except _core.ScenarioError as e:
-        print(str(e).rstrip("\n"), file=sys.stderr)
-        raise typer.Exit(BAD_INPUT) from None
+        refuse(e, in_color=color)
 
 
 def directory(
@@ -345,7 +348,7 @@ def report(done: Run, *, as_json: bool, quiet: bool, plots: bool) -> None:
 @app.command("list")
 def list_(
     what: Annotated[What, typer.Argument(help="What to list.")],
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: Annotated[bool, json_option("As JSON.")] = False,
 ) -> None:
     """Print what there is: name, one line about it, its source."""
     entries = listing(what)

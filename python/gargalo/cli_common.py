@@ -10,6 +10,7 @@ import re
 import shlex
 import sys
 from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,6 +19,7 @@ from rich.console import Console
 from rich.segment import Segment
 
 from gargalo import _core
+from gargalo.diagnostics import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -74,9 +76,45 @@ def printable(text: str) -> str:
 err = Screen(stderr=True, highlight=False, soft_wrap=True)
 
 
-def fail(message: str, code: int = BAD_INPUT) -> NoReturn:
+_json_asked: ContextVar[bool] = ContextVar("json_asked", default=False)
+"""Whether the command answers in JSON, and so says in JSON what is wrong, too."""
+
+
+def ask_json(value: bool) -> bool:
+    """Note whether the command answers in JSON."""
+    _json_asked.set(value)
+    return value
+
+
+def json_option(help: str) -> Any:  # noqa: A002 (the word of typer)
+    """Return the option `--json` of a command."""
+    return typer.Option("--json", help=help, is_eager=True, callback=ask_json)
+
+
+def fail(
+    message: str, code: int = BAD_INPUT, diagnostics: Iterable[_core.Diagnostic] = ()
+) -> NoReturn:
     """Say what is wrong and leave."""
     err.print(f"error: {message}", markup=False)
+    leave(message, code, diagnostics)
+
+
+def refuse(error: _core.ScenarioError, *, in_color: bool = False) -> NoReturn:
+    """Show what is wrong with a scenario, and leave."""
+    text = str(error).rstrip("\n")
+    if in_color:
+        print(text, file=sys.stderr)  # A screen would replace the engine's colours.
+    else:
+        err.print(text, markup=False)
+    leave(sentence(error), BAD_INPUT, error.diagnostics)
+
+
+def leave(message: str, code: int, diagnostics: Iterable[_core.Diagnostic]) -> NoReturn:
+    """End a command that failed; one that answers in JSON prints an object with `error` instead of results."""
+    if _json_asked.get():
+        told = [d.to_json() for d in diagnostics]
+        error = {"message": message, "exit_code": code, "diagnostics": told}
+        print(to_json({"error": error}))
     raise typer.Exit(code)
 
 
@@ -211,12 +249,13 @@ def sweep_errors() -> Iterator[None]:
     try:
         yield
     except _core.ScenarioError as error:
-        err.print(str(error).rstrip("\n"), markup=False)
-        raise typer.Exit(BAD_INPUT) from None
+        refuse(error)
     except e.DamagedError as error:
         again = shlex.join(["gargalo", *(a for a in sys.argv[1:] if a != "--repair"), "--repair"])
         fail(f"{error.what}; {again} {error.remedy}")
-    except (e.SweepError, e.BadStoreError, e.NoClusterError) as error:
+    except e.SweepError as error:
+        fail(str(error), diagnostics=error.diagnostics)
+    except (e.BadStoreError, e.NoClusterError) as error:
         fail(str(error))
     except (e.StoreError, e.ClusterError, e.WorkersError, _core.RunError) as error:
         fail(str(error), FAILED)

@@ -21,6 +21,7 @@ from gargalo.cli_common import (
     check_target,
     err,
     fail,
+    json_option,
     recover,
     sweep_errors,
     tell,
@@ -116,9 +117,7 @@ def evaluate(
             help="Move damaged files of the store aside; do again what they held of these runs.",
         ),
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the scorecards as a JSON list.")
-    ] = False,
+    as_json: Annotated[bool, json_option("Print the scorecards as a JSON list.")] = False,
 ) -> None:
     """Judge congestion controls by what RFC 9743 asks, beside Reno, CUBIC and BBR."""
     from gargalo.evaluation import evaluate as run

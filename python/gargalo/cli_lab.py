@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from gargalo import _core
-from gargalo.cli_common import FAILED, Screen, err, to_json
+from gargalo.cli_common import FAILED, Screen, err, json_option, to_json
+from gargalo.diagnostics import sentence
 
 PROGRAMS = ("iperf3", "curl", "nginx", "tcpdump", "tshark", "nft")
 TRIAL: dict[str, Any] = {
@@ -32,7 +33,7 @@ TRIAL: dict[str, Any] = {
 
 
 def lab(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[bool, json_option("Print one JSON object.")] = False,
 ) -> None:
     """Say what the lab can do here: try namespaces and devices, measure how exact a delay is."""
     facts = examine()
@@ -61,7 +62,7 @@ def examine() -> dict[str, Any]:
     try:
         done = run(TRIAL, world="lab")
     except (_core.RunError, _core.ScenarioError) as e:
-        facts["problem"] = str(e)
+        facts["problem"] = sentence(e)
         return facts
     row = done.flows.row(0, named=True)
     facts["device"] = done.info["device"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gargalo.cli_common import fail
+from gargalo.diagnostics import sentence
 
 if TYPE_CHECKING:
     from gargalo.reporting import Report
@@ -107,7 +108,7 @@ def read(directory: Path, name: str | None, date: str) -> Report:
     except Exception as e:
         # A Parquet file that is none: Polars has errors of its own.
         if type(e).__module__.startswith("polars"):
-            fail(f"{directory}: a table cannot be read: {str(e).splitlines()[0]}")
+            fail(f"{directory}: a table cannot be read: {sentence(e)}")
         raise
 
 

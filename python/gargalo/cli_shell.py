@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gargalo import _core
-from gargalo.cli_common import BAD_INPUT, FAILED, Screen, err, fail
+from gargalo.cli_common import BAD_INPUT, FAILED, Screen, fail, refuse
 from gargalo.scenario import to_toml
 
 if TYPE_CHECKING:
@@ -174,8 +174,7 @@ def check(text: str) -> None:
     try:
         resolve(text)
     except _core.ScenarioError as e:
-        err.print(str(e).rstrip("\n"), markup=False)
-        raise typer.Exit(BAD_INPUT) from None
+        refuse(e)
 
 
 def execute(request: dict[str, Any], *, graph: bool) -> int:

@@ -15,6 +15,7 @@ from gargalo.cli_common import (
     change,
     err,
     fail,
+    json_option,
     sweep_errors,
     tell,
     tell_repaired,
@@ -60,9 +61,7 @@ def study(
             help="Move damaged files of the store aside; do again what they held of these runs.",
         ),
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print verdicts and facts as JSON.")
-    ] = False,
+    as_json: Annotated[bool, json_option("Print verdicts and facts as JSON.")] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 1 unless every claim is reproduced.")
     ] = False,

@@ -18,6 +18,7 @@ from gargalo.cli_common import (
     change,
     err,
     fail,
+    json_option,
     memory,
     printable,
     sweep_errors,
@@ -85,7 +86,7 @@ def sweep(
             help="Move damaged files of the store aside; do again what they held of these runs.",
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[bool, json_option("Print one JSON object.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check every run, print the plan, do nothing.")
     ] = False,
@@ -253,7 +254,7 @@ def compare(
     unpaired: Annotated[
         bool, typer.Option("--unpaired", help="Do not pair runs of the same seed.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[bool, json_option("Print one JSON object.")] = False,
 ) -> None:
     """Say for every cell and figure how two sides differ, and whether that is more than chance."""
     from gargalo.summary import measured_in

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from gargalo import _core
-from gargalo.cli_common import fail
+from gargalo.cli_common import fail, json_option
 
 app = typer.Typer(help="Packet-delivery traces: what is in them, new ones, other formats.")
 
@@ -44,9 +44,7 @@ def write(path: Path, text: str, *, overwrite: bool) -> None:
 
 
 @app.command()
-def info(
-    file: In, as_json: Annotated[bool, typer.Option("--json", help="In SI units, as JSON.")] = False
-) -> None:
+def info(file: In, as_json: Annotated[bool, json_option("In SI units, as JSON.")] = False) -> None:
     """Say what a trace is like."""
     try:
         facts = _core.trace_info(read(file))

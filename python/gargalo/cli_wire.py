@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from gargalo import _core
-from gargalo.cli_common import BAD_INPUT, FAILED, INTERRUPTED, err, fail
+from gargalo.cli_common import FAILED, INTERRUPTED, err, fail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,7 +126,7 @@ def execute(command: str, options: Any) -> None:
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     except _core.ScenarioError as error:
-        fail(str(error), BAD_INPUT)
+        fail(str(error), diagnostics=error.diagnostics)
     except _core.RunError as error:
         fail(str(error), FAILED)
     if problem is not None:

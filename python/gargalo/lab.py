@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gargalo import _core, _inside
+from gargalo.diagnostics import scenario_error, sentence
 from gargalo.results import Run, load
 
 if TYPE_CHECKING:
@@ -128,8 +129,10 @@ def _follow(
                 if progress is not None and progress(*event["progress"]) is False:
                     inside.process.send_signal(signal.SIGTERM)
             elif "error" in event:
-                kind = _core.ScenarioError if event["error"] == "scenario" else _core.RunError
-                raise kind(event["message"])
+                if event["error"] == "run":
+                    raise _core.RunError(event["message"])
+                found = (_core.Diagnostic(**d) for d in event["diagnostics"])
+                raise scenario_error(event["message"], found)
             else:
                 result = event
     finally:
@@ -158,7 +161,7 @@ def refusal(congestion: str = "cubic") -> str | None:
     try:
         done, interrupted = run(probe, None, [])
     except (_core.ScenarioError, _core.RunError, OSError) as e:
-        return " ".join(str(e).split())
+        return sentence(e)
     if interrupted:
         raise KeyboardInterrupt
     if done.flows["completion_s"][0] is None:

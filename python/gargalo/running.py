@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gargalo import _core, registry
+from gargalo.diagnostics import unreadable
 from gargalo.results import Run
 from gargalo.scenario import Scenario, plain, to_toml
 
@@ -55,11 +56,10 @@ def read(scenario: ScenarioLike) -> tuple[str, Path | None]:
     try:
         return path.read_text(encoding="utf-8"), path
     except UnicodeDecodeError as e:
-        msg = f"{path}: not UTF-8 text (byte {e.start}); a scenario is a TOML file"
-        raise _core.ScenarioError(msg) from None
+        what = f"not UTF-8 text (byte {e.start})"
+        raise unreadable(path, what, "a scenario is a TOML file") from None
     except OSError as e:
-        msg = f"{path}: cannot be read: {e.strerror or e}; check the path"
-        raise _core.ScenarioError(msg) from None
+        raise unreadable(path, f"cannot be read: {e.strerror or e}", "check the path") from None
 
 
 def override(value: Any) -> str:

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use serde::Deserialize;
 
-use crate::run::RunError;
+use crate::errors::RunError;
 
 /// Moves the rest of the program into namespaces of its own; the caller's process waits outside. Only
 /// a process of one thread can. With `kept` the network stays that of the caller, who must be root.

@@ -3,6 +3,7 @@
 
 mod classes;
 mod controller;
+mod errors;
 mod files;
 mod lab;
 mod multipath;
@@ -23,8 +24,7 @@ fn schema() -> String {
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    m.add("ScenarioError", m.py().get_type::<run::ScenarioError>())?;
-    m.add("RunError", m.py().get_type::<run::RunError>())?;
+    errors::register(m)?;
     m.add_class::<run::RunResult>()?;
     m.add_class::<files::ResultsDir>()?;
     m.add_class::<records::Init>()?;

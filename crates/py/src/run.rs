@@ -10,27 +10,14 @@ use gargalo_scenario::{self as scenario, Scenario, build};
 use gargalo_sim::{BuildError, Phase, Progress};
 use gargalo_trace::{RunDir, Tables};
 use gargalo_units::{Bytes, Instant};
-use pyo3::create_exception;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PySystemExit, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::{Value, json};
 
 use crate::classes::{Classes, names_of};
 use crate::controller::Faults;
-
-create_exception!(
-    gargalo,
-    ScenarioError,
-    PyValueError,
-    "A scenario is wrong; the text shows where and what to write instead."
-);
-create_exception!(
-    gargalo,
-    RunError,
-    PyRuntimeError,
-    "A run could not be done; the text says why."
-);
+use crate::errors::{Diagnostic, RunError, scenario_error, wrong};
 
 /// Wall time between two calls of the progress function: often enough for the eye and for Ctrl-C.
 const PROGRESS_EVERY: time::Duration = time::Duration::from_millis(50);
@@ -75,6 +62,11 @@ pub(crate) fn run_error(e: impl std::fmt::Display) -> PyErr {
     RunError::new_err(e.to_string())
 }
 
+/// A scenario that is right in itself but cannot be run.
+fn refused(e: impl std::fmt::Display) -> PyErr {
+    scenario_error(format!("error: {e}"), vec![Diagnostic::says(e)])
+}
+
 /// Reads and checks a scenario; nothing runs.
 pub(crate) fn parse(
     text: &str,
@@ -84,7 +76,7 @@ pub(crate) fn parse(
     color: bool,
 ) -> PyResult<scenario::Scenario> {
     scenario::parse_with(text, &scenario::Origin { path }, overrides, names)
-        .map_err(|d| ScenarioError::new_err(d.render(color)))
+        .map_err(|d| wrong(&d, color))
 }
 
 /// The scenario with all defaults filled in, as JSON. `names` are those of classes in Python, by the
@@ -171,11 +163,9 @@ pub fn run(
     };
     let mut outcome = outcome.map_err(|e| match e {
         build::RunError::Build(BuildError::Capture { .. }) => run_error(e),
-        build::RunError::Lab(gargalo_lab::Error::Unsupported(_)) => {
-            ScenarioError::new_err(format!("error: {e}"))
-        }
+        build::RunError::Lab(gargalo_lab::Error::Unsupported(_)) => refused(e),
         build::RunError::Lab(_) => run_error(e),
-        _ => ScenarioError::new_err(format!("error: {e}")),
+        _ => refused(e),
     })?;
     outcome.json["run"]["wall_s"] = json!(wall.as_secs_f64());
     let mut result = RunResult {

@@ -22,7 +22,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde::Deserialize;
 
-use crate::run::{RunError, ScenarioError};
+use crate::errors::{Diagnostic, RunError, scenario_error};
 
 /// What both commands know; filled in by `cli_wire.py`.
 #[derive(Debug, Deserialize)]
@@ -83,7 +83,7 @@ struct ConnectTo {
 }
 
 fn bad(e: impl std::fmt::Display) -> PyErr {
-    ScenarioError::new_err(e.to_string())
+    scenario_error(e.to_string(), vec![Diagnostic::says(e)])
 }
 
 fn failed(e: impl std::fmt::Display) -> PyErr {

@@ -5,9 +5,9 @@ use gargalo_units::nearest;
 use serde_json::Value as Json;
 
 use crate::Names;
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostics, Place};
 use crate::quantity;
-use crate::tree::{Entry, Node, Value};
+use crate::tree::{Entry, Node, Value, joined};
 
 /// What users know from elsewhere or from our plans, and what is there instead.
 const ANNOUNCED: &[&str] = &["fast_open", "dualpi2", "stack"];
@@ -18,6 +18,8 @@ pub(crate) struct Checker<'a> {
     /// Names that the registries do not know.
     extra: &'a Names,
     errors: &'a mut Diagnostics,
+    /// The dotted path of what is being checked.
+    path: String,
 }
 
 impl<'a> Checker<'a> {
@@ -26,7 +28,27 @@ impl<'a> Checker<'a> {
             schema,
             extra,
             errors,
+            path: String::new(),
         }
+    }
+
+    /// Notes a problem of what is being checked.
+    fn add(
+        &mut self,
+        place: Place,
+        label: impl Into<String>,
+        message: String,
+        help: Option<String>,
+    ) {
+        self.errors.add(place, &self.path, label, message, help);
+    }
+
+    /// Checks something at a key of what is being checked.
+    fn inside(&mut self, key: &str, check: impl FnOnce(&mut Self)) {
+        let inner = joined(&self.path, key);
+        let outer = std::mem::replace(&mut self.path, inner);
+        check(self);
+        self.path = outer;
     }
 
     /// Checks the whole scenario.
@@ -81,15 +103,14 @@ impl<'a> Checker<'a> {
             let help = units_for(&n.to_string(), all, name);
             if help.is_some() {
                 let message = format!("{name} = {n} has no unit");
-                return self.errors.add(place, "a bare number", message, help);
+                return self.add(place, "a bare number", message, help);
             }
         }
         let mut expected: Vec<String> = all.iter().map(|s| describe(s)).collect();
         expected.dedup();
         let message = format!("{name} cannot be {}", node.kind());
         let help = format!("{name} is {}", join_or(&expected));
-        self.errors
-            .add(place, "wrong kind of value", message, Some(help));
+        self.add(place, "wrong kind of value", message, Some(help));
     }
 
     fn text(&mut self, node: &Node, text: &str, fitting: &[&'a Json], name: &str) {
@@ -125,9 +146,7 @@ impl<'a> Checker<'a> {
             let help = units_for(number, fitting, name);
             if failure.is_some() && help.is_some() {
                 let message = format!("{name} = \"{text}\" has no unit");
-                return self
-                    .errors
-                    .add(node.place.clone(), "no unit", message, help);
+                return self.add(node.place.clone(), "no unit", message, help);
             }
         }
         match failure {
@@ -137,7 +156,7 @@ impl<'a> Checker<'a> {
                     .map(|s| format!("did you mean `{name} = \"{s}\"`?"));
                 let help = fix.or_else(|| examples(fitting));
                 let message = format!("{name}: {}", e.message);
-                self.errors.add(node.place.clone(), "here", message, help);
+                self.add(node.place.clone(), "here", message, help);
             }
             _ => self.unknown(node.place.clone(), text, &names, name, "value"),
         }
@@ -153,20 +172,17 @@ impl<'a> Checker<'a> {
         known.iter().any(|c| c == name)
     }
 
-    fn unknown(
-        &mut self,
-        place: crate::diagnostic::Place,
-        text: &str,
-        known: &[&str],
-        name: &str,
-        what: &str,
-    ) {
+    fn unknown_key(&mut self, e: &Entry, known: &[&str], name: &str) {
+        self.inside(&e.key, |c| {
+            c.unknown(e.place.clone(), &e.key, known, name, "key");
+        });
+    }
+
+    fn unknown(&mut self, place: Place, text: &str, known: &[&str], name: &str, what: &str) {
         let list = || format!("known here: {}", known.join(", "));
         if ANNOUNCED.contains(&text) {
             let message = format!("{name}: \"{text}\" is not available in this release");
-            return self
-                .errors
-                .add(place, "not yet available", message, Some(list()));
+            return self.add(place, "not yet available", message, Some(list()));
         }
         let help = match nearest(text, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`? {}", list()),
@@ -174,8 +190,7 @@ impl<'a> Checker<'a> {
             None => list(),
         };
         let message = format!("{name} has no {what} \"{text}\"");
-        self.errors
-            .add(place, format!("unknown {what}"), message, Some(help));
+        self.add(place, format!("unknown {what}"), message, Some(help));
     }
 
     fn number(&mut self, node: &Node, fitting: &[&Json], name: &str) {
@@ -199,8 +214,7 @@ impl<'a> Checker<'a> {
         };
         let message = format!("{name} = {n} is out of range");
         let help = format!("give a number {range}");
-        self.errors
-            .add(node.place.clone(), "out of range", message, Some(help));
+        self.add(node.place.clone(), "out of range", message, Some(help));
     }
 
     fn array(&mut self, node: &Node, items: &[Node], schema: &'a Json, name: &str) {
@@ -214,15 +228,14 @@ impl<'a> Checker<'a> {
                 Some(h) => format!("give {low} to {h}"),
                 None => format!("give {low} or more"),
             };
-            self.errors
-                .add(node.place.clone(), "wrong length", message, Some(help));
+            self.add(node.place.clone(), "wrong length", message, Some(help));
             return;
         }
         let tuple = schema.get("prefixItems").and_then(Json::as_array);
         for (i, item) in items.iter().enumerate() {
             let schema = tuple.and_then(|t| t.get(i)).or_else(|| schema.get("items"));
             if let Some(schema) = schema {
-                self.node(item, schema, name);
+                self.inside(&i.to_string(), |c| c.node(item, schema, name));
             }
         }
     }
@@ -251,24 +264,24 @@ impl<'a> Checker<'a> {
             match tagged.iter().find(|(k, _)| *k == e.key) {
                 Some((_, schema)) => found.push((e, *schema)),
                 None if self.is_extra(name, &e.key) => return,
-                None => self.unknown(e.place.clone(), &e.key, &known, name, "key"),
+                None => self.unknown_key(e, &known, name),
             }
         }
         if entries.is_empty() {
             let help = format!("give one of {}", known.join(", "));
             let message = format!("{name} is empty");
-            self.errors
-                .add(node.place.clone(), "nothing given", message, Some(help));
+            self.add(node.place.clone(), "nothing given", message, Some(help));
         }
         if let [_, (second, _), ..] = &found[..] {
             let names: Vec<_> = found.iter().map(|(e, _)| e.key.as_str()).collect();
             let message = format!("{name} is given as {} at once", names.join(" and "));
             let help = Some("keep one of them".to_owned());
-            self.errors
-                .add(second.place.clone(), "one too many", message, help);
+            self.inside(&second.key, |c| {
+                c.add(second.place.clone(), "one too many", message, help);
+            });
         }
         for (e, schema) in found {
-            self.node(&e.value, schema, &e.key);
+            self.inside(&e.key, |c| c.node(&e.value, schema, &e.key));
         }
     }
 
@@ -276,11 +289,13 @@ impl<'a> Checker<'a> {
         let known: Vec<&str> = properties(schema).map(|(k, _)| k).collect();
         for e in entries {
             match properties(schema).find(|(k, _)| *k == e.key) {
-                Some((_, schema)) => self.node(&e.value, schema, &e.key),
+                Some((_, schema)) => self.inside(&e.key, |c| c.node(&e.value, schema, &e.key)),
                 None => match schema.get("additionalProperties") {
                     // A table whose keys are names.
-                    Some(values @ Json::Object(_)) => self.node(&e.value, values, &e.key),
-                    _ => self.unknown(e.place.clone(), &e.key, &known, name, "key"),
+                    Some(values @ Json::Object(_)) => {
+                        self.inside(&e.key, |c| c.node(&e.value, values, &e.key));
+                    }
+                    _ => self.unknown_key(e, &known, name),
                 },
             }
         }
@@ -301,12 +316,10 @@ impl<'a> Checker<'a> {
             }
             let help = format!("add `{key} = {}`", sample(&all));
             let message = format!("{name} has no \"{key}\"");
-            self.errors.add(
-                node.place.clone(),
-                format!("\"{key}\" is missing"),
-                message,
-                Some(help),
-            );
+            let label = format!("\"{key}\" is missing");
+            self.inside(key, |c| {
+                c.add(node.place.clone(), label, message, Some(help));
+            });
         }
     }
 }

@@ -28,13 +28,16 @@ pub(crate) enum Place {
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
+    /// The key, as a dotted path like `flows.0.start`, that is wrong or missing; `None` if no key is,
+    /// as in a text that is not TOML. A part that a dot or a quote is in stands in quotes.
+    pub path: Option<String>,
     /// What is wrong, in one sentence that names the key.
     pub message: String,
     /// The file, or the override as given on the command line.
     pub file: String,
-    /// Line, from 1; 0 if the problem has no place in a text.
+    /// Line, from 1; 0 if the problem has no place in a file, as in an override.
     pub line: usize,
-    /// Column in characters, from 1; 0 if the problem has no place in a text.
+    /// Column in characters, from 1; 0 if the problem has no place in a file.
     pub column: usize,
     /// What the caret points at.
     pub label: String,
@@ -72,10 +75,11 @@ impl Diagnostics {
         }
     }
 
-    /// Notes a problem.
+    /// Notes a problem of the key at `path`; an empty one if it is of no key.
     pub(crate) fn add(
         &mut self,
         place: Place,
+        path: &str,
         label: impl Into<String>,
         message: impl Into<String>,
         help: Option<String>,
@@ -87,11 +91,12 @@ impl Diagnostics {
             }
             Place::Override(i) => {
                 let text = self.overrides.get(*i).cloned();
-                (text.unwrap_or_default(), 1, 1)
+                (text.unwrap_or_default(), 0, 0)
             }
             Place::Nowhere => (self.file.clone(), 0, 0),
         };
         let new = Diagnostic {
+            path: (!path.is_empty()).then(|| printable(path)),
             message: printable(&message.into()),
             file,
             line,
@@ -100,7 +105,12 @@ impl Diagnostics {
             help: help.map(|h| printable(&h)),
             place,
         };
-        if self.list.len() < MOST && !self.list.contains(&new) {
+        // An override for all items of a list is told once.
+        let is_told = |old: &Diagnostic| {
+            (&old.message, &old.label, &old.help, &old.place)
+                == (&new.message, &new.label, &new.help, &new.place)
+        };
+        if self.list.len() < MOST && !self.list.iter().any(is_told) {
             self.list.push(new);
         }
     }

@@ -144,13 +144,14 @@ fn finish(
             let place = diagnostic::Place::Override(i);
             errors.add(
                 place,
+                key.trim(),
                 "no such place",
                 format!("cannot set \"{key}\": {why}"),
                 Some(help),
             );
         }
     }
-    name::check(&tree, &mut errors);
+    name::check(&tree, "", &mut errors);
     if !errors.is_empty() {
         // Nothing of such a text is quoted by later checks.
         errors.sort();

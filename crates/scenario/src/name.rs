@@ -1,7 +1,7 @@
 //! Names that directories and files are called by, and texts that a terminal may be shown.
 
-use crate::diagnostic::Diagnostics;
-use crate::tree::{Node, Value};
+use crate::diagnostic::{Diagnostics, Place};
+use crate::tree::{Node, Value, joined};
 
 /// Bytes of a name: seed, number and what hides unfinished results come in addition to it, and a file
 /// system allows 255.
@@ -70,26 +70,32 @@ pub(crate) fn printable(text: &str) -> String {
         .collect()
 }
 
-/// Notes every key and text that has a control character other than line ends and tabs.
-pub(crate) fn check(node: &Node, errors: &mut Diagnostics) {
+/// Notes every key and text that has a control character other than line ends and tabs; `path` is that of
+/// the node.
+pub(crate) fn check(node: &Node, path: &str, errors: &mut Diagnostics) {
     match &node.value {
-        Value::String(text) => check_text(text, "text", node.place.clone(), errors),
-        Value::Array(items) => items.iter().for_each(|n| check(n, errors)),
+        Value::String(text) => check_text(text, "text", (path, node.place.clone()), errors),
+        Value::Array(items) => {
+            for (i, item) in items.iter().enumerate() {
+                check(item, &joined(path, &i.to_string()), errors);
+            }
+        }
         Value::Table(entries) => {
             for e in entries {
-                check_text(&e.key, "key", e.place.clone(), errors);
-                check(&e.value, errors);
+                let path = joined(path, &e.key);
+                check_text(&e.key, "key", (&path, e.place.clone()), errors);
+                check(&e.value, &path, errors);
             }
         }
         Value::Number(_) | Value::Bool(_) | Value::Other(_) => {}
     }
 }
 
-fn check_text(text: &str, what: &str, place: crate::diagnostic::Place, errors: &mut Diagnostics) {
+fn check_text(text: &str, what: &str, (path, place): (&str, Place), errors: &mut Diagnostics) {
     if let Some(c) = text.replace("\r\n", "\n").chars().find(|c| steers(*c)) {
         let message = format!("the {what} has the control character U+{:04X}", c as u32);
         let help = "a scenario is plain text: leave it out".to_owned();
-        errors.add(place, "in here", message, Some(help));
+        errors.add(place, path, "in here", message, Some(help));
     }
 }
 

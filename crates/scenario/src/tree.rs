@@ -29,6 +29,17 @@ pub(crate) enum Value {
 /// No key of a scenario is nested deeper.
 const DEEPEST: usize = 32;
 
+/// The dotted path of a key inside of the table or list at `path`.
+pub(crate) fn joined(path: &str, key: &str) -> String {
+    let is_plain = !key.is_empty() && !key.contains(['.', '"', '\'', ' ']);
+    match (path, is_plain) {
+        ("", true) => key.to_owned(),
+        ("", false) => format!("{key:?}"),
+        (_, true) => format!("{path}.{key}"),
+        (_, false) => format!("{path}.{key:?}"),
+    }
+}
+
 /// A key, where it was written, and its value.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
@@ -44,7 +55,7 @@ impl Node {
         let span = table.span();
         for e in &syntax {
             let place = Place::File(e.span().unwrap_or(0..0));
-            errors.add(place, "this is not TOML", e.message().to_owned(), None);
+            errors.add(place, "", "this is not TOML", e.message().to_owned(), None);
         }
         if !syntax.is_empty() {
             return None;

@@ -245,6 +245,20 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class FailureReason:
+    """Why runs could not be done."""
+
+    reason: str
+    """What was raised, on one line."""
+    trace: str = ""
+    """The traceback, where there is one."""
+
+    def __str__(self) -> str:
+        """Return both."""
+        return f"{self.reason}\n{self.trace}".strip()
+
+
+@dataclass(frozen=True)
 class Result:
     """What became of a criterion."""
 
@@ -253,8 +267,8 @@ class Result:
     outcomes: Sequence[Outcome]
     faults: Sequence[str]
     scores: Scores
-    failures: Sequence[str] = ()
-    """Why runs could not be done: tracebacks."""
+    failures: Sequence[FailureReason] = ()
+    """Why runs could not be done, each reason once."""
     scenarios: Mapping[str, str] = field(default_factory=dict)
     """A scenario file for each cell, by name."""
     cases: Sequence[CaseResult] = ()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import jinja2
 
     from gargalo.evaluation.cells import CellFile
-    from gargalo.evaluation.model import Outcome, Result
+    from gargalo.evaluation.model import FailureReason, Outcome, Result
     from gargalo.evaluation.running import Scorecard
     from gargalo.metrics import Interval
     from gargalo.reporting.model import FigureBlock
@@ -346,7 +346,7 @@ def told(result: Result, rows: Sequence[Row]) -> list[tuple[str, str]]:
     if result.faults:
         return [("fault", f) for f in result.faults]
     if result.failures:
-        return [("failed", f.strip().splitlines()[0] if f.strip() else "failed") for f in result.failures]  # fmt: skip
+        return [("failed", f.reason) for f in result.failures]
     if result.cases:
         apply = [c for c in result.cases if c.conforms is not None]
         rest = len(result.cases) - len(apply)
@@ -403,9 +403,9 @@ def palette_of(scorecard: Scorecard) -> Palette:
     return Palette([first, *scorecard.references])
 
 
-def first_told(scorecard: Scorecard) -> set[tuple[str, str]]:
+def first_told(scorecard: Scorecard) -> set[tuple[str, FailureReason]]:
     """Return where each reason of failures is told first: criterion and reason."""
-    found: dict[str, str] = {}
+    found: dict[FailureReason, str] = {}
     for r in scorecard.results:
         for failure in r.failures:
             found.setdefault(failure, r.criterion.id)

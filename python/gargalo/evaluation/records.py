@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gargalo import __version__, metrics
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gargalo.evaluation.running import Scorecard
     from gargalo.metrics import Interval
 
-FORMAT = 1
+FORMAT = 2
 """Of the JSON; raised when a reader of the former would go wrong."""
 
 
@@ -58,7 +58,7 @@ def criterion(result: Result) -> dict[str, Any]:
         "group": c.group,
         "verdict": result.verdict,
         "faults": list(result.faults),
-        "failures": list(result.failures),
+        "failures": [asdict(f) for f in result.failures],
         "figures": [figure(o, result) for o in result.outcomes],
         "cells": sorted(result.scenarios),
         **({"cases": [case(k) for k in result.cases]} if result.cases else {}),
@@ -200,8 +200,7 @@ def faults(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Ch
     if old["faults"] and not new["faults"] and not found:
         found.append(Change("mended", name, "", "; ".join(old["faults"])))
     if new["failures"] and not old["failures"]:
-        first = new["failures"][0].splitlines()[0]
-        found.append(Change("new failure", name, "", first))
+        found.append(Change("new failure", name, "", new["failures"][0]["reason"]))
     return found
 
 

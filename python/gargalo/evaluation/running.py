@@ -12,7 +12,7 @@ import polars as pl
 from gargalo import audit
 from gargalo.evaluation import scoring
 from gargalo.evaluation.criteria import CRITERIA
-from gargalo.evaluation.model import PROFILES, REFERENCES, Plan
+from gargalo.evaluation.model import PROFILES, REFERENCES, FailureReason, Plan
 from gargalo.scenario import to_toml
 from gargalo.sweeps import Job, derive_seed, execute
 from gargalo.sweeps.errors import SweepError
@@ -260,11 +260,11 @@ def findings(
     return [*audit.of_runs(rows), *audit.equal_repeats(rows, sweep.labels)]
 
 
-def failures(sweep: Sweep, criterion: str, algorithm: str) -> list[str]:
+def failures(sweep: Sweep, criterion: str, algorithm: str) -> list[FailureReason]:
     """Return why runs of an algorithm failed in a criterion, each reason once."""
     mine = sweep.plan.filter(
         (pl.col("criterion") == criterion) & (pl.col("algorithm") == algorithm)
     )
     runs = set(mine["run"].to_list())
-    told = (f"{f.reason}\n{f.trace}".rstrip() for f in sweep.failures if f.run in runs)
+    told = (FailureReason(f.reason, f.trace) for f in sweep.failures if f.run in runs)
     return list(dict.fromkeys(told))

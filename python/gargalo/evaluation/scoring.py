@@ -13,7 +13,7 @@ from gargalo.evaluation.model import YARDSTICK, Outcome, Result, Scores
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gargalo.evaluation.model import CaseResult, Criterion, Figure, Verdict
+    from gargalo.evaluation.model import CaseResult, Criterion, FailureReason, Figure, Verdict
 
 
 def scores(
@@ -82,7 +82,7 @@ def result(
     algorithm: str,
     frame: pl.DataFrame,
     references: Sequence[str],
-    failures: Sequence[str] = (),
+    failures: Sequence[FailureReason] = (),
     scenarios: Mapping[str, str] | None = None,
 ) -> Result:
     """Judge an algorithm by a criterion.

@@ -66,6 +66,8 @@ class Difference:
     """Chance of the values if the difference is as great as the margin (two one-sided tests)."""
     reason: str = ""
     """Why nothing can be said, where that is so."""
+    short_reason: str = ""
+    """The same in a few words, for a table."""
     clipped: bool = False
     """An end of the interval was beyond what the difference can be, and is that bound instead: the
     true difference is within it as often as before."""
@@ -144,12 +146,14 @@ def difference(
             few = "no run"
         if x.size and any(constants):
             few = "one run beside a constant"
-        return replace(base, reason=f"{few} says nothing about chance: repeat with more seeds")
+        short = f"{few} says nothing about chance"
+        return replace(base, reason=f"{short}: repeat with more seeds", short_reason=short)
     if estimate and not _varies(x, y, paired):
         what = "all differences are" if paired else "the values of each side are all"
         if any(constants):
             what = "the values beside the constant are all"
-        return replace(base, reason=f"no spread to test against: {what} the same")
+        short = "no spread to test against"
+        return replace(base, reason=f"{short}: {what} the same", short_reason=short)
     probability = partial(_p_value, test, paired, resamples, seed)
     if test == "mann-whitney":
         effect = _rank_effect(x, y, paired)

@@ -332,7 +332,7 @@ def _verdict(d: Difference, p: float | None, name: str, base: str, level: float)
     if d.test == "none":
         return f"{name if d.estimate > 0 else base} higher, exact" if d.estimate else "equal"
     if p is None:
-        return f"not testable: {d.reason.partition(':')[0] or 'too few runs'}"
+        return f"not testable: {d.short_reason or 'too few runs'}"
     if p >= 1 - level or not d.estimate:
         return "no difference shown"
     return f"{name if d.estimate > 0 else base} higher"

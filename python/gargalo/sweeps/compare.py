@@ -229,7 +229,7 @@ def _verdict(d: Difference, p: float | None, level: float, a: str, b: str) -> st
     if d.test == "none":
         return f"{a if d.estimate > 0 else b} higher, exact" if d.estimate else "equal"
     if p is None:
-        return d.reason.partition(":")[0] or d.verdict
+        return d.short_reason or d.verdict
     if p >= 1 - level or not d.estimate:
         return "no difference shown"
     return f"{a if d.estimate > 0 else b} higher"

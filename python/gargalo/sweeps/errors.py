@@ -5,15 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from gargalo._core import Diagnostic
 
 DAMAGED = "damaged"
 """The folder of a store to which damaged files are moved."""
 
 
 class SweepError(ValueError):
-    """A sweep is wrong: its file, an axis, a label; nothing has run and nothing was written."""
+    """A sweep is wrong: its file, an axis, a label; nothing has run and nothing was written.
+
+    Attributes:
+        diagnostics: What the engine says of a cell's scenario, if that is what is wrong.
+
+    """
+
+    def __init__(self, text: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
+        super().__init__(text)
+        self.diagnostics = tuple(diagnostics)
 
 
 class StoreError(RuntimeError):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gargalo import _core, registry
+from gargalo.diagnostics import sentence
 from gargalo.scenario import to_toml
 from gargalo.sweeps import axes as axes_module
 from gargalo.sweeps.errors import SweepError
@@ -267,19 +268,9 @@ def _blame(
             value = " ".join(str(v) for v in cell.labels.values())
             keys = ", ".join(cell.axis.keys)
             where = f'axis "{cell.axis.name}" at {value} (key {keys})'
-            return SweepError(f"{where}: {_sentence(str(e))}")
+            return SweepError(f"{where}: {sentence(e)}", e.diagnostics)
     shown = ", ".join(f"{k} = {v}" for c in combination for k, v in c.labels.items())
-    return SweepError(f"the cell {shown}: {_sentence(str(error))}")
-
-
-def _sentence(diagnostic: str) -> str:
-    """Return what an error of the engine says and its help, without the picture."""
-    told = re.search(r"\u00d7\s*(.*?)\n\s*[╭│]", diagnostic, re.DOTALL)
-    hint = re.search(r"help:\s*(.*?)(?:\n\s*\n|\Z)", diagnostic, re.DOTALL)
-    if not told:
-        return " ".join(diagnostic.split())
-    parts = [told.group(1), *([hint.group(1)] if hint else [])]
-    return "; ".join(" ".join(p.replace("│", " ").split()) for p in parts)
+    return SweepError(f"the cell {shown}: {sentence(error)}", error.diagnostics)
 
 
 def label_names(jobs: Sequence[Job]) -> list[str]:

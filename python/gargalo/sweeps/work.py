@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gargalo import _core, lab, metrics, registry
+from gargalo.diagnostics import sentence
 from gargalo.results import TABLES, Run
 from gargalo.running import needs_kernel
 from gargalo.sweeps.checksum import to_parquet
@@ -278,7 +279,7 @@ def trace_of(e: BaseException) -> str:
 
 def one_line(e: BaseException) -> str:
     """Return an exception's kind and text on one line."""
-    text = " ".join(str(e).split())
+    text = sentence(e)
     return f"{type(e).__name__}: {text}" if text else type(e).__name__
 
 

@@ -39,15 +39,20 @@ impl Context<'_> {
     pub(crate) fn error(&mut self, path: &str, label: &str, message: String, help: String) {
         let place = self.tree.place(path);
         let help = (!help.is_empty()).then_some(help);
-        self.errors.add(place, label, message, help);
+        self.errors.add(place, path, label, message, help);
     }
 
     /// Notes what is wrong with a setting that was written at a dotted path.
     pub(crate) fn refuse(&mut self, path: &str, error: gargalo_settings::Error) {
         let error = error.at(path);
         let place = self.tree.place(&error.path);
-        self.errors
-            .add(place, "not possible", error.message, error.help);
+        self.errors.add(
+            place,
+            &error.path,
+            "not possible",
+            error.message,
+            error.help,
+        );
     }
 }
 

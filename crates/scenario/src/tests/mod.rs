@@ -3,6 +3,7 @@
 mod grammar;
 mod memory;
 mod mptcp;
+mod places;
 mod quic;
 mod repeats;
 mod requests;

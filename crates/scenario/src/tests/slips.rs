@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::grammar::{DUMBBELL, simple};
+use super::places::points_at_its_path;
 use super::{bad, set};
 
 /// The only diagnostic says this, helps with that, and points at the line.
@@ -326,6 +327,9 @@ proptest! {
         let text: String = text.into_iter().collect();
         if let Err(e) = set(&text, &[]) {
             prop_assert!(!e.is_empty() && !e.render(false).is_empty());
+            for d in e.iter() {
+                prop_assert!(points_at_its_path(&text, d), "{:#?}\n{}", d, text);
+            }
         }
         if let Err(e) = set(&text, &[(&key, &value)]) {
             prop_assert!(!e.render(true).is_empty());

@@ -1,0 +1,33 @@
+"""What is wrong with a scenario, as values: the engine's diagnostics made, and told in a sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gargalo._core import Diagnostic, ScenarioError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+
+def scenario_error(text: str, diagnostics: Iterable[Diagnostic]) -> ScenarioError:
+    """Return an error that has its text and the same as values."""
+    error = ScenarioError(text)
+    error.diagnostics = tuple(diagnostics)
+    return error
+
+
+def unreadable(path: Path, what: str, remedy: str) -> ScenarioError:
+    """Return the error for a scenario file that cannot be read."""
+    found = Diagnostic(f"{path}: {what}", file=str(path), help=remedy)
+    return scenario_error(found.sentence(), [found])
+
+
+def sentence(error: BaseException) -> str:
+    """Return what an error says, on one line: of a scenario the first diagnostic, without the picture."""
+    first, *others = getattr(error, "diagnostics", ()) or (None,)
+    if first is None:
+        return " ".join(str(error).split())
+    more = f" (and {len(others)} more)" if others else ""
+    return " ".join(first.sentence().split()) + more
