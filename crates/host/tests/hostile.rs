@@ -4,6 +4,8 @@
 mod common;
 
 use common::attack::attack;
+use common::multi::config;
+use common::siege::besiege;
 use common::*;
 
 #[test]
@@ -28,4 +30,27 @@ fn a_transfer_survives_fifty_thousand_forged_datagrams() {
             assert!(n > 0, "no {what}: {stats:?}");
         }
     }
+}
+
+#[test]
+fn honest_connections_of_multipath_go_on_while_joins_are_forged_and_options_fill_segments() {
+    let alone = besiege(1, 1_000, 0, &mut || {});
+    assert!(alone.goodput > 100.0, "{alone:?}");
+    let out = besiege(1, 60_000, 40, &mut || {});
+    assert!(out.made.iter().all(|n| *n > 1_000), "{out:?}");
+    assert!(out.moved.iter().all(|n| *n > 10 << 20), "{out:?}");
+    assert!(
+        out.goodput > 0.9 * alone.goodput,
+        "{} of {} Mbit/s",
+        out.goodput,
+        alone.goodput
+    );
+    // One that comes in the middle of it is served, too.
+    assert_eq!(out.moved_late, 1 << 20);
+    assert!(out.most_subflows <= 32, "{out:?}");
+    assert!(
+        out.most_connections <= config(SERVER).backlog + 2,
+        "{out:?}"
+    );
+    assert!(out.joins_refused > 5_000, "{out:?}");
 }

@@ -5,6 +5,7 @@
 pub mod attack;
 pub mod forge;
 pub mod multi;
+pub mod siege;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};

@@ -1,0 +1,44 @@
+//! Ten million segments (or as many as the first argument says; the second is the seed) of attackers reach a
+//! host that listens for Multipath TCP: forged joins, and options that fill whole segments. Honest connections go
+//! on beside them; prints what came of it: `cargo run --release -p gargalo-host --example siege`.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use std::process::ExitCode;
+
+use common::siege::{KINDS, besiege};
+use gargalo_testkit::{attack_of, resident};
+
+/// Segments in a millisecond.
+const BURST: u64 = 40;
+/// What the honest connection must keep of its goodput.
+const KEPT: f64 = 0.9;
+
+fn main() -> ExitCode {
+    let (total, seed) = attack_of();
+    let alone = besiege(seed, 1_000, 0, &mut || {});
+    let mut memory = Vec::new();
+    let out = besiege(seed, total, BURST, &mut || memory.extend(resident()));
+    for (name, n) in KINDS.iter().zip(out.made) {
+        println!("{n:>9} {name}");
+    }
+    let [up, down] = out.moved;
+    println!(
+        "the honest connection: {up} bytes up, {down} bytes down, all right; {:.1} Mbit/s, without attack {:.1}",
+        out.goodput, alone.goodput
+    );
+    println!("one that came later: {} bytes", out.moved_late);
+    println!(
+        "most subflows: {}, most connections: {}, joins refused: {}",
+        out.most_subflows, out.most_connections, out.joins_refused
+    );
+    println!(
+        "resident memory, MiB: first {:?}, most {:?}, last {:?}",
+        memory.first(),
+        memory.iter().max(),
+        memory.last()
+    );
+    let holds = out.goodput > KEPT * alone.goodput && out.moved_late == 1 << 20;
+    ExitCode::from(u8::from(!holds))
+}
