@@ -98,6 +98,7 @@ impl Pair {
         let end = self.now + most;
         self.client.app.start(&mut self.client.host, self.now);
         self.server.app.start(&mut self.server.host, self.now);
+        let mut same = 0;
         loop {
             let mut sent = VecDeque::new();
             self.client.step(self.now, &mut self.server.inbox);
@@ -111,6 +112,14 @@ impl Pair {
                 panic!("nothing will ever happen again");
             };
             assert!(next <= end, "not over after {most}");
+            same = if next > self.now { 0 } else { same + 1 };
+            assert!(
+                same < 10_000,
+                "time stands still at {}: {}{}",
+                self.now,
+                self.client.err,
+                self.server.err
+            );
             self.now = self.now.max(next);
         }
     }
@@ -473,28 +482,38 @@ fn an_interrupted_client_tells_what_there_is_and_the_server_goes_on() {
     assert_eq!(p.server.app.outcome(), None);
 }
 
-/// A client beside one that connects first and then says no more than `says`.
+/// A client beside one that connects first and then says no more than `says`, and before so many others that
+/// say nothing.
 struct BesideSilent {
-    says: &'static [u8],
+    says: Vec<u8>,
+    others: usize,
     silent: Option<gargalo_host::ConnectionId>,
     client: Client,
     waited: bool,
 }
 
+/// When others come: the client has said what it wants long ago.
+const CROWD: Instant = Instant::from_nanos(1_000_000_000);
+
+/// One more connection to the server.
+fn silent(host: &mut Host, now: Instant) -> gargalo_host::ConnectionId {
+    let options = gargalo_host::SocketOptions {
+        tcp: Config::modern().into(),
+        congestion: transport("cubic").congestion,
+        mptcp: None,
+    };
+    let server = "10.0.0.2:5201".parse().unwrap();
+    host.connect(now, None, server, &options).unwrap()
+}
+
 impl Application for BesideSilent {
     fn start(&mut self, host: &mut Host, now: Instant) {
-        let options = gargalo_host::SocketOptions {
-            tcp: Config::modern().into(),
-            congestion: transport("cubic").congestion,
-            mptcp: None,
-        };
-        let server = "10.0.0.2:5201".parse().unwrap();
-        self.silent = Some(host.connect(now, None, server, &options).unwrap());
+        self.silent = Some(silent(host, now));
     }
     fn on_event(&mut self, host: &mut Host, now: Instant, event: gargalo_host::HostEvent) {
         match event {
             gargalo_host::HostEvent::Connected(id) if Some(id) == self.silent => {
-                host.write(id, self.says.into());
+                host.write(id, self.says.clone().into());
                 self.client.start(host, now);
                 self.waited = true;
             }
@@ -502,9 +521,16 @@ impl Application for BesideSilent {
         }
     }
     fn poll_timeout(&self) -> Option<Instant> {
-        self.client.poll_timeout().filter(|_| self.waited)
+        let crowd = (self.others > 0).then_some(CROWD);
+        let own = self.client.poll_timeout().filter(|_| self.waited);
+        crowd.into_iter().chain(own).min()
     }
     fn handle_timeout(&mut self, host: &mut Host, now: Instant) {
+        if now >= CROWD {
+            for _ in 0..std::mem::take(&mut self.others) {
+                silent(host, now);
+            }
+        }
         self.client.handle_timeout(host, now);
     }
     fn turn(&mut self, host: &mut Host, now: Instant) {
@@ -523,11 +549,24 @@ impl Application for BesideSilent {
 
 #[test]
 fn a_silent_client_keeps_nobody_out() {
-    // Nothing at all, half a cookie, and a cookie after which no parameters follow.
-    for says in [
-        &b""[..],
-        b"abcdefgh",
-        b"abcdefghijklmnopqrstuvwxyz2345674567\0",
+    const COOKIE: &[u8] = b"abcdefghijklmnopqrstuvwxyz2345674567\0";
+    // What iperf3 sends, and a request for segments of another size, for which the server listens anew.
+    let with = |parameters: &str| {
+        let length = (parameters.len() as u32).to_be_bytes();
+        [COOKIE, &length, parameters.as_bytes()].concat()
+    };
+    let usual =
+        with(r#"{"tcp":true,"omit":0,"time":10,"num":0,"blockcount":0,"parallel":1,"len":131072}"#);
+    let special = with(r#"{"tcp":true,"omit":0,"time":10,"parallel":1,"len":131072,"MSS":500}"#);
+    // Nothing at all, half a cookie, a cookie after which no parameters follow, parameters after which no
+    // streams follow; and more than the server hears who come while the client waits for its turn.
+    for (says, others) in [
+        (Vec::new(), 0),
+        (b"abcdefgh".to_vec(), 0),
+        (COOKIE.to_vec(), 0),
+        (usual.clone(), 0),
+        (special, 0),
+        (usual, 100),
     ] {
         let settings = Settings {
             report: json(),
@@ -540,11 +579,12 @@ fn a_silent_client_keeps_nobody_out() {
         let client = Client::new(server, "10.0.0.2", settings, &own, env, 1);
         p.client.app = Box::new(BesideSilent {
             says,
+            others,
             silent: None,
             client,
             waited: false,
         });
-        p.run(Duration::from_secs(20), both_done);
+        p.run(Duration::from_secs(10), both_done);
         assert_eq!(
             p.client.app.outcome(),
             Some(&Outcome::Done),

@@ -5,6 +5,7 @@
 //! socket buffer took; a test by bytes or blocks ends when the last one was acknowledged.
 
 mod client;
+mod newcomers;
 pub mod protocol;
 mod report;
 mod reporter;

@@ -1,4 +1,4 @@
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use gargalo_cc::{ControllerFactory, Params, Registered};
@@ -7,7 +7,10 @@ use gargalo_units::{Bytes, Duration, Instant};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-use super::protocol::{Cookie, LONGEST_JSON, Parameters, Reader, Results, State, json_message};
+use super::newcomers::{Newcomer, Newcomers};
+use super::protocol::{
+    COOKIE_LEN, Cookie, LONGEST_JSON, Parameters, Reader, Results, State, json_message,
+};
 use super::report::{Peer, Role, Start};
 use super::reporter::Reporter;
 use super::settings::{Environment, ReportOptions, Settings, Transport};
@@ -15,15 +18,15 @@ use super::table::RULE;
 use super::test::{Progress, Test};
 use crate::application::{Application, Outcome, Output};
 
-/// So long a client may take for any step but the test itself.
+/// So long a client that has the server may take for any step but the test itself.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Clients that may think at once about what they want; of more, the one that thinks longest goes.
-const MOST_NEWCOMERS: usize = 64;
+/// So long it may take to open its streams, or the next of them, while others wait for their turn.
+const HESITATION: Duration = Duration::from_secs(2);
 /// Longest parameters that we accept, in bytes.
 const LONGEST_PARAMETERS: usize = 64 << 10;
 
-/// iperf3's server on a user-space host: one test at a time. It belongs to the first client that has said
-/// what it wants; one that says nothing keeps nobody out.
+/// iperf3's server on a user-space host: one test at a time. It belongs to a client that has said what it wants
+/// and opens its streams: one that is silent, at whatever step before the test, keeps nobody out.
 #[derive(Debug)]
 pub struct Server {
     listen: Vec<SocketAddr>,
@@ -34,23 +37,14 @@ pub struct Server {
     rng: Pcg64,
     reporter: Reporter,
     listeners: Vec<ListenerId>,
-    /// In the order of coming; none during a session.
-    newcomers: Vec<Newcomer>,
+    /// None during a test.
+    newcomers: Newcomers,
     session: Option<Session>,
+    /// Address of the last that was put off for another.
+    put_off: Option<IpAddr>,
     /// Tests begun.
     number: u32,
     outcome: Option<Outcome>,
-}
-
-/// A client that has not said what it wants.
-#[derive(Debug)]
-struct Newcomer {
-    control: ConnectionId,
-    remote: SocketAddr,
-    reader: Reader,
-    cookie: Option<Cookie>,
-    /// When patience ends.
-    deadline: Instant,
 }
 
 /// A client and its test.
@@ -63,8 +57,8 @@ struct Session {
     stage: Stage,
     test: Option<Test>,
     congestion: String,
-    /// Connections that have not shown their cookie, in the order of opening.
-    candidates: Vec<(ConnectionId, Reader)>,
+    /// It was taken, or opened a stream.
+    moved: Instant,
     /// When patience ends.
     deadline: Instant,
 }
@@ -97,8 +91,9 @@ impl Server {
             rng: Pcg64::seed_from_u64(seed),
             reporter: Reporter::new(Role::Server, report.format),
             listeners: Vec::new(),
-            newcomers: Vec::new(),
+            newcomers: Newcomers::default(),
             session: None,
+            put_off: None,
             number: 0,
             outcome: None,
         }
@@ -136,105 +131,147 @@ impl Server {
     }
 
     fn on_accepted(&mut self, host: &mut Host, now: Instant, id: ConnectionId, remote: SocketAddr) {
-        match &mut self.session {
-            None if self.outcome.is_none() => {
-                if self.newcomers.len() == MOST_NEWCOMERS {
-                    turn_away(host, now, self.newcomers.remove(0).control);
-                }
-                self.newcomers.push(Newcomer {
-                    control: id,
-                    remote,
-                    reader: Reader::default(),
-                    cookie: None,
-                    deadline: now + PATIENCE,
-                });
-                self.on_newcomer(host, now, id);
-            }
-            Some(s) if s.stage == Stage::Streams => {
-                s.candidates.push((id, Reader::default()));
-                self.on_candidate(host, now, id);
-            }
-            _ => turn_away(host, now, id),
+        if self.outcome.is_some() || !self.is_preparing() {
+            turn_away(host, now, id);
+            return;
         }
+        if let Some(gone) = self.newcomers.push(now, id, remote) {
+            turn_away(host, now, gone);
+        }
+        self.on_newcomer(host, now, id);
     }
 
-    /// The cookie and the parameters of a client.
+    /// There is no test yet.
+    fn is_preparing(&self) -> bool {
+        self.session
+            .as_ref()
+            .is_none_or(|s| s.stage == Stage::Streams)
+    }
+
+    /// The cookie of a client, by which its streams are known as well, and its parameters.
     fn on_newcomer(&mut self, host: &mut Host, now: Instant, id: ConnectionId) {
-        let Some(at) = self.newcomers.iter().position(|n| n.control == id) else {
+        let Some(n) = self.newcomers.get(id) else {
             return;
         };
-        let n = &mut self.newcomers[at];
-        while let Some(bytes) = host.read(id, LONGEST_PARAMETERS as u64) {
-            n.reader.push(&bytes);
-        }
         if n.cookie.is_none() {
+            // What follows the cookie of a stream is its content.
+            let missing = COOKIE_LEN - n.reader.len();
+            if let Some(bytes) = host.read(id, missing as u64) {
+                n.reader.push(&bytes);
+            }
             n.cookie = n.reader.cookie();
-            if n.cookie.is_none() {
+            let Some(cookie) = n.cookie else { return };
+            if self.session.as_ref().and_then(|s| s.cookie) == Some(cookie) {
+                self.newcomers.take(id);
+                self.on_stream(host, now, id);
                 return;
             }
             host.write(id, State::ParamExchange.message());
+            self.newcomers.on_progress(now, id);
         }
-        let parameters = match n.reader.json::<Parameters>(LONGEST_PARAMETERS) {
-            Ok(None) => return,
-            other => other,
+        let Some(n) = self.newcomers.get(id) else {
+            return;
         };
-        let n = self.newcomers.remove(at);
-        for other in self.newcomers.drain(..) {
-            turn_away(host, now, other.control);
+        if n.parameters.is_some() {
+            return; // it waits
         }
+        while let Some(bytes) = host.read(id, LONGEST_PARAMETERS as u64) {
+            n.reader.push(&bytes);
+        }
+        match n.reader.json::<Parameters>(LONGEST_PARAMETERS) {
+            Ok(None) => {}
+            Ok(parameters) => {
+                n.parameters = parameters;
+                self.newcomers.on_progress(now, id);
+                self.take_next(host, now);
+            }
+            Err(e) => {
+                let Some(n) = self.newcomers.take(id) else {
+                    return;
+                };
+                if self.session.is_some() {
+                    turn_away(host, now, id);
+                    return;
+                }
+                self.take(now, n);
+                self.drop_client(host, now, &e.to_string());
+            }
+        }
+    }
+
+    /// When who has the server without opening streams must leave it to one that waits.
+    fn hesitates_until(&self) -> Option<Instant> {
+        let waits = self.newcomers.next(None).is_some();
+        let s = self.session.as_ref()?;
+        (waits && s.stage == Stage::Streams).then(|| s.moved + HESITATION)
+    }
+
+    /// The next of those that wait gets the server, if nobody has it or who has it hesitates.
+    fn take_next(&mut self, host: &mut Host, now: Instant) {
+        let is_free = self.session.is_none() && self.outcome.is_none();
+        if !is_free && self.hesitates_until().is_none_or(|t| t > now) {
+            return;
+        }
+        if let Some(s) = self.session.take() {
+            let ip = s.remote.ip();
+            self.put_off = Some(ip);
+            self.reporter
+                .remark(&format!("{ip} opens no streams, and another client waits"));
+            host.write(s.control, State::AccessDenied.message());
+            self.forget(host, now, s);
+            let options = self.own_options();
+            self.listen(host, &options);
+        }
+        let next = self.newcomers.next(self.put_off);
+        let Some(mut n) = next.and_then(|id| self.newcomers.take(id)) else {
+            return;
+        };
+        let parameters = n.parameters.take();
+        self.take(now, n);
+        if let Some(p) = parameters {
+            self.on_parameters(host, now, &p);
+        }
+        self.on_control(host, now);
+    }
+
+    /// A client gets the server.
+    fn take(&mut self, now: Instant, n: Newcomer) {
         let (ip, port) = (n.remote.ip(), n.remote.port());
         self.reporter
             .text(format!("Accepted connection from {ip}, port {port}\n"));
         self.number += 1;
         self.session = Some(Session {
-            control: id,
+            control: n.control,
             remote: n.remote,
             reader: n.reader,
             cookie: n.cookie,
             stage: Stage::Streams,
             test: None,
             congestion: String::new(),
-            candidates: Vec::new(),
+            moved: now,
             deadline: now + PATIENCE,
         });
-        match parameters {
-            Ok(Some(p)) => self.on_parameters(host, now, &p),
-            Ok(None) => {}
-            Err(e) => self.drop_client(host, now, &e.to_string()),
-        }
-        self.on_control(host, now);
     }
 
-    /// A client left before it said what it wants, or patience ended; whether there was one.
+    /// Somebody left before the test, or patience ended; whether there was one.
     fn forget_newcomer(&mut self, host: &mut Host, now: Instant, id: ConnectionId) -> bool {
-        let Some(at) = self.newcomers.iter().position(|n| n.control == id) else {
-            return false;
-        };
-        turn_away(host, now, self.newcomers.remove(at).control);
-        true
+        let gone = self.newcomers.take(id).is_some();
+        if gone {
+            turn_away(host, now, id);
+        }
+        gone
     }
 
-    /// The cookie of a data connection.
-    fn on_candidate(&mut self, host: &mut Host, now: Instant, id: ConnectionId) {
+    /// A data connection has shown the cookie of who has the server.
+    fn on_stream(&mut self, host: &mut Host, now: Instant, id: ConnectionId) {
         let Some(s) = &mut self.session else { return };
-        let Some(at) = s.candidates.iter().position(|c| c.0 == id) else {
-            return;
-        };
-        let reader = &mut s.candidates[at].1;
-        let missing = super::protocol::COOKIE_LEN - reader.len();
-        if let Some(bytes) = host.read(id, missing as u64) {
-            reader.push(&bytes);
-        }
-        let Some(cookie) = reader.cookie() else {
-            return;
-        };
-        s.candidates.remove(at);
         let Some(test) = &mut s.test else { return };
-        if Some(cookie) != s.cookie || test.streams.len() >= test.expected() {
+        if test.streams.len() >= test.expected() {
             turn_away(host, now, id);
             return;
         }
         test.add(host, id);
+        s.moved = now;
         if test.streams.len() < test.expected() {
             return;
         }
@@ -253,6 +290,9 @@ impl Server {
         self.reporter
             .start(start, test.settings.direction, test.settings.parallel);
         test.begin(&self.env, now);
+        for other in self.newcomers.take_all() {
+            turn_away(host, now, other.control);
+        }
     }
 
     fn on_control(&mut self, host: &mut Host, now: Instant) {
@@ -386,14 +426,7 @@ impl Server {
 
     fn end_session(&mut self, host: &mut Host, now: Instant) {
         let Some(s) = self.session.take() else { return };
-        let streams = s.test.iter().flat_map(|t| &t.streams).map(|s| s.connection);
-        for id in streams.chain(s.candidates.iter().map(|c| c.0)) {
-            host.abort(now, id);
-            host.release(id);
-        }
-        host.close(now, s.control);
-        host.release(s.control);
-        self.reporter.reset();
+        self.forget(host, now, s);
         if self.is_one_off {
             self.outcome.get_or_insert(Outcome::Done);
             return;
@@ -401,6 +434,18 @@ impl Server {
         let options = self.own_options();
         self.listen(host, &options);
         self.announce();
+        self.take_next(host, now);
+    }
+
+    /// Nothing is left of a session.
+    fn forget(&mut self, host: &mut Host, now: Instant, s: Session) {
+        for stream in s.test.iter().flat_map(|t| &t.streams) {
+            host.abort(now, stream.connection);
+            host.release(stream.connection);
+        }
+        host.close(now, s.control);
+        host.release(s.control);
+        self.reporter.reset();
     }
 }
 
@@ -440,12 +485,7 @@ impl Application for Server {
                 self.on_accepted(host, now, connection, remote);
             }
             HostEvent::Readable(id) if Some(id) == control => self.on_control(host, now),
-            HostEvent::Readable(id) if self.session.is_none() => self.on_newcomer(host, now, id),
-            HostEvent::Readable(id) => self.on_candidate(host, now, id),
-            HostEvent::PeerClosed(id) if self.session.is_none() => {
-                self.on_newcomer(host, now, id);
-                self.forget_newcomer(host, now, id);
-            }
+            HostEvent::Readable(id) => self.on_newcomer(host, now, id),
             HostEvent::PeerClosed(id) if Some(id) == control => {
                 self.on_control(host, now);
                 self.drop_client(
@@ -453,6 +493,10 @@ impl Application for Server {
                     now,
                     "the client has unexpectedly closed the connection",
                 );
+            }
+            HostEvent::PeerClosed(id) => {
+                self.on_newcomer(host, now, id);
+                self.forget_newcomer(host, now, id);
             }
             HostEvent::Closed { id, .. } if Some(id) == control => {
                 self.drop_client(
@@ -462,25 +506,28 @@ impl Application for Server {
                 );
             }
             HostEvent::Closed { id, .. } if self.forget_newcomer(host, now, id) => {}
-            HostEvent::Closed { id, .. } => self.on_stream_closed(host, now, id),
+            HostEvent::Closed { id, .. } => self.on_stream_closed(now, id),
             _ => {}
         }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let Some(s) = &self.session else {
-            return self.newcomers.iter().map(|n| n.deadline).min();
-        };
-        match (&s.test, s.stage) {
-            (Some(test), Stage::End) => test.poll_timeout(),
-            _ => Some(s.deadline),
-        }
+        let own = self
+            .session
+            .as_ref()
+            .and_then(|s| match (&s.test, s.stage) {
+                (Some(test), Stage::End) => test.poll_timeout(),
+                _ => Some(s.deadline),
+            });
+        let others = [self.newcomers.deadline(), self.hesitates_until()];
+        own.into_iter().chain(others.into_iter().flatten()).min()
     }
 
     fn handle_timeout(&mut self, host: &mut Host, now: Instant) {
-        while let Some(n) = self.newcomers.iter().find(|n| n.deadline <= now) {
-            self.forget_newcomer(host, now, n.control);
+        while let Some(id) = self.newcomers.overdue(now) {
+            self.forget_newcomer(host, now, id);
         }
+        self.take_next(host, now);
         let Some(s) = &mut self.session else { return };
         let progress = match (&mut s.test, s.stage) {
             (Some(test), Stage::End) => test.handle_timeout(host, now, &mut self.reporter),
@@ -505,7 +552,7 @@ impl Application for Server {
         if let Some(s) = &self.session {
             host.write(s.control, State::ServerTerminate.message());
         }
-        for n in self.newcomers.drain(..) {
+        for n in self.newcomers.take_all() {
             host.abort(now, n.control);
             host.release(n.control);
         }
@@ -526,13 +573,8 @@ impl Application for Server {
 }
 
 impl Server {
-    fn on_stream_closed(&mut self, host: &mut Host, now: Instant, id: ConnectionId) {
+    fn on_stream_closed(&mut self, now: Instant, id: ConnectionId) {
         let Some(s) = &mut self.session else { return };
-        if let Some(at) = s.candidates.iter().position(|c| c.0 == id) {
-            s.candidates.remove(at);
-            host.release(id);
-            return;
-        }
         let Some(test) = &mut s.test else { return };
         let running = test.is_running();
         if let Some(stream) = test.stream(id) {
