@@ -69,7 +69,9 @@ impl LinkConfig {
             return Err(Error::of("queue", message).help(help));
         }
         if self.ecn == Some(true) && matches!(self.queue, QueueConfig::DropTail(_)) {
-            let help = "choose a queue that marks: red, codel, fq-codel, pie, step or dualpi2";
+            let others = QueueConfig::KINDS.iter().filter(|k| **k != "droptail");
+            let others: Vec<&str> = others.copied().collect();
+            let help = format!("choose a queue that marks: {}", others.join(", "));
             return Err(Error::of("ecn", "a droptail queue cannot mark packets").help(help));
         }
         Ok(())

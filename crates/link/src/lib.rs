@@ -67,10 +67,7 @@ pub use link::{Delivery, Link};
 pub use loss::{GilbertElliott, LossModel};
 pub use packet::Packet;
 pub use policer::Policer;
-pub use queue::{
-    CoDelConfig, DualPi2Config, FqCoDelConfig, PieConfig, PieEstimator, QueueConfig, QueueLimit,
-    RedConfig, StepConfig,
-};
+pub use queue::*;
 pub use reorder::Reorder;
 pub use stats::{Carried, LinkSample, LinkStats};
 pub use trace::{DeliveryTrace, TraceError};

@@ -2,6 +2,7 @@
 
 use gargalo_settings::{Packets, settings};
 use gargalo_units::{Duration, Instant};
+use rand_pcg::Pcg64;
 
 use super::fifo::Fifo;
 use super::{QueueDiscipline, Queued, Surroundings};
@@ -148,7 +149,7 @@ pub(crate) struct CoDel<P> {
 }
 
 impl<P: Copy> CoDel<P> {
-    pub(crate) fn new(config: CoDelConfig, around: Surroundings) -> Self {
+    pub(crate) fn new(config: CoDelConfig, around: Surroundings, _rng: Pcg64) -> Self {
         Self {
             law: Law {
                 target: config.target,
@@ -191,7 +192,7 @@ mod tests {
     use gargalo_units::Ecn;
 
     use super::*;
-    use crate::queue::testing::{around, ledger, queued};
+    use crate::queue::testing::{around, ledger, queued, rng};
 
     fn ms(n: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(n)
@@ -199,7 +200,7 @@ mod tests {
 
     /// A queue of packets that all came at zero.
     fn filled(config: CoDelConfig, n: u32, ecn: Ecn) -> (CoDel<u32>, Ledger<u32>) {
-        let (mut q, mut l) = (CoDel::new(config, around()), ledger());
+        let (mut q, mut l) = (CoDel::new(config, around(), rng()), ledger());
         for i in 0..n {
             let mut packet = queued(i, 1500);
             packet.item.packet.ecn = ecn;
@@ -236,7 +237,10 @@ mod tests {
 
     #[test]
     fn a_short_delay_or_a_single_packet_is_never_dropped() {
-        let (mut q, mut l) = (CoDel::new(CoDelConfig::default(), around()), ledger());
+        let (mut q, mut l) = (
+            CoDel::new(CoDelConfig::default(), around(), rng()),
+            ledger(),
+        );
         for i in 0..10_000u64 {
             // Waits 4 ms each.
             let mut packet = queued(i as u32, 1500);
@@ -248,7 +252,10 @@ mod tests {
         }
         assert_eq!(l.stats.dropped_packets(), 0);
         // Far over target, but at most one MTU behind.
-        let (mut q, mut l) = (CoDel::new(CoDelConfig::default(), around()), ledger());
+        let (mut q, mut l) = (
+            CoDel::new(CoDelConfig::default(), around(), rng()),
+            ledger(),
+        );
         for i in 0..100u64 {
             let mut packet = queued(i as u32, 1500);
             packet.enqueued = ms(500 * i);
@@ -263,7 +270,7 @@ mod tests {
     #[test]
     fn exactly_the_target_is_over_it() {
         // RFC 8289 §5.6: only a sojourn below TARGET ends the interval.
-        let law = CoDel::<u32>::new(CoDelConfig::default(), around()).law;
+        let law = CoDel::<u32>::new(CoDelConfig::default(), around(), rng()).law;
         for (at, above) in [(4, None), (5, Some(ms(105)))] {
             let mut fifo = Fifo::new();
             for i in 0..3 {
@@ -283,7 +290,7 @@ mod tests {
             drop_next: ms(1000),
             ..Controller::default()
         };
-        let law = CoDel::<u32>::new(CoDelConfig::default(), around()).law;
+        let law = CoDel::<u32>::new(CoDelConfig::default(), around(), rng()).law;
         let old = c;
         c.enter(ms(1100), &law);
         assert_eq!(c.count, 6);

@@ -7,9 +7,10 @@
 
 use gargalo_settings::{Packets, settings};
 use gargalo_units::{Bytes, Instant};
+use rand_pcg::Pcg64;
 
 use super::fifo::Fifo;
-use super::{QueueDiscipline, QueueLimit, Queued};
+use super::{QueueDiscipline, QueueLimit, Queued, Surroundings};
 use crate::ledger::{DropReason, Ledger};
 
 settings! {
@@ -34,7 +35,7 @@ pub(crate) struct Step<P> {
 }
 
 impl<P: Copy> Step<P> {
-    pub(crate) fn new(config: StepConfig) -> Self {
+    pub(crate) fn new(config: StepConfig, _around: Surroundings, _rng: Pcg64) -> Self {
         Self {
             config,
             queue: Fifo::new(),
@@ -94,7 +95,7 @@ mod tests {
     use gargalo_units::{Duration, Ecn};
 
     use super::*;
-    use crate::queue::testing::{ledger, queued};
+    use crate::queue::testing::{around, ledger, queued, rng};
 
     fn capable(n: u32, bytes: u32) -> Queued<u32> {
         let mut q = queued(n, bytes);
@@ -102,8 +103,12 @@ mod tests {
         q
     }
 
+    fn with(config: StepConfig) -> Step<u32> {
+        Step::new(config, around(), rng())
+    }
+
     fn step(mark_above: QueueLimit) -> Step<u32> {
-        Step::new(StepConfig {
+        with(StepConfig {
             mark_above,
             ..StepConfig::default()
         })
@@ -130,7 +135,7 @@ mod tests {
         );
         let bytes = QueueLimit::Bytes(Bytes::new(5000));
         assert_eq!(marked(step(bytes)), (6..20).collect::<Vec<_>>());
-        let none = Step::new(StepConfig {
+        let none = with(StepConfig {
             ecn: false,
             mark_above: QueueLimit::Packets(5),
             ..StepConfig::default()
@@ -168,7 +173,7 @@ mod tests {
     #[test]
     fn what_cannot_be_marked_passes_or_is_dropped() {
         for drop_incapable in [false, true] {
-            let mut s = Step::new(StepConfig {
+            let mut s = with(StepConfig {
                 mark_above: QueueLimit::Packets(5),
                 limit: 10,
                 drop_incapable,
@@ -190,7 +195,7 @@ mod tests {
 
     #[test]
     fn dropping_by_time_goes_on_to_the_next() {
-        let mut s = Step::new(StepConfig {
+        let mut s = with(StepConfig {
             mark_above: QueueLimit::Time(Duration::from_millis(1)),
             drop_incapable: true,
             ..StepConfig::default()

@@ -111,7 +111,7 @@ fn a_busy_link_is_used_to_its_capacity_exactly() {
     });
     for (rate, queue) in [odd, steps]
         .into_iter()
-        .flat_map(|r| [(r.clone(), droptail(100)), (r, red.clone())])
+        .flat_map(|r| [(r.clone(), droptail(100)), (r, red)])
     {
         let config = LinkConfig {
             rate,
