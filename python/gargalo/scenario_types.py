@@ -773,7 +773,7 @@ class Quic:
     """QUIC (RFC 9000): a production implementation in virtual time."""
 
     ack: AckMap | Mapping[str, Any] | None = None
-    """Ask the peer to acknowledge less often (draft-ietf-quic-ack-frequency)."""
+    """Ask the peer to acknowledge less often (draft-ietf-quic-ack-frequency). Default: each second packet (RFC 9000 §13.2.2)."""
     congestion: str | Mapping[str, Any] | str | None = None
     """Congestion control of both ends: a name, or a table of one name and its parameters. `noq-cubic`, `noq-newreno` and `noq-bbr3` are the implementation's own."""
     connection_window: str | None = None
@@ -781,7 +781,7 @@ class Quic:
     crypto: str | None = None
     """`null` has the same packets at the same times, but does not encrypt: for large sweeps."""
     datagram_size: str | None = None
-    """UDP payload of a full packet, before discovery finds room for more."""
+    """UDP payload of a full packet, before discovery finds room for more. Default: the profile's, or less if the route's MTU is smaller."""
     ecn: bool | None = None
     """Explicit congestion notification."""
     handshake: str | None = None
@@ -793,7 +793,7 @@ class Quic:
     max_window: str | None = None
     """The congestion window never counts for more than this. Default: no such limit."""
     migration: MigrationMap | Mapping[str, Any] | None = None
-    """The client's address changes (RFC 9000 §9)."""
+    """The client's address changes (RFC 9000 §9). Default: it stays."""
     mtu_discovery: bool | str | None = None
     """Discovery of larger datagrams (RFC 8899): true up to 1452 bytes, or up to a size."""
     multipath: bool | int | None = None

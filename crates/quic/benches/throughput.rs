@@ -8,6 +8,7 @@ mod pair;
 use std::time::Instant;
 
 use gargalo_quic::{Config, Congestion, Crypto};
+use gargalo_settings::{Switch, Window};
 use gargalo_units::{Bytes as Size, Duration};
 use pair::{CLIENT, Link, Pair, SERVER, ours, pair};
 
@@ -16,8 +17,8 @@ fn run(name: &str, crypto: Crypto, pacing: bool, congestion: &Congestion, total:
         crypto,
         pacing,
         datagram_size: 1252,
-        mtu_discovery: None,
-        initial_window: Size::new(12_520),
+        mtu_discovery: Switch::Off,
+        initial_window: Window::Bytes(Size::new(12_520)),
         ..Config::default()
     };
     let mut link = Link::new(1000, 10);

@@ -1,188 +1,243 @@
-//! What both ends of a connection are told.
+//! What both ends of a connection are told, as scenarios write it.
 
-use std::fmt::Debug;
-use std::sync::Arc;
-
-use gargalo_cc as cc;
+use gargalo_settings::{Error, Files, Json, Setting, Switch, Window, names, settings};
 use gargalo_units::{Bytes, Duration};
+use serde_json::Map;
 
-use crate::Error;
+use crate::Profile;
 
-/// How packets are protected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crypto {
-    /// TLS 1.3 (RFC 9001).
-    Tls,
-    /// The handshake of TLS 1.3 and packets of the same sizes, whose content is not encrypted: the same
-    /// packets at the same times, for less work.
-    Null,
-}
-
-/// When the peer acknowledges (draft-ietf-quic-ack-frequency).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AckFrequency {
-    /// Ack-eliciting packets that may wait for an acknowledgement.
-    pub threshold: u32,
-    /// How long they may wait; `None`: as the peer says.
-    pub max_delay: Option<Duration>,
-    /// Gap in packet numbers that is acknowledged at once; 0: never.
-    pub reordering: u32,
-}
-
-/// What both ends of a connection are told.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Config {
-    /// How packets are protected.
-    pub crypto: Crypto,
-    /// UDP payload of a full packet at the start, 1200 to 65527 bytes.
-    pub datagram_size: u16,
-    /// Discover larger ones up to this (RFC 8899); `None`: no discovery.
-    pub mtu_discovery: Option<u16>,
-    /// Initial congestion window, in bytes of UDP payload.
-    pub initial_window: Bytes,
-    /// The congestion window never counts for more than this.
-    pub max_window: Option<Bytes>,
-    /// Spread packets over the round trip; `false`: only at a rate that the congestion control demands.
-    pub pacing: bool,
-    /// Asks the peer to acknowledge less often; `None`: each second packet (RFC 9000 §13.2.2).
-    pub ack_frequency: Option<AckFrequency>,
-    /// What a peer may send on a stream ahead of its reader.
-    pub stream_window: u64,
-    /// The same for the whole connection.
-    pub connection_window: u64,
-    /// What the application may write ahead of acknowledgements.
-    pub send_window: u64,
-    /// Packets later than a lost one (RFC 9002 §6.1.1).
-    pub packet_threshold: u32,
-    /// Share of a round-trip time after which a packet is lost (RFC 9002 §6.1.2).
-    pub time_threshold: f32,
-    /// Assumed before the first sample (RFC 9002 §6.2.2).
-    pub initial_rtt: Duration,
-    /// A silent connection is dropped after this; `None`: never.
-    pub idle_timeout: Option<Duration>,
-    /// Explicit congestion notification.
-    pub ecn: bool,
-    /// Accepts a client that has moved.
-    pub migration: bool,
-    /// Most paths at once (draft-ietf-quic-multipath); 1: no multipath.
-    pub paths: u32,
-    /// Streams share the connection in turns, not one after another.
-    pub fair_streams: bool,
-    /// Streams that the peer may have open at once.
-    pub max_streams: u32,
-}
-
-impl Default for Config {
-    /// RFC 9000 and RFC 9002, with windows that do not limit.
-    fn default() -> Self {
-        Self {
-            crypto: Crypto::Tls,
-            datagram_size: 1200,
-            mtu_discovery: Some(1452),
-            initial_window: Bytes::new(12_000),
-            max_window: None,
-            pacing: true,
-            ack_frequency: None,
-            stream_window: 64 << 20,
-            connection_window: 64 << 20,
-            send_window: 64 << 20,
-            packet_threshold: 3,
-            time_threshold: 9.0 / 8.0,
-            initial_rtt: Duration::from_millis(333),
-            idle_timeout: Some(Duration::from_secs(30)),
-            ecn: false,
-            migration: true,
-            paths: 1,
-            fair_streams: true,
-            max_streams: 100,
-        }
+settings! {
+    /// QUIC (RFC 9000): a production implementation in virtual time. What is not said is as the profile has it.
+    pub struct Config as "Quic", checked by Config::consistent {
+        /// Named set of defaults for all that follows.
+        profile: &'static Profile = Profile::STANDARD;
+        /// `0-rtt` sends data before the handshake is complete, with a ticket of an earlier connection of the
+        /// same hosts.
+        handshake: Handshake = Handshake::OneRtt;
+        /// `null` has the same packets at the same times, but does not encrypt: for large sweeps.
+        crypto: Crypto = Crypto::Tls;
+        /// Initial congestion window, in packets or bytes.
+        initial_window: Window = Window::Bytes(Bytes::new(12_000));
+        /// The congestion window never counts for more than this. Default: no such limit.
+        max_window: Option<Window> = None;
+        /// UDP payload of a full packet, before discovery finds room for more. Default: the profile's, or
+        /// less if the route's MTU is smaller.
+        datagram_size: u16 as Bytes = 1200, in LEAST..=MOST;
+        /// Discovery of larger datagrams (RFC 8899): true up to 1452 bytes, or up to a size.
+        mtu_discovery: Switch<Bytes> = Switch::On;
+        /// Spread packets over the round trip; false: only where the congestion control gives a rate.
+        pacing: bool = true;
+        /// Ask the peer to acknowledge less often (draft-ietf-quic-ack-frequency). Default: each second packet
+        /// (RFC 9000 §13.2.2).
+        ack: Option<AckFrequency> = None;
+        /// Streams that a bulk transfer is spread over.
+        streams: u32 = 1, in 1..=10_000;
+        /// What the peer may send on a stream ahead of its reader.
+        stream_window: u64 as Bytes = 64 << 20;
+        /// What the peer may send on all streams ahead of their reader.
+        connection_window: u64 as Bytes = 64 << 20;
+        /// What the application may write ahead of acknowledgements.
+        send_window: u64 as Bytes = 64 << 20;
+        /// A packet is lost when one this much later was acknowledged (RFC 9002 §6.1.1).
+        packet_threshold: u32 = 3, in 1..=1_000_000;
+        /// Or after this share of a round trip (RFC 9002 §6.1.2).
+        time_threshold: f64 = 1.125, in 1.0..=100.0;
+        /// Explicit congestion notification.
+        ecn: bool = false;
+        /// A silent connection is dropped after this.
+        idle_timeout: Duration = Duration::from_secs(30),
+            in Duration::from_millis(10)..=Duration::from_secs(86_400);
+        /// Use disjoint paths between the hosts at once (draft-ietf-quic-multipath): true for up to eight,
+        /// or how many at most.
+        multipath: Switch<u32> = Switch::Off;
+        /// The client's address changes (RFC 9000 §9). Default: it stays.
+        migration: Option<Migration> = None;
     }
 }
+
+settings! {
+    /// When the peer acknowledges.
+    pub struct AckFrequency: Copy as "AckMap" {
+        /// Each so many packets.
+        every: u32 = 2, in 1..=10_000;
+        /// Longest delay. Default: the peer's.
+        max_delay: Option<Duration> = None, in Some(Duration::from_millis(1))..;
+        /// A gap of so many packets is acknowledged at once; 0: never.
+        reordering: u32 = 3, in 0..=10_000;
+    }
+}
+
+settings! {
+    /// The client moves.
+    pub struct Migration: Copy as "MigrationMap" {
+        /// So long after the flow's start.
+        after: Duration;
+        /// What changes: the address, or only the port as behind a NAT that forgot.
+        change: Change = Change::Address;
+    }
+}
+
+names! {
+    /// What of the client's address changes.
+    pub enum Change {
+        /// Address and path.
+        Address = "address",
+        /// The port alone.
+        Port = "port",
+    }
+}
+
+names! {
+    /// How a connection begins.
+    pub enum Handshake {
+        /// Data after a round trip.
+        OneRtt = "1-rtt",
+        /// Data at once.
+        ZeroRtt = "0-rtt",
+    }
+}
+
+names! {
+    /// How packets are protected.
+    pub enum Crypto {
+        /// TLS 1.3 (RFC 9001).
+        Tls = "tls",
+        /// The handshake of TLS 1.3 and packets of the same sizes, not encrypted.
+        Null = "null",
+    }
+}
+
+/// Assumed before the first sample (RFC 9002 §6.2.2).
+pub(crate) const INITIAL_RTT: Duration = Duration::from_millis(333);
+/// Streams that the peer may have open at once.
+pub(crate) const MAX_STREAMS: u32 = 100;
 
 /// Least and largest UDP payload (RFC 9000 §14, and IPv6's largest).
-const DATAGRAM: std::ops::RangeInclusive<u16> = 1200..=65_527;
+const LEAST: u16 = 1200;
+const MOST: u16 = 65_527;
+/// Largest UDP payload that discovery tries unless told otherwise.
+const DISCOVERED: u16 = 1452;
+/// IPv4 and UDP header.
+const HEADERS: u32 = 28;
+/// Most paths of a connection.
+const MOST_PATHS: u32 = 8;
 
 impl Config {
-    /// Refuses what noq would silently change or cannot do.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        let size = self.datagram_size;
-        let refuse = |why: String| Err(Error::Option(why));
-        if !DATAGRAM.contains(&size) {
-            return refuse(format!(
-                "a datagram size of {size} bytes is impossible; QUIC needs 1200 and UDP allows 65527"
-            ));
-        }
-        if let Some(most) = self.mtu_discovery
-            && (most < size || !DATAGRAM.contains(&most))
-        {
-            return refuse(format!(
-                "MTU discovery up to {most} bytes is impossible; give the datagram size of {size} or \
-                 more, at most 65527"
-            ));
-        }
-        if self.initial_window.get() < u64::from(size) {
-            return refuse(format!(
-                "an initial window of {} bytes holds no datagram of {size} bytes; give one or more",
-                self.initial_window.get()
-            ));
-        }
-        if self.packet_threshold == 0 {
-            return refuse("a packet threshold of 0 would lose every packet; give 3".to_owned());
-        }
-        if !(self.time_threshold.is_finite() && self.time_threshold >= 1.0) {
-            return refuse(format!(
-                "a time threshold of {} round trips is impossible; give 1 or more, as 1.125",
-                self.time_threshold
-            ));
-        }
-        if self.initial_rtt.is_zero() {
-            return refuse("an initial round-trip time of 0 is impossible; give 333 ms".to_owned());
-        }
-        if self.idle_timeout.is_some_and(|t| t.as_millis() == 0) {
-            return refuse(
-                "an idle timeout below 1 ms cannot be told to the peer; give more or none"
-                    .to_owned(),
+    /// The options of a connection over a route of this MTU: what was given takes the place of what its profile has.
+    ///
+    /// # Errors
+    /// The first value that cannot be, or does not fit the route.
+    pub fn on_route(given: &Map<String, Json>, mtu: u32, files: &mut Files) -> Result<Self, Error> {
+        let room = u16::try_from(mtu.saturating_sub(HEADERS)).unwrap_or(u16::MAX);
+        if room < LEAST {
+            let message = format!(
+                "the route's MTU of {mtu} bytes leaves {room} for a datagram, and QUIC needs {LEAST} \
+                 (RFC 9000 §14)"
             );
+            let least = u32::from(LEAST) + HEADERS;
+            return Err(Error::new(message).help(format!("raise the mtu of the links to {least}B")));
         }
-        for (name, window) in [
-            ("stream window", self.stream_window),
-            ("connection window", self.connection_window),
-            ("send window", self.send_window),
+        let profile = given.get("profile").map_or(Ok(Profile::STANDARD), |name| {
+            Setting::read(name, files).map_err(|e: Error| e.at("profile"))
+        })?;
+        let mut table = (profile.options)();
+        if let Json::Object(table) = &mut table {
+            table.remove("congestion");
+        }
+        if given.get("datagram_size").is_none() {
+            let usual = match table.get("datagram_size") {
+                Some(size) => Bytes::read(size, files)?,
+                None => Self::default().datagram_size.into(),
+            };
+            table["datagram_size"] = usual.min(room.into()).write();
+        }
+        for (key, value) in given {
+            table[key] = value.clone();
+        }
+        let config = Self::read(&table, files)?;
+        if config.datagram_size > room {
+            let message = format!(
+                "datagram_size = \"{}\" does not fit: with {HEADERS} bytes of headers the route's MTU of \
+                 {mtu} bytes leaves {room}, so the handshake would never arrive",
+                Bytes::from(config.datagram_size)
+            );
+            let help = format!(
+                "give {LEAST}B to {room}B and let mtu_discovery find more, or raise the mtu of the links"
+            );
+            return Err(Error::of("datagram_size", message).help(help));
+        }
+        Ok(config)
+    }
+
+    /// The initial congestion window.
+    pub const fn initial_window(&self) -> Bytes {
+        self.initial_window.bytes(self.datagram_size as u64)
+    }
+
+    /// What the congestion window never counts for more than.
+    pub fn max_window(&self) -> Option<Bytes> {
+        self.max_window
+            .map(|w| w.bytes(u64::from(self.datagram_size)))
+    }
+
+    /// The largest UDP payload that is looked for; `None`: no discovery.
+    pub(crate) fn discovered(&self) -> Option<u16> {
+        match self.mtu_discovery {
+            Switch::Off => None,
+            Switch::On => Some(DISCOVERED.max(self.datagram_size)),
+            Switch::To(size) => Some(u16::try_from(size).unwrap_or(u16::MAX)),
+        }
+    }
+
+    /// Most paths at once; 1: no multipath.
+    pub const fn paths(&self) -> u32 {
+        match self.multipath {
+            Switch::Off => 1,
+            Switch::On => MOST_PATHS,
+            Switch::To(n) => n,
+        }
+    }
+
+    /// What is wrong with values that depend on each other.
+    fn consistent(&self) -> Result<(), Error> {
+        let datagram = u64::from(self.datagram_size);
+        let sizes = Bytes::new(datagram)..=Bytes::from(MOST);
+        if let Switch::To(size) = self.mtu_discovery
+            && !sizes.contains(&size)
+        {
+            let message = format!("mtu_discovery = \"{size}\" is out of range");
+            let help = format!("give {datagram}B (datagram_size) to {MOST}B");
+            return Err(Error::of("mtu_discovery", message).help(help));
+        }
+        let (least, most) = (Bytes::new(2 * datagram), Bytes::new(1 << 40));
+        for (key, window) in [
+            ("initial_window", Some(self.initial_window())),
+            ("max_window", self.max_window()),
+            ("stream_window", Some(Bytes::new(self.stream_window))),
+            (
+                "connection_window",
+                Some(Bytes::new(self.connection_window)),
+            ),
+            ("send_window", Some(Bytes::new(self.send_window))),
         ] {
-            if window == 0 {
-                return refuse(format!("a {name} of 0 lets nothing through; give bytes"));
+            if let Some(window) = window
+                && !(least..=most).contains(&window)
+            {
+                let message = format!("{key} = \"{window}\" is out of range");
+                let help = format!("give {least} (two datagrams, RFC 9002 §7.2) to {most}");
+                return Err(Error::of(key, message).help(help));
             }
         }
-        if self.paths == 0 {
-            return refuse("a connection needs at least 1 path".to_owned());
+        let paths = self.paths();
+        if !(1..=MOST_PATHS).contains(&paths) {
+            let message = format!("multipath = {paths} is out of range");
+            return Err(Error::of("multipath", message).help(format!("give 1 to {MOST_PATHS}")));
+        }
+        if paths > 1 && self.migration.is_some() {
+            let message = "migration of a connection with several paths";
+            let help = "leave one of multipath and migration out";
+            return Err(Error::of("migration", message).help(help));
         }
         Ok(())
-    }
-}
-
-/// Makes a path's congestion control; the argument has the datagram size as `mss`.
-pub type Build = Arc<dyn Fn(cc::Init) -> Result<Box<dyn cc::Controller>, String> + Send + Sync>;
-
-/// Who controls congestion.
-#[derive(Clone)]
-pub enum Congestion {
-    /// One of ours.
-    Ours(Build),
-    /// noq's own CUBIC.
-    NoqCubic,
-    /// noq's own NewReno (RFC 9002).
-    NoqNewReno,
-    /// noq's own BBRv3.
-    NoqBbr3,
-}
-
-impl Debug for Congestion {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Ours(_) => "Ours",
-            Self::NoqCubic => "NoqCubic",
-            Self::NoqNewReno => "NoqNewReno",
-            Self::NoqBbr3 => "NoqBbr3",
-        })
     }
 }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod congestion;
 mod controller;
 mod crypto;
 mod endpoint;
@@ -11,7 +12,8 @@ mod qlog;
 mod realm;
 mod tls;
 
-pub use config::{AckFrequency, Build, Config, Congestion, Crypto};
+pub use config::{AckFrequency, Change, Config, Crypto, Handshake, Migration};
+pub use congestion::{Build, Congestion};
 pub use crypto::change_frames;
 pub use endpoint::{
     Chunk, Datagram, Endpoint, Event, Init, Notice, PathSnapshot, Snapshot, Stats, StreamId,

@@ -1,9 +1,7 @@
 //! Named sets of defaults.
 
-use gargalo_cc::Params;
-use gargalo_units::Bytes;
-
-use crate::Config;
+use gargalo_settings::{Error, Files, Json, Schemas, Setting};
+use serde_json::json;
 
 /// A named set of defaults of both ends.
 #[derive(Clone, Copy, Debug)]
@@ -14,10 +12,8 @@ pub struct Profile {
     pub summary: &'static str,
     /// Where it is specified.
     pub source: &'static str,
-    /// Its values.
-    pub config: fn() -> Config,
-    /// Its congestion control, with parameters.
-    pub congestion: fn() -> (&'static str, Params),
+    /// What differs from the standard, as a scenario would write it; its congestion control among it.
+    pub options: fn() -> Json,
 }
 
 /// All profiles, the default first.
@@ -26,32 +22,52 @@ pub const PROFILES: &[Profile] = &[
         name: "rfc9000",
         summary: "the standard: initial window 10, CUBIC, pacing, datagrams of 1200 bytes and discovery of larger",
         source: "RFC 9000, 9002, 9438, 8899",
-        config: Config::default,
-        congestion: || ("cubic", Params::new()),
+        options: || json!({ "profile": "rfc9000" }),
     },
     Profile {
         name: "google-v41",
         summary: "Google QUIC of 2018: initial window 32, CUBIC like two connections, hybrid slow start, datagrams of 1350 bytes",
         source: "Chromium's QUIC, version 41",
-        config: google_v41,
-        congestion: || {
-            let params = Params::new()
-                .with("connections", 2.0)
-                .with("slow_start", "hystart");
-            ("cubic", params)
+        options: || {
+            json!({
+                "profile": "google-v41",
+                "congestion": { "cubic": { "connections": 2, "slow_start": "hystart" } },
+                "datagram_size": "1350B",
+                "mtu_discovery": false,
+                // 32 and 2000 datagrams of 1350 bytes, whatever datagram size is given.
+                "initial_window": "43200B",
+                "max_window": "2700kB",
+            })
         },
     },
 ];
 
-/// Packet size, initial window and greatest window of Google QUIC v41.
-fn google_v41() -> Config {
-    const DATAGRAM: u16 = 1350;
-    let packets = |n: u64| Bytes::new(n * u64::from(DATAGRAM));
-    Config {
-        datagram_size: DATAGRAM,
-        mtu_discovery: None,
-        initial_window: packets(32),
-        max_window: Some(packets(2000)),
-        ..Config::default()
+impl Profile {
+    /// The default.
+    pub const STANDARD: &'static Self = &PROFILES[0];
+}
+
+impl PartialEq for Profile {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+/// A profile is written as its name.
+impl Setting for &'static Profile {
+    fn schema(_: &mut Schemas) -> Json {
+        let names: Vec<_> = PROFILES.iter().map(|p| p.name).collect();
+        json!({ "type": "string", "enum": names })
+    }
+    fn read(json: &Json, _: &mut Files) -> Result<Self, Error> {
+        let found = PROFILES.iter().find(|p| json.as_str() == Some(p.name));
+        found.ok_or_else(|| {
+            let names: Vec<_> = PROFILES.iter().map(|p| p.name).collect();
+            let help = format!("known here: {}", names.join(", "));
+            Error::new(format!("there is no profile {json}")).help(help)
+        })
+    }
+    fn write(&self) -> Json {
+        self.name.into()
     }
 }

@@ -2,7 +2,7 @@
 
 mod pair;
 
-use gargalo_quic::{Config, Crypto, Event, Init, Realm};
+use gargalo_quic::{Config, Crypto, Event, Handshake, Init, Realm};
 use gargalo_units::{Duration, Instant};
 use pair::{CLIENT, Link, Pair, SERVER, init, ours, pair_in};
 
@@ -18,8 +18,15 @@ fn request(
 ) -> Pair {
     let with = |side| Init {
         now: start,
-        zero_rtt: zero_rtt && side == CLIENT,
         ..init(side, seed)
+    };
+    let handshake = match zero_rtt {
+        true => Handshake::ZeroRtt,
+        false => Handshake::OneRtt,
+    };
+    let config = &Config {
+        handshake,
+        ..config.clone()
     };
     let link = Link::new(100, 25);
     let ends = [with(CLIENT), with(SERVER)];

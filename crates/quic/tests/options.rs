@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use gargalo_cc as cc;
 use gargalo_quic::{Config, Congestion, Endpoint, Error, Event, Init, Realm};
+use gargalo_settings::{Switch, Window};
 use gargalo_units::{Bytes, Duration};
 use pair::{CLIENT, Link, Pair, SERVER, addr, init, ours, pair};
 
@@ -29,93 +30,93 @@ fn impossible_values_are_refused_with_a_remedy() {
                 datagram_size: 1199,
                 ..d()
             },
-            "datagram size of 1199",
+            "datagram_size = 1199B is out of range",
         ),
         (
             Config {
                 datagram_size: 65_528,
                 ..d()
             },
-            "datagram size of 65528",
+            "give 1200B to 65527B",
         ),
         (
             Config {
                 datagram_size: 1500,
+                mtu_discovery: Switch::To(Bytes::new(1452)),
                 ..d()
             },
-            "MTU discovery up to 1452",
+            "give 1500B (datagram_size)",
         ),
         (
             Config {
-                initial_window: Bytes::new(1000),
+                initial_window: Window::Bytes(Bytes::new(1000)),
                 ..d()
             },
-            "initial window of 1000",
+            "two datagrams",
         ),
         (
             Config {
                 packet_threshold: 0,
                 ..d()
             },
-            "packet threshold",
+            "packet_threshold = 0",
         ),
         (
             Config {
                 time_threshold: 0.5,
                 ..d()
             },
-            "time threshold of 0.5",
+            "time_threshold = 0.5",
         ),
         (
             Config {
-                time_threshold: f32::NAN,
+                time_threshold: f64::NAN,
                 ..d()
             },
-            "time threshold of NaN",
+            "time_threshold",
         ),
         (
             Config {
-                initial_rtt: Duration::ZERO,
+                idle_timeout: Duration::from_micros(3),
                 ..d()
             },
-            "initial round-trip time",
-        ),
-        (
-            Config {
-                idle_timeout: Some(Duration::from_micros(3)),
-                ..d()
-            },
-            "idle timeout",
+            "idle_timeout = 3us",
         ),
         (
             Config {
                 stream_window: 0,
                 ..d()
             },
-            "stream window of 0",
+            "stream_window",
         ),
         (
             Config {
                 connection_window: 0,
                 ..d()
             },
-            "connection window of 0",
+            "connection_window",
         ),
         (
             Config {
                 stream_window: 1 << 62,
                 ..d()
             },
-            "2^62",
+            "stream_window = \"4611686",
         ),
         (
             Config {
                 send_window: 0,
                 ..d()
             },
-            "send window of 0",
+            "send_window",
         ),
-        (Config { paths: 0, ..d() }, "at least 1 path"),
+        (
+            Config {
+                multipath: Switch::To(0),
+                ..d()
+            },
+            "give 1 to 8",
+        ),
     ];
     for (config, what) in wrong {
         let said = refusal(&config);

@@ -5,6 +5,7 @@ mod pair;
 use std::net::SocketAddr;
 
 use gargalo_quic::{Config, Crypto, Event, PathSnapshot};
+use gargalo_settings::Switch;
 use gargalo_units::{Duration, Instant};
 use pair::{CLIENT, Link, Pair, SERVER, addr, ours, pair};
 
@@ -44,30 +45,10 @@ fn a_client_may_move() {
 }
 
 #[test]
-fn a_server_may_forbid_moving() {
-    let config = Config {
-        migration: false,
-        idle_timeout: Some(Duration::from_secs(5)),
-        ..Config::default()
-    };
-    let mut p = pair(1, &config, &ours("cubic"), Link::new(20, 10));
-    p.apps[CLIENT].to_send = vec![3_000_000];
-    p.run_until(Duration::from_secs(10), |p| p.now > at(400));
-    let now = p.now;
-    p.ends[CLIENT].migrate(now, SocketAddr::from(([10, 0, 7, 1], 4433)));
-    p.poke();
-    p.run_until(Duration::from_secs(60), |p| p.ends[CLIENT].is_over());
-    assert!(matches!(
-        p.events[CLIENT].last(),
-        Some((_, Event::Failed(_)))
-    ));
-}
-
-#[test]
 fn two_paths_carry_more_than_one() {
     let seconds = |paths, crypto| {
         let config = Config {
-            paths,
+            multipath: Switch::To(paths),
             crypto,
             ..Config::default()
         };
@@ -123,7 +104,7 @@ fn paths_that_differ_fill_the_window_and_no_more() {
     };
     for (window, first) in [(4 << 20, slow), (16 << 20, slow), (4 << 20, thin)] {
         let config = Config {
-            paths: 2,
+            multipath: Switch::To(2),
             connection_window: window,
             stream_window: window,
             ..Config::default()

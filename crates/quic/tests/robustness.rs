@@ -26,7 +26,7 @@ proptest! {
         streams in prop::collection::vec(0u64..120_000, 1..6),
         answer in 0u64..60_000,
     ) {
-        let config = Config { crypto, idle_timeout: None, ..Config::default() };
+        let config = Config { crypto, idle_timeout: Duration::from_secs(86_400), ..Config::default() };
         let mut link = Link::new(20, 10);
         link.loss = loss;
         link.duplication = duplication;
@@ -106,7 +106,7 @@ proptest! {
 #[test]
 fn handshakes_survive_heavy_loss() {
     let config = Config {
-        idle_timeout: None,
+        idle_timeout: Duration::from_secs(86_400),
         ..Config::default()
     };
     let mut timeouts = 0;
@@ -149,7 +149,7 @@ fn probe_timeouts_are_counted() {
 #[test]
 fn silence_ends_a_connection() {
     let config = Config {
-        idle_timeout: Some(Duration::from_secs(3)),
+        idle_timeout: Duration::from_secs(3),
         ..Config::default()
     };
     let mut p = pair(1, &config, &ours("cubic"), Link::new(20, 10));
@@ -176,7 +176,7 @@ fn silence_ends_a_connection() {
 #[test]
 fn nobody_there() {
     let config = Config {
-        idle_timeout: Some(Duration::from_secs(5)),
+        idle_timeout: Duration::from_secs(5),
         ..Config::default()
     };
     let mut link = Link::new(20, 10);

@@ -363,24 +363,21 @@ fn transport(
         Transport::Udp => TransportSpec::Udp,
         Transport::Quic(q) => {
             use gargalo_quic::Congestion;
-            let mut congestion_name = Arc::from(q.congestion.as_str());
-            let congestion = match q.congestion.as_str() {
-                "noq-bbr3" => Congestion::NoqBbr3,
-                "noq-cubic" => Congestion::NoqCubic,
-                "noq-newreno" => Congestion::NoqNewReno,
-                name => {
-                    let factory = factories.get(name, &q.params)?;
-                    congestion_name = factory.name().into();
-                    Congestion::Ours(Arc::new(move |init| factory.build(init)))
+            let (congestion, congestion_name) = match Congestion::own(&q.congestion) {
+                Some(own) => (own, q.congestion.as_str().into()),
+                None => {
+                    let factory = factories.get(&q.congestion, &q.params)?;
+                    let name = factory.name().into();
+                    (
+                        Congestion::Ours(Arc::new(move |init| factory.build(init))),
+                        name,
+                    )
                 }
             };
             TransportSpec::Quic(Box::new(QuicSpec {
                 config: q.config.clone(),
                 congestion,
                 congestion_name,
-                zero_rtt: q.zero_rtt,
-                streams: q.streams,
-                migration: q.migration,
             }))
         }
         Transport::Mptcp(m) => {

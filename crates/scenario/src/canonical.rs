@@ -7,7 +7,6 @@ use std::ops::ControlFlow;
 use gargalo_cc::{ParamValue, Params};
 use gargalo_lab::Stack;
 use gargalo_link::{Delay, LinkConfig, LossModel, RateModel, Strip};
-use gargalo_quic::Crypto;
 use gargalo_settings::Setting;
 use gargalo_sim::{CaptureEnds, Misbehaviour};
 use gargalo_tcp::{Config, EcnMode, Pacing, Recovery};
@@ -476,37 +475,11 @@ fn tcp_transport(t: &Tcp) -> Value {
     out
 }
 
-/// QUIC and its options under the names of the scenario, with units.
+/// QUIC as a scenario writes it, with every option.
 fn quic(q: &Quic) -> Value {
-    let c = &q.config;
-    let ack = c.ack_frequency.map(|a| {
-        json!({
-            "every": a.threshold.saturating_add(1), "max_delay_s": a.max_delay.map(seconds),
-            "reordering": a.reordering
-        })
-    });
-    let migration = q.migration.map(|m| {
-        json!({
-            "after_s": seconds(m.after), "change": if m.port_only { "port" } else { "address" }
-        })
-    });
-    json!({ "quic": {
-        "profile": q.profile, "congestion": { q.congestion.as_str(): params(&q.params) },
-        "options": {
-            "handshake": if q.zero_rtt { "0-rtt" } else { "1-rtt" },
-            "crypto": match c.crypto {
-                Crypto::Tls => "tls",
-                Crypto::Null => "null",
-            },
-            "datagram_size_bytes": c.datagram_size, "mtu_discovery_bytes": c.mtu_discovery,
-            "initial_window_bytes": c.initial_window.get(),
-            "max_window_bytes": c.max_window.map(|w| w.get()), "pacing": c.pacing, "ack": ack,
-            "streams": q.streams, "stream_window_bytes": c.stream_window,
-            "connection_window_bytes": c.connection_window, "send_window_bytes": c.send_window,
-            "packet_threshold": c.packet_threshold, "time_threshold": c.time_threshold,
-            "ecn": c.ecn, "idle_timeout_s": c.idle_timeout.map(seconds), "paths": c.paths, "migration": migration
-        }
-    } })
+    let mut out = q.config.write();
+    out["congestion"] = json!({ q.congestion.as_str(): params(&q.params) });
+    json!({ "quic": out })
 }
 
 fn param(v: &ParamValue) -> Value {

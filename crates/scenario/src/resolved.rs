@@ -259,8 +259,6 @@ pub struct AddressChange {
 /// QUIC with all options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quic {
-    /// Name of the profile that options not given were taken from.
-    pub profile: String,
     /// Options of both ends.
     pub config: gargalo_quic::Config,
     /// Name of the congestion control: that of the registry, never an alias, or one of the
@@ -268,12 +266,6 @@ pub struct Quic {
     pub congestion: String,
     /// Parameters as given; checked against the registry if it knows the name.
     pub params: Params,
-    /// Data before the handshake is complete.
-    pub zero_rtt: bool,
-    /// Streams that a bulk transfer is spread over.
-    pub streams: u32,
-    /// The client moves.
-    pub migration: Option<gargalo_sim::Migration>,
 }
 
 /// What is carried.

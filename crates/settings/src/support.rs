@@ -144,6 +144,11 @@ where
         if !beyond(&self.least, Ordering::Less) && !beyond(&self.most, Ordering::Greater) {
             return Ok(());
         }
+        let is_number = (self.compare)(value, value).is_some();
+        if is_number && written::<T, R>(value).is_null() {
+            // Nothing is said, which the range is not about.
+            return Ok(());
+        }
         let text = |x: &T| plain(&written::<T, R>(x));
         let range = match (&self.least, &self.most) {
             (Some(a), Some(b)) => format!("give {} to {}", text(a), text(b)),

@@ -166,7 +166,7 @@ impl World {
             for (side, end) in sides.iter_mut().zip(ends) {
                 side.quic = Some(end);
             }
-            if let Some(m) = quic.migration {
+            if let Some(m) = quic.config.migration {
                 migrate = self.now + m.after;
             }
         }

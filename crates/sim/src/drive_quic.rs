@@ -216,7 +216,7 @@ impl World {
         id: u64,
         rng: &mut Pcg64,
     ) -> Result<[Box<QuicSide>; 2], BuildError> {
-        let [there, back] = match quic.config.paths {
+        let [there, back] = match quic.config.paths() {
             0 | 1 => [(spec.from, spec.to), (spec.to, spec.from)].map(|e| vec![self.routes[&e]]),
             n => self.disjoint_routes(spec.from, spec.to, n as usize)?,
         };
@@ -258,7 +258,6 @@ impl World {
             local: client,
             remote: server,
             rng: own,
-            zero_rtt: quic.zero_rtt,
             secrets: self.net.capture.is_some() && quic.config.crypto == quic::Crypto::Tls,
             qlog: None,
         };
@@ -320,8 +319,10 @@ impl World {
             return;
         };
         let old = local(spec.from, client_port(flow.id), 0);
-        let new = match quic.migration {
-            Some(m) if m.port_only => SocketAddrV4::new(*old.ip(), old.port() ^ 1),
+        let new = match quic.config.migration {
+            Some(m) if m.change == quic::Change::Port => {
+                SocketAddrV4::new(*old.ip(), old.port() ^ 1)
+            }
             // Another address of the same host: 10.128.0.0/9 beside 10.0.0.0/9.
             _ => SocketAddrV4::new((u32::from(*old.ip()) | 0x0080_0000).into(), old.port()),
         };
@@ -565,7 +566,7 @@ fn read(
 /// Gives the transport what the application wants written.
 fn write(flow: &mut Flow, side: &mut QuicSide, index: usize, verify: bool) {
     let streams = match &flow.spec.transport {
-        TransportSpec::Quic(q) if matches!(flow.app, App::Bulk { .. }) => q.streams,
+        TransportSpec::Quic(q) if matches!(flow.app, App::Bulk { .. }) => q.config.streams,
         _ => 1,
     };
     if let Some(request) = flow.app.as_request() {

@@ -188,27 +188,12 @@ pub struct MptcpResult {
 /// A QUIC transport.
 #[derive(Clone, Debug)]
 pub struct QuicSpec {
-    /// Configuration of both ends.
+    /// Options of both ends.
     pub config: quic::Config,
     /// Congestion control of both ends.
     pub congestion: quic::Congestion,
     /// Its name in results.
     pub congestion_name: Arc<str>,
-    /// Send before the handshake is complete, with a ticket of an earlier connection of these hosts.
-    pub zero_rtt: bool,
-    /// A bulk transfer is spread over so many streams.
-    pub streams: u32,
-    /// The client moves, so long after its start.
-    pub migration: Option<Migration>,
-}
-
-/// The client's address changes (RFC 9000 §9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Migration {
-    /// So long after the flow's start.
-    pub after: Duration,
-    /// Only the port changes, as behind a NAT that forgot.
-    pub port_only: bool,
 }
 
 /// What became of a flow.

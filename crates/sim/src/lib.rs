@@ -28,8 +28,8 @@ mod world;
 
 pub use capture::{CaptureEnds, CaptureInterfaces, CaptureSpec};
 pub use flow::{
-    AddressChange, FlowResult, FlowSpec, Migration, MptcpResult, MptcpSpec, MultipathResult,
-    QuicSpec, SubflowResult, TcpSpec, TransportSpec,
+    AddressChange, FlowResult, FlowSpec, MptcpResult, MptcpSpec, MultipathResult, QuicSpec,
+    SubflowResult, TcpSpec, TransportSpec,
 };
 pub use gargalo_cc::{ControllerFactory, Registered};
 pub use generator::{GeneratorSpec, wire_model};

@@ -118,6 +118,11 @@ impl Sum for Bytes {
         it.fold(Self::ZERO, |a, b| a + b)
     }
 }
+impl From<u16> for Bytes {
+    fn from(n: u16) -> Self {
+        Self(n.into())
+    }
+}
 impl From<u32> for Bytes {
     fn from(n: u32) -> Self {
         Self(n.into())
@@ -131,6 +136,12 @@ impl From<u64> for Bytes {
 impl From<Bytes> for u64 {
     fn from(n: Bytes) -> Self {
         n.0
+    }
+}
+impl TryFrom<Bytes> for u16 {
+    type Error = std::num::TryFromIntError;
+    fn try_from(n: Bytes) -> Result<Self, Self::Error> {
+        n.0.try_into()
     }
 }
 impl TryFrom<Bytes> for u32 {

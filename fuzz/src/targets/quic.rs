@@ -14,6 +14,7 @@ use gargalo_cc as cc;
 use gargalo_quic::{
     Config, Congestion, Crypto, Datagram, Endpoint, Init, Realm, StreamId, change_frames,
 };
+use gargalo_settings::Switch;
 use gargalo_units::{Duration, Ecn, Instant};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -43,14 +44,12 @@ fn config(bits: u8) -> Config {
         } else {
             Crypto::Null
         },
-        paths: if on(3) { 3 } else { 1 },
+        multipath: Switch::To(if on(3) { 3 } else { 1 }),
         ecn: on(4),
         stream_window: 50_000,
         connection_window: 80_000,
         send_window: 80_000,
-        max_streams: 5,
-        fair_streams: on(5),
-        mtu_discovery: on(6).then_some(1452),
+        mtu_discovery: if on(6) { Switch::On } else { Switch::Off },
         ..Config::default()
     }
 }
@@ -69,7 +68,6 @@ pub(crate) fn quic(bytes: &[u8]) {
         local: address(1 + side),
         remote: address(2 - side),
         rng: Pcg64::seed_from_u64(side.into()),
-        zero_rtt: false,
         secrets: false,
         qlog: None,
     };

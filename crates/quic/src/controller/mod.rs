@@ -67,12 +67,12 @@ impl Factory {
         Self {
             congestion: congestion.clone(),
             settings: Settings {
-                initial_window: config.initial_window.get(),
-                max_window: config.max_window.map_or(u64::MAX, Bytes::get),
+                initial_window: config.initial_window().get(),
+                max_window: config.max_window().map_or(u64::MAX, Bytes::get),
                 pacing: config.pacing,
                 time,
             },
-            multipath: config.paths > 1,
+            multipath: config.paths() > 1,
             rng: Mutex::new(rng),
             built: AtomicU64::new(0),
             report,

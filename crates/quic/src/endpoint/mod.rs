@@ -147,7 +147,7 @@ impl Endpoint {
             now,
             local,
             ecn: config.ecn,
-            multipath: config.paths > 1,
+            multipath: config.paths() > 1,
             luck: parts.luck,
             clock: parts.clock,
             report: parts.report,

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use gargalo_settings::Setting;
 use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use noq_proto::{
     AckFrequencyConfig, ClientConfig, ConnectionId, ConnectionIdGenerator, EndpointConfig,
@@ -13,11 +14,12 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::Init;
+use crate::config::{INITIAL_RTT, MAX_STREAMS};
 use crate::controller::{Factory, Report};
 use crate::crypto::{Meter, Treatment};
 use crate::qlog::{Head, Trace};
 use crate::tls::{Clock, Secrets, lock};
-use crate::{Config, Congestion, Error, Realm, crypto};
+use crate::{Config, Congestion, Error, Handshake, Realm, crypto};
 
 /// Length of connection IDs, and of the one that a client makes up for its server.
 pub(crate) const CID: usize = 8;
@@ -45,7 +47,7 @@ pub(super) fn parts(
     init: Init,
     side: Side,
 ) -> Result<Parts, Error> {
-    config.check()?;
+    config.check().map_err(|e| Error::Option(e.to_string()))?;
     let mut rng = init.rng;
     let mut branch = || {
         let mut seed = [0; 32];
@@ -101,7 +103,8 @@ pub(super) fn parts(
     let (mut client, mut server) = (None, None);
     match side {
         Side::Client => {
-            let memory = realm.client_memory(init.local.ip(), init.remote, init.zero_rtt);
+            let early = config.handshake == Handshake::ZeroRtt;
+            let memory = realm.client_memory(init.local.ip(), init.remote, early);
             let inner = realm
                 .templates()
                 .client(clock.clone(), memory.clone(), secrets.clone());
@@ -131,7 +134,7 @@ pub(super) fn parts(
             s.transport_config(transport)
                 .validation_token_config(tokens)
                 .time_source(clock.clone())
-                .migration(config.migration);
+                .migration(true);
             server = Some(Arc::new(s));
         }
     }
@@ -160,38 +163,37 @@ fn transport(config: &Config) -> Result<TransportConfig, Error> {
         .stream_receive_window(varint("stream window", config.stream_window)?)
         .receive_window(varint("connection window", config.connection_window)?)
         .send_window(config.send_window)
-        .send_fairness(config.fair_streams)
+        .send_fairness(true)
         .packet_threshold(config.packet_threshold)
-        .time_threshold(config.time_threshold)
-        .initial_rtt(std(config.initial_rtt))
-        .max_concurrent_bidi_streams(config.max_streams.into())
+        .time_threshold(config.time_threshold as f32)
+        .initial_rtt(std(INITIAL_RTT))
+        .max_concurrent_bidi_streams(MAX_STREAMS.into())
         .datagram_receive_buffer_size(None)
         // Datagrams of a batch would be padded to the same size.
         .enable_segmentation_offload(false);
-    t.mtu_discovery_config(config.mtu_discovery.map(|most| {
+    let discovered = config.discovered();
+    t.mtu_discovery_config(discovered.map(|most| {
         let mut discovery = MtuDiscoveryConfig::default();
         discovery.upper_bound(most);
         discovery
     }));
-    if config.mtu_discovery.is_none() {
+    if discovered.is_none() {
         // What looks like a black hole must not change the size either.
         t.min_mtu(config.datagram_size);
     }
-    let idle = match config.idle_timeout {
-        Some(d) => Some(IdleTimeout::from(varint("idle timeout", d.as_millis())?)),
-        None => None,
-    };
-    t.max_idle_timeout(idle);
-    if let Some(asked) = &config.ack_frequency {
+    let idle = varint("idle timeout", config.idle_timeout.as_millis())?;
+    t.max_idle_timeout(Some(IdleTimeout::from(idle)));
+    if let Some(asked) = &config.ack {
         let mut frequency = AckFrequencyConfig::default();
         frequency
-            .ack_eliciting_threshold(asked.threshold.into())
+            // How many may wait for an acknowledgement: one less than "each n-th".
+            .ack_eliciting_threshold((asked.every - 1).into())
             .max_ack_delay(asked.max_delay.map(std))
             .reordering_threshold(asked.reordering.into());
         t.ack_frequency_config(Some(frequency));
     }
-    if config.paths > 1 {
-        t.max_concurrent_multipath_paths(config.paths);
+    if config.paths() > 1 {
+        t.max_concurrent_multipath_paths(config.paths());
     }
     Ok(t)
 }

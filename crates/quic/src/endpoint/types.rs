@@ -20,9 +20,6 @@ pub struct Init {
     pub remote: SocketAddr,
     /// The endpoint's random stream.
     pub rng: Pcg64,
-    /// Client: use a ticket of an earlier connection to the same `remote` address from the same `local` one,
-    /// if there is one, to send before the handshake is complete.
-    pub zero_rtt: bool,
     /// Collect TLS secrets for [`Endpoint::poll_secret`](crate::Endpoint::poll_secret).
     pub secrets: bool,
     /// Where the qlog trace goes (JSON-SEQ), and its title.
@@ -35,7 +32,6 @@ impl fmt::Debug for Init {
             .field("now", &self.now)
             .field("local", &self.local)
             .field("remote", &self.remote)
-            .field("zero_rtt", &self.zero_rtt)
             .finish_non_exhaustive()
     }
 }

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use gargalo_units::{Duration, Rate};
 
 use crate::Config;
+use crate::config::{INITIAL_RTT, MAX_STREAMS};
 use crate::tls::{Clock, lock};
 use json::{hex, millis, string};
 
@@ -174,9 +175,9 @@ impl Trace {
                 "\"owner\":\"local\",\"max_idle_timeout\":{},\"initial_max_data\":{},\
                  \"initial_max_stream_data_bidi_local\":{w},\"initial_max_stream_data_bidi_remote\":{w},\
                  \"initial_max_streams_bidi\":{}",
-                c.idle_timeout.map_or(0, Duration::as_millis),
+                c.idle_timeout.as_millis(),
                 c.connection_window,
-                c.max_streams,
+                MAX_STREAMS,
                 w = c.stream_window,
             );
         });
@@ -185,14 +186,14 @@ impl Trace {
                 out,
                 "\"reordering_threshold\":{},\"time_threshold\":{},\"timer_granularity\":1,\
                  \"initial_rtt\":",
-                c.packet_threshold, c.time_threshold
+                c.packet_threshold, c.time_threshold as f32
             );
-            millis(out, c.initial_rtt.as_nanos());
+            millis(out, INITIAL_RTT.as_nanos());
             let _ = write!(
                 out,
                 ",\"max_datagram_size\":{size},\"initial_congestion_window\":{},\
                  \"minimum_congestion_window\":{},\"persistent_congestion_threshold\":3",
-                c.initial_window.get(),
+                c.initial_window().get(),
                 2 * u64::from(c.datagram_size),
                 size = c.datagram_size,
             );

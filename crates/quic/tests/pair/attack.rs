@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use bytes::BytesMut;
 use gargalo_quic::{Config, Crypto, Datagram, Endpoint, Event, Realm, change_frames};
+use gargalo_settings::Switch;
 use gargalo_units::{Duration, Ecn};
 use rand::{Rng, RngExt};
 use rand_pcg::Pcg64;
@@ -180,7 +181,7 @@ fn flip(d: &mut [u8], rng: &mut Pcg64) {
 fn from_inside(realm: &Realm, seed: u64, most: u64, rng: &mut Pcg64, out: &mut Outcome) {
     let config = Config {
         crypto: Crypto::Null,
-        paths: if rng.random_bool(0.3) { 4 } else { 1 },
+        multipath: Switch::To(if rng.random_bool(0.3) { 4 } else { 1 }),
         stream_window: 400_000,
         connection_window: 1_000_000,
         ..Config::default()

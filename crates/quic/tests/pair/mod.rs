@@ -191,7 +191,6 @@ pub fn init(side: usize, seed: u64) -> Init {
         local: addr(side as u8 + 1),
         remote: addr(2 - side as u8),
         rng: Pcg64::seed_from_u64(seed * 2 + side as u64),
-        zero_rtt: false,
         secrets: false,
         qlog: None,
     }

@@ -37,11 +37,7 @@ pub use media::{
     SelectionSpec, Video, Voice,
 };
 pub use mptcp::{AddressChange, DataNumbersName, EndName, Mptcp, PathManagerName, SchedulerName};
-pub(crate) use quic::OWN;
-pub use quic::{
-    AckMap, ChangeName, CryptoName, HandshakeName, MigrationMap, Quic, QuicCongestion,
-    QuicProfileName,
-};
+pub use quic::Quic;
 pub use source::{Ftp, Mix, MixDirection, Shares, Web, WebModel};
 pub use tls::{TlsMap, TlsSpec, TlsVersion};
 pub use transport::{

@@ -1,6 +1,7 @@
 //! QUIC as written, and what is refused.
 
-use gargalo_quic::Crypto;
+use gargalo_quic::{Change, Config, Crypto};
+use gargalo_settings::{Files, Setting, Switch};
 use gargalo_units::{Bytes, Duration};
 
 use super::grammar::simple;
@@ -34,11 +35,10 @@ fn refused(link: &str, options: &str, message: &str, help: &str) {
 fn the_standard_is_the_default() {
     let q = quic("");
     assert_eq!(
-        (q.profile.as_str(), q.congestion.as_str()),
+        (q.config.profile.name, q.congestion.as_str()),
         ("rfc9000", "cubic")
     );
     assert_eq!(q.config, gargalo_quic::Config::default());
-    assert_eq!((q.zero_rtt, q.streams, q.migration), (false, 1, None));
     let s = ok(&simple(LINK, "transport.quic = {}"));
     assert_eq!(s.flows[0].label.as_ref(), "quic cubic");
 }
@@ -47,9 +47,9 @@ fn the_standard_is_the_default() {
 fn google_quic_of_2018() {
     let q = quic("profile = \"google-v41\"");
     let c = &q.config;
-    assert_eq!((c.datagram_size, c.mtu_discovery), (1350, None));
-    assert_eq!(c.initial_window, Bytes::new(32 * 1350));
-    assert_eq!(c.max_window, Some(Bytes::new(2000 * 1350)));
+    assert_eq!((c.datagram_size, c.mtu_discovery), (1350, Switch::Off));
+    assert_eq!(c.initial_window(), Bytes::new(32 * 1350));
+    assert_eq!(c.max_window(), Some(Bytes::new(2000 * 1350)));
     let params: Vec<_> = q.params.iter().map(|(k, _)| k.to_owned()).collect();
     assert_eq!(params, ["connections", "slow_start", "reduce_from"]);
     // RFC 9002 speaks of the window; who asks for the flight gets it.
@@ -72,14 +72,14 @@ fn options_replace_what_the_profile_has() {
     );
     let c = &q.config;
     assert_eq!((q.congestion.as_str(), c.crypto), ("reno", Crypto::Null));
-    assert_eq!(c.initial_window, Bytes::new(20 * 1350));
-    assert_eq!(c.max_window, Some(Bytes::new(1_000_000)));
+    assert_eq!(c.initial_window(), Bytes::new(20 * 1350));
+    assert_eq!(c.max_window(), Some(Bytes::new(1_000_000)));
     assert_eq!(
         (c.datagram_size, c.mtu_discovery, c.pacing),
-        (1350, None, false)
+        (1350, Switch::Off, false)
     );
-    let ack = c.ack_frequency.unwrap();
-    assert_eq!((ack.threshold, ack.reordering), (9, 0));
+    let ack = c.ack.unwrap();
+    assert_eq!((ack.every, ack.reordering), (10, 0));
     assert_eq!(ack.max_delay, Some(Duration::from_millis(5)));
     assert_eq!(
         (c.stream_window, c.connection_window, c.send_window),
@@ -89,13 +89,47 @@ fn options_replace_what_the_profile_has() {
         (c.packet_threshold, c.time_threshold, c.ecn),
         (10, 2.0, true)
     );
-    assert_eq!(c.idle_timeout, Some(Duration::from_secs(5)));
-    let m = q.migration.unwrap();
-    assert_eq!((m.after, m.port_only), (Duration::from_secs(2), true));
-    assert_eq!((q.streams, c.paths), (4, 1));
-    assert_eq!(quic("multipath = 2").config.paths, 2);
+    assert_eq!(c.idle_timeout, Duration::from_secs(5));
+    let m = c.migration.unwrap();
+    assert_eq!((m.after, m.change), (Duration::from_secs(2), Change::Port));
+    assert_eq!((c.streams, c.paths()), (4, 1));
+    assert_eq!(quic("multipath = 2").config.paths(), 2);
     for own in ["noq-cubic", "noq-newreno", "noq-bbr3"] {
         assert_eq!(quic(&format!("congestion = \"{own}\"")).congestion, own);
+    }
+}
+
+#[test]
+fn the_route_bounds_datagrams_that_are_not_asked_for() {
+    let over = |mtu: u32, options: &str| {
+        let link = format!("{LINK}, mtu = \"{mtu}B\"");
+        let s = ok(&simple(&link, &format!("transport.quic = {{ {options} }}")));
+        match &s.flows[0].transport {
+            Transport::Quic(q) => q.config.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(over(1300, "profile = \"google-v41\"").datagram_size, 1272);
+    assert_eq!(over(1300, "mtu_discovery = \"1280B\"").datagram_size, 1200);
+    // Discovery begins where datagrams are large already.
+    let large = over(9000, "datagram_size = \"5000B\"");
+    assert_eq!(
+        (large.datagram_size, large.mtu_discovery),
+        (5000, Switch::On)
+    );
+}
+
+#[test]
+fn what_is_written_is_what_is_read() {
+    for options in [
+        "",
+        "profile = \"google-v41\", ack = { max_delay = \"5ms\" }, max_window = \"30 packets\"",
+        "multipath = 3, mtu_discovery = \"1400B\", handshake = \"1-rtt\", time_threshold = 1.5",
+        "migration = { after = \"2s\" }, crypto = \"null\", idle_timeout = \"10ms\"",
+    ] {
+        let config = quic(options).config;
+        let again = Config::read(&config.write(), &mut Files::default());
+        assert_eq!(again, Ok(config), "{options}");
     }
 }
 
@@ -137,7 +171,7 @@ fn what_cannot_be_is_told() {
         LINK,
         "datagram_size = \"1000B\"",
         "out of range",
-        "1200B (RFC 9000",
+        "1200B to",
     );
     let tiny = format!("{LINK}, mtu = \"1000B\"");
     refused(&tiny, "", "QUIC needs 1200", "raise the mtu");
@@ -161,6 +195,12 @@ fn what_cannot_be_is_told() {
         "leave one",
     );
     refused(LINK, "idle_timeout = \"1ms\"", "out of range", "10ms");
+    refused(
+        LINK,
+        "ack = { max_delay = \"10us\" }",
+        "max_delay = 10us is out of range",
+        "1ms or more",
+    );
     let web = simple(
         LINK,
         "transport.quic = {}\nworkload.web = { load = \"10%\", link = \"link\" }",
