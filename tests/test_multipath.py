@@ -412,11 +412,11 @@ def test_by_name_in_the_command(gargalo, tmp_path):
     path.write_text(PAIR.replace('"lowest-latency"', '"turns"'))
     done = gargalo("run", path, "--json", "--plugin", "turns.py")
     assert done.returncode == 0, done.stderr
-    assert len(json.loads(done.stdout)["flows"][0]["subflows"]) == 2
+    assert len(json.loads(done.stdout)["subflows"]) == 2
     one = gargalo(
         "run", path, "--json", "--plugin", "turns.py", "--set", f"{PATH_MANAGER}=only-first"
     )
-    assert len(json.loads(one.stdout)["flows"][0]["subflows"]) == 1
+    assert len(json.loads(one.stdout)["subflows"]) == 1
     without = gargalo("run", path, "--json")
     assert without.returncode == 2
     assert 'scheduler has no value "turns"' in without.stderr

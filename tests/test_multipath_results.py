@@ -177,8 +177,9 @@ def test_what_the_command_prints(hand_over):
 
 def test_json(gargalo, tmp_path):
     (tmp_path / "s.toml").write_text(PAIR)
-    flow = json.loads(gargalo("run", "s.toml", "--json").stdout)["flows"][0]
-    assert [s["link"] for s in flow["subflows"]] == ["path0", "path1"]
+    done = json.loads(gargalo("run", "s.toml", "--json").stdout)
+    assert [s["link"] for s in done["subflows"]] == ["path0", "path1"]
+    flow = done["flows"][0]
     assert flow["out_of_order_max_bytes"] > 0
 
 

@@ -234,7 +234,7 @@ workload.bulk = { bytes = "10kB" }
 
 def test_a_run_without_its_source_says_so(tmp_path):
     run = gargalo_run(tmp_path / "out")
-    run.info.pop("source", None)
+    run.source.clear()
     found = reporting.report_of_run(run)
     assert found.commands == []
     assert any("shown as resolved" in n for n in found.notes)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import gargalo
 from gargalo.results import TABLES
-from gargalo.running import resolve
+from gargalo.running import setup
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,7 +43,7 @@ def simulated(path: Path) -> bool:
     """Whether a file is a scenario, not a sweep, and no host of it needs the kernel's stack."""
     if "axes" in tomllib.loads(path.read_text(encoding="utf-8")):
         return False
-    return "hosts" not in resolve(path)
+    return "hosts" not in setup(path)
 
 
 def scenarios(names: list[str]) -> list[Path]:

@@ -39,7 +39,7 @@ from gargalo.multipath import (
 )
 from gargalo.registry import register
 from gargalo.results import Run, load
-from gargalo.running import Interrupted, Progress, run
+from gargalo.running import Interrupted, Progress, resolve, run
 from gargalo.scenario import Scenario
 from gargalo.window import WindowBased
 
@@ -83,6 +83,7 @@ __all__ = [
     "load",
     "path_manager",
     "register",
+    "resolve",
     "run",
     "scheduler",
     "sweep",

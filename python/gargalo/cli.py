@@ -290,11 +290,11 @@ def class_failed(e: Exception) -> NoReturn:
 
 def resolved(file: Path, settings: dict[str, Any]) -> dict[str, Any]:
     """Return a scenario with everything filled in; a bad one ends here."""
-    from gargalo.running import resolve
+    from gargalo.running import setup
 
     color = err.is_terminal and not err.no_color
     try:
-        return resolve(file, set=settings, color=color)
+        return setup(file, set=settings, color=color)
     except _core.ScenarioError as e:
         refuse(e, in_color=color)
 
@@ -343,6 +343,38 @@ def report(done: Run, *, as_json: bool, quiet: bool, plots: bool) -> None:
         finally:
             if done.directory is not None:
                 err.print(f"results: {done.directory}", markup=False)
+
+
+@app.command("resolve")
+def resolve_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The scenario, a TOML file.")],
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    plugin: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Python file that registers congestion controls, schedulers or path managers.",
+        ),
+    ] = None,
+) -> None:
+    """Print a scenario with every default written out: a scenario that runs the same."""
+    from gargalo.running import resolve, resolve_toml
+
+    for path in plugin or []:
+        load_plugin(path)
+    color = err.is_terminal and not err.no_color
+    settings = dict(change(c) for c in changes or [])
+    try:
+        if as_json:
+            print(to_json(resolve(file, set=settings, color=color)))
+        else:
+            print(resolve_toml(file, set=settings, color=color), end="")
+    except _core.ScenarioError as e:
+        refuse(e, in_color=color)
 
 
 @app.command("list")

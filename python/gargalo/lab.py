@@ -88,6 +88,8 @@ def run(
             links=facts["links"],
             info=facts["run"],
             scenario=done.scenario,
+            setup=done.setup,
+            source=done.source,
             interrupted=done.interrupted,
             directory=None if output is None else output.with_name(place.name),
             _table=_in_memory(done) if output is None else done._table,

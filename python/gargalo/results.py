@@ -41,7 +41,11 @@ class Run:
     info: dict[str, Any]
     """Seed, packets, events, wall time, warnings."""
     scenario: dict[str, Any]
-    """The scenario with everything filled in."""
+    """The scenario with every default written out: `gargalo.run(run.scenario)` does the same."""
+    setup: dict[str, Any]
+    """What the engine made of it: nodes, links and flows in SI."""
+    source: dict[str, Any]
+    """The scenario as it was given: `text`, `path` of its file or None, `set` with the changes."""
     interrupted: bool
     """The run was stopped before its end."""
     directory: Path | None = None
@@ -58,6 +62,8 @@ class Run:
             links=facts["links"],
             info=facts["run"],
             scenario=json.loads(result.scenario),
+            setup=json.loads(result.setup),
+            source=json.loads(result.source),
             interrupted=result.interrupted,
             directory=directory,
             _table=lambda name: pl.read_ipc_stream(io.BytesIO(result.table(name))),
@@ -158,6 +164,8 @@ def load(directory: str | Path) -> Run:
         msg = f"{path} has no results of a run ({Path(e.filename).name} is missing)"
         raise FileNotFoundError(msg) from None
     scenario, links = info.pop("scenario"), info.pop("links")
+    # Before there was a setup, the scenario was what the engine made of it.
+    setup, source = info.pop("setup", scenario), info.pop("source", {})
     interrupted = info.pop("interrupted", False)
 
     def table(name: str) -> pl.DataFrame:
@@ -165,11 +173,17 @@ def load(directory: str | Path) -> Run:
         _core.verify(path, [file.name])
         return pl.read_parquet(file) if file.exists() else pl.DataFrame()
 
-    def flows() -> list[dict[str, Any]]:
-        return table("flows").to_dicts()
+    def rows(name: str) -> list[dict[str, Any]]:
+        return table(name).to_dicts()
 
     commands = info.pop("commands", None)
-    facts = {"summary": summary, "flows": flows(), "links": links, "run": info}
+    facts = {
+        "summary": summary,
+        "flows": rows("flows"),
+        "subflows": rows("subflows"),
+        "links": links,
+        "run": info,
+    }
     if commands is not None:
         facts["commands"] = commands
-    return Run(summary, links, info, scenario, interrupted, path, table, facts)
+    return Run(summary, links, info, scenario, setup, source, interrupted, path, table, facts)

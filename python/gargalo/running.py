@@ -209,8 +209,7 @@ def memory_bytes(limit: int | str | None) -> int | None:
 
 def needs_kernel(text: str, path: Path | None, overrides: list[tuple[str, str]]) -> bool:
     """Whether a host has the kernel's stack, so that the run needs a sandbox."""
-    resolved = json.loads(_core.resolve(text, path, overrides, registry.names()))
-    return "hosts" in resolved
+    return "hosts" in json.loads(_core.setup(text, path, overrides, registry.names()))
 
 
 def resolve(
@@ -219,10 +218,40 @@ def resolve(
     set: Mapping[str, Any] | None = None,  # noqa: A002
     color: bool = False,
 ) -> dict[str, Any]:
-    """Check a scenario and return it with everything filled in; `color` is for error messages."""
+    """Check a scenario and return it with every default written out: a scenario that runs the same.
+
+    `color` is for error messages.
+    """
     text, path = read(scenario)
     overrides = [(str(k), override(v)) for k, v in (set or {}).items()]
     resolved: dict[str, Any] = json.loads(
         _core.resolve(text, path, overrides, registry.names(), color=color)
     )
     return resolved
+
+
+def resolve_toml(
+    scenario: ScenarioLike,
+    *,
+    set: Mapping[str, Any] | None = None,  # noqa: A002
+    color: bool = False,
+) -> str:
+    """Return what `resolve` does as the text of a file."""
+    text, path = read(scenario)
+    overrides = [(str(k), override(v)) for k, v in (set or {}).items()]
+    return _core.resolve(text, path, overrides, registry.names(), color=color, toml=True)
+
+
+def setup(
+    scenario: ScenarioLike,
+    *,
+    set: Mapping[str, Any] | None = None,  # noqa: A002
+    color: bool = False,
+) -> dict[str, Any]:
+    """Check a scenario and return what the engine makes of it: nodes, links and flows in SI."""
+    text, path = read(scenario)
+    overrides = [(str(k), override(v)) for k, v in (set or {}).items()]
+    made: dict[str, Any] = json.loads(
+        _core.setup(text, path, overrides, registry.names(), color=color)
+    )
+    return made

@@ -162,7 +162,7 @@ kinds! {
 /// Opportunities recorded elsewhere, and the file they are from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceFile {
-    /// As written; empty for a trace that is from no file.
+    /// Its absolute path; empty for a trace that is from no file.
     pub file: String,
     trace: Arc<DeliveryTrace>,
 }
@@ -215,6 +215,9 @@ impl Setting for TraceFile {
     fn read(json: &Json, files: &mut Files) -> Result<Self, Error> {
         let file = String::read(json, files)?;
         let trace = files.get(&file, Self::load)?;
+        let path = files.path(&file);
+        let path = std::path::absolute(&path).unwrap_or(path);
+        let file = path.to_string_lossy().into_owned();
         Ok(Self { file, trace })
     }
     fn write(&self) -> Json {

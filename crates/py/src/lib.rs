@@ -48,6 +48,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
     m.add_function(wrap_pyfunction!(run::resolve, m)?)?;
+    m.add_function(wrap_pyfunction!(run::setup, m)?)?;
     m.add_function(wrap_pyfunction!(files::replaceable, m)?)?;
     m.add_function(wrap_pyfunction!(files::recover, m)?)?;
     m.add_function(wrap_pyfunction!(files::verify, m)?)?;

@@ -28,9 +28,15 @@ pub struct RunResult {
     /// The object that `--json` prints.
     #[pyo3(get)]
     json: String,
-    /// The scenario as resolved, as JSON.
+    /// The scenario in its own words with every default written out, as JSON.
     #[pyo3(get)]
     scenario: String,
+    /// What the engine made of it: nodes, links and flows in SI, as JSON.
+    #[pyo3(get)]
+    setup: String,
+    /// The scenario as given: its text, its path and the changes, as JSON.
+    #[pyo3(get)]
+    source: String,
     /// Stopped before its end; what it had done until then is here.
     #[pyo3(get)]
     interrupted: bool,
@@ -79,11 +85,29 @@ pub(crate) fn parse(
         .map_err(|d| wrong(&d, color))
 }
 
-/// The scenario with all defaults filled in, as JSON. `names` are those of classes in Python, by the
-/// key that takes them: "congestion", "scheduler", "path_manager".
+/// The scenario in its own words with every default written out, as JSON or as TOML. `names` are those of classes in
+/// Python, by the key that takes them: "congestion", "scheduler", "path_manager".
+#[pyfunction]
+#[pyo3(signature = (text, path, overrides, names, color=false, toml=false))]
+pub fn resolve(
+    text: &str,
+    path: Option<PathBuf>,
+    overrides: Vec<(String, String)>,
+    names: &Bound<'_, PyDict>,
+    color: bool,
+    toml: bool,
+) -> PyResult<String> {
+    let document = parse(text, path, &overrides, &names_of(names)?, color)?.document;
+    match toml {
+        true => scenario::to_toml(&document).map_err(run_error),
+        false => Ok(document.to_string()),
+    }
+}
+
+/// What the engine makes of a scenario: nodes, links and flows in SI, as JSON. `names` as for `resolve`.
 #[pyfunction]
 #[pyo3(signature = (text, path, overrides, names, color=false))]
-pub fn resolve(
+pub fn setup(
     text: &str,
     path: Option<PathBuf>,
     overrides: Vec<(String, String)>,
@@ -167,10 +191,13 @@ pub fn run(
         build::RunError::Lab(_) => run_error(e),
         _ => refused(e),
     })?;
+    outcome.json["run"]["version"] = env!("CARGO_PKG_VERSION").into();
     outcome.json["run"]["wall_s"] = json!(wall.as_secs_f64());
     let mut result = RunResult {
         json: outcome.json.to_string(),
-        scenario: scenario.to_json().to_string(),
+        scenario: scenario.document.to_string(),
+        setup: scenario.to_json().to_string(),
+        source: source.to_string(),
         interrupted: outcome.interrupted || stopped_by_user,
         keyboard_interrupt: stopped_by_user,
         directory: None,
@@ -225,9 +252,9 @@ fn write(
     go_on: &mut dyn FnMut(f64) -> ControlFlow<()>,
 ) -> Result<PathBuf, gargalo_trace::Error> {
     let mut run = json!({
-        "version": env!("CARGO_PKG_VERSION"),
         "source": source,
-        "scenario": scenario.to_json(),
+        "scenario": scenario.document,
+        "setup": scenario.to_json(),
         "links": json["links"],
         "interrupted": result.interrupted,
     });
@@ -242,6 +269,9 @@ fn write(
         "summary.json",
         format!("{:#}\n", json["summary"]).as_bytes(),
     )?;
+    if let Ok(text) = scenario::to_toml(&scenario.document) {
+        dir.write("scenario.toml", text.as_bytes())?;
+    }
     result.tables.write_to(&dir, go_on)?;
     dir.commit()
 }

@@ -70,8 +70,8 @@ pub fn trace_info<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyDic
     let info = trace(text).map_err(bad)?.info();
     let d = PyDict::new(py);
     d.set_item("opportunities", info.opportunities)?;
-    d.set_item("duration_s", info.duration.as_secs_f64())?;
-    d.set_item("longest_gap_s", info.longest_gap.as_secs_f64())?;
+    d.set_item("duration_s", info.duration.decimal_secs())?;
+    d.set_item("longest_gap_s", info.longest_gap.decimal_secs())?;
     for (name, rate) in [
         ("rate_mean_bps", info.mean_rate),
         ("rate_min_bps", info.min_rate),
@@ -100,7 +100,7 @@ pub fn trace_rates(text: &str, bin: &str) -> PyResult<Vec<(f64, u64)>> {
     let rates = trace(text).map_err(bad)?.rates(bin);
     Ok(rates
         .into_iter()
-        .map(|(t, r)| (t.as_secs_f64(), r.as_bps()))
+        .map(|(t, r)| (t.decimal_secs(), r.as_bps()))
         .collect())
 }
 

@@ -48,7 +48,7 @@ fn counted<'a>(scenario: &'a Scenario, out: &'a Outcome) -> Vec<Counted<'a>> {
         .map(|(spec, totals)| {
             let (start, end) = spec.window;
             let seconds = out.active(start, end.min(out.end));
-            let seconds = seconds.unwrap_or_default().as_secs_f64();
+            let seconds = seconds.unwrap_or_default().decimal_secs();
             Counted {
                 spec,
                 totals,
@@ -206,7 +206,7 @@ fn group(scenario: &Scenario, c: &Counted<'_>) -> Json {
         if p.count > 0 {
             let mean = |d: Duration, n: u64| match n {
                 0 => Json::Null,
-                n => json!(d.as_secs_f64() / n as f64),
+                n => json!(d.decimal_secs() / n as f64),
             };
             map.insert("startup_mean_s".to_owned(), mean(p.startup, p.played));
             map.insert(

@@ -55,7 +55,7 @@ pub struct RunOptions {
 /// What a run produced.
 #[derive(Debug)]
 pub struct Outcome {
-    /// `{"summary", "flows", "links", "run"}`, all SI.
+    /// `{"summary", "flows", "subflows", "links", "run"}`, all SI.
     pub json: Json,
     /// Results tables.
     pub tables: Tables,
@@ -124,6 +124,7 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
     json["run"]["findings"] = findings(audit::audit(scenario, &out, &json["summary"], None));
     let interrupted = out.interrupted;
     let tables = tables(scenario, out, watch)?;
+    rows(&tables, &mut json);
     json["run"]["results_hash"] = hashed(scenario, &json, &tables, watch)?;
     Ok(Outcome {
         json,
@@ -513,6 +514,12 @@ impl<'a, 'w> Rows<'a, 'w> {
     }
 }
 
+/// Flows and subflows in JSON are the rows of their tables.
+pub(crate) fn rows(tables: &Tables, json: &mut Json) {
+    json["flows"] = tables.flows.to_json();
+    json["subflows"] = tables.subflows.to_json();
+}
+
 pub(crate) fn tables(
     scenario: &Scenario,
     mut out: SimOutcome,
@@ -557,6 +564,7 @@ pub(crate) fn tables(
             timeouts: f.timeouts,
             spurious_losses: f.spurious_losses,
             ce_marks: f.ce_marks,
+            verified: scenario.record.verify.then_some(!f.corrupted),
             failure: f.failure,
             ..FlowRow::default()
         };
@@ -565,15 +573,21 @@ pub(crate) fn tables(
             Some(AppResult::Media(m)) => {
                 row.jitter = Some(m.jitter);
                 row.bitrate = Some(m.mean_rate);
+                row.loss = Some(m.loss);
+                row.reports = Some(m.reports);
             }
             Some(AppResult::Voice(v)) => {
                 row.late_packets = Some(v.late_packets);
                 row.jitter = Some(v.jitter);
                 row.mouth_to_ear = Some(v.mouth_to_ear);
+                row.loss = Some(v.loss);
+                row.rating = v.rating;
                 row.mos = v.mos;
             }
             Some(AppResult::Video(v)) => {
                 row.startup = v.startup;
+                row.segments = Some(v.segments);
+                row.played = Some(v.played);
                 row.rebuffering = Some(v.rebuffering);
                 row.rebufferings = Some(v.rebufferings);
                 row.bitrate = Some(v.mean_bitrate);
@@ -653,5 +667,5 @@ pub(crate) fn tables(
 
 /// Seconds, or null.
 pub(crate) fn seconds(d: Option<Duration>) -> Json {
-    d.map_or(Json::Null, |d| json!(d.as_secs_f64()))
+    d.map_or(Json::Null, |d| json!(d.decimal_secs()))
 }

@@ -203,12 +203,12 @@ fn write(value: &Value, out: &mut String) {
 fn seconds(d: Duration) -> Value {
     match d {
         Duration::MAX => Value::Null,
-        d => d.as_secs_f64().into(),
+        d => d.decimal_secs().into(),
     }
 }
 
 fn at(t: Instant) -> f64 {
-    t.as_secs_f64()
+    t.decimal_secs()
 }
 
 fn link(c: &LinkConfig) -> Value {

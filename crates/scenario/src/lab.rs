@@ -101,6 +101,7 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
     describe(scenario, &done, &mut json);
     let interrupted = done.outcome.interrupted;
     let tables = tables(scenario, done.outcome, watch)?;
+    crate::build::rows(&tables, &mut json);
     json["run"]["results_hash"] = hashed(scenario, &json, &tables, watch)?;
     Ok(Outcome {
         json,
@@ -136,7 +137,7 @@ fn describe(scenario: &Scenario, done: &LabOutcome, json: &mut Json) {
     let run = &mut json["run"];
     run["world"] = "lab".into();
     run["device"] = done.device.into();
-    let late = |d: Duration| Json::from(d.as_secs_f64());
+    let late = |d: Duration| Json::from(d.decimal_secs());
     run["late_p50_s"] = late(done.engine.late_p50);
     run["late_p99_s"] = late(done.engine.late_p99);
     run["late_max_s"] = late(done.engine.late_max);
@@ -147,8 +148,8 @@ fn describe(scenario: &Scenario, done: &LabOutcome, json: &mut Json) {
             json!({
                 "host": scenario.nodes[c.host as usize].name,
                 "run": c.run,
-                "start_s": c.start.map(Instant::as_secs_f64),
-                "end_s": c.end.map(Instant::as_secs_f64),
+                "start_s": c.start.map(Instant::decimal_secs),
+                "end_s": c.end.map(Instant::decimal_secs),
                 "exit_code": c.exit_code,
                 "stdout": text(&c.stdout),
                 "stderr": text(&c.stderr),

@@ -66,6 +66,14 @@ use gargalo_settings::{Files, Setting};
 use check::Checker;
 use tree::{Node, Value};
 
+/// A scenario as the text of a file, from JSON of the same structure.
+///
+/// # Errors
+/// When it has what TOML cannot say: null, or a number above 2^63.
+pub fn to_toml(document: &serde_json::Value) -> Result<String, toml::ser::Error> {
+    toml::to_string(document)
+}
+
 /// Names that the registries do not know but the caller does, like those of classes in Python.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {

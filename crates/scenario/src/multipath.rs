@@ -4,13 +4,12 @@
 use std::sync::Arc;
 
 use gargalo_mptcp::{Config, path_manager, scheduler};
-use gargalo_sim::{AddressChange, FlowResult, MptcpSpec, MultipathResult, Outcome, SubflowResult};
+use gargalo_sim::{AddressChange, FlowResult, MptcpSpec, Outcome, SubflowResult};
 use gargalo_trace::Table;
 use gargalo_trace::schema::{FlowRow, SubflowRow, SubflowSample, SubflowSamples, Subflows};
 use gargalo_units::Rate;
-use serde_json::{Map, Value as Json, json};
 
-use crate::build::{Factories, RunError, seconds};
+use crate::build::{Factories, RunError};
 use crate::resolved::{Flow, Mptcp, Scenario, Workload};
 
 /// The transport as the engine takes it.
@@ -146,51 +145,4 @@ pub(crate) fn sample(
 fn goodput(out: &Outcome, f: &FlowResult, s: &SubflowResult) -> Option<Rate> {
     let end = s.closed.unwrap_or(f.end).max(s.opened);
     Some(gargalo_units::Bytes::new(s.inside.delivered) / out.active(s.opened, end)?)
-}
-
-/// A flow's entries of the summary; empty for other transports.
-pub(crate) fn json(scenario: &Scenario, out: &Outcome, f: &FlowResult) -> Map<String, Json> {
-    let Some(m) = &f.multipath else {
-        return Map::new();
-    };
-    let mut entries = Vec::new();
-    if let Some(m) = &m.mptcp {
-        let s = &m.stats;
-        entries = vec![
-            ("reinjected_packets", json!(s.reinjected_segments)),
-            ("opportunistic_packets", json!(s.opportunistic_segments)),
-            ("copied_packets", json!(s.copied_segments)),
-            ("duplicate_bytes", json!(m.duplicate_bytes)),
-            ("out_of_order_max_bytes", json!(m.out_of_order_max)),
-            ("fell_back", json!(s.fallbacks > 0)),
-        ];
-    }
-    entries.push(("subflows", subflows(scenario, out, f, m)));
-    entries
-        .into_iter()
-        .map(|(k, v)| (k.to_owned(), v))
-        .collect()
-}
-
-fn subflows(scenario: &Scenario, out: &Outcome, f: &FlowResult, m: &MultipathResult) -> Json {
-    let one = |s: &SubflowResult| {
-        json!({
-            "subflow": s.id,
-            "link": scenario.links[s.link].name,
-            "peer_link": scenario.links[s.reverse_link].name,
-            "gateway": s.gateway.map(|g| &scenario.nodes[g as usize].name),
-            "backup": s.backup,
-            "opened_s": s.opened.as_secs_f64(),
-            "closed_s": s.closed.map(|t| t.as_secs_f64()),
-            "delivered_bytes": s.delivered.get(),
-            "goodput_bps": goodput(out, f, s).map(Rate::as_bps),
-            "sent_packets": s.stats.sent_packets,
-            "retransmitted_packets": s.stats.retransmitted_packets,
-            "lost_packets": s.stats.lost_packets,
-            "timeouts": s.stats.timeouts,
-            "rtt_min_s": seconds(s.rtt.summary().map(|r| r.min)),
-            "rtt_mean_s": seconds(s.rtt.summary().map(|r| r.mean)),
-        })
-    };
-    m.subflows.iter().map(one).collect()
 }

@@ -43,7 +43,7 @@ pub(crate) struct Completion {
 impl Completion {
     pub(crate) fn of<'a>(objects: impl Iterator<Item = &'a ObjectResult>) -> Self {
         let mut times: Vec<f64> = objects
-            .filter_map(|o| Some(o.completion()?.as_secs_f64()))
+            .filter_map(|o| Some(o.completion()?.decimal_secs()))
             .collect();
         Self {
             count: times.len() as u64,

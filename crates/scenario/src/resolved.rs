@@ -43,6 +43,8 @@ pub struct Scenario {
     pub measure: Option<(Instant, Instant)>,
     /// What only the lab has.
     pub lab: Lab,
+    /// The scenario in the words of a scenario file, every default written out: it reads as this scenario again.
+    pub document: serde_json::Value,
 }
 
 /// What only the lab has.

@@ -4,17 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gargalo_sim::{FlowResult, LinkResult, Outcome};
 use gargalo_trace::stats;
-use gargalo_units::Rate;
 use gargalo_workload::AppResult;
 use serde_json::{Value as Json, json};
 
 use crate::background;
 use crate::build::seconds;
-use crate::multipath;
 use crate::objects::{self, Completion};
 use crate::resolved::Scenario;
 
-/// `{"summary", "flows", "links", "run"}`.
+/// `{"summary", "links", "run"}`.
 pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
     let mut warnings = Vec::new();
     if out.interrupted {
@@ -36,8 +34,8 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
     {
         warnings.push(format!(
             "nothing was measured: the run ended at {} s, before measure.from ({} s)",
-            out.end.as_secs_f64(),
-            from.as_secs_f64()
+            out.end.decimal_secs(),
+            from.decimal_secs()
         ));
     }
     warnings.extend(background::warnings(scenario, out));
@@ -60,14 +58,13 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
     let in_groups: u64 = groups.map(|g| g.flows).sum();
     json!({
         "summary": summary,
-        "flows": out.flows.iter().map(|f| flow(scenario, out, f)).collect::<Vec<_>>(),
         "links": out.links.iter().map(link).collect::<Vec<_>>(),
         "run": {
             "name": scenario.name,
             "scenario_hash": scenario.hash(),
             "seed": scenario.seed,
-            "duration_s": scenario.duration.as_secs_f64(),
-            "virtual_s": out.end.as_secs_f64(),
+            "duration_s": scenario.duration.decimal_secs(),
+            "virtual_s": out.end.decimal_secs(),
             "wall_s": wall_s,
             "packets": out.packets,
             "packets_per_s": if wall_s > 0.0 { json!(out.packets as f64 / wall_s) } else { Json::Null },
@@ -79,80 +76,12 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
     })
 }
 
-fn flow(scenario: &Scenario, out: &Outcome, f: &FlowResult) -> Json {
-    let verified = scenario.record.verify;
-    let rtt = f.rtt.summary();
-    let mut row = json!({
-        "id": f.id,
-        "label": &*f.label,
-        "transport": f.transport,
-        "congestion": f.congestion,
-        "start_s": f.start.as_secs_f64(),
-        "end_s": f.end.as_secs_f64(),
-        "handshake_s": seconds(f.handshake),
-        "first_byte_s": seconds(f.first_byte.map(|t| t.saturating_since(f.start))),
-        "completion_s": seconds(f.completion),
-        "delivered_bytes": f.delivered.get(),
-        "measured_bytes": f.inside.delivered,
-        "goodput_bps": out.goodput(f).map(|r| r.as_bps() as f64),
-        "throughput_bps": out.throughput(f).map(Rate::as_bps),
-        "sent_packets": f.sent_packets,
-        "retransmitted_packets": f.retransmitted_packets,
-        "lost_packets": f.lost_packets,
-        "timeouts": f.timeouts,
-        "spurious_losses": f.spurious_losses,
-        "ce_marks": f.ce_marks,
-        "rtt_min_s": seconds(rtt.map(|r| r.min)),
-        "rtt_mean_s": seconds(rtt.map(|r| r.mean)),
-        "rtt_p50_s": seconds(rtt.map(|r| r.p50)),
-        "rtt_p95_s": seconds(rtt.map(|r| r.p95)),
-        "rtt_p99_s": seconds(rtt.map(|r| r.p99)),
-        "rtt_max_s": seconds(rtt.map(|r| r.max)),
-        "verified": if verified { json!(!f.corrupted) } else { Json::Null },
-        "failure": f.failure,
-    });
-    let extra = match &f.application {
-        Some(AppResult::Media(m)) => json!({
-            "bitrate_bps": m.mean_rate.as_bps(),
-            "loss": m.loss,
-            "jitter_s": m.jitter.as_secs_f64(),
-            "reports": m.reports,
-        }),
-        Some(AppResult::Voice(v)) => json!({
-            "late_packets": v.late_packets,
-            "jitter_s": v.jitter.as_secs_f64(),
-            "mouth_to_ear_s": v.mouth_to_ear.as_secs_f64(),
-            "loss": v.loss,
-            "rating": v.rating,
-            "mos": v.mos,
-        }),
-        Some(AppResult::Video(v)) => json!({
-            "startup_s": seconds(v.startup),
-            "rebuffering_s": v.rebuffering.as_secs_f64(),
-            "rebufferings": v.rebufferings,
-            "played_s": v.played.as_secs_f64(),
-            "segments": v.segments,
-            "bitrate_bps": v.mean_bitrate.as_bps(),
-            "bitrate_switches": v.switches,
-        }),
-        Some(AppResult::Request(r)) => Json::Object(Completion::of(r.objects.iter()).json()),
-        None => Json::Null,
-    };
-    if let (Some(row), Json::Object(extra)) = (row.as_object_mut(), extra) {
-        row.extend(extra);
-    }
-    if let Some(row) = row.as_object_mut() {
-        row.extend(multipath::json(scenario, out, f));
-    }
-    row
-}
-
 fn dropped(l: &LinkResult) -> u64 {
     l.dropped_queue_full + l.dropped_aqm + l.lost + l.too_big
 }
 
 fn link(l: &LinkResult) -> Json {
-    let percentile = |p: f64| l.queue_delay.percentile(p).as_secs_f64();
+    let percentile = |p: f64| l.queue_delay.percentile(p).decimal_secs();
     json!({
         "name": &*l.name,
         "direction": l.direction,
@@ -167,11 +96,11 @@ fn link(l: &LinkResult) -> Json {
         "lost_packets": l.lost,
         "too_big_packets": l.too_big,
         "marked_packets": l.marked_packets,
-        "queue_delay_mean_s": l.queue_delay.mean().as_secs_f64(),
+        "queue_delay_mean_s": l.queue_delay.mean().decimal_secs(),
         "queue_delay_p50_s": percentile(50.0),
         "queue_delay_p95_s": percentile(95.0),
         "queue_delay_p99_s": percentile(99.0),
-        "queue_delay_max_s": l.queue_delay.max().as_secs_f64(),
+        "queue_delay_max_s": l.queue_delay.max().decimal_secs(),
     })
 }
 
@@ -225,14 +154,14 @@ fn summary(out: &Outcome) -> Json {
     let mut times: Vec<f64> = out
         .flows
         .iter()
-        .filter_map(|f| Some(f.completion?.as_secs_f64()))
+        .filter_map(|f| Some(f.completion?.decimal_secs()))
         .collect();
     let completed = times.len();
     let mut time = |p: f64| stats::percentile(&mut times, p);
     let (p50, p95, p99) = (time(0.5), time(0.95), time(0.99));
     json!({
-        "measured_from_s": from.as_secs_f64(),
-        "measured_until_s": until.as_secs_f64(),
+        "measured_from_s": from.decimal_secs(),
+        "measured_until_s": until.decimal_secs(),
         "goodput_bps": over(out.flows.iter().map(|f| f.inside.delivered).sum()),
         "groups": groups,
         "jain_index": stats::jain_index(&rates),

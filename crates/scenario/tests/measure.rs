@@ -192,7 +192,7 @@ fn subflows_and_links_are_measured_in_the_window() {
     let samples = &out.tables.subflow_samples;
     for i in [1, 2] {
         let f = &out.json["flows"][i];
-        for s in f["subflows"].as_array().unwrap() {
+        for s in of_flow(&out.json, f) {
             let link = s["link"].as_str().unwrap();
             let column = |name| samples.u64s(name).unwrap();
             let row = |time: f64| {
@@ -311,4 +311,10 @@ fn windows_outside_of_the_run_are_refused_with_their_place() {
     let hash = |text: &str| parse(text, &Origin::default(), &[]).unwrap().hash();
     let measured = format!("measure.from = \"1s\"\n{text}");
     assert_ne!(hash(&measured), hash(&text));
+}
+
+/// The rows of a flow's subflows.
+fn of_flow<'a>(json: &'a Json, flow: &Json) -> Vec<&'a Json> {
+    let all = json["subflows"].as_array().unwrap();
+    all.iter().filter(|s| s["flow"] == flow["id"]).collect()
 }

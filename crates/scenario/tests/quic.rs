@@ -197,7 +197,7 @@ fn several_paths_carry_one_connection() {
     assert!(two < 0.7 * one, "{two} against {one}");
     // Each path has a row with what it carried.
     let flow = &out.json["flows"][0];
-    let paths = flow["subflows"].as_array().unwrap();
+    let paths = of_flow(&out.json, flow);
     let of = |i: usize, key: &str| paths[i][key].as_f64().unwrap();
     let total = |key: &str| of(0, key) + of(1, key);
     assert_eq!(paths.len(), 2, "{flow}");
@@ -251,4 +251,10 @@ fn a_flow_without_an_end_is_refused_where_nothing_takes_time() {
         simulate(&text).json["flows"][0]["delivered_bytes"],
         90_000_000
     );
+}
+
+/// The rows of a flow's subflows.
+fn of_flow<'a>(json: &'a Json, flow: &Json) -> Vec<&'a Json> {
+    let all = json["subflows"].as_array().unwrap();
+    all.iter().filter(|s| s["flow"] == flow["id"]).collect()
 }

@@ -330,8 +330,9 @@ impl Mark {
     }
 }
 
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "run.json",
+    "scenario.toml",
     "report.json",
     "summary.json",
     "capture.pcapng",

@@ -203,18 +203,30 @@ tables! {
         rtt_p99: Option<Duration> => "rtt_p99_s" ["s"],
         /// Largest round-trip sample.
         rtt_max: Option<Duration> => "rtt_max_s" ["s"],
+        /// Every byte that arrived was the one that was sent; missing without `record.verify`.
+        verified: Option<bool> => "verified" [""],
         /// Why the flow failed; missing if it did not.
         failure: Option<&'a str> => "failure" [""],
+        /// Voice and media: share of the packets that did not arrive, or too late.
+        loss: Option<f64> => "loss" ["1"],
         /// Voice: packets that arrived too late to be played.
         late_packets: Option<u64> => "late_packets" ["packet"],
         /// Voice and media: mean interarrival jitter (RFC 3550).
         jitter: Option<Duration> => "jitter_s" ["s"],
         /// Voice: mean time from mouth to ear, playout buffer included.
         mouth_to_ear: Option<Duration> => "mouth_to_ear_s" ["s"],
+        /// Voice: rating R of the E-model (ITU-T G.107).
+        rating: Option<f64> => "rating" ["1"],
         /// Voice: mean opinion score of the E-model, 1 to 4.5.
         mos: Option<f64> => "mos" ["1"],
+        /// Media: reports of the receiver that reached the sender.
+        reports: Option<u64> => "reports" ["1"],
         /// Video: from the first request to the first picture; missing if none was shown.
         startup: Option<Duration> => "startup_s" ["s"],
+        /// Video: segments that arrived.
+        segments: Option<u64> => "segments" ["1"],
+        /// Video: length of what was shown.
+        played: Option<Duration> => "played_s" ["s"],
         /// Video: time spent standing still after the first picture.
         rebuffering: Option<Duration> => "rebuffering_s" ["s"],
         /// Video: how often it stood still.

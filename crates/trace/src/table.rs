@@ -7,7 +7,11 @@ use std::ops::{ControlFlow, Deref};
 use arrow_array::builder::{
     BooleanBuilder, Float64Builder, LargeStringBuilder, UInt32Builder, UInt64Builder,
 };
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
+
+use serde_json::Value as Json;
 
 use crate::schema::{
     Events, FlowSamples, Flows, Gauges, LinkSamples, Objects, Schema, SubflowSamples, Subflows,
@@ -48,6 +52,24 @@ impl Buffer {
             Self::F64(b) => std::sync::Arc::new(b.finish_cloned()),
             Self::Bool(b) => std::sync::Arc::new(b.finish_cloned()),
             Self::String(b) => std::sync::Arc::new(b.finish_cloned()),
+        }
+    }
+
+    fn to_json(&self) -> Vec<Json> {
+        let array = self.to_array();
+        fn values<A, T: Into<Json>>(array: A) -> Vec<Json>
+        where
+            A: IntoIterator<Item = Option<T>>,
+        {
+            let json = |x: Option<T>| x.map_or(Json::Null, T::into);
+            array.into_iter().map(json).collect()
+        }
+        match self {
+            Self::U64(_) => values(array.as_primitive::<UInt64Type>()),
+            Self::U32(_) => values(array.as_primitive::<UInt32Type>()),
+            Self::F64(_) => values(array.as_primitive::<Float64Type>()),
+            Self::Bool(_) => values(array.as_boolean()),
+            Self::String(_) => values(array.as_string::<i64>()),
         }
     }
 
@@ -121,20 +143,14 @@ macro_rules! cells {
     )+ };
 }
 
-/// Division, not multiplication by 1e-9: 50 ms is then the float that prints as 0.05.
-#[inline]
-fn seconds(nanos: u64) -> f64 {
-    nanos as f64 / 1e9
-}
-
 cells! {
     u64 => U64, |x| x;
     u32 => U32, |x| x;
     f64 => F64, |x| x;
     bool => Bool, |x| x;
     &str => String, |x| x;
-    Instant => F64, |x| seconds(x.as_nanos());
-    Duration => F64, |x| seconds(x.as_nanos());
+    Instant => F64, |x| x.decimal_secs();
+    Duration => F64, |x| x.decimal_secs();
     Bytes => U64, |x| x.get();
     Rate => F64, |x| x.as_bps() as f64;
 }
@@ -195,6 +211,16 @@ impl Columns {
             Buffer::U64(b) => Some(b.values_slice()),
             _ => None,
         }
+    }
+    /// Every row as an object of its columns; what is missing is null.
+    pub fn to_json(&self) -> Json {
+        let columns: Vec<_> = self.buffers.iter().map(Buffer::to_json).collect();
+        let row = |i: usize| {
+            let cells = self.schema.columns.iter().zip(&columns);
+            let cells = cells.map(|(c, values)| (c.name.to_owned(), values[i].clone()));
+            Json::Object(cells.collect())
+        };
+        (0..self.rows).map(row).collect()
     }
     /// Hands the content to a digest, column by column: equal bytes mean equal rows.
     pub fn feed(&self, sink: &mut dyn FnMut(&[u8])) {

@@ -30,6 +30,12 @@ impl Instant {
         self.0
     }
 
+    /// Seconds since the start as results have them; see [`Duration::decimal_secs`].
+    #[inline]
+    pub fn decimal_secs(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
     /// Seconds since the start.
     #[inline]
     pub fn as_secs_f64(self) -> f64 {
@@ -98,7 +104,12 @@ impl Duration {
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
-    /// The span in seconds.
+    /// The span in seconds as results have it: the float that prints as 0.05 for 50 ms.
+    #[inline]
+    pub fn decimal_secs(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+    /// The span in seconds, by the faster multiplication: its last digit may differ.
     #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-9

@@ -60,7 +60,7 @@ def measure(run: Run) -> Mapping[str, float]:
     if conformance.is_case(run):
         return conformance.measure(run)
     found: dict[str, float | None] = {}
-    end_s = float(run.scenario["duration_s"])
+    end_s = float(run.setup["duration_s"])
     reached = float(run.info["virtual_s"])
     window = (min(WARM_UP * end_s, reached), reached)
     found |= bottleneck(run, window)
@@ -68,7 +68,7 @@ def measure(run: Run) -> Mapping[str, float]:
     found["wasted_bps"] = sum(
         (float(k["dropped_queue_full_packets"]) + float(k["dropped_aqm_packets"])) * PACKET_BITS
         for k in run.links
-        if k["capacity_bps"] is not None and k["name"] != run.scenario["links"][0]["name"]
+        if k["capacity_bps"] is not None and k["name"] != run.setup["links"][0]["name"]
     ) / max(reached, 1e-9)
     found |= converged(run)
     found |= outages(run)
@@ -126,7 +126,7 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
     capacity = found.get("capacity_bps")
     endless = [
         f
-        for f in run.scenario["flows"]
+        for f in run.setup["flows"]
         if "bulk" in f["workload"] and f["workload"]["bulk"]["bytes"] is None
     ]
     ids = {int(f["id"]) for f in endless}
@@ -227,7 +227,7 @@ def converged(run: Run) -> dict[str, float | None]:
     """Return how long flows without end need to share after the last has come."""
     endless = [
         f
-        for f in run.scenario["flows"]
+        for f in run.setup["flows"]
         if "bulk" in f["workload"] and f["workload"]["bulk"]["bytes"] is None
     ]
     if len(endless) < 2 or run.flow_samples.height == 0:
@@ -266,7 +266,7 @@ def outages(run: Run) -> dict[str, float | None]:
     """
     spans = [
         (float(a), float(b))
-        for link in run.scenario["links"]
+        for link in run.setup["links"]
         for direction in ("up", "down")
         for a, b in link[direction].get("outages", [])
     ]
@@ -276,7 +276,7 @@ def outages(run: Run) -> dict[str, float | None]:
     stop = float(run.info["virtual_s"])
     if stop <= begin:
         return {}
-    link = run.scenario["links"][0]["name"]
+    link = run.setup["links"][0]["name"]
     rows = run.link_samples.filter((pl.col("link") == link) & (pl.col("direction") == "up"))
     # What came to the link: sent and dropped, in packets of full size for what was sent.
     sent = 8 * rows["sent_bytes"].to_numpy() / PACKET_BITS + rows["dropped_packets"].to_numpy()
@@ -311,7 +311,7 @@ def changes(run: Run) -> dict[str, float | None]:
     2 s: a flow that is slow to go wrong, or to come back, counts with all of that time), `step_drops`:
     packets dropped within 2 s of any step, `step_queue_s`: worst queueing delay after the last step.
     """
-    link = next((k for k in run.scenario["links"] if steps(k)), None)
+    link = next((k for k in run.setup["links"] if steps(k)), None)
     if link is None or run.flow_samples.height == 0:
         return {}
     times = steps(link)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -18,6 +17,9 @@ from gargalo.reporting.palette import COLOURS, DASHES
 from gargalo.reporting.quantities import measured, number
 from gargalo.results import Run, load
 from gargalo.summary import window
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MOST_LINES = 24
 MOST_ROWS = 5000
@@ -61,8 +63,8 @@ def _again(run: Run) -> tuple[dict[str, str], list[str], list[str]]:
 
     The scenario as resolved is in other words than those it was written in; only its source runs.
     """
-    source = run.info.get("source")
-    if not isinstance(source, Mapping):
+    source = run.source
+    if "text" not in source:
         shown = json.dumps(run.scenario, indent=1, ensure_ascii=False)
         note = "The results do not have the text of the scenario: it is shown as resolved, with every default filled in."
         return {"scenario as resolved (JSON)": shown}, [], [note]

@@ -60,7 +60,7 @@ class Source:
 
         """
         overrides = tuple((str(k), override(v)) for k, v in changes.items())
-        text = _core.resolve(
+        text = _core.setup(
             self.text, self.path, list(overrides), {k: sorted(n) for k, n in names.items()}
         )
         resolved: dict[str, Any] = json.loads(text)

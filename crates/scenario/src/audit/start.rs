@@ -53,10 +53,10 @@ pub(super) fn ends_in_slow_start(case: &Case<'_>) -> Vec<Finding> {
             let text = format!(
                 "had not left slow start at {} s, with a window of {} bytes that was still growing: its figures are of the start, \
                  not of what follows; give it more time",
-                s.time.as_secs_f64(),
+                s.time.decimal_secs(),
                 s.cwnd.get()
             );
-            let figures = json!({ "time_s": s.time.as_secs_f64(), "cwnd_bytes": s.cwnd.get() });
+            let figures = json!({ "time_s": s.time.decimal_secs(), "cwnd_bytes": s.cwnd.get() });
             Some(Finding::new("ends-in-slow-start", subject(f), text, figures))
         })
         .collect()

@@ -49,11 +49,11 @@ pub(super) fn rtt_below_path(case: &mut Case<'_>) -> Vec<Finding> {
                 } else {
                     "round-trip time"
                 },
-                rtt.min.as_secs_f64(),
-                least.as_secs_f64()
+                rtt.min.decimal_secs(),
+                least.decimal_secs()
             );
             let figures = json!({
-                "rtt_min_s": rtt.min.as_secs_f64(), "propagation_s": least.as_secs_f64(),
+                "rtt_min_s": rtt.min.decimal_secs(), "propagation_s": least.decimal_secs(),
             });
             found.push(Finding::new("rtt-below-path", subject(f), text, figures));
         }
@@ -81,12 +81,12 @@ pub(super) fn late_packets(case: &mut Case<'_>) -> Vec<Finding> {
     let text = format!(
         "this machine was too slow for the lab: 1% of the packets left the network more than {:.3} ms late, where {:.3} ms, \
          5% of the shortest round trip, do not matter; stop other programs, or lower the rates",
-        late.as_secs_f64() * 1e3,
-        bound.as_secs_f64() * 1e3
+        late.decimal_secs() * 1e3,
+        bound.decimal_secs() * 1e3
     );
     let figures = json!({
-        "late_p99_s": late.as_secs_f64(), "bound_s": bound.as_secs_f64(),
-        "rtt_s": shortest.map(Duration::as_secs_f64),
+        "late_p99_s": late.decimal_secs(), "bound_s": bound.decimal_secs(),
+        "rtt_s": shortest.map(Duration::decimal_secs),
     });
     vec![Finding::new("late-packets", String::new(), text, figures)]
 }

@@ -58,7 +58,7 @@ settings! {
         /// What the scenario shows, in a sentence.
         description: Option<String> = None;
         /// Seed of every random stream; the same seed gives the same results, byte for byte.
-        seed: u64 = 1;
+        seed: u64 = 1, in 0..=i64::MAX as u64;
         /// Length of the run.
         duration: Duration;
         /// Hosts, routers and links.

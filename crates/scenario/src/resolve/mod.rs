@@ -16,7 +16,7 @@ mod tls;
 mod traffic;
 mod transport;
 
-use gargalo_settings::Files;
+use gargalo_settings::{Files, Setting};
 use gargalo_units::{Instant, nearest};
 
 use crate::diagnostic::{Diagnostics, Origin};
@@ -90,12 +90,14 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
         let help = "results are kept under it: use letters, digits, - and _".to_owned();
         cx.error("name", "not the name of a directory", why, help);
     }
+    let name = raw.name.clone().or(stem);
+    let name = name.unwrap_or_else(|| "scenario".to_owned());
+    let document = model::Scenario {
+        name: Some(name.clone()),
+        ..raw.clone()
+    };
     Scenario {
-        name: raw
-            .name
-            .clone()
-            .or(stem)
-            .unwrap_or_else(|| "scenario".to_owned()),
+        name,
         description: raw.description.clone().unwrap_or_default(),
         seed: raw.seed,
         duration: raw.duration,
@@ -107,6 +109,7 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
         record,
         measure,
         lab,
+        document: document.write(),
     }
 }
 

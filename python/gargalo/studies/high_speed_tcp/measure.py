@@ -81,7 +81,7 @@ def measure(run: Run) -> Mapping[str, float]:
 
 def background_share(run: Run) -> float:
     """Return the share of the bottleneck that the background was asked to take."""
-    for flow in run.scenario["flows"]:
+    for flow in run.setup["flows"]:
         mix = flow.get("workload", {}).get("mix")
         if mix:
             return float(mix["load"])
