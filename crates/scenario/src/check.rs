@@ -9,9 +9,6 @@ use crate::diagnostic::{Diagnostics, Place};
 use crate::quantity;
 use crate::tree::{Entry, Node, Value, joined};
 
-/// What users know from elsewhere or from our plans, and what is there instead.
-const ANNOUNCED: &[&str] = &["fast_open", "dualpi2", "stack"];
-
 /// A check of one tree.
 pub(crate) struct Checker<'a> {
     schema: &'a Json,
@@ -180,10 +177,6 @@ impl<'a> Checker<'a> {
 
     fn unknown(&mut self, place: Place, text: &str, known: &[&str], name: &str, what: &str) {
         let list = || format!("known here: {}", known.join(", "));
-        if ANNOUNCED.contains(&text) {
-            let message = format!("{name}: \"{text}\" is not available in this release");
-            return self.add(place, "not yet available", message, Some(list()));
-        }
         let help = match nearest(text, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`? {}", list()),
             None if known.is_empty() => format!("{name} takes none"),

@@ -167,7 +167,7 @@ fn slips_are_told_with_line_and_fix() {
     );
     told(
         &t("{ congestion = \"cubic\" }", "{ fast_open = true }"),
-        "not available in this release",
+        "has no key",
         "known here: congestion",
         14,
     );
