@@ -6,19 +6,57 @@ import os
 import re
 import shutil
 import subprocess
+from typing import TYPE_CHECKING
 
 import pytest
 from conftest import ROOT
 from gargalo._generate import filled, has_pictures
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 HEADINGS = ["## Idea", "## Equations", "## Parameters", "## Behaviour", "## Known weaknesses"]
 
 
-def blocks() -> dict[str, str]:
-    """Return the code blocks of CONTRIBUTING.md that have a title, by title."""
+def blocks(heading: str) -> dict[str, str]:
+    """Return the code blocks of a section of CONTRIBUTING.md that have a title, by title."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    found = re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```$', text, re.DOTALL | re.MULTILINE)
+    section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    found = re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```$', section, re.DOTALL | re.MULTILINE)
     return dict(found)
+
+
+def copy(to: Path) -> dict[str, str]:
+    """Copy what cargo needs; return the environment that shares what is built already."""
+    for name in ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml"]:
+        if (ROOT / name).exists():
+            shutil.copy(ROOT / name, to)
+    for folder in ["crates", "fuzz"]:
+        shutil.copytree(ROOT / folder, to / folder)
+    target = os.environ.get("CARGO_TARGET_DIR") or str(ROOT / "target")
+    return {**os.environ, "CARGO_TARGET_DIR": target}
+
+
+def cargo(folder: Path, env: dict[str, str], *words: str) -> str:
+    """Run cargo in a copy; return what it printed, which must be a success."""
+    program = shutil.which("cargo")
+    assert program, "the walk-through needs cargo"
+    done = subprocess.run(
+        [program, *words], cwd=folder, env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def patched(text: str, diff: str) -> str:
+    """Return a text with changes, of which each has lines around that stand there once."""
+    for hunk in diff.split("@@\n"):
+        lines = hunk.splitlines(keepends=True)
+        old = "".join(line[1:] for line in lines if line[0] != "+")
+        new = "".join(line[1:] for line in lines if line[0] != "-")
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
 
 
 def insert_sorted(lines: list[str], new: str) -> None:
@@ -33,50 +71,62 @@ def insert_sorted(lines: list[str], new: str) -> None:
 
 
 def test_three_things_are_enough(tmp_path):
-    steps = blocks()
+    steps = blocks("A congestion control in an hour")
     assert list(steps) == [
         "crates/cc/src/algorithms/gentle.rs",
         "crates/cc/src/algorithms/mod.rs",
         "docs/congestion/gentle.md",
     ]
     source, registration, page = steps
-    for name in ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml"]:
-        if (ROOT / name).exists():
-            shutil.copy(ROOT / name, tmp_path)
-    for folder in ["crates", "fuzz"]:
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-
+    env = copy(tmp_path)
     (tmp_path / source).write_text(steps[source])
     lines = (tmp_path / registration).read_text().splitlines()
     for line in steps[registration].splitlines():
         insert_sorted(lines, line)
     (tmp_path / registration).write_text("\n".join(lines) + "\n")
 
-    target = os.environ.get("CARGO_TARGET_DIR") or str(ROOT / "target")
-    env = {**os.environ, "CARGO_TARGET_DIR": target}
-    cargo = shutil.which("cargo")
-    assert cargo, "the walk-through needs cargo"
     # The registry's tests build every algorithm with every bound of every parameter.
-    for command in [
-        [cargo, "test", "-p", "gargalo-cc", "--locked", "--quiet", "--lib", "gentle"],
-        [cargo, "test", "-p", "gargalo-cc", "--locked", "--quiet", "--lib", "registry"],
-    ]:
-        done = subprocess.run(
-            command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "0 passed" not in done.stdout
-    formatted = subprocess.run(
-        [cargo, "fmt", "--check", "-p", "gargalo-cc"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert formatted.returncode == 0, formatted.stdout
+    for name in ["gentle", "registry"]:
+        told = cargo(tmp_path, env, "test", "-p", "gargalo-cc", "--locked", "-q", "--lib", name)
+        assert "0 passed" not in told
+    cargo(tmp_path, env, "fmt", "--check", "-p", "gargalo-cc")
 
     text = filled(filled(steps[page], "parameters", "table"), "pictures", "two")
     assert all(heading in text for heading in HEADINGS)
+
+
+@pytest.mark.parametrize(
+    ("heading", "files", "tests"),
+    [
+        (
+            "A queueing discipline",
+            ["crates/link/src/queue/blue.rs", "crates/link/src/queue/mod.rs"],
+            [("--lib", "blue"), ("--lib", "properties")],
+        ),
+        (
+            "A key of a link",
+            [
+                "crates/link/src/config.rs",
+                "crates/link/src/link.rs",
+                "crates/link/tests/bleach.rs",
+            ],
+            [("--test", "bleach")],
+        ),
+    ],
+)
+def test_two_files_are_enough(tmp_path, heading, files, tests):
+    steps = blocks(heading)
+    assert list(steps) == files
+    env = copy(tmp_path)
+    for name, text in steps.items():
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        known = file.read_text() if file.exists() else None
+        file.write_text(text if known is None else patched(known, text))
+    for words in tests:
+        told = cargo(tmp_path, env, "test", "-p", "gargalo-link", "--locked", "-q", *words)
+        assert "0 passed" not in told
+    cargo(tmp_path, env, "fmt", "--check", "-p", "gargalo-link")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use gargalo_cc::{ParamValue, Params};
 use gargalo_lab::Stack;
-use gargalo_link::{Delay, LinkConfig, LossModel, RateModel, Strip};
+use gargalo_link::{Delay, LinkConfig, LossModel, RateModel};
 use gargalo_settings::Setting;
 use gargalo_sim::{CaptureEnds, Misbehaviour};
 use gargalo_tcp::{Config, EcnMode, Pacing, Recovery};
@@ -211,6 +211,21 @@ fn at(t: Instant) -> f64 {
     t.decimal_secs()
 }
 
+/// Keys of a link that are not as a scenario writes them, or belong to the queue (`ecn`).
+const OWN_FORM: [&str; 11] = [
+    "rate",
+    "delay",
+    "jitter",
+    "loss",
+    "reorder",
+    "duplicate",
+    "mtu",
+    "queue",
+    "outages",
+    "policer",
+    "ecn",
+];
+
 fn link(c: &LinkConfig) -> Value {
     let rate = match &c.rate {
         RateModel::Unlimited => Value::Null,
@@ -270,8 +285,12 @@ fn link(c: &LinkConfig) -> Value {
     if let Some(p) = &c.policer {
         out["policer"] = json!({ "rate_bps": p.rate.as_bps(), "burst_bytes": p.burst.get() });
     }
-    if c.strip_mptcp != Strip::None {
-        out["strip_mptcp"] = c.strip_mptcp.write();
+    // Every other key is as it is written, where it is said.
+    let usual = LinkConfig::default().write();
+    for (key, value) in c.write().as_object().into_iter().flatten() {
+        if !OWN_FORM.contains(&key.as_str()) && usual.get(key) != Some(value) {
+            out[key] = value.clone();
+        }
     }
     out
 }

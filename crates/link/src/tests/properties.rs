@@ -1,5 +1,6 @@
 //! Properties of links under any configuration and input.
 
+use gargalo_settings::{Files, Setting};
 use gargalo_units::{Bytes, Duration, Ecn, Instant, Rate};
 use proptest::prelude::*;
 
@@ -8,7 +9,13 @@ use crate::*;
 
 fn any_queue() -> impl Strategy<Value = QueueConfig> {
     let ecn = any::<bool>();
+    // Whatever is registered, as it is without settings.
+    let usual = prop::sample::select(QueueConfig::KINDS);
+    let usual = usual.prop_map(|name| {
+        QueueConfig::read(&name.into(), &mut Files::default()).expect("a name alone is enough")
+    });
     prop_oneof![
+        usual,
         (0u64..40).prop_map(droptail),
         (0u64..40_000).prop_map(|b| QueueConfig::DropTail(QueueLimit::Bytes(Bytes::new(b)))),
         (0u64..40).prop_map(|t| QueueConfig::DropTail(QueueLimit::Time(MS * t))),
