@@ -54,6 +54,9 @@ KNOWN = {
     },
     "path-managers": {"binder", "default", "full-mesh", "ndiffports", "single-mesh"},
     "queues": {"droptail", "red", "codel", "fq-codel", "pie", "step", "dualpi2"},
+    "transports": {"tcp", "mptcp", "quic", "udp"},
+    "rates": {"steps", "trace"},
+    "losses": {"independent", "periodic", "gilbert-elliott"},
     "workloads": {"bulk", "request", "cbr", "onoff"},
     "topologies": {"simple", "dumbbell", "parking-lot", "multipath", "graph"},
     "profiles": {"modern", "ns3-3.27", "rfc5681", "rfc9000", "google-v41"},
@@ -78,6 +81,43 @@ def test_list(gargalo, what):
     text = gargalo("list", what)
     assert text.returncode == 0
     assert len(text.stdout.splitlines()) == len(entries)
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "key", "default", "valid", "doc"),
+    [
+        ("congestion", "cubic", "beta", "0.7", "a number from", "after a loss"),
+        ("schedulers", "round-robin", "segments", "1", "a whole number from", "row"),
+        ("path-managers", "ndiffports", "subflows", "2", "a whole number from", "ubflows"),
+        ("queues", "codel", "interval", "100ms", 'like "50ms", 1ns or more', "round-trip"),
+        ("queues", "red", "max_probability", "0.1", "", "robability"),
+        ("transports", "quic", "time_threshold", "1.125", "a number from 1 to 100", "RFC 9002"),
+        (
+            "transports",
+            "quic",
+            "idle_timeout",
+            "30s",
+            'a duration like "50ms" from 10ms to',
+            "silent",
+        ),
+        ("transports", "quic", "crypto", "tls", "tls or null", "same packets"),
+        ("losses", "gilbert-elliott", "p", "required", "a probability like", ""),
+        ("losses", "independent", "independent", "required", "a probability like", ""),
+        ("rates", "steps", "steps", "required", "a list", ""),
+        ("workloads", "bulk", "bytes", "none", "a size like", ""),
+        ("topologies", "dumbbell", "pairs", "1", "a whole number from 1 to 10000", "Hosts"),
+    ],
+)
+def test_parameters_are_listed(gargalo, what, kind, key, default, valid, doc):
+    entries = {e["name"]: e for e in json.loads(gargalo("list", what, "--json").stdout)}
+    own = {p["name"]: p for p in entries[kind]["parameters"]}[key]
+    assert own["default"].strip('"') == default
+    assert valid in own["valid"]
+    assert doc in own["doc"]
+    lines = gargalo("list", what, "--parameters").stdout.splitlines()
+    assert len(lines) == len(entries) + sum(len(e["parameters"]) for e in entries.values())
+    shown = [line.split() for line in lines if line.startswith("    ")]
+    assert any(words[0] == key and words[1].strip('"') == default for words in shown)
 
 
 def test_sources_are_named(gargalo):

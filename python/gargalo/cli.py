@@ -98,7 +98,10 @@ class What(str, Enum):
     congestion = "congestion"
     schedulers = "schedulers"
     path_managers = "path-managers"
+    transports = "transports"
     queues = "queues"
+    rates = "rates"
+    losses = "losses"
     workloads = "workloads"
     topologies = "topologies"
     profiles = "profiles"
@@ -380,14 +383,20 @@ def resolve_(
 @app.command("list")
 def list_(
     what: Annotated[What, typer.Argument(help="What to list.")],
-    as_json: Annotated[bool, json_option("As JSON.")] = False,
+    parameters: Annotated[
+        bool,
+        typer.Option(
+            "--parameters", help="With the keys of each: default, what they take, meaning."
+        ),
+    ] = False,
+    as_json: Annotated[bool, json_option("As JSON, parameters included.")] = False,
 ) -> None:
     """Print what there is: name, one line about it, its source."""
     entries = listing(what)
     if as_json:
         print(to_json(entries))
         return
-    print_entries(entries)
+    print_entries(entries, parameters=parameters)
 
 
 def listing(what: What) -> list[dict[str, Any]]:
@@ -412,17 +421,33 @@ def listing(what: What) -> list[dict[str, Any]]:
         return _core.profiles()
     from gargalo.model import Model
 
-    return Model.load().listing({"workloads": "Workload", "topologies": "Topology"}[what.value])
+    return Model.load().listing(CHOICES[what])
 
 
-def print_entries(entries: Iterable[dict[str, Any]]) -> None:
-    """Print one line an entry."""
-    rows = [
-        (", ".join([e["name"], *e.get("aliases", [])]), e["summary"], e["source"]) for e in entries
-    ]
-    width = max((len(name) for name, _, _ in rows), default=0)
-    for name, summary, source in rows:
-        print(printable(f"{name:<{width}}  {summary}{f'  [{source}]' if source else ''}"))
+# Definitions of the schema that are a choice.
+CHOICES = {
+    What.transports: "Transport",
+    What.rates: "RateMap",
+    What.losses: "LossMap",
+    What.workloads: "Workload",
+    What.topologies: "Topology",
+}
+
+
+def print_entries(entries: Iterable[dict[str, Any]], *, parameters: bool = False) -> None:
+    """Print one line an entry, and if asked for one line a parameter of it."""
+    entries = [{**e, "names": ", ".join([e["name"], *e.get("aliases", [])])} for e in entries]
+    width = max((len(e["names"]) for e in entries), default=0)
+    for e in entries:
+        source = f"  [{e['source']}]" if e["source"] else ""
+        print(printable(f"{e['names']:<{width}}  {e['summary']}{source}"))
+        if not parameters:
+            continue
+        own = e.get("parameters", [])
+        columns = [max((len(p[key]) for p in own), default=0) for key in ("name", "default")]
+        for p in own:
+            head = f"    {p['name']:<{columns[0]}}  {p['default']:<{columns[1]}}"
+            print(printable(f"{head}  {p['doc'].rstrip('.')}; {p['valid']}"))
 
 
 @app.command()

@@ -52,16 +52,72 @@ class Model:
         return found or None
 
     def listing(self, definition: str) -> list[dict[str, Any]]:
-        """Return the entries of a definition that is a choice: name, summary, source."""
+        """Return the entries of a definition that is a choice: name, summary, source, parameters."""
         node = self.definitions.get(definition, {})
         return [
             {
                 "name": name,
                 "summary": first_sentence(text or self._described(content)),
                 "source": "",
+                "parameters": self.parameters(content)
+                or self._alone(name, self._target(content), text),
             }
             for name, (text, content) in (self.variants(node) or {}).items()
         ]
+
+    def parameters(self, node: Node) -> list[dict[str, str]]:
+        """Return the keys of a table: name, default, doc, valid, as the registries list theirs."""
+        table = self._target(node)
+        needed = table.get("required", [])
+        return [
+            {
+                "name": name,
+                "default": default_text(content, required=name in needed),
+                "doc": first_sentence(content.get("description") or self._described(content)),
+                "valid": self.takes(content),
+            }
+            for name, content in table.get("properties", {}).items()
+        ]
+
+    def takes(self, node: Node) -> str:
+        """Say in words what a key takes: its kind, unit and range."""
+        target = self._target(node)
+        several = target.get("anyOf") or target.get("oneOf")
+        if several:
+            if self.variants(target):
+                return "a table of one of " + ", ".join(self.variants(target) or {})
+            words = [one["const"] for one in several if "const" in one]
+            kinds = dict.fromkeys(self.takes(one) for one in several if "const" not in one)
+            known = [*words, *kinds]
+            return " or ".join([", ".join(known[:-1]), known[-1]] if known[1:] else known)
+        if "enum" in target:
+            return "one of " + ", ".join(str(name) for name in target["enum"] if name is not None)
+        if "format" in target and target.get("examples"):
+            return f'a {target["format"]} like "{target["examples"][0]}"' + span(
+                target.get("formatMinimum"), target.get("formatMaximum")
+            )
+        kind = target.get("type")
+        if kind == "object":
+            keys = list(target.get("properties", {}))
+            return f"a table of {', '.join(keys)}" if keys else "a table"
+        if kind == "array":
+            inside = target.get("items") or {}
+            return f"a list, each {self.takes(inside)}" if inside else "a list"
+        plain = {"boolean": "true or false", "integer": "a whole number", "number": "a number"}
+        least = target.get("minimum")
+        return plain.get(str(kind), "text") + span(least, target.get("maximum"))
+
+    def _alone(self, name: str, content: Node, doc: str) -> list[dict[str, str]]:
+        """Return the one parameter of a kind whose content is no table; none of an empty table."""
+        if content.get("type") == "object":
+            return []
+        valid = self.takes(content)
+        about = {"name": name, "default": "required", "doc": first_sentence(doc), "valid": valid}
+        return [about]
+
+    def _target(self, node: Node) -> Node:
+        name = self.reference(node)
+        return self.definitions.get(name, node) if name else node
 
     def _described(self, node: Node) -> str:
         name = self.reference(node)
@@ -73,3 +129,20 @@ def first_sentence(text: str) -> str:
     first = " ".join(text.split("\n\n")[0].split())
     head, dot, _ = first.partition(". ")
     return head if dot else first.rstrip(".")
+
+
+def default_text(node: Node, *, required: bool) -> str:
+    """Return a default as the registries write theirs; "required" or "none" without one."""
+    default = node.get("default")
+    if default is None:
+        return "required" if required else "none"
+    return default if isinstance(default, str) else json.dumps(default)
+
+
+def span(least: object, most: object) -> str:
+    """Say a range in words; empty without one."""
+    if least is not None and most is not None:
+        return f" from {least} to {most}"
+    if least not in (None, 0):
+        return f" of {least} or more"
+    return f" of {most} or less" if most is not None else ""

@@ -107,7 +107,13 @@ fn takes(schema: &Json) -> String {
         return words.join(", ");
     }
     if let (Some(_), Some(example)) = (schema["format"].as_str(), schema["examples"][0].as_str()) {
-        return format!("like \"{example}\"");
+        let range = match (&schema["formatMinimum"], &schema["formatMaximum"]) {
+            (Json::String(a), Json::String(b)) => format!(", from {a} to {b}"),
+            (Json::String(a), _) => format!(", {a} or more"),
+            (_, Json::String(b)) => format!(", {b} or less"),
+            _ => String::new(),
+        };
+        return format!("like \"{example}\"{range}");
     }
     let kind = match schema["type"].as_str() {
         Some("boolean") => "true or false",

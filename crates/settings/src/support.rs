@@ -83,10 +83,18 @@ where
         let mut schema = describe(R::schema(schemas), &prose(doc), default);
         for (key, bound) in [("minimum", &self.least), ("maximum", &self.most)] {
             let bound = bound.as_ref().map(written::<T, R>);
-            // JSON Schema has bounds for numbers only; those of quantities are checked while reading.
-            if let (Json::Object(map), Some(n @ Json::Number(_))) = (&mut schema, bound) {
-                map.insert(key.to_owned(), n);
-            }
+            // JSON Schema has bounds for numbers only; those of quantities are notes, checked while reading.
+            let note = match key {
+                "minimum" => "formatMinimum",
+                _ => "formatMaximum",
+            };
+            match (&mut schema, bound) {
+                (Json::Object(map), Some(n @ Json::Number(_))) => map.insert(key.to_owned(), n),
+                (Json::Object(map), Some(text @ Json::String(_))) => {
+                    map.insert(note.to_owned(), text)
+                }
+                _ => None,
+            };
         }
         if let Some((least, most)) = self.items {
             schema["minItems"] = least.into();
