@@ -335,7 +335,7 @@ class Ftp:
     load: str | float | None = None
     """Bits on the wire from `from` to `to`, headers included: a rate, or a share of the capacity of `link`. It is met over the time the flow lasts."""
     size: str | SizeMap | Mapping[str, Any] | None = None
-    """Size of a file. Default: Pareto with index 1.1 from 100 kB to 20 MB."""
+    """Size of a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -530,11 +530,11 @@ class Media:
     priority: float | None = None
     """Weight of the flow among others of its kind."""
     reaction: str | None = None
-    """The encoder takes a new rate so long after the last one."""
+    """The encoder takes a new rate so long after the last one (tau_v, RFC 8593 section 5)."""
     reference: str | None = None
     """Reference congestion level (XREF): the queueing delay at `max_rate`."""
     variation: str | float | None = None
-    """How far frame sizes vary around their mean (scale of a Laplace distribution; RFC 8593)."""
+    """How far frame sizes vary around their mean (scale of a Laplace distribution; RFC 8593 section 5)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -562,7 +562,7 @@ class Mix:
     packet_size: str | None = None
     """Payload of a constant-bit-rate packet."""
     shares: Shares | Mapping[str, Any] | None = None
-    """Shares of the load. Default: 20% constant bit rate, 24% files, 56% web."""
+    """Shares of the load."""
     web: Web | Mapping[str, Any] | None = None
     """The web traffic; its load follows from the share."""
 
@@ -895,13 +895,13 @@ class Request:
     connections: int | None = None
     """Connections in parallel, each a flow of its own; objects are dealt out in turn."""
     frame: str | None = None
-    """With `order = "multiplexed"` on one byte stream: most bytes of an object in a frame, which has a header of 9 bytes besides (RFC 9113 §4.1). Over QUIC there are streams instead."""
+    """With `order = "multiplexed"` on one byte stream: most bytes of an object in a frame, which has a header of 9 bytes besides (RFC 9113 section 4.1). Over QUIC there are streams instead. Default: 16KiB."""
     objects: int | None = None
     """Number of objects. Default: as many as there are `sizes`, or 1."""
     order: str | None = None
-    """What is asked for when, and how the answers share a connection."""
+    """What is asked for when, and how the answers share a connection. Default: `sequential`."""
     pipelined: bool | None = None
-    """The same as `order = "pipelined"`."""
+    """The same as `order = "pipelined"`. Default: `false`."""
     request_size: str | None = None
     """Size of a request."""
     size: str | SizeMap | Mapping[str, Any] | None = None
@@ -914,12 +914,12 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionMap:
-    """How the rate of a segment is chosen, with values; give exactly one."""
+    """How the rate of a segment is chosen; give exactly one."""
 
     throughput: ByThroughput | Mapping[str, Any] | None = None
-    """From the throughput of the latest segments (Jiang et al., FESTIVE, CoNEXT 2012)."""
+    """From the throughput of the latest segments: J. Jiang, V. Sekar, H. Zhang, "Improving Fairness, Efficiency, and Stability in HTTP-based Adaptive Video Streaming with FESTIVE", CoNEXT 2012, sections 4.3 and 4.4, without its delayed update."""
     buffer: ByBuffer | Mapping[str, Any] | None = None
-    """From the buffer alone (Huang et al., BBA-0, SIGCOMM 2014)."""
+    """From the buffer alone, BBA-0: T.-Y. Huang, R. Johari, N. McKeown, M. Trunnell, M. Watson, "A Buffer-Based Approach to Rate Adaptation", SIGCOMM 2014, algorithm 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1166,7 +1166,7 @@ class Video:
     buffer: str | None = None
     """Most playing time that is buffered. Default: 60 s, with `buffer` selection 240 s."""
     ladder: Sequence[str] | None = None
-    """Rates it comes in, rising. Default: 235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300 and 5800 kbit/s."""
+    """Rates it comes in, rising. The usual ones are those of T.-Y. Huang et al., SIGCOMM 2014, and two more above."""
     length: str | None = None
     """Playing time of the whole. Default: until the flow stops."""
     request_size: str | None = None
@@ -1186,11 +1186,11 @@ class Voice:
     codec: str | None = None
     """How speech is coded: a packet every 20 ms."""
     pause: str | PeriodMap | Mapping[str, Any] | None = None
-    """Length of pauses. Default: exponential with mean 1.587 s (ITU-T P.59)."""
+    """Length of pauses. The default is that of ITU-T P.59."""
     playout: str | None = None
     """When a packet is played."""
     talk: str | PeriodMap | Mapping[str, Any] | None = None
-    """Length of talk spurts. Default: exponential with mean 1.004 s (ITU-T P.59)."""
+    """Length of talk spurts. The default is that of ITU-T P.59."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1200,21 +1200,21 @@ class Web:
     connections: int | None = None
     """Connections of a page at the same time."""
     embedded: int | CountMap | Mapping[str, Any] | None = None
-    """Number of objects that a page embeds."""
+    """Number of objects that a page embeds. Default: that of the model."""
     embedded_size: str | SizeMap | Mapping[str, Any] | None = None
-    """Size of an embedded object."""
+    """Size of an embedded object. Default: that of the model."""
     link: str | None = None
     """The link whose capacity counts. Default: the slowest on the way."""
     load: str | float | None = None
     """Bits on the wire from `from` to `to`, headers included: a rate, or a share of the capacity of `link`. It is met over the time the flow lasts; sessions are under way from the beginning."""
     main_size: str | SizeMap | Mapping[str, Any] | None = None
-    """Size of the main object of a page."""
+    """Size of the main object of a page. Default: that of the model."""
     model: str | None = None
     """Where the defaults of all that follows come from."""
     pages: int | CountMap | Mapping[str, Any] | None = None
-    """Pages of a session. Default: geometric with mean 5."""
+    """Pages of a session."""
     parsing_time: str | TimeMap | Mapping[str, Any] | None = None
-    """From the main object's last byte to the request of the first embedded one. Default: exponential with mean 130 ms."""
+    """From the main object's last byte to the request of the first embedded one."""
     persistent: bool | None = None
     """Use connections for one object after another (HTTP/1.1); otherwise each object has a connection of its own (HTTP/1.0)."""
     request_size: str | None = None
@@ -1222,7 +1222,7 @@ class Web:
     sessions: str | None = None
     """Mean number of new sessions per time; or give `load`."""
     think_time: str | TimeMap | Mapping[str, Any] | None = None
-    """From one page's request to the next. Default: exponential with mean 30 s."""
+    """From one page's request to the next. Default: that of the model, for `ngmn` exponential with mean 30 s."""
 
 
 @dataclass(frozen=True, kw_only=True)

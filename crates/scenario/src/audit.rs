@@ -15,11 +15,12 @@ use std::collections::BTreeMap;
 use gargalo_link::{JitterDistribution, LinkConfig, RateModel};
 use gargalo_sim::{FlowResult, Outcome, Routing};
 use gargalo_units::{Duration, Instant};
+use gargalo_workload::Workload;
 use serde_json::{Value as Json, json};
 
 pub use finding::{CODES, Finding, Severity};
 
-use crate::resolved::{Flow, Scenario, Transport, Workload};
+use crate::resolved::{Flow, Scenario, Transport};
 
 /// A window with room for fewer packets of the bottleneck is told.
 const FEW_PACKETS: f64 = 20.0;
@@ -99,7 +100,7 @@ impl Case<'_> {
     /// The host that sent the data, and the one that got it.
     fn ends(&self, f: &FlowResult) -> (u32, u32) {
         match self.template(f).map(|t| &t.workload) {
-            Some(Workload::Web(_) | Workload::Video(_) | Workload::Request { .. }) => {
+            Some(Workload::Web(_) | Workload::Video(_) | Workload::Request(_)) => {
                 (f.hosts.1, f.hosts.0)
             }
             _ => f.hosts,

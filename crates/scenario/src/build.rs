@@ -19,7 +19,7 @@ use gargalo_trace::Tables;
 use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, GaugeRow, LinkSample};
 use gargalo_units::{Bytes, Duration, Instant};
 use gargalo_workload::plan::Model;
-use gargalo_workload::{AppResult, Period as SimPeriod, Request, Workload as SimWorkload};
+use gargalo_workload::{AppResult, Workload};
 use serde_json::{Value as Json, json};
 
 use crate::audit;
@@ -28,7 +28,7 @@ use crate::jitter;
 use crate::memory::{Estimate, Guard, TooMuch};
 use crate::multipath;
 use crate::objects::{self, Completion};
-use crate::resolved::{Flow, Period, Scenario, Transport, Workload};
+use crate::resolved::{Flow, Scenario, Transport};
 use crate::summary;
 
 /// Is told how far a run is, and may stop it: what is done until then is kept, but while results are
@@ -300,13 +300,13 @@ pub(crate) fn flow(
     f: &Flow,
     factories: &mut Factories<'_>,
 ) -> Result<Option<FlowSpec>, RunError> {
-    let Some(workload) = workload(&f.workload).filter(|_| f.source.is_none()) else {
+    if f.workload.is_source() {
         return Ok(None);
-    };
-    // A player asks for what it shows: its connection is opened by the flow's second host.
-    let (from, to) = match &f.workload {
-        Workload::Video(_) => (f.to, f.from),
-        _ => (f.from, f.to),
+    }
+    let (from, to) = if f.workload.is_asked_for() {
+        (f.to, f.from)
+    } else {
+        (f.from, f.to)
     };
     Ok(Some(FlowSpec {
         id: f.id,
@@ -316,7 +316,7 @@ pub(crate) fn flow(
         start: f.start + factories.later[f.id as usize],
         stop: f.stop,
         transport: transport(scenario, f, factories)?,
-        workload,
+        workload: f.workload.clone(),
         arrivals: f.arrivals,
         group: f.group.map(|g| g as u32),
         rows: f.rows,
@@ -330,8 +330,8 @@ fn generator(
     factories: &mut Factories<'_>,
 ) -> Result<Option<GeneratorSpec>, RunError> {
     let model = match &f.workload {
-        Workload::Web(web) => Model::Web(**web),
-        Workload::Ftp(ftp) => Model::Ftp(*ftp),
+        Workload::Web(web) => Model::Web((**web).clone().into()),
+        Workload::Ftp(ftp) => Model::Ftp((**ftp).clone().into()),
         _ => return Ok(None),
     };
     let transport = transport(scenario, f, factories)?;
@@ -418,47 +418,6 @@ pub fn topology(scenario: &Scenario) -> Topology {
     }
 }
 
-/// What one flow carries; `None` for sources of flows.
-fn workload(w: &Workload) -> Option<SimWorkload> {
-    let period = |p: &Period| match p {
-        Period::Fixed(d) => SimPeriod::Fixed(*d),
-        Period::Exponential(d) => SimPeriod::Exponential(*d),
-    };
-    Some(match w {
-        Workload::Bulk { bytes } => SimWorkload::Bulk { bytes: *bytes },
-        Workload::Request {
-            request_size,
-            objects,
-            think_time,
-            order,
-        } => SimWorkload::Request(Request {
-            request_size: *request_size,
-            objects: objects.clone(),
-            think_time: *think_time,
-            order: *order,
-        }),
-        Workload::Cbr { rate, packet_size } => SimWorkload::Cbr {
-            rate: rate.clone(),
-            packet_size: *packet_size,
-        },
-        Workload::OnOff {
-            rate,
-            packet_size,
-            on,
-            off,
-        } => SimWorkload::OnOff {
-            rate: *rate,
-            packet_size: *packet_size,
-            on: period(on),
-            off: period(off),
-        },
-        Workload::Media(m) => SimWorkload::Media(*m),
-        Workload::Voice(v) => SimWorkload::Voice(v.clone()),
-        Workload::Video(v) => SimWorkload::Video(v.clone()),
-        Workload::Web(_) | Workload::Ftp(_) => return None,
-    })
-}
-
 fn factory(
     congestion: &str,
     params: &Params,
@@ -536,9 +495,7 @@ pub(crate) fn tables(
         let template = spec.get(&f.template).copied();
         // With several pairs of hosts a source draws one: what flowed from where says the engine.
         let (from, to) = match template {
-            Some(t) if matches!(t.workload, Workload::Web(_) | Workload::Video(_)) => {
-                (f.hosts.1, f.hosts.0)
-            }
+            Some(t) if t.workload.is_asked_for() => (f.hosts.1, f.hosts.0),
             _ => f.hosts,
         };
         let mut row = FlowRow {
@@ -548,7 +505,7 @@ pub(crate) fn tables(
             to: node(to as usize),
             transport: f.transport,
             congestion: &f.congestion,
-            workload: template.map_or("", |t| t.workload.name()),
+            workload: template.map_or("", |t| t.workload.kind()),
             start: f.start,
             end: f.end,
             handshake: f.handshake,

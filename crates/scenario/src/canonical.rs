@@ -11,15 +11,11 @@ use gargalo_settings::Setting;
 use gargalo_sim::{CaptureEnds, Misbehaviour};
 use gargalo_tcp::{Config, EcnMode, Pacing, Recovery};
 use gargalo_units::{Duration, Instant};
-use gargalo_workload::distribution::Distribution;
 use gargalo_workload::plan::Demand;
-use gargalo_workload::video::Selection;
-use gargalo_workload::voice::Playout;
-use gargalo_workload::{Objects, Order};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::resolved::{Flow, Period, Quic, Scenario, Tcp, Transport, Workload};
+use crate::resolved::{Flow, Quic, Scenario, Tcp, Transport};
 
 impl Scenario {
     /// The scenario as resolved: SI units, the unit in the name of each key.
@@ -301,97 +297,7 @@ fn flow<'a>(
     link_name: &dyn Fn(usize) -> &'a str,
 ) -> Value {
     let (from, to) = (name(f.from), name(f.to));
-    let period = |p: &Period| match p {
-        Period::Fixed(d) => json!({ "fixed_s": seconds(*d) }),
-        Period::Exponential(d) => json!({ "exponential_s": seconds(*d) }),
-    };
-    let workload = match &f.workload {
-        Workload::Bulk { bytes } => json!({ "bulk": { "bytes": bytes.map(|b| b.get()) } }),
-        Workload::Request {
-            request_size,
-            objects,
-            think_time,
-            order,
-        } => {
-            let mut out = json!({
-                "request_bytes": request_size.get(), "think_time_s": seconds(*think_time),
-                "pipelined": *order == Order::Pipelined,
-            });
-            match objects {
-                Objects::Listed(sizes) => {
-                    out["objects_bytes"] = sizes.iter().map(|b| b.get()).collect();
-                }
-                Objects::Drawn { count, size } => {
-                    out["objects"] = (*count).into();
-                    out["size_bytes"] = distribution(size);
-                }
-            }
-            if let Order::Multiplexed { frame } = order {
-                out["multiplexed"] = json!({ "frame_bytes": frame.get() });
-            }
-            json!({ "request": out })
-        }
-        Workload::Cbr { rate, packet_size } => {
-            let mut out = json!({ "packet_bytes": packet_size.get() });
-            match rate.as_slice() {
-                // A rate that does not change keeps the hash it always had.
-                [(_, rate)] => out["rate_bps"] = rate.as_bps().into(),
-                steps => {
-                    let steps = steps.iter().map(|(t, r)| json!([at(*t), r.as_bps()]));
-                    out["rate_steps"] = steps.collect();
-                }
-            }
-            json!({ "cbr": out })
-        }
-        Workload::Web(w) => json!({ "web": {
-            "pages": distribution(&w.pages), "think_time_s": distribution(&w.think_time),
-            "main_bytes": distribution(&w.main), "embedded": distribution(&w.embedded),
-            "embedded_bytes": distribution(&w.object), "parsing_time_s": distribution(&w.parsing_time),
-            "request_bytes": w.request_size.get(), "connections": w.connections,
-            "persistent": w.persistent
-        } }),
-        Workload::Ftp(f) => json!({ "ftp": { "size_bytes": distribution(&f.size) } }),
-        Workload::Media(m) => json!({ "media": {
-            "min_rate_bps": m.nada.min_rate.as_bps(), "max_rate_bps": m.nada.max_rate.as_bps(),
-            "priority": m.nada.priority, "feedback_s": seconds(m.nada.feedback),
-            "reference_s": seconds(m.nada.reference), "frame_rate": m.frame_rate,
-            "packet_bytes": m.packet_size.get(), "variation": m.variation,
-            "reaction_s": seconds(m.reaction), "ecn": m.ecn
-        } }),
-        Workload::Voice(v) => json!({ "voice": {
-            "packet_bytes": v.packet_size.get(), "interval_s": seconds(v.interval),
-            "look_ahead_s": seconds(v.look_ahead), "talk": sim_period(&v.talk),
-            "pause": sim_period(&v.pause),
-            "impairment": [v.impairment.base, v.impairment.slope, v.impairment.sensitivity],
-            "playout": match v.playout {
-                Playout::Adaptive => json!("adaptive"),
-                Playout::Fixed(d) => json!({ "fixed_s": seconds(d) }),
-            }
-        } }),
-        Workload::Video(v) => json!({ "video": {
-            "segment_s": seconds(v.segment), "buffer_s": seconds(v.buffer),
-            "startup_s": seconds(v.startup), "length_s": v.length.map(seconds),
-            "request_bytes": v.request_size.get(),
-            "ladder_bps": v.ladder.iter().map(|r| r.as_bps()).collect::<Vec<_>>(),
-            "selection": match v.selection {
-                Selection::Throughput { efficiency, window } => json!({ "throughput": {
-                    "efficiency": efficiency, "window": window
-                } }),
-                Selection::Buffer { reservoir, cushion } => json!({ "buffer": {
-                    "reservoir_s": seconds(reservoir), "cushion_s": seconds(cushion)
-                } }),
-            }
-        } }),
-        Workload::OnOff {
-            rate,
-            packet_size,
-            on,
-            off,
-        } => json!({ "onoff": {
-            "rate_bps": rate.as_bps(), "packet_bytes": packet_size.get(), "on": period(on),
-            "off": period(off)
-        } }),
-    };
+    let workload = f.workload.write();
     let transport = match &f.transport {
         Transport::Udp => json!({ "udp": {} }),
         Transport::Quic(q) => quic(q),
@@ -425,45 +331,6 @@ fn flow<'a>(
         }
     }
     out
-}
-
-fn sim_period(p: &gargalo_workload::Period) -> Value {
-    match p {
-        gargalo_workload::Period::Fixed(d) => json!({ "fixed_s": seconds(*d) }),
-        gargalo_workload::Period::Exponential(d) => json!({ "exponential_s": seconds(*d) }),
-    }
-}
-
-fn distribution(d: &Distribution) -> Value {
-    match *d {
-        Distribution::Fixed(x) => json!({ "fixed": x }),
-        Distribution::Exponential(mean) => json!({ "exponential": mean }),
-        Distribution::Geometric(mean) => json!({ "geometric": mean }),
-        Distribution::Pareto { alpha, min, max } => json!({ "pareto": {
-            "alpha": alpha, "min": min, "max": max
-        } }),
-        Distribution::ClippedPareto { alpha, min, max } => json!({ "clipped-pareto": {
-            "alpha": alpha, "min": min, "max": max
-        } }),
-        Distribution::LogNormal {
-            mu,
-            sigma,
-            min,
-            max,
-        } => json!({ "lognormal": {
-            "mu": mu, "sigma": sigma, "min": min, "max": max
-        } }),
-        Distribution::Hybrid {
-            mu,
-            sigma,
-            cut,
-            body,
-            alpha,
-            max,
-        } => json!({ "hybrid": {
-            "mu": mu, "sigma": sigma, "cut": cut, "body": body, "alpha": alpha, "max": max
-        } }),
-    }
 }
 
 fn params(p: &Params) -> Map<String, Value> {

@@ -6,6 +6,7 @@ use std::path::Path;
 use gargalo_lab::{Choice, CommandSpec, LabOutcome, LabSpec};
 use gargalo_sim::Progress;
 use gargalo_units::{Duration, Instant};
+use gargalo_workload::Workload;
 use serde_json::{Value as Json, json};
 
 use crate::audit::audit;
@@ -14,7 +15,7 @@ use crate::build::{
     topology,
 };
 use crate::memory::{Estimate, Guard};
-use crate::resolved::{Scenario, Workload};
+use crate::resolved::Scenario;
 use crate::summary;
 
 /// Output of a program beyond this is left out of the summary; its file has all of it.
@@ -48,7 +49,7 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
                 let text = format!(
                     "flow {}: workload {} makes flows at random, which only the simulator does",
                     f.label,
-                    f.workload.name()
+                    f.workload.kind()
                 );
                 return Err(gargalo_lab::Error::Unsupported(text).into());
             }

@@ -6,9 +6,10 @@ use std::time;
 
 use gargalo_sim::Progress;
 use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_workload::Workload;
 use serde_json::Value as Json;
 
-use crate::resolved::{Flow, Scenario, Transport, Workload};
+use crate::resolved::{Flow, Scenario, Transport};
 
 /// Time between two looks at what the process takes.
 const LOOK_EVERY: time::Duration = time::Duration::from_millis(20);
@@ -117,11 +118,11 @@ fn shown(bytes: Bytes) -> String {
 /// Whether a flow sends until it is stopped, whatever the network does.
 fn is_endless(f: &Flow) -> bool {
     match &f.workload {
-        Workload::Bulk { bytes } => bytes.is_none(),
-        Workload::Cbr { .. } | Workload::OnOff { .. } => true,
+        Workload::Bulk(bulk) => bulk.bytes.is_none(),
+        Workload::Cbr(_) | Workload::OnOff(_) => true,
         Workload::Media(_) | Workload::Voice(_) => true,
-        Workload::Request { .. } | Workload::Video(_) => false,
-        Workload::Web(_) | Workload::Ftp(_) => false,
+        Workload::Request(_) | Workload::Video(_) => false,
+        Workload::Web(_) | Workload::Ftp(_) | Workload::Mix(_) => false,
     }
 }
 

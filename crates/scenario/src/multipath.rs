@@ -10,7 +10,7 @@ use gargalo_trace::schema::{FlowRow, SubflowRow, SubflowSample, SubflowSamples, 
 use gargalo_units::Rate;
 
 use crate::build::{Factories, RunError};
-use crate::resolved::{Flow, Mptcp, Scenario, Workload};
+use crate::resolved::{Flow, Mptcp, Scenario};
 
 /// The transport as the engine takes it.
 pub(crate) fn spec(
@@ -57,7 +57,7 @@ pub(crate) fn spec(
         ..Config::default()
     };
     // A player's connection is opened by the flow's second host.
-    let swapped = u8::from(matches!(f.workload, Workload::Video(_)));
+    let swapped = u8::from(f.workload.is_asked_for());
     let change = |c: &crate::resolved::AddressChange| AddressChange {
         after: c.after,
         side: c.side ^ swapped,

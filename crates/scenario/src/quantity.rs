@@ -5,6 +5,7 @@ use std::borrow::Cow;
 pub use gargalo_settings::Window;
 use gargalo_units::parse::split;
 use gargalo_units::{Bytes, Duration, ParseError, Rate};
+pub use gargalo_workload::quantity::{Load, PerSecond};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 
@@ -123,15 +124,6 @@ pub enum QueueSize {
     Bdp(f64),
 }
 
-/// How much traffic: a share of a capacity, `"50%"` or 0.5, or a rate, `"300Mbit/s"`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Load {
-    /// Of a capacity.
-    Share(f64),
-    /// As it is.
-    Rate(Rate),
-}
-
 /// How far starts of flows may move.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StartJitter {
@@ -140,10 +132,6 @@ pub enum StartJitter {
     /// So many round trips on the flow's empty path.
     RoundTrips(f64),
 }
-
-/// Events per second.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PerSecond(pub f64);
 
 fn error(message: String, suggestion: Option<String>) -> ParseError {
     ParseError {
@@ -179,41 +167,12 @@ gargalo_settings::quantity!(
     ["1RTT", "20ms", "0s"],
     ["RTT", "s", "ms"]
 );
-gargalo_settings::quantity!(PerSecond, "frequency", ["1000/s", "30/min"], ["/s"]);
-
 impl std::fmt::Display for StartJitter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Time(time) => time.fmt(f),
             Self::RoundTrips(n) => write!(f, "{n}RTT"),
         }
-    }
-}
-
-impl std::fmt::Display for PerSecond {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/s", self.0)
-    }
-}
-
-impl std::str::FromStr for Load {
-    type Err = ParseError;
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        let (value, unit) = split(text)?;
-        if unit.is_empty() || unit == "%" {
-            let share = if unit == "%" { value / 100.0 } else { value };
-            if share > 1.0 && unit.is_empty() {
-                let fix = (value <= 100.0).then(|| format!("{value}%"));
-                return Err(error(format!("\"{text}\" is more than 1 (100%)"), fix));
-            }
-            return Ok(Self::Share(share));
-        }
-        let rate = text.parse::<Rate>();
-        rate.map(Self::Rate).map_err(|e| {
-            let message =
-                format!("\"{unit}\" is no unit of a load; known: %, bit/s, kbit/s, Mbit/s, Gbit/s");
-            error(message, e.suggestion)
-        })
     }
 }
 
@@ -302,33 +261,6 @@ impl std::str::FromStr for QueueSize {
             _ => times.xor(sizes),
         };
         Err(error(message, fix))
-    }
-}
-
-impl std::str::FromStr for PerSecond {
-    type Err = ParseError;
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        let (value, unit) = split(text)?;
-        let seconds = match unit {
-            "/s" | "1/s" | "Hz" => 1.0,
-            "/min" => 60.0,
-            "/h" => 3600.0,
-            "" => {
-                let message = format!("\"{text}\" has no unit; a frequency needs one");
-                return Err(error(message, Some(format!("{value}/s"))));
-            }
-            _ => {
-                let message = format!("\"{unit}\" is no unit of a frequency; known: /s, /min, /h");
-                let own = match unit.to_ascii_lowercase().as_str() {
-                    "hz" | "/sec" | "/second" | "per second" => "/s",
-                    "/minute" | "per minute" => "/min",
-                    "/hour" | "per hour" => "/h",
-                    _ => return Err(error(message, None)),
-                };
-                return Err(error(message, Some(format!("{value}{own}"))));
-            }
-        };
-        Ok(Self(value / seconds))
     }
 }
 

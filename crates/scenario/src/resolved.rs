@@ -6,15 +6,10 @@ pub use crate::model::Record;
 use gargalo_cc::Params;
 use gargalo_lab::{CommandSpec, Stack, Tuning};
 use gargalo_link::LinkConfig;
-use gargalo_units::{Bytes, Duration, Instant, Rate};
-use gargalo_workload::ftp::Ftp;
-use gargalo_workload::media::Media;
+use gargalo_units::{Duration, Instant, Rate};
+use gargalo_workload::Workload;
 use gargalo_workload::plan::Demand;
 use gargalo_workload::tls::Tls;
-use gargalo_workload::video::Video;
-use gargalo_workload::voice::Voice;
-use gargalo_workload::web::Web;
-use gargalo_workload::{Objects, Order};
 
 /// A validated scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -268,82 +263,6 @@ pub struct Quic {
     pub congestion: String,
     /// Parameters as given; checked against the registry if it knows the name.
     pub params: Params,
-}
-
-/// What is carried.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Workload {
-    /// One transfer.
-    Bulk {
-        /// `None`: until the flow stops.
-        bytes: Option<Bytes>,
-    },
-    /// Objects asked for one after another.
-    Request {
-        /// Size of a request.
-        request_size: Bytes,
-        /// Sizes of the answers.
-        objects: Objects,
-        /// Time between the end of an answer and the next request.
-        think_time: Duration,
-        /// What is asked for when, and how answers share the connection.
-        order: Order,
-    },
-    /// Packets at a constant rate.
-    Cbr {
-        /// Payload rate: from each instant on the one beside it; the first instant is zero, the others
-        /// increase.
-        rate: Vec<(Instant, Rate)>,
-        /// Payload of a packet.
-        packet_size: Bytes,
-    },
-    /// A constant rate in on periods.
-    OnOff {
-        /// Payload rate while on.
-        rate: Rate,
-        /// Payload of a packet.
-        packet_size: Bytes,
-        /// Length of the on periods.
-        on: Period,
-        /// Length of the off periods.
-        off: Period,
-    },
-    /// Sessions of pages.
-    Web(Box<Web>),
-    /// Files.
-    Ftp(Ftp),
-    /// One direction of a video call whose rate follows the network.
-    Media(Media),
-    /// One direction of a call.
-    Voice(Voice),
-    /// Adaptive streaming; the data comes from the flow's first host.
-    Video(Video),
-}
-
-impl Workload {
-    /// Its name in a scenario.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Bulk { .. } => "bulk",
-            Self::Request { .. } => "request",
-            Self::Cbr { .. } => "cbr",
-            Self::OnOff { .. } => "onoff",
-            Self::Web(_) => "web",
-            Self::Ftp(_) => "ftp",
-            Self::Media(_) => "media",
-            Self::Voice(_) => "voice",
-            Self::Video(_) => "video",
-        }
-    }
-}
-
-/// Length of a period.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Period {
-    /// Always the same.
-    Fixed(Duration),
-    /// Exponentially distributed with this mean.
-    Exponential(Duration),
 }
 
 impl Scenario {

@@ -320,8 +320,7 @@ macro_rules! kinds {
                     $($(<$crate::__written!($pty $(, $prepr)?) as $crate::Setting>::schema(schemas),)*)?
                     $($($crate::support::word($okey, concat!($($odoc, "\n"),*)),)*)?
                     $($($crate::support::word($nkey, concat!($($ndoc, "\n"),*)),)*)?
-                    tables,
-                ])
+                ], tables, schemas)
             }
             fn read(
                 json: &$crate::Json,

@@ -39,6 +39,13 @@ impl Schemas {
         json!({ "$ref": format!("#/$defs/{name}") })
     }
 
+    /// Forgets the definition that a reference leads to.
+    pub(crate) fn remove(&mut self, reference: &Json) {
+        let name = reference["$ref"].as_str().unwrap_or_default();
+        let name = name.trim_start_matches("#/$defs/");
+        self.definitions.remove(name);
+    }
+
     /// What a reference leads to; anything else is itself.
     pub fn target<'a>(&'a self, schema: &'a Json) -> &'a Json {
         let name = schema.get("$ref").and_then(Json::as_str);

@@ -354,14 +354,16 @@ pub fn one_of(doc: &str, all: Vec<Json>) -> Json {
     describe(json!({ "oneOf": all }), &prose(doc), Json::Null)
 }
 
-/// The schema of a choice among kinds.
-pub fn any_of(mut all: Vec<Json>) -> Json {
-    match (all.len(), all.pop()) {
-        (1, Some(only)) => only,
-        (_, last) => {
-            all.extend(last);
-            json!({ "anyOf": all })
-        }
+/// The schema of a choice among kinds: values as they are, and a definition of tables, which may have none.
+pub fn any_of(mut all: Vec<Json>, tables: Json, schemas: &mut Schemas) -> Json {
+    if schemas.target(&tables)["oneOf"] == json!([]) {
+        schemas.remove(&tables);
+    } else {
+        all.push(tables);
+    }
+    match all.as_slice() {
+        [one] => one.clone(),
+        _ => json!({ "anyOf": all }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Plain values, lists and values that may be left out.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Map, json};
 
@@ -179,6 +180,22 @@ impl<T: Setting> Setting for Vec<T> {
         let read =
             |(i, item): (usize, &Json)| T::read(item, files).map_err(|e| e.at(&i.to_string()));
         items.iter().enumerate().map(read).collect()
+    }
+    fn write(&self) -> Json {
+        self.iter().map(T::write).collect()
+    }
+    fn check(&self) -> Result<(), Error> {
+        let check = |(i, item): (usize, &T)| item.check().map_err(|e| e.at(&i.to_string()));
+        self.iter().enumerate().try_for_each(check)
+    }
+}
+
+impl<T: Setting> Setting for Arc<[T]> {
+    fn schema(schemas: &mut Schemas) -> Json {
+        Vec::<T>::schema(schemas)
+    }
+    fn read(json: &Json, files: &mut Files) -> Result<Self, Error> {
+        Vec::read(json, files).map(Self::from)
     }
     fn write(&self) -> Json {
         self.iter().map(T::write).collect()

@@ -9,7 +9,7 @@ use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Instant};
 use gargalo_workload::plan::{Demand, Job, Model, Plan, connections, on_wire};
 use gargalo_workload::wire::WireModel;
-use gargalo_workload::{Objects, Order, Request, Workload};
+use gargalo_workload::{Bulk, Request, Workload};
 
 use crate::event::Target;
 use crate::flow::{FlowSpec, TcpSpec, TransportSpec};
@@ -121,7 +121,14 @@ impl World {
         let streams = |what: &str| rng::stream(seed, &format!("{path}/{what}"));
         let pairs = u32::try_from(spec.pairs.len()).unwrap_or(u32::MAX);
         let window = (spec.start, end);
-        let planned = Plan::new(spec.model, spec.demand, &wire, pairs, window, &streams);
+        let planned = Plan::new(
+            spec.model.clone(),
+            spec.demand,
+            &wire,
+            pairs,
+            window,
+            &streams,
+        );
         let (mut plan, offer) = planned.map_err(|transfers| BuildError::TooManyTransfers {
             source_label: spec.label.to_string(),
             transfers,
@@ -132,7 +139,7 @@ impl World {
         group.offer = offer;
         self.next_generated = self.next_generated.max(spec.id + 1);
         if let Some(&(from, to)) = spec.pairs.first() {
-            let probe = flow_spec(&spec, from, to, Workload::Bulk { bytes: None });
+            let probe = flow_spec(&spec, from, to, Workload::default());
             let mut check = rng::stream(self.settings.seed, "check");
             self.controller(&probe, &spec.transport, &mut check)?;
         }
@@ -187,14 +194,15 @@ impl World {
         let group = &mut self.groups[generator.spec.group as usize];
         group.planned.add(sum);
         group.sessions += u64::from(job.begins_session);
-        match generator.spec.model {
+        match &generator.spec.model {
             Model::Ftp(_) => {
-                let bytes = Some(Bytes::new(job.objects.first().copied().unwrap_or(0)));
-                self.make(i, job.pair, Workload::Bulk { bytes }, None, first_flow)
+                let bytes = Bytes::new(job.objects.first().copied().unwrap_or(0));
+                let file = Workload::Bulk(Bulk::of(bytes));
+                self.make(i, job.pair, file, None, first_flow)
             }
             Model::Web(web) => {
                 group.pages += 1;
-                let mut waiting: Vec<Arc<[Bytes]>> = connections(&web, &job.objects)
+                let mut waiting: Vec<Arc<[Bytes]>> = connections(web, &job.objects)
                     .map(|objects| objects.map(Bytes::new).collect())
                     .collect();
                 waiting.reverse();
@@ -262,9 +270,7 @@ impl World {
         let pair = p.pair;
         let workload = Workload::Request(Request {
             request_size,
-            objects: Objects::Listed(objects),
-            think_time: Duration::ZERO,
-            order: Order::Sequential,
+            ..Request::of(objects)
         });
         self.make(i, pair, workload, Some((i, page)), first_flow)
     }

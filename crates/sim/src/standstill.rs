@@ -14,7 +14,7 @@ use gargalo_units::{Duration, Instant};
 use crate::BuildError;
 use crate::flow::{Flow, FlowSpec, TransportSpec};
 use crate::world::World;
-use gargalo_workload::Workload;
+use gargalo_workload::{Bulk, Workload};
 
 /// Receive buffers that may arrive at one instant.
 const BUFFERS: u64 = 4;
@@ -51,7 +51,7 @@ impl World {
 
     /// Whether a flow sends without end, as fast as it can, over links that take no time.
     fn is_timeless(&self, spec: &FlowSpec) -> bool {
-        if !matches!(spec.workload, Workload::Bulk { bytes: None }) {
+        if spec.workload != Workload::Bulk(Bulk::ENDLESS) {
             return false;
         }
         let ways = [(spec.from, spec.to), (spec.to, spec.from)];

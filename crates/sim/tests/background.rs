@@ -10,50 +10,24 @@ use gargalo_sim::{FlowSpec, Outcome, TcpSpec, TransportSpec, World};
 use gargalo_sim::{GeneratorSpec, wire_model};
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
-use gargalo_workload::distribution::Distribution;
 use gargalo_workload::ftp::Ftp;
 use gargalo_workload::plan::{Demand, Job, Model, Plan};
+use gargalo_workload::random::{Count, Size, SizePareto, Time};
 use gargalo_workload::tls::Tls;
 use gargalo_workload::web::Web;
 use support::*;
 
 /// The model of NGMN.
 fn web() -> Web {
-    Web {
-        pages: Distribution::Geometric(5.0),
-        think_time: Distribution::Exponential(30.0),
-        main: Distribution::LogNormal {
-            mu: 8.37,
-            sigma: 1.37,
-            min: 100.0,
-            max: 2e6,
-        },
-        embedded: Distribution::ClippedPareto {
-            alpha: 1.1,
-            min: 2.0,
-            max: 55.0,
-        },
-        object: Distribution::LogNormal {
-            mu: 6.17,
-            sigma: 2.36,
-            min: 50.0,
-            max: 2e6,
-        },
-        parsing_time: Distribution::Exponential(0.13),
-        request_size: Bytes::new(350),
-        connections: 4,
-        persistent: false,
-    }
+    Web::default()
 }
 
 fn ftp() -> Ftp {
-    Ftp {
-        size: Distribution::Pareto {
-            alpha: 1.1,
-            min: 1e5,
-            max: 2e7,
-        },
-    }
+    Ftp::default()
+}
+
+fn files(size: Size) -> Model {
+    Model::Ftp(Arc::new(Ftp { size, ..ftp() }))
 }
 
 fn load(mbps: u64) -> Demand {
@@ -120,13 +94,16 @@ fn loads_are_met_by_every_seed() {
     let wire = wire_model(&Config::modern());
     for mbps in [2, 20, 200, 500, 800] {
         for seed in 0..6 {
-            for (model, share) in [(Model::Ftp(ftp()), 0.24), (Model::Web(web()), 0.56)] {
+            for (model, share) in [
+                (Model::Ftp(ftp().into()), 0.24),
+                (Model::Web(web().into()), 0.56),
+            ] {
                 let asked = Rate::from_mbps(mbps).mul_f64(share);
                 let demand = Demand::Load {
                     forward: asked,
                     opposite: Rate::ZERO,
                 };
-                let plan = plan(model, demand, 60.0, seed);
+                let plan = plan(model.clone(), demand, 60.0, seed);
                 let offered = plan.sum(&wire).0.forward as f64 * 8.0 / 60.0;
                 let off = offered / asked.as_bps() as f64 - 1.0;
                 // At 2 Mbit/s there are eight files a minute: headers are all that is rounded.
@@ -146,7 +123,7 @@ fn a_load_in_both_directions_counts_what_comes_back() {
         forward: Rate::from_mbps(300),
         opposite: Rate::from_mbps(300),
     };
-    let sum = plan(Model::Web(web()), both, 60.0, 1).sum(&wire).0;
+    let sum = plan(Model::Web(web().into()), both, 60.0, 1).sum(&wire).0;
     // The twin of the same load sends as much back as this one does.
     let on_wire = (sum.forward + sum.reverse) as f64 * 8.0 / 60.0;
     assert!((on_wire / 300e6 - 1.0).abs() < 0.01, "{on_wire}");
@@ -185,8 +162,8 @@ fn chi_square(times: &[f64]) -> f64 {
 #[test]
 fn files_and_sessions_begin_as_poisson_processes() {
     for seed in 0..5 {
-        let files = jobs(plan(Model::Ftp(ftp()), load(200), 100.0, seed));
-        let sessions = jobs(plan(Model::Web(web()), load(200), 100.0, seed));
+        let files = jobs(plan(Model::Ftp(ftp().into()), load(200), 100.0, seed));
+        let sessions = jobs(plan(Model::Web(web().into()), load(200), 100.0, seed));
         let sessions = sessions
             .into_iter()
             .filter(|j| j.begins_session)
@@ -205,7 +182,7 @@ fn files_and_sessions_begin_as_poisson_processes() {
 
 #[test]
 fn sessions_are_under_way_from_the_beginning() {
-    let pages = jobs(plan(Model::Web(web()), load(400), 60.0, 3));
+    let pages = jobs(plan(Model::Web(web().into()), load(400), 60.0, 3));
     let early = pages.iter().filter(|j| j.at < secs(10.0)).count() as f64;
     let late = pages.iter().filter(|j| j.at >= secs(50.0)).count() as f64;
     assert!(
@@ -225,12 +202,12 @@ fn sessions_are_under_way_from_the_beginning() {
 #[test]
 fn sizes_keep_their_tail_index_when_a_load_is_met() {
     let alpha = 1.1;
-    let size = Distribution::Pareto {
+    let size = Size::Pareto(SizePareto {
         alpha,
-        min: 1e4,
-        max: 1e10,
-    };
-    let mut sizes: Vec<f64> = jobs(plan(Model::Ftp(Ftp { size }), load(900), 60.0, 7))
+        min: Bytes::new(10_000),
+        max: Bytes::new(10_000_000_000),
+    });
+    let mut sizes: Vec<f64> = jobs(plan(files(size), load(900), 60.0, 7))
         .iter()
         .map(|j| j.objects[0] as f64)
         .collect();
@@ -262,12 +239,16 @@ fn what_is_planned_is_sent(tls: Option<Tls>) {
         persistent: true,
         ..web()
     };
-    for model in [Model::Ftp(ftp()), Model::Web(web()), Model::Web(persistent)] {
+    for model in [
+        Model::Ftp(ftp().into()),
+        Model::Web(web().into()),
+        Model::Web(persistent.into()),
+    ] {
         // Nothing is begun in the last five seconds, so that all is sent.
         let spec = GeneratorSpec {
             stop: Some(secs(5.0)),
             transport: TcpSpec { tls, ..cubic() },
-            ..source(model, load(100))
+            ..source(model.clone(), load(100))
         };
         let out = go(spec, 10.0, 1, Vec::new());
         let g = &out.groups[0];
@@ -297,18 +278,18 @@ fn what_is_planned_is_sent(tls: Option<Tls>) {
 #[test]
 fn a_page_is_its_main_object_then_the_others_a_few_at_a_time() {
     let web = Web {
-        pages: Distribution::Fixed(1.0),
-        main: Distribution::Fixed(1000.0),
-        embedded: Distribution::Fixed(5.0),
-        object: Distribution::Fixed(1000.0),
-        parsing_time: Distribution::Fixed(0.1),
+        pages: Count::Fixed(1),
+        main_size: Some(Size::Fixed(Bytes::new(1000))),
+        embedded: Some(Count::Fixed(5)),
+        embedded_size: Some(Size::Fixed(Bytes::new(1000))),
+        parsing_time: Time::Fixed(Duration::from_millis(100)),
         connections: 2,
         ..web()
     };
     let spec = GeneratorSpec {
         stop: Some(secs(5.0)),
         rows: true,
-        ..source(Model::Web(web), Demand::PerSecond(0.5))
+        ..source(Model::Web(web.clone().into()), Demand::PerSecond(0.5))
     };
     let out = go(spec, 10.0, 2, Vec::new());
     let g = &out.groups[0];
@@ -324,10 +305,13 @@ fn a_page_is_its_main_object_then_the_others_a_few_at_a_time() {
     let persistent = GeneratorSpec {
         stop: Some(secs(5.0)),
         ..source(
-            Model::Web(Web {
-                persistent: true,
-                ..web
-            }),
+            Model::Web(
+                Web {
+                    persistent: true,
+                    ..web
+                }
+                .into(),
+            ),
             Demand::PerSecond(0.5),
         )
     };
@@ -344,7 +328,7 @@ fn a_page_is_its_main_object_then_the_others_a_few_at_a_time() {
 
 #[test]
 fn the_same_seed_gives_the_same_and_other_flows_change_nothing_of_the_plan() {
-    let run = |seed, also| go(source(Model::Web(web()), load(50)), 3.0, seed, also);
+    let run = |seed, also| go(source(Model::Web(web().into()), load(50)), 3.0, seed, also);
     let alone = run(1, Vec::new());
     assert_eq!(
         format!("{:?}", alone.groups),
@@ -384,8 +368,8 @@ fn other_flows_can_be_counted_together_too() {
 
 #[test]
 fn more_transfers_than_a_run_could_carry_are_refused() {
-    let size = Distribution::Fixed(1.0);
-    let spec = source(Model::Ftp(Ftp { size }), load(1_000_000));
+    let size = Size::Fixed(Bytes::new(1));
+    let spec = source(files(size), load(1_000_000));
     let link = pipe(Rate::from_mbps(1000), Duration::from_millis(5), 10_000);
     let mut world = World::new(simple(link.clone(), link), settings(1, 3600.0)).unwrap();
     world.add_group("background".into(), (secs(0.0), secs(3600.0)));

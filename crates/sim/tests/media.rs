@@ -5,11 +5,11 @@ mod support;
 use gargalo_link::LossModel;
 use gargalo_sim::TransportSpec;
 use gargalo_tcp::Config;
-use gargalo_units::{Bytes, Duration, Rate};
-use gargalo_workload::video::{Selection, Video, VideoResult};
-use gargalo_workload::voice::{Playout, Voice};
-use gargalo_workload::{AppResult, emodel};
-use gargalo_workload::{Period, Workload};
+use gargalo_units::{Duration, Rate};
+use gargalo_workload::AppResult;
+use gargalo_workload::Workload;
+use gargalo_workload::video::{ByBuffer, ByThroughput, Selection, Video, VideoResult};
+use gargalo_workload::voice::Voice;
 use support::*;
 
 fn call(delay_ms: u64, loss: f64) -> AppResult {
@@ -17,15 +17,7 @@ fn call(delay_ms: u64, loss: f64) -> AppResult {
     if loss > 0.0 {
         link.loss = LossModel::Independent(loss);
     }
-    let workload = Workload::Voice(Voice {
-        packet_size: Bytes::new(172),
-        interval: Duration::from_millis(20),
-        look_ahead: Duration::ZERO,
-        impairment: emodel::G711,
-        talk: Period::Exponential(Duration::from_millis(1004)),
-        pause: Period::Exponential(Duration::from_millis(1587)),
-        playout: Playout::Adaptive,
-    });
+    let workload = Workload::Voice(Voice::default());
     let flows = vec![flow(0, 0, 1, TransportSpec::Udp, workload)];
     let out = run(simple(link.clone(), link), settings(1, 600.0), flows);
     out.flows[0].application.clone().unwrap()
@@ -57,15 +49,11 @@ fn watch(mbps: f64, selection: Selection) -> VideoResult {
         Duration::from_millis(20),
         100,
     );
-    let ladder = [235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300, 5800];
     let workload = Workload::Video(Video {
-        segment: Duration::from_secs(4),
-        ladder: ladder.map(|k| Rate::from_bps(k * 1000)).into(),
         selection,
-        buffer: Duration::from_secs(40),
-        startup: Duration::from_secs(8),
-        length: None,
-        request_size: Bytes::new(350),
+        buffer: Some(Duration::from_secs(40)),
+        startup: Some(Duration::from_secs(8)),
+        ..Video::default()
     });
     let flows = vec![flow(0, 0, 1, tcp("cubic", Config::modern()), workload)];
     let out = run(simple(link.clone(), link), settings(1, 300.0), flows);
@@ -77,10 +65,7 @@ fn watch(mbps: f64, selection: Selection) -> VideoResult {
 
 #[test]
 fn a_player_finds_the_highest_rate_that_a_link_sustains() {
-    let throughput = Selection::Throughput {
-        efficiency: 0.85,
-        window: 20,
-    };
+    let throughput = Selection::Throughput(ByThroughput::default());
     for (mbps, rate) in [(1.0, 750e3), (3.2, 2350e3), (8.0, 5800e3)] {
         let v = watch(mbps, throughput);
         // All but the first few segments are of that rate.
@@ -93,10 +78,10 @@ fn a_player_finds_the_highest_rate_that_a_link_sustains() {
         );
         assert!(v.startup.unwrap() < Duration::from_secs(8));
     }
-    let buffer = Selection::Buffer {
+    let buffer = Selection::Buffer(ByBuffer {
         reservoir: Duration::from_secs(8),
         cushion: Duration::from_secs(24),
-    };
+    });
     let v = watch(8.0, buffer);
     assert!(
         v.mean_bitrate.as_bps() > 5_000_000 && v.rebufferings == 0,

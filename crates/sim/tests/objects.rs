@@ -5,14 +5,12 @@ mod support;
 use gargalo_link::{LinkConfig, LossModel};
 use gargalo_sim::{FlowResult, TcpSpec, TransportSpec};
 use gargalo_tcp::Config;
-use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_units::{Bytes, Duration, Rate};
 use gargalo_workload::tls::Tls;
-use gargalo_workload::{AppResult, ObjectResult, Objects, Order, Period, Request, Workload};
+use gargalo_workload::{AppResult, Cbr, ObjectResult, OnOff, Order, Period, Request, Workload};
 use support::*;
 
-const FRAMES: Order = Order::Multiplexed {
-    frame: Bytes::new(16_384),
-};
+const FRAMES: Order = Order::Multiplexed;
 /// There and back.
 const RTT: f64 = 0.040;
 
@@ -21,11 +19,10 @@ fn link() -> LinkConfig {
 }
 
 fn request(sizes: &[u64], order: Order) -> Workload {
+    let sizes: Vec<Bytes> = sizes.iter().copied().map(Bytes::new).collect();
     Workload::Request(Request {
-        request_size: Bytes::new(100),
-        objects: Objects::Listed(sizes.iter().copied().map(Bytes::new).collect()),
-        think_time: Duration::ZERO,
-        order,
+        order: Some(order),
+        ..Request::of(sizes)
     })
 }
 
@@ -193,16 +190,13 @@ fn a_long_chain_takes_another_round_trip() {
 
 #[test]
 fn every_workload_delivers_the_same_inside_tls() {
-    let cbr = Workload::Cbr {
-        rate: vec![(Instant::ZERO, Rate::from_mbps(2))],
-        packet_size: Bytes::new(1000),
-    };
-    let on_off = Workload::OnOff {
+    let cbr = Workload::Cbr(Cbr::constant(Rate::from_mbps(2), Bytes::new(1000)));
+    let on_off = Workload::OnOff(OnOff {
         rate: Rate::from_mbps(2),
         packet_size: Bytes::new(1000),
         on: Period::Exponential(Duration::from_millis(200)),
         off: Period::Exponential(Duration::from_millis(200)),
-    };
+    });
     let sized = [
         bulk(1),
         bulk(16_384),
@@ -222,7 +216,7 @@ fn every_workload_delivers_the_same_inside_tls() {
             let f = alone(link(), over(Some(tls), Config::modern()), workload.clone());
             // Up to the last packet on its way at the end; on-off has 150 periods of each kind.
             let rate = f.delivered.get() as f64 * 8.0 / 60.0;
-            let share = if matches!(workload, Workload::Cbr { .. }) {
+            let share = if matches!(workload, Workload::Cbr(_)) {
                 1.0
             } else {
                 0.5

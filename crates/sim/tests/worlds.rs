@@ -6,6 +6,7 @@ use gargalo_link::{LossModel, Reorder};
 use gargalo_sim::{FlowSpec, Outcome, Recording, TransportSpec};
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_workload::Cbr;
 use gargalo_workload::Workload;
 use support::*;
 
@@ -97,10 +98,7 @@ fn a_policer_passes_its_rate_and_its_burst() {
         rate: Rate::from_mbps(4),
         burst: Bytes::new(500_000),
     });
-    let workload = Workload::Cbr {
-        rate: vec![(Instant::ZERO, Rate::from_mbps(20))],
-        packet_size: Bytes::new(1000),
-    };
+    let workload = Workload::Cbr(Cbr::constant(Rate::from_mbps(20), Bytes::new(1000)));
     let flows = vec![flow(0, 0, 1, TransportSpec::Udp, workload)];
     let out = run(simple(link.clone(), link), settings(1, 10.0), flows);
     let got = out.flows[0].delivered.as_f64() * 1028.0 / 1000.0;
@@ -164,9 +162,7 @@ fn requests_are_answered_in_order() {
     let link = pipe(Rate::from_mbps(100), Duration::from_millis(10), 1000);
     let workload = Workload::Request(gargalo_workload::Request {
         request_size: Bytes::new(200),
-        objects: [Bytes::new(5_000), Bytes::new(50_000)].into(),
-        think_time: Duration::ZERO,
-        order: gargalo_workload::Order::Sequential,
+        ..gargalo_workload::Request::of([Bytes::new(5_000), Bytes::new(50_000)])
     });
     let flows = vec![flow(0, 0, 1, tcp("cubic", Config::modern()), workload)];
     let out = run(simple(link.clone(), link), settings(1, 10.0), flows);
@@ -181,10 +177,7 @@ fn requests_are_answered_in_order() {
 #[test]
 fn constant_bit_rate_arrives_at_its_rate() {
     let link = pipe(Rate::from_mbps(10), Duration::from_millis(10), 100);
-    let workload = Workload::Cbr {
-        rate: vec![(Instant::ZERO, Rate::from_mbps(4))],
-        packet_size: Bytes::new(1000),
-    };
+    let workload = Workload::Cbr(Cbr::constant(Rate::from_mbps(4), Bytes::new(1000)));
     let flows = vec![flow(0, 0, 1, TransportSpec::Udp, workload)];
     let out = run(simple(link.clone(), link), settings(1, 10.0), flows);
     let rate = out.flows[0].delivered.get() as f64 * 8.0 / 10.0;

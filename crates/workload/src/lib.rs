@@ -7,14 +7,18 @@
 //! for takes ([`plan`]).
 #![forbid(unsafe_code)]
 
+mod bulk;
 pub mod distribution;
 pub mod emodel;
 pub mod frames;
 pub mod ftp;
 pub mod media;
+pub mod mix;
 pub mod nada;
 mod objects;
 pub mod plan;
+pub mod quantity;
+pub mod random;
 mod request;
 mod ticks;
 pub mod tls;
@@ -23,52 +27,107 @@ pub mod voice;
 pub mod web;
 pub mod wire;
 
-use gargalo_units::{Bytes, Ecn, Instant, Rate};
+use gargalo_settings::kinds;
+use gargalo_units::{Bytes, Ecn, Instant};
 use rand_pcg::Pcg64;
 
+pub use bulk::Bulk;
+use ftp::Ftp;
 use media::{Media, MediaApp, MediaResult};
-pub use objects::{ObjectResult, Objects, RequestResult};
+use mix::Mix;
+pub use objects::{ObjectResult, RequestResult};
 pub use request::{Order, Request, RequestApp};
-pub use ticks::{Period, TickApp, exponential};
+pub use ticks::{Cbr, CbrRate, OnOff, Period, TickApp, exponential};
 use tls::{Tls, TlsApp};
 use video::{Video, VideoApp, VideoResult};
 use voice::{Voice, VoiceApp, VoiceResult};
+use web::Web;
 
-/// A workload as configured.
-#[derive(Clone, Debug)]
-pub enum Workload {
-    /// `from` sends this much, or until the flow stops.
-    Bulk {
-        /// `None`: until the end.
-        bytes: Option<Bytes>,
-    },
-    /// `from` asks, `to` answers with objects on one connection.
-    Request(Request),
-    /// `from` sends packets at a constant rate.
-    Cbr {
-        /// Payload rate: from each instant on the one beside it; the first instant is zero, the others
-        /// increase. A rate of zero is a pause.
-        rate: Vec<(Instant, Rate)>,
-        /// Payload of a packet.
-        packet_size: Bytes,
-    },
-    /// Constant rate in on periods, silence in off periods.
-    OnOff {
-        /// Payload rate while on.
-        rate: Rate,
-        /// Payload of a packet.
-        packet_size: Bytes,
-        /// Length of the on periods.
-        on: Period,
-        /// Length of the off periods.
-        off: Period,
-    },
-    /// `from` shows itself, at a rate that follows the network.
-    Media(Media),
-    /// `from` speaks.
-    Voice(Voice),
-    /// `from` watches what `to` has.
-    Video(Video),
+kinds! {
+    /// What is carried: one of the following.
+    pub enum Workload as "Workload" {
+        tables {
+            /// One transfer, as fast as the network lets it.
+            "bulk" => Bulk(Bulk);
+            /// `from` asks, `to` answers with objects.
+            "request" => Request(Request);
+            /// Packets at a constant rate.
+            "cbr" => Cbr(Cbr);
+            /// A constant rate in on periods, silence in off periods.
+            "onoff" => OnOff(OnOff);
+            /// Web browsing: sessions of pages, each object a short flow.
+            "web" => Web(Box<Web>);
+            /// Files that begin at random, each a flow.
+            "ftp" => Ftp(Box<Ftp>);
+            /// Background traffic as a share of a link's capacity.
+            "mix" => Mix(Box<Mix>);
+            /// One direction of a video call whose rate follows the network.
+            "media" => Media(Media);
+            /// One direction of a call.
+            "voice" => Voice(Voice);
+            /// Adaptive streaming.
+            "video" => Video(Video);
+        }
+    }
+}
+
+impl Default for Workload {
+    fn default() -> Self {
+        Self::Bulk(Bulk::ENDLESS)
+    }
+}
+
+/// What a transport has to offer an application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// A reliable stream of bytes.
+    Stream,
+    /// Datagrams.
+    Datagrams,
+    /// Either.
+    Either,
+}
+
+impl Workload {
+    /// What it needs of a transport.
+    pub const fn carrier(&self) -> Carrier {
+        match self {
+            Self::Bulk(_) | Self::Request(_) | Self::Video(_) => Carrier::Stream,
+            Self::Web(_) | Self::Ftp(_) | Self::Mix(_) => Carrier::Stream,
+            Self::Media(_) | Self::Voice(_) => Carrier::Datagrams,
+            Self::Cbr(_) | Self::OnOff(_) => Carrier::Either,
+        }
+    }
+
+    /// It makes flows instead of being carried by one.
+    pub const fn is_source(&self) -> bool {
+        matches!(self, Self::Web(_) | Self::Ftp(_) | Self::Mix(_))
+    }
+
+    /// It goes on until the flow stops.
+    pub const fn is_endless(&self) -> bool {
+        match self {
+            Self::Bulk(bulk) => bulk.bytes.is_none(),
+            Self::Video(video) => video.length.is_none(),
+            Self::Cbr(_) | Self::OnOff(_) | Self::Media(_) | Self::Voice(_) => true,
+            Self::Request(_) | Self::Web(_) | Self::Ftp(_) | Self::Mix(_) => false,
+        }
+    }
+
+    /// The host that has the data answers: the other one opens the connection and asks.
+    pub const fn is_asked_for(&self) -> bool {
+        matches!(self, Self::Web(_) | Self::Video(_))
+    }
+
+    /// What each of its connections carries, with the defaults that depend on other keys written out.
+    pub fn connections(self) -> Vec<Self> {
+        match self {
+            Self::Request(r) => r.connections().into_iter().map(Self::Request).collect(),
+            Self::Web(web) => vec![Self::Web(Box::new(web.complete()))],
+            Self::Video(video) => vec![Self::Video(video.complete())],
+            other => vec![other],
+        }
+    }
 }
 
 /// What an application wants next.
@@ -153,22 +212,19 @@ impl App {
     /// results (`has_rows`); `sizes` is made only if the sizes of objects are drawn.
     pub fn new(workload: &Workload, has_rows: bool, sizes: impl FnOnce() -> Pcg64) -> Self {
         match workload {
-            Workload::Bulk { bytes } => Self::Bulk {
-                total: bytes.map(Bytes::get),
+            Workload::Bulk(bulk) => Self::Bulk {
+                total: bulk.bytes.map(Bytes::get),
             },
             Workload::Request(spec) => Self::Request(RequestApp::new(spec, has_rows, sizes)),
-            Workload::Cbr { rate, packet_size } => {
-                Self::Ticks(TickApp::stepped(rate, *packet_size))
+            Workload::Cbr(cbr) => Self::Ticks(TickApp::stepped(&cbr.rate.steps(), cbr.packet_size)),
+            Workload::OnOff(o) => {
+                Self::Ticks(TickApp::new(o.rate, o.packet_size, Some((o.on, o.off))))
             }
-            Workload::OnOff {
-                rate,
-                packet_size,
-                on,
-                off,
-            } => Self::Ticks(TickApp::new(*rate, *packet_size, Some((*on, *off)))),
             Workload::Media(spec) => Self::Media(Box::new(MediaApp::new(spec))),
             Workload::Voice(spec) => Self::Voice(Box::new(VoiceApp::new(spec))),
             Workload::Video(spec) => Self::Video(Box::new(VideoApp::new(spec))),
+            // A source makes flows, and has nothing to say itself.
+            Workload::Web(_) | Workload::Ftp(_) | Workload::Mix(_) => Self::Bulk { total: Some(0) },
         }
     }
 
@@ -326,4 +382,44 @@ fn stream(seed: u64, name: &str) -> Pcg64 {
         .bytes()
         .fold(0, |sum: u128, b| sum * 31 + u128::from(b));
     Pcg64::new(seed.into(), sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gargalo_settings::{Files, Json, Setting};
+
+    fn read(text: &str) -> Workload {
+        let json: Json = serde_json::from_str(text).unwrap();
+        Workload::read(&json, &mut Files::default()).unwrap_or_else(|e| panic!("{text}: {e}"))
+    }
+
+    #[test]
+    fn what_is_carried_reads_as_it_is_written_and_can_be() {
+        let mut kinds: Vec<&str> = Vec::new();
+        for text in [
+            r#"{ "bulk": {} }"#,
+            r#"{ "request": { "objects": 5, "size": "10kB", "connections": 2, "pipelined": true } }"#,
+            r#"{ "request": { "sizes": ["1B", "2kB", "3kB"], "connections": 3, "think_time": "1s" } }"#,
+            r#"{ "cbr": { "rate": { "steps": [["0s", "1Mbit/s"], ["1s", "0bit/s"]] } } }"#,
+            r#"{ "onoff": { "rate": "1Mbit/s", "on": "1s", "off": { "exponential": "2s" } } }"#,
+            r#"{ "web": { "load": 0.07, "model": "surge", "embedded": 3 } }"#,
+            r#"{ "ftp": { "files": "7/min" } }"#,
+            r#"{ "mix": { "load": "50%", "shares": { "web": 1 }, "web": { "persistent": true } } }"#,
+            r#"{ "media": { "max_rate": "2Mbit/s", "ecn": true } }"#,
+            r#"{ "voice": { "codec": "g729", "playout": "60ms" } }"#,
+            r#"{ "video": { "selection": "buffer", "segment": "2s" } }"#,
+        ] {
+            let workload = read(text);
+            kinds.push(workload.kind());
+            let parts = workload.clone().connections();
+            assert!(!parts.is_empty(), "{text}");
+            for w in parts.iter().chain([&workload]) {
+                assert_eq!(w.check(), Ok(()), "{text}");
+                assert_eq!(read(&w.write().to_string()), *w, "{text}");
+            }
+        }
+        kinds.dedup();
+        assert_eq!(kinds, Workload::KINDS);
+    }
 }

@@ -7,41 +7,32 @@
 
 use std::collections::VecDeque;
 
+use gargalo_settings::{Probability, settings};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
 use super::nada::{Arrival, Nada, Receiver, Report, Sender};
+use super::ticks::LARGEST_PAYLOAD;
 use super::{Action, Datagram};
 
-/// One direction of a video call, as configured.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Media {
-    /// Congestion control.
-    pub nada: Nada,
-    /// Frames a second.
-    pub frame_rate: f64,
-    /// Largest payload of a datagram, RTP header included.
-    pub packet_size: Bytes,
-    /// Scale of the Laplace distribution of frame sizes around their mean (RFC 8593 §5).
-    pub variation: f64,
-    /// The encoder takes a new rate so long after the last one (tau_v, RFC 8593 §5).
-    pub reaction: Duration,
-    /// Packets carry ECT(0).
-    pub ecn: bool,
-}
-
-impl Default for Media {
-    /// The values of RFC 8593 §5.
-    fn default() -> Self {
-        Self {
-            nada: Nada::default(),
-            frame_rate: 30.0,
-            packet_size: Bytes::new(1200),
-            variation: 0.15,
-            reaction: Duration::from_millis(200),
-            ecn: false,
-        }
+settings! {
+    /// One direction of a video call over UDP whose rate follows the network by NADA (RFC 8698): `from` shows
+    /// itself, `to` watches and reports.
+    pub struct Media: Copy as "Media" {
+        /// Frames a second.
+        frame_rate: f64 = 30.0, in 1.0..=1000.0;
+        /// Largest payload of a packet, RTP header included.
+        packet_size: Bytes = Bytes::new(1200), in Bytes::new(64)..=LARGEST_PAYLOAD;
+        /// How far frame sizes vary around their mean (scale of a Laplace distribution; RFC 8593 section 5).
+        variation: f64 as Probability = 0.15;
+        /// The encoder takes a new rate so long after the last one (tau_v, RFC 8593 section 5).
+        reaction: Duration = Duration::from_millis(200);
+        /// Packets carry ECT(0), and marks count as signals.
+        ecn: bool = false;
+    } with {
+        /// Congestion control.
+        nada: Nada;
     }
 }
 

@@ -10,33 +10,36 @@
 
 use std::collections::VecDeque;
 
+use gargalo_settings::{Error, settings};
 use gargalo_units::{Duration, Instant, Rate};
 
-/// What can be configured of it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Nada {
-    /// Lowest rate of the encoder (RMIN): payload with RTP headers.
-    pub min_rate: Rate,
-    /// Highest rate of the encoder (RMAX).
-    pub max_rate: Rate,
-    /// Weight of the flow among others (PRIO).
-    pub priority: f64,
-    /// Time between two reports of the receiver (DELTA).
-    pub feedback: Duration,
-    /// Reference congestion level (XREF).
-    pub reference: Duration,
+settings! {
+    /// What can be configured of it; the defaults are those of RFC 8698 figure 3.
+    pub struct Nada: Copy as "Nada", checked by Nada::consistent {
+        /// Lowest rate of the encoder, RTP headers included.
+        min_rate: Rate = Rate::from_bps(150_000), in Rate::from_bps(1000)..=FASTEST;
+        /// Highest rate of the encoder.
+        max_rate: Rate = Rate::from_bps(1_500_000), in Rate::from_bps(1000)..=FASTEST;
+        /// Weight of the flow among others of its kind.
+        priority: f64 = 1.0, in 0.01..=100.0;
+        /// Time between two reports of the receiver.
+        feedback: Duration = Duration::from_millis(100), in Duration::from_millis(1)..=Duration::from_secs(10);
+        /// Reference congestion level (XREF): the queueing delay at `max_rate`.
+        reference: Duration = Duration::from_millis(10);
+    }
 }
 
-impl Default for Nada {
-    /// The values of RFC 8698 figure 3.
-    fn default() -> Self {
-        Self {
-            min_rate: Rate::from_bps(150_000),
-            max_rate: Rate::from_bps(1_500_000),
-            priority: 1.0,
-            feedback: Duration::from_millis(100),
-            reference: Duration::from_millis(10),
+/// The highest rate that can be given.
+const FASTEST: Rate = Rate::from_bps(10_000_000_000);
+
+impl Nada {
+    fn consistent(&self) -> Result<(), Error> {
+        let (min, max) = (self.min_rate, self.max_rate);
+        if max < min {
+            let message = format!("rates from {min} to {max}");
+            return Err(Error::of("min_rate", message).help("give the lower one first"));
         }
+        Ok(())
     }
 }
 

@@ -1,57 +1,6 @@
-//! Objects of a request workload: how large they are, and when each was asked for and arrived.
-
-use std::sync::Arc;
+//! Objects of a request workload: when each was asked for and arrived.
 
 use gargalo_units::{Bytes, Duration, Instant};
-use rand_pcg::Pcg64;
-
-use super::distribution::Distribution;
-
-/// Largest size drawn: a terabyte.
-const LARGEST: f64 = 1e12;
-
-/// Sizes of objects.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Objects {
-    /// These, in order.
-    Listed(Arc<[Bytes]>),
-    /// Drawn for each flow anew, from a random stream of their own.
-    Drawn {
-        /// How many.
-        count: u32,
-        /// Size in bytes.
-        size: Distribution,
-    },
-}
-
-impl Objects {
-    /// How many objects a flow has.
-    pub fn count(&self) -> usize {
-        match self {
-            Self::Listed(sizes) => sizes.len(),
-            Self::Drawn { count, .. } => *count as usize,
-        }
-    }
-
-    /// The sizes of one flow; `rng` is made only if something is drawn.
-    pub(super) fn sizes(&self, rng: impl FnOnce() -> Pcg64) -> Arc<[Bytes]> {
-        match self {
-            Self::Listed(sizes) => Arc::clone(sizes),
-            Self::Drawn { count, size } => {
-                let mut rng = rng();
-                let mut draw = || libm::round(size.draw(&mut rng)).clamp(1.0, LARGEST) as u64;
-                (0..*count).map(|_| Bytes::new(draw())).collect()
-            }
-        }
-    }
-}
-
-impl<const N: usize> From<[Bytes; N]> for Objects {
-    fn from(sizes: [Bytes; N]) -> Self {
-        Self::Listed(sizes.into())
-    }
-}
-
 /// What became of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectResult {

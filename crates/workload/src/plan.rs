@@ -9,23 +9,25 @@
 //! this the load over a minute would be off by 5 to 20% now and then, since a heavy tail has most of its
 //! bytes in few transfers.
 
+use std::sync::Arc;
+
 use gargalo_units::{Duration, Instant, Rate};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
+use super::distribution::Distribution;
 use super::exponential;
 use super::ftp::Ftp;
 use super::web::{Sessions, Web};
 use super::wire::{WireBytes, WireModel};
 
 /// What a source makes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "one for each source of a run")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Model {
     /// Files.
-    Ftp(Ftp),
+    Ftp(Arc<Ftp>),
     /// Sessions of pages.
-    Web(Web),
+    Web(Arc<Web>),
 }
 
 /// How much a source makes.
@@ -145,7 +147,7 @@ impl Plan {
         }
         let draw = |k: u32| {
             Self::draw(
-                model,
+                model.clone(),
                 per_second,
                 asked.is_some(),
                 pairs,
@@ -240,7 +242,7 @@ impl Plan {
                 if is_stationary {
                     // Sessions that began earlier are still under way: five mean lengths back nearly
                     // none is left out.
-                    let length = 5.0 * pages * web.think_time.mean();
+                    let length = 5.0 * pages * web.think_time().mean();
                     lead = Duration::from_secs_f64(length.min(MOST_EARLIER / per_second.max(1e-9)));
                 }
                 Source::Sessions(Sessions::new(gap(sessions), stream("instants")))
@@ -291,13 +293,14 @@ impl Plan {
         let whole = |x: f64| libm::round(x * scale).clamp(1.0, LARGEST) as u64;
         let mut parsing = Duration::ZERO;
         let objects = match &self.model {
-            Model::Ftp(ftp) => vec![whole(ftp.size.draw(rng))],
+            Model::Ftp(ftp) => vec![whole(Distribution::from(ftp.size).draw(rng))],
             Model::Web(web) => {
                 let embedded = web.draw_embedded(rng);
-                parsing = web.parsing_time.draw_span(rng);
+                parsing = web.parsing_time().draw_span(rng);
                 let mut list = Vec::with_capacity(1 + embedded as usize);
-                list.push(whole(web.main.draw(rng)));
-                list.extend((0..embedded).map(|_| whole(web.object.draw(rng))));
+                list.push(whole(web.main_size().draw(rng)));
+                let size = web.embedded_size();
+                list.extend((0..embedded).map(|_| whole(size.draw(rng))));
                 list
             }
         };
@@ -358,19 +361,19 @@ pub fn connections<'a>(
 /// Mean bytes on the wire of a file or page, forward and reverse.
 fn mean_wire(model: &Model, wire: &WireModel) -> (f64, f64) {
     let size = |x: f64| libm::round(x).clamp(1.0, LARGEST) as u64;
-    let mean = |d: &super::distribution::Distribution, f: &dyn Fn(u64) -> WireBytes| {
+    let mean = |d: &Distribution, f: &dyn Fn(u64) -> WireBytes| {
         (
             d.mean_of(|x| f(size(x)).forward as f64),
             d.mean_of(|x| f(size(x)).reverse as f64),
         )
     };
     match model {
-        Model::Ftp(ftp) => mean(&ftp.size, &|b| wire.push(b)),
+        Model::Ftp(ftp) => mean(&ftp.size.into(), &|b| wire.push(b)),
         Model::Web(web) => {
             let request = web.request_size.get();
             let pull = |b: u64| wire.pull(request, [b]);
-            let main = mean(&web.main, &pull);
-            let object = mean(&web.object, &pull);
+            let main = mean(&web.main_size(), &pull);
+            let object = mean(&web.embedded_size(), &pull);
             let n = web.mean_embedded();
             (main.0 + n * object.0, main.1 + n * object.1)
         }

@@ -3,41 +3,190 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use gargalo_settings::{Error, names, settings};
 use gargalo_units::{Bytes, Duration, Instant};
 use rand_pcg::Pcg64;
 
 use super::Action;
+use super::distribution::Distribution;
 use super::frames::Frames;
-use super::objects::{Log, Objects, RequestResult};
+use super::objects::{Log, RequestResult};
+use super::random::{LARGEST, Size};
 
-/// Objects asked for on one connection.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// Size of each request.
-    pub request_size: Bytes,
-    /// Sizes of the answers, in order.
-    pub objects: Objects,
-    /// Time between the end of an answer and the next request.
-    pub think_time: Duration,
-    /// What is asked for when, and how the answers share the connection.
-    pub order: Order,
+settings! {
+    /// `from` asks, `to` answers with objects.
+    pub struct Request as "Request", checked by Request::consistent {
+        /// Number of objects. Default: as many as there are `sizes`, or 1.
+        objects: Option<u32> = None, in Some(1)..=Some(1_000_000);
+        /// Size of every object: one for all, or a distribution from which each flow draws anew; or give
+        /// `sizes`.
+        size: Option<Size> = None;
+        /// Size of each object, in order.
+        sizes: Option<Arc<[Bytes]>> = None;
+        /// Size of a request.
+        request_size: Bytes = Bytes::new(100), in Bytes::new(1)..=LARGEST;
+        /// Time between the end of an answer and the next request, with `order = "sequential"`.
+        think_time: Duration = Duration::ZERO;
+        /// What is asked for when, and how the answers share a connection. Default: `sequential`.
+        order: Option<Order> = None;
+        /// With `order = "multiplexed"` on one byte stream: most bytes of an object in a frame, which has a
+        /// header of 9 bytes besides (RFC 9113 section 4.1). Over QUIC there are streams instead. Default: 16KiB.
+        frame: Option<Bytes> = None;
+        /// The same as `order = "pipelined"`. Default: `false`.
+        pipelined: Option<bool> = None;
+        /// Connections in parallel, each a flow of its own; objects are dealt out in turn.
+        connections: u32 = 1, in 1..=1000;
+    }
 }
 
-/// What is asked for when, and how the answers share the connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    /// The next object is asked for when the one before has arrived (and the think time has passed).
-    #[default]
-    Sequential,
-    /// All are asked for at once and come one after another on one stream.
-    Pipelined,
-    /// All are asked for at once and come in turns: on one byte stream in frames, on streams of their
-    /// own as the transport has it.
-    Multiplexed {
-        /// Most bytes of an object in a frame; the frame has a header of
-        /// [`FRAME_HEADER`](super::frames::FRAME_HEADER) bytes besides.
-        frame: Bytes,
-    },
+names! {
+    /// What is asked for when, and how the answers share a connection.
+    pub enum Order {
+        /// The next object is asked for when the one before has arrived (HTTP/1.1).
+        Sequential = "sequential",
+        /// All are asked for at once and come one after another (HTTP/1.1 with pipelining).
+        Pipelined = "pipelined",
+        /// All are asked for at once and come in turns: over TCP in frames on its one byte stream (HTTP/2),
+        /// over QUIC each on a stream of its own (HTTP/3).
+        Multiplexed = "multiplexed",
+    }
+}
+
+/// Most bytes of an object in a frame (RFC 9113 section 6.5.2, SETTINGS_MAX_FRAME_SIZE: its initial value), and the
+/// most that can be given.
+const FRAME: (u64, u64) = (16_384, 16_777_215);
+/// Most objects.
+const MOST: usize = 1_000_000;
+
+impl Request {
+    /// Objects of these sizes, one after another.
+    pub fn of(sizes: impl Into<Arc<[Bytes]>>) -> Self {
+        Self {
+            sizes: Some(sizes.into()),
+            ..Self::default()
+        }
+    }
+
+    /// How many objects there are.
+    pub fn count(&self) -> usize {
+        match &self.sizes {
+            Some(sizes) => sizes.len(),
+            None => self.objects.unwrap_or(1) as usize,
+        }
+    }
+
+    /// What is asked for when.
+    pub fn order(&self) -> Order {
+        let pipelined = self.pipelined == Some(true);
+        self.order.unwrap_or(if pipelined {
+            Order::Pipelined
+        } else {
+            Order::Sequential
+        })
+    }
+
+    /// What each of its connections asks for, everything written out: objects are dealt out in turn.
+    pub fn connections(&self) -> Vec<Self> {
+        let (count, n, order) = (self.count(), self.connections as usize, self.order());
+        let of = |c: usize| {
+            let dealt = |all: &Arc<[Bytes]>| all.iter().copied().skip(c).step_by(n).collect();
+            Self {
+                objects: Some((count - c).div_ceil(n) as u32),
+                size: self.size,
+                sizes: self.sizes.as_ref().map(dealt),
+                request_size: self.request_size,
+                think_time: match order {
+                    Order::Sequential => self.think_time,
+                    _ => Duration::ZERO,
+                },
+                order: Some(order),
+                frame: (order == Order::Multiplexed).then(|| self.frame()),
+                pipelined: None,
+                connections: 1,
+            }
+        };
+        (0..n.min(count)).map(of).collect()
+    }
+
+    fn frame(&self) -> Bytes {
+        self.frame.unwrap_or(Bytes::new(FRAME.0))
+    }
+
+    /// The sizes of one flow; `rng` is made only if something is drawn.
+    fn drawn(&self, rng: impl FnOnce() -> Pcg64) -> Arc<[Bytes]> {
+        match (&self.sizes, self.size) {
+            (Some(sizes), _) => Arc::clone(sizes),
+            (None, Some(Size::Fixed(size))) => vec![size; self.count()].into(),
+            (None, Some(random)) => {
+                let (mut rng, size) = (rng(), Distribution::from(random));
+                let most = LARGEST.as_f64();
+                let mut draw = || libm::round(size.draw(&mut rng)).clamp(1.0, most) as u64;
+                (0..self.count()).map(|_| Bytes::new(draw())).collect()
+            }
+            (None, None) => Arc::default(),
+        }
+    }
+
+    fn consistent(&self) -> Result<(), Error> {
+        self.objects_fit()?;
+        let explicit = self.order.filter(|o| *o != Order::Sequential);
+        let (key, message, help) = if self.order.is_some() && self.pipelined.is_some() {
+            let help = "keep order: `pipelined = true` means `order = \"pipelined\"`";
+            ("pipelined", "both order and pipelined are given", help)
+        } else if !self.think_time.is_zero() && explicit.is_some() {
+            let message = "a think_time, but everything is asked for at once";
+            let help = "leave it out, or say order = \"sequential\"";
+            ("think_time", message, help)
+        } else if self.frame.is_some() && self.order() != Order::Multiplexed {
+            let message = "a frame, but answers do not come in frames";
+            let help = "leave it out, or say order = \"multiplexed\"";
+            ("frame", message, help)
+        } else if !(1..=FRAME.1).contains(&self.frame().get()) {
+            let message = format!("a frame of {}", self.frame());
+            let help = "give 1B to 16777215B; 16KiB is usual";
+            return Err(Error::of("frame", message).help(help));
+        } else if self.connections as usize > self.count() {
+            let message = format!(
+                "{} connections for {} objects",
+                self.connections,
+                self.count()
+            );
+            let help = "give at most one for each object";
+            return Err(Error::of("connections", message).help(help));
+        } else {
+            return Ok(());
+        };
+        Err(Error::of(key, message).help(help))
+    }
+
+    fn objects_fit(&self) -> Result<(), Error> {
+        let Some(sizes) = &self.sizes else {
+            if self.size.is_none() {
+                let message = "neither size nor sizes is given";
+                return Err(Error::new(message).help("add `size = \"10kB\"`"));
+            }
+            return Ok(());
+        };
+        let error = |message: &str, help: &str| Err(Error::of("sizes", message).help(help));
+        if self.size.is_some() {
+            return error("both size and sizes are given", "keep one of them");
+        }
+        if !(1..=MOST).contains(&sizes.len()) {
+            let message = format!("{} sizes are given", sizes.len());
+            return error(&message, "give 1 to 1000000");
+        }
+        if let Some(objects) = self.objects.filter(|n| *n as usize != sizes.len()) {
+            let message = format!("objects is {objects}, but {} sizes are given", sizes.len());
+            return Err(Error::of("objects", message).help("leave objects out"));
+        }
+        if sizes.iter().any(|s| s.is_zero()) {
+            return error("an object of size zero", "give objects of 1B or more");
+        }
+        if sizes.iter().any(|s| *s > LARGEST) {
+            return error("an object of more than 1TB", "use workload.bulk");
+        }
+        Ok(())
+    }
 }
 
 /// State of a request workload: both ends of it.
@@ -78,15 +227,15 @@ impl RequestApp {
     pub(super) fn new(spec: &Request, keeps_times: bool, rng: impl FnOnce() -> Pcg64) -> Self {
         Self {
             request_size: spec.request_size.get().max(1),
-            sizes: spec.objects.sizes(rng),
+            sizes: spec.drawn(rng),
             think_time: spec.think_time,
-            order: spec.order,
+            order: spec.order(),
             asked: 0,
             server_received: 0,
             answered: 0,
             outstanding: 0,
-            incoming: match spec.order {
-                Order::Multiplexed { frame } => Incoming::Framed(Frames::new(frame.get())),
+            incoming: match spec.order() {
+                Order::Multiplexed => Incoming::Framed(Frames::new(spec.frame().get())),
                 _ => Incoming::InOrder(0, 0),
             },
             log: Log::new(keeps_times),

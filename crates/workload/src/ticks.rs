@@ -1,18 +1,126 @@
 //! Packets at a constant rate, all the time or in on periods.
 
+use gargalo_settings::{Error, kinds, settings};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use rand::{Rng, RngExt};
 use rand_pcg::Pcg64;
 
 use super::Action;
 
-/// Length of a period.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Period {
-    /// Always the same.
-    Fixed(Duration),
-    /// Exponentially distributed with this mean.
-    Exponential(Duration),
+kinds! {
+    /// Random length of a period.
+    pub enum Period: Copy as "PeriodMap", checked by Period::possible {
+        plain {
+            /// Always the same.
+            Fixed(Duration);
+        }
+        tables {
+            /// Exponentially distributed with this mean.
+            "exponential" => Exponential(Duration);
+        }
+    }
+}
+
+settings! {
+    /// Packets at a constant rate.
+    pub struct Cbr as "Cbr", checked by Cbr::possible {
+        /// Payload rate: constant, or steps over time.
+        rate: CbrRate;
+        /// Payload of a packet.
+        packet_size: Bytes = Bytes::new(1000), in Bytes::new(1)..=LARGEST_PAYLOAD;
+    }
+}
+
+kinds! {
+    /// Payload rate that changes.
+    pub enum CbrRate as "CbrRateMap", checked by CbrRate::in_order {
+        plain {
+            /// Always the same.
+            Constant(Rate);
+        }
+        tables {
+            /// Pairs of an instant of the run and the rate from then on; the first instant is 0s. A rate of zero is
+            /// a pause.
+            "steps" => Steps(Vec<(Instant, Rate)>);
+        }
+    }
+}
+
+settings! {
+    /// A constant rate in on periods, silence in off periods.
+    pub struct OnOff: Copy as "OnOff", checked by OnOff::possible {
+        /// Payload rate while on.
+        rate: Rate;
+        /// Payload of a packet.
+        packet_size: Bytes = Bytes::new(1000), in Bytes::new(1)..=LARGEST_PAYLOAD;
+        /// Length of the on periods.
+        on: Period;
+        /// Length of the off periods.
+        off: Period;
+    }
+}
+
+/// Largest payload of a UDP datagram over IPv4.
+pub(crate) const LARGEST_PAYLOAD: Bytes = Bytes::new(65_507);
+
+impl Cbr {
+    /// Always the same rate.
+    pub const fn constant(rate: Rate, packet_size: Bytes) -> Self {
+        Self {
+            rate: CbrRate::Constant(rate),
+            packet_size,
+        }
+    }
+
+    fn possible(&self) -> Result<(), Error> {
+        // The fastest: zero is a pause.
+        let steps = self.rate.steps();
+        let most = steps.iter().map(|s| s.1).max().unwrap_or(Rate::ZERO);
+        spaced(most, self.packet_size)
+    }
+}
+
+impl CbrRate {
+    /// From each instant on the rate beside it; the first is the start.
+    pub fn steps(&self) -> Vec<(Instant, Rate)> {
+        match self {
+            Self::Constant(rate) => vec![(Instant::ZERO, *rate)],
+            Self::Steps(steps) => steps.clone(),
+        }
+    }
+
+    fn in_order(&self) -> Result<(), Error> {
+        let Self::Steps(steps) = self else {
+            return Ok(());
+        };
+        if steps.first().is_none_or(|s| s.0 != Instant::ZERO) {
+            let error = Error::of("steps", "the first step is not at 0s");
+            return Err(error.help("say what the rate is at first"));
+        }
+        if steps.windows(2).any(|w| w[0].0 >= w[1].0) {
+            let error = Error::of("steps", "a step does not come after the one before");
+            return Err(error.help("sort the steps"));
+        }
+        Ok(())
+    }
+}
+
+impl OnOff {
+    fn possible(&self) -> Result<(), Error> {
+        spaced(self.rate, self.packet_size)
+    }
+}
+
+/// Packets of this size at this rate do not come at the same instant.
+fn spaced(rate: Rate, packet_size: Bytes) -> Result<(), Error> {
+    if rate.is_zero() {
+        return Err(Error::of("rate", "a rate of zero").help("give a rate, like \"1Mbit/s\""));
+    }
+    if u128::from(rate.as_bps()) > u128::from(packet_size.bits()) * 1_000_000_000 {
+        let error = Error::of("rate", "less than a nanosecond between two packets");
+        return Err(error.help("give a lower rate or larger packets"));
+    }
+    Ok(())
 }
 
 impl Period {
@@ -31,6 +139,13 @@ impl Period {
         match self {
             Self::Fixed(d) | Self::Exponential(d) => *d,
         }
+    }
+
+    fn possible(&self) -> Result<(), Error> {
+        if self.mean().is_zero() {
+            return Err(Error::new("a period of zero").help("give a length, like \"1s\""));
+        }
+        Ok(())
     }
 }
 
@@ -126,15 +241,15 @@ mod tests {
     #[test]
     fn a_rate_changes_when_it_is_said_to_and_zero_is_a_pause() {
         let at = |s| Instant::ZERO + Duration::from_secs(s);
-        let workload = Workload::Cbr {
-            rate: vec![
+        let workload = Workload::Cbr(Cbr {
+            rate: CbrRate::Steps(vec![
                 (at(0), Rate::from_bps(8000)),
                 (at(10), Rate::ZERO),
                 (at(20), Rate::from_bps(80_000)),
                 (at(21), Rate::from_bps(8000)),
-            ],
+            ]),
             packet_size: Bytes::new(100),
-        };
+        });
         let mut rng = crate::stream(7, "t");
         let mut app = App::new(&workload, true, || crate::stream(7, "sizes"));
         let mut sent = [0; 30];
@@ -152,12 +267,12 @@ mod tests {
 
     #[test]
     fn on_off_keeps_its_mean_rate() {
-        let workload = Workload::OnOff {
+        let workload = Workload::OnOff(OnOff {
             rate: Rate::from_mbps(1),
             packet_size: Bytes::new(125),
             on: Period::Exponential(Duration::from_millis(100)),
             off: Period::Exponential(Duration::from_millis(300)),
-        };
+        });
         let mut rng = crate::stream(7, "t");
         let mut app = App::new(&workload, true, || crate::stream(7, "sizes"));
         let mut now = Instant::ZERO;

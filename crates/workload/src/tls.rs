@@ -298,8 +298,7 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Order, Request, Workload};
-    use gargalo_units::Duration;
+    use crate::{Request, Workload};
 
     const NOW: Instant = Instant::ZERO;
 
@@ -312,12 +311,7 @@ mod tests {
     }
 
     fn request() -> Workload {
-        Workload::Request(Request {
-            request_size: Bytes::new(100),
-            objects: [Bytes::new(20_000)].into(),
-            think_time: Duration::ZERO,
-            order: Order::Sequential,
-        })
+        Workload::Request(Request::of([Bytes::new(20_000)]))
     }
 
     #[test]
@@ -367,7 +361,7 @@ mod tests {
 
     #[test]
     fn bulk_without_end_comes_in_full_records() {
-        let mut app = tls(&Workload::Bulk { bytes: None }, Tls::FULL);
+        let mut app = tls(&Workload::default(), Tls::FULL);
         app.on_start(NOW, &mut rng());
         app.on_delivered(NOW, 1, 225, 0);
         let (_, action) = app.on_delivered(NOW, 0, 600, 225);

@@ -4,49 +4,114 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use gargalo_settings::{Error, kinds, settings};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use super::Action;
+use super::random::LARGEST;
 
-/// A video as configured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Video {
-    /// Playing time of a segment.
-    pub segment: Duration,
-    /// Rates it comes in, rising; at least one.
-    pub ladder: Arc<[Rate]>,
-    /// How a rate is chosen.
-    pub selection: Selection,
-    /// Most playing time that is buffered.
-    pub buffer: Duration,
-    /// Playing begins, and goes on after standing still, with this much in the buffer.
-    pub startup: Duration,
-    /// Playing time of the whole; `None`: until the flow stops.
-    pub length: Option<Duration>,
-    /// Size of a request.
-    pub request_size: Bytes,
+settings! {
+    /// Adaptive streaming over TCP: `to` plays what `from` has, one segment after another.
+    pub struct Video as "Video", checked by Video::consistent {
+        /// Playing time of a segment.
+        segment: Duration = Duration::from_secs(4), in Duration::from_millis(1)..;
+        /// Rates it comes in, rising. The usual ones are those of T.-Y. Huang et al., SIGCOMM 2014, and two more
+        /// above.
+        ladder: Arc<[Rate]> = LADDER.map(|kbps| Rate::from_bps(kbps * 1000)).into();
+        /// How the rate of a segment is chosen.
+        selection: Selection = Selection::Throughput(ByThroughput::default());
+        /// Most playing time that is buffered. Default: 60 s, with `buffer` selection 240 s.
+        buffer: Option<Duration> = None;
+        /// Playing begins, and goes on after standing still, with this much in the buffer. Default: two
+        /// segments.
+        startup: Option<Duration> = None;
+        /// Playing time of the whole. Default: until the flow stops.
+        length: Option<Duration> = None;
+        /// Size of a request.
+        request_size: Bytes = Bytes::new(350), in Bytes::new(1)..=Bytes::new(1_000_000);
+    }
 }
 
-/// How a player chooses the rate of the next segment.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Selection {
-    /// The highest below a share of the harmonic mean of the last segments' throughput: J. Jiang, V.
-    /// Sekar, H. Zhang, "Improving Fairness, Efficiency, and Stability in HTTP-based Adaptive Video
-    /// Streaming with FESTIVE", CoNEXT 2012, sections 4.3 and 4.4, without its delayed update.
-    Throughput {
+const LADDER: [u64; 10] = [235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300, 5800];
+
+kinds! {
+    /// How the rate of a segment is chosen.
+    pub enum Selection: Copy as "SelectionMap" {
+        named {
+            /// From the throughput of the latest segments: J. Jiang, V. Sekar, H. Zhang, "Improving Fairness,
+            /// Efficiency, and Stability in HTTP-based Adaptive Video Streaming with FESTIVE", CoNEXT 2012, sections
+            /// 4.3 and 4.4, without its delayed update.
+            "throughput" => Throughput(ByThroughput);
+            /// From the buffer alone, BBA-0: T.-Y. Huang, R. Johari, N. McKeown, M. Trunnell, M. Watson, "A
+            /// Buffer-Based Approach to Rate Adaptation", SIGCOMM 2014, algorithm 1.
+            "buffer" => Buffer(ByBuffer);
+        }
+    }
+}
+
+settings! {
+    /// The highest rate below a share of the harmonic mean of the throughput.
+    pub struct ByThroughput: Copy as "ByThroughput" {
         /// The share.
-        efficiency: f64,
-        /// How many segments.
-        window: u32,
-    },
-    /// From the buffer alone, BBA-0: T.-Y. Huang, R. Johari, N. McKeown, M. Trunnell, M. Watson, "A
-    /// Buffer-Based Approach to Rate Adaptation", SIGCOMM 2014, algorithm 1.
-    Buffer {
-        /// Below it the lowest rate.
-        reservoir: Duration,
-        /// So much above it the highest rate.
-        cushion: Duration,
-    },
+        efficiency: f64 = 0.85, in 0.01..=10.0;
+        /// Over so many segments.
+        window: u32 = 20, in 1..=10_000;
+    }
+}
+
+settings! {
+    /// A rate that grows with the buffer.
+    pub struct ByBuffer: Copy as "ByBuffer" {
+        /// Below this much in the buffer the lowest rate.
+        reservoir: Duration = Duration::from_secs(90);
+        /// So much above the reservoir the highest rate.
+        cushion: Duration = Duration::from_secs(126);
+    }
+}
+
+impl Video {
+    /// With the defaults that depend on other keys written out.
+    #[must_use]
+    pub fn complete(self) -> Self {
+        Self {
+            buffer: Some(self.buffer()),
+            startup: Some(self.startup()),
+            ..self
+        }
+    }
+
+    fn buffer(&self) -> Duration {
+        self.buffer.unwrap_or(match self.selection {
+            Selection::Throughput(_) => Duration::from_secs(60),
+            Selection::Buffer(_) => Duration::from_secs(240),
+        })
+    }
+
+    fn startup(&self) -> Duration {
+        self.startup.unwrap_or(self.segment.saturating_mul(2))
+    }
+
+    fn consistent(&self) -> Result<(), Error> {
+        let ladder = &self.ladder;
+        let rising = ladder.windows(2).all(|w| w[0] < w[1]);
+        let (key, message, help) = if ladder.len() > 100 {
+            ("ladder", "more than 100 rates", "give fewer")
+        } else if !rising || ladder.first().is_none_or(|r| r.is_zero()) {
+            let message = "the rates do not rise from above zero";
+            ("ladder", message, "sort them, each once")
+        } else if ladder.iter().any(|r| *r * self.segment > LARGEST) {
+            ("ladder", "a segment of more than 1TB", "give lower rates")
+        } else if self.buffer() < self.segment || self.startup() > self.buffer() {
+            let message = "the buffer does not hold a segment, or what playing begins with";
+            ("buffer", message, "give a larger buffer")
+        } else if self.length.is_some_and(Duration::is_zero) {
+            let help = "leave it out to play until the flow stops";
+            ("length", "a video of no length", help)
+        } else {
+            return Ok(());
+        };
+        Err(Error::of(key, message).help(help))
+    }
 }
 
 /// What the viewer noticed.
@@ -191,13 +256,13 @@ impl VideoApp {
         self.received += 1;
         self.buffered += self.spec.segment;
         let is_last = self.segments.is_some_and(|n| self.received >= n);
-        if !self.is_playing && (self.buffered >= self.spec.startup || is_last) {
+        if !self.is_playing && (self.buffered >= self.spec.startup() || is_last) {
             self.is_playing = true;
             if self.startup.is_none() {
                 self.startup = self.began.map(|t| now.saturating_since(t));
             }
         }
-        let room = self.spec.buffer.saturating_sub(self.spec.segment);
+        let room = self.spec.buffer().saturating_sub(self.spec.segment);
         // A buffer smaller than a segment is full with one: wait until it has been played.
         if self.is_playing && self.buffered > room {
             let wait = self.buffered.saturating_sub(room);
@@ -221,8 +286,8 @@ impl VideoApp {
         if took > 0.0 {
             self.throughput.push_back(bits.as_f64() * 8.0 / took);
         }
-        if let Selection::Throughput { window, .. } = self.spec.selection {
-            while self.throughput.len() > window.max(1) as usize {
+        if let Selection::Throughput(by) = self.spec.selection {
+            while self.throughput.len() > by.window.max(1) as usize {
                 self.throughput.pop_front();
             }
         } else {
@@ -254,11 +319,11 @@ impl VideoApp {
         let top = ladder.len().saturating_sub(1);
         let bps = |i: usize| ladder[i.min(top)].as_bps() as f64;
         match self.spec.selection {
-            Selection::Throughput { efficiency, .. } => {
+            Selection::Throughput(by) => {
                 let n = self.throughput.len() as f64;
                 let slowness: f64 = self.throughput.iter().map(|t| 1.0 / t).sum();
                 let most = if n > 0.0 {
-                    efficiency * n / slowness
+                    by.efficiency * n / slowness
                 } else {
                     0.0
                 };
@@ -267,12 +332,12 @@ impl VideoApp {
                     .rposition(|r| r.as_bps() as f64 <= most)
                     .unwrap_or(0)
             }
-            Selection::Buffer { reservoir, cushion } => {
-                let at = self.buffered.saturating_sub(reservoir).as_secs_f64();
+            Selection::Buffer(by) => {
+                let at = self.buffered.saturating_sub(by.reservoir).as_secs_f64();
                 if at <= 0.0 {
                     return 0;
                 }
-                let span = cushion.as_secs_f64();
+                let span = by.cushion.as_secs_f64();
                 if at >= span {
                     return top;
                 }
@@ -330,8 +395,8 @@ mod tests {
                 .map(|k| Rate::from_bps(k * 1000))
                 .into(),
             selection,
-            buffer: Duration::from_secs(60),
-            startup: Duration::from_secs(8),
+            buffer: Some(Duration::from_secs(60)),
+            startup: Some(Duration::from_secs(8)),
             length: Some(Duration::from_secs(400)),
             request_size: Bytes::new(350),
         })
@@ -360,10 +425,10 @@ mod tests {
 
     #[test]
     fn throughput_finds_the_highest_sustainable_rate() {
-        let selection = Selection::Throughput {
+        let selection = Selection::Throughput(ByThroughput {
             efficiency: 0.85,
             window: 5,
-        };
+        });
         let mut app = player(selection);
         let (_, r) = play(&mut app, |_| 2.2e6);
         // 0.85 * 2.2 Mbit/s = 1.87 Mbit/s: after the first segment always 1.75 Mbit/s.
@@ -377,10 +442,10 @@ mod tests {
 
     #[test]
     fn the_buffer_based_player_follows_its_map() {
-        let selection = Selection::Buffer {
+        let selection = Selection::Buffer(ByBuffer {
             reservoir: Duration::from_secs(10),
             cushion: Duration::from_secs(40),
-        };
+        });
         let mut app = player(selection);
         let (_, r) = play(&mut app, |_| 20e6);
         assert_eq!(app.level, 7, "the buffer is full: the highest rate");
@@ -394,10 +459,10 @@ mod tests {
 
     #[test]
     fn a_hole_in_the_capacity_is_seen() {
-        let selection = Selection::Throughput {
+        let selection = Selection::Throughput(ByThroughput {
             efficiency: 0.85,
             window: 5,
-        };
+        });
         let mut app = player(selection);
         let (end, r) = play(&mut app, |t| {
             if (100.0..105.0).contains(&t) {

@@ -1,42 +1,83 @@
 //! `voice`: one direction of a call. The speaker talks and pauses at random; the listener hears what
 //! arrives before it must be played.
 
-use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_settings::{kinds, names, settings};
+use gargalo_units::{Duration, Instant};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
 use super::emodel::{self, Impairment};
 use super::{Action, Period};
 
-/// One direction of a call, as configured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Voice {
-    /// Payload of a datagram: RTP header and speech.
-    pub packet_size: Bytes,
-    /// Speech in a packet.
-    pub interval: Duration,
-    /// What the coder looks ahead.
-    pub look_ahead: Duration,
-    /// How the codec takes losses.
-    pub impairment: Impairment,
-    /// Length of talk spurts.
-    pub talk: Period,
-    /// Length of pauses.
-    pub pause: Period,
-    /// When packets are played.
-    pub playout: Playout,
+settings! {
+    /// One direction of a call over UDP: `from` speaks, `to` listens.
+    pub struct Voice: Copy as "Voice" {
+        /// How speech is coded: a packet every 20 ms.
+        codec: Codec = Codec::G711;
+        /// Length of talk spurts. The default is that of ITU-T P.59.
+        talk: Period = Period::Exponential(Duration::from_millis(1004));
+        /// Length of pauses. The default is that of ITU-T P.59.
+        pause: Period = Period::Exponential(Duration::from_millis(1587));
+        /// When a packet is played.
+        playout: Playout = Playout::Adaptive;
+    }
 }
 
-/// When the listener plays a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Playout {
-    /// So long after the delay of the first packet.
-    Fixed(Duration),
-    /// Set anew at every talk spurt to the mean delay plus four mean deviations, but at least one
-    /// packet above the mean: algorithm 1 of R. Ramjee, J. Kurose, D. Towsley, H. Schulzrinne,
-    /// "Adaptive Playout Mechanisms for Packetized Audio Applications in Wide-Area Networks",
-    /// INFOCOM 1994.
-    Adaptive,
+names! {
+    /// How speech is coded.
+    pub enum Codec {
+        /// ITU-T G.711, 64 kbit/s.
+        G711 = "g711",
+        /// ITU-T G.729A, 8 kbit/s.
+        G729 = "g729",
+    }
+}
+
+kinds! {
+    /// When a packet is played.
+    pub enum Playout: Copy as "Playout" {
+        words {
+            /// Mean delay plus four mean deviations, set anew at each talk spurt, but at least one packet above the
+            /// mean (algorithm 1 of R. Ramjee, J. Kurose, D. Towsley, H. Schulzrinne, "Adaptive Playout Mechanisms
+            /// for Packetized Audio Applications in Wide-Area Networks", INFOCOM 1994).
+            "adaptive" => Adaptive;
+        }
+        plain {
+            /// So long after the network delay of the first packet.
+            Fixed(Duration);
+        }
+    }
+}
+
+/// RTP header without options (RFC 3550 section 5.1).
+const RTP_HEADER: u64 = 12;
+/// Speech in a packet.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+impl Codec {
+    /// Payload of a datagram: RTP header and speech.
+    const fn packet_size(self) -> u64 {
+        match self {
+            Self::G711 => 160 + RTP_HEADER,
+            Self::G729 => 20 + RTP_HEADER,
+        }
+    }
+
+    /// What the coder looks ahead.
+    const fn look_ahead(self) -> Duration {
+        match self {
+            Self::G711 => Duration::ZERO,
+            Self::G729 => Duration::from_millis(5),
+        }
+    }
+
+    /// How it takes losses.
+    const fn impairment(self) -> Impairment {
+        match self {
+            Self::G711 => emodel::G711,
+            Self::G729 => emodel::G729,
+        }
+    }
 }
 
 /// What the listener noticed.
@@ -79,7 +120,7 @@ const GAIN: f64 = 1.0 - 0.998_002;
 impl VoiceApp {
     pub(super) fn new(spec: &Voice) -> Self {
         Self {
-            spec: spec.clone(),
+            spec: *spec,
             talking_until: Instant::ZERO,
             received: 0,
             late: 0,
@@ -98,7 +139,7 @@ impl VoiceApp {
         let (talk, pause) = (self.spec.talk.mean(), self.spec.pause.mean());
         let share = talk.as_secs_f64() / (talk + pause).as_secs_f64();
         // Speakers that start together do not send in step.
-        let phase = self.spec.interval.mul_f64(rng.random());
+        let phase = INTERVAL.mul_f64(rng.random());
         if rng.random::<f64>() < share {
             self.speak(now + phase, rng)
         } else {
@@ -119,8 +160,8 @@ impl VoiceApp {
     pub(super) fn tick(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
         if now < self.talking_until {
             return Action {
-                write: self.spec.packet_size.get(),
-                timer: Some(now + self.spec.interval),
+                write: self.spec.codec.packet_size(),
+                timer: Some(now + INTERVAL),
                 ..Action::default()
             };
         }
@@ -131,7 +172,7 @@ impl VoiceApp {
     pub(super) fn received(&mut self, now: Instant, sent_at: Instant) {
         let delay = now.saturating_since(sent_at);
         let delay_ns = delay.as_nanos() as f64;
-        let interval_ns = self.spec.interval.as_nanos() as f64;
+        let interval_ns = INTERVAL.as_nanos() as f64;
         let new_spurt = match self.last {
             None => {
                 self.mean_ns = delay_ns;
@@ -178,9 +219,9 @@ impl VoiceApp {
             0 => 0.0,
             _ => (lost + self.late) as f64 / all as f64,
         };
-        let mouth_to_ear = mean(self.playout_sum_ns) + self.spec.interval + self.spec.look_ahead;
-        let rating =
-            (self.received > 0).then(|| emodel::rating(self.spec.impairment, mouth_to_ear, loss));
+        let mouth_to_ear = mean(self.playout_sum_ns) + INTERVAL + self.spec.codec.look_ahead();
+        let rating = (self.received > 0)
+            .then(|| emodel::rating(self.spec.codec.impairment(), mouth_to_ear, loss));
         VoiceResult {
             late_packets: self.late,
             loss,
@@ -198,13 +239,8 @@ mod tests {
 
     fn call(playout: Playout) -> VoiceApp {
         VoiceApp::new(&Voice {
-            packet_size: Bytes::new(172),
-            interval: Duration::from_millis(20),
-            look_ahead: Duration::ZERO,
-            impairment: emodel::G711,
-            talk: Period::Exponential(Duration::from_millis(1004)),
-            pause: Period::Exponential(Duration::from_millis(1587)),
             playout,
+            ..Voice::default()
         })
     }
 

@@ -9,57 +9,179 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use gargalo_settings::{names, settings};
 use gargalo_units::{Bytes, Duration};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
 use super::distribution::Distribution;
 use super::exponential;
+use super::quantity::{Load, PerSecond};
+use super::random::{Count, CountPareto, Size, SizeHybrid, SizeLogNormal, Time, TimePareto};
 
-/// Sessions as configured.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Web {
-    /// Pages of a session.
-    pub pages: Distribution,
-    /// Seconds from one page to the next.
-    pub think_time: Distribution,
-    /// Size of the main object in bytes.
-    pub main: Distribution,
-    /// Number of embedded objects of a page.
-    pub embedded: Distribution,
-    /// Size of an embedded object in bytes.
-    pub object: Distribution,
-    /// Seconds from the main object to the request of the first embedded one.
-    pub parsing_time: Distribution,
-    /// Size of a request.
-    pub request_size: Bytes,
-    /// Most connections of a page at once.
-    pub connections: u32,
-    /// Connections are used for one object after another; otherwise each object has its own.
-    pub persistent: bool,
+settings! {
+    /// Web browsing: sessions that begin as a Poisson process, spread over the pairs of hosts. A session
+    /// is a number of pages with think time between them, a page a main object and embedded ones. `to`
+    /// asks, `from` has the objects, so that the load goes from `from` to `to`.
+    pub struct Web as "Web" {
+        /// Mean number of new sessions per time; or give `load`.
+        sessions: Option<PerSecond> = None;
+        /// Bits on the wire from `from` to `to`, headers included: a rate, or a share of the capacity of
+        /// `link`. It is met over the time the flow lasts; sessions are under way from the beginning.
+        load: Option<Load> = None;
+        /// The link whose capacity counts. Default: the slowest on the way.
+        link: Option<String> = None;
+        /// Where the defaults of all that follows come from.
+        model: WebModel = WebModel::Ngmn;
+        /// Pages of a session.
+        pages: Count = Count::Geometric(5.0);
+        /// From one page's request to the next. Default: that of the model, for `ngmn` exponential with mean 30 s.
+        think_time: Option<Time> = None;
+        /// Size of the main object of a page. Default: that of the model.
+        main_size: Option<Size> = None;
+        /// Number of objects that a page embeds. Default: that of the model.
+        embedded: Option<Count> = None;
+        /// Size of an embedded object. Default: that of the model.
+        embedded_size: Option<Size> = None;
+        /// From the main object's last byte to the request of the first embedded one.
+        parsing_time: Time = Time::Exponential(Duration::from_millis(130));
+        /// Size of a request.
+        request_size: Bytes = Bytes::new(350), in Bytes::new(1)..=Bytes::new(1_000_000);
+        /// Connections of a page at the same time.
+        connections: u32 = 4, in 1..=1000;
+        /// Use connections for one object after another (HTTP/1.1); otherwise each object has a connection
+        /// of its own (HTTP/1.0).
+        persistent: bool = false;
+    }
+}
+
+names! {
+    /// A published model of web traffic.
+    pub enum WebModel {
+        /// NGMN, Radio Access Performance Evaluation Methodology, 2008 (3GPP2 C.R1002): log-normal sizes.
+        Ngmn = "ngmn",
+        /// Barford and Crovella, SIGMETRICS 1998 (SURGE): log-normal body, Pareto tail.
+        Surge = "surge",
+    }
+}
+
+/// Size of a file in SURGE.
+const SURGE_FILE: Size = Size::Hybrid(SizeHybrid {
+    mu: 9.357,
+    sigma: 1.318,
+    body: 0.93,
+    cut: Bytes::new(133_000),
+    alpha: 1.1,
+    max: Bytes::new(20_000_000),
+});
+
+impl WebModel {
+    const fn think_time(self) -> Time {
+        match self {
+            Self::Ngmn => Time::Exponential(Duration::from_secs(30)),
+            Self::Surge => Time::Pareto(TimePareto {
+                alpha: 1.5,
+                min: Duration::from_secs(1),
+                max: Duration::from_secs(1000),
+            }),
+        }
+    }
+
+    const fn main_size(self) -> Size {
+        match self {
+            Self::Ngmn => Size::LogNormal(SizeLogNormal {
+                mu: 8.37,
+                sigma: 1.37,
+                min: Bytes::new(100),
+                max: Bytes::new(2_000_000),
+            }),
+            Self::Surge => SURGE_FILE,
+        }
+    }
+
+    const fn embedded(self) -> Count {
+        let (alpha, min, max) = match self {
+            Self::Ngmn => (1.1, 2.0, 55.0),
+            // References of a page, of which the main object is one.
+            Self::Surge => (2.43, 1.0, 150.0),
+        };
+        Count::Pareto(CountPareto { alpha, min, max })
+    }
+
+    const fn embedded_size(self) -> Size {
+        match self {
+            Self::Ngmn => Size::LogNormal(SizeLogNormal {
+                mu: 6.17,
+                sigma: 2.36,
+                min: Bytes::new(50),
+                max: Bytes::new(2_000_000),
+            }),
+            Self::Surge => SURGE_FILE,
+        }
+    }
 }
 
 impl Web {
+    /// With everything that its model says written out.
+    #[must_use]
+    pub fn complete(mut self) -> Self {
+        let model = self.model;
+        self.think_time.get_or_insert(model.think_time());
+        self.main_size.get_or_insert(model.main_size());
+        self.embedded.get_or_insert(model.embedded());
+        self.embedded_size.get_or_insert(model.embedded_size());
+        self
+    }
+
+    /// Seconds from one page to the next.
+    pub(crate) fn think_time(&self) -> Distribution {
+        self.think_time.unwrap_or(self.model.think_time()).into()
+    }
+
+    /// Size of the main object in bytes.
+    pub(crate) fn main_size(&self) -> Distribution {
+        self.main_size.unwrap_or(self.model.main_size()).into()
+    }
+
+    /// Size of an embedded object in bytes.
+    pub(crate) fn embedded_size(&self) -> Distribution {
+        let usual = self.model.embedded_size();
+        self.embedded_size.unwrap_or(usual).into()
+    }
+
+    /// Seconds from the main object to the request of the first embedded one.
+    pub(crate) fn parsing_time(&self) -> Distribution {
+        self.parsing_time.into()
+    }
+
+    fn embedded(&self) -> Distribution {
+        self.embedded.unwrap_or(self.model.embedded()).into()
+    }
+
+    fn pages(&self) -> Distribution {
+        self.pages.into()
+    }
+
     /// Pages of a session, drawn.
     pub(crate) fn draw_pages(&self, rng: &mut Pcg64) -> u32 {
         // A cast saturates; a page at least, and an end to it.
-        (libm::round(self.pages.draw(rng)) as u32).clamp(1, 1_000_000)
+        (libm::round(self.pages().draw(rng)) as u32).clamp(1, 1_000_000)
     }
 
     /// Embedded objects of a page, drawn.
     pub(crate) fn draw_embedded(&self, rng: &mut Pcg64) -> u32 {
-        (libm::round(self.embedded.draw(rng)) as u32).min(100_000)
+        (libm::round(self.embedded().draw(rng)) as u32).min(100_000)
     }
 
     /// Mean number of embedded objects as drawn: whole numbers.
     pub(crate) fn mean_embedded(&self) -> f64 {
-        self.embedded
+        self.embedded()
             .mean_of(|n| libm::round(n).clamp(0.0, 100_000.0))
     }
 
     /// Mean number of pages as drawn.
     pub(crate) fn mean_pages(&self) -> f64 {
-        self.pages.mean_of(|n| libm::round(n).clamp(1.0, 1e6))
+        self.pages().mean_of(|n| libm::round(n).clamp(1.0, 1e6))
     }
 }
 
@@ -117,7 +239,7 @@ impl Sessions {
             }
             let Reverse((at, session, left, pair, begins_session)) = self.active.pop()?;
             if left > 1 {
-                let next = at + web.think_time.draw_span(&mut self.rng);
+                let next = at + web.think_time().draw_span(&mut self.rng);
                 self.active
                     .push(Reverse((next, session, left - 1, pair, false)));
             }

@@ -127,7 +127,7 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
     endless = [
         f
         for f in run.setup["flows"]
-        if "bulk" in f["workload"] and f["workload"]["bulk"]["bytes"] is None
+        if "bulk" in f["workload"] and "bytes" not in f["workload"]["bulk"]
     ]
     ids = {int(f["id"]) for f in endless}
     starved = starving(run, ids, capacity, window)
@@ -228,7 +228,7 @@ def converged(run: Run) -> dict[str, float | None]:
     endless = [
         f
         for f in run.setup["flows"]
-        if "bulk" in f["workload"] and f["workload"]["bulk"]["bytes"] is None
+        if "bulk" in f["workload"] and "bytes" not in f["workload"]["bulk"]
     ]
     if len(endless) < 2 or run.flow_samples.height == 0:
         return {}

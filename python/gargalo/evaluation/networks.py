@@ -26,6 +26,12 @@ def seconds(value: float) -> str:
     return f"{round(value, 6):.6f}".rstrip("0").rstrip(".") + "s"
 
 
+def in_seconds(text: str) -> float:
+    """Return a duration as a resolved scenario writes it, like `950ms`, in s."""
+    number = text.rstrip("mnsu")
+    return float(number) * {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[text[len(number) :]]
+
+
 def buffer(bps: float, rtt_s: float, factor: float) -> Json:
     """A tail-drop queue of so many bandwidth-delay products, at least two packets."""
     packets = max(2, round(factor * bps * rtt_s / (8 * PACKET_BYTES)))

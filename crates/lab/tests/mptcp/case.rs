@@ -17,7 +17,7 @@ use gargalo_sim::{
     Node, TcpSpec, Topology, TransportSpec,
 };
 use gargalo_units::{Bytes, Duration, Instant, Rate};
-use gargalo_workload::{Objects, Order, Request, Workload};
+use gargalo_workload::{Bulk, Request, Workload};
 
 /// Whose stack the two hosts have: `client` opens the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,20 +155,16 @@ impl Case {
         };
         let workload = if self.download {
             Workload::Request(Request {
-                request_size: Bytes::new(100),
                 // A client that has asked for the last object closes its direction, and then the
                 // kernel, on either side, opens no more subflows.
-                objects: Objects::from([
+                think_time: self.think,
+                ..Request::of([
                     Bytes::new(self.bytes / 50),
                     Bytes::new(self.bytes - self.bytes / 50),
-                ]),
-                think_time: self.think,
-                order: Order::Sequential,
+                ])
             })
         } else {
-            Workload::Bulk {
-                bytes: Some(Bytes::new(self.bytes)),
-            }
+            Workload::Bulk(Bulk::of(Bytes::new(self.bytes)))
         };
         let mut tcp = gargalo_tcp::Config::modern();
         tcp.receive_buffer = Bytes::new(self.receive_buffer);

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use gargalo_sim::SubflowSample;
 use gargalo_units::Bytes;
+use gargalo_workload::Workload;
 use serde_json::json;
 
 use super::{Case, Finding, subject};
-use crate::resolved::Workload;
 
 /// A sender this close to its window is limited by it.
 const WINDOW_LIMITED: f64 = 0.75;
@@ -46,7 +46,7 @@ pub(super) fn ends_in_slow_start(case: &Case<'_>) -> Vec<Finding> {
     flows
         .filter_map(|f| {
             let endless = match &case.template(f)?.workload {
-                Workload::Bulk { bytes } => bytes.is_none(),
+                Workload::Bulk(bulk) => bulk.bytes.is_none(),
                 _ => false,
             };
             let s = starting.get(&f.id).filter(|_| endless)?;

@@ -2,15 +2,12 @@
 //!
 //! The doc comments here are the user's documentation of each key.
 
-mod distribution;
 mod flow;
 mod lab;
 mod legacy;
 mod link;
-mod media;
 mod mptcp;
 mod quic;
-mod source;
 mod tls;
 mod transport;
 mod written;
@@ -22,23 +19,11 @@ use gargalo_sim::CaptureEnds;
 use gargalo_units::Duration;
 use serde_json::json;
 
-pub use distribution::{
-    CountMap, CountPareto, CountSpec, SizeHybrid, SizeLogNormal, SizeMap, SizePareto, SizeSpec,
-    TimeMap, TimePareto, TimeSpec,
-};
-pub use flow::{
-    Arrivals, Bulk, Cbr, CbrRate, CbrRateMap, Flow, OnOff, OrderName, PeriodMap, PeriodSpec,
-    RecordName, Request, Workload,
-};
+pub use flow::{Arrivals, Flow, RecordName};
 pub use lab::{Command, Host, Lab, StackName};
 pub use link::{GraphLink, Link};
-pub use media::{
-    ByBuffer, ByThroughput, Codec, Media, PlayoutName, PlayoutSpec, SelectionMap, SelectionName,
-    SelectionSpec, Video, Voice,
-};
 pub use mptcp::{AddressChange, DataNumbersName, EndName, Mptcp, PathManagerName, SchedulerName};
 pub use quic::Quic;
-pub use source::{Ftp, Mix, MixDirection, Shares, Web, WebModel};
 pub use tls::{TlsMap, TlsSpec, TlsVersion};
 pub use transport::{
     Congestion, DelayedAck, EcnName, KeepAlive, PacingMap, PacingName, PacingSpec, ProfileName,

@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use gargalo_link::{LinkConfig, QueueLimit, RateModel};
-use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_units::{Duration, Instant, Rate};
+use gargalo_workload::{Carrier, Workload};
 
 use super::routes::{self, Routes};
-use super::{Context, Network, hosts, media, mptcp, quic, request, sourced, transport};
-use crate::model::{
-    CbrRate, CbrRateMap, Flow as Spec, PeriodMap, PeriodSpec, RecordName, Scenario,
-    Workload as WorkloadSpec,
-};
+use super::{Context, Network, hosts, mptcp, quic, sourced, transport};
+use crate::model::{Flow as Spec, RecordName, Scenario};
 use crate::quantity::StartJitter;
-use crate::resolved::{Flow, Group, Period, Transport, Workload};
+use crate::resolved::{Flow, Group, Transport};
 
 /// All flows of a scenario together: a guard against slips like one zero too many.
 const MOST_FLOWS: usize = 100_000;
@@ -39,7 +37,7 @@ pub(crate) fn resolve(
             continue;
         };
         let (start, stop) = times(spec, raw, &at, cx);
-        let is_source = sourced::is_source(spec);
+        let is_source = spec.workload.is_source();
         let workloads = if is_source {
             Vec::new()
         } else {
@@ -111,7 +109,7 @@ pub(crate) fn resolve(
             start_jitter: Duration::ZERO,
             stop,
             transport,
-            workload: Workload::Bulk { bytes: None },
+            workload: Workload::default(),
             arrivals: spec.arrivals.as_ref().map(|a| gap(a.rate.0)),
             source: None,
             group: None,
@@ -132,7 +130,7 @@ pub(crate) fn resolve(
         let group = (!rows).then(|| {
             groups.push(Group {
                 label: common.label.clone(),
-                workload: workloads.first().map_or("", Workload::name),
+                workload: workloads.first().map_or("", Workload::kind),
                 congestion: common.transport.congestion().to_owned(),
                 window,
                 loaded: None,
@@ -283,164 +281,31 @@ fn times(
 /// The workloads of one copy: several if it has several connections.
 fn workload(spec: &Spec, at: &str, cx: &mut Context<'_>) -> Vec<Workload> {
     let is_udp = matches!(spec.transport.value, crate::model::Transport::Udp(_));
-    let bulk = WorkloadSpec::Bulk(Default::default());
-    let raw = spec.workload().unwrap_or(&bulk);
-    let path = format!("{at}.workload");
-    if !is_udp && matches!(raw, WorkloadSpec::Voice(_)) {
-        let message = "a call over a reliable transport".to_owned();
-        let help = "speech is carried by UDP: write `transport.udp = {}`".to_owned();
-        cx.error(&path, "only over UDP", message, help);
-    }
-    if !is_udp && matches!(raw, WorkloadSpec::Media(_)) {
-        let message = "real-time media over a reliable transport".to_owned();
-        let help =
-            "media have a congestion control of their own: write `transport.udp = {}`".to_owned();
-        cx.error(&path, "only over UDP", message, help);
-    }
-    if is_udp
-        && matches!(
-            raw,
-            WorkloadSpec::Bulk(_) | WorkloadSpec::Request(_) | WorkloadSpec::Video(_)
-        )
-    {
-        let message = "UDP has no congestion control that could pace this workload".to_owned();
-        let help = "use workload.cbr or workload.onoff, or transport.tcp".to_owned();
-        cx.error(&path, "not over UDP", message, help);
-    }
-    let mut refuse = |key: &str, message: &str, help: &str| {
-        let path = format!("{path}.{key}");
-        cx.error(&path, "out of range", message.to_owned(), help.to_owned());
-    };
-    match raw {
-        WorkloadSpec::Bulk(b) => {
-            if b.bytes.is_some_and(|q| q.0.is_zero()) {
-                refuse(
-                    "bulk.bytes",
-                    "bytes is zero",
-                    "leave it out to send without end",
-                );
-            }
-            if spec.arrivals.is_some() && b.bytes.is_none() {
-                let message = "flows that arrive without end but never finish";
-                refuse(
-                    "bulk",
-                    message,
-                    "give `bytes`, like `workload.bulk = { bytes = \"30kB\" }`",
-                );
-            }
-            let bytes = b.bytes.map(|q| q.0);
-            vec![Workload::Bulk { bytes }]
+    let (workload, path) = (&spec.workload, format!("{at}.workload"));
+    let name = workload.kind();
+    match workload.carrier() {
+        Carrier::Datagrams if !is_udp => {
+            let message = format!("workload.{name} over a reliable transport");
+            let help = "it is carried by UDP: write `transport.udp = {}`".to_owned();
+            cx.error(&path, "only over UDP", message, help);
         }
-        WorkloadSpec::Request(r) => request::resolve(r, &mut refuse),
-        WorkloadSpec::Cbr(c) => {
-            let size = c.packet_size.map_or(Bytes::new(1000), |q| q.0);
-            let rate = cbr_rate(&c.rate, &mut refuse);
-            // The fastest: zero is a pause.
-            let most = rate.iter().map(|s| s.1).max().unwrap_or(Rate::ZERO);
-            datagrams(most, size, "cbr", &mut refuse);
-            vec![Workload::Cbr {
-                rate,
-                packet_size: size,
-            }]
+        Carrier::Stream if is_udp => {
+            let message = "UDP has no congestion control that could pace this workload".to_owned();
+            let help = "use workload.cbr or workload.onoff, or transport.tcp".to_owned();
+            cx.error(&path, "not over UDP", message, help);
         }
-        WorkloadSpec::Media(m) => {
-            endless_arrivals(spec, "media", &mut refuse);
-            vec![Workload::Media(media::media(m, &mut refuse))]
-        }
-        WorkloadSpec::Voice(v) => {
-            endless_arrivals(spec, "voice", &mut refuse);
-            vec![Workload::Voice(media::voice(v, &mut refuse))]
-        }
-        WorkloadSpec::Video(v) => {
-            if v.length.is_none() {
-                endless_arrivals(spec, "video", &mut refuse);
-            }
-            vec![Workload::Video(media::video(v, &mut refuse))]
-        }
-        // Sources are expanded elsewhere.
-        WorkloadSpec::Web(_) | WorkloadSpec::Ftp(_) | WorkloadSpec::Mix(_) => Vec::new(),
-        WorkloadSpec::Onoff(o) => {
-            let size = o.packet_size.map_or(Bytes::new(1000), |q| q.0);
-            datagrams(o.rate.0, size, "onoff", &mut refuse);
-            let (on, off) = (period(&o.on), period(&o.off));
-            for (key, (length, _)) in [("onoff.on", on), ("onoff.off", off)] {
-                if length.is_zero() {
-                    refuse(
-                        key,
-                        "a period of zero",
-                        "give a length, or use workload.cbr",
-                    );
-                }
-            }
-            vec![Workload::OnOff {
-                rate: o.rate.0,
-                packet_size: size,
-                on: on.1,
-                off: off.1,
-            }]
-        }
+        _ => {}
     }
-}
-
-fn endless_arrivals(spec: &Spec, key: &str, refuse: &mut Refuse<'_>) {
-    if spec.arrivals.is_some() {
-        let message = "flows that arrive without end but never finish";
-        refuse(
-            key,
-            message,
-            "give `count`, or a video its `length`, instead of arrivals",
-        );
+    // Packets at a constant rate may arrive and overlap until the flow stops.
+    let overlaps = matches!(workload, Workload::Cbr(_) | Workload::OnOff(_));
+    if spec.arrivals.is_some() && workload.is_endless() && !overlaps {
+        let message = "flows that arrive without end but never finish".to_owned();
+        let help = match workload {
+            Workload::Bulk(_) => "give `bytes`, like `workload.bulk = { bytes = \"30kB\" }`",
+            _ => "give `count`, or a video its `length`, instead of arrivals",
+        };
+        let path = format!("{path}.{name}");
+        cx.error(&path, "out of range", message, help.to_owned());
     }
-}
-
-fn period(spec: &PeriodSpec) -> (Duration, Period) {
-    match spec {
-        PeriodSpec::Fixed(d) => (d.0, Period::Fixed(d.0)),
-        PeriodSpec::Random(PeriodMap::Exponential(d)) => (d.0, Period::Exponential(d.0)),
-    }
-}
-
-/// Refuses a key with a message and a help.
-pub(super) type Refuse<'a> = dyn FnMut(&str, &str, &str) + 'a;
-
-/// A rate as steps that begin at zero and go forward.
-fn cbr_rate(spec: &CbrRate, refuse: &mut Refuse<'_>) -> Vec<(Instant, Rate)> {
-    let steps = match spec {
-        CbrRate::Constant(rate) => return vec![(Instant::ZERO, rate.0)],
-        CbrRate::Varying(CbrRateMap::Steps(steps)) => steps,
-    };
-    let steps: Vec<_> = steps
-        .iter()
-        .map(|(at, rate)| (Instant::ZERO + at.0, rate.0))
-        .collect();
-    if steps.first().is_none_or(|s| s.0 != Instant::ZERO) {
-        let message = "the first step is not at 0s";
-        refuse("cbr.rate.steps", message, "say what the rate is at first");
-    } else if steps.windows(2).any(|w| w[0].0 >= w[1].0) {
-        let message = "a step does not come after the one before";
-        refuse("cbr.rate.steps", message, "sort the steps");
-    }
-    steps
-}
-
-pub(super) fn datagrams(rate: Rate, size: Bytes, key: &str, refuse: &mut Refuse<'_>) {
-    if rate.is_zero() {
-        refuse(
-            &format!("{key}.rate"),
-            "a rate of zero",
-            "give a rate, like \"1Mbit/s\"",
-        );
-    }
-    // UDP carries at most 65507 bytes over IPv4.
-    if !(1..=65_507).contains(&size.get()) {
-        let message = format!("a packet_size of {size}");
-        refuse(&format!("{key}.packet_size"), &message, "give 1B to 65507B");
-    } else if u128::from(rate.as_bps()) > u128::from(size.bits()) * 1_000_000_000 {
-        let message = "less than a nanosecond between two packets";
-        refuse(
-            &format!("{key}.rate"),
-            message,
-            "give a lower rate or larger packets",
-        );
-    }
+    workload.clone().connections()
 }

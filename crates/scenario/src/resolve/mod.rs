@@ -4,16 +4,13 @@ mod flows;
 mod hosts;
 mod lab;
 mod links;
-mod media;
 mod mptcp;
 mod network;
 mod quic;
-mod request;
 mod routes;
 mod sourced;
 mod sources;
 mod tls;
-mod traffic;
 mod transport;
 
 use gargalo_settings::{Files, Setting};

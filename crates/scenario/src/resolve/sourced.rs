@@ -3,38 +3,31 @@
 
 use std::sync::Arc;
 
+use gargalo_settings::{Error, Setting};
 use gargalo_sim::IPV4_HEADER;
 use gargalo_sim::UDP_HEADER;
-use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_units::{Bytes, Rate};
+use gargalo_workload::mix::Mix;
 use gargalo_workload::plan::Demand;
+use gargalo_workload::{Cbr, Workload};
 
-use super::flows::datagrams;
 use super::routes::Routes;
 use super::sources::{self, Part};
-use super::{Context, Network, traffic};
-use crate::model::{Flow as Spec, Ftp, Mix, Shares, Web, Workload as WorkloadSpec};
-use crate::resolved::{Flow, Group, Loaded, Source, Transport, Workload};
-
-/// Whether a flow is a source.
-pub(crate) fn is_source(spec: &Spec) -> bool {
-    matches!(
-        spec.workload(),
-        Some(WorkloadSpec::Web(_) | WorkloadSpec::Ftp(_) | WorkloadSpec::Mix(_))
-    )
-}
+use super::{Context, Network};
+use crate::model::Flow as Spec;
+use crate::resolved::{Flow, Group, Loaded, Source, Transport};
 
 /// Its label where none is given.
 pub(crate) fn label(spec: &Spec) -> &'static str {
-    match spec.workload() {
-        Some(WorkloadSpec::Web(_)) => "web",
-        Some(WorkloadSpec::Ftp(_)) => "ftp",
-        _ => "background",
+    match spec.workload {
+        Workload::Mix(_) => "background",
+        _ => spec.workload.kind(),
     }
 }
 
 /// Groups with their flows.
 type Made = Vec<(Group, Vec<Flow>)>;
-type Window = (Instant, Instant);
+type Window = (gargalo_units::Instant, gargalo_units::Instant);
 
 /// The flows of a source with their groups, in order; identifiers and indices are the caller's.
 pub(crate) fn expand(
@@ -72,51 +65,32 @@ pub(crate) fn expand(
         cx.error(&path, "not over UDP", message, help.to_owned());
         return Vec::new();
     }
-    match spec.workload() {
-        Some(WorkloadSpec::Web(w)) => {
-            let at = format!("{path}.web");
-            let web = {
-                let mut refuse = refuser(cx, &path);
-                traffic::web(w, "web", &mut refuse)
-            };
+    let part = match &spec.workload {
+        Workload::Web(w) => {
             let (number, link) = ((w.sessions, "sessions"), w.link.as_deref());
-            let part = sources::single(number, w.load, link, ends, &at, (net, routes), cx);
-            part.map(|p| source(common, Workload::Web(Box::new(web)), p, window))
-                .into_iter()
-                .collect()
+            let at = format!("{path}.web");
+            sources::single(number, w.load, link, ends, &at, (net, routes), cx)
         }
-        Some(WorkloadSpec::Ftp(f)) => {
-            let at = format!("{path}.ftp");
-            let ftp = {
-                let mut refuse = refuser(cx, &path);
-                traffic::ftp(f, "ftp", &mut refuse)
-            };
+        Workload::Ftp(f) => {
             let (number, link) = ((f.files, "files"), f.link.as_deref());
-            let part = sources::single(number, f.load, link, ends, &at, (net, routes), cx);
-            part.map(|p| source(common, Workload::Ftp(ftp), p, window))
-                .into_iter()
-                .collect()
+            let at = format!("{path}.ftp");
+            sources::single(number, f.load, link, ends, &at, (net, routes), cx)
         }
-        Some(WorkloadSpec::Mix(m)) => mix(m, common, ends, window, &path, (net, routes), cx),
-        _ => Vec::new(),
-    }
-}
-
-fn refuser<'a, 't>(
-    cx: &'a mut Context<'t>,
-    path: &'a str,
-) -> impl FnMut(&str, &str, &str) + use<'a, 't> {
-    move |key: &str, message: &str, help: &str| {
-        let at = format!("{path}.{key}");
-        cx.error(&at, "out of range", message.to_owned(), help.to_owned());
-    }
+        Workload::Mix(m) => return mix(m, common, ends, window, &path, (net, routes), cx),
+        _ => None,
+    };
+    let workloads = spec.workload.clone().connections();
+    let parts = workloads.into_iter().zip(part);
+    parts
+        .map(|(workload, part)| source(common, workload, part, window))
+        .collect()
 }
 
 fn source(common: &Flow, workload: Workload, part: Part, window: Window) -> (Group, Vec<Flow>) {
     let (from, to) = part.pairs.first().copied().unwrap_or_default();
     let group = Group {
         label: common.label.clone(),
-        workload: workload.name(),
+        workload: workload.kind(),
         congestion: common.transport.congestion().to_owned(),
         window,
         loaded: part.loaded,
@@ -144,21 +118,8 @@ fn mix(
     cx: &mut Context<'_>,
 ) -> Made {
     let at = format!("{path}.mix");
-    let (web_spec, ftp_spec) = (
-        m.web.clone().unwrap_or_default(),
-        m.ftp.clone().unwrap_or_default(),
-    );
-    check_parts(&web_spec, &ftp_spec, &at, cx);
-    let shares = shares(m.shares, &at, cx);
-    let size = m.packet_size.map_or(Bytes::new(1000), |q| q.0);
-    let (web, ftp) = {
-        let mut refuse = refuser(cx, path);
-        let web = traffic::web(&web_spec, "mix.web", &mut refuse);
-        (web, traffic::ftp(&ftp_spec, "mix.ftp", &mut refuse))
-    };
-    let direction = m.direction.unwrap_or_default();
-    let link = m.link.as_deref();
-    let Some(parts) = sources::both(m.load.0, link, direction, ends, &at, (net, routes), cx) else {
+    let (shares, link) = (m.shares, m.link.as_deref());
+    let Some(parts) = sources::both(m.load, link, m.direction, ends, &at, (net, routes), cx) else {
         return Vec::new();
     };
     let mut made = Vec::new();
@@ -185,28 +146,26 @@ fn mix(
                 loaded,
             )
         };
-        if shares.0 > 0.0 {
-            let (base, loaded) = of("cbr", shares.0);
-            let load = rate.mul_f64(shares.0);
-            let mut refuse = refuser(cx, path);
-            made.push(constant(
-                &base,
-                load,
-                size,
-                &pairs,
-                window,
-                loaded,
-                &mut refuse,
-            ));
+        if shares.cbr > 0.0 {
+            let (base, loaded) = of("cbr", shares.cbr);
+            let load = rate.mul_f64(shares.cbr);
+            let made_of = constant(&base, load, m.packet_size, &pairs, window, loaded);
+            match made_of {
+                Ok(group) => made.push(group),
+                Err(e) => cx.refuse(&at, e),
+            }
         }
         for (workload, share) in [
-            (Workload::Ftp(ftp), shares.1),
-            (Workload::Web(Box::new(web)), shares.2),
+            (Workload::Ftp(Box::new(m.ftp.clone())), shares.ftp),
+            (
+                Workload::Web(Box::new((*m.web).clone().complete())),
+                shares.web,
+            ),
         ] {
             if share <= 0.0 {
                 continue;
             }
-            let (base, loaded) = of(workload.name(), share);
+            let (base, loaded) = of(workload.kind(), share);
             let demand = Demand::Load {
                 forward: rate.mul_f64(share),
                 opposite: opposite.mul_f64(share),
@@ -230,23 +189,22 @@ fn constant(
     pairs: &[(usize, usize)],
     window: Window,
     loaded: Option<Loaded>,
-    refuse: &mut dyn FnMut(&str, &str, &str),
-) -> (Group, Vec<Flow>) {
+) -> Result<(Group, Vec<Flow>), Error> {
     let headers = u64::from(IPV4_HEADER + UDP_HEADER);
     let payload = size.as_f64() / (size.as_f64() + headers as f64);
     let n = pairs.len().max(1) as u64;
     let rate = Rate::from_bps((load.as_bps() as f64 * payload / n as f64).round() as u64);
-    if rate.is_zero() && !size.is_zero() {
+    if rate.is_zero() {
         let message = "less than a bit per second for each pair of hosts";
-        refuse("mix.load", message, "give more, or fewer hosts");
-    } else {
-        datagrams(rate.max(Rate::from_bps(1)), size, "mix", refuse);
+        let error = Error::of("load", message);
+        return Err(error.help("give more, or fewer hosts"));
     }
-    let spacing = if rate.is_zero() {
-        Duration::ZERO
-    } else {
-        size / rate
-    };
+    let workload = Workload::Cbr(Cbr::constant(rate, size));
+    workload.check().map_err(|e| Error {
+        path: "load".to_owned(),
+        ..e
+    })?;
+    let spacing = size / rate;
     let group = Group {
         label: base.label.clone(),
         workload: "cbr",
@@ -261,50 +219,12 @@ fn constant(
             to,
             start: base.start + phase,
             transport: Transport::Udp,
-            workload: Workload::Cbr {
-                rate: vec![(Instant::ZERO, rate)],
-                packet_size: size,
-            },
+            workload: workload.clone(),
             ..base.clone()
         }
     };
     // Whose first packet would come after the end has none.
     let lives = |f: &Flow| f.start == base.start || f.stop.is_none_or(|stop| f.start < stop);
     let flows = pairs.iter().enumerate().map(flow).filter(lives);
-    (group, flows.collect())
-}
-
-fn check_parts(web: &Web, ftp: &Ftp, at: &str, cx: &mut Context<'_>) {
-    for (key, is_given) in [
-        ("web.sessions", web.sessions.is_some()),
-        ("web.load", web.load.is_some()),
-        ("web.link", web.link.is_some()),
-        ("ftp.files", ftp.files.is_some()),
-        ("ftp.load", ftp.load.is_some()),
-        ("ftp.link", ftp.link.is_some()),
-    ] {
-        if is_given {
-            let message = format!("{key} in a mix, whose load and shares say how much");
-            let help = "take it out".to_owned();
-            cx.error(&format!("{at}.{key}"), "said already", message, help);
-        }
-    }
-}
-
-/// Shares of constant bit rate, files and web.
-fn shares(spec: Option<Shares>, at: &str, cx: &mut Context<'_>) -> (f64, f64, f64) {
-    let Some(s) = spec else {
-        return (0.20, 0.24, 0.56);
-    };
-    let share = |q: Option<crate::quantity::Quantity<crate::quantity::Probability>>| {
-        q.map_or(0.0, |q| q.0.0)
-    };
-    let all = (share(s.cbr), share(s.ftp), share(s.web));
-    let sum = all.0 + all.1 + all.2;
-    if (sum - 1.0).abs() > 1e-6 {
-        let message = format!("the shares add up to {}%", (sum * 1e6).round() / 1e4);
-        let help = "cbr, ftp and web together are 100%; what is not given is nothing".to_owned();
-        cx.error(&format!("{at}.shares"), "not the whole", message, help);
-    }
-    all
+    Ok((group, flows.collect()))
 }

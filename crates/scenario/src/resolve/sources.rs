@@ -2,12 +2,12 @@
 
 use gargalo_link::{LinkConfig, RateModel};
 use gargalo_units::{Rate, nearest};
+use gargalo_workload::mix::MixDirection;
 use gargalo_workload::plan::Demand;
+use gargalo_workload::quantity::{Load, PerSecond};
 
 use super::routes::Routes;
 use super::{Context, Network, did_you_mean};
-use crate::model::MixDirection;
-use crate::quantity::{Load, PerSecond, Quantity};
 use crate::resolved::{Loaded, Rest};
 
 /// A source in one direction: its hosts with the data first, its demand, and the link it loads.
@@ -27,8 +27,8 @@ struct Asked {
 
 /// The demand of web or ftp: a number per time or a load.
 pub(crate) fn single(
-    (number, key): (Option<Quantity<PerSecond>>, &str),
-    load: Option<Quantity<Load>>,
+    (number, key): (Option<PerSecond>, &str),
+    load: Option<Load>,
     link: Option<&str>,
     pairs: &[(usize, usize)],
     at: &str,
@@ -53,16 +53,16 @@ pub(crate) fn single(
             return None;
         }
         (Some(n), None) => {
-            if !(1e-6..=1e6).contains(&n.0.0) {
-                let message = format!("{key} = {}/s is out of range", n.0.0);
+            if !(1e-6..=1e6).contains(&n.0) {
+                let message = format!("{key} = {}/s is out of range", n.0);
                 let help = "give 0.000001/s to 1000000/s".to_owned();
                 cx.error(&format!("{at}.{key}"), "out of range", message, help);
                 return None;
             }
-            (Demand::PerSecond(n.0.0), None)
+            (Demand::PerSecond(n.0), None)
         }
         (None, Some(load)) => {
-            let asked = asked(load.0, link, pairs, at, (net, routes), cx)?;
+            let asked = asked(load, link, pairs, at, (net, routes), cx)?;
             let forward = asked.rates.0;
             let loaded = asked.link.map(|(link, down)| Loaded {
                 link,

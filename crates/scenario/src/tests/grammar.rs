@@ -3,9 +3,10 @@
 use gargalo_link::Strip;
 use gargalo_link::{LossModel, QueueConfig, QueueLimit, RateModel};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_workload::{Bulk, Workload};
 
 use super::{ok, set};
-use crate::resolved::{Transport, Workload};
+use crate::resolved::Transport;
 
 /// The scenario of the design.
 pub(crate) const DUMBBELL: &str = r#"
@@ -258,14 +259,13 @@ transport.tcp = {}
 fn workloads() {
     let tcp = |w: &str| ok(&simple("", &format!("{TCP}\n{w}"))).flows;
     let udp = |w: &str| ok(&simple("", &format!("transport.udp = {{}}\n{w}"))).flows;
-    let bytes = Some(Bytes::new(1_000_000));
     assert_eq!(
         tcp(r#"workload.bulk = { bytes = "1MB" }"#)[0].workload,
-        Workload::Bulk { bytes }
+        Workload::Bulk(Bulk::of(Bytes::new(1_000_000)))
     );
     let dealt = tcp(r#"workload.request = { objects = 5, size = "10kB", connections = 2 }"#);
     let objects = |w: &Workload| match w {
-        Workload::Request { objects, .. } => objects.count(),
+        Workload::Request(r) => r.count(),
         _ => 0,
     };
     assert_eq!(
@@ -276,19 +276,19 @@ fn workloads() {
         [3, 2]
     );
     let cbr = udp(r#"workload.cbr = { rate = "1Mbit/s", packet_size = "160B" }"#);
-    assert!(matches!(cbr[0].workload, Workload::Cbr { .. }));
+    assert!(matches!(cbr[0].workload, Workload::Cbr(_)));
     let steps = |s: &str| {
         let cbr = format!("workload.cbr = {{ rate = {{ steps = {s} }} }}");
         tcp(&cbr)[0].workload.clone()
     };
     let at = |s| Instant::ZERO + Duration::from_secs(s);
     let changing = steps(r#"[["0s", "2Mbit/s"], ["3s", "0bit/s"], ["4s", "1Mbit/s"]]"#);
-    let Workload::Cbr { rate, .. } = changing else {
+    let Workload::Cbr(cbr) = changing else {
         panic!("not constant");
     };
     let mbps = Rate::from_mbps;
     let expected = [(at(0), mbps(2)), (at(3), Rate::ZERO), (at(4), mbps(1))];
-    assert_eq!(rate, expected);
+    assert_eq!(cbr.rate.steps(), expected);
     udp(r#"workload.onoff = { rate = "1Mbit/s", on = "1s", off = { exponential = "2s" } }"#);
     let arrivals = r#"workload.bulk = { bytes = "30kB" }
 arrivals = { rate = "1000/s" }"#;

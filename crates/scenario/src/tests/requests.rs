@@ -1,31 +1,36 @@
 //! Requests and TLS: every form, what it runs to, and what slips are told.
 
 use gargalo_units::Bytes;
-use gargalo_workload::distribution::Distribution;
+use gargalo_workload::random::Size;
 use gargalo_workload::tls::Tls;
-use gargalo_workload::{Objects, Order};
+use gargalo_workload::{Order, Request, Workload};
 
 use super::grammar::simple;
 use super::slips::told;
 use super::{ok, set};
 use crate::Scenario;
 use crate::build::{Outcome, RunOptions, run};
-use crate::resolved::{Transport, Workload};
+use crate::resolved::Transport;
 
 fn text(transport: &str, workload: &str) -> String {
     let flow = format!("transport.tcp = {{ {transport} }}\nworkload.request = {{ {workload} }}");
     simple("rate = \"10Mbit/s\", delay = \"20ms\"", &flow)
 }
 
-fn orders(workload: &str) -> Vec<Order> {
+fn requests(workload: &str) -> Vec<Request> {
     let flows = ok(&text("", workload)).flows;
     flows
-        .iter()
-        .map(|f| match &f.workload {
-            Workload::Request { order, .. } => *order,
+        .into_iter()
+        .map(|f| match f.workload {
+            Workload::Request(request) => request,
             other => panic!("{other:?}"),
         })
         .collect()
+}
+
+fn orders(workload: &str) -> Vec<(Order, Option<Bytes>)> {
+    let order = |r: &Request| (r.order(), r.frame);
+    requests(workload).iter().map(order).collect()
 }
 
 fn tls(option: &str) -> Option<Tls> {
@@ -37,15 +42,14 @@ fn tls(option: &str) -> Option<Tls> {
 
 #[test]
 fn orders_are_named() {
-    let frame = |bytes| Order::Multiplexed {
-        frame: Bytes::new(bytes),
-    };
-    assert_eq!(orders("size = \"1kB\""), [Order::Sequential]);
+    let frame = |bytes| (Order::Multiplexed, Some(Bytes::new(bytes)));
+    let (sequential, pipelined) = ((Order::Sequential, None), (Order::Pipelined, None));
+    assert_eq!(orders("size = \"1kB\""), [sequential]);
     for (key, order) in [
-        ("pipelined = false", Order::Sequential),
-        ("pipelined = true", Order::Pipelined),
-        ("order = \"sequential\"", Order::Sequential),
-        ("order = \"pipelined\"", Order::Pipelined),
+        ("pipelined = false", sequential),
+        ("pipelined = true", pipelined),
+        ("order = \"sequential\"", sequential),
+        ("order = \"pipelined\"", pipelined),
         ("order = \"multiplexed\"", frame(16_384)),
         ("order = \"multiplexed\", frame = \"4kB\"", frame(4000)),
     ] {
@@ -59,27 +63,24 @@ fn orders_are_named() {
 #[test]
 fn sizes_may_be_random() {
     let workload = "objects = 7, connections = 2, size = { exponential = \"20kB\" }";
-    let flows = ok(&text("", workload)).flows;
-    let drawn = |f: &crate::resolved::Flow| match &f.workload {
-        Workload::Request { objects, .. } => objects.clone(),
-        other => panic!("{other:?}"),
+    let counts = |workload| -> Vec<(Option<u32>, Option<Size>)> {
+        let all = requests(workload);
+        all.iter().map(|r| (r.objects, r.size)).collect()
     };
-    let of = |count| Objects::Drawn {
-        count,
-        size: Distribution::Exponential(20_000.0),
-    };
-    assert_eq!(flows.iter().map(drawn).collect::<Vec<_>>(), [of(4), of(3)]);
-    let mut bounds =
-        "objects = 3, size = { pareto = { alpha = 1.2, min = \"1kB\", max = \"1MB\" } }";
-    assert!(matches!(
-        drawn(&ok(&text("", bounds)).flows[0]),
-        Objects::Drawn { count: 3, .. }
-    ));
-    bounds = "size = { lognormal = { mu = 8.4, sigma = 1.4, max = \"2MB\" } }";
-    assert!(matches!(
-        drawn(&ok(&text("", bounds)).flows[0]),
-        Objects::Drawn { count: 1, .. }
-    ));
+    let size = Some(Size::Exponential(Bytes::new(20_000)));
+    assert_eq!(counts(workload), [(Some(4), size), (Some(3), size)]);
+    for (bounds, n) in [
+        (
+            "objects = 3, size = { pareto = { alpha = 1.2, min = \"1kB\", max = \"1MB\" } }",
+            3,
+        ),
+        (
+            "size = { lognormal = { mu = 8.4, sigma = 1.4, max = \"2MB\" } }",
+            1,
+        ),
+    ] {
+        assert_eq!(counts(bounds)[0].0, Some(n), "{bounds}");
+    }
 }
 
 #[test]
@@ -173,16 +174,13 @@ fn slips_in_requests_and_tls_are_told() {
     told(&udp, "no key \"tls\"", "", 7);
 }
 
-/// What was written before these options existed has the same canonical text, and so the same hash.
+/// The same request has the same hash however it is written, and any other one another.
 #[test]
-fn the_hash_counts_new_options_only_where_they_are() {
+fn the_hash_tells_requests_apart() {
     let json = |transport: &str, workload: &str| ok(&text(transport, workload)).canonical_json();
     let plain = json("", "size = \"1kB\"");
-    let request = r#""request":{"objects_bytes":[1000],"pipelined":false,"request_bytes":100,"think_time_s":0.0}"#;
+    let request = r#""request":{"connections":1,"objects":1,"order":"sequential","request_size":"100B","size":"1kB","think_time":"0s"}"#;
     assert!(plain.contains(request), "{plain}");
-    for new in ["tls", "multiplexed", "frame", "order"] {
-        assert!(!plain.contains(&format!("\"{new}")), "{new}: {plain}");
-    }
     assert_eq!(
         plain,
         json("tls = false", "size = \"1kB\", order = \"sequential\"")

@@ -1,13 +1,14 @@
 //! Sources of flows, calls and videos: every form, and what is refused.
 
 use gargalo_units::Rate;
+use gargalo_workload::Workload;
 use gargalo_workload::plan::Demand;
 use proptest::prelude::*;
 
 use super::grammar::simple;
 use super::{bad, ok, set};
 use crate::build::{RunOptions, run};
-use crate::resolved::{Rest, Workload};
+use crate::resolved::Rest;
 
 fn dumbbell(flow: &str) -> String {
     format!(
@@ -67,11 +68,12 @@ fn a_mix_is_six_parts() {
     };
     assert_eq!(source.demand, demand);
     assert_eq!(web.transport.congestion(), "reno");
-    let Workload::Cbr { rate, packet_size } = &s.flows[0].workload else {
+    let Workload::Cbr(cbr) = &s.flows[0].workload else {
         panic!("not constant");
     };
     // 10 Mbit/s over four pairs, 28 bytes of headers on 1,000.
-    let wire = rate[0].1.as_bps() as f64 * (packet_size.as_f64() + 28.0) / packet_size.as_f64();
+    let size = cbr.packet_size.as_f64();
+    let wire = cbr.rate.steps()[0].1.as_bps() as f64 * (size + 28.0) / size;
     assert!((wire - 2.5e6).abs() < 1.0, "{wire}");
 }
 
@@ -230,12 +232,12 @@ fn what_a_source_cannot_do_is_told() {
     refused(&udp, "reliable transport", "transport.tcp");
     refused(
         &flow("voice = {}"),
-        "a call over a reliable transport",
+        "workload.voice over a reliable transport",
         "transport.udp",
     );
     refused(
         &flow("media = {}"),
-        "real-time media over a reliable transport",
+        "workload.media over a reliable transport",
         "transport.udp",
     );
     for (media, message, help) in [
@@ -244,7 +246,11 @@ fn what_a_source_cannot_do_is_told() {
             "rates from 150",
             "the lower one first",
         ),
-        (r#"{ feedback = "0s" }"#, "a report every", "1ms to 10s"),
+        (
+            r#"{ feedback = "0s" }"#,
+            "feedback = 0s is out of range",
+            "1ms to 10s",
+        ),
         (
             "{ frame_rate = 0.5 }",
             "0.5 is out of range",
@@ -252,7 +258,7 @@ fn what_a_source_cannot_do_is_told() {
         ),
         (
             r#"{ packet_size = "9B" }"#,
-            "a packet_size of",
+            "packet_size = 9B is out of range",
             "64B to 65507B",
         ),
     ] {

@@ -12,7 +12,7 @@ use gargalo_sim::{
 };
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
-use gargalo_workload::Workload;
+use gargalo_workload::{Bulk, Workload};
 
 pub fn secs(s: f64) -> Instant {
     Instant::ZERO + Duration::from_secs_f64(s)
@@ -109,12 +109,10 @@ pub fn flow(id: u64, from: u32, to: u32, transport: TransportSpec, workload: Wor
 }
 
 pub fn bulk(bytes: u64) -> Workload {
-    Workload::Bulk {
-        bytes: Some(Bytes::new(bytes)),
-    }
+    Workload::Bulk(Bulk::of(Bytes::new(bytes)))
 }
 
-pub const ENDLESS: Workload = Workload::Bulk { bytes: None };
+pub const ENDLESS: Workload = Workload::Bulk(Bulk::ENDLESS);
 
 pub fn settings(seed: u64, seconds: f64) -> Settings {
     Settings {

@@ -4,11 +4,11 @@ use super::*;
 use crate::{App, Workload};
 
 fn sized(sizes: &[u64], think_time: Duration, order: Order) -> Request {
+    let sizes: Vec<Bytes> = sizes.iter().copied().map(Bytes::new).collect();
     Request {
-        request_size: Bytes::new(100),
-        objects: Objects::Listed(sizes.iter().copied().map(Bytes::new).collect()),
         think_time,
-        order,
+        order: Some(order),
+        ..Request::of(sizes)
     }
 }
 
@@ -78,8 +78,10 @@ fn pipelined_answers_come_in_order() {
 #[test]
 fn multiplexed_answers_come_in_turns() {
     let frame = Bytes::new(100);
-    let order = Order::Multiplexed { frame };
-    let mut app = app(sized(&[200, 100], Duration::ZERO, order));
+    let mut app = app(Request {
+        frame: Some(frame),
+        ..sized(&[200, 100], Duration::ZERO, Order::Multiplexed)
+    });
     let mut rng = rng();
     assert_eq!(app.on_start(at(0), &mut rng).write, 200);
     let (_, answer) = app.on_delivered(at(1), 1, 200, 0);
@@ -131,9 +133,7 @@ fn streams_ask_at_once_without_think_time() {
 
 #[test]
 fn streams_all_at_once_do_not_wait_for_each_other() {
-    let frame = Bytes::new(100);
-    let order = Order::Multiplexed { frame };
-    let mut app = app(sized(&[1000, 10], Duration::ZERO, order));
+    let mut app = app(sized(&[1000, 10], Duration::ZERO, Order::Multiplexed));
     let app = app.as_request().unwrap();
     assert_eq!(app.ask_streams(at(0)), 0..2);
     app.received_on_stream(at(1), 1, 10);
@@ -160,13 +160,10 @@ fn pipelined_shares_one_stream() {
 
 #[test]
 fn sizes_are_drawn_for_each_flow() {
-    let objects = Objects::Drawn {
-        count: 1000,
-        size: crate::distribution::Distribution::Exponential(5000.0),
-    };
     let request = Request {
-        objects,
-        ..sized(&[], Duration::ZERO, Order::Sequential)
+        objects: Some(1000),
+        size: Some(Size::Exponential(Bytes::new(5000))),
+        ..Request::default()
     };
     let draw = |path| {
         let app = RequestApp::new(&request, false, || crate::stream(1, path));

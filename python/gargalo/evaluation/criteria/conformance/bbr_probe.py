@@ -25,6 +25,7 @@ from gargalo.evaluation.criteria.conformance.networks import (
     time_text,
 )
 from gargalo.evaluation.criteria.conformance.seen import MSS, watch
+from gargalo.evaluation.networks import in_seconds
 
 if TYPE_CHECKING:
     from gargalo.evaluation.criteria.conformance.model import Figures, Json
@@ -405,7 +406,7 @@ def refill_pause(algorithm: str, seed: int) -> Json:
 
 def look_refill(seen: Seen) -> Figures:
     """What the estimate was before and after an application-limited PROBE_REFILL."""
-    at = float(seen.run.setup["flows"][0]["workload"]["cbr"]["rate_steps"][2][0])
+    at = in_seconds(seen.run.setup["flows"][0]["workload"]["cbr"]["rate"]["steps"][2][0])
     refill = seen.first("probe-bw-refill", at - 1e-6)
     if refill is None or not refill.after:
         return {}
