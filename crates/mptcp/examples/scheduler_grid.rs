@@ -11,13 +11,9 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::grid::{BUFFERS, CONTROLS, Cell, OF_BEST_PATH, OF_OTHERS, PAIRS};
-use gargalo_mptcp::scheduler::{DEFAULT, SCHEDULERS};
-use rand::seq::SliceRandom;
-use rand_pcg::Pcg64;
+use common::grid::{BUFFERS, CONTROLS, OF_BEST_PATH, OF_OTHERS, Outcome, outcomes, sample};
+use gargalo_mptcp::scheduler::DEFAULT;
 
 /// Worst cells that are shown for each bound.
 const SHOWN: usize = 12;
@@ -64,80 +60,15 @@ impl Options {
     }
 }
 
-/// A cell's outcome: what there was, and by which scheduler.
-struct Outcome {
-    index: u64,
-    got: f64,
-    alone: f64,
-    /// The best of the others.
-    other: (f64, &'static str),
-}
-
-impl Outcome {
-    fn of(index: u64, o: &Options) -> Self {
-        let cell = Cell::of_grid(index);
-        let others = SCHEDULERS.iter().map(|e| e.name);
-        let others = others.filter(|n| !o.alone && *n != o.scheduler);
-        let other = others
-            .map(|n| (cell.together(n), n))
-            .fold((0.0, ""), |a, b| if b.0 > a.0 { b } else { a });
-        let outcome = Self {
-            index,
-            got: cell.together(&o.scheduler),
-            alone: cell.best_alone(),
-            other,
-        };
+fn run(o: &Options) -> Vec<Outcome> {
+    let cells = sample(o.sample, o.seed, o.control.as_deref());
+    outcomes(&cells, o.jobs, |i| {
+        let outcome = Outcome::of(i, &o.scheduler, o.alone);
         if o.list {
-            println!("{}", outcome.line());
+            println!("{outcome}");
         }
         outcome
-    }
-
-    fn of_path(&self) -> f64 {
-        self.got / self.alone
-    }
-
-    fn of_other(&self) -> f64 {
-        self.got / self.other.0
-    }
-
-    fn line(&self) -> String {
-        format!(
-            "{} {}: {:.2} Mbit/s, best path {:.2} ({:.3}), {} {:.2} ({:.3})",
-            self.index,
-            Cell::of_grid(self.index),
-            self.got,
-            self.alone,
-            self.of_path(),
-            self.other.1,
-            self.other.0,
-            self.of_other()
-        )
-    }
-}
-
-fn run(o: &Options) -> Vec<Outcome> {
-    let all = PAIRS * (BUFFERS.len() * CONTROLS.len()) as u64;
-    let mut cells: Vec<u64> = (0..all)
-        .filter(|i| {
-            let wanted = |c: &String| c == Cell::of_grid(*i).control;
-            o.control.as_ref().is_none_or(wanted)
-        })
-        .collect();
-    cells.shuffle(&mut Pcg64::new(u128::from(o.seed), 17));
-    cells.truncate(o.sample);
-    let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..o.jobs {
-            scope.spawn(|| {
-                while let Some(&i) = cells.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let outcome = Outcome::of(i, o);
-                    outcomes.lock().expect("no thread panics").push(outcome);
-                }
-            });
-        }
-    });
-    outcomes.into_inner().expect("no thread panics")
+    })
 }
 
 /// How many cells fall below a bound, and the worst of them.
@@ -147,7 +78,7 @@ fn judge(outcomes: &mut [Outcome], what: &str, bound: f64, ratio: fn(&Outcome) -
     let share = 100.0 * below as f64 / outcomes.len() as f64;
     println!("{below} cells ({share:.1}%) below {bound} of {what}");
     for o in &outcomes[..below.min(SHOWN)] {
-        println!("  {}", o.line());
+        println!("  {o}");
     }
     below
 }
@@ -169,11 +100,10 @@ fn main() -> ExitCode {
         }
         println!("beaten most by: {by:?}");
     }
-    let fits = |b: &Outcome| b.of_path() >= OF_BEST_PATH && (o.alone || b.of_other() >= OF_OTHERS);
     for (i, name) in CONTROLS.iter().enumerate() {
         let of = |b: &&Outcome| b.index % CONTROLS.len() as u64 == i as u64;
         let (fit, all) = (
-            outcomes.iter().filter(of).filter(|b| fits(b)),
+            outcomes.iter().filter(of).filter(|b| b.fits()),
             outcomes.iter().filter(of),
         );
         println!(
@@ -185,7 +115,7 @@ fn main() -> ExitCode {
     for (i, buffer) in BUFFERS.iter().enumerate() {
         let of = |b: &&Outcome| b.index / CONTROLS.len() as u64 % BUFFERS.len() as u64 == i as u64;
         let (fit, all) = (
-            outcomes.iter().filter(of).filter(|b| fits(b)),
+            outcomes.iter().filter(of).filter(|b| b.fits()),
             outcomes.iter().filter(of),
         );
         println!(
@@ -196,7 +126,7 @@ fn main() -> ExitCode {
     }
     println!(
         "{} of {} cells meet the bounds",
-        outcomes.iter().filter(|b| fits(b)).count(),
+        outcomes.iter().filter(|b| b.fits()).count(),
         outcomes.len()
     );
     ExitCode::from(u8::from(below > 0))

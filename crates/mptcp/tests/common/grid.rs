@@ -4,7 +4,12 @@
 //! A path alone is a connection with one subflow of the same stack: it pays for the same options, so that
 //! what multipath adds to a packet is in both of the goodputs that are compared.
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use gargalo_mptcp::scheduler::SCHEDULERS;
 use gargalo_units::{Duration, Rate};
+use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
 use super::pairs::between;
@@ -103,4 +108,89 @@ impl std::fmt::Display for Cell {
             None => write!(f, " default buffer"),
         }
     }
+}
+
+/// Cells drawn by a seed: at most `count`, of one congestion control or of all.
+pub fn sample(count: usize, seed: u64, control: Option<&str>) -> Vec<u64> {
+    let all = PAIRS * (BUFFERS.len() * CONTROLS.len()) as u64;
+    let fits = |i: &u64| control.is_none_or(|c| c == Cell::of_grid(*i).control);
+    let mut cells: Vec<u64> = (0..all).filter(fits).collect();
+    cells.shuffle(&mut Pcg64::new(u128::from(seed), 17));
+    cells.truncate(count);
+    cells
+}
+
+/// What a scheduler made of a cell, and what there was.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub index: u64,
+    /// Goodputs in Mbit/s: of the scheduler, of the best path alone, of the best of the others by name (zero
+    /// if none of them was asked).
+    pub got: f64,
+    pub alone: f64,
+    pub other: (f64, &'static str),
+}
+
+impl Outcome {
+    /// Runs a cell by a scheduler, over each path alone, and, unless `only`, by all other schedulers.
+    pub fn of(index: u64, scheduler: &str, only: bool) -> Self {
+        let cell = Cell::of_grid(index);
+        let others = SCHEDULERS.iter().map(|e| e.name);
+        let others = others.filter(|n| !only && *n != scheduler);
+        let other = others
+            .map(|n| (cell.together(n), n))
+            .fold((0.0, ""), |a, b| if b.0 > a.0 { b } else { a });
+        Self {
+            index,
+            got: cell.together(scheduler),
+            alone: cell.best_alone(),
+            other,
+        }
+    }
+
+    pub fn of_path(&self) -> f64 {
+        self.got / self.alone
+    }
+
+    pub fn of_other(&self) -> f64 {
+        self.got / self.other.0
+    }
+
+    /// Whether it reaches enough of the best path, and of the others.
+    pub fn fits(&self) -> bool {
+        self.of_path() >= OF_BEST_PATH && self.of_other() >= OF_OTHERS
+    }
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} {}: {:.2} Mbit/s, best path {:.2} ({:.3}), {} {:.2} ({:.3})",
+            self.index,
+            Cell::of_grid(self.index),
+            self.got,
+            self.alone,
+            self.of_path(),
+            self.other.1,
+            self.other.0,
+            self.of_other()
+        )
+    }
+}
+
+/// Runs cells on so many threads, in no order.
+pub fn outcomes(cells: &[u64], jobs: usize, run: impl Fn(u64) -> Outcome + Sync) -> Vec<Outcome> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                while let Some(&i) = cells.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let outcome = run(i);
+                    done.lock().expect("no thread panics").push(outcome);
+                }
+            });
+        }
+    });
+    done.into_inner().expect("no thread panics")
 }
