@@ -397,8 +397,19 @@ def test_what_the_sandbox_refuses_has_its_diagnostics() -> None:
 @needs_namespaces
 def test_a_congestion_control_that_the_kernel_lacks_is_said() -> None:
     change = {"lab.stack": "kernel", "flows.0.transport.tcp.congestion": "compound"}
-    with pytest.raises(gargalo.RunError, match=r"refuses the congestion control compound"):
+    with pytest.raises(gargalo.ScenarioError, match=r"not in this kernel") as caught:
         gargalo.run(RACE, set=change, world="lab")
+    (d,) = caught.value.diagnostics
+    assert d.path == "flows.0.transport.tcp.congestion"
+    assert d.file == "--set flows.0.transport.tcp.congestion=compound"
+    assert d.message == "the kernel has no congestion control compound"
+    assert "reno" in d.help
+    assert 'stack = "gargalo"' in d.help
+    written = RACE.replace('"reno"', '"compound"')
+    with pytest.raises(gargalo.ScenarioError) as caught:
+        gargalo.run(written, set={"lab.stack": "kernel"}, world="lab")
+    (d,) = caught.value.diagnostics
+    assert (d.path, d.line) == ("flows.1.transport.tcp.congestion", 18)
 
 
 @needs_namespaces

@@ -61,6 +61,8 @@ pub mod wire;
 pub use clock::Clock;
 pub use error::{Error, Result};
 #[cfg(target_os = "linux")]
+pub use kernel::congestion_instead_of;
+#[cfg(target_os = "linux")]
 pub use namespace::NetNs;
 #[cfg(target_os = "linux")]
 pub use run::{LabOutcome, Watch, run};

@@ -141,10 +141,11 @@ pub fn run(
     world: &str,
     memory_limit: Option<u64>,
 ) -> PyResult<RunResult> {
-    let execute = execute(world)?;
+    let (parse, execute) = in_world(world)?;
     let names = names_of(classes)?;
     let source = json!({ "text": text, "path": path, "set": overrides });
-    let scenario = parse(text, path, &overrides, &names, false)?;
+    let scenario = parse(text, &scenario::Origin { path }, &overrides, &names)
+        .map_err(|d| wrong(&d, false))?;
     let faults = Arc::new(Faults::default());
     let mut adopted = scenario.clone();
     let classes = Classes::adopt(&mut adopted, classes, &faults)?;
@@ -227,14 +228,20 @@ fn taken(raised: &Mutex<Option<PyErr>>) -> Option<PyErr> {
     raised.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
+type Parse = fn(
+    &str,
+    &scenario::Origin,
+    &[(String, String)],
+    &scenario::Names,
+) -> Result<Scenario, scenario::Diagnostics>;
 type Execute = fn(&Scenario, build::RunOptions) -> Result<build::Outcome, build::RunError>;
 
-/// What runs a scenario in this world.
-fn execute(world: &str) -> PyResult<Execute> {
+/// What reads a scenario for this world, and what runs it there.
+fn in_world(world: &str) -> PyResult<(Parse, Execute)> {
     match world {
-        "sim" => Ok(build::run),
+        "sim" => Ok((scenario::parse_with, build::run)),
         #[cfg(target_os = "linux")]
-        "lab" => Ok(scenario::lab::run),
+        "lab" => Ok((scenario::lab::parse, scenario::lab::run)),
         #[cfg(not(target_os = "linux"))]
         "lab" => Err(run_error("the lab needs Linux; run it with --world sim")),
         other => Err(PyValueError::new_err(format!(

@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 use gargalo_link::{JitterDistribution, LinkConfig, RateModel};
 use gargalo_sim::{FlowResult, Outcome, Routing};
 use gargalo_units::{Duration, Instant};
-use gargalo_workload::Workload;
 use serde_json::{Value as Json, json};
 
 pub use finding::{CODES, Finding, Severity};
@@ -99,11 +98,9 @@ impl Case<'_> {
 
     /// The host that sent the data, and the one that got it.
     fn ends(&self, f: &FlowResult) -> (u32, u32) {
-        match self.template(f).map(|t| &t.workload) {
-            Some(Workload::Web(_) | Workload::Video(_) | Workload::Request(_)) => {
-                (f.hosts.1, f.hosts.0)
-            }
-            _ => f.hosts,
+        match self.template(f).is_some_and(Flow::is_download) {
+            true => (f.hosts.1, f.hosts.0),
+            false => f.hosts,
         }
     }
 

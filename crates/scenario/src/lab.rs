@@ -17,9 +17,24 @@ use crate::build::{
 use crate::memory::{Estimate, Guard};
 use crate::resolved::Scenario;
 use crate::summary;
+use crate::{Diagnostics, Names, Origin};
 
 /// Output of a program beyond this is left out of the summary; its file has all of it.
 const SHOWN: usize = 64 << 10;
+
+/// Like [`parse_with`](crate::parse_with), and what hosts with the kernel's stack need of it is asked of this
+/// machine's kernel: whether it has the congestion controls of the flows that they send, and their own.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn parse(
+    text: &str,
+    origin: &Origin,
+    overrides: &[(String, String)],
+    extra: &Names,
+) -> Result<Scenario, Diagnostics> {
+    crate::parse_text(text, origin, overrides, extra, true)
+}
 
 /// Builds the network on this machine and runs the scenario in real time. What programs print goes
 /// to `options.output`, or to a temporary directory and no further than the summary.

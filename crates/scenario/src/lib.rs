@@ -111,9 +111,19 @@ pub fn parse_with(
     overrides: &[(String, String)],
     extra: &Names,
 ) -> Result<Scenario, Diagnostics> {
+    parse_text(text, origin, overrides, extra, false)
+}
+
+fn parse_text(
+    text: &str,
+    origin: &Origin,
+    overrides: &[(String, String)],
+    extra: &Names,
+    asks_kernel: bool,
+) -> Result<Scenario, Diagnostics> {
     let mut errors = Diagnostics::new(origin, text, overrides);
     match Node::from_toml(text, &mut errors) {
-        Some(tree) => finish(tree, origin, overrides, extra, errors),
+        Some(tree) => finish(tree, origin, overrides, extra, errors, asks_kernel),
         None => Err(errors),
     }
 }
@@ -134,7 +144,7 @@ pub fn parse_json(
         place: diagnostic::Place::Nowhere,
     };
     let tree = Node::from_json(json).unwrap_or_else(empty);
-    finish(tree, origin, overrides, extra, errors)
+    finish(tree, origin, overrides, extra, errors, false)
 }
 
 fn finish(
@@ -143,6 +153,7 @@ fn finish(
     overrides: &[(String, String)],
     extra: &Names,
     mut errors: Diagnostics,
+    asks_kernel: bool,
 ) -> Result<Scenario, Diagnostics> {
     for (i, (key, value)) in overrides.iter().enumerate() {
         let value = Node::from_override(value, i);
@@ -177,6 +188,7 @@ fn finish(
         errors: &mut errors,
         origin,
         files,
+        asks_kernel,
     };
     let raw = match read {
         Ok(raw) => raw,

@@ -110,6 +110,22 @@ pub struct Flow {
     pub rows: bool,
 }
 
+impl Flow {
+    /// The node whose data it is about.
+    pub fn sender(&self) -> usize {
+        if self.is_download() {
+            self.to
+        } else {
+            self.from
+        }
+    }
+
+    /// Whether it is the node at `to`.
+    pub const fn is_download(&self) -> bool {
+        self.workload.is_asked_for() || matches!(self.workload, Workload::Request(_))
+    }
+}
+
 /// A source of flows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {

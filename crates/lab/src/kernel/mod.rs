@@ -24,6 +24,7 @@ use crate::traffic::{Flow, Interest, Recorder, Totals, reason};
 use crate::waiter::Waiter;
 use crate::{Clock, Error, Result};
 use info::TcpInfo;
+pub use socket::congestion_instead_of;
 use socket::{KernelDatagrams, KernelStream};
 use subflows::Subflows;
 

@@ -146,21 +146,36 @@ pub(crate) fn connect(
 /// Whether the kernel has a congestion control for a flow that a host sends. A socket of Multipath TCP takes
 /// any name, and its subflows then run the default: only one of TCP tells.
 pub(crate) fn check_congestion(host: &NetNs, name: &str, flow: &Flow) -> Result<()> {
-    let socket = host.run(|| {
-        let made = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP));
-        made.map_err(|e| Error::system("making a TCP socket", e))
-    })?;
-    socket
-        .set_tcp_congestion(name.as_bytes())
-        .map_err(|reason| Error::Congestion {
-            flow: format!("flow {} ({})", flow.spec.id, flow.spec.label),
-            name: name.to_owned(),
-            reason,
-            offered: host
-                .get("ipv4/tcp_available_congestion_control")
-                .map(|all| all.split_whitespace().collect::<Vec<_>>().join(", "))
-                .unwrap_or_default(),
-        })
+    let taken = host.run(|| take_congestion(name))?;
+    taken.map_err(|reason| Error::Congestion {
+        flow: format!("flow {} ({})", flow.spec.id, flow.spec.label),
+        name: name.to_owned(),
+        reason,
+        offered: offered(),
+    })
+}
+
+/// The names of the congestion controls that the kernel has, for people to read, if it has none of this
+/// name; `None`: it has it, or cannot be asked here. Asking may load the module of that name, which the kernel
+/// does for the root of the first user namespace alone.
+pub fn congestion_instead_of(name: &str) -> Option<String> {
+    let taken = take_congestion(name).ok()?;
+    let error = taken.err()?;
+    (error.kind() == io::ErrorKind::NotFound).then(offered)
+}
+
+/// What the kernel says to a congestion control, asked with a socket.
+fn take_congestion(name: &str) -> Result<io::Result<()>> {
+    let made = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP));
+    let socket = made.map_err(|e| Error::system("making a TCP socket", e))?;
+    Ok(socket.set_tcp_congestion(name.as_bytes()))
+}
+
+/// Those that it has, the same in all namespaces.
+fn offered() -> String {
+    let all = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let all = all.unwrap_or_default();
+    all.split_whitespace().collect::<Vec<_>>().join(", ")
 }
 
 /// The congestion control that a connection runs; with Multipath TCP that of its first subflow.

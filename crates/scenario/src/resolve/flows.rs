@@ -15,14 +15,14 @@ use crate::resolved::{Flow, Group, Transport};
 /// All flows of a scenario together: a guard against slips like one zero too many.
 const MOST_FLOWS: usize = 100_000;
 
-/// Expands every flow and fills in what depends on the routes.
+/// Expands every flow and fills in what depends on the routes. With the flows and their groups comes, for
+/// each flow, which entry of the scenario it was made from.
 pub(crate) fn resolve(
     raw: &Scenario,
     net: &mut Network,
     cx: &mut Context<'_>,
-) -> (Vec<Flow>, Vec<Group>) {
+) -> (Vec<Flow>, Vec<Group>, Vec<usize>) {
     let mut flows: Vec<Flow> = Vec::new();
-    // For each flow, which entry of the scenario it was made from.
     let mut places: Vec<usize> = Vec::new();
     let mut groups: Vec<Group> = Vec::new();
     let mut routes = Routes::new(net);
@@ -159,7 +159,7 @@ pub(crate) fn resolve(
     }
     quic::tickets(&flows, &places, cx);
     bandwidth_delay_products(net, &longest);
-    (flows, groups)
+    (flows, groups, places)
 }
 
 /// Places Multipath TCP between each pair of hosts; for other transports there is nothing to do and the

@@ -1,10 +1,15 @@
 //! Stacks of hosts, programs on them, and how the lab works.
 
+#[cfg(target_os = "linux")]
+use std::collections::{BTreeMap, BTreeSet};
+
 use gargalo_lab::{CommandSpec, Stack, Tuning};
 use gargalo_units::{Instant, nearest};
 
 use super::{Context, did_you_mean};
 use crate::model::{Host, Scenario, StackName};
+#[cfg(target_os = "linux")]
+use crate::resolved::{Flow, Transport};
 use crate::resolved::{Lab, Node};
 
 /// Resolves what the lab needs.
@@ -73,6 +78,45 @@ fn stack(host: &Host, usual: &Host) -> Stack {
             congestion: host.congestion.clone(),
             settings: host.sysctl.clone().into_iter().collect(),
         },
+    }
+}
+
+/// Checks that the kernel has the congestion controls that its hosts are to run; with each flow comes which
+/// entry of the scenario it was made from.
+#[cfg(target_os = "linux")]
+pub(crate) fn ask_kernel(
+    raw: &Scenario,
+    (flows, places): (&[Flow], &[usize]),
+    stacks: &[Stack],
+    cx: &mut Context<'_>,
+) {
+    let mut wanted = BTreeSet::new();
+    for (name, host) in &raw.hosts {
+        let congestion = host.congestion.as_deref();
+        wanted.extend(congestion.map(|c| (c, format!("hosts.{name}.congestion"))));
+    }
+    for (flow, place) in flows.iter().zip(places) {
+        let transport = match flow.transport {
+            Transport::Tcp(_) => "tcp",
+            Transport::Mptcp(_) => "mptcp",
+            Transport::Quic(_) | Transport::Udp => continue,
+        };
+        if matches!(stacks.get(flow.sender()), Some(Stack::Kernel { .. })) {
+            let path = format!("flows.{place}.transport.{transport}.congestion");
+            wanted.insert((flow.transport.congestion(), path));
+        }
+    }
+    let mut asked = BTreeMap::new();
+    for (name, path) in wanted {
+        let answer = asked.entry(name);
+        let others = answer.or_insert_with(|| gargalo_lab::congestion_instead_of(name));
+        let Some(others) = others else { continue };
+        let message = format!("the kernel has no congestion control {name}");
+        let help = format!(
+            "it has {others}: take one of these, load its module (modprobe tcp_{name}), or give the host \
+             stack = \"gargalo\""
+        );
+        cx.error(&path, "not in this kernel", message, help);
     }
 }
 

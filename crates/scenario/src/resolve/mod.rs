@@ -29,6 +29,8 @@ pub(crate) struct Context<'a> {
     pub(crate) origin: &'a Origin,
     /// Files that settings name.
     pub(crate) files: Files,
+    /// Whether this machine's kernel is asked for what hosts with its stack need.
+    pub(crate) asks_kernel: bool,
 }
 
 impl Context<'_> {
@@ -77,10 +79,14 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
         );
     }
     let (topology, mut network) = network::lower(&raw.topology, cx);
-    let (flows, groups) = flows::resolve(raw, &mut network, cx);
+    let (flows, groups, places) = flows::resolve(raw, &mut network, cx);
     let record = record(&raw.record, &network.links, cx);
     let measure = measure(raw, cx);
     let lab = lab::resolve(raw, &network.nodes, cx);
+    #[cfg(target_os = "linux")]
+    if cx.asks_kernel {
+        lab::ask_kernel(raw, (&flows, &places), &lab.stacks, cx);
+    }
     let stem = cx.origin.path.as_ref().and_then(|p| p.file_stem());
     let stem = stem.map(|s| crate::name::made_of(&s.to_string_lossy()));
     if let Some(why) = raw.name.as_deref().and_then(crate::name::bad_name) {

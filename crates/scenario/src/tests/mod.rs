@@ -1,6 +1,8 @@
 //! Tests of the whole crate: the grammar, the diagnostics, the examples.
 
 mod grammar;
+#[cfg(target_os = "linux")]
+mod kernel;
 mod memory;
 mod mptcp;
 mod places;
