@@ -188,7 +188,7 @@ class DelayedAck:
     every: int | None = None
     """Acknowledge every so many full segments (RFC 5681 §4.2: 2)."""
     quick: int | None = None
-    """So many first segments are acknowledged at once."""
+    """So many first segments are acknowledged at once (Linux's quick acknowledgements)."""
     timeout: str | None = None
     """Longest delay."""
 
@@ -429,7 +429,7 @@ class JitterMap:
 
 @dataclass(frozen=True, kw_only=True)
 class KeepAlive:
-    """Keep-alive probes."""
+    """Keep-alive probes; the defaults are Linux's."""
 
     idle: str | None = None
     """Silence before the first probe."""
@@ -576,13 +576,13 @@ class Mptcp:
     changes: Sequence[AddressChange | Mapping[str, Any]] | None = None
     """Addresses that come and go, as in a hand-over."""
     checksum: bool | None = None
-    """Checksums over data and its mapping (RFC 8684 §3.3.1)."""
+    """Ask for checksums over data and its mapping (RFC 8684 §3.3.1); used if either side asks."""
     congestion: str | Mapping[str, Any] | None = None
     """Congestion control of both ends: a name, or a table of one name and its parameters, like `{ cubic = { beta = 0.7 } }`."""
     data_numbers: str | None = None
     """Length of data sequence numbers on the wire."""
     data_retries: int | None = None
-    """Timeouts in a row before the connection is given up."""
+    """Timeouts in a row before the connection is given up (Linux: 15)."""
     delayed_ack: bool | DelayedAck | Mapping[str, Any] | None = None
     """Delayed acknowledgements; false acknowledges each segment at once."""
     dsack: bool | None = None
@@ -604,29 +604,29 @@ class Mptcp:
     max_rto: str | None = None
     """Largest retransmission timeout."""
     max_subflows: int | None = None
-    """Most subflows at a time."""
+    """Most subflows at a time; joins beyond are refused."""
     min_rto: str | None = None
     """Least retransmission timeout."""
     min_rto_above_srtt: bool | None = None
-    """Linux's rule: the timeout is at least the round-trip time plus `min_rto`."""
+    """Linux's rule: the least timeout bounds the variance term, so that the timeout is at least the round-trip time plus `min_rto`; otherwise it bounds the sum (RFC 6298 §2.4)."""
     mss: str | None = None
-    """Payload of a full segment. Default: the profile's, or less if the route's MTU is smaller."""
+    """Payload of a full segment. The MSS option announces that much plus the length of the timestamps option when timestamps are on, so that 1448 fills a packet of 1500 bytes. Default: the profile's, or less if the route's MTU is smaller."""
     nagle: bool | None = None
-    """Hold back small segments while data is outstanding (RFC 9293 §3.7.4)."""
+    """Hold back small segments while data is outstanding (RFC 9293 §3.7.4); programs that mind set `TCP_NODELAY`."""
     opportunistic_retransmission: bool | None = None
-    """When data on a slower path fills the window, send it again on a faster one that would idle."""
+    """When the window is full because of data on a slower path, send that again on a faster one that would idle otherwise (Raiciu et al., NSDI 2012, mechanism 1)."""
     pacing: bool | str | PacingMap | Mapping[str, Any] | None = None
     """When the sender paces; false is `off`, true is `window`."""
     path_manager: str | Mapping[str, Any] | None = None
     """Which subflows there are. Default: `single-mesh`, or `full-mesh` if one of the hosts has a single link."""
     penalisation: bool | None = None
-    """Let a path that filled the window carry half as much for a while."""
+    """Let a path that filled the window so carry half as much for a while, at most once per round trip (the same, mechanism 2). Its congestion window is not touched: what it may carry is. Under a scheduler that minds the window itself, only if it carries less than the path that waits."""
     probe_interval: bool | str | None = None
     """A path that the scheduler leaves out carries a copy of a segment that often, so that what is known of it does not age; false: never. Backups carry none."""
     profile: str | None = None
     """Named set of defaults for all that follows."""
     prr: bool | None = None
-    """Proportional rate reduction (RFC 6937)."""
+    """Proportional rate reduction in recovery (RFC 6937)."""
     receive_buffer: str | None = None
     """The largest window ever announced."""
     receiver: str | None = None
@@ -640,23 +640,25 @@ class Mptcp:
     send_buffer: str | None = None
     """What the application may write ahead of acknowledgements: bytes of the stream, sent or not. (Linux counts memory, which is more.) Default: the profile's, or `receive_buffer` if that is larger."""
     slow_start_after_idle: bool | None = None
-    """Shrink the window after an idle period (RFC 5681 §4.1)."""
+    """Shrink the window to the restart window after an idle period (RFC 5681 §4.1)."""
     syn_ack_retries: int | None = None
     """How often a SYN-ACK is repeated."""
     syn_retries: int | None = None
-    """How often a SYN is repeated."""
+    """How often a SYN is repeated before the connection is given up."""
     syn_timeout: str | None = None
-    """First timeout of the handshake (RFC 6298: 1 s)."""
+    """First timeout of the handshake and before a round-trip time is known (RFC 6298 §2.1: 1 s)."""
     tail_loss_probe: bool | None = None
-    """Tail loss probes (RFC 8985 §7)."""
+    """Tail loss probes (RFC 8985 §7); they need recovery by `rack-tlp`."""
     time_wait: str | None = None
-    """Length of TIME-WAIT."""
+    """Length of TIME-WAIT, 2 MSL (RFC 9293 §3.6.1; Linux: 60 s). It must outlast the peer's repeated FINs, or they are answered by resets."""
     timestamps: bool | None = None
-    """Timestamps (RFC 7323)."""
+    """Timestamps (RFC 7323 §3)."""
     tls: bool | str | TlsMap | Mapping[str, Any] | None = None
     """TLS 1.3 between TCP and the application, as flights of its handshake and headers of its records; true and `"1.3"` are the same."""
+    undo: bool | None = None
+    """Detection of spurious retransmissions by timestamps (Eifel, RFC 3522) and by reports of duplicates (RFC 3708): their effect is taken back."""
     window_scaling: bool | None = None
-    """Window scaling (RFC 7323)."""
+    """Window scaling (RFC 7323 §2)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -683,7 +685,7 @@ class OnOff:
 
 @dataclass(frozen=True, kw_only=True)
 class PacingMap:
-    """Multiples of window over round-trip time to pace at."""
+    """Multiples of window over round-trip time to pace at; the defaults are Linux's."""
 
     avoidance: float | None = None
     """In congestion avoidance."""
@@ -1029,7 +1031,7 @@ class Tcp:
     congestion: str | Mapping[str, Any] | None = None
     """Congestion control of both ends: a name, or a table of one name and its parameters, like `{ cubic = { beta = 0.7 } }`."""
     data_retries: int | None = None
-    """Timeouts in a row before the connection is given up."""
+    """Timeouts in a row before the connection is given up (Linux: 15)."""
     delayed_ack: bool | DelayedAck | Mapping[str, Any] | None = None
     """Delayed acknowledgements; false acknowledges each segment at once."""
     dsack: bool | None = None
@@ -1049,17 +1051,17 @@ class Tcp:
     min_rto: str | None = None
     """Least retransmission timeout."""
     min_rto_above_srtt: bool | None = None
-    """Linux's rule: the timeout is at least the round-trip time plus `min_rto`."""
+    """Linux's rule: the least timeout bounds the variance term, so that the timeout is at least the round-trip time plus `min_rto`; otherwise it bounds the sum (RFC 6298 §2.4)."""
     mss: str | None = None
-    """Payload of a full segment. Default: the profile's, or less if the route's MTU is smaller."""
+    """Payload of a full segment. The MSS option announces that much plus the length of the timestamps option when timestamps are on, so that 1448 fills a packet of 1500 bytes. Default: the profile's, or less if the route's MTU is smaller."""
     nagle: bool | None = None
-    """Hold back small segments while data is outstanding (RFC 9293 §3.7.4)."""
+    """Hold back small segments while data is outstanding (RFC 9293 §3.7.4); programs that mind set `TCP_NODELAY`."""
     pacing: bool | str | PacingMap | Mapping[str, Any] | None = None
     """When the sender paces; false is `off`, true is `window`."""
     profile: str | None = None
     """Named set of defaults for all that follows."""
     prr: bool | None = None
-    """Proportional rate reduction (RFC 6937)."""
+    """Proportional rate reduction in recovery (RFC 6937)."""
     receive_buffer: str | None = None
     """The largest window ever announced."""
     receiver: str | None = None
@@ -1071,23 +1073,25 @@ class Tcp:
     send_buffer: str | None = None
     """What the application may write ahead of acknowledgements: bytes of the stream, sent or not. (Linux counts memory, which is more.) Default: the profile's, or `receive_buffer` if that is larger."""
     slow_start_after_idle: bool | None = None
-    """Shrink the window after an idle period (RFC 5681 §4.1)."""
+    """Shrink the window to the restart window after an idle period (RFC 5681 §4.1)."""
     syn_ack_retries: int | None = None
     """How often a SYN-ACK is repeated."""
     syn_retries: int | None = None
-    """How often a SYN is repeated."""
+    """How often a SYN is repeated before the connection is given up."""
     syn_timeout: str | None = None
-    """First timeout of the handshake (RFC 6298: 1 s)."""
+    """First timeout of the handshake and before a round-trip time is known (RFC 6298 §2.1: 1 s)."""
     tail_loss_probe: bool | None = None
-    """Tail loss probes (RFC 8985 §7)."""
+    """Tail loss probes (RFC 8985 §7); they need recovery by `rack-tlp`."""
     time_wait: str | None = None
-    """Length of TIME-WAIT."""
+    """Length of TIME-WAIT, 2 MSL (RFC 9293 §3.6.1; Linux: 60 s). It must outlast the peer's repeated FINs, or they are answered by resets."""
     timestamps: bool | None = None
-    """Timestamps (RFC 7323)."""
+    """Timestamps (RFC 7323 §3)."""
     tls: bool | str | TlsMap | Mapping[str, Any] | None = None
     """TLS 1.3 between TCP and the application, as flights of its handshake and headers of its records; true and `"1.3"` are the same."""
+    undo: bool | None = None
+    """Detection of spurious retransmissions by timestamps (Eifel, RFC 3522) and by reports of duplicates (RFC 3708): their effect is taken back."""
     window_scaling: bool | None = None
-    """Window scaling (RFC 7323)."""
+    """Window scaling (RFC 7323 §2)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1117,15 +1121,15 @@ class TlsMap:
     """TLS 1.3 as flights of these sizes, headers of records included."""
 
     client_finished: str | None = None
-    """The client's Finished. Default: 80 B, with `early_data` 100 B, since EndOfEarlyData comes before it."""
+    """The client's Finished. With `early_data` 100 B unless said otherwise, since EndOfEarlyData comes before it."""
     client_hello: str | None = None
-    """ClientHello. Default: 225 B, with `early_data` 330 B, since it then bears a ticket."""
+    """ClientHello. With `early_data` 330 B unless said otherwise, since it then bears a ticket."""
     early_data: bool | None = None
     """The client has a ticket of an earlier connection and sends data with its ClientHello (0-RTT)."""
     record_size: str | None = None
-    """Most data in a record; the receiver opens a record when it is whole. At most 16 KiB (RFC 8446 §5.1)."""
+    """Most data in a record; the receiver opens a record when it is whole (RFC 8446 §5.1)."""
     server_flight: str | None = None
-    """From ServerHello to Finished; 3 to 4 kB with a usual chain of certificates. Default: 600 B, with `early_data` 232 B, since there is no certificate then."""
+    """From ServerHello to Finished; 3 to 4 kB with a usual chain of certificates. With `early_data` 232 B unless said otherwise, since there is no certificate then."""
 
 
 @dataclass(frozen=True, kw_only=True)

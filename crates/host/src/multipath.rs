@@ -193,7 +193,7 @@ impl Host {
         if self.table.tokens.get(Key::new(key).token()).is_some() {
             return;
         }
-        let flags = if mptcp.config.checksum {
+        let flags = if mptcp.config.options.checksum {
             CapableFlags::HMAC_SHA256 | CapableFlags::CHECKSUM
         } else {
             CapableFlags::HMAC_SHA256

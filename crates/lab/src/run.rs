@@ -281,7 +281,7 @@ fn check(spec: &LabSpec) -> Result<()> {
             }
         }
         if let TransportSpec::Tcp(tcp) = &f.transport
-            && tcp.misbehaviour.is_some()
+            && tcp.misbehaviour != gargalo_sim::Misbehaviour::None
         {
             return refused("misbehaving receivers are simulated; run it with --world sim");
         }

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use gargalo_settings::{Error, Switch, names, settings};
 use gargalo_units::Duration;
 use rand_pcg::Pcg64;
 
@@ -10,13 +11,63 @@ use crate::Names;
 use crate::path_manager::{self, PathManagerFactory};
 use crate::scheduler::{self, SchedulerFactory};
 
-/// How data sequence numbers are written (RFC 8684 §3.3.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DataNumbers {
-    /// The low 32 bits: 8 bytes of every packet less. Good up to 2^31 bytes in flight.
-    Short,
-    /// All 64 bits, as Linux does.
-    Long,
+/// The shortest time between probes of a path: the scheduler is not a load generator.
+const LEAST_PROBE: Duration = Duration::from_millis(1);
+/// The usual time between probes.
+const PROBE: Duration = Duration::from_secs(1);
+
+names! {
+    /// How data sequence numbers are written (RFC 8684 §3.3.1).
+    pub enum DataNumbers {
+        /// The low 32 bits: 8 bytes of every packet less. Good up to 2^31 bytes in flight.
+        Short = "short",
+        /// All 64 bits, as Linux does.
+        Long = "long",
+    }
+}
+
+settings! {
+    /// Options of a connection beside those of its subflows.
+    pub struct Options: Copy as "MptcpOptions", checked by Options::consistent {
+        /// When the window is full because of data on a slower path, send that again on a faster one that would idle
+        /// otherwise (Raiciu et al., NSDI 2012, mechanism 1).
+        opportunistic_retransmission: bool = true;
+        /// Let a path that filled the window so carry half as much for a while, at most once per round trip (the same,
+        /// mechanism 2). Its congestion window is not touched: what it may carry is. Under a scheduler that minds the
+        /// window itself, only if it carries less than the path that waits.
+        penalisation: bool = true;
+        /// A path that the scheduler leaves out carries a copy of a segment that often, so that what is known of
+        /// it does not age; false: never. Backups carry none.
+        probe_interval: Switch<Duration> = Switch::To(PROBE);
+        /// Ask for checksums over data and its mapping (RFC 8684 §3.3.1); used if either side asks.
+        checksum: bool = false;
+        /// Length of data sequence numbers on the wire.
+        data_numbers: DataNumbers = DataNumbers::Short;
+        /// Most subflows at a time; joins beyond are refused.
+        max_subflows: u32 = 32, in 1..=64;
+    }
+}
+
+impl Options {
+    /// Time between probes of a path that is left out; `None`: there are none.
+    pub const fn probes(&self) -> Option<Duration> {
+        match self.probe_interval {
+            Switch::Off => None,
+            Switch::On => Some(PROBE),
+            Switch::To(interval) => Some(interval),
+        }
+    }
+
+    fn consistent(&self) -> Result<(), Error> {
+        match self.probe_interval {
+            Switch::To(every) if every < LEAST_PROBE => {
+                let message = format!("probe_interval = \"{every}\" is too short");
+                let help = "give 1ms or more, or false for no probes";
+                Err(Error::of("probe_interval", message).help(help))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Configuration of a connection.
@@ -28,23 +79,8 @@ pub struct Config {
     pub scheduler: Arc<dyn SchedulerFactory>,
     /// Which subflows there are.
     pub path_manager: Arc<dyn PathManagerFactory>,
-    /// Ask for checksums over mappings (RFC 8684 §3.3.1); used if either side asks.
-    pub checksum: bool,
-    /// How data sequence numbers are written.
-    pub data_numbers: DataNumbers,
-    /// When the window is full because of data on a slower path, send that again on a faster one that
-    /// would idle otherwise (Raiciu et al., NSDI 2012, mechanism 1).
-    pub opportunistic_retransmission: bool,
-    /// Let a path that filled the window so carry half as much, at most once per round trip (the same,
-    /// mechanism 2). Its congestion window is not touched: what it may carry is. Under a scheduler that
-    /// [minds the window](crate::scheduler::Scheduler::minds_window) itself, only if it carries less than
-    /// the path that waits.
-    pub penalisation: bool,
-    /// A path that the scheduler leaves out gets a copy of one segment that often, so that what is known
-    /// of it does not age; `None`: never. Backups get none.
-    pub probe_interval: Option<Duration>,
-    /// Most subflows at a time, at most 64; joins beyond are refused.
-    pub max_subflows: usize,
+    /// What a user says.
+    pub options: Options,
     /// Most addresses of the peer that are remembered.
     pub max_remote_addresses: usize,
     /// How often an ADD_ADDR without echo is repeated.
@@ -65,12 +101,7 @@ impl Default for Config {
             tcp: Arc::new(gargalo_tcp::Config::default()),
             scheduler: Arc::new(scheduler::Registered::standard()),
             path_manager: Arc::new(path_manager::Registered::standard()),
-            checksum: false,
-            data_numbers: DataNumbers::Short,
-            opportunistic_retransmission: true,
-            penalisation: true,
-            probe_interval: Some(Duration::from_secs(1)),
-            max_subflows: 32,
+            options: Options::default(),
             max_remote_addresses: 16,
             address_retries: 3,
             retry_after: Duration::from_secs(1),
@@ -86,7 +117,7 @@ impl Config {
     /// MP_CAPABLE with data length, in 32-bit words.
     pub(crate) fn reserved(&self, checksum: bool) -> u16 {
         let sum = if checksum { 2 } else { 0 };
-        let dss: u16 = match self.data_numbers {
+        let dss: u16 = match self.options.data_numbers {
             DataNumbers::Short => 4 + 4 + 4 + 6 + sum,
             DataNumbers::Long => 4 + 8 + 8 + 6 + sum,
         };

@@ -196,7 +196,7 @@ impl Connection {
             is_client,
             own: Key::new(init.key),
             peer: None,
-            checksum: config.checksum,
+            checksum: config.options.checksum,
             long_acks: false,
             confirmed: false,
             heard_ack: false,

@@ -209,9 +209,9 @@ fn a_reader_that_stops_stops_the_sender_and_nothing_is_lost() {
 fn checksums_and_long_numbers() {
     for long in [false, true] {
         let mut c = config(1 << 20);
-        c.checksum = true;
+        c.options.checksum = true;
         if long {
-            c.data_numbers = gargalo_mptcp::DataNumbers::Long;
+            c.options.data_numbers = gargalo_mptcp::DataNumbers::Long;
         }
         let paths = [Path::new(50, 10).lossy(0.01), Path::new(50, 10)];
         let mut net = Net::asymmetric(&paths, c, config(1 << 20), "cubic", 8);

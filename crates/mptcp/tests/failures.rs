@@ -271,7 +271,10 @@ fn a_path_that_was_penalised_is_used_again() {
     for seed in 0..10 {
         let config = gargalo_mptcp::Config {
             scheduler: scheduler("lowest-latency"),
-            probe_interval: None,
+            options: gargalo_mptcp::Options {
+                probe_interval: gargalo_settings::Switch::Off,
+                ..Default::default()
+            },
             ..config(128 << 10)
         };
         let paths = [Path::new(10, 10), Path::new(5, 60), Path::new(20, 20)];

@@ -130,7 +130,7 @@ fn an_address_that_is_not_authentic_is_not_believed() {
 /// Changes the mappings of the second path; all else is honest.
 fn broken_mappings(checksum: bool, change: impl Fn(&mut Mapping) + 'static) -> Net {
     let mut c = config(1 << 20);
-    c.checksum = checksum;
+    c.options.checksum = checksum;
     let mut net = Net::new(&two(), c, "cubic", 43);
     net.middlebox = Box::new(move |side, path, s| {
         if side == 0 && path == 1 {
@@ -318,7 +318,7 @@ fn a_failure_that_nobody_believes_does_no_harm_and_one_that_is_costs_a_subflow()
 #[test]
 fn a_flood_of_joins_is_bounded_and_the_connection_goes_on() {
     let mut c = config(1 << 20);
-    c.max_subflows = 8;
+    c.options.max_subflows = 8;
     let mut net = Net::new(&two(), c, "cubic", 48);
     net.run_for(ms(500));
     let token = net.ends[1].token();
@@ -433,7 +433,7 @@ fn a_changed_mapping_on_the_only_path_means_plain_tcp_and_the_right_bytes() {
         (0, 30),
     ] {
         let mut c = config(1 << 20);
-        c.checksum = true;
+        c.options.checksum = true;
         let mut net = Net::new(&[Path::new(20, 10)], c, "cubic", 51);
         let mut n = 0;
         net.middlebox = Box::new(move |side, _, s| {

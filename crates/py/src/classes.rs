@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gargalo_cc::Params;
 use gargalo_mptcp::path_manager::PathManagerFactory;
 use gargalo_mptcp::scheduler::SchedulerFactory;
-use gargalo_scenario::resolved::{Chosen, Transport};
+use gargalo_scenario::resolved::Transport;
 use gargalo_scenario::{Names, Scenario};
 use gargalo_sim::ControllerFactory;
 use pyo3::exceptions::PyValueError;
@@ -70,26 +70,29 @@ impl Classes {
             let Transport::Mptcp(mptcp) = &mut flow.transport else {
                 continue;
             };
-            let find = |kind: &str, chosen: &Chosen| -> PyResult<Option<(String, Class)>> {
-                let Some(class) = find(classes, kind, &chosen.name)? else {
+            let find = |kind: &str, name: &str, params: &Params| -> PyResult<Option<_>> {
+                let Some(class) = find(classes, kind, name)? else {
                     return Ok(None);
                 };
-                let (name, params) = (chosen.name.clone(), chosen.params.clone());
+                let (name, params) = (name.to_owned(), params.clone());
                 let stream = format!("flow/{}/{kind}", flow.id);
                 let key = format!("{name} of {stream}");
                 let faults = Arc::clone(faults);
                 let class = Class::new(name, class.unbind(), params, (seed, stream), faults);
                 Ok(Some((key, class)))
             };
-            let scheduler = find(SCHEDULER, &mptcp.scheduler)?;
-            let path_manager = find(PATH_MANAGER, &mptcp.path_manager)?;
-            if let Some((key, class)) = scheduler {
-                Arc::make_mut(mptcp).scheduler.name.clone_from(&key);
+            let spec = &mut Arc::make_mut(mptcp).spec;
+            let chosen = &mut spec.scheduler;
+            if let Some((key, class)) = find(SCHEDULER, &chosen.name, &chosen.params)? {
+                chosen.name.clone_from(&key);
                 let factory = Arc::new(PySchedulerFactory(class));
                 made.schedulers.insert(key, factory);
             }
-            if let Some((key, class)) = path_manager {
-                Arc::make_mut(mptcp).path_manager.name.clone_from(&key);
+            let Some(chosen) = &mut spec.path_manager else {
+                continue;
+            };
+            if let Some((key, class)) = find(PATH_MANAGER, &chosen.name, &chosen.params)? {
+                chosen.name.clone_from(&key);
                 let factory = Arc::new(PyPathManagerFactory(class));
                 made.path_managers.insert(key, factory);
             }
@@ -109,12 +112,12 @@ impl Classes {
         };
         let (congestion, params): (&mut String, Params) = match transport {
             Transport::Tcp(tcp) => {
-                let tcp = Arc::make_mut(tcp);
-                (&mut tcp.congestion, tcp.params.clone())
+                let chosen = &mut Arc::make_mut(tcp).congestion;
+                (&mut chosen.name, chosen.params.clone())
             }
             Transport::Mptcp(mptcp) => {
-                let tcp = &mut Arc::make_mut(mptcp).tcp;
-                (&mut tcp.congestion, tcp.params.clone())
+                let chosen = &mut Arc::make_mut(mptcp).spec.tcp.congestion;
+                (&mut chosen.name, chosen.params.clone())
             }
             Transport::Quic(quic) => {
                 let quic = Arc::make_mut(quic);

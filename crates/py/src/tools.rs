@@ -196,9 +196,15 @@ pub fn queues(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 /// Every set of TCP defaults.
 #[pyfunction]
 pub fn profiles(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    let tcp = gargalo_tcp::PROFILES
-        .iter()
-        .map(|p| ("TCP", p.name, p.summary, p.source));
+    let listed = gargalo_settings::listing::words::<gargalo_tcp::Profile>();
+    let tcp = listed.iter().map(|p| {
+        (
+            "TCP",
+            p.name.as_str(),
+            p.summary.as_str(),
+            p.source.as_str(),
+        )
+    });
     let quic = gargalo_quic::PROFILES
         .iter()
         .map(|p| ("QUIC", p.name, p.summary, p.source));

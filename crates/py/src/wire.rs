@@ -16,7 +16,7 @@ use gargalo_lab::iperf3::{
     Client, Cpu, Direction, End, Environment, Format, ReportOptions, Server, Settings, Transport,
 };
 use gargalo_lab::wire::{Nat, Outlet, Watch, Wire, WireOptions};
-use gargalo_tcp::{Config, Pacing};
+use gargalo_tcp::{Config, Pacing, PacingFactors};
 use gargalo_units::{Bytes, Duration};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -113,10 +113,7 @@ impl Common {
         tcp.pacing = match self.pacing {
             None => tcp.pacing,
             Some(false) => Pacing::Off,
-            Some(true) => Pacing::Window {
-                slow_start: 2.0,
-                avoidance: 1.2,
-            },
+            Some(true) => Pacing::Window(PacingFactors::default()),
         };
         let transport = Transport {
             tcp: Arc::new(tcp),

@@ -19,6 +19,7 @@ use gargalo_trace::Tables;
 use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, GaugeRow, LinkSample};
 use gargalo_units::{Bytes, Duration, Instant};
 use gargalo_workload::plan::Model;
+use gargalo_workload::tls::TlsVersion;
 use gargalo_workload::{AppResult, Workload};
 use serde_json::{Value as Json, json};
 
@@ -391,9 +392,9 @@ fn transport(
             };
             TransportSpec::Tcp(TcpSpec {
                 config: config.into(),
-                congestion: factories.get(&t.congestion, &t.params)?,
-                tls: t.tls,
-                misbehaviour: t.misbehaviour,
+                congestion: factories.get(&t.congestion.name, &t.congestion.params)?,
+                tls: TlsVersion::chosen(t.tls),
+                misbehaviour: t.receiver,
             })
         }
     })

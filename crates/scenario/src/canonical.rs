@@ -1,27 +1,23 @@
 //! The resolved scenario as JSON, always the same text for the same scenario, and its hash.
 
-mod mptcp;
-
 use std::ops::ControlFlow;
 
 use gargalo_cc::{ParamValue, Params};
 use gargalo_lab::Stack;
 use gargalo_link::{Delay, LinkConfig, LossModel, RateModel};
 use gargalo_settings::Setting;
-use gargalo_sim::{CaptureEnds, Misbehaviour};
-use gargalo_tcp::{Config, EcnMode, Pacing, Recovery};
+use gargalo_sim::CaptureEnds;
 use gargalo_units::{Duration, Instant};
 use gargalo_workload::plan::Demand;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::resolved::{Flow, Quic, Scenario, Tcp, Transport};
+use crate::resolved::{Flow, Quic, Scenario, Transport};
 
 impl Scenario {
     /// The scenario as resolved: SI units, the unit in the name of each key.
     pub fn to_json(&self) -> Value {
         let node = |n: usize| self.nodes.get(n).map_or("", |n| n.name.as_str());
-        let link_name = |l: usize| self.links.get(l).map_or("", |l| l.name.as_str());
         let mut out = json!({
             "name": self.name,
             "description": self.description,
@@ -33,7 +29,7 @@ impl Scenario {
                 "name": l.name, "from": node(l.a), "to": node(l.b),
                 "up": link(&l.up), "down": link(&l.down)
             })).collect::<Vec<_>>(),
-            "flows": self.flows.iter().map(|f| flow(f, &node, &link_name)).collect::<Vec<_>>(),
+            "flows": self.flows.iter().map(|f| flow(f, &node)).collect::<Vec<_>>(),
             "record": {
                 "interval_s": seconds(self.record.interval), "flows": self.record.flows,
                 "links": self.record.links, "events": self.record.events,
@@ -291,18 +287,14 @@ fn link(c: &LinkConfig) -> Value {
     out
 }
 
-fn flow<'a>(
-    f: &Flow,
-    name: &dyn Fn(usize) -> &'a str,
-    link_name: &dyn Fn(usize) -> &'a str,
-) -> Value {
+fn flow<'a>(f: &Flow, name: &dyn Fn(usize) -> &'a str) -> Value {
     let (from, to) = (name(f.from), name(f.to));
     let workload = f.workload.write();
     let transport = match &f.transport {
         Transport::Udp => json!({ "udp": {} }),
         Transport::Quic(q) => quic(q),
-        Transport::Tcp(t) => json!({ "tcp": tcp_transport(t) }),
-        Transport::Mptcp(m) => mptcp::json(m, name, link_name),
+        Transport::Tcp(t) => json!({ "tcp": t.write() }),
+        Transport::Mptcp(m) => json!({ "mptcp": m.spec.write() }),
     };
     let mut out = json!({
         "id": f.id, "label": f.label.as_ref(), "from": from, "to": to, "start_s": at(f.start),
@@ -337,30 +329,6 @@ fn params(p: &Params) -> Map<String, Value> {
     p.iter().map(|(k, v)| (k.to_owned(), param(v))).collect()
 }
 
-/// TCP, its congestion control and its options.
-fn tcp_transport(t: &Tcp) -> Value {
-    let mut out = json!({
-        "profile": t.profile, "congestion": { t.congestion.as_str(): params(&t.params) },
-        "options": tcp(&t.config)
-    });
-    if let Some(m) = t.misbehaviour {
-        out["receiver"] = match m {
-            Misbehaviour::Optimistic => json!("optimistic"),
-            Misbehaviour::DividesAcks(pieces) => json!({ "divides-acks": pieces }),
-            Misbehaviour::HidesEcn => json!("hides-ecn"),
-        };
-    }
-    if let Some(tls) = &t.tls {
-        out["tls"] = json!({
-            "client_hello_bytes": tls.client_hello.get(),
-            "server_flight_bytes": tls.server_flight.get(),
-            "client_finished_bytes": tls.client_finished.get(),
-            "record_bytes": tls.record.get(), "early_data": tls.early_data
-        });
-    }
-    out
-}
-
 /// QUIC as a scenario writes it, with every option.
 fn quic(q: &Quic) -> Value {
     let mut out = q.config.write();
@@ -374,46 +342,4 @@ fn param(v: &ParamValue) -> Value {
         ParamValue::Bool(b) => json!(b),
         ParamValue::Text(s) => json!(s),
     }
-}
-
-/// TCP options under the names of the scenario, with units.
-pub(crate) fn tcp(c: &Config) -> Value {
-    let pacing = match c.pacing {
-        Pacing::Off => json!("off"),
-        Pacing::Controller => json!("controller"),
-        Pacing::Window {
-            slow_start,
-            avoidance,
-        } => json!({ "slow_start": slow_start, "avoidance": avoidance }),
-    };
-    let keep_alive = c.keep_alive.map(|k| {
-        json!({ "idle_s": seconds(k.idle), "interval_s": seconds(k.interval), "probes": k.probes })
-    });
-    json!({
-        "mss_bytes": c.mss, "initial_window_packets": c.initial_window,
-        "timestamps": c.timestamps, "window_scaling": c.window_scaling, "sack": c.sack,
-        "dsack": c.dsack, "receive_buffer_bytes": c.receive_buffer.get(),
-        "send_buffer_bytes": c.send_buffer.get(), "pacing": pacing, "prr": c.prr,
-        "ecn": match c.ecn {
-            EcnMode::Off => "off",
-            EcnMode::Classic => "classic",
-            EcnMode::Dctcp => "dctcp",
-            EcnMode::L4s => "l4s",
-        },
-        "recovery": match c.recovery {
-            Recovery::RackTlp => "rack-tlp",
-            Recovery::Sack => "sack",
-            Recovery::NewReno => "newreno",
-        },
-        "delayed_ack": {
-            "every": c.ack_every, "timeout_s": seconds(c.ack_timeout), "quick": c.quick_acks
-        },
-        "tail_loss_probe": c.tail_loss_probe, "frto": c.frto,
-        "limited_transmit": c.limited_transmit, "min_rto_s": seconds(c.min_rto),
-        "min_rto_above_srtt": c.min_rto_above_srtt, "max_rto_s": seconds(c.max_rto),
-        "syn_timeout_s": seconds(c.syn_timeout), "syn_retries": c.syn_retries,
-        "syn_ack_retries": c.syn_ack_retries, "data_retries": c.data_retries,
-        "time_wait_s": seconds(c.time_wait), "keep_alive": keep_alive, "nagle": c.nagle,
-        "slow_start_after_idle": c.slow_start_after_idle
-    })
 }

@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
+use gargalo_cc::chosen::Chosen;
 use gargalo_mptcp::{Config, path_manager, scheduler};
 use gargalo_sim::{AddressChange, FlowResult, MptcpSpec, Outcome, SubflowResult};
 use gargalo_trace::Table;
 use gargalo_trace::schema::{FlowRow, SubflowRow, SubflowSample, SubflowSamples, Subflows};
 use gargalo_units::Rate;
+use gargalo_workload::tls::TlsVersion;
 
 use crate::build::{Factories, RunError};
 use crate::resolved::{Flow, Mptcp, Scenario};
@@ -21,36 +23,31 @@ pub(crate) fn spec(
 ) -> Result<MptcpSpec, RunError> {
     let events = scenario.record.events && f.rows;
     let options = factories.options;
-    let own = options.schedulers.get(&m.scheduler.name);
-    let scheduler: Arc<dyn scheduler::SchedulerFactory> = match own {
+    let spec = &m.spec;
+    let Chosen { name, params, .. } = &spec.scheduler;
+    let scheduler: Arc<dyn scheduler::SchedulerFactory> = match options.schedulers.get(name) {
         Some(own) => Arc::clone(own),
-        None => Arc::new(
-            scheduler::Registered::new(&m.scheduler.name, m.scheduler.params.clone())
-                .map_err(RunError::Multipath)?,
-        ),
+        None => {
+            Arc::new(scheduler::Registered::new(name, params.clone()).map_err(RunError::Multipath)?)
+        }
     };
-    let own = options.path_managers.get(&m.path_manager.name);
+    let Chosen { name, params, .. } = &spec.path_manager.clone().unwrap_or_default();
+    let own = options.path_managers.get(name);
     let path_manager: Arc<dyn path_manager::PathManagerFactory> = match own {
         Some(own) => Arc::clone(own),
         None => Arc::new(
-            path_manager::Registered::new(&m.path_manager.name, m.path_manager.params.clone())
-                .map_err(RunError::Multipath)?,
+            path_manager::Registered::new(name, params.clone()).map_err(RunError::Multipath)?,
         ),
     };
     let tcp = gargalo_tcp::Config {
         notices: events,
-        ..m.tcp.config.clone()
+        ..spec.tcp.config.clone()
     };
     let config = Config {
         tcp: tcp.into(),
         scheduler,
         path_manager,
-        checksum: m.checksum,
-        data_numbers: m.data_numbers,
-        opportunistic_retransmission: m.opportunistic_retransmission,
-        penalisation: m.penalisation,
-        probe_interval: m.probe_interval,
-        max_subflows: m.max_subflows as usize,
+        options: spec.options,
         max_remote_addresses: 64,
         notices: events,
         decisions: scenario.record.decisions && f.rows,
@@ -66,8 +63,8 @@ pub(crate) fn spec(
     };
     Ok(MptcpSpec {
         config: config.into(),
-        congestion: factories.get(&m.tcp.congestion, &m.tcp.params)?,
-        tls: m.tcp.tls,
+        congestion: factories.get(&spec.tcp.congestion.name, &spec.tcp.congestion.params)?,
+        tls: TlsVersion::chosen(spec.tcp.tls),
         links: m.links.clone(),
         backups: m.backups.clone(),
         gateways: m.gateways.iter().map(|n| *n as u32).collect(),

@@ -1,8 +1,8 @@
 //! The reference page of scenarios, from the schema.
 
+use gargalo_settings::Setting;
 use serde_json::Value;
 
-use crate::canonical;
 use crate::schema;
 
 /// Markdown with every table of a scenario: its keys, what they take, their defaults and meaning; and
@@ -154,9 +154,9 @@ fn takes(schema: &Value) -> String {
 
 fn profiles(out: &mut String) {
     out.push_str("## TCP profiles\n\n| option |");
-    let all: Vec<(&str, Value)> = gargalo_tcp::PROFILES
+    let all: Vec<(&str, Value)> = gargalo_tcp::Profile::ALL
         .iter()
-        .map(|p| (p.name, canonical::tcp(&(p.config)())))
+        .map(|p| (p.name(), p.config().write()))
         .collect();
     for (name, _) in &all {
         out.push_str(&format!(" {name} |"));

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-pub use crate::model::Record;
+pub use crate::model::{Record, Tcp};
 use gargalo_cc::Params;
 use gargalo_lab::{CommandSpec, Stack, Tuning};
 use gargalo_link::LinkConfig;
 use gargalo_units::{Duration, Instant, Rate};
 use gargalo_workload::Workload;
 use gargalo_workload::plan::Demand;
-use gargalo_workload::tls::Tls;
 
 /// A validated scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -191,61 +190,19 @@ impl Transport {
     /// Name of the congestion control; empty over UDP.
     pub fn congestion(&self) -> &str {
         match self {
-            Self::Tcp(tcp) => &tcp.congestion,
-            Self::Mptcp(mptcp) => &mptcp.tcp.congestion,
+            Self::Tcp(tcp) => &tcp.congestion.name,
+            Self::Mptcp(mptcp) => &mptcp.spec.tcp.congestion.name,
             Self::Quic(quic) => &quic.congestion,
             Self::Udp => "",
         }
     }
 }
 
-/// TCP with all options.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tcp {
-    /// Name of the profile that options not given were taken from.
-    pub profile: String,
-    /// Options of both ends.
-    pub config: gargalo_tcp::Config,
-    /// Name of the congestion control: that of the registry, never an alias.
-    pub congestion: String,
-    /// Parameters as given; checked against the registry if it knows the name.
-    pub params: Params,
-    /// TLS between it and the application.
-    pub tls: Option<Tls>,
-    /// How the receiving end misbehaves; `None`: it does not.
-    pub misbehaviour: Option<gargalo_sim::Misbehaviour>,
-}
-
-/// Something of a registry, or that the caller brought along.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Chosen {
-    /// Its name.
-    pub name: String,
-    /// Parameters as given; checked against the registry if it knows the name.
-    pub params: Params,
-}
-
 /// Multipath TCP with all options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mptcp {
-    /// Options of its subflows.
-    pub tcp: Tcp,
-    /// Which subflow carries the next segment.
-    pub scheduler: Chosen,
-    /// Which subflows there are.
-    pub path_manager: Chosen,
-    /// Data in the way is sent again on a faster path.
-    pub opportunistic_retransmission: bool,
-    /// A path that was in the way may carry less for a while.
-    pub penalisation: bool,
-    /// Time between probes of a path that is left out.
-    pub probe_interval: Option<Duration>,
-    /// Checksums over data.
-    pub checksum: bool,
-    /// Length of data sequence numbers.
-    pub data_numbers: gargalo_mptcp::DataNumbers,
-    /// Most subflows.
-    pub max_subflows: u32,
+    /// As written; the path manager is known when the flow has its place.
+    pub spec: crate::model::Mptcp,
     /// Indices of links whose addresses take part from the beginning; `None`: all.
     pub links: Option<Vec<usize>>,
     /// Indices of links whose subflows are backups.

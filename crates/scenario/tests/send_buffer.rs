@@ -2,6 +2,7 @@
 
 use gargalo_scenario::build::{RunOptions, run};
 use gargalo_scenario::{Origin, parse};
+use gargalo_units::Bytes;
 use serde_json::Value as Json;
 
 /// Round trip of every path, without queues.
@@ -106,7 +107,10 @@ fn the_default_is_no_less_than_the_receive_buffer() {
              [[flows]]\nfrom = \"client\"\nto = \"server\"\ntransport.tcp = {{ {options} }}\n"
         );
         let scenario = parse(&text, &Origin::default(), &[]).unwrap();
-        scenario.to_json()["flows"][0]["transport"]["tcp"]["options"]["send_buffer_bytes"].as_u64()
+        let size = scenario.to_json()["flows"][0]["transport"]["tcp"]["send_buffer"].clone();
+        size.as_str()
+            .and_then(|s| s.parse::<Bytes>().ok())
+            .map(Bytes::get)
     };
     assert_eq!(resolved(""), Some(64 << 20));
     assert_eq!(resolved("receive_buffer = \"1MB\""), Some(64 << 20));

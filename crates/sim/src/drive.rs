@@ -12,7 +12,7 @@ use crate::drive_mptcp::{self, MptcpSide};
 use crate::event::{MAX_TARGETS, Target};
 use crate::flow::{Flow, FlowResult, FlowSpec, LazyTimer, Side, TransportSpec, pattern};
 use crate::generator::Parent;
-use crate::liar::Liar;
+use crate::liar::{Liar, Misbehaviour};
 use crate::net::{Body, Content as PacketContent, Datagram};
 use crate::quic_paths;
 use crate::recorder::{ProtocolEvent, Recorder};
@@ -129,7 +129,7 @@ impl World {
             Side::new(self.routes[&(spec.from, spec.to)]),
             Side::new(self.routes[&(spec.to, spec.from)]),
         ];
-        let mut misbehaviour = None;
+        let mut misbehaviour = Misbehaviour::None;
         if let TransportSpec::Tcp(tcp) = &spec.transport {
             let mut init = |local_port, remote_port| tcp::Init {
                 local_port,
@@ -181,7 +181,8 @@ impl World {
             TransportSpec::Mptcp(mptcp) => (false, false, app.inside(mptcp.tls)),
         };
         let receiver = 1 - app.sender();
-        sides[receiver].liar = misbehaviour.map(|m| Box::new(Liar::new(m)));
+        sides[receiver].liar =
+            (misbehaviour != Misbehaviour::None).then(|| Box::new(Liar::new(misbehaviour)));
         let stop = spec.stop.filter(|_| spec.arrivals.is_none());
         if let Some(group) = spec.group.and_then(|g| self.groups.get_mut(g as usize)) {
             group.start(app.total());

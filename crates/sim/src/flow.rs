@@ -72,8 +72,8 @@ pub struct TcpSpec {
     pub congestion: Arc<dyn ControllerFactory>,
     /// TLS between it and the application.
     pub tls: Option<Tls>,
-    /// How the receiving end misbehaves; `None`: it does not.
-    pub misbehaviour: Option<Misbehaviour>,
+    /// How the receiving end misbehaves.
+    pub misbehaviour: Misbehaviour,
 }
 
 /// A Multipath TCP transport.

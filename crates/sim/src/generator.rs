@@ -99,8 +99,8 @@ pub fn wire_model(config: &Config) -> WireModel {
         segment: u64::from(config.mss).max(1),
         header: plain + timestamps,
         opening: plain + SYN_OPTIONS,
-        every: u64::from(config.ack_every).max(1),
-        quick: u64::from(config.quick_acks),
+        every: u64::from(config.delayed_ack.every).max(1),
+        quick: u64::from(config.delayed_ack.quick),
         tls: None,
     }
 }

@@ -3,19 +3,26 @@
 //! The transport itself is honest; what it sends is rewritten on its way out, as an application with a
 //! stack of its own would do (Savage, Cardwell, Wetherall, Anderson, CCR 29(5), 1999).
 
+use gargalo_settings::names;
 use gargalo_units::Seq;
 use gargalo_wire::tcp::{Flags, SackBlocks, Segment};
 
-/// How a receiver misbehaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misbehaviour {
-    /// Acknowledges everything up to the latest segment, lost or not (optimistic acknowledgements): the
-    /// sender never learns of a loss, and the data has holes.
-    Optimistic,
-    /// Acknowledges each segment in so many pieces (ACK division).
-    DividesAcks(u32),
-    /// Never tells of Congestion Experienced marks.
-    HidesEcn,
+/// Pieces of a divided acknowledgement.
+const PIECES: u32 = 4;
+
+names! {
+    /// What a receiver's acknowledgements say.
+    pub enum Misbehaviour {
+        /// The truth.
+        None = "honest",
+        /// That everything up to the latest segment has come, lost or not: the sender never learns of a loss, and
+        /// the data has holes.
+        Optimistic = "optimistic",
+        /// The truth in four pieces for each (ACK division).
+        DividesAcks = "divides-acks",
+        /// Nothing of Congestion Experienced marks.
+        HidesEcn = "hides-ecn",
+    }
 }
 
 /// A misbehaving receiver at work.
@@ -65,13 +72,13 @@ impl Liar {
                 }
                 segment.options.sack = SackBlocks::EMPTY;
             }
-            Misbehaviour::DividesAcks(pieces) if plain => {
+            Misbehaviour::DividesAcks if plain => {
                 let before = self.told.replace(segment.ack);
                 let Some(before) = before else {
                     return vec![segment];
                 };
                 let bytes = segment.ack.distance(before).max(0) as u32;
-                let pieces = pieces.min(bytes).max(1);
+                let pieces = PIECES.min(bytes).max(1);
                 return (1..=pieces)
                     .map(|i| {
                         let mut piece = segment.clone();
@@ -126,7 +133,7 @@ mod tests {
 
     #[test]
     fn dividers_make_many_of_one() {
-        let mut liar = Liar::new(Misbehaviour::DividesAcks(4));
+        let mut liar = Liar::new(Misbehaviour::DividesAcks);
         assert_eq!(acks(&mut liar, 1000), [1000], "nothing to divide yet");
         assert_eq!(acks(&mut liar, 2000), [1250, 1500, 1750, 2000]);
         assert_eq!(acks(&mut liar, 2000), [2000], "a duplicate stays one");

@@ -345,7 +345,7 @@ impl World {
         let init = cc::Init {
             now: self.now,
             mss,
-            initial_window: mss * u64::from(tcp.config.initial_window),
+            initial_window: tcp.config.first_window(),
             rng: rand_pcg::Pcg64::new(
                 (u128::from(rng.next_u64()) << 64) | u128::from(rng.next_u64()),
                 u128::from(rng.next_u64()),

@@ -18,7 +18,7 @@ fn completion(config: Config, congestion: &str, params: Params, rate: Rate, byte
         config: config.into(),
         congestion,
         tls: None,
-        misbehaviour: None,
+        misbehaviour: gargalo_sim::Misbehaviour::None,
     });
     let flows = vec![flow(0, 0, 1, transport, bulk(bytes))];
     let out = run(simple(link.clone(), link), settings(1, 60.0), flows);

@@ -1,134 +1,205 @@
 //! What a user says about a TCP endpoint, and the named profiles that fix a system's defaults.
 
+use gargalo_settings::support::Map;
+use gargalo_settings::{
+    Error, Files, Json, Setting, Switch, Window, kinds, names, settings, switch,
+};
 use gargalo_units::{Bytes, Duration, Ecn};
 
 use crate::ecn::Echo;
 
-/// Configuration of an endpoint; [`Config::modern`] is the default.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Config {
-    /// Payload bytes of a full segment. The MSS option announces that much plus the length of the
-    /// timestamps option when timestamps are on, so that 1448 fills a packet of 1500 bytes.
-    pub mss: u16,
-    /// Initial congestion window in segments (RFC 6928: 10).
-    pub initial_window: u32,
-    /// Offer timestamps (RFC 7323 §3).
-    pub timestamps: bool,
-    /// Offer window scaling (RFC 7323 §2).
-    pub window_scaling: bool,
-    /// Offer selective acknowledgements (RFC 2018).
-    pub sack: bool,
-    /// Report duplicates (RFC 2883).
-    pub dsack: bool,
-    /// Explicit congestion notification.
-    pub ecn: EcnMode,
-    /// Receive buffer: the largest window ever announced.
-    pub receive_buffer: Bytes,
-    /// Send buffer: what the application may write ahead of acknowledgements, in bytes of the stream.
-    pub send_buffer: Bytes,
-    /// Acknowledge every so many full segments (RFC 5681 §4.2: 2; 1 acknowledges each).
-    pub ack_every: u32,
-    /// Longest delay of an acknowledgement.
-    pub ack_timeout: Duration,
-    /// So many first segments are acknowledged at once (Linux's quick acknowledgements).
-    pub quick_acks: u32,
-    /// How often a SYN is repeated before the connection is given up.
-    pub syn_retries: u32,
-    /// How often a SYN-ACK is repeated.
-    pub syn_ack_retries: u32,
-    /// First retransmission timeout, of the SYN and before an RTT is known (RFC 6298 §2.1: 1 s).
-    pub syn_timeout: Duration,
-    /// Length of TIME-WAIT, 2 MSL (RFC 9293 §3.6.1). It must outlast the peer's repeated FINs, or they
-    /// are answered by resets; 60 s as in Linux. A world that knows the peer to be closed may drop an
-    /// endpoint earlier.
-    pub time_wait: Duration,
-    /// Keep-alive probes (RFC 9293 §3.8.4); `None`: never.
-    pub keep_alive: Option<KeepAlive>,
+/// IPv4 and TCP header without options.
+const HEADERS: u32 = 40;
+/// Timestamps option with padding (RFC 7323 appendix A).
+const TIMESTAMPS: u32 = 12;
+/// Largest send buffer.
+const LARGEST: Bytes = Bytes::new(1 << 40);
+
+settings! {
+    /// Options of an endpoint. What is not said is as the profile has it; the defaults are those of `modern`.
+    pub struct Config as "TcpOptions", over Config::usual, checked by Config::consistent {
+        /// Named set of defaults for all that follows.
+        profile: Profile = Profile::Modern;
+        /// Payload of a full segment. The MSS option announces that much plus the length of the timestamps option
+        /// when timestamps are on, so that 1448 fills a packet of 1500 bytes. Default: the profile's, or less if the
+        /// route's MTU is smaller.
+        mss: u16 as Bytes = 1448, in 1..;
+        /// Initial congestion window (RFC 6928), in packets or bytes.
+        initial_window: Window = Window::Packets(10);
+        /// The largest window ever announced.
+        receive_buffer: Bytes = Bytes::new(64 << 20);
+        /// What the application may write ahead of acknowledgements: bytes of the stream, sent or not. (Linux
+        /// counts memory, which is more.) Default: the profile's, or `receive_buffer` if that is larger.
+        send_buffer: Bytes = Bytes::new(64 << 20);
+        /// Timestamps (RFC 7323 §3).
+        timestamps: bool = true;
+        /// Window scaling (RFC 7323 §2).
+        window_scaling: bool = true;
+        /// Selective acknowledgements (RFC 2018).
+        sack: bool = true;
+        /// Reports of duplicates (RFC 2883).
+        dsack: bool = true;
+        /// Explicit congestion notification; true is `classic`, with `congestion = "dctcp"` it is `dctcp`
+        /// and with `"prague"` `l4s`, which are the defaults there.
+        ecn: EcnMode as Switch<EcnMode> = EcnMode::Off;
+        /// When the sender paces; false is `off`, true is `window`.
+        pacing: Pacing as Switch<Pacing> = Pacing::Controller;
+        /// Delayed acknowledgements; false acknowledges each segment at once.
+        delayed_ack: DelayedAck as Switch<DelayedAck> = DelayedAck::default();
+        /// How losses are found.
+        recovery: Recovery = Recovery::RackTlp;
+        /// Proportional rate reduction in recovery (RFC 6937).
+        prr: bool = true;
+        /// Tail loss probes (RFC 8985 §7); they need recovery by `rack-tlp`.
+        tail_loss_probe: bool = true;
+        /// Detection of spurious timeouts (RFC 5682).
+        frto: bool = true;
+        /// Detection of spurious retransmissions by timestamps (Eifel, RFC 3522) and by reports of duplicates
+        /// (RFC 3708): their effect is taken back.
+        undo: bool = true;
+        /// New data on the first duplicate acknowledgements (RFC 3042).
+        limited_transmit: bool = true;
+        /// Least retransmission timeout.
+        min_rto: Duration = Duration::from_millis(200);
+        /// Linux's rule: the least timeout bounds the variance term, so that the timeout is at least the round-trip
+        /// time plus `min_rto`; otherwise it bounds the sum (RFC 6298 §2.4).
+        min_rto_above_srtt: bool = true;
+        /// Largest retransmission timeout.
+        max_rto: Duration = Duration::from_secs(120), in Duration::from_millis(1)..;
+        /// First timeout of the handshake and before a round-trip time is known (RFC 6298 §2.1: 1 s).
+        syn_timeout: Duration = Duration::from_secs(1), in Duration::from_millis(1)..;
+        /// How often a SYN is repeated before the connection is given up.
+        syn_retries: u32 = 6, in 0..=255;
+        /// How often a SYN-ACK is repeated.
+        syn_ack_retries: u32 = 5, in 0..=255;
+        /// Timeouts in a row before the connection is given up (Linux: 15).
+        data_retries: u32 = 15, in 0..=255;
+        /// Length of TIME-WAIT, 2 MSL (RFC 9293 §3.6.1; Linux: 60 s). It must outlast the peer's repeated FINs, or
+        /// they are answered by resets.
+        time_wait: Duration = Duration::from_secs(60);
+        /// Keep-alive probes (RFC 9293 §3.8.4). Default: never.
+        keep_alive: Option<KeepAlive> as Switch<KeepAlive> = None;
+        /// Hold back small segments while data is outstanding (RFC 9293 §3.7.4); programs that mind set
+        /// `TCP_NODELAY`.
+        nagle: bool = false;
+        /// Shrink the window to the restart window after an idle period (RFC 5681 §4.1).
+        slow_start_after_idle: bool = true;
+    } beside {
+        /// Collect [`Notice`](crate::Notice)s.
+        notices: bool = false;
+    }
+}
+
+names! {
+    /// A named set of defaults.
+    pub enum Profile {
+        /// like a current Linux: MSS 1448, initial window 10, SACK, RACK-TLP, PRR
+        ///
+        /// RFC 9293, 6928, 8985, 6937; Linux defaults
+        Modern = "modern",
+        /// defaults of ns-3.27: MSS 536, initial window 1, 128 KiB buffers, RFC 6675
+        ///
+        /// ns-3.27 attribute defaults
+        Ns3 = "ns3-3.27",
+        /// the standards of 2009: initial window 3, RFC 6675 recovery, least RTO 1 s
+        ///
+        /// RFC 5681, 6298, 6675
+        Rfc5681 = "rfc5681",
+    }
+}
+
+kinds! {
     /// When the sender paces.
-    pub pacing: Pacing,
-    /// How losses are found.
-    pub recovery: Recovery,
-    /// Proportional rate reduction in recovery (RFC 6937).
-    pub prr: bool,
-    /// Tail loss probes (RFC 8985 §7); need [`Recovery::RackTlp`].
-    pub tail_loss_probe: bool,
-    /// Detect spurious timeouts (RFC 5682).
-    pub frto: bool,
-    /// Detect spurious retransmissions by timestamps (Eifel, RFC 3522) and by reports of duplicates
-    /// (RFC 3708), and take their effect back.
-    pub undo: bool,
-    /// Send new data on the first duplicate acknowledgements (RFC 3042).
-    pub limited_transmit: bool,
-    /// Least retransmission timeout.
-    pub min_rto: Duration,
-    /// Linux's rule: the least timeout bounds the variance term, so RTO >= SRTT + minimum; otherwise
-    /// it bounds the sum (RFC 6298 §2.4).
-    pub min_rto_above_srtt: bool,
-    /// Largest retransmission timeout.
-    pub max_rto: Duration,
-    /// Timeouts in a row before the connection is given up (Linux: 15).
-    pub data_retries: u32,
-    /// Hold back small segments while data is outstanding (RFC 9293 §3.7.4). Off in every profile:
-    /// programs that mind set `TCP_NODELAY`.
-    pub nagle: bool,
-    /// Shrink the window to the restart window after an idle period (RFC 5681 §4.1).
-    pub slow_start_after_idle: bool,
-    /// Collect [`Notice`](crate::Notice)s.
-    pub notices: bool,
+    pub enum Pacing: Copy as "PacingSpec" {
+        words {
+            /// Never, even if the congestion control asks for a rate.
+            "off" => Off;
+            /// At the rate the congestion control asks for, if it does (Linux without `fq` for window-based
+            /// algorithms).
+            "controller" => Controller;
+        }
+        open {
+            /// Also at a multiple of window over round-trip time where the congestion control gives no rate (Linux
+            /// with `fq`).
+            "window" => Window(PacingFactors);
+        }
+    }
+}
+switch!(
+    Pacing,
+    Pacing::Off,
+    Pacing::Window(PacingFactors::default())
+);
+
+settings! {
+    /// Multiples of window over round-trip time to pace at; the defaults are Linux's.
+    pub struct PacingFactors: Copy as "PacingMap" {
+        /// In slow start.
+        slow_start: f64 = 2.0, in 0.1..=100.0;
+        /// In congestion avoidance.
+        avoidance: f64 = 1.2, in 0.1..=100.0;
+    }
 }
 
-/// When the sender paces.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pacing {
-    /// Never, even if the congestion control asks for a rate.
-    Off,
-    /// At the rate the congestion control asks for, if it does (Linux without `fq` for window-based
-    /// algorithms).
-    Controller,
-    /// Like [`Pacing::Controller`], and otherwise at a multiple of cwnd/srtt (Linux with `fq`).
-    Window {
-        /// Multiple in slow start (Linux: 2).
-        slow_start: f64,
-        /// Multiple in congestion avoidance (Linux: 1.2).
-        avoidance: f64,
+settings! {
+    /// Delayed acknowledgements; what is not said is as the profile has it.
+    pub struct DelayedAck: Copy as "DelayedAck" {
+        /// Acknowledge every so many full segments (RFC 5681 §4.2: 2).
+        every: u32 = 2, in 1..=1000;
+        /// Longest delay.
+        timeout: Duration = Duration::from_millis(200);
+        /// So many first segments are acknowledged at once (Linux's quick acknowledgements).
+        quick: u32 = 1, in 0..=1_000_000;
+    }
+}
+switch!(
+    DelayedAck,
+    DelayedAck {
+        every: 1,
+        ..DelayedAck::default()
     },
+    DelayedAck::default()
+);
+
+names! {
+    /// How losses are found.
+    pub enum Recovery {
+        /// By time (RFC 8985) beside the classic count of three.
+        RackTlp = "rack-tlp",
+        /// By selective acknowledgements (RFC 6675).
+        Sack = "sack",
+        /// By duplicate acknowledgements alone (RFC 6582), even where SACK blocks arrive.
+        NewReno = "newreno",
+    }
 }
 
-/// How losses are found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recovery {
-    /// By time (RFC 8985) beside the classic count of three.
-    RackTlp,
-    /// By selective acknowledgements (RFC 6675).
-    Sack,
-    /// By duplicate acknowledgements alone (RFC 6582), even where SACK blocks arrive.
-    NewReno,
+settings! {
+    /// Keep-alive probes; the defaults are Linux's.
+    pub struct KeepAlive: Copy as "KeepAlive" {
+        /// Silence before the first probe.
+        idle: Duration = Duration::from_secs(7200);
+        /// Time between probes.
+        interval: Duration = Duration::from_secs(75);
+        /// Unanswered probes before the connection is given up.
+        probes: u32 = 9, in 1..=255;
+    }
 }
 
-/// Keep-alive probes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeepAlive {
-    /// Silence before the first probe.
-    pub idle: Duration,
-    /// Time between probes.
-    pub interval: Duration,
-    /// Unanswered probes before the connection is given up.
-    pub probes: u32,
+names! {
+    /// Explicit congestion notification.
+    pub enum EcnMode {
+        /// Not offered and not accepted.
+        Off = "off",
+        /// RFC 3168: echo until the sender has reduced its window.
+        Classic = "classic",
+        /// RFC 8257: the echo mirrors the marks.
+        Dctcp = "dctcp",
+        /// RFC 9331: data carries ECT(1), repetitions too, for the low-latency queue of `dualpi2`, and the echo
+        /// mirrors the marks (not AccECN, RFC 9768).
+        L4s = "l4s",
+    }
 }
-
-/// Explicit congestion notification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EcnMode {
-    /// Not offered and not accepted.
-    Off,
-    /// RFC 3168: echo until the sender has reduced its window.
-    Classic,
-    /// RFC 8257: the echo mirrors the marks.
-    Dctcp,
-    /// RFC 9331: data carries ECT(1), repetitions too, and the echo mirrors the marks as with `Dctcp`
-    /// (not AccECN, RFC 9768).
-    L4s,
-}
+switch!(EcnMode, EcnMode::Off, EcnMode::Classic);
 
 impl EcnMode {
     pub(crate) fn is_enabled(self) -> bool {
@@ -151,9 +222,14 @@ impl EcnMode {
     }
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Self::modern()
+impl Profile {
+    /// Its configuration.
+    pub fn config(self) -> Config {
+        match self {
+            Self::Modern => Config::modern(),
+            Self::Ns3 => Config::ns3_3_27(),
+            Self::Rfc5681 => Config::rfc5681(),
+        }
     }
 }
 
@@ -161,39 +237,7 @@ impl Config {
     /// Like a current Linux, except for buffers: 64 MiB each without autotuning, because here the
     /// congestion control shall be what limits a flow.
     pub fn modern() -> Self {
-        Self {
-            mss: 1448,
-            initial_window: 10,
-            timestamps: true,
-            window_scaling: true,
-            sack: true,
-            dsack: true,
-            ecn: EcnMode::Off,
-            receive_buffer: Bytes::new(64 << 20),
-            send_buffer: Bytes::new(64 << 20),
-            ack_every: 2,
-            ack_timeout: Duration::from_millis(200),
-            quick_acks: 1,
-            syn_retries: 6,
-            syn_ack_retries: 5,
-            syn_timeout: Duration::from_secs(1),
-            time_wait: Duration::from_secs(60),
-            keep_alive: None,
-            pacing: Pacing::Controller,
-            recovery: Recovery::RackTlp,
-            prr: true,
-            tail_loss_probe: true,
-            frto: true,
-            undo: true,
-            limited_transmit: true,
-            min_rto: Duration::from_millis(200),
-            min_rto_above_srtt: true,
-            max_rto: Duration::from_secs(120),
-            data_retries: 15,
-            nagle: false,
-            slow_start_after_idle: true,
-            notices: false,
-        }
+        Self::default()
     }
 
     /// The defaults of ns-3.27, under which many comparisons were published: segments of 536 bytes,
@@ -204,26 +248,15 @@ impl Config {
     /// that covers: to compare, set the parameter `abc_limit` of `reno` to 1.
     pub fn ns3_3_27() -> Self {
         Self {
+            profile: Profile::Ns3,
             mss: 536,
-            initial_window: 1,
-            dsack: false,
+            initial_window: Window::Packets(1),
             receive_buffer: Bytes::new(131_072),
             send_buffer: Bytes::new(131_072),
-            ack_timeout: Duration::from_millis(200),
-            quick_acks: 0,
             syn_timeout: Duration::from_secs(3),
-            pacing: Pacing::Off,
-            recovery: Recovery::Sack,
-            prr: false,
-            tail_loss_probe: false,
-            frto: false,
-            undo: false,
-            min_rto: Duration::from_secs(1),
-            min_rto_above_srtt: false,
-            max_rto: Duration::from_secs(60),
             data_retries: 6,
             slow_start_after_idle: false,
-            ..Self::modern()
+            ..Self::before_rack()
         }
     }
 
@@ -231,12 +264,22 @@ impl Config {
     /// as the least timeout, no timestamps-based undo, no pacing, no probes.
     pub fn rfc5681() -> Self {
         Self {
+            profile: Profile::Rfc5681,
             mss: 1460,
-            initial_window: 3,
+            initial_window: Window::Packets(3),
             timestamps: false,
+            ..Self::before_rack()
+        }
+    }
+
+    /// What the older profiles have in common.
+    fn before_rack() -> Self {
+        Self {
             dsack: false,
-            ack_timeout: Duration::from_millis(200),
-            quick_acks: 0,
+            delayed_ack: DelayedAck {
+                quick: 0,
+                ..DelayedAck::default()
+            },
             pacing: Pacing::Off,
             recovery: Recovery::Sack,
             prr: false,
@@ -249,39 +292,168 @@ impl Config {
             ..Self::modern()
         }
     }
+
+    /// What options that a table does not say are: as the profile has them, except for what follows from others.
+    fn usual(given: &Map<String, Json>, files: &mut Files) -> Result<Self, Error> {
+        let profile = given.get("profile").map(|p| Profile::read(p, files));
+        let profile = profile.transpose().map_err(|e| e.at("profile"))?;
+        let mut usual = profile.unwrap_or(Profile::Modern).config();
+        // Without selective acknowledgements nothing can report duplicates or find losses by them.
+        if given.get("sack") == Some(&false.into()) {
+            usual.dsack = false;
+            usual.recovery = Recovery::NewReno;
+        }
+        let recovery = given.get("recovery").and_then(Json::as_str);
+        if recovery.unwrap_or(usual.recovery.name()) != Recovery::RackTlp.name() {
+            usual.tail_loss_probe = false;
+        }
+        if let Some(buffer) = given.get("receive_buffer") {
+            let buffer = Bytes::read(buffer, files).map_err(|e| e.at("receive_buffer"))?;
+            usual.send_buffer = usual.send_buffer.max(buffer);
+        }
+        Ok(usual)
+    }
+
+    /// What is wrong with options that depend on each other.
+    fn consistent(&self) -> Result<(), Error> {
+        if self.min_rto > self.max_rto {
+            let is_raised = self.min_rto != self.profile.config().min_rto;
+            let key = if is_raised { "min_rto" } else { "max_rto" };
+            let (least, most) = (self.min_rto, self.max_rto);
+            let message = format!("min_rto ({least}) is above max_rto ({most})");
+            return Err(Error::of(key, message).help("200ms and 120s are usual"));
+        }
+        if self.tail_loss_probe && self.recovery != Recovery::RackTlp {
+            let message = "tail_loss_probe needs recovery = \"rack-tlp\"";
+            let help = "set it to false, or choose that recovery";
+            return Err(Error::of("tail_loss_probe", message).help(help));
+        }
+        Ok(())
+    }
+
+    /// Decides what depends on the route, whose packets have at most `mtu` bytes: sizes in bytes and segments. Of
+    /// those `given`, none is changed.
+    ///
+    /// # Errors
+    /// The first size that cannot be.
+    pub fn settle(&mut self, given: &Map<String, Json>, mtu: u32) -> Result<(), Error> {
+        let headers = HEADERS + if self.timestamps { TIMESTAMPS } else { 0 };
+        let room = mtu.saturating_sub(headers).clamp(1, 65_483);
+        let room = u16::try_from(room).unwrap_or(u16::MAX);
+        if self.mss > room {
+            if given.contains_key("mss") {
+                let message = format!(
+                    "mss = \"{}B\" does not fit: with {headers} bytes of headers the route's MTU of {mtu} bytes \
+                     leaves {room}",
+                    self.mss
+                );
+                let help = format!("give 1B to {room}B, or raise the mtu of the links");
+                return Err(Error::of("mss", message).help(help));
+            }
+            // What does not fit would never arrive: take what path MTU discovery would find.
+            self.mss = room;
+        }
+        let segments = self.initial_window.packets(u64::from(self.mss));
+        if !(1..=100_000).contains(&segments) {
+            let message = format!("an initial_window of {segments} packets is out of range");
+            return Err(
+                Error::of("initial_window", message).help("give 1 packets to 100000 packets")
+            );
+        }
+        self.initial_window = Window::Packets(segments);
+        // The largest window that can be announced: 65535 shifted by 14 (RFC 7323 §2.3).
+        let scale = if self.window_scaling { 14 } else { 0 };
+        let announced = Bytes::new(65_535 << scale);
+        let least = Bytes::from(self.mss);
+        for (key, value, most) in [
+            ("receive_buffer", self.receive_buffer, announced),
+            ("send_buffer", self.send_buffer, LARGEST),
+        ] {
+            if given.contains_key(key) && !(least..=most).contains(&value) {
+                let message = format!("{key} = \"{value}\" is out of range");
+                let help = format!("give {least} (one segment) to {most}");
+                return Err(Error::of(key, message).help(help));
+            }
+        }
+        self.receive_buffer = self.receive_buffer.min(announced);
+        Ok(())
+    }
+
+    /// The initial congestion window.
+    pub const fn first_window(&self) -> Bytes {
+        self.initial_window.bytes(self.mss as u64)
+    }
 }
 
-/// A named set of defaults.
-#[derive(Clone, Copy, Debug)]
-pub struct Profile {
-    /// As written in scenarios.
-    pub name: &'static str,
-    /// One line about it.
-    pub summary: &'static str,
-    /// Where the values come from.
-    pub source: &'static str,
-    /// The configuration.
-    pub config: fn() -> Config,
-}
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
 
-/// All profiles, sorted by name.
-pub const PROFILES: &[Profile] = &[
-    Profile {
-        name: "modern",
-        summary: "like a current Linux: MSS 1448, initial window 10, SACK, RACK-TLP, PRR",
-        source: "RFC 9293, 6928, 8985, 6937; Linux defaults",
-        config: Config::modern,
-    },
-    Profile {
-        name: "ns3-3.27",
-        summary: "defaults of ns-3.27: MSS 536, initial window 1, 128 KiB buffers, RFC 6675",
-        source: "ns-3.27 attribute defaults",
-        config: Config::ns3_3_27,
-    },
-    Profile {
-        name: "rfc5681",
-        summary: "the standards of 2009: initial window 3, RFC 6675 recovery, least RTO 1 s",
-        source: "RFC 5681, 6298, 6675",
-        config: Config::rfc5681,
-    },
-];
+    use super::*;
+
+    fn read(json: Json) -> Result<Config, Error> {
+        Config::read(&json, &mut Files::default())
+    }
+
+    #[test]
+    fn what_is_not_said_is_as_the_profile_has_it() {
+        for profile in Profile::ALL {
+            let config = profile.config();
+            assert_eq!(config.profile, *profile);
+            assert_eq!(config.check(), Ok(()));
+            assert_eq!(
+                read(json!({ "profile": profile.name() })),
+                Ok(config.clone())
+            );
+            assert_eq!(read(config.write()), Ok(config));
+        }
+        let old = read(json!({ "profile": "ns3-3.27", "delayed_ack": { "every": 4 } })).unwrap();
+        let expected = DelayedAck {
+            every: 4,
+            quick: 0,
+            ..DelayedAck::default()
+        };
+        assert_eq!(old.delayed_ack, expected);
+        let same = read(json!({ "profile": "ns3-3.27", "delayed_ack": true })).unwrap();
+        assert_eq!(same, Config::ns3_3_27());
+    }
+
+    #[test]
+    fn what_follows_from_other_options_can_be_said_otherwise() {
+        let plain = read(json!({ "sack": false })).unwrap();
+        assert_eq!((plain.dsack, plain.recovery), (false, Recovery::NewReno));
+        assert!(!plain.tail_loss_probe);
+        let told = read(json!({ "sack": false, "dsack": true, "recovery": "rack-tlp" })).unwrap();
+        assert_eq!((told.dsack, told.recovery), (true, Recovery::RackTlp));
+        assert!(told.tail_loss_probe);
+        let error = read(json!({ "recovery": "sack", "tail_loss_probe": true })).unwrap_err();
+        assert_eq!(error.path, "tail_loss_probe");
+        let buffers = read(json!({ "receive_buffer": "100MB" })).unwrap();
+        assert_eq!(buffers.send_buffer, Bytes::new(100_000_000));
+    }
+
+    #[test]
+    fn sizes_are_settled_by_the_route() {
+        let settled = |json: Json, mtu| {
+            let mut config = read(json.clone())?;
+            config.settle(json.as_object().unwrap(), mtu)?;
+            Ok::<_, Error>((config.mss, config.initial_window))
+        };
+        assert_eq!(settled(json!({}), 576), Ok((524, Window::Packets(10))));
+        let window = json!({ "mss": "1000B", "initial_window": "4001B" });
+        assert_eq!(settled(window, 1500), Ok((1000, Window::Packets(5))));
+        for (wrong, key) in [
+            (json!({ "mss": "1449B" }), "mss"),
+            (json!({ "initial_window": "0 packets" }), "initial_window"),
+            (json!({ "receive_buffer": "1kB" }), "receive_buffer"),
+            (
+                json!({ "window_scaling": false, "receive_buffer": "64KiB" }),
+                "receive_buffer",
+            ),
+            (json!({ "max_rto": "100ms" }), "max_rto"),
+            (json!({ "min_rto": "200s" }), "min_rto"),
+        ] {
+            assert_eq!(settled(wrong, 1500).unwrap_err().path, key);
+        }
+    }
+}

@@ -173,9 +173,9 @@ impl Endpoint {
         let receiver = Receiver::new(&ReceiverConfig {
             buffer: config.receive_buffer.get(),
             mss: u64::from(config.mss),
-            ack_every: config.ack_every,
-            ack_timeout: config.ack_timeout,
-            quick_acks: config.quick_acks,
+            ack_every: config.delayed_ack.every,
+            ack_timeout: config.delayed_ack.timeout,
+            quick_acks: config.delayed_ack.quick,
         });
         Self {
             state: State::Closed,

@@ -24,7 +24,9 @@ mod state;
 mod stats;
 mod timestamps;
 
-pub use config::{Config, EcnMode, KeepAlive, PROFILES, Pacing, Profile, Recovery};
+pub use config::{
+    Config, DelayedAck, EcnMode, KeepAlive, Pacing, PacingFactors, Profile, Recovery,
+};
 pub use endpoint::{Endpoint, Init, Room, Transmit};
 pub use error::Error;
 pub use event::{Chunk, Event};

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use gargalo_tcp::{Config, EcnMode, Error, Event, KeepAlive, State};
+use gargalo_tcp::{Config, DelayedAck, EcnMode, Error, Event, KeepAlive, State};
 use gargalo_units::{Duration, Ecn};
 use gargalo_wire::tcp::Flags;
 
@@ -138,7 +138,10 @@ fn cwr_ends_the_echo_and_a_new_mark_begins_another() {
 fn a_mirror_acknowledges_each_change_separately() {
     let mut l = marked(Config {
         ecn: EcnMode::Dctcp,
-        ack_every: 4,
+        delayed_ack: DelayedAck {
+            every: 4,
+            ..config().delayed_ack
+        },
         ..config()
     });
     assert_eq!(l.data(0, 10), [""; 0]);

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use gargalo_tcp::{Chunk, Config, State};
+use gargalo_tcp::{Chunk, Config, DelayedAck, State};
 use gargalo_units::{Bytes, Duration};
 use gargalo_wire::tcp::{Extra, Flags, Payload};
 
@@ -30,7 +30,10 @@ fn every_second_segment_is_acknowledged() {
 #[test]
 fn a_single_segment_is_acknowledged_by_the_timer() {
     let mut l = Lone::new(Config {
-        ack_timeout: ms(40),
+        delayed_ack: DelayedAck {
+            timeout: ms(40),
+            ..config().delayed_ack
+        },
         ..config()
     });
     let start = l.now;
@@ -43,7 +46,10 @@ fn a_single_segment_is_acknowledged_by_the_timer() {
 #[test]
 fn push_does_not_force_an_acknowledgement_and_the_configured_count_does() {
     let mut l = Lone::new(Config {
-        ack_every: 3,
+        delayed_ack: DelayedAck {
+            every: 3,
+            ..config().delayed_ack
+        },
         ..config()
     });
     assert_eq!(l.give(l.segment(Flags::ACK | Flags::PSH, 0, 10)), NOTHING);
@@ -54,7 +60,10 @@ fn push_does_not_force_an_acknowledgement_and_the_configured_count_does() {
 #[test]
 fn the_first_segments_are_acknowledged_one_by_one() {
     let mut l = Lone::new(Config {
-        quick_acks: 3,
+        delayed_ack: DelayedAck {
+            quick: 3,
+            ..config().delayed_ack
+        },
         ..config()
     });
     assert_eq!(l.data(0, 10), [". ack 10"]);

@@ -2,7 +2,7 @@
 
 use gargalo_cc::{Init, Params, find};
 use gargalo_link::Link;
-use gargalo_tcp::{Config, Endpoint, PROFILES};
+use gargalo_tcp::{Config, Endpoint, Profile};
 use gargalo_testkit::network::random_link;
 use gargalo_testkit::{Pair, Transfer};
 use gargalo_units::{Bytes, Duration, Instant, Seq};
@@ -19,7 +19,7 @@ fn rng(n: u64) -> Pcg64 {
 }
 
 fn random_config(rng: &mut Pcg64) -> Config {
-    let mut config = (PROFILES[rng.random_range(0..PROFILES.len())].config)();
+    let mut config = Profile::ALL[rng.random_range(0..Profile::ALL.len())].config();
     config.mss = [536, 1000, 1448][rng.random_range(0..3)];
     config.sack = rng.random();
     config.timestamps = rng.random();
@@ -39,7 +39,7 @@ fn endpoint(config: &Config, algorithm: &str, rng: &mut Pcg64, client: bool) -> 
     let init = Init {
         now: Instant::ZERO,
         mss,
-        initial_window: mss * u64::from(config.initial_window),
+        initial_window: config.first_window(),
         rng: Pcg64::new(u128::from(rng.next_u64()), 3),
     };
     let algorithm = find(algorithm).expect("registered");

@@ -8,6 +8,8 @@
 
 use std::collections::VecDeque;
 
+use gargalo_settings::support::Map;
+use gargalo_settings::{Error, Files, Json, Switch, kinds, settings};
 use gargalo_units::{Bytes, Instant};
 use rand::Rng;
 use rand_pcg::Pcg64;
@@ -18,19 +20,46 @@ use super::{Action, App};
 /// (RFC 8446 §5.2, §5.3).
 pub const RECORD_OVERHEAD: u64 = 22;
 
-/// Sizes of a handshake and its records; flights with the headers of their records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tls {
-    /// ClientHello.
-    pub client_hello: Bytes,
-    /// From ServerHello to Finished.
-    pub server_flight: Bytes,
-    /// The client's Finished, with early data also EndOfEarlyData.
-    pub client_finished: Bytes,
-    /// Most data in a record.
-    pub record: Bytes,
-    /// The client knows the server and sends data before the handshake.
-    pub early_data: bool,
+settings! {
+    /// TLS 1.3 as flights of these sizes, headers of records included. Defaults are what rustls 0.23 sends with
+    /// a self-signed Ed25519 certificate of 289 bytes and one application protocol.
+    pub struct Tls: Copy as "TlsMap", over Tls::usual {
+        /// ClientHello. With `early_data` 330 B unless said otherwise, since it then bears a ticket.
+        client_hello: Bytes = Tls::FULL.client_hello, in FLIGHT;
+        /// From ServerHello to Finished; 3 to 4 kB with a usual chain of certificates. With `early_data` 232 B unless
+        /// said otherwise, since there is no certificate then.
+        server_flight: Bytes = Tls::FULL.server_flight, in FLIGHT;
+        /// The client's Finished. With `early_data` 100 B unless said otherwise, since EndOfEarlyData comes before it.
+        client_finished: Bytes = Tls::FULL.client_finished, in FLIGHT;
+        /// Most data in a record; the receiver opens a record when it is whole (RFC 8446 §5.1).
+        record_size: Bytes = Tls::FULL.record_size, in Bytes::new(1)..=Bytes::new(16_384);
+        /// The client has a ticket of an earlier connection and sends data with its ClientHello (0-RTT).
+        early_data: bool = false;
+    }
+}
+
+/// Sizes of flights: certificates of a megabyte are a slip.
+const FLIGHT: std::ops::RangeInclusive<Bytes> = Bytes::new(1)..=Bytes::new(1_000_000);
+
+kinds! {
+    /// TLS between TCP and the application.
+    pub enum TlsVersion: Copy as "TlsSpec" {
+        open {
+            /// RFC 8446.
+            "1.3" => V13(Tls);
+        }
+    }
+}
+
+impl TlsVersion {
+    /// What was chosen; `None`: no TLS.
+    pub const fn chosen(switch: Switch<Self>) -> Option<Tls> {
+        match switch {
+            Switch::Off => None,
+            Switch::On => Some(Tls::FULL),
+            Switch::To(Self::V13(tls)) => Some(tls),
+        }
+    }
 }
 
 impl Tls {
@@ -40,7 +69,7 @@ impl Tls {
         client_hello: Bytes::new(225),
         server_flight: Bytes::new(600),
         client_finished: Bytes::new(80),
-        record: Bytes::new(16_384),
+        record_size: Bytes::new(16_384),
         early_data: false,
     };
 
@@ -50,13 +79,21 @@ impl Tls {
         client_hello: Bytes::new(330),
         server_flight: Bytes::new(232),
         client_finished: Bytes::new(100),
-        record: Bytes::new(16_384),
+        record_size: Bytes::new(16_384),
         early_data: true,
     };
 
+    /// The sizes of what a table does not say.
+    fn usual(given: &Map<String, Json>, _: &mut Files) -> Result<Self, Error> {
+        match given.get("early_data") {
+            Some(Json::Bool(true)) => Ok(Self::RESUMED),
+            _ => Ok(Self::FULL),
+        }
+    }
+
     /// So much data in records, written at once.
     pub(crate) fn protected(&self, bytes: u64) -> u64 {
-        let records = bytes.div_ceil(self.record.get().max(1));
+        let records = bytes.div_ceil(self.record_size.get().max(1));
         bytes.saturating_add(records.saturating_mul(RECORD_OVERHEAD))
     }
 }
@@ -83,7 +120,7 @@ impl TlsApp {
         Self {
             app,
             spec,
-            streams: [(); 2].map(|()| Stream::new(spec.record.get())),
+            streams: [(); 2].map(|()| Stream::new(spec.record_size.get())),
             rng: None,
             has_answered: false,
             is_complete: false,

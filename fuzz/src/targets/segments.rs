@@ -23,7 +23,7 @@ use play::{End, Play};
 /// What each side may hold.
 const BUFFER: u64 = 40_000;
 /// Connections of Multipath TCP have no more subflows.
-const SUBFLOWS: usize = 6;
+const SUBFLOWS: u32 = 6;
 
 /// Address of side 0 (client) or 1 (server) on a path.
 fn address(side: usize, path: usize) -> IpAddr {
@@ -109,8 +109,11 @@ pub(crate) fn mptcp(bytes: &[u8]) {
             tcp: Arc::new(self::config(tcp)),
             scheduler: Arc::new(scheduler.expect("a name of the registry")),
             path_manager: Arc::new(manager.expect("a name of the registry")),
-            checksum: bits >> side & 1 == 1,
-            max_subflows: SUBFLOWS,
+            options: gargalo_mptcp::Options {
+                checksum: bits >> side & 1 == 1,
+                max_subflows: SUBFLOWS,
+                ..Default::default()
+            },
             ..gargalo_mptcp::Config::default()
         }
     };
@@ -207,6 +210,6 @@ impl End for Connection {
             self.unacknowledged() <= 2 * BUFFER,
             "what waits for the network"
         );
-        assert!(self.subflow_addresses().count() <= SUBFLOWS);
+        assert!(self.subflow_addresses().count() <= SUBFLOWS as usize);
     }
 }

@@ -99,7 +99,7 @@ impl Flow {
                 config: Arc::clone(&m.config.tcp),
                 congestion: Arc::clone(&m.congestion),
                 tls: m.tls,
-                misbehaviour: None,
+                misbehaviour: gargalo_sim::Misbehaviour::None,
             }),
             _ => None,
         };

@@ -171,11 +171,14 @@ impl Case {
         let manager = path_manager::Registered::new(self.path_manager, Params::new()).unwrap();
         let mut config = gargalo_mptcp::Config {
             path_manager: Arc::new(manager),
-            checksum: self.checksum,
+            options: gargalo_mptcp::Options {
+                checksum: self.checksum,
+                ..Default::default()
+            },
             ..gargalo_mptcp::Config::default()
         };
         if self.long {
-            config.data_numbers = gargalo_mptcp::DataNumbers::Long;
+            config.options.data_numbers = gargalo_mptcp::DataNumbers::Long;
         }
         if let Some(name) = self.scheduler {
             let scheduler = gargalo_mptcp::scheduler::Registered::new(name, Params::new());
@@ -187,7 +190,7 @@ impl Case {
                 config: Arc::new(tcp),
                 congestion,
                 tls: None,
-                misbehaviour: None,
+                misbehaviour: gargalo_sim::Misbehaviour::None,
             })
         } else {
             config.tcp = Arc::new(tcp);

@@ -338,7 +338,7 @@ impl Connection {
         if in_loss && !s.stale {
             s.stale = true;
             let subflow = s.id;
-            if let Some(interval) = self.config.probe_interval {
+            if let Some(interval) = self.config.options.probes() {
                 s.ask_after = interval.max(s.endpoint.snapshot(now).srtt.unwrap_or_default());
                 s.ask_most = s.ask_after * LONGEST_WAIT;
                 s.ask_at = now + s.ask_after;

@@ -75,7 +75,7 @@ impl Connection {
     }
 
     pub(super) fn most_subflows(&self) -> usize {
-        self.config.max_subflows.min(crate::send::SLOTS)
+        (self.config.options.max_subflows as usize).min(crate::send::SLOTS)
     }
 
     /// The SYN-ACK of a join of ours.

@@ -71,7 +71,7 @@ impl Connection {
         let init = gargalo_cc::Init {
             now,
             mss,
-            initial_window: mss * u64::from(self.tcp.initial_window),
+            initial_window: self.tcp.initial_window.bytes(mss.get()),
             rng: own,
         };
         self.congestion.build(init).map_err(ConfigError::Congestion)

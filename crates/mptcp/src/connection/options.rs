@@ -79,7 +79,7 @@ impl Connection {
         }
         let peer = self.peer?;
         self.subflows[i].told = self.receive.next();
-        let long = match self.config.data_numbers {
+        let long = match self.config.options.data_numbers {
             DataNumbers::Long => true,
             DataNumbers::Short => self.long_acks && !data,
         };
@@ -120,7 +120,7 @@ impl Connection {
 
     #[inline]
     fn wire(&self, m: &Mapping) -> WireMapping {
-        let long = self.config.data_numbers == DataNumbers::Long;
+        let long = self.config.options.data_numbers == DataNumbers::Long;
         WireMapping {
             data_seq: number(m.data, self.own_base(), long),
             // The first byte after the SYN has number 1.
@@ -133,7 +133,7 @@ impl Connection {
     /// DATA_FIN without data: one byte of sequence space at subflow number 0 (RFC 8684 §3.3.3).
     fn mapping_of_fin(&self) -> WireMapping {
         let at = self.send.end as i64;
-        let long = self.config.data_numbers == DataNumbers::Long;
+        let long = self.config.options.data_numbers == DataNumbers::Long;
         let sum = || checksum(self.own_base().wrapping_add(at as u64), 0, 1, &[]);
         WireMapping {
             data_seq: number(at, self.own_base(), long),

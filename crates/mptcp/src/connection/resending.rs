@@ -156,7 +156,7 @@ impl Connection {
     /// Opportunistic retransmission: nothing new can be sent, a path could, and a slower one has what is
     /// missing. Whether something was given.
     pub(super) fn rescue(&mut self, now: Instant) -> bool {
-        if !self.config.opportunistic_retransmission || self.subflows.len() < 2 {
+        if !self.config.options.opportunistic_retransmission || self.subflows.len() < 2 {
             return false;
         }
         let Some(first) = self.send.first().copied() else {
@@ -257,7 +257,7 @@ impl Connection {
         }
         self.blocked += 1;
         let carries_more = self.views[k].delivery_rate >= self.views[j].delivery_rate;
-        if !self.config.penalisation || (self.scheduler.minds_window() && carries_more) {
+        if !self.config.options.penalisation || (self.scheduler.minds_window() && carries_more) {
             return;
         }
         let (in_flight, mss) = (self.views[k].in_flight, self.views[k].mss);

@@ -113,7 +113,7 @@ impl Connection {
     /// A redundant scheduler wants copies everywhere; a path that idles gets one now and then, so that
     /// what is known of it stays true. A backup gets none.
     fn copy_to_others(&mut self, now: Instant, i: usize, data: u64, len: u32, all: bool) {
-        let interval = self.config.probe_interval;
+        let interval = self.config.options.probes();
         for (j, (s, v)) in self.subflows.iter_mut().zip(&self.views).enumerate() {
             // A backup is left alone while others can send, copies and probes included.
             let idle_backup = v.backup && !self.views[i].backup;

@@ -10,7 +10,9 @@ mod single_mesh;
 #[cfg(test)]
 mod testing;
 
-pub use registry::{DEFAULT, Entry, PATH_MANAGERS, PathManagerFactory, Registered, find};
+pub use registry::{
+    DEFAULT, Entry, PATH_MANAGERS, PathManagerFactory, PathManagers, Registered, find,
+};
 
 use std::fmt::Debug;
 use std::net::IpAddr;

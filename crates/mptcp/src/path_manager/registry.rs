@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use gargalo_cc::chosen::{Listed, Registry};
 use gargalo_cc::params::{BuildError, Param, Params};
 
 use super::{PathManager, binder, full_mesh, ndiffports, passive, single_mesh};
@@ -83,6 +84,31 @@ impl PathManagerFactory for Registered {
     }
     fn build(&self) -> Box<dyn PathManager> {
         (self.entry.build)(&self.params).expect("the parameters were checked by new")
+    }
+}
+
+/// The path managers of this crate, as settings choose among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathManagers;
+
+impl Registry for PathManagers {
+    const WHAT: &'static str = "A path manager";
+    const DEFINITION: &'static str = "PathManagerName";
+    const DEFAULT: &'static str = DEFAULT;
+
+    fn entries() -> Vec<Listed> {
+        let listed = |e: &Entry| Listed {
+            name: e.name,
+            aliases: &[],
+            summary: e.summary,
+            source: e.source,
+            params: (e.params)(),
+        };
+        PATH_MANAGERS.iter().map(listed).collect()
+    }
+
+    fn check(name: &str, params: &Params) -> Result<(), String> {
+        Registered::new(name, params.clone()).map(drop)
     }
 }
 

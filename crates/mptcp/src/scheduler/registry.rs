@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use gargalo_cc::chosen::{Listed, Registry};
 use gargalo_cc::params::{BuildError, Param, Params};
 
 use super::{
@@ -91,6 +92,31 @@ impl SchedulerFactory for Registered {
     }
     fn build(&self) -> Box<dyn Scheduler> {
         (self.entry.build)(&self.params).expect("the parameters were checked by new")
+    }
+}
+
+/// The schedulers of this crate, as settings choose among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedulers;
+
+impl Registry for Schedulers {
+    const WHAT: &'static str = "A scheduler";
+    const DEFINITION: &'static str = "SchedulerName";
+    const DEFAULT: &'static str = DEFAULT;
+
+    fn entries() -> Vec<Listed> {
+        let listed = |e: &Entry| Listed {
+            name: e.name,
+            aliases: &[],
+            summary: e.summary,
+            source: e.source,
+            params: (e.params)(),
+        };
+        SCHEDULERS.iter().map(listed).collect()
+    }
+
+    fn check(name: &str, params: &Params) -> Result<(), String> {
+        Registered::new(name, params.clone()).map(drop)
     }
 }
 

@@ -71,9 +71,9 @@ fn connection(seed: u64, total: u64, out: &mut Outcome) {
         send_buffer: gargalo_units::Bytes::new(BUFFER),
         ..gargalo_tcp::Config::clone(&c.tcp)
     });
-    c.checksum = true;
+    c.options.checksum = true;
     c.path_manager = manager("full-mesh");
-    c.max_subflows = 6;
+    c.options.max_subflows = 6;
     c.retry_after = ms(50);
     let mut net = Net::new(&paths, c, "cubic", seed);
     net.checks = true;

@@ -119,16 +119,16 @@ fn end(d: &mut Draw) -> Config {
         "ndiffports",
         "single-mesh",
     ]));
-    c.checksum = d.chance(0.2);
-    c.opportunistic_retransmission = d.chance(0.7);
-    c.penalisation = d.chance(0.7);
+    c.options.checksum = d.chance(0.2);
+    c.options.opportunistic_retransmission = d.chance(0.7);
+    c.options.penalisation = d.chance(0.7);
     if d.chance(0.2) {
-        c.probe_interval = None;
+        c.options.probe_interval = gargalo_settings::Switch::Off;
     }
     if d.chance(0.4) {
-        c.data_numbers = DataNumbers::Long;
+        c.options.data_numbers = DataNumbers::Long;
     }
-    c.max_subflows = 1 + d.below(12) as usize;
+    c.options.max_subflows = 1 + d.below(12) as u32;
     c.retry_after = Duration::from_secs_f64(d.between(0.05, 2.0));
     c
 }
@@ -177,7 +177,7 @@ impl Network {
                 from: at(if d.chance(0.5) { 0 } else { d.below(3_000) }),
             }
         });
-        let checksum = ends.iter().any(|e| e.checksum);
+        let checksum = ends.iter().any(|e| e.options.checksum);
         Self {
             long_mappings: !checksum && d.chance(0.4),
             paths,

@@ -8,7 +8,6 @@ mod legacy;
 mod link;
 mod mptcp;
 mod quic;
-mod tls;
 mod transport;
 mod written;
 
@@ -22,13 +21,9 @@ use serde_json::json;
 pub use flow::{Arrivals, Flow, RecordName};
 pub use lab::{Command, Host, Lab, StackName};
 pub use link::{GraphLink, Link};
-pub use mptcp::{AddressChange, DataNumbersName, EndName, Mptcp, PathManagerName, SchedulerName};
+pub use mptcp::{AddressChange, EndName, Mptcp};
 pub use quic::Quic;
-pub use tls::{TlsMap, TlsSpec, TlsVersion};
-pub use transport::{
-    Congestion, DelayedAck, EcnName, KeepAlive, PacingMap, PacingName, PacingSpec, ProfileName,
-    ReceiverName, RecoveryName, Switch, Tcp, Transport, Udp,
-};
+pub use transport::{Congestion, Tcp, Transport, Udp};
 
 pub use legacy::Legacy;
 pub use written::Written;

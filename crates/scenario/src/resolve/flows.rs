@@ -86,12 +86,14 @@ pub(crate) fn resolve(
             mtu = *least_mtu.get_or_insert_with(|| mptcp::mtu(net));
         }
         let mut transport = transport::resolve(&spec.transport, mtu, &at, cx);
-        let placed = place(spec, &mut transport, &ends, &at, (net, &routes), cx);
+        let placed = place(&mut transport, &ends, &at, (net, &routes), cx);
         let label: Arc<str> = match (&spec.label, &transport) {
             (Some(label), _) => label.as_str().into(),
             _ if is_source => sourced::label(spec).into(),
-            (None, Transport::Tcp(tcp)) => tcp.congestion.as_str().into(),
-            (None, Transport::Mptcp(mptcp)) => format!("mptcp {}", mptcp.tcp.congestion).into(),
+            (None, Transport::Tcp(tcp)) => tcp.congestion.name.as_str().into(),
+            (None, Transport::Mptcp(mptcp)) => {
+                format!("mptcp {}", mptcp.spec.tcp.congestion.name).into()
+            }
             (None, Transport::Quic(quic)) => format!("quic {}", quic.congestion).into(),
             (None, Transport::Udp) => "udp".into(),
         };
@@ -165,16 +167,13 @@ pub(crate) fn resolve(
 /// Places Multipath TCP between each pair of hosts; for other transports there is nothing to do and the
 /// list is empty.
 fn place(
-    spec: &Spec,
     transport: &mut Transport,
     ends: &[(usize, usize)],
     at: &str,
     net: (&Network, &Routes),
     cx: &mut Context<'_>,
 ) -> Vec<Transport> {
-    let (crate::model::Transport::Mptcp(raw), Transport::Mptcp(common)) =
-        (&spec.transport.value, &*transport)
-    else {
+    let Transport::Mptcp(common) = &*transport else {
         return Vec::new();
     };
     let mut placed: Vec<Transport> = Vec::new();
@@ -187,7 +186,7 @@ fn place(
         }
         last = Some(pair);
         let mut own = (**common).clone();
-        mptcp::place(raw, &mut own, pair, at, net, cx);
+        mptcp::place(&mut own, pair, at, net, cx);
         placed.push(Transport::Mptcp(Arc::new(own)));
     }
     if let Some(first) = placed.first() {

@@ -10,7 +10,6 @@ mod quic;
 mod routes;
 mod sourced;
 mod sources;
-mod tls;
 mod transport;
 
 use gargalo_settings::{Files, Setting};

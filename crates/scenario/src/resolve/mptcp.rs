@@ -2,103 +2,38 @@
 
 use std::sync::Arc;
 
-use gargalo_cc::Params;
-use gargalo_mptcp::{DataNumbers, path_manager, scheduler};
-use gargalo_units::{Duration, nearest};
+use gargalo_cc::{Params, chosen::Chosen};
+use gargalo_mptcp::path_manager;
+use gargalo_sim::Misbehaviour;
+use gargalo_units::nearest;
 
 use super::routes::Routes;
 use super::{Context, Network, did_you_mean, transport};
-use crate::model::{Congestion, DataNumbersName, EndName, Mptcp as Spec, Switch};
-use crate::resolved::{AddressChange, Chosen, Mptcp, Transport};
-
-/// The shortest time between probes of a path: the scheduler is not a load generator.
-const LEAST_PROBE: Duration = Duration::from_millis(1);
+use crate::model::{EndName, Mptcp as Spec, Written};
+use crate::resolved::{AddressChange, Mptcp, Transport};
 
 /// Resolves Multipath TCP whose packets must fit this MTU.
-pub(crate) fn resolve(spec: &Spec, mtu: u32, at: &str, cx: &mut Context<'_>) -> Transport {
+pub(crate) fn resolve(
+    written: &Written<Spec>,
+    mtu: u32,
+    at: &str,
+    cx: &mut Context<'_>,
+) -> Transport {
     let at = format!("{at}.transport.mptcp");
-    let tcp = transport::tcp(&spec.tcp, mtu, &at, cx);
-    if tcp.misbehaviour.is_some() {
+    let mut spec = written.read(&at, cx).unwrap_or_default();
+    transport::settle(&mut spec.tcp, written.json(), mtu, &at, cx);
+    if spec.tcp.receiver != Misbehaviour::None {
         let message = "a misbehaving receiver over MPTCP".to_owned();
         let help = "leave `receiver` out, or write transport.tcp".to_owned();
         cx.error(&format!("{at}.receiver"), "only over TCP", message, help);
     }
-    let scheduler = chosen(
-        spec.scheduler.as_ref().map(|s| &s.0),
-        scheduler::DEFAULT,
-        &format!("{at}.scheduler"),
-        &|name, params| {
-            let known = scheduler::find(name).ok()?;
-            Some((known.build)(params).err().map(|e| e.to_string()))
-        },
-        cx,
-    );
-    let path_manager = chosen(
-        spec.path_manager.as_ref().map(|s| &s.0),
-        "",
-        &format!("{at}.path_manager"),
-        &|name, params| {
-            let known = path_manager::find(name).ok()?;
-            Some((known.build)(params).err().map(|e| e.to_string()))
-        },
-        cx,
-    );
-    let usual = gargalo_mptcp::Config::default();
-    let probe_interval = match spec.probe_interval {
-        None | Some(Switch::Set(true)) => usual.probe_interval,
-        Some(Switch::Set(false)) => None,
-        Some(Switch::To(every)) => {
-            if every.0 < LEAST_PROBE {
-                let message = format!("probe_interval = \"{}\" is too short", every.0);
-                let help = "give 1ms or more, or false for no probes".to_owned();
-                cx.error(&format!("{at}.probe_interval"), "too short", message, help);
-            }
-            Some(every.0)
-        }
-    };
     Transport::Mptcp(Arc::new(Mptcp {
-        tcp,
-        scheduler,
-        path_manager,
-        opportunistic_retransmission: spec.opportunistic_retransmission.unwrap_or(true),
-        penalisation: spec.penalisation.unwrap_or(true),
-        probe_interval,
-        checksum: spec.checksum.unwrap_or(false),
-        data_numbers: match spec.data_numbers {
-            None | Some(DataNumbersName::Short) => DataNumbers::Short,
-            Some(DataNumbersName::Long) => DataNumbers::Long,
-        },
-        max_subflows: spec.max_subflows.unwrap_or(usual.max_subflows as u32),
+        spec,
         links: None,
         backups: Vec::new(),
         gateways: Vec::new(),
         changes: Vec::new(),
     }))
-}
-
-/// A name with checked parameters; one that the registry does not know is one that the caller brought
-/// along.
-fn chosen(
-    given: Option<&Congestion>,
-    default: &str,
-    at: &str,
-    check: &dyn Fn(&str, &Params) -> Option<Option<String>>,
-    cx: &mut Context<'_>,
-) -> Chosen {
-    let Some(given) = given else {
-        return Chosen {
-            name: default.to_owned(),
-            params: Params::new(),
-        };
-    };
-    if let Some(Some(wrong)) = check(&given.name, &given.params) {
-        let path = format!("{at}.{}", given.name);
-        cx.error(&path, "not valid", wrong, String::new());
-    }
-    Chosen {
-        name: given.name.clone(),
-        params: given.params.clone(),
-    }
 }
 
 /// The smallest MTU of all links: subflows may take any of them.
@@ -109,7 +44,6 @@ pub(crate) fn mtu(net: &Network) -> u32 {
 
 /// What depends on the hosts: links by name, and the path manager of who does not choose.
 pub(crate) fn place(
-    spec: &Spec,
     resolved: &mut Mptcp,
     (from, to): (usize, usize),
     at: &str,
@@ -117,6 +51,7 @@ pub(crate) fn place(
     cx: &mut Context<'_>,
 ) {
     let at = format!("{at}.transport.mptcp");
+    let spec = resolved.spec.clone();
     let of = |host: usize| routes.links_of(host);
     let name = |l: usize| net.links[l].name.as_str();
     let find = |given: &str, hosts: &[usize], at: &str, cx: &mut Context<'_>| {
@@ -140,17 +75,15 @@ pub(crate) fn place(
         cx.error(at, "no address there", message, help);
         None
     };
-    let list = |given: Option<&Vec<String>>, key: &str, cx: &mut Context<'_>| -> Vec<usize> {
-        let given = given.into_iter().flatten().enumerate();
+    let list = |given: &[String], key: &str, cx: &mut Context<'_>| -> Vec<usize> {
+        let given = given.iter().enumerate();
         given
             .filter_map(|(i, n)| find(n, &[from, to], &format!("{at}.{key}.{i}"), cx))
             .collect()
     };
-    resolved.backups = list(spec.backup.as_ref(), "backup", cx);
-    resolved.links = spec
-        .links
-        .is_some()
-        .then(|| list(spec.links.as_ref(), "links", cx));
+    resolved.backups = list(&spec.backup, "backup", cx);
+    let links = spec.links.as_ref();
+    resolved.links = links.map(|l| list(l, "links", cx));
     let all_known = |l: &&Vec<usize>| Some(l.len()) == spec.links.as_ref().map(Vec::len);
     if let Some(links) = resolved.links.as_ref().filter(all_known) {
         for host in [from, to] {
@@ -165,7 +98,7 @@ pub(crate) fn place(
             }
         }
     }
-    for (i, given) in spec.gateways.iter().flatten().enumerate() {
+    for (i, given) in spec.gateways.iter().enumerate() {
         let at = format!("{at}.gateways.{i}");
         let routers = || net.nodes.iter().filter(|n| !n.is_host);
         match net
@@ -182,11 +115,11 @@ pub(crate) fn place(
             }
         }
     }
-    for (i, change) in spec.changes.iter().flatten().enumerate() {
+    for (i, change) in spec.changes.iter().enumerate() {
         let at = format!("{at}.changes.{i}");
         let (side, host) = match change.host {
-            Some(EndName::To) => (1, to),
-            None | Some(EndName::From) => (0, from),
+            EndName::To => (1, to),
+            EndName::From => (0, from),
         };
         if change.add.is_none() && change.remove.is_none() {
             let help = "give `remove`, `add` or both, each the name of a link".to_owned();
@@ -204,7 +137,7 @@ pub(crate) fn place(
             let Some(given) = given else { continue };
             if let Some(link) = find(given, &[host], &format!("{at}.{key}"), cx) {
                 resolved.changes.push(AddressChange {
-                    after: change.after.0,
+                    after: change.after,
                     side,
                     link,
                     add,
@@ -220,6 +153,6 @@ pub(crate) fn place(
         } else {
             path_manager::DEFAULT
         };
-        name.clone_into(&mut resolved.path_manager.name);
+        resolved.spec.path_manager = Some(Chosen::new(name, Params::new()));
     }
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gargalo_cc::Params;
-use gargalo_quic::{Config, Congestion as Kinds, Crypto, Handshake};
-use gargalo_units::{Bytes, Instant};
-use serde::Deserialize;
+use gargalo_cc::chosen::Congestion;
+use gargalo_quic::{Config, Crypto, Handshake};
+use gargalo_settings::{Files, Setting};
+use gargalo_units::Instant;
 
-use super::{Context, transport};
-use crate::model::{Congestion, Quic as Spec};
+use super::Context;
+use crate::model::Quic as Spec;
 use crate::resolved::{Flow, Quic, Transport};
 
 /// Resolves QUIC over a route of this MTU.
@@ -22,24 +23,23 @@ pub(crate) fn resolve(spec: &Spec, mtu: u32, at: &str, cx: &mut Context<'_>) -> 
             Config::default()
         }
     };
+    let path = format!("{at}.congestion");
     let usual = (config.profile.options)();
     let usual = || {
         usual
             .get("congestion")
-            .and_then(|c| Congestion::deserialize(c).ok())
+            .and_then(|c| Congestion::read(c, &mut Files::default()).ok())
     };
-    let (name, params) = match spec.congestion.clone().or_else(usual) {
-        Some(c) => (c.name, c.params),
-        None => ("cubic".to_owned(), Params::new()),
-    };
-    let params = reducing_the_window(&name, params);
-    let congestion = if Kinds::OWN.contains(&name.as_str()) {
-        name
-    } else {
-        let size = Bytes::from(config.datagram_size);
-        let path = format!("{at}.congestion.{name}");
-        transport::congestion(&name, &params, size, config.initial_window(), &path, cx)
-    };
+    let given = spec
+        .congestion
+        .as_ref()
+        .map(|c| c.read(&path, cx).unwrap_or_default());
+    let Congestion {
+        name: congestion,
+        params,
+        ..
+    } = given.or_else(usual).unwrap_or_default();
+    let params = reducing_the_window(&congestion, params);
     Transport::Quic(Arc::new(Quic {
         config,
         congestion,

@@ -214,17 +214,20 @@ fn every_tcp_option_reaches_the_endpoint() {
         panic!("not TCP");
     };
     let c = &tcp.config;
-    assert_eq!((c.mss, c.initial_window, c.ack_every), (1000, 4, 4));
+    assert_eq!(
+        (c.mss, c.initial_window.packets(1000), c.delayed_ack.every),
+        (1000, 4, 4)
+    );
     assert!(c.timestamps && !c.sack && !c.dsack && c.nagle);
     assert_eq!(c.ecn, gargalo_tcp::EcnMode::Classic);
     assert_eq!(c.receive_buffer, Bytes::new(16_000_000));
     assert_eq!(c.min_rto, Duration::from_millis(300));
     assert_eq!(c.keep_alive.map(|k| k.idle), Some(Duration::from_secs(60)));
     assert_eq!(
-        (tcp.profile.as_str(), tcp.congestion.as_str()),
+        (c.profile.name(), tcp.congestion.name.as_str()),
         ("rfc5681", "cubic")
     );
-    assert_eq!(tcp.params.iter().count(), 1);
+    assert_eq!(tcp.congestion.params.iter().count(), 1);
 }
 
 #[test]
@@ -348,7 +351,7 @@ fn overrides_set_what_they_name() {
     let Transport::Tcp(tcp) = &s.flows[1].transport else {
         panic!("not TCP");
     };
-    assert_eq!(tcp.params.iter().count(), 1);
+    assert_eq!(tcp.congestion.params.iter().count(), 1);
 }
 
 #[test]
@@ -397,7 +400,7 @@ fn schema_and_reference_know_every_key() {
         "`congestion`",
         "`beta`",
         "`gilbert-elliott`",
-        "`min_rto_s`",
+        "`min_rto` | \"200ms\" | \"1s\"",
         "`think_time`",
         "`datagram_size`",
     ] {

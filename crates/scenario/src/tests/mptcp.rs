@@ -18,25 +18,20 @@ fn resolved(text: &str) -> Mptcp {
     }
 }
 
+fn manager(m: &Mptcp) -> Option<&str> {
+    m.spec.path_manager.as_ref().map(|p| p.name.as_str())
+}
+
 #[test]
 fn defaults_are_those_of_the_crate() {
     let m = resolved(&with(""));
-    assert_eq!(m.scheduler.name, gargalo_mptcp::scheduler::DEFAULT);
-    assert_eq!(m.path_manager.name, "single-mesh");
-    assert_eq!(m.tcp.congestion, "cubic");
-    let usual = gargalo_mptcp::Config::default();
-    assert_eq!(m.probe_interval, usual.probe_interval);
-    assert_eq!(m.max_subflows as usize, usual.max_subflows);
-    assert_eq!(m.penalisation, usual.penalisation);
-    assert_eq!(
-        m.opportunistic_retransmission,
-        usual.opportunistic_retransmission
-    );
-    assert_eq!(m.checksum, usual.checksum);
-    assert_eq!(m.data_numbers, usual.data_numbers);
+    assert_eq!(m.spec.scheduler.name, gargalo_mptcp::scheduler::DEFAULT);
+    assert_eq!(manager(&m), Some("single-mesh"));
+    assert_eq!(m.spec.tcp.congestion.name, "cubic");
+    assert_eq!(m.spec.options, gargalo_mptcp::Options::default());
     // A host with a single link cannot do with one subflow for each address of its own.
     let one = with("").replace(", { rate = \"2Mbit/s\" }", "");
-    assert_eq!(resolved(&one).path_manager.name, "full-mesh");
+    assert_eq!(manager(&resolved(&one)), Some("full-mesh"));
 }
 
 #[test]
@@ -47,12 +42,12 @@ fn options_of_tcp_are_options_of_subflows() {
          backup = [\"path1\"], data_numbers = \"long\", probe_interval = false, \
          changes = [{ after = \"5s\", add = \"path0\" }, { after = \"2s\", host = \"to\", remove = \"path0\" }]",
     ));
-    assert_eq!(m.tcp.congestion, "olia");
-    assert_eq!(m.tcp.config.receive_buffer.get(), 3_000_000);
-    assert_eq!(m.tcp.config.ack_every, 1);
-    assert!(!m.tcp.config.sack);
-    assert_eq!(m.scheduler.params.iter().count(), 1);
-    assert_eq!((m.backups, m.probe_interval), (vec![1], None));
+    assert_eq!(m.spec.tcp.congestion.name, "olia");
+    assert_eq!(m.spec.tcp.config.receive_buffer.get(), 3_000_000);
+    assert_eq!(m.spec.tcp.config.delayed_ack.every, 1);
+    assert!(!m.spec.tcp.config.sack);
+    assert_eq!(m.spec.scheduler.params.iter().count(), 1);
+    assert_eq!((m.backups, m.spec.options.probes()), (vec![1], None));
     // In the order of time.
     let changes: Vec<_> = m.changes.iter().map(|c| (c.side, c.link, c.add)).collect();
     assert_eq!(changes, [(1, 0, false), (0, 0, true)]);

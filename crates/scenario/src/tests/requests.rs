@@ -2,7 +2,7 @@
 
 use gargalo_units::Bytes;
 use gargalo_workload::random::Size;
-use gargalo_workload::tls::Tls;
+use gargalo_workload::tls::{Tls, TlsVersion};
 use gargalo_workload::{Order, Request, Workload};
 
 use super::grammar::simple;
@@ -35,7 +35,7 @@ fn orders(workload: &str) -> Vec<(Order, Option<Bytes>)> {
 
 fn tls(option: &str) -> Option<Tls> {
     match &ok(&text(option, "size = \"1kB\"")).flows[0].transport {
-        Transport::Tcp(tcp) => tcp.tls,
+        Transport::Tcp(tcp) => TlsVersion::chosen(tcp.tls),
         other => panic!("{other:?}"),
     }
 }
@@ -97,7 +97,7 @@ fn tls_is_off_on_or_precise() {
         client_hello: Bytes::new(300),
         server_flight: Bytes::new(3500),
         client_finished: Bytes::new(74),
-        record: Bytes::new(4000),
+        record_size: Bytes::new(4000),
         early_data: false,
     };
     assert_eq!(tls(given), Some(expected));
@@ -159,13 +159,13 @@ fn slips_in_requests_and_tls_are_told() {
     );
     tls(
         "tls = { server_flight = \"2MB\" }",
-        "server_flight = \"2MB\" is out of range",
-        "600B is usual",
+        "server_flight = 2MB is out of range",
+        "give 1B to 1MB",
     );
     tls(
         "tls = { record_size = \"32KiB\" }",
-        "record_size = \"32.768kB\" is out of range",
-        "give 1B to 16.384kB",
+        "record_size = 32KiB is out of range",
+        "give 1B to 16KiB",
     );
     let udp = simple(
         "",

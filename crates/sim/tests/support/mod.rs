@@ -88,7 +88,7 @@ pub fn tcp(congestion: &str, config: Config) -> TransportSpec {
         config: config.into(),
         congestion,
         tls: None,
-        misbehaviour: None,
+        misbehaviour: gargalo_sim::Misbehaviour::None,
     })
 }
 

@@ -304,10 +304,10 @@ impl Sender {
                 nagle: config.nagle,
                 restart_after_idle: config.slow_start_after_idle,
                 notices: config.notices,
-                initial_window: u64::from(config.initial_window) * u64::from(mss),
+                initial_window: config.initial_window.bytes(u64::from(mss)).get(),
                 mss_agreed_down: mss != u32::from(config.mss),
                 // The peer's delay is unknown: RFC 8985 §7.2 takes 200 ms; ours bounds it below.
-                peer_ack_delay: config.ack_timeout.max(Duration::from_millis(200)),
+                peer_ack_delay: config.delayed_ack.timeout.max(Duration::from_millis(200)),
                 retries: config.data_retries,
                 max_rto: config.max_rto,
             },
@@ -561,18 +561,14 @@ impl Sender {
         if let Some(rate) = self.controller.pacing_rate() {
             return Some(rate);
         }
-        let Pacing::Window {
-            slow_start,
-            avoidance,
-        } = self.settings.pacing
-        else {
+        let Pacing::Window(factors) = self.settings.pacing else {
             return None;
         };
         let cwnd = self.controller.cwnd();
         let gain = if self.controller.in_slow_start() {
-            slow_start
+            factors.slow_start
         } else {
-            avoidance
+            factors.avoidance
         };
         rate_of_window(cwnd, self.rtt.srtt()?, gain)
     }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use bytes::Bytes as Content;
 use gargalo_cc::{Acked, Congestion, Controller, Path};
-use gargalo_tcp::{Chunk, Config, Endpoint, Event, Init, State, Transmit};
+use gargalo_tcp::{Chunk, Config, DelayedAck, Endpoint, Event, Init, State, Transmit};
 use gargalo_units::{Bytes, Duration, Ecn, Instant, Seq};
 use gargalo_wire::tcp::{Extra, Flags, Options, Payload, SackBlocks, Segment, Timestamps};
 
@@ -49,7 +49,10 @@ pub const fn at(n: u64) -> Instant {
 pub fn config() -> Config {
     Config {
         mss: 1000,
-        quick_acks: 0,
+        delayed_ack: DelayedAck {
+            quick: 0,
+            ..DelayedAck::default()
+        },
         ..Config::default()
     }
 }
