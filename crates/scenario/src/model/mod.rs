@@ -149,7 +149,7 @@ settings! {
 #[derive(Clone, Debug, PartialEq)]
 pub enum OneOrMany {
     /// The same for all.
-    One(Link),
+    One(Box<Link>),
     /// One for each.
     Many(Vec<Link>),
 }
