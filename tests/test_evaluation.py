@@ -276,7 +276,7 @@ def run(delivered, *, queue=None, sent=None, dropped=None, up=None, flows=None, 
     queue, sent, dropped = queue or [0.0] * n, sent or zero, dropped or zero
     link = {"name": "bottleneck", "up": up or LINK, "down": LINK}
     return SimpleNamespace(
-        scenario={
+        setup={
             "duration_s": end or times[-1],
             "links": [link],
             "flows": [

@@ -31,37 +31,33 @@ def measure(run: Run) -> Mapping[str, float]:
     `gap_s`: longest silence after the address went, `before_bps`, `alone_bps`, `after_bps`.
     """
     flow = run.flows.row(0, named=True)
-    facts = run.to_json()["flows"][0]
     sent = float(flow["sent_packets"] or 0)
     found: dict[str, float | None] = {
         "rate_bps": flow["goodput_bps"] or 0.0,
         "completed": float(flow["completion_s"] is not None),
         "timeouts": flow["timeouts"],
         "retransmitted_share": (flow["retransmitted_packets"] or 0) / sent if sent else None,
-        "out_of_order_bytes": facts.get("out_of_order_max_bytes"),
-        "reinjected_packets": facts.get("reinjected_packets"),
-        "opportunistic_packets": facts.get("opportunistic_packets"),
-        "duplicate_bytes": facts.get("duplicate_bytes"),
+        "out_of_order_bytes": flow["out_of_order_max_bytes"],
+        "reinjected_packets": flow["reinjected_packets"],
+        "opportunistic_packets": flow["opportunistic_packets"],
+        "duplicate_bytes": flow["duplicate_bytes"],
     }
     others = run.flows.filter(pl.col("label").str.starts_with("other"))
     if others.height:
         # Bytes over one time: rates of flows that came at different times do not add up.
         span = float(others["end_s"].max() - others["start_s"].min())  # type: ignore[arg-type, operator]
         found["others_bps"] = 8 * float(others["delivered_bytes"].sum()) / span if span > 0 else 0.0
-    found |= shares(facts) | queues(run)
+    found |= shares(run, int(flow["id"])) | queues(run)
     if flow["transport"] == "mptcp" and run.flow_samples.height:
         # A link is sampled wherever a course is kept; a hand-over samples its flow only.
         found |= course(run) if run.link_samples.height else gap(run.flow_samples)
     return {k: float(v) for k, v in found.items() if v is not None}
 
 
-def shares(facts: Mapping[str, object]) -> dict[str, float | None]:
-    """Return which part of the data came by which path."""
-    subflows = facts.get("subflows")
-    if not isinstance(subflows, list):
-        return {}
+def shares(run: Run, flow: int) -> dict[str, float | None]:
+    """Return which part of the data of a flow came by which path."""
     by_path: dict[str, float] = {}
-    for s in subflows:
+    for s in run.subflows.filter(pl.col("flow") == flow).iter_rows(named=True):
         by_path[s["link"]] = by_path.get(s["link"], 0.0) + float(s["delivered_bytes"])
     total = sum(by_path.values())
     # Where paths are shared, the link of the host itself has the same number.
