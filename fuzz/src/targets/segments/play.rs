@@ -49,6 +49,8 @@ pub(super) struct Play<'a, E> {
     written: [u64; 2],
     read: [u64; 2],
     closed: [bool; 2],
+    /// The listener has heard of the other: one that is closed before ends with what it was given.
+    opened: bool,
     /// Something arrived that no end has sent: from now on anything may be read.
     forged: bool,
 }
@@ -80,6 +82,7 @@ impl<'a, E: End> Play<'a, E> {
             written: [0; 2],
             read: [0; 2],
             closed: [false; 2],
+            opened: false,
             forged: false,
         }
     }
@@ -100,6 +103,8 @@ impl<'a, E: End> Play<'a, E> {
 
     /// Lets an end do what it can now.
     fn settle(&mut self, side: usize) {
+        let state = self.ends[1].state();
+        self.opened |= !matches!(state, State::Listen | State::SynReceived | State::Closed);
         let end = &mut self.ends[side];
         while let Some(chunk) = end.read() {
             if let (Chunk::Real(bytes), false) = (&chunk, self.forged) {
@@ -280,8 +285,7 @@ impl<'a, E: End> Play<'a, E> {
         if self.ends.iter().any(|e| e.error().is_some()) {
             return;
         }
-        // The listener may never have heard of the other.
-        if self.ends[1].state() == State::Listen {
+        if !self.opened {
             return;
         }
         for side in 0..2 {
