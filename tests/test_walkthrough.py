@@ -21,9 +21,17 @@ HEADINGS = ["## Idea", "## Equations", "## Parameters", "## Behaviour", "## Know
 def blocks(heading: str) -> dict[str, str]:
     """Return the code blocks of a section of CONTRIBUTING.md that have a title, by title."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    found = re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```$', section, re.DOTALL | re.MULTILINE)
-    return dict(found)
+    # Headings within a block are not those of the page.
+    parts = re.findall(
+        r'^```\w+ title="([^"]+)"\n(.*?)^```$|^## ([^\n]+)$', text, re.DOTALL | re.MULTILINE
+    )
+    inside, found = False, {}
+    for title, code, page_heading in parts:
+        if page_heading:
+            inside = page_heading == heading
+        elif inside:
+            found[title] = code
+    return found
 
 
 def copy(to: Path) -> dict[str, str]:
