@@ -7,8 +7,6 @@ use gargalo_units::Instant;
 
 /// Slots for subflows: bits of a set of carriers.
 pub(crate) const SLOTS: usize = 64;
-/// The slot of no subflow.
-const NOBODY: u8 = SLOTS as u8;
 
 /// A segment that was given to at least one subflow and is not acknowledged at data level.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +18,7 @@ pub(crate) struct Outstanding {
     /// All subflows that carry it, a bit for each slot.
     pub(crate) carriers: u64,
     pub(crate) len: u32,
-    /// Slot of the latest carrier; [`NOBODY`] if that has ended.
+    /// Slot of the latest carrier, which may have ended and another have taken its slot.
     pub(crate) latest: u8,
 }
 
@@ -60,8 +58,8 @@ pub(crate) struct Send {
     pub(crate) write_blocked: bool,
     /// In the order of the stream, without gaps.
     outstanding: VecDeque<Outstanding>,
-    /// Bytes of it by the slot of the latest carrier, and those of carriers that have ended.
-    held: [u64; SLOTS + 1],
+    /// Bytes of it by the slot of the latest carrier.
+    held: [u64; SLOTS],
     /// Starts of segments that must go again.
     pub(crate) again: BTreeSet<u64>,
     /// Where opportunistic retransmission has come to.
@@ -80,7 +78,7 @@ impl Send {
             fin: Fin::Open,
             write_blocked: false,
             outstanding: VecDeque::new(),
-            held: [0; SLOTS + 1],
+            held: [0; SLOTS],
             again: BTreeSet::new(),
             rescued: 0,
         }
@@ -234,11 +232,7 @@ impl Send {
     pub(crate) fn forget_carrier(&mut self, slot: u8) {
         for o in &mut self.outstanding {
             o.carriers &= !(1 << slot);
-            if o.latest == slot {
-                o.latest = NOBODY;
-            }
         }
-        self.held[SLOTS] += std::mem::take(&mut self.held[usize::from(slot)]);
     }
 }
 
@@ -300,23 +294,5 @@ mod tests {
         assert_eq!(s.write(bytes::Bytes::from_static(b"0123456789abc")), 10);
         assert!(s.write_blocked);
         assert_eq!((s.room(), s.unsent()), (0, 10));
-    }
-
-    #[test]
-    fn what_an_ended_subflow_held_is_nobodys() {
-        let mut s = Send::new(1 << 20);
-        s.write_synthetic(100);
-        sent(&mut s, 25);
-        sent(&mut s, 25);
-        assert_eq!(s.held_by(0), 50);
-        s.forget_carrier(0);
-        // Another subflow takes the slot.
-        assert_eq!(s.held_by(0), 0);
-        assert!(s.first().is_some_and(|o| o.latest != 0 && o.carriers == 0));
-        sent(&mut s, 25);
-        s.give(25, 0, Some((7, Instant::ZERO)));
-        assert_eq!(s.held_by(0), 50);
-        s.on_ack(75, 500);
-        assert_eq!(s.held_by(0), 0);
     }
 }
