@@ -300,11 +300,10 @@ impl Endpoint {
     /// delivers and closes (RFC 9293 §3.10.4 would return an error for what was written).
     pub fn close(&mut self, _now: Instant) {
         match self.state {
-            // RFC 9293 §3.10.4; nobody has asked for what waits to be sent.
-            State::Listen => self.end(None),
-            State::SynSent if self.buffer.is_empty() => self.end(None),
-            // RFC 9293 §3.10.4 allows to wait for ESTABLISHED.
-            State::SynSent | State::SynReceived => self.close_wanted = true,
+            // RFC 9293 §3.10.4.
+            State::Listen | State::SynSent if self.buffer.is_empty() => self.end(None),
+            // It allows to wait for ESTABLISHED; a listener that has something to say waits for who hears it.
+            State::Listen | State::SynSent | State::SynReceived => self.close_wanted = true,
             State::Established | State::CloseWait if !self.close_wanted => {
                 self.close_wanted = true;
                 self.finish();
