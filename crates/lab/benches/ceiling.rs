@@ -24,13 +24,13 @@ mod bench {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::time::{Duration as Wall, Instant as Clocked};
 
+    use gargalo_flow::rng;
     use gargalo_lab::device::{BATCH, Device, HEADROOM};
     use gargalo_lab::engine::{Engine, Stop};
     use gargalo_lab::fabric::{Fabric, Path};
     use gargalo_lab::netlink::{Netlink, any};
     use gargalo_lab::{Choice, Clock, NetNs, Result, Tuning, sandbox};
     use gargalo_link::{Delay, LinkConfig, QueueConfig, QueueLimit, RateModel};
-    use gargalo_sim::rng;
     use gargalo_units::{Bytes, Duration, Instant, Rate};
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 

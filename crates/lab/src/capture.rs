@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 
-use gargalo_sim::{CaptureInterfaces, CaptureSpec, Topology};
+use gargalo_flow::{CaptureInterfaces, CaptureSpec, Topology};
 use gargalo_trace::pcapng::{Packet, Writer};
 use gargalo_units::Instant;
 

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gargalo_sim::Edge;
+use gargalo_flow::Edge;
 use gargalo_trace::Quantiles;
 use gargalo_units::{Duration, Instant};
 use nix::sched::{CpuSet, sched_setaffinity};

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use gargalo_flow::Stripper;
 use gargalo_host::packet_too_big;
 use gargalo_link::{DropReason, Ecn, Link, LinkConfig, LinkStats, Packet, Strip};
 use gargalo_units::{Bytes, Instant};
@@ -13,7 +14,6 @@ use rand_pcg::Pcg64;
 use crate::device::{Frame, HEADROOM};
 use crate::glance::{glance, mark};
 use crate::{Error, Result};
-use gargalo_sim::Stripper;
 
 mod strip;
 

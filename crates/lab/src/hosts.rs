@@ -5,8 +5,8 @@ use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use gargalo_flow::{FlowSpec, NodeId, Topology, TransportSpec, rng};
 use gargalo_host::HostConfig;
-use gargalo_sim::{FlowSpec, NodeId, Topology, TransportSpec, rng};
 use gargalo_units::Instant;
 use rand::Rng;
 

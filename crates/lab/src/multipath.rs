@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use gargalo_sim::{MptcpResult, MultipathResult, SubflowResult};
-#[cfg(target_os = "linux")]
-use gargalo_sim::{MptcpSpec, NodeId, Topology};
+use gargalo_flow::{MptcpResult, MptcpSpec, MultipathResult, NodeId, SubflowResult, Topology};
 
+#[cfg(target_os = "linux")]
 #[cfg(target_os = "linux")]
 use crate::plan::{Interface, Plan};
 

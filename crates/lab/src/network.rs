@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use gargalo_flow::{Edge, LinkMarks, LinkResult, LinkSample, LinkSampler, Window, rng};
 use gargalo_link::Strip;
-use gargalo_sim::{Edge, LinkMarks, LinkResult, LinkSample, LinkSampler, Window, rng};
 use gargalo_units::{Duration, Instant};
 
 use crate::Result;

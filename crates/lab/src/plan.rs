@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use gargalo_sim::{BuildError, NodeId, Topology};
+use gargalo_flow::{NodeId, Topology, Unreachable};
 
 use crate::fabric::{Direction, PortId};
 
@@ -80,7 +80,7 @@ pub struct Passage {
 pub enum PlanError {
     /// No route.
     #[error(transparent)]
-    Route(#[from] BuildError),
+    Route(#[from] Unreachable),
     /// Addresses would not suffice.
     #[error("hosts have {0} interfaces in all, more than the {MOST} that can get addresses")]
     Interfaces(usize),
@@ -214,8 +214,8 @@ fn passages(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gargalo_flow::{LinkSpec, Node};
     use gargalo_link::LinkConfig;
-    use gargalo_sim::{LinkSpec, Node};
 
     fn topology(hosts: &[bool], links: &[(u32, u32)]) -> Topology {
         let node = |(i, is_host): (usize, &bool)| Node {

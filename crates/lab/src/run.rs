@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub use gargalo_flow::Watch;
+use gargalo_flow::{NodeId, Outcome, Phase, Progress, TransportSpec, Window, rng};
 use gargalo_mptcp::Names;
-pub use gargalo_sim::Watch;
-use gargalo_sim::{NodeId, Outcome, Phase, Progress, TransportSpec, Window, rng};
 use gargalo_units::Instant;
 
 use crate::capture::Capture;
@@ -281,7 +281,7 @@ fn check(spec: &LabSpec) -> Result<()> {
             }
         }
         if let TransportSpec::Tcp(tcp) = &f.transport
-            && tcp.misbehaviour != gargalo_sim::Misbehaviour::None
+            && tcp.misbehaviour != gargalo_flow::Misbehaviour::None
         {
             return refused("misbehaving receivers are simulated; run it with --world sim");
         }

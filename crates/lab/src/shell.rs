@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration as StdDuration;
 
+use gargalo_flow::rng;
 use gargalo_link::{Delay, LinkConfig};
-use gargalo_sim::rng;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use nix::net::if_::if_nametoindex;
 use nix::sys::signal::{Signal, kill};

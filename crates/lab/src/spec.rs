@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gargalo_sim::{CaptureSpec, FlowSpec, Topology};
+use gargalo_flow::{CaptureSpec, FlowSpec, Topology};
 use gargalo_units::{Duration, Instant};
 
 use crate::multipath::MultipathSpec;

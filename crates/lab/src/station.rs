@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use gargalo_flow::{Edge, FlowSample, ProtocolEvent, TcpSpec};
 use gargalo_host::{
     ConnectionId, Host, HostConfig, HostEvent, ListenerId, MptcpOptions, SocketOptions, UdpId,
 };
 use gargalo_mptcp::Names;
-use gargalo_sim::{Edge, FlowSample, ProtocolEvent, TcpSpec};
 use gargalo_tcp::Endpoint;
 use gargalo_units::{Duration, Instant};
 

@@ -3,22 +3,24 @@
 use std::sync::Arc;
 
 use bytes::Bytes as Content;
+use gargalo_flow::{
+    FlowResult, FlowSpec, Marks, MisbehavingReceiver, Misbehaviour, ProtocolEvent, TransportSpec,
+    Watch, Window, rng,
+};
 use gargalo_tcp::{self as tcp, Chunk, Endpoint, Event, State};
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Ecn, Instant, Seq};
 use rand::Rng;
 
+use crate::BuildError;
 use crate::drive_mptcp::{self, MptcpSide};
 use crate::event::{MAX_TARGETS, Target};
-use crate::flow::{Flow, FlowResult, FlowSpec, LazyTimer, Side, TransportSpec, pattern};
+use crate::flow::{Flow, LazyTimer, Side, pattern};
 use crate::generator::Parent;
-use crate::liar::{Liar, Misbehaviour};
 use crate::net::{Body, Content as PacketContent, Datagram};
 use crate::quic_paths;
-use crate::recorder::{ProtocolEvent, Recorder};
-use crate::window::{Marks, Window};
-use crate::world::{Watch, World};
-use crate::{BuildError, rng};
+use crate::recorder::Recorder;
+use crate::world::World;
 use gargalo_workload::{Action, App};
 
 /// Event targets of a flow: the timers of its two ends and of its application.
@@ -79,8 +81,8 @@ impl World {
                     let to = (body.flow, side);
                     return self.deliver_mptcp(to, body.interfaces, segment, ecn, first_flow);
                 };
-                if let Some(liar) = &mut flow.sides[side].liar {
-                    liar.on_segment(&segment);
+                if let Some(misbehaving) = &mut flow.sides[side].misbehaving {
+                    misbehaving.on_segment(&segment);
                 }
                 endpoint.handle(self.now, segment, ecn);
                 self.after(body.flow, side, first_flow);
@@ -181,8 +183,8 @@ impl World {
             TransportSpec::Mptcp(mptcp) => (false, false, app.inside(mptcp.tls)),
         };
         let receiver = 1 - app.sender();
-        sides[receiver].liar =
-            (misbehaviour != Misbehaviour::None).then(|| Box::new(Liar::new(misbehaviour)));
+        sides[receiver].misbehaving = (misbehaviour != Misbehaviour::None)
+            .then(|| Box::new(MisbehavingReceiver::new(misbehaviour)));
         let stop = spec.stop.filter(|_| spec.arrivals.is_none());
         if let Some(group) = spec.group.and_then(|g| self.groups.get_mut(g as usize)) {
             group.start(app.total());
@@ -420,8 +422,8 @@ impl World {
         }
         let (route, hash) = (flow.sides[index].route, flow.hash(index));
         while let Some(mut out) = endpoint.poll_transmit(now) {
-            if let Some(liar) = &mut flow.sides[index].liar {
-                let mut instead = liar.rewrite(out.segment);
+            if let Some(misbehaving) = &mut flow.sides[index].misbehaving {
+                let mut instead = misbehaving.rewrite(out.segment);
                 let Some(last) = instead.pop() else { continue };
                 for segment in instead {
                     let body = Body {

@@ -5,6 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes as Content;
+use gargalo_flow::{
+    Counts, Edge, FlowSample, FlowSpec, Marks, MptcpResult, MptcpSpec, MultipathResult, NodeId,
+    ProtocolEvent, Routing, SubflowResult, SubflowSample, Topology, TransportSpec, Window, rng,
+};
 use gargalo_mptcp::{self as mptcp, Addresses, Chunk, Connection, Event, State};
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Ecn, Instant};
@@ -12,19 +16,14 @@ use gargalo_wire::tcp::Segment;
 use rand::Rng;
 use rand_pcg::Pcg64;
 
+use crate::BuildError;
 use crate::capture::{address, interface_address};
 use crate::drive::{PER_FLOW, SERVER_PORT, Stream, client_port, read_all, take_in, write_all};
 use crate::event::Target;
-use crate::flow::{
-    Flow, FlowSpec, MptcpResult, MptcpSpec, MultipathResult, SubflowResult, TransportSpec,
-};
+use crate::flow::Flow;
 use crate::net::{Body, Content as PacketContent};
-use crate::recorder::{FlowSample, ProtocolEvent, Recorder, SubflowSample};
-use crate::routing::Routing;
-use crate::topology::{NodeId, Topology};
-use crate::window::{Counts, Edge, Marks, Window};
+use crate::recorder::Recorder;
 use crate::world::World;
-use crate::{BuildError, rng};
 use gargalo_workload::Action;
 
 /// Most interfaces of a host that take part.

@@ -5,21 +5,20 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{SocketAddr, SocketAddrV4};
 
 use bytes::Bytes as Content;
+use gargalo_flow::{FlowSpec, NodeId, ProtocolEvent, QuicSpec, TransportSpec, rng};
 use gargalo_quic::{self as quic, Chunk, Endpoint, Event, StreamId};
 use gargalo_units::{Ecn, Instant};
 use rand::Rng;
 use rand_pcg::Pcg64;
 
+use crate::BuildError;
 use crate::capture::address;
 use crate::drive::{PER_FLOW, client_port};
 use crate::event::Target;
-use crate::flow::{Flow, FlowSpec, QuicSpec, TransportSpec, pattern};
+use crate::flow::{Flow, pattern};
 use crate::net::{Body, Content as PacketContent, QuicDatagram};
 use crate::quic_paths::Paths;
-use crate::recorder::ProtocolEvent;
-use crate::topology::NodeId;
 use crate::world::World;
-use crate::{BuildError, rng};
 use gargalo_workload::{Action, App};
 
 /// The well-known port of HTTP/3, by which analysers know QUIC.

@@ -5,20 +5,17 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use gargalo_flow::{FlowSpec, GroupId, NodeId, Slab, TcpSpec, TransportSpec, rng};
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Instant};
 use gargalo_workload::plan::{Demand, Job, Model, Plan, connections, on_wire};
 use gargalo_workload::wire::WireModel;
 use gargalo_workload::{Bulk, Request, Workload};
 
+use crate::BuildError;
 use crate::event::Target;
-use crate::flow::{FlowSpec, TcpSpec, TransportSpec};
-use crate::group::GroupId;
 use crate::net::IPV4_HEADER;
-use crate::slab::Slab;
-use crate::topology::NodeId;
 use crate::world::World;
-use crate::{BuildError, rng};
 
 /// TCP header without options.
 const TCP_HEADER: u64 = 20;

@@ -12,53 +12,25 @@ mod drive_quic;
 pub mod event;
 mod flow;
 mod generator;
-mod group;
-mod liar;
 mod net;
 mod quic_paths;
 mod recorder;
-pub mod rng;
-mod routing;
-mod slab;
 mod standstill;
-mod strip;
-mod topology;
-mod window;
 mod world;
 
-pub use capture::{CaptureEnds, CaptureInterfaces, CaptureSpec};
-pub use flow::{
-    AddressChange, FlowResult, FlowSpec, MptcpResult, MptcpSpec, MultipathResult, QuicSpec,
-    SubflowResult, TcpSpec, TransportSpec,
-};
-pub use gargalo_cc::{ControllerFactory, Registered};
+pub use gargalo_flow::*;
 pub use generator::{GeneratorSpec, wire_model};
-pub use group::{Group, GroupId, Inside, Players};
-pub use liar::Misbehaviour;
 pub use net::{IPV4_HEADER, UDP_HEADER};
-pub use recorder::{
-    FlowSample, Gauge, LinkMarks, LinkResult, LinkSample, LinkSampler, ProtocolEvent, Recording,
-    Samples, SubflowSample,
-};
-pub use routing::Routing;
-pub use slab::Slab;
-pub use strip::Stripper;
-pub use topology::{DirectionId, LinkSpec, Node, NodeId, Topology};
-pub use window::{Counts, Edge, Marks, Window};
-pub use world::{Outcome, Phase, Progress, Settings, Watch, World};
+pub use recorder::Recording;
+pub use world::{Settings, World};
 
 /// Why a world cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// No route.
-    #[error("no path from {from} to {to}: add a link or correct the flow's hosts")]
-    Unreachable {
-        /// Source host.
-        from: String,
-        /// Destination host.
-        to: String,
-    },
+    #[error(transparent)]
+    Unreachable(#[from] Unreachable),
     /// A link's configuration is impossible.
     #[error("link {link}: {reason}")]
     Link {

@@ -3,15 +3,13 @@
 use std::net::SocketAddrV4;
 
 use bytes::BytesMut;
+use gargalo_flow::{DirectionId, Slab, Stripper};
 use gargalo_link::{Ecn, Link, Packet};
 use gargalo_units::Instant;
 use gargalo_wire::tcp::Segment;
 
 use crate::capture::Capture;
 use crate::event::EventQueue;
-use crate::slab::Slab;
-use crate::strip::Stripper;
-use crate::topology::DirectionId;
 use gargalo_link::Strip;
 
 /// Marks the end of a route in [`Net::hops`].

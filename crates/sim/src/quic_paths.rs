@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use gargalo_flow::{
+    Counts, Edge, FlowSample, Marks, MultipathResult, SubflowResult, SubflowSample, Window,
+};
 use gargalo_quic::{Endpoint, PathSnapshot};
 use gargalo_tcp as tcp;
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Instant};
 
 use crate::drive_quic::path;
-use crate::flow::{Flow, MultipathResult, SubflowResult};
+use crate::flow::Flow;
 use crate::net::Net;
-use crate::recorder::{FlowSample, Recorder, SubflowSample};
-use crate::window::{Counts, Edge, Marks, Window};
+use crate::recorder::Recorder;
 
 /// The paths of one end.
 #[derive(Debug, Default)]

@@ -8,11 +8,12 @@
 //! A sender that paces itself gives time some nanoseconds a step, and creeps: over links that take no time a flow without
 //! an end is refused once it has got as much since it started, within a second.
 
+use gargalo_flow::{FlowSpec, TransportSpec};
 use gargalo_link::{Delay, LinkConfig, RateModel};
 use gargalo_units::{Duration, Instant};
 
 use crate::BuildError;
-use crate::flow::{Flow, FlowSpec, TransportSpec};
+use crate::flow::Flow;
 use crate::world::World;
 use gargalo_workload::{Bulk, Workload};
 

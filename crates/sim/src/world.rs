@@ -1,29 +1,27 @@
 //! The engine: takes the next event, lets protocol code act, and sends what it wants sent.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use gargalo_cc as cc;
+use gargalo_flow::{
+    CaptureSpec, Edge, FlowResult, FlowSpec, Group, GroupId, NodeId, Outcome, Phase, Progress,
+    Routing, Slab, Topology, TransportSpec, Watch, Window, rng,
+};
 use gargalo_link::Link;
 use gargalo_units::{Bytes, Duration, Instant};
 use rand::Rng;
 
-use crate::capture::{Capture, CaptureSpec};
+use crate::BuildError;
+use crate::capture::Capture;
 use crate::drive_mptcp;
 use crate::event::Target;
-use crate::flow::{Flow, FlowResult, FlowSpec, TransportSpec};
+use crate::flow::Flow;
 use crate::generator::{Generator, Parent};
-use crate::group::{Group, GroupId};
 use crate::net::Net;
 use crate::quic_paths;
 use crate::recorder::{Recorder, Recording};
-use crate::routing::Routing;
-use crate::slab::Slab;
 use crate::standstill::Standstill;
-use crate::topology::{DirectionId, NodeId, Topology};
-use crate::window::{Edge, Window};
-use crate::{BuildError, rng};
 use gargalo_workload::exponential;
 
 /// What a run needs besides topology and flows.
@@ -45,95 +43,6 @@ pub struct Settings {
     pub captures: Option<CaptureSpec>,
     /// Folder for the qlog traces of QUIC flows that have a row.
     pub qlog: Option<std::path::PathBuf>,
-}
-
-/// What a run is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Flows are being made; virtual time has not begun.
-    Building,
-    /// Virtual time passes.
-    Running,
-    /// Results are being written.
-    Writing,
-}
-
-impl Phase {
-    /// One word.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Building => "building",
-            Self::Running => "running",
-            Self::Writing => "writing",
-        }
-    }
-}
-
-/// How far a run is.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// What it is doing.
-    pub phase: Phase,
-    /// Share of the phase that is done, 0 to 1.
-    pub fraction: f64,
-    /// Virtual time.
-    pub now: Instant,
-    /// Virtual end.
-    pub end: Instant,
-    /// Packets sent by hosts.
-    pub packets: u64,
-    /// Events handled.
-    pub events: u64,
-    /// Bytes of memory that samples and events take.
-    pub recorded: u64,
-}
-
-impl Progress {
-    /// At the beginning of a phase of a run that ends at `end`.
-    pub const fn begin(phase: Phase, end: Instant) -> Self {
-        Self {
-            phase,
-            fraction: 0.0,
-            now: Instant::ZERO,
-            end,
-            packets: 0,
-            events: 0,
-            recorded: 0,
-        }
-    }
-}
-
-/// Is told how far a run is, and may stop it.
-pub type Watch<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
-
-/// What a run produced.
-#[derive(Debug)]
-pub struct Outcome {
-    /// Every flow that has a row, in the order of identifiers.
-    pub flows: Vec<FlowResult>,
-    /// Totals of flows that are counted together, in the order of [`World::add_group`].
-    pub groups: Vec<Group>,
-    /// Every link direction: `up` then `down`, in the order of the links.
-    pub links: Vec<crate::LinkResult>,
-    /// The link directions that packets of a pair of hosts take, where there is only one way; not in the lab.
-    pub routes: BTreeMap<(NodeId, NodeId), Vec<DirectionId>>,
-    /// Sampled tables.
-    pub samples: crate::recorder::Samples,
-    /// Senders that were still there when the run ended, as they were then: samples of flows that have a row and of
-    /// their subflows, whether or not these were to be recorded (of the kernel's flows in the lab: those that were, last).
-    pub last: crate::recorder::Samples,
-    /// Virtual time reached.
-    pub end: Instant,
-    /// The part of [`Settings::measure`] that the run had; `None`: that is not set.
-    pub measured: Option<(Instant, Instant)>,
-    /// Packets sent by hosts.
-    pub packets: u64,
-    /// Events handled.
-    pub events: u64,
-    /// Most flows alive at once.
-    pub peak_flows: usize,
-    /// The caller stopped the run before its end.
-    pub interrupted: bool,
 }
 
 /// A template that makes flows as a Poisson process.
@@ -251,7 +160,7 @@ impl World {
     /// The directions a packet takes.
     pub(crate) fn route(&mut self, from: NodeId, to: NodeId) -> Result<Vec<u32>, BuildError> {
         let route = self.routing.route(from, to);
-        route.ok_or_else(|| self.topology.unreachable(from, to))
+        Ok(route.ok_or_else(|| self.topology.unreachable(from, to))?)
     }
 
     /// Stores the routes between two hosts, there and back.
@@ -283,7 +192,7 @@ impl World {
         let mut handles = [Vec::new(), Vec::new()];
         let routes = self.routing.disjoint(from, to, most);
         if routes.is_empty() {
-            return Err(self.topology.unreachable(from, to));
+            return Err(self.topology.unreachable(from, to).into());
         }
         for there in routes {
             let back: Vec<_> = there.iter().rev().map(|d| d ^ 1).collect();

@@ -1,6 +1,6 @@
 //! Something on the way that takes Multipath TCP options out of packets, as some firewalls do.
 
-use gargalo_sim::Stripper;
+use gargalo_flow::Stripper;
 use gargalo_wire::ip::TCP;
 use gargalo_wire::mptcp::KIND;
 

@@ -1,5 +1,5 @@
+use gargalo_flow::rng;
 use gargalo_link::{Delay, LossModel, QueueConfig, QueueLimit, RateModel};
-use gargalo_sim::rng;
 use gargalo_units::{Duration, Rate};
 use gargalo_wire::ip::{Addresses, Datagram, Header, Transport, Verify};
 use gargalo_wire::udp;

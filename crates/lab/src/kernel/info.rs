@@ -3,7 +3,7 @@
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use gargalo_sim::FlowSample;
+use gargalo_flow::FlowSample;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use nix::libc;
 

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use gargalo_sim::{Edge, Window};
+use gargalo_flow::{Edge, Window};
 use gargalo_units::{Duration, Instant};
 use nix::sys::epoll::EpollFlags;
 use socket2::Socket;

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::time::Duration as StdDuration;
 
 use bytes::Bytes;
-use gargalo_sim::TcpSpec;
+use gargalo_flow::TcpSpec;
 use gargalo_tcp::EcnMode;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
-use gargalo_sim::{Counts, Edge, Marks, SubflowResult, SubflowSample};
+use gargalo_flow::{Counts, Edge, Marks, SubflowResult, SubflowSample};
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Duration, Instant};
 

@@ -1,10 +1,10 @@
 //! Multipath TCP at a station: subflows and what became of them, addresses that come and go.
 
-use gargalo_host::{ConnectionId, Host};
-use gargalo_mptcp::{Connection, Event, SubflowSnapshot};
-use gargalo_sim::{
+use gargalo_flow::{
     Counts, Edge, FlowSample, Marks, MptcpSpec, ProtocolEvent, SubflowResult, SubflowSample,
 };
+use gargalo_host::{ConnectionId, Host};
+use gargalo_mptcp::{Connection, Event, SubflowSnapshot};
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Instant};
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gargalo_sim::{
+use gargalo_flow::{
     Counts, Edge, FlowResult, FlowSpec, Marks, MptcpSpec, TcpSpec, TransportSpec, Window,
 };
 use gargalo_trace::Quantiles;
@@ -99,7 +99,7 @@ impl Flow {
                 config: Arc::clone(&m.config.tcp),
                 congestion: Arc::clone(&m.congestion),
                 tls: m.tls,
-                misbehaviour: gargalo_sim::Misbehaviour::None,
+                misbehaviour: gargalo_flow::Misbehaviour::None,
             }),
             _ => None,
         };

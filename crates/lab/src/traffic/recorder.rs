@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use gargalo_sim::{FlowSample, ProtocolEvent, Samples, SubflowSample};
+use gargalo_flow::{FlowSample, ProtocolEvent, Samples, SubflowSample};
 use gargalo_units::Instant;
 
 /// Samples of flows, in the order they were taken.

@@ -7,15 +7,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gargalo_cc::{Params, Registered};
+use gargalo_flow::{
+    AddressChange, CaptureEnds, CaptureSpec, FlowResult, FlowSample, FlowSpec, LinkSpec, MptcpSpec,
+    Node, TcpSpec, Topology, TransportSpec,
+};
 use gargalo_lab::multipath::{HostCounters, KernelMptcp, MultipathReport, MultipathSpec};
 use gargalo_lab::{LabOutcome, LabSpec, Stack};
 use gargalo_link::Strip;
 use gargalo_link::{Delay, LinkConfig, QueueConfig, QueueLimit, RateModel};
 use gargalo_mptcp::path_manager;
-use gargalo_sim::{
-    AddressChange, CaptureEnds, CaptureSpec, FlowResult, FlowSample, FlowSpec, LinkSpec, MptcpSpec,
-    Node, TcpSpec, Topology, TransportSpec,
-};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use gargalo_workload::{Bulk, Request, Workload};
 
@@ -190,7 +190,7 @@ impl Case {
                 config: Arc::new(tcp),
                 congestion,
                 tls: None,
-                misbehaviour: gargalo_sim::Misbehaviour::None,
+                misbehaviour: gargalo_flow::Misbehaviour::None,
             })
         } else {
             config.tcp = Arc::new(tcp);

@@ -1,7 +1,7 @@
 //! A path is cut in the middle of a transfer: nothing is lost, and data flows again soon.
 
+use gargalo_flow::AddressChange;
 use gargalo_lab::multipath::SubflowReport;
-use gargalo_sim::AddressChange;
 use gargalo_units::{Duration, Instant};
 
 use crate::Test;

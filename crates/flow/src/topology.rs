@@ -2,13 +2,22 @@
 
 use gargalo_link::LinkConfig;
 
-use crate::BuildError;
 use crate::routing::Routing;
 
 /// Index of a node.
 pub type NodeId = u32;
 /// Index of one direction of a link: twice the link's index, plus one for down (b to a).
 pub type DirectionId = u32;
+
+/// No link or route leads from one node to another.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no path from {from} to {to}: add a link or correct the flow's hosts")]
+pub struct Unreachable {
+    /// Source host.
+    pub from: String,
+    /// Destination host.
+    pub to: String,
+}
 
 /// A host or a router.
 #[derive(Clone, Debug)]
@@ -51,8 +60,8 @@ impl Topology {
     }
 
     /// The error of nodes between which there is no way.
-    pub fn unreachable(&self, from: NodeId, to: NodeId) -> BuildError {
-        BuildError::Unreachable {
+    pub fn unreachable(&self, from: NodeId, to: NodeId) -> Unreachable {
+        Unreachable {
             from: self.nodes[from as usize].name.clone(),
             to: self.nodes[to as usize].name.clone(),
         }
@@ -62,7 +71,7 @@ impl Topology {
     ///
     /// # Errors
     /// When no path exists.
-    pub fn route(&self, from: NodeId, to: NodeId) -> Result<Vec<DirectionId>, BuildError> {
+    pub fn route(&self, from: NodeId, to: NodeId) -> Result<Vec<DirectionId>, Unreachable> {
         let route = self.routing().route(from, to);
         route.ok_or_else(|| self.unreachable(from, to))
     }
@@ -76,7 +85,7 @@ impl Topology {
         from: NodeId,
         to: NodeId,
         most: usize,
-    ) -> Result<Vec<Vec<DirectionId>>, BuildError> {
+    ) -> Result<Vec<Vec<DirectionId>>, Unreachable> {
         match self.routing().disjoint(from, to, most) {
             none if none.is_empty() => Err(self.unreachable(from, to)),
             routes => Ok(routes),
@@ -96,7 +105,7 @@ impl Topology {
         &self,
         from: (NodeId, usize),
         to: (NodeId, usize),
-    ) -> Result<Vec<DirectionId>, BuildError> {
+    ) -> Result<Vec<DirectionId>, Unreachable> {
         let route = self.routing().between(from, to);
         route.ok_or_else(|| self.unreachable(from.0, to.0))
     }
@@ -171,6 +180,6 @@ mod tests {
     #[test]
     fn no_path_is_an_error() {
         let t = graph(&[true, true], &[]);
-        assert!(matches!(t.route(0, 1), Err(BuildError::Unreachable { .. })));
+        assert!(matches!(t.route(0, 1), Err(Unreachable { .. })));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gargalo_trace::Quantiles;
 use gargalo_units::{Duration, Instant, Rate};
 
-use crate::flow::FlowResult;
+use crate::result::FlowResult;
 use crate::window::Edge;
 use gargalo_workload::AppResult;
 use gargalo_workload::plan::Offer;
@@ -29,7 +29,7 @@ pub struct Group {
     /// Most of them at once.
     pub peak: u64,
     /// Alive now.
-    pub(crate) alive: u64,
+    alive: u64,
     /// What was planned at the edges of the measured window.
     marks: (WireBytes, Option<WireBytes>),
     /// What of all this was inside of the measured window.
@@ -105,7 +105,8 @@ pub struct Players {
 }
 
 impl Group {
-    pub(crate) fn new(label: Arc<str>, window: (Instant, Instant)) -> Self {
+    /// Of flows that start within `window`; none has started.
+    pub fn new(label: Arc<str>, window: (Instant, Instant)) -> Self {
         Self {
             label,
             flows: 0,
@@ -138,7 +139,7 @@ impl Group {
     }
 
     /// An edge of the measured window passes.
-    pub(crate) fn mark(&mut self, edge: Edge) {
+    pub fn mark(&mut self, edge: Edge) {
         match edge {
             Edge::From => self.marks.0 = self.planned,
             Edge::Until => self.marks.1 = Some(self.planned),
@@ -146,14 +147,15 @@ impl Group {
     }
 
     /// Nothing more will happen. `began`: the measured window did.
-    pub(crate) fn close(&mut self, began: bool) {
+    pub fn close(&mut self, began: bool) {
         let until = self.marks.1.unwrap_or(self.planned);
         if began {
             self.inside.planned = until - self.marks.0;
         }
     }
 
-    pub(crate) fn start(&mut self, total: Option<u64>) {
+    /// A flow starts that will carry `total` bytes; `None`: without end, or not known yet.
+    pub fn start(&mut self, total: Option<u64>) {
         self.flows += 1;
         self.alive += 1;
         self.peak = self.peak.max(self.alive);
@@ -161,7 +163,7 @@ impl Group {
     }
 
     /// Takes a flow in that is over.
-    pub(crate) fn fold(&mut self, flow: &FlowResult, had_total: bool) {
+    pub fn fold(&mut self, flow: &FlowResult, had_total: bool) {
         self.alive -= 1;
         if !had_total {
             self.offered = self.offered.saturating_add(flow.sent.get());

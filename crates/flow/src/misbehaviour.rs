@@ -27,7 +27,7 @@ names! {
 
 /// A misbehaving receiver at work.
 #[derive(Clone, Debug)]
-pub(crate) struct Liar {
+pub struct MisbehavingReceiver {
     how: Misbehaviour,
     /// End of the latest data seen.
     seen: Option<Seq>,
@@ -35,8 +35,9 @@ pub(crate) struct Liar {
     told: Option<Seq>,
 }
 
-impl Liar {
-    pub(crate) const fn new(how: Misbehaviour) -> Self {
+impl MisbehavingReceiver {
+    /// Before it has received anything.
+    pub const fn new(how: Misbehaviour) -> Self {
         Self {
             how,
             seen: None,
@@ -46,7 +47,7 @@ impl Liar {
 
     /// A segment has arrived.
     #[inline]
-    pub(crate) fn on_segment(&mut self, segment: &Segment) {
+    pub fn on_segment(&mut self, segment: &Segment) {
         let end = segment.seq + segment.sequence_len();
         if self.seen.is_none_or(|s| end.distance(s) > 0) {
             self.seen = Some(end);
@@ -54,7 +55,7 @@ impl Liar {
     }
 
     /// What leaves instead of this segment.
-    pub(crate) fn rewrite(&mut self, mut segment: Segment) -> Vec<Segment> {
+    pub fn rewrite(&mut self, mut segment: Segment) -> Vec<Segment> {
         let plain = segment.payload.is_empty()
             && segment.flags.contains(Flags::ACK)
             && !segment
@@ -117,37 +118,37 @@ mod tests {
         }
     }
 
-    fn acks(liar: &mut Liar, n: u32) -> Vec<u32> {
-        let told = liar.rewrite(ack(n));
+    fn acks(receiver: &mut MisbehavingReceiver, n: u32) -> Vec<u32> {
+        let told = receiver.rewrite(ack(n));
         told.iter().map(|s| s.ack.get()).collect()
     }
 
     #[test]
     fn optimists_acknowledge_what_was_lost() {
-        let mut liar = Liar::new(Misbehaviour::Optimistic);
-        liar.on_segment(&data(5000));
-        liar.on_segment(&data(2000));
-        assert_eq!(acks(&mut liar, 2000), [6000]);
-        assert_eq!(acks(&mut liar, 7000), [7000]);
+        let mut receiver = MisbehavingReceiver::new(Misbehaviour::Optimistic);
+        receiver.on_segment(&data(5000));
+        receiver.on_segment(&data(2000));
+        assert_eq!(acks(&mut receiver, 2000), [6000]);
+        assert_eq!(acks(&mut receiver, 7000), [7000]);
     }
 
     #[test]
     fn dividers_make_many_of_one() {
-        let mut liar = Liar::new(Misbehaviour::DividesAcks);
-        assert_eq!(acks(&mut liar, 1000), [1000], "nothing to divide yet");
-        assert_eq!(acks(&mut liar, 2000), [1250, 1500, 1750, 2000]);
-        assert_eq!(acks(&mut liar, 2000), [2000], "a duplicate stays one");
-        assert_eq!(acks(&mut liar, 2002), [2001, 2002]);
+        let mut receiver = MisbehavingReceiver::new(Misbehaviour::DividesAcks);
+        assert_eq!(acks(&mut receiver, 1000), [1000], "nothing to divide yet");
+        assert_eq!(acks(&mut receiver, 2000), [1250, 1500, 1750, 2000]);
+        assert_eq!(acks(&mut receiver, 2000), [2000], "a duplicate stays one");
+        assert_eq!(acks(&mut receiver, 2002), [2001, 2002]);
         // What carries data is left alone.
-        assert_eq!(liar.rewrite(data(0)).len(), 1);
+        assert_eq!(receiver.rewrite(data(0)).len(), 1);
     }
 
     #[test]
     fn marks_are_hidden_except_in_the_handshake() {
-        let mut liar = Liar::new(Misbehaviour::HidesEcn);
-        assert_eq!(liar.rewrite(ack(1))[0].flags, Flags::ACK);
+        let mut receiver = MisbehavingReceiver::new(Misbehaviour::HidesEcn);
+        assert_eq!(receiver.rewrite(ack(1))[0].flags, Flags::ACK);
         let mut syn = ack(1);
         syn.flags = syn.flags | Flags::SYN;
-        assert!(liar.rewrite(syn)[0].flags.contains(Flags::ECE));
+        assert!(receiver.rewrite(syn)[0].flags.contains(Flags::ECE));
     }
 }

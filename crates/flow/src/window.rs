@@ -6,8 +6,8 @@ use std::ops::Sub;
 use gargalo_trace::Quantiles;
 use gargalo_units::{Duration, Instant, Rate};
 
-use crate::flow::FlowResult;
-use crate::world::Outcome;
+use crate::outcome::Outcome;
+use crate::result::FlowResult;
 use gargalo_workload::wire::WireBytes;
 
 /// What rates and ratios of a flow or subflow are made of.

@@ -1,0 +1,84 @@
+//! Packet captures: of which links, and the interfaces of the file.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use gargalo_settings::names;
+use gargalo_trace::pcapng;
+
+use crate::topology::{DirectionId, Topology};
+
+/// Which links to capture, and where to.
+#[derive(Clone, Debug)]
+pub struct CaptureSpec {
+    /// The pcapng file.
+    pub path: PathBuf,
+    /// Names of links.
+    pub links: Vec<String>,
+    /// At which of their ends.
+    pub ends: CaptureEnds,
+    /// Whole packets; otherwise headers only, and whole QUIC datagrams of the simulator: cut off they could not
+    /// be decrypted.
+    pub payload: bool,
+    /// Written into the file's section header.
+    pub comment: String,
+}
+
+names! {
+    /// At which ends of a link packets are captured. A program that follows connections takes what passes both for
+    /// repetitions.
+    pub enum CaptureEnds {
+        /// Where up begins: the client's, the left one.
+        From = "from",
+        /// Where up ends: the server's, the right one.
+        To = "to",
+        /// Both, each as an interface of its own.
+        Both = "both",
+    }
+}
+
+/// The interfaces of a capture file, by link and end.
+#[derive(Clone, Debug)]
+pub struct CaptureInterfaces(Vec<[Option<u32>; 2]>);
+
+impl CaptureInterfaces {
+    /// Declares an interface for each end that is captured.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn declare<W: Write>(
+        spec: &CaptureSpec,
+        topology: &Topology,
+        writer: &mut pcapng::Writer<W>,
+    ) -> std::io::Result<Self> {
+        let wanted = match spec.ends {
+            CaptureEnds::From => [true, false],
+            CaptureEnds::To => [false, true],
+            CaptureEnds::Both => [true, true],
+        };
+        let mut all = vec![[None; 2]; topology.links.len()];
+        for (link, interfaces) in topology.links.iter().zip(&mut all) {
+            if !spec.links.contains(&link.name) {
+                continue;
+            }
+            for (end, node) in [link.a, link.b].into_iter().enumerate() {
+                let node = &topology.nodes[node as usize].name;
+                if wanted[end] {
+                    interfaces[end] = Some(writer.add_interface(&pcapng::Interface {
+                        name: format!("{} {node}", link.name),
+                        description: format!("{node}'s end of link {}", link.name),
+                        snap_len: 0,
+                    })?);
+                }
+            }
+        }
+        Ok(Self(all))
+    }
+
+    /// Where a packet is seen that enters a direction of a link, or has `arrived` at its end; `None`: nowhere.
+    #[inline]
+    pub fn at(&self, direction: DirectionId, arrived: bool) -> Option<u32> {
+        let end = (direction as usize & 1) ^ usize::from(arrived);
+        self.0.get(direction as usize / 2)?[end]
+    }
+}

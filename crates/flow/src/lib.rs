@@ -1,0 +1,35 @@
+//! Flows between the hosts of a network: how they are configured, how the applications at their ends talk, and
+//! what became of them. The worlds (a simulator in virtual time, a laboratory in real time) stand on it: each is a
+//! clock, a network and a loop around the same flows.
+#![forbid(unsafe_code)]
+
+mod capture;
+mod group;
+mod misbehaviour;
+mod outcome;
+mod result;
+pub mod rng;
+mod routing;
+mod samples;
+mod slab;
+mod spec;
+mod strip;
+mod topology;
+mod window;
+
+pub use capture::{CaptureEnds, CaptureInterfaces, CaptureSpec};
+pub use gargalo_cc::{ControllerFactory, Registered};
+pub use group::{Group, GroupId, Inside, Players};
+pub use misbehaviour::{MisbehavingReceiver, Misbehaviour};
+pub use outcome::{Outcome, Phase, Progress, Watch};
+pub use result::{FlowResult, MptcpResult, MultipathResult, SubflowResult};
+pub use routing::Routing;
+pub use samples::{
+    FlowSample, Gauge, LinkMarks, LinkResult, LinkSample, LinkSampler, ProtocolEvent, Samples,
+    SubflowSample,
+};
+pub use slab::Slab;
+pub use spec::{AddressChange, FlowSpec, MptcpSpec, QuicSpec, TcpSpec, TransportSpec};
+pub use strip::Stripper;
+pub use topology::{DirectionId, LinkSpec, Node, NodeId, Topology, Unreachable};
+pub use window::{Counts, Edge, Marks, Window};

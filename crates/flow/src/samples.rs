@@ -1,0 +1,329 @@
+//! Samples of flows and links at an instant, protocol events, and totals of links.
+
+use std::sync::Arc;
+
+use gargalo_link::{Carried, DelayHistogram, DropReason, Link};
+use gargalo_units::{Bytes, Duration, Instant, Rate};
+
+use crate::window::Edge;
+
+/// A flow at an instant.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowSample {
+    /// When.
+    pub time: Instant,
+    /// Which flow.
+    pub flow: u64,
+    /// Congestion window of the sending side.
+    pub cwnd: Bytes,
+    /// Slow-start threshold; `None` while infinite.
+    pub ssthresh: Option<Bytes>,
+    /// Sent and neither acknowledged nor lost.
+    pub in_flight: Bytes,
+    /// Smoothed round-trip time; `None` before the first sample.
+    pub srtt: Option<Duration>,
+    /// Pacing rate; `None` if unpaced.
+    pub pacing_rate: Option<Rate>,
+    /// Latest delivery-rate sample.
+    pub delivery_rate: Option<Rate>,
+    /// Bytes the receiver's application has got.
+    pub delivered: Bytes,
+    /// State of the congestion control in one word.
+    pub phase: &'static str,
+    /// Bytes that wait for others before them, at the receiver of a Multipath TCP connection.
+    pub out_of_order: Option<Bytes>,
+}
+
+impl FlowSample {
+    /// Of a connection over several paths, none of which has been added.
+    pub fn over_paths(time: Instant, flow: u64, delivered: Bytes) -> Self {
+        Self {
+            time,
+            flow,
+            cwnd: Bytes::ZERO,
+            ssthresh: None,
+            in_flight: Bytes::ZERO,
+            srtt: None,
+            pacing_rate: None,
+            delivery_rate: None,
+            delivered,
+            phase: "",
+            out_of_order: None,
+        }
+    }
+
+    /// Windows and rates add up, the least round-trip time counts, and the first path's phase.
+    pub fn add(&mut self, path: &SubflowSample, pacing_rate: Option<Rate>) {
+        if self.phase.is_empty() {
+            self.phase = path.phase;
+        }
+        self.cwnd += path.cwnd;
+        self.in_flight += path.in_flight;
+        self.srtt = match (self.srtt, path.srtt) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        for (sum, rate) in [
+            (&mut self.pacing_rate, pacing_rate),
+            (&mut self.delivery_rate, path.delivery_rate),
+        ] {
+            if let Some(rate) = rate {
+                *sum = Some(sum.unwrap_or_default() + rate);
+            }
+        }
+    }
+}
+
+/// A subflow at an instant.
+#[derive(Clone, Copy, Debug)]
+pub struct SubflowSample {
+    /// When.
+    pub time: Instant,
+    /// Of which flow.
+    pub flow: u64,
+    /// Its number.
+    pub subflow: u32,
+    /// The link by which its data leaves, by index.
+    pub link: usize,
+    /// Congestion window.
+    pub cwnd: Bytes,
+    /// Slow-start threshold; `None` while infinite.
+    pub ssthresh: Option<Bytes>,
+    /// Sent and neither acknowledged nor lost.
+    pub in_flight: Bytes,
+    /// Smoothed round-trip time; `None` before the first sample.
+    pub srtt: Option<Duration>,
+    /// Latest delivery-rate sample.
+    pub delivery_rate: Option<Rate>,
+    /// Payload bytes sent, repetitions included.
+    pub sent: Bytes,
+    /// Bytes that reached the peer (over TCP: in order).
+    pub delivered: Bytes,
+    /// State of the congestion control in one word.
+    pub phase: &'static str,
+}
+
+/// A link direction at an instant.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkSample {
+    /// When.
+    pub time: Instant,
+    /// Which direction: twice the link, plus one for down.
+    pub direction: u32,
+    /// Packets waiting.
+    pub queue_packets: u64,
+    /// Bytes waiting.
+    pub queue_bytes: u64,
+    /// Waiting time of a packet that came now.
+    pub queue_delay: Duration,
+    /// Counters since the start.
+    pub sent_bytes: u64,
+    /// Packets dropped since the start, for whatever reason.
+    pub dropped_packets: u64,
+    /// Packets marked since the start.
+    pub marked_packets: u64,
+    /// Share of the capacity used since the previous sample; `None` if the rate is unlimited.
+    pub utilization: Option<f64>,
+}
+
+/// Something a protocol did.
+#[derive(Clone, Debug)]
+pub struct ProtocolEvent {
+    /// When.
+    pub time: Instant,
+    /// Which flow.
+    pub flow: u64,
+    /// One word.
+    pub kind: &'static str,
+    /// What else there is to say.
+    pub detail: String,
+}
+
+/// A quantity inside of a congestion control.
+#[derive(Clone, Debug)]
+pub struct Gauge {
+    /// When.
+    pub time: Instant,
+    /// Of which flow.
+    pub flow: u64,
+    /// What made one look: "sample", "phase", kinds of events.
+    pub cause: Arc<str>,
+    /// State of the congestion control in one word.
+    pub phase: &'static str,
+    /// Name with the unit at the end.
+    pub name: &'static str,
+    /// Its value; `None` while there is none.
+    pub value: Option<f64>,
+}
+
+/// All samples of a run.
+#[derive(Debug, Default)]
+pub struct Samples {
+    /// In the order of time, then of flows.
+    pub flows: Vec<FlowSample>,
+    /// In the order of time, then of flows and subflows.
+    pub subflows: Vec<SubflowSample>,
+    /// In the order of time, then of directions.
+    pub links: Vec<LinkSample>,
+    /// In the order of time.
+    pub events: Vec<ProtocolEvent>,
+    /// In the order of time.
+    pub gauges: Vec<Gauge>,
+}
+
+impl Samples {
+    /// Memory that they take.
+    pub fn bytes(&self) -> u64 {
+        let (flows, subflows) = (&self.flows, &self.subflows);
+        Self::bytes_of(flows, subflows, &self.links, &self.events, &self.gauges)
+    }
+
+    /// Memory that such samples take.
+    pub fn bytes_of(
+        flows: &[FlowSample],
+        subflows: &[SubflowSample],
+        links: &[LinkSample],
+        events: &[ProtocolEvent],
+        gauges: &[Gauge],
+    ) -> u64 {
+        // Details are texts of their own.
+        const DETAIL: u64 = 64;
+        let sizes = size_of_val(flows) + size_of_val(subflows) + size_of_val(links);
+        let more = size_of_val(events) + size_of_val(gauges);
+        (sizes + more) as u64 + events.len() as u64 * DETAIL
+    }
+}
+
+/// What one direction of a link carried.
+#[derive(Clone, Debug)]
+pub struct LinkResult {
+    /// The link's name.
+    pub name: Arc<str>,
+    /// "up" or "down".
+    pub direction: &'static str,
+    /// Packets that came to the link.
+    pub offered_packets: u64,
+    /// Copies that it made of them.
+    pub duplicated_packets: u64,
+    /// Packets that still wait.
+    pub queued_packets: u64,
+    /// Packets transmitted.
+    pub sent_packets: u64,
+    /// Their bytes, IP headers included.
+    pub sent_bytes: u64,
+    /// Dropped because the queue was full.
+    pub dropped_queue_full: u64,
+    /// Dropped by the queueing discipline.
+    pub dropped_aqm: u64,
+    /// Lost as the link's loss model wanted.
+    pub lost: u64,
+    /// Larger than the MTU.
+    pub too_big: u64,
+    /// Marked congestion experienced.
+    pub marked_packets: u64,
+    /// Average share of the capacity used in the measured window; `None` if the rate is unlimited or no
+    /// time was measured.
+    pub utilization: Option<f64>,
+    /// What the capacity was on average in that window; `None` likewise.
+    pub capacity: Option<Rate>,
+    /// The bytes that the capacity makes over the whole run; `None` if unlimited.
+    pub capacity_bytes: Option<Bytes>,
+    /// Queueing delay of every packet sent in that window.
+    pub queue_delay: DelayHistogram,
+}
+
+/// What a link direction had carried at the edges of the measured window that have passed.
+#[derive(Clone, Debug, Default)]
+pub struct LinkMarks {
+    from: Carried,
+    until: Option<(Carried, DelayHistogram)>,
+}
+
+impl LinkMarks {
+    /// An edge passes at `at`. Queueing delays begin anew.
+    pub fn mark<P: Copy>(&mut self, edge: Edge, link: &mut Link<P>, at: Instant) {
+        let carried = link.carried(at);
+        let delays = link.take_queue_delays();
+        match edge {
+            Edge::From => self.from = carried,
+            Edge::Until => self.until = Some((carried, delays)),
+        }
+    }
+}
+
+impl LinkResult {
+    /// What `link` has carried until `now`; `window` is what was measured of a window that was asked for.
+    pub fn of<P: Copy>(
+        name: &Arc<str>,
+        direction: &'static str,
+        link: &mut Link<P>,
+        now: Instant,
+        (marks, window): (&LinkMarks, Option<(Instant, Instant)>),
+    ) -> Self {
+        let (sample, carried) = (link.sample(now), link.carried(now));
+        let (from, until) = window.unwrap_or((Instant::ZERO, now));
+        let measured = until.saturating_since(from);
+        let capacity = link
+            .capacity(from, until)
+            .filter(|_| window.is_none() || !measured.is_zero());
+        let stats = link.stats();
+        let (carried, queue_delay) = match &marks.until {
+            Some((carried, delays)) => (*carried, delays),
+            None => (carried, &stats.queue_delay),
+        };
+        Self {
+            name: Arc::clone(name),
+            direction,
+            offered_packets: stats.offered_packets,
+            duplicated_packets: stats.duplicated_packets,
+            queued_packets: sample.queue_packets,
+            sent_packets: sample.sent_packets,
+            sent_bytes: sample.sent_bytes,
+            dropped_queue_full: stats.dropped(DropReason::QueueFull),
+            dropped_aqm: stats.dropped(DropReason::Aqm),
+            lost: stats.dropped(DropReason::Loss),
+            too_big: stats.dropped(DropReason::TooBig),
+            marked_packets: sample.marked_packets,
+            utilization: capacity.and(link.utilization(marks.from, carried)),
+            capacity: capacity.map(|c| c / measured),
+            capacity_bytes: link.capacity(Instant::ZERO, now),
+            queue_delay: queue_delay.clone(),
+        }
+    }
+}
+
+/// Samples one direction of a link.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkSampler {
+    direction: u32,
+    /// At the last sample.
+    before: Carried,
+}
+
+impl LinkSampler {
+    /// Before the first sample; `direction` is twice the link, plus one for down.
+    pub fn new(direction: u32) -> Self {
+        Self {
+            direction,
+            before: Carried::default(),
+        }
+    }
+
+    /// The next sample.
+    pub fn sample<P: Copy>(&mut self, link: &mut Link<P>, now: Instant) -> LinkSample {
+        let s = link.sample(now);
+        let carried = link.carried(now);
+        let before = std::mem::replace(&mut self.before, carried);
+        LinkSample {
+            time: now,
+            direction: self.direction,
+            queue_packets: s.queue_packets,
+            queue_bytes: s.queue_bytes,
+            queue_delay: s.queue_delay,
+            sent_bytes: s.sent_bytes,
+            dropped_packets: s.dropped_packets,
+            marked_packets: s.marked_packets,
+            utilization: link.utilization(before, carried),
+        }
+    }
+}
