@@ -9,6 +9,7 @@ import json
 import math
 from pathlib import Path
 
+import gargalo as lib
 import polars as pl
 import pytest
 from gargalo import reporting, studies
@@ -16,6 +17,7 @@ from gargalo.metrics import Interval, mean_interval
 from gargalo.reporting.model import Evidence, TableBlock
 from gargalo.studies.high_speed_tcp import STUDY
 from gargalo.studies.high_speed_tcp.claims import ranking
+from gargalo.studies.high_speed_tcp.measure import background_share
 from gargalo.studies.high_speed_tcp.ratings import rate
 from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS, dumbbell
 from gargalo.studies.model import (
@@ -101,6 +103,13 @@ def test_the_same_seed_gives_the_same_network_to_every_protocol():
         f["start"] for f in b["flows"] if "start" in f
     ]
     assert a["topology"] != dumbbell(["reno"] * 3, **{**common, "seed": 8})["topology"]
+
+
+@pytest.mark.parametrize("load", [0.0, 0.5])
+def test_the_fair_share_of_a_late_flow_leaves_the_background_out(load):
+    common = {"mbps": 10, "one_way_s": 0.01, "duration_s": 1.0, "seed": 7}
+    run = lib.run(dumbbell(["reno", "reno"], **common, load=load, labels=["reno", "late"]))
+    assert background_share(run) == load
 
 
 def fast_measure(run):

@@ -80,9 +80,9 @@ def measure(run: Run) -> Mapping[str, float]:
 
 
 def background_share(run: Run) -> float:
-    """Return the share of the bottleneck that the background was asked to take."""
-    for flow in run.setup["flows"]:
-        mix = flow.get("workload", {}).get("mix")
-        if mix:
-            return float(mix["load"])
-    return 0.0
+    """Return the share of the bottleneck that the background was asked to take.
+
+    It is in the scenario: the engine makes several sources of a mix.
+    """
+    mixes = (flow["workload"].get("mix") for flow in run.scenario["flows"])
+    return next((float(mix["load"]) for mix in mixes if mix), 0.0)
