@@ -67,7 +67,7 @@ def fail(run: gargalo.Run) -> dict[str, float]:
 
 
 def rate(run: gargalo.Run) -> int:
-    return int(run.setup["links"][0]["up"]["rate"]["constant_bps"])
+    return run.setup.links[0].up.rate.constant_bps
 
 
 def sweep_file(folder: Path, text: str, scenario: str = MINI) -> Path:

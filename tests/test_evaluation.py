@@ -15,6 +15,7 @@ from gargalo.evaluation import CRITERIA, figures, measure, records, scoring
 from gargalo.evaluation.criteria import find, mixed, tcpeval
 from gargalo.evaluation.model import PROFILES, Criterion, FailureReason, Plan, Scores
 from gargalo.evaluation.running import findings, plan
+from gargalo.setup import Setup
 
 assert evaluation_faults.PythonReno.__doc__  # importing registers the controls by name
 
@@ -276,14 +277,14 @@ def run(delivered, *, queue=None, sent=None, dropped=None, up=None, flows=None, 
     queue, sent, dropped = queue or [0.0] * n, sent or zero, dropped or zero
     link = {"name": "bottleneck", "up": up or LINK, "down": LINK}
     return SimpleNamespace(
-        setup={
+        setup=Setup.read({
             "duration_s": end or times[-1],
             "links": [link],
             "flows": [
                 {"id": i, "start_s": r.get("start_s", 0.0), "workload": {"bulk": {k: r[k] for k in ("bytes",) if r.get(k)}}}
                 for i, r in enumerate(rows)
             ],
-        },
+        }),
         info={"virtual_s": times[-1]},
         flows=pl.DataFrame(
             [

@@ -128,7 +128,7 @@ def test_command_with_a_plugin_and_a_trace(dask, gargalo, tmp_path):
 
 def test_failures_on_a_cluster(dask, tmp_path):
     def measure(run):
-        if run.setup["links"][0]["up"]["rate"]["constant_bps"] == 1_000_000:
+        if run.setup.links[0].up.rate.constant_bps == 1_000_000:
             msg = "no good"
             raise ValueError(msg)
         return {}

@@ -43,7 +43,7 @@ def simulated(path: Path) -> bool:
     """Whether a file is a scenario, not a sweep, and no host of it needs the kernel's stack."""
     if "axes" in tomllib.loads(path.read_text(encoding="utf-8")):
         return False
-    return "hosts" not in setup(path)
+    return not setup(path).hosts
 
 
 def scenarios(names: list[str]) -> list[Path]:

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gargalo.results import Run
+    from gargalo.setup import Setup
 
 app = typer.Typer(
     name="gargalo",
@@ -202,14 +203,14 @@ def run(
     if capture_payload:
         settings["record.capture_payload"] = True
     text_seed = settings if seed is None else {**settings, "seed": seed}
-    scenario = resolved(file, text_seed)
-    if (capture_ends is not None or capture_payload) and not scenario["record"]["captures"]:
+    made = checked(file, text_seed)
+    if (capture_ends is not None or capture_payload) and not made.record.captures:
         option = "--capture-payload" if capture_ends is None else "--capture-ends"
-        links = ", ".join(link["name"] for link in scenario["links"])
+        links = ", ".join(link.name for link in made.links)
         fail(
             f"{option} says how to capture, and no link is captured: add --capture LINK; links: {links}"
         )
-    target = directory(scenario, output, overwrite, as_json)
+    target = directory(made, output, overwrite, as_json)
     existed = target is None or target.parent.exists()
     interrupted = False
     try:
@@ -291,8 +292,8 @@ def class_failed(e: Exception) -> NoReturn:
     fail(f"a class written in Python failed: {type(e).__name__}: {e}", FAILED)
 
 
-def resolved(file: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return a scenario with everything filled in; a bad one ends here."""
+def checked(file: Path, settings: dict[str, Any]) -> Setup:
+    """Return what the engine makes of a scenario; a wrong one ends the command."""
     from gargalo.running import setup
 
     color = err.is_terminal and not err.no_color
@@ -302,16 +303,14 @@ def resolved(file: Path, settings: dict[str, Any]) -> dict[str, Any]:
         refuse(e, in_color=color)
 
 
-def directory(
-    scenario: dict[str, Any], output: Path | None, overwrite: bool, as_json: bool
-) -> Path | None:
+def directory(made: Setup, output: Path | None, overwrite: bool, as_json: bool) -> Path | None:
     """Where results go, with what killed runs left there put in order."""
     if output is not None:
         recover(output.parent)
     elif as_json:
         return None
     else:
-        output = Path("runs") / f"{scenario['name']}-{scenario['seed']}"
+        output = Path("runs") / f"{made.name}-{made.seed}"
         recover(output.parent)
         if not overwrite:
             names = (output.with_name(f"{output.name}-{n}") for n in range(2, 10_000))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gargalo import _core
+from gargalo.setup import Setup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +43,7 @@ class Run:
     """Seed, packets, events, wall time, warnings."""
     scenario: dict[str, Any]
     """The scenario with every default written out: `gargalo.run(run.scenario)` does the same."""
-    setup: dict[str, Any]
+    setup: Setup
     """What the engine made of it: nodes, links and flows in SI."""
     source: dict[str, Any]
     """The scenario as it was given: `text`, `path` of its file or None, `set` with the changes."""
@@ -62,7 +63,7 @@ class Run:
             links=facts["links"],
             info=facts["run"],
             scenario=json.loads(result.scenario),
-            setup=json.loads(result.setup),
+            setup=Setup.read(json.loads(result.setup)),
             source=json.loads(result.source),
             interrupted=result.interrupted,
             directory=directory,
@@ -164,8 +165,9 @@ def load(directory: str | Path) -> Run:
         msg = f"{path} has no results of a run ({Path(e.filename).name} is missing)"
         raise FileNotFoundError(msg) from None
     scenario, links = info.pop("scenario"), info.pop("links")
-    # Before there was a setup, the scenario was what the engine made of it.
-    setup, source = info.pop("setup", scenario), info.pop("source", {})
+    # Older results have no setup: their scenario is what the engine made of it.
+    setup = Setup.read(info.pop("setup", scenario))
+    source = info.pop("source", {})
     interrupted = info.pop("interrupted", False)
 
     def table(name: str) -> pl.DataFrame:

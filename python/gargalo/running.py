@@ -12,6 +12,7 @@ from gargalo import _core, registry
 from gargalo.diagnostics import unreadable
 from gargalo.results import Run
 from gargalo.scenario import Scenario, plain, to_toml
+from gargalo.setup import Setup
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -209,7 +210,8 @@ def memory_bytes(limit: int | str | None) -> int | None:
 
 def needs_kernel(text: str, path: Path | None, overrides: list[tuple[str, str]]) -> bool:
     """Whether a host has the kernel's stack, so that the run needs a sandbox."""
-    return "hosts" in json.loads(_core.setup(text, path, overrides, registry.names()))
+    made = json.loads(_core.setup(text, path, overrides, registry.names()))
+    return bool(Setup.read(made).hosts)
 
 
 def resolve(
@@ -247,11 +249,9 @@ def setup(
     *,
     set: Mapping[str, Any] | None = None,  # noqa: A002
     color: bool = False,
-) -> dict[str, Any]:
+) -> Setup:
     """Check a scenario and return what the engine makes of it: nodes, links and flows in SI."""
     text, path = read(scenario)
     overrides = [(str(k), override(v)) for k, v in (set or {}).items()]
-    made: dict[str, Any] = json.loads(
-        _core.setup(text, path, overrides, registry.names(), color=color)
-    )
-    return made
+    made = json.loads(_core.setup(text, path, overrides, registry.names(), color=color))
+    return Setup.read(made)

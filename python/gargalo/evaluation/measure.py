@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gargalo.results import Run
+    from gargalo.setup import Link
 
 WARM_UP = 0.25
 """Share of the run before figures of steady state are taken."""
@@ -60,7 +61,7 @@ def measure(run: Run) -> Mapping[str, float]:
     if conformance.is_case(run):
         return conformance.measure(run)
     found: dict[str, float | None] = {}
-    end_s = float(run.setup["duration_s"])
+    end_s = run.setup.duration_s
     reached = float(run.info["virtual_s"])
     window = (min(WARM_UP * end_s, reached), reached)
     found |= bottleneck(run, window)
@@ -68,7 +69,7 @@ def measure(run: Run) -> Mapping[str, float]:
     found["wasted_bps"] = sum(
         (float(k["dropped_queue_full_packets"]) + float(k["dropped_aqm_packets"])) * PACKET_BITS
         for k in run.links
-        if k["capacity_bps"] is not None and k["name"] != run.setup["links"][0]["name"]
+        if k["capacity_bps"] is not None and k["name"] != run.setup.links[0].name
     ) / max(reached, 1e-9)
     found |= converged(run)
     found |= outages(run)
@@ -124,12 +125,8 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
         rows = metrics.goodput_in(run.flow_samples, start, end, flows=run.flows)
         late = dict(zip(rows["flow"].to_list(), rows["goodput_bps"].to_list(), strict=True))
     capacity = found.get("capacity_bps")
-    endless = [
-        f
-        for f in run.setup["flows"]
-        if "bulk" in f["workload"] and "bytes" not in f["workload"]["bulk"]
-    ]
-    ids = {int(f["id"]) for f in endless}
+    endless = [f for f in run.setup.flows if f.endless]
+    ids = {f.id for f in endless}
     starved = starving(run, ids, capacity, window)
     variations = varying(run, ids, window)
     shares = [late[i] for i in sorted(ids) if i in late]
@@ -225,15 +222,11 @@ def varying(run: Run, ids: set[int], window: tuple[float, float]) -> dict[int, f
 
 def converged(run: Run) -> dict[str, float | None]:
     """Return how long flows without end need to share after the last has come."""
-    endless = [
-        f
-        for f in run.setup["flows"]
-        if "bulk" in f["workload"] and "bytes" not in f["workload"]["bulk"]
-    ]
+    endless = [f for f in run.setup.flows if f.endless]
     if len(endless) < 2 or run.flow_samples.height == 0:
         return {}
-    last = max(float(f["start_s"]) for f in endless)
-    ids = [int(f["id"]) for f in endless]
+    last = max(f.start_s for f in endless)
+    ids = [f.id for f in endless]
     bins = metrics.throughput_bins(run.flow_samples, 1.0, start_s=last)
     if bins.height == 0:
         return {}
@@ -265,10 +258,10 @@ def outages(run: Run) -> dict[str, float | None]:
     2 s after it, as a share of the rate before.
     """
     spans = [
-        (float(a), float(b))
-        for link in run.setup["links"]
-        for direction in ("up", "down")
-        for a, b in link[direction].get("outages", [])
+        span
+        for link in run.setup.links
+        for direction in (link.up, link.down)
+        for span in direction.outages
     ]
     if not spans or run.flow_samples.height == 0 or run.link_samples.height == 0:
         return {}
@@ -276,7 +269,7 @@ def outages(run: Run) -> dict[str, float | None]:
     stop = float(run.info["virtual_s"])
     if stop <= begin:
         return {}
-    link = run.setup["links"][0]["name"]
+    link = run.setup.links[0].name
     rows = run.link_samples.filter((pl.col("link") == link) & (pl.col("direction") == "up"))
     # What came to the link: sent and dropped, in packets of full size for what was sent.
     sent = 8 * rows["sent_bytes"].to_numpy() / PACKET_BITS + rows["dropped_packets"].to_numpy()
@@ -311,15 +304,14 @@ def changes(run: Run) -> dict[str, float | None]:
     2 s: a flow that is slow to go wrong, or to come back, counts with all of that time), `step_drops`:
     packets dropped within 2 s of any step, `step_queue_s`: worst queueing delay after the last step.
     """
-    link = next((k for k in run.setup["links"] if steps(k)), None)
+    link = next((k for k in run.setup.links if steps(k)), None)
     if link is None or run.flow_samples.height == 0:
         return {}
     times = steps(link)
     last, end = times[-1], float(run.info["virtual_s"])
-    rate = link["up"]["rate"] or {}
-    constant = rate.get("constant_bps")
-    rates = [float(r) for t, r in rate.get("steps", []) if t <= last]
-    rates = rates or ([float(constant)] if constant else [])
+    rate = link.up.rate
+    rates = [float(s.rate_bps) for s in rate.steps if s.time_s <= last]
+    rates = rates or ([float(rate.constant_bps)] if rate.constant_bps else [])
     if not rates or end <= last:
         return {}
     at, got = rate_of(run, 0, BIN_S)
@@ -330,7 +322,7 @@ def changes(run: Run) -> dict[str, float | None]:
     tail = got[at >= last + 3 * quarter]
     second = got[(at >= last + quarter) & (at < last + 2 * quarter)]
     after = held(got[at >= last])
-    rows = run.link_samples.filter((pl.col("link") == link["name"]) & (pl.col("direction") == "up"))
+    rows = run.link_samples.filter((pl.col("link") == link.name) & (pl.col("direction") == "up"))
     drops = np.interp(
         [t + d for t in times for d in (0.0, 2.0)],
         rows["time_s"].to_numpy(),
@@ -411,14 +403,7 @@ def transient(run: Run) -> dict[str, float | None]:
     return found
 
 
-def steps(link: Mapping[str, Any]) -> list[float]:
-    """Return the instants after the start at which a link's upward direction changes."""
-    up = link["up"]
-    found = {
-        float(t)
-        for what in (up["rate"], up["delay"])
-        if what and "steps" in what
-        for t, _ in what["steps"]
-        if t > 0
-    }
-    return sorted(found)
+def steps(link: Link) -> list[float]:
+    """Return the instants after the start at which the rate or delay of a link's `up` direction changes."""
+    found = {s.time_s for s in link.up.rate.steps} | {s.time_s for s in link.up.delay.steps}
+    return sorted(t for t in found if t > 0)

@@ -294,7 +294,7 @@ def stalled(algorithm: str, seed: int) -> Json:
 
 def look_spurious(seen: Seen) -> Figures:
     """The first recovery that was taken back: the model before it, in it, and after."""
-    at = float(seen.run.setup["links"][0]["up"]["delay"]["steps"][1][0])
+    at = seen.run.setup.links[0].up.delay.steps[1].time_s
     undone = seen.events("undo", at)
     began = [*seen.events("recovery", at), *seen.events("timeout", at)]
     if not undone or not began:

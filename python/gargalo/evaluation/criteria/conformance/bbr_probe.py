@@ -119,9 +119,9 @@ def limited_up_loss(algorithm: str, seed: int) -> Json:
     )
 
 
-def outage(seen: Seen, which: int = -1) -> float:
-    """Return when an outage of the way there begins."""
-    return float(seen.run.setup["links"][0]["up"]["outages"][which][0])
+def outage(seen: Seen) -> float:
+    """Return when the last outage of the forward direction begins."""
+    return seen.run.setup.links[0].up.outages[-1].start_s
 
 
 def look_up_loss(seen: Seen) -> Figures:
@@ -251,7 +251,7 @@ def down_time(algorithm: str, seed: int) -> Json:
 
 def look_down_time(seen: Seen) -> Figures:
     """How PROBE_DOWN ended when what was in flight did not fall."""
-    at = float(seen.run.setup["links"][0]["up"]["rate"]["steps"][1][0])
+    at = seen.run.setup.links[0].up.rate.steps[1].time_s
     down = seen.first("probe-bw-down", at - 1e-6)
     if down is None or not down.after:
         return {}
@@ -365,7 +365,7 @@ def cruise_batches(algorithm: str, seed: int) -> Json:
 
 def look_cruise_batches(seen: Seen) -> Figures:
     """What batches did to the window and to the use of the link."""
-    at = float(seen.run.setup["links"][0]["down"]["rate"]["steps"][1][0])
+    at = seen.run.setup.links[0].down.rate.steps[1].time_s
     first = at + 4 * RTT_S
     bdp = seen.at("max_bandwidth_bps", first) * seen.at("min_rtt_s", first) / 8
     return {
@@ -406,7 +406,7 @@ def refill_pause(algorithm: str, seed: int) -> Json:
 
 def look_refill(seen: Seen) -> Figures:
     """What the estimate was before and after an application-limited PROBE_REFILL."""
-    at = in_seconds(seen.run.setup["flows"][0]["workload"]["cbr"]["rate"]["steps"][2][0])
+    at = in_seconds(seen.run.setup.flows[0].workload["cbr"]["rate"]["steps"][2][0])
     refill = seen.first("probe-bw-refill", at - 1e-6)
     if refill is None or not refill.after:
         return {}

@@ -283,7 +283,7 @@ def highspeed(w: int, algorithm: str, seed: int) -> Json:
 
 def look_highspeed(seen: Seen) -> Figures:
     """Growth between the losses, and the fall at the second."""
-    at = float(seen.run.setup["links"][0]["up"]["outages"][1][0])
+    at = seen.run.setup.links[0].up.outages[1].start_s
     span = next((s for s in seen.in_phase(AVOIDANCE) if s.start < at < s.end + HSTCP_RTT_S), None)
     began = seen.events("recovery", at)
     if span is None or not began:

@@ -92,7 +92,7 @@ def is_case(run: Run) -> bool:
 
 def label(run: Run) -> str:
     """Return the label of the first flow."""
-    return next((str(f.get("label", "")) for f in run.setup["flows"]), "")
+    return next((f.label for f in run.setup.flows), "")
 
 
 def measure(run: Run) -> dict[str, float]:

@@ -129,7 +129,7 @@ class Seen:
         Windows leave in less than a round trip, then there is nothing: of the samples of the next 200 ms the one in which
         most was sent.
         """
-        link = self.run.setup["links"][0]["name"]
+        link = self.run.setup.links[0].name
         rows = self.run.link_samples.filter(
             (pl.col("link") == link)
             & (pl.col("direction") == "up")
@@ -143,7 +143,7 @@ class Seen:
 
     def dropped(self, start: float, end: float) -> float:
         """Return how many packets the first link's forward direction dropped in [start, end]."""
-        link = self.run.setup["links"][0]["name"]
+        link = self.run.setup.links[0].name
         rows = self.run.link_samples.filter(
             (pl.col("link") == link) & (pl.col("direction") == "up")
         ).sort("time_s")

@@ -1,0 +1,302 @@
+"""What the engine makes of a scenario: nodes, links and flows in SI units, as `Run.setup`.
+
+>>> run.setup.links[0].up.rate.steps[1].time_s
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping  # noqa: TC003 (annotations are read)
+from dataclasses import dataclass, field, is_dataclass
+from functools import cache
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+
+class RateStep(NamedTuple):
+    """The rate from an instant on."""
+
+    time_s: float
+    rate_bps: int
+
+
+class DelayStep(NamedTuple):
+    """The delay from an instant on."""
+
+    time_s: float
+    delay_s: float
+
+
+class Span(NamedTuple):
+    """A span of time."""
+
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A trace of delivery opportunities."""
+
+    opportunities: int
+    period_s: float
+    mean_bps: int
+    sha256: str
+    """Of its instants."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The rate of a link direction: one of these; without any it is unlimited."""
+
+    constant_bps: int | None = None
+    steps: tuple[RateStep, ...] = ()
+    trace: Trace | None = None
+
+
+@dataclass(frozen=True)
+class Delay:
+    """The delay of a link direction: one of these."""
+
+    constant_s: float | None = None
+    steps: tuple[DelayStep, ...] = ()
+
+
+@dataclass(frozen=True)
+class Jitter:
+    """Random delay of each packet."""
+
+    scale_s: float
+    distribution: str
+
+
+@dataclass(frozen=True)
+class GilbertElliott:
+    """Loss in two states: transitions `p` and `r`, delivery `k` in the good state and `h` in the bad one."""
+
+    p: float
+    r: float
+    h: float
+    k: float
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Random loss: one of these."""
+
+    independent: float | None = None
+    """Probability of each packet."""
+    periodic: int | None = None
+    """Each packet whose number is a multiple of this."""
+    gilbert_elliott: GilbertElliott | None = None
+
+
+@dataclass(frozen=True)
+class Reordering:
+    """Packets that are delayed more, or that overtake others."""
+
+    probability: float
+    gap: int
+    correlation: float
+    late_s: float | None = None
+    """Delay of the chosen packets; None: they are early."""
+    early_s: float | str | None = None
+    """How much earlier the chosen packets are; `all`: they have no delay."""
+
+
+@dataclass(frozen=True)
+class Policer:
+    """A token bucket that drops what exceeds it."""
+
+    rate_bps: int
+    burst_bytes: int
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One direction of a link."""
+
+    rate: Rate = Rate()
+    delay: Delay = Delay()
+    jitter: Jitter | None = None
+    loss: Loss | None = None
+    reorder: Reordering | None = None
+    duplicate: float = 0.0
+    """Probability."""
+    mtu_bytes: int | None = None
+    queue: Any = None
+    """As in a scenario, with every parameter."""
+    outages: tuple[Span, ...] = ()
+    policer: Policer | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """Other keys of the link that are not at their defaults, as in a scenario."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link between two nodes."""
+
+    name: str
+    from_: str = ""
+    to: str = ""
+    up: Direction = Direction()
+    """From `from_` to `to`."""
+    down: Direction = Direction()
+
+
+@dataclass(frozen=True)
+class Node:
+    """A host or a router."""
+
+    name: str
+    host: bool
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host with the kernel's stack."""
+
+    stack: str
+    congestion: str | None = None
+    sysctl: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a random source asks for: new flows per second, or a load in each direction."""
+
+    per_second: float | None = None
+    load_bps: int | None = None
+    opposite_load_bps: int | None = None
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A flow, or a source of flows."""
+
+    id: int
+    label: str = ""
+    from_: str = ""
+    to: str = ""
+    start_s: float = 0.0
+    stop_s: float | None = None
+    start_jitter_s: float = 0.0
+    """The flow starts by less than this later."""
+    transport: Mapping[str, Any] = field(default_factory=dict)
+    """Its name and its options, as in a scenario."""
+    workload: Mapping[str, Any] = field(default_factory=dict)
+    """Its name and its parameters, as in a scenario."""
+    arrivals_mean_s: float | None = None
+    """Mean time between the starts of copies; None: there are none."""
+    demand: Demand | None = None
+    """Of a source."""
+    pairs: tuple[tuple[str, str], ...] = ()
+    """Hosts that the flows of a source are between."""
+    record: str = "full"
+    """`summary`: the flow has no row of its own."""
+
+    @property
+    def endless(self) -> bool:
+        """Whether it is a bulk transfer of no given size."""
+        return "bulk" in self.workload and "bytes" not in self.workload["bulk"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is recorded."""
+
+    interval_s: float = 0.0
+    flows: bool = False
+    links: bool = False
+    events: bool = False
+    captures: tuple[str, ...] = ()
+    """Names of links."""
+    verify: bool = False
+    qlog: bool = False
+    decisions: bool = False
+    gauges: bool = False
+    capture_ends: str = "from"
+    capture_payload: bool = False
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The part of the run that figures are of."""
+
+    from_s: float
+    until_s: float
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program in the lab."""
+
+    host: str
+    run: str
+    start_s: float
+    background: bool
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A scenario as the engine runs it."""
+
+    name: str = ""
+    description: str = ""
+    seed: int = 0
+    duration_s: float = 0.0
+    topology: str = ""
+    nodes: tuple[Node, ...] = ()
+    links: tuple[Link, ...] = ()
+    flows: tuple[Flow, ...] = ()
+    record: Record = field(default_factory=Record)
+    measure: Measured | None = None
+    """None: the whole run."""
+    hosts: Mapping[str, Host] = field(default_factory=dict)
+    """Hosts with the kernel's stack, by name."""
+    commands: tuple[Command, ...] = ()
+
+    @classmethod
+    def read(cls, value: Mapping[str, Any]) -> Setup:
+        """Return what the engine wrote as JSON."""
+        return _made(cls, value)
+
+
+def _key(name: str) -> str:
+    """Return the key of JSON that an attribute stands for."""
+    return {"from_": "from", "gilbert_elliott": "gilbert-elliott"}.get(name, name)
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _made(kind: type[T], value: Mapping[str, Any]) -> T:
+    """Return a table of JSON as an instance of a class; keys that it does not know go to `more`."""
+    hints = _hints(kind)  # type: ignore[arg-type]
+    given = {n: _read(hints[n], value[_key(n)]) for n in hints if value.get(_key(n)) is not None}
+    if "more" in hints:
+        known = {_key(n) for n in hints}
+        given["more"] = {k: v for k, v in value.items() if k not in known}
+    return kind(**given)
+
+
+def _read(kind: Any, value: Any) -> Any:
+    """Return a value of JSON as what a type says."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if value is None or kind is Any:
+        return value
+    if origin in (Union, types.UnionType):
+        classes = [k for k in inner if is_dataclass(k)]
+        return _read(classes[0], value) if classes else value
+    if origin is tuple:
+        return tuple(_read(inner[0], v) for v in value)
+    if is_dataclass(kind):
+        return _made(kind, value)  # type: ignore[arg-type]
+    if isinstance(kind, type) and issubclass(kind, tuple):
+        return kind(*value)
+    if isinstance(value, dict) and inner and is_dataclass(inner[1]):
+        return {k: _read(inner[1], v) for k, v in value.items()}
+    return value
