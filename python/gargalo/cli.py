@@ -26,9 +26,14 @@ from gargalo import _core
 from gargalo.cli_common import (
     FAILED,
     INTERRUPTED,
-    MEMORY_LIMIT,
+    Changes,
+    InWorld,
+    MemoryLimit,
     Output,
     OutputError,
+    PluginFiles,
+    Quiet,
+    ScenarioFile,
     Screen,
     World,
     ask_json,
@@ -129,11 +134,8 @@ def root(
 
 @app.command()
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The scenario, a TOML file.")],
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
-    ] = None,
+    file: ScenarioFile,
+    changes: Changes = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Instead of the scenario's.")] = None,
     output: Annotated[
         Path | None,
@@ -150,7 +152,7 @@ def run(
         bool,
         json_option("Print one JSON object; no files unless --output is given."),
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")] = False,
+    quiet: Quiet = False,
     no_plots: Annotated[bool, typer.Option("--no-plots", help="No pictures.")] = False,
     capture: Annotated[
         list[str] | None,
@@ -166,27 +168,18 @@ def run(
     capture_payload: Annotated[
         bool, typer.Option("--capture-payload", help="Capture whole packets.")
     ] = False,
-    plugin: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Python file that registers congestion controls, schedulers or path managers.",
-        ),
-    ] = None,
-    world: Annotated[
-        World,
-        typer.Option(help="Simulated, or in real time on this machine (Linux, no root needed)."),
-    ] = World.sim,
+    plugin: PluginFiles = None,
+    world: InWorld = World.sim,
     stack: Annotated[
         Stack | None,
         typer.Option(help="The stack of hosts that do not say, in the lab. Default: gargalo."),
     ] = None,
-    memory_limit: Annotated[str | None, MEMORY_LIMIT] = None,
+    memory_limit: MemoryLimit = None,
 ) -> None:
     """Run a scenario: simulate it, or do it in real time."""
     from gargalo.progress import bar
     from gargalo.running import Interrupted
-    from gargalo.running import perform as simulate
+    from gargalo.running import run as simulate
 
     limit = memory(memory_limit)
     settings: dict[str, Any] = dict(change(c) for c in changes or [])
@@ -349,19 +342,10 @@ def report(done: Run, *, as_json: bool, quiet: bool, plots: bool) -> None:
 
 @app.command("resolve")
 def resolve_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The scenario, a TOML file.")],
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
-    ] = None,
+    file: ScenarioFile,
+    changes: Changes = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-    plugin: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Python file that registers congestion controls, schedulers or path managers.",
-        ),
-    ] = None,
+    plugin: PluginFiles = None,
 ) -> None:
     """Print a scenario with every default written out: a scenario that runs the same."""
     from gargalo.running import resolve, resolve_toml

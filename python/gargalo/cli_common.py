@@ -12,7 +12,8 @@ import sys
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
 import typer
 from rich.console import Console
@@ -23,7 +24,6 @@ from gargalo.diagnostics import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from rich.console import ConsoleOptions, RenderableType
 
@@ -39,12 +39,6 @@ class World(str, Enum):
     sim = "sim"
     lab = "lab"
 
-
-MEMORY_LIMIT = typer.Option(
-    "--memory-limit",
-    metavar="SIZE",
-    help="What a run may take of memory, like 4GB. Default: half of what there is.",
-)
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that steer a terminal, or turn the text around; line ends and tabs do not."""
@@ -89,6 +83,49 @@ def ask_json(value: bool) -> bool:
 def json_option(help: str) -> Any:  # noqa: A002 (the word of typer)
     """Return the option `--json` of a command."""
     return typer.Option("--json", help=help, is_eager=True, callback=ask_json)
+
+
+ScenarioFile: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The scenario, a TOML file.")
+]
+Changes: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
+]
+PluginFiles: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE",
+        help="Python file that registers congestion controls, schedulers or path managers.",
+    ),
+]
+InWorld: TypeAlias = Annotated[
+    World,
+    typer.Option(
+        "--world", help="Simulated, or in real time on this machine (Linux, no root needed)."
+    ),
+]
+MemoryLimit: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit",
+        metavar="SIZE",
+        help="What a run may take of memory, like 4GB. Default: half of what there is.",
+    ),
+]
+Workers: TypeAlias = Annotated[
+    int | None, typer.Option("--workers", min=1, help="Processes. Default: one for each core.")
+]
+Repair: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--repair",
+        help="Move damaged files of the store aside; do again what they held of these runs.",
+    ),
+]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")]
+OneObject: TypeAlias = Annotated[bool, json_option("Print one JSON object.")]
 
 
 def fail(

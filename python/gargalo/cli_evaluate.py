@@ -17,7 +17,9 @@ from rich.table import Table
 from gargalo import _core
 from gargalo.cli_common import (
     FAILED,
+    Repair,
     Screen,
+    Workers,
     check_target,
     err,
     fail,
@@ -101,22 +103,14 @@ def evaluate(
             help="Exit with 1 if a figure got worse than the baseline beyond its interval, or on any fault.",
         ),
     ] = FailOn.never,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes. Default: one for each core.")
-    ] = None,
+    workers: Workers = None,
     repeat: Annotated[
         int | None, typer.Option(min=1, help="Runs of each cell. Default: the profile's.")
     ] = None,
     stall: Annotated[
         float, typer.Option(min=1, metavar="S", help="A run without progress for so long fails.")
     ] = 60.0,
-    repair: Annotated[
-        bool,
-        typer.Option(
-            "--repair",
-            help="Move damaged files of the store aside; do again what they held of these runs.",
-        ),
-    ] = False,
+    repair: Repair = False,
     as_json: Annotated[bool, json_option("Print the scorecards as a JSON list.")] = False,
 ) -> None:
     """Judge congestion controls by what RFC 9743 asks, beside Reno, CUBIC and BBR."""

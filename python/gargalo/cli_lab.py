@@ -7,12 +7,12 @@ import platform
 import shutil
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from gargalo import _core
-from gargalo.cli_common import FAILED, Screen, err, json_option, to_json
+from gargalo.cli_common import FAILED, OneObject, Screen, err, to_json
 from gargalo.diagnostics import sentence
 
 PROGRAMS = ("iperf3", "curl", "nginx", "tcpdump", "tshark", "nft")
@@ -33,7 +33,7 @@ TRIAL: dict[str, Any] = {
 
 
 def lab(
-    as_json: Annotated[bool, json_option("Print one JSON object.")] = False,
+    as_json: OneObject = False,
 ) -> None:
     """Say what the lab can do here: try namespaces and devices, measure how exact a delay is."""
     facts = examine()

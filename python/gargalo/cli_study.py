@@ -11,7 +11,9 @@ from rich.table import Table
 
 from gargalo.cli_common import (
     FAILED,
+    Repair,
     Screen,
+    Workers,
     change,
     err,
     fail,
@@ -35,9 +37,7 @@ def study(
         Path | None,
         typer.Option("--output", help="For store and report. Default: runs/studies/NAME/PROFILE."),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes. Default: one for each core.")
-    ] = None,
+    workers: Workers = None,
     cluster: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler, instead of processes.")
     ] = None,
@@ -54,13 +54,7 @@ def study(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the profile."),
     ] = None,
-    repair: Annotated[
-        bool,
-        typer.Option(
-            "--repair",
-            help="Move damaged files of the store aside; do again what they held of these runs.",
-        ),
-    ] = False,
+    repair: Repair = False,
     as_json: Annotated[bool, json_option("Print verdicts and facts as JSON.")] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 1 unless every claim is reproduced.")

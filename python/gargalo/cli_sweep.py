@@ -12,13 +12,17 @@ import typer
 from gargalo import _core
 from gargalo.cli_common import (
     FAILED,
-    MEMORY_LIMIT,
+    InWorld,
+    MemoryLimit,
+    OneObject,
+    PluginFiles,
+    Quiet,
+    Repair,
     Screen,
     World,
     change,
     err,
     fail,
-    json_option,
     memory,
     printable,
     sweep_errors,
@@ -67,30 +71,15 @@ def sweep(
         str | None,
         typer.Option(metavar="MODULE:FUNCTION", help="Called with every run; returns figures."),
     ] = None,
-    plugin: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Python file that registers congestion controls, schedulers or path managers.",
-        ),
-    ] = None,
-    world: Annotated[
-        World,
-        typer.Option(help="Simulated, or in real time on this machine (Linux, no root needed)."),
-    ] = World.sim,
-    memory_limit: Annotated[str | None, MEMORY_LIMIT] = None,
-    repair: Annotated[
-        bool,
-        typer.Option(
-            "--repair",
-            help="Move damaged files of the store aside; do again what they held of these runs.",
-        ),
-    ] = False,
-    as_json: Annotated[bool, json_option("Print one JSON object.")] = False,
+    plugin: PluginFiles = None,
+    world: InWorld = World.sim,
+    memory_limit: MemoryLimit = None,
+    repair: Repair = False,
+    as_json: OneObject = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check every run, print the plan, do nothing.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run a scenario over and over along axes; do again only what is missing."""
     from gargalo.sweeps import SweepFile, execute
@@ -254,7 +243,7 @@ def compare(
     unpaired: Annotated[
         bool, typer.Option("--unpaired", help="Do not pair runs of the same seed.")
     ] = False,
-    as_json: Annotated[bool, json_option("Print one JSON object.")] = False,
+    as_json: OneObject = False,
 ) -> None:
     """Say for every cell and figure how two sides differ, and whether that is more than chance."""
     from gargalo.summary import measured_in

@@ -112,38 +112,7 @@ def run(
 
     """
     if output is not None:
-        # What killed runs left there. The command does that before it looks for a free name, and says so.
-        _core.recover(Path(output).parent)
-    return perform(
-        scenario,
-        seed=seed,
-        set=set,
-        output=output,
-        existing=existing,
-        progress=progress,
-        controllers=controllers,
-        schedulers=schedulers,
-        path_managers=path_managers,
-        world=world,
-        memory_limit=memory_limit,
-    )
-
-
-def perform(
-    scenario: ScenarioLike,
-    *,
-    seed: int | None = None,
-    set: Mapping[str, Any] | None = None,  # noqa: A002
-    output: str | Path | None = None,
-    existing: Literal["refuse", "replace"] = "refuse",
-    progress: Callable[[Progress], object] | None = None,
-    controllers: Mapping[str, type[Controller]] | None = None,
-    schedulers: Mapping[str, type[Scheduler]] | None = None,
-    path_managers: Mapping[str, type[PathManager]] | None = None,
-    world: Literal["sim", "lab"] = "sim",
-    memory_limit: int | str | None = None,
-) -> Run:
-    """Run a scenario as `run` does, where `output` is in order already."""
+        _core.recover(Path(output).parent)  # Remove or restore what killed runs left there.
     text, path = read(scenario)
     overrides = [(str(k), override(v)) for k, v in (set or {}).items()]
     if seed is not None:
