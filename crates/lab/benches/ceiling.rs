@@ -24,12 +24,12 @@ mod bench {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::time::{Duration as Wall, Instant as Clocked};
 
+    use gargalo_device::netlink::{Netlink, any};
+    use gargalo_device::{BATCH, Choice, Clock, Device, HEADROOM, NetNs};
     use gargalo_flow::rng;
-    use gargalo_lab::device::{BATCH, Device, HEADROOM};
     use gargalo_lab::engine::{Engine, Stop};
     use gargalo_lab::fabric::{Fabric, Path};
-    use gargalo_lab::netlink::{Netlink, any};
-    use gargalo_lab::{Choice, Clock, NetNs, Result, Tuning, sandbox};
+    use gargalo_lab::{Result, Tuning, sandbox};
     use gargalo_link::{Delay, LinkConfig, QueueConfig, QueueLimit, RateModel};
     use gargalo_units::{Bytes, Duration, Instant, Rate};
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -97,7 +97,7 @@ mod bench {
 
     /// Two hosts and the network's ends of their interfaces.
     fn hosts(offload: bool) -> Result<[(NetNs, Device); 2]> {
-        let host = |own: Ipv4Addr, other: Ipv4Addr| {
+        let host = |own: Ipv4Addr, other: Ipv4Addr| -> Result<_> {
             let host = NetNs::new()?;
             let device = Device::new(&host, "eth0", MTU, Choice::Best { offload })?;
             let index = device.index();
@@ -114,7 +114,7 @@ mod bench {
     /// One connection for a while; `packets` counts what crossed.
     fn transfer(a: &NetNs, b: &NetNs, time: Wall, packets: &dyn Fn() -> u64) -> Result<Score> {
         let address = SocketAddr::from((B, 5000));
-        let io = |e| gargalo_lab::Error::System {
+        let io = |e| gargalo_device::Error::System {
             what: "a transfer".to_owned(),
             reason: e,
             remedy: "",

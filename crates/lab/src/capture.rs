@@ -25,10 +25,7 @@ pub(crate) struct Capture {
 impl Capture {
     /// Makes the file, with an interface for each end that is captured.
     pub(crate) fn create(spec: &CaptureSpec, topology: &Topology) -> Result<Self> {
-        let failed = |reason| Error::File {
-            path: spec.path.clone(),
-            reason,
-        };
+        let failed = |reason| Error::file(&spec.path, reason);
         let mut writer = Writer::create(&spec.path, &spec.comment)
             .map_err(|e| failed(std::io::Error::other(e.to_string())))?;
         let interfaces = CaptureInterfaces::declare(spec, topology, &mut writer).map_err(failed)?;
@@ -66,10 +63,7 @@ impl Witness for Capture {
 
     fn finish(self: Box<Self>) -> Result<()> {
         let path = self.path;
-        let failed = |reason| Error::File {
-            path: path.clone(),
-            reason,
-        };
+        let failed = |reason| Error::file(&path, reason);
         match self.failed {
             Some(reason) => Err(failed(reason)),
             None => self.writer.finish().map(drop).map_err(failed),

@@ -10,9 +10,9 @@ use gargalo_units::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::namespace::NetNs;
 use crate::spec::CommandSpec;
 use crate::{Error, Result};
+use gargalo_device::NetNs;
 
 /// What became of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,10 +59,7 @@ impl Commands {
         directory: &std::path::Path,
     ) -> Result<Self> {
         if !specs.is_empty() {
-            std::fs::create_dir_all(directory).map_err(|reason| Error::File {
-                path: directory.to_owned(),
-                reason,
-            })?;
+            std::fs::create_dir_all(directory).map_err(|reason| Error::file(directory, reason))?;
         }
         let all = specs.into_iter().enumerate().map(|(i, (spec, host))| {
             let file = |kind| directory.join(format!("command-{i}.{kind}"));
@@ -144,12 +141,8 @@ impl Commands {
 impl Running {
     fn spawn(&self) -> Result<Child> {
         use std::os::unix::process::CommandExt;
-        let create = |path: &PathBuf| {
-            File::create(path).map_err(|reason| Error::File {
-                path: path.clone(),
-                reason,
-            })
-        };
+        let create =
+            |path: &PathBuf| File::create(path).map_err(|reason| Error::file(path, reason));
         let (out, err) = (create(&self.result.stdout)?, create(&self.result.stderr)?);
         self.host.run(|| {
             Command::new("/bin/sh")

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::namespace::NetNs;
 use crate::{Error, Result};
+use gargalo_device::NetNs;
 
 /// Those of a namespace: `MPTcpExt` in `/proc/net/netstat`, by name.
 ///

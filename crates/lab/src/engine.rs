@@ -12,12 +12,13 @@ use nix::sys::epoll::EpollFlags;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::unistd::Pid;
 
-use crate::device::{BATCH, Device, Frame, HEADROOM};
 use crate::fabric::{Fabric, Passage, PortId};
 use crate::schedule;
 use crate::spec::Tuning;
 use crate::waiter::Waiter;
-use crate::{Clock, Error, Result};
+use crate::{Error, Result};
+use gargalo_device::Clock;
+use gargalo_device::{BATCH, Device, Frame, HEADROOM};
 
 /// Reads of one device in a row before others get a turn.
 const TURN: usize = 8;

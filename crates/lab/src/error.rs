@@ -1,30 +1,14 @@
-//! What can go wrong with namespaces, devices and programs.
+//! What can go wrong with links, hosts and programs.
 
 use std::io;
-use std::path::PathBuf;
 
 /// Why the lab could not do something, with the remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The system refused something.
-    #[error("{what}: {reason}{}{remedy}", if remedy.is_empty() { "" } else { "; " })]
-    System {
-        /// What was tried.
-        what: String,
-        /// What the system says.
-        reason: io::Error,
-        /// What to do about it; may be empty.
-        remedy: &'static str,
-    },
-    /// A file could not be written.
-    #[error("cannot write {}: {reason}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// What the system says.
-        reason: io::Error,
-    },
+    /// The system refused something, or a file cannot be written.
+    #[error(transparent)]
+    Device(#[from] gargalo_device::Error),
     /// A link makes no sense.
     #[error("link {link}: {reason}")]
     Link {
@@ -54,10 +38,11 @@ pub enum Error {
     Unsupported(String),
 }
 
+#[cfg(target_os = "linux")]
 impl Error {
     /// The system refused `what`.
     pub(crate) fn system(what: impl Into<String>, reason: impl Into<io::Error>) -> Self {
-        Self::with_remedy(what, reason, "")
+        gargalo_device::Error::system(what, reason).into()
     }
 
     /// The system refused `what`; `remedy` says what to do.
@@ -66,11 +51,13 @@ impl Error {
         reason: impl Into<io::Error>,
         remedy: &'static str,
     ) -> Self {
-        Self::System {
-            what: what.into(),
-            reason: reason.into(),
-            remedy,
-        }
+        gargalo_device::Error::with_remedy(what, reason, remedy).into()
+    }
+
+    /// A file could not be written.
+    pub(crate) fn file(path: &std::path::Path, reason: io::Error) -> Self {
+        let path = path.to_owned();
+        gargalo_device::Error::File { path, reason }.into()
     }
 }
 

@@ -11,9 +11,9 @@ use gargalo_link::{DropReason, Ecn, Link, LinkConfig, LinkStats, Packet, Strip};
 use gargalo_units::{Bytes, Instant};
 use rand_pcg::Pcg64;
 
-use crate::device::{Frame, HEADROOM};
 use crate::glance::{glance, mark};
 use crate::{Error, Result};
+use gargalo_device::{Frame, HEADROOM};
 
 mod strip;
 

@@ -10,18 +10,18 @@ use gargalo_host::HostConfig;
 use gargalo_units::Instant;
 use rand::Rng;
 
-use crate::device::Device;
 use crate::engine::Engine;
 use crate::fabric::PortId;
 use crate::multipath::{KernelMptcp, taking_part};
-use crate::namespace::NetNs;
-use crate::netlink::path_manager::PathManager;
-use crate::netlink::{Netlink, Route, any};
+use crate::path_manager::PathManager;
 use crate::plan::{Interface, Plan};
 use crate::spec::{LabSpec, Stack};
 use crate::station::{self, Station};
 use crate::traffic::Recorder;
 use crate::{Error, Result, kernel, sandbox};
+use gargalo_device::Device;
+use gargalo_device::NetNs;
+use gargalo_device::netlink::{Netlink, Route, any};
 
 /// Largest socket buffers, as our own stack has them: the window shall not be what limits a flow.
 const BUFFERS: &str = "4096 131072 67108864";
@@ -52,12 +52,12 @@ pub(crate) fn make_hosts(spec: &LabSpec, plan: &Plan) -> Result<Vec<Option<Kerne
                     .as_ref()
                     .map(|name| host.set("ipv4/tcp_congestion_control", name));
                 let by_route = match chosen {
-                    Some(Err(Error::System { reason, .. }))
+                    Some(Err(gargalo_device::Error::System { reason, .. }))
                         if reason.kind() == ErrorKind::PermissionDenied =>
                     {
                         congestion.clone()
                     }
-                    Some(Err(e)) => return Err(e),
+                    Some(Err(e)) => return Err(e.into()),
                     Some(Ok(())) | None => None,
                 };
                 for (name, value) in settings {

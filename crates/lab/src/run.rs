@@ -21,7 +21,8 @@ use crate::plan::Plan;
 use crate::spec::{LabSpec, Stack};
 use crate::station;
 use crate::traffic::{Flow, Recorder, client_port, server_port};
-use crate::{Clock, Error, Result};
+use crate::{Error, Result};
+use gargalo_device::Clock;
 
 /// What a run in real time produced.
 #[derive(Debug)]

@@ -138,10 +138,7 @@ fn stand_by(child: Pid, signals: &SigSet) -> ! {
 pub fn set_host_names(entries: &str) -> Result<()> {
     let none: Option<&str> = None;
     let path = std::env::temp_dir().join(format!("gargalo-hosts-{}-{}", process::id(), rand_tag()));
-    let file = |e| Error::File {
-        path: path.clone(),
-        reason: e,
-    };
+    let file = |e| Error::file(&path, e);
     fs::write(&path, entries).map_err(file)?;
     let bound = mount(Some(&path), "/etc/hosts", none, MsFlags::MS_BIND, none);
     fs::remove_file(&path).map_err(file)?;

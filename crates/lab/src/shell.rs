@@ -16,14 +16,16 @@ use nix::net::if_::if_nametoindex;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::device::Device;
 use crate::engine::{Engine, Observer, Stop};
 use crate::fabric::{Fabric, Path};
-use crate::namespace::NetNs;
-use crate::netlink::{Netlink, any};
-use crate::spec::{Choice, Tuning};
-use crate::wire::{Nat, Place};
-use crate::{Clock, Error, Result};
+use crate::spec::Tuning;
+use crate::{Error, Result};
+use gargalo_device::Choice;
+use gargalo_device::Clock;
+use gargalo_device::Device;
+use gargalo_device::NetNs;
+use gargalo_device::netlink::{Netlink, any};
+use gargalo_device::{Nat, Place};
 use learn::Learner;
 use log::Log;
 
@@ -93,7 +95,7 @@ pub fn shell(spec: &ShellSpec, watch: &mut dyn FnMut(&ShellSample)) -> Result<i3
     let mtu = spec.up.mtu.min(spec.down.mtu);
     let inner = Device::new(&inside, INSIDE, mtu, spec.devices)?;
     let (name, outer) = outer_device(&outside, mtu, spec.devices)?;
-    let address = |own: [IpAddr; 2], index, routes: bool| {
+    let address = |own: [IpAddr; 2], index, routes: bool| -> Result<()> {
         let mut netlink = Netlink::open()?;
         for (own, prefix) in own.into_iter().zip([30, 126]) {
             let given = netlink.add_address(index, own, prefix);

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use gargalo_device::Choice;
 use gargalo_flow::{CaptureSpec, FlowSpec, Topology};
 use gargalo_units::{Duration, Instant};
 
@@ -79,22 +80,4 @@ pub struct Tuning {
     pub busy_poll: Duration,
     /// Runs on this processor only.
     pub cpu: Option<usize>,
-}
-
-/// How devices are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// TUN if possible, else a pair of Ethernet devices.
-    Best {
-        /// Several segments may cross in one system call, as with a network card that segments.
-        offload: bool,
-    },
-    /// A pair of Ethernet devices.
-    Veth,
-}
-
-impl Default for Choice {
-    fn default() -> Self {
-        Self::Best { offload: true }
-    }
 }

@@ -10,12 +10,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use gargalo_cc::{ParamValue, Params, Registered};
 use gargalo_host::SocketOptions;
-use gargalo_lab::application::{Application, Outcome, Output};
-use gargalo_lab::connect::{Connect, Habits, Opening};
-use gargalo_lab::iperf3::{
+use gargalo_programs::application::{Application, Outcome, Output};
+use gargalo_programs::connect::{Connect, Habits, Opening};
+use gargalo_programs::iperf3::{
     Client, Cpu, Direction, End, Environment, Format, ReportOptions, Server, Settings, Transport,
 };
-use gargalo_lab::wire::{Nat, Outlet, Watch, Wire, WireOptions};
+use gargalo_programs::wire::{Nat, Outlet, Watch, Wire, WireOptions};
 use gargalo_tcp::{Config, Pacing, PacingFactors};
 use gargalo_units::{Bytes, Duration};
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -178,7 +178,7 @@ fn epoch() -> f64 {
 }
 
 fn environment() -> Environment {
-    let (system, cpu) = gargalo_lab::wire::system();
+    let (system, cpu) = gargalo_programs::wire::system();
     Environment {
         epoch: epoch(),
         system,
@@ -368,7 +368,7 @@ fn drive(
         let mut print = |text| {
             Python::attach(|py| say(py, write, text)).map_err(|e| {
                 raised = Some(e);
-                gargalo_lab::Error::Unsupported("the output cannot be written".to_owned())
+                gargalo_programs::Error::Unsupported("the output cannot be written".to_owned())
             })
         };
         let mut watch = || match Python::attach(|py| py.check_signals()) {

@@ -17,12 +17,13 @@ use socket2::Socket;
 
 use crate::engine::Stop;
 use crate::multipath::MultipathReport;
-use crate::namespace::NetNs;
-use crate::netlink::sockets::Sockets;
+use crate::sockets::Sockets;
 use crate::station::multipath::sum;
 use crate::traffic::{Flow, Interest, Recorder, Totals, reason};
 use crate::waiter::Waiter;
-use crate::{Clock, Error, Result};
+use crate::{Error, Result};
+use gargalo_device::Clock;
+use gargalo_device::NetNs;
 use info::TcpInfo;
 pub use socket::congestion_instead_of;
 use socket::{KernelDatagrams, KernelStream};

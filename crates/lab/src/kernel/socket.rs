@@ -10,10 +10,10 @@ use gargalo_flow::TcpSpec;
 use gargalo_tcp::EcnMode;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use crate::namespace::NetNs;
-use crate::netlink::any;
 use crate::traffic::{Datagrams, Flow, Received, Stream};
 use crate::{Error, Result};
+use gargalo_device::NetNs;
+use gargalo_device::netlink::any;
 
 /// Bytes read at once.
 const READ: usize = 256 << 10;

@@ -11,7 +11,7 @@ use gargalo_units::{Bytes, Duration, Instant};
 use super::info::TcpInfo;
 use super::multipath;
 use crate::multipath::SubflowReport;
-use crate::netlink::sockets::Sockets;
+use crate::sockets::Sockets;
 use crate::traffic::Recorder;
 
 /// How often they are looked at: times of subflows are late by no more than this, and what one that ends

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use crate::Result;
 use crate::glance::glance;
-use crate::netlink::Netlink;
-use crate::wire::Place;
+use gargalo_device::Place;
+use gargalo_device::netlink::Netlink;
 
 /// More addresses than this many are a mistake or an attack.
 const MOST: usize = 4096;

@@ -68,10 +68,7 @@ impl Log {
 
 impl Direction {
     fn create(path: &PathBuf, link: &LinkConfig) -> Result<Self> {
-        let file = File::create(path).map_err(|reason| Error::File {
-            path: path.clone(),
-            reason,
-        })?;
+        let file = File::create(path).map_err(|reason| Error::file(path, reason))?;
         let mut made = Self {
             file: BufWriter::new(file),
             base: match &link.delay {

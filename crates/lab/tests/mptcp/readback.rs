@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 
+use gargalo_device::netlink::Netlink;
 use gargalo_flow::AddressChange;
-use gargalo_lab::netlink::Netlink;
-use gargalo_lab::netlink::sockets::Sockets;
+use gargalo_lab::sockets::Sockets;
 use gargalo_units::{Duration, Instant};
 use socket2::{Domain, Protocol, Socket, Type};
 

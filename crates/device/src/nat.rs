@@ -5,7 +5,7 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::process::{Child, Command, Stdio};
 
-use super::{Place, place};
+use crate::place::{self, Place};
 use crate::{Error, Result};
 
 /// Holds masquerading and forwarding; both are taken back when it is dropped.
@@ -36,7 +36,7 @@ impl Nat {
     }
 
     /// Hides the network of `ours` behind the machine's own address.
-    pub(super) fn new(ours: IpAddr, switch: &'static str) -> Result<Self> {
+    pub fn new(ours: IpAddr, switch: &'static str) -> Result<Self> {
         let network = match ours {
             IpAddr::V4(_) => format!("{ours}/30"),
             IpAddr::V6(_) => format!("{ours}/126"),

@@ -3,19 +3,15 @@
 //! A TUN device if we may open one. Where `/dev/net/tun` is closed to ordinary users, a pair of
 //! Ethernet devices with a packet socket at our end does the same, slower.
 
-pub(crate) mod coalesce;
-mod packet;
-pub(crate) mod tun;
-
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use crate::kind::Choice;
 use crate::namespace::NetNs;
 use crate::netlink::Netlink;
-use crate::spec::Choice;
+use crate::packet::PacketDevice;
+use crate::tun::TunDevice;
 use crate::{Error, Result};
-use packet::PacketDevice;
-use tun::TunDevice;
 
 /// Free bytes in front of every datagram, for the header that offloading needs.
 pub const HEADROOM: usize = tun_rs::VIRTIO_NET_HDR_LEN;

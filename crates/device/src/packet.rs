@@ -13,7 +13,7 @@ use nix::sys::socket::{
     recvfrom, sendto, setsockopt, socket, sockopt,
 };
 
-use super::{Frame, HEADROOM};
+use crate::device::{Frame, HEADROOM};
 use crate::namespace::NetNs;
 use crate::netlink::Netlink;
 use crate::{Error, Result};
@@ -28,7 +28,7 @@ const ADDRESS: [u8; 6] = [0x02, 0x67, 0x61, 0x72, 0x67, 0x6f];
 const OURS: &str = "port";
 
 #[derive(Debug)]
-pub(super) struct PacketDevice {
+pub(crate) struct PacketDevice {
     socket: OwnedFd,
     /// The host's device, for IPv4 and for IPv6.
     to: [LinkAddr; 2],
@@ -39,7 +39,7 @@ pub(super) struct PacketDevice {
 impl PacketDevice {
     /// Makes a pair: `name` in the host's namespace, whose index is given too, and our end in a
     /// namespace of its own.
-    pub(super) fn new(host: &NetNs, name: &str) -> Result<(Self, u32)> {
+    pub(crate) fn new(host: &NetNs, name: &str) -> Result<(Self, u32)> {
         let ours = NetNs::new()?;
         // Nothing but the packet socket shall answer.
         let _ = ours.set("ipv6/conf/all/disable_ipv6", "1");
@@ -61,7 +61,7 @@ impl PacketDevice {
         Ok((device, index))
     }
 
-    pub(super) fn receive(&mut self, frames: &mut [Frame]) -> io::Result<usize> {
+    pub(crate) fn receive(&mut self, frames: &mut [Frame]) -> io::Result<usize> {
         let fd = self.socket.as_raw_fd();
         let mut n = 0;
         while n < frames.len().min(READS) {
@@ -79,7 +79,7 @@ impl PacketDevice {
         Ok(n)
     }
 
-    pub(super) fn send(&mut self, frames: &mut [Frame]) -> io::Result<()> {
+    pub(crate) fn send(&mut self, frames: &mut [Frame]) -> io::Result<()> {
         for frame in frames {
             let datagram = &frame[HEADROOM..];
             let version = usize::from(datagram.first().is_some_and(|b| b >> 4 == 6));

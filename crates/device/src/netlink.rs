@@ -1,8 +1,5 @@
 //! Interfaces, addresses, routes and rules of the network namespace of the calling thread (rtnetlink(7)).
 
-pub mod path_manager;
-pub mod sockets;
-
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::RawFd;

@@ -2,6 +2,9 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use gargalo_device::coalesce::{Batch, Sums};
+use gargalo_device::port::Arrived;
+use gargalo_device::{Clock, Error, Result};
 use gargalo_host::Host;
 use gargalo_units::{Duration, Instant};
 use nix::errno::Errno;
@@ -9,12 +12,9 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
 use nix::sys::time::TimeSpec;
 
-use super::port::Arrived;
 use super::terminal::{Sink, Source, bell, standard_input, standard_output};
 use super::{Capture, Wire};
 use crate::application::{Application, Outcome, Output};
-use crate::device::coalesce::{Batch, Sums};
-use crate::{Clock, Error, Result};
 
 /// Datagrams taken from the kernel before the host may answer.
 const READS: usize = 64;
@@ -157,8 +157,8 @@ impl Loop<'_> {
         let join = self.wire.port.offloads();
         self.batch.clear();
         let mut more = true;
-        while self.batch.len() < WRITES {
-            let from = self.batch.len();
+        while self.batch.size() < WRITES {
+            let from = self.batch.size();
             more = self.batch.push(join, |out| host.poll_transmit(now, out));
             if !more {
                 break;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use gargalo_cc::{Params, Registered};
 use gargalo_host::{Host, HostConfig};
-use gargalo_lab::application::{Application, Outcome, Output};
-use gargalo_lab::iperf3::{
+use gargalo_programs::application::{Application, Outcome, Output};
+use gargalo_programs::iperf3::{
     Client, Cpu, Direction, End, Environment, Format, ReportOptions, Server, Settings, Transport,
 };
 use gargalo_tcp::Config;

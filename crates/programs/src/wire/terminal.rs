@@ -8,9 +8,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_cha
 use std::thread::{self, JoinHandle};
 
 use bytes::Bytes;
+use gargalo_device::{Error, Result};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-
-use crate::{Error, Result};
 
 /// Bytes read at once.
 const PIECE: usize = 128 << 10;

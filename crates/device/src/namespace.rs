@@ -50,7 +50,10 @@ impl NetNs {
     ///
     /// # Errors
     /// When the namespace cannot be entered, or what `f` returns.
-    pub fn run<T: Send>(&self, f: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    pub fn run<T: Send, E: From<Error> + Send>(
+        &self,
+        f: impl FnOnce() -> Result<T, E> + Send,
+    ) -> Result<T, E> {
         on_a_thread(|| {
             setns(self.file.as_fd(), CloneFlags::CLONE_NEWNET)
                 .map_err(|e| Error::system("entering a network namespace", e))?;
@@ -97,7 +100,7 @@ impl AsRawFd for NetNs {
 }
 
 /// Namespaces belong to threads: changing that of ours would surprise the caller.
-fn on_a_thread<T: Send>(f: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+fn on_a_thread<T: Send, E: Send>(f: impl FnOnce() -> Result<T, E> + Send) -> Result<T, E> {
     thread::scope(|scope| match scope.spawn(f).join() {
         Ok(done) => done,
         Err(panic) => std::panic::resume_unwind(panic),

@@ -71,7 +71,7 @@ impl Place {
 
     /// Gives the kernel its end of the device `index`, whose MTU is `mtu` bytes. IPv6 is left out where
     /// the system has none: whether it is there.
-    pub(super) fn take(&self, index: u32, mtu: u32) -> Result<bool> {
+    pub fn take(&self, index: u32, mtu: u32) -> Result<bool> {
         let mut netlink = Netlink::open()?;
         netlink.link_up(index, mtu)?;
         netlink.add_address(index, self.v4.0.into(), 30)?;
@@ -116,7 +116,7 @@ pub fn reach(remote: IpAddr) -> Result<Reach> {
 }
 
 /// Whether this is the network namespace that the system's first process lives in.
-pub(super) fn is_initial() -> bool {
+pub fn is_initial() -> bool {
     let of = |who: &str| fs::read_link(format!("/proc/{who}/ns/net"));
     match (of("thread-self"), of("1")) {
         (Ok(ours), Ok(first)) => ours == first,
@@ -126,7 +126,7 @@ pub(super) fn is_initial() -> bool {
 }
 
 /// The switch that lets packets through, as a path.
-pub(super) fn forwarding(remote: IpAddr) -> &'static str {
+pub fn forwarding(remote: IpAddr) -> &'static str {
     match remote {
         IpAddr::V4(_) => "/proc/sys/net/ipv4/ip_forward",
         IpAddr::V6(_) => "/proc/sys/net/ipv6/conf/all/forwarding",
@@ -134,12 +134,12 @@ pub(super) fn forwarding(remote: IpAddr) -> &'static str {
 }
 
 /// Reads a switch.
-pub(super) fn is_on(path: &str) -> bool {
+pub fn is_on(path: &str) -> bool {
     fs::read_to_string(path).is_ok_and(|text| text.trim() != "0")
 }
 
 /// Sets a switch.
-pub(super) fn set(path: &str, value: &str) -> Result<()> {
+pub fn set(path: &str, value: &str) -> Result<()> {
     fs::write(path, value).map_err(|e| Error::system(format!("setting {path} to {value}"), e))
 }
 

@@ -2,23 +2,18 @@
 //! the kernel's, and through it the rest of the network.
 
 mod drive;
-mod nat;
-mod place;
-mod port;
 mod terminal;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
+pub use drive::{Outlet, Watch};
+pub use gargalo_device::Nat;
+use gargalo_device::place::{self, Reach, reach};
+use gargalo_device::port::Port;
+use gargalo_device::{Clock, Error, Place, Result, precise_timers};
 use gargalo_host::{Host, HostConfig};
 use gargalo_trace::pcapng::{Interface, Writer};
-use nix::libc;
-
-use crate::{Clock, Error, Result};
-pub use drive::{Outlet, Watch};
-pub use nat::Nat;
-pub use place::{Place, Reach, addresses, reach};
-use port::Port;
 
 /// How a host is connected.
 #[derive(Clone, Debug)]
@@ -75,10 +70,7 @@ impl Wire {
         let (port, name, index) = Port::new(options.offload)?;
         let place = Place::free(std::process::id())?;
         let has_v6 = place.take(index, options.mtu)?;
-        // Timers shall fire when they are due: the default slack of 50 µs is longer than a gap between
-        // packets. Not being allowed to is no harm.
-        // SAFETY: PR_SET_TIMERSLACK takes a number and touches no memory.
-        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
+        precise_timers();
         Ok(Self {
             port,
             name,

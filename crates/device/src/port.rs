@@ -9,9 +9,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use bytes::{Bytes, BytesMut};
 use tun_rs::{SyncDevice, VIRTIO_NET_HDR_LEN, VirtioNetHdr};
 
-use crate::device::coalesce::Run;
-use crate::device::tun::{DATA_VALID, NEEDS_CSUM};
-use crate::device::{is_temporary, tun};
+use crate::coalesce::Run;
+use crate::device::is_temporary;
+use crate::tun;
+use crate::tun::{DATA_VALID, NEEDS_CSUM};
 use crate::{Error, Result};
 
 /// Most bytes of a datagram, and of a run of segments.
@@ -24,7 +25,7 @@ const LENT: usize = 256;
 const REMEDY: &str = "run it inside `gargalo shell`, or as root";
 
 /// A TUN device in the network namespace of the calling thread; it disappears with the process.
-pub(super) struct Port {
+pub struct Port {
     device: SyncDevice,
     offload: bool,
     buffer: BytesMut,
@@ -42,7 +43,7 @@ impl fmt::Debug for Port {
 
 /// What arrived.
 #[derive(Clone, Debug)]
-pub(super) enum Arrived<'a> {
+pub enum Arrived<'a> {
     /// A datagram.
     Raw(&'a [u8]),
     /// One whose checksums need no look: the packet never left this machine, or a device did it.
@@ -52,7 +53,8 @@ pub(super) enum Arrived<'a> {
 }
 
 impl Arrived<'_> {
-    pub(super) fn bytes(&self) -> &[u8] {
+    /// The datagram.
+    pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Raw(bytes) | Self::Verified(bytes) => bytes,
             Self::Large(bytes) => bytes,
@@ -62,7 +64,7 @@ impl Arrived<'_> {
 
 impl Port {
     /// Makes a device; also gives its name and its index.
-    pub(super) fn new(offload: bool) -> Result<(Self, String, u32)> {
+    pub fn new(offload: bool) -> Result<(Self, String, u32)> {
         let failed = |e| Error::with_remedy("making a TUN device", e, REMEDY);
         let (device, index) = tun::open("gargalo%d", offload).map_err(failed)?;
         let name = device.name().map_err(failed)?;
@@ -75,12 +77,13 @@ impl Port {
         Ok((port, name, index))
     }
 
-    pub(super) fn offloads(&self) -> bool {
+    /// Whether runs of segments cross in one system call.
+    pub fn offloads(&self) -> bool {
         self.offload
     }
 
     /// The next datagram from the kernel, which may be a run of segments as one; `None`: there is none.
-    pub(super) fn receive(&mut self) -> io::Result<Option<Arrived<'_>>> {
+    pub fn receive(&mut self) -> io::Result<Option<Arrived<'_>>> {
         self.buffer.resize(VIRTIO_NET_HDR_LEN + LONGEST, 0);
         let n = match self.device.recv(&mut self.buffer) {
             Ok(n) => n,
@@ -123,7 +126,7 @@ impl Port {
 
     /// Gives a run of segments, or a single datagram, to the kernel. What it has no room for is lost, as
     /// in a network card.
-    pub(super) fn send(&mut self, run: &Run<'_>) -> io::Result<()> {
+    pub fn send(&mut self, run: &Run<'_>) -> io::Result<()> {
         let sent = tun::send(&self.device, run, self.offload);
         match sent {
             Err(e) if !is_temporary(&e) => Err(e),

@@ -7,7 +7,7 @@ use std::ops::Range;
 use gargalo_wire::Checksum;
 use tun_rs::VirtioNetHdr;
 
-use super::tun::{GSO_NONE, GSO_TCPV4, GSO_TCPV6, NEEDS_CSUM};
+use crate::tun::{GSO_NONE, GSO_TCPV4, GSO_TCPV6, NEEDS_CSUM};
 
 const TCP: u8 = 6;
 const PSH: u8 = 0x08;
@@ -17,7 +17,7 @@ const TCP_CHECKSUM: usize = 16;
 
 /// Who computed the TCP checksums of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sums {
+pub enum Sums {
     /// They are complete.
     Done,
     /// They are of the pseudo header only: the rest is left to the device.
@@ -26,7 +26,7 @@ pub(crate) enum Sums {
 
 /// Datagrams one after the other, joined where possible.
 #[derive(Debug)]
-pub(crate) struct Batch {
+pub struct Batch {
     sums: Sums,
     bytes: Vec<u8>,
     runs: Vec<Joined>,
@@ -66,14 +66,15 @@ struct Shape {
 
 /// A run to be sent.
 #[derive(Debug)]
-pub(crate) struct Run<'a> {
+pub struct Run<'a> {
     sums: Sums,
     bytes: &'a [u8],
     joined: &'a Joined,
 }
 
 impl Batch {
-    pub(crate) fn new(sums: Sums) -> Self {
+    /// An empty one.
+    pub fn new(sums: Sums) -> Self {
         Self {
             sums,
             bytes: Vec::new(),
@@ -82,19 +83,20 @@ impl Batch {
         }
     }
 
-    pub(crate) fn clear(&mut self) {
+    /// Forgets all datagrams.
+    pub fn clear(&mut self) {
         self.bytes.clear();
         self.runs.clear();
         self.open.clear();
     }
 
     /// Bytes collected.
-    pub(crate) fn len(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.bytes.len()
     }
 
     /// Appends what `write` writes, one datagram; `false` if it wrote none.
-    pub(crate) fn push(&mut self, join: bool, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+    pub fn push(&mut self, join: bool, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
         let start = self.bytes.len();
         if !write(&mut self.bytes) {
             self.bytes.truncate(start);
@@ -143,7 +145,7 @@ impl Batch {
     }
 
     /// The datagram just written.
-    pub(crate) fn last(&self, from: usize) -> &[u8] {
+    pub fn last(&self, from: usize) -> &[u8] {
         self.bytes.get(from..).unwrap_or_default()
     }
 
@@ -178,7 +180,7 @@ impl Batch {
     }
 
     /// Fills in lengths and checksums of what was joined and hands out all runs in order.
-    pub(crate) fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
+    pub fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
         for run in &self.runs {
             if let (Some(shape), false) = (run.shape, run.rest.is_empty()) {
                 complete(&mut self.bytes[run.first.clone()], &shape, run.total);
@@ -277,10 +279,10 @@ impl Shape {
 
 impl Run<'_> {
     /// Most pieces of a run.
-    pub(crate) const MOST_SLICES: usize = 64;
+    pub const MOST_SLICES: usize = 64;
 
     /// The first datagram, which is all of it if nothing was joined.
-    pub(crate) fn first(&self) -> &[u8] {
+    pub fn first(&self) -> &[u8] {
         &self.bytes[self.joined.first.clone()]
     }
 
@@ -309,7 +311,7 @@ impl Run<'_> {
     }
 
     /// Fills `out` with its pieces; how many there are.
-    pub(crate) fn slices<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
+    pub fn slices<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
         let pieces = std::iter::once(&self.joined.first).chain(&self.joined.rest);
         let mut n = 0;
         for (to, piece) in out.iter_mut().zip(pieces) {

@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-use super::coalesce::{Batch, Run, Sums};
-use super::{Frame, HEADROOM, is_temporary};
+use crate::coalesce::{Batch, Run, Sums};
+use crate::device::{Frame, HEADROOM, is_temporary};
 use crate::{Error, Result};
 
 /// Packets that may wait in the kernel for us to read them. Losses belong to the emulated links, so
@@ -56,7 +56,7 @@ pub(crate) fn send(device: &SyncDevice, run: &Run<'_>, offload: bool) -> io::Res
     device.send_vectored(&slices[..=n])
 }
 
-pub(super) struct TunDevice {
+pub(crate) struct TunDevice {
     device: SyncDevice,
     offload: bool,
     batch: Batch,
@@ -73,7 +73,7 @@ impl fmt::Debug for TunDevice {
 
 impl TunDevice {
     /// Makes one in the namespace of the calling thread; also gives its index there.
-    pub(super) fn new(name: &str, mtu: u32, offload: bool) -> Result<(Self, u32)> {
+    pub(crate) fn new(name: &str, mtu: u32, offload: bool) -> Result<(Self, u32)> {
         let failed = |e: io::Error| Error::system(format!("making the TUN device {name}"), e);
         let (device, index) = open(name, offload).map_err(failed)?;
         let largest = if offload { 65_535 } else { mtu as usize };
@@ -87,7 +87,7 @@ impl TunDevice {
         Ok((tun, index))
     }
 
-    pub(super) fn receive(&mut self, frames: &mut [Frame]) -> io::Result<usize> {
+    pub(crate) fn receive(&mut self, frames: &mut [Frame]) -> io::Result<usize> {
         if !self.offload {
             let Some(frame) = frames.first_mut() else {
                 return Ok(0);
@@ -106,7 +106,7 @@ impl TunDevice {
         Ok(n)
     }
 
-    pub(super) fn send(&mut self, frames: &mut [Frame]) -> io::Result<()> {
+    pub(crate) fn send(&mut self, frames: &mut [Frame]) -> io::Result<()> {
         self.batch.clear();
         for frame in frames {
             self.batch.push(self.offload, |out| {
