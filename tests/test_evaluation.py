@@ -13,8 +13,9 @@ import pytest
 from gargalo import evaluation, metrics
 from gargalo.evaluation import CRITERIA, figures, measure, records, scoring
 from gargalo.evaluation.criteria import find, mixed, tcpeval
-from gargalo.evaluation.model import PROFILES, Criterion, FailureReason, Plan, Scores
+from gargalo.evaluation.model import PROFILES, Criterion, Plan, Scores
 from gargalo.evaluation.running import findings, plan
+from gargalo.judging import FailureReason
 from gargalo.setup import Setup
 
 assert evaluation_faults.PythonReno.__doc__  # importing registers the controls by name

@@ -33,8 +33,9 @@ from gargalo.evaluation import (
     scoring,
 )
 from gargalo.evaluation.figures import figure, mean_of
-from gargalo.evaluation.model import Criterion, FailureReason, Plan, Result
+from gargalo.evaluation.model import Criterion, Plan, Result
 from gargalo.evaluation.running import Scorecard
+from gargalo.judging import FailureReason
 from gargalo.reporting import FigureBlock
 from gargalo.running import resolve
 from gargalo.scenario import to_toml

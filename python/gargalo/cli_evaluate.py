@@ -35,9 +35,9 @@ from gargalo.sweeps.checksum import to_parquet
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gargalo.evaluation.model import Profile
     from gargalo.evaluation.records import Change
     from gargalo.evaluation.running import Scorecard
+    from gargalo.judging import Profile
 
 RESULTS = Path("runs") / "evaluation"
 SIGNS = {
@@ -114,9 +114,9 @@ def evaluate(
     as_json: Annotated[bool, json_option("Print the scorecards as a JSON list.")] = False,
 ) -> None:
     """Judge congestion controls by what RFC 9743 asks, beside Reno, CUBIC and BBR."""
+    from gargalo import judging
     from gargalo.evaluation import evaluate as run
     from gargalo.evaluation import page, records
-    from gargalo.studies.running import found_in
     from gargalo.sweeps.progress import display
 
     earlier: dict[str, Any] | None = None
@@ -167,7 +167,7 @@ def evaluate(
     except KeyError as e:
         fail(str(e.args[0]))
     tell_repaired(found.sweep)
-    grave = tell(found_in(found.sweep))
+    grave = tell(judging.findings(found.sweep))
     printed = []
     regressed = False
     with sweep_errors():

@@ -61,7 +61,7 @@ def study(
     ] = False,
 ) -> None:
     """Do what is missing of a study, decide its claims, write one HTML report."""
-    from gargalo import studies
+    from gargalo import judging, studies
     from gargalo.sweeps.progress import display
 
     try:
@@ -85,7 +85,7 @@ def study(
             repair=repair,
         )
     tell_repaired(outcome.sweep)
-    grave = tell(studies.running.found_in(outcome.sweep))
+    grave = tell(judging.findings(outcome.sweep))
     if as_json:
         print(to_json(outcome.to_json(), indent=1))
     else:

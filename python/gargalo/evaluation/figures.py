@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gargalo.evaluation.model import YARDSTICK, Figure
+from gargalo.judging import select
 from gargalo.metrics.intervals import POSITIVE, SHARE
 
 if TYPE_CHECKING:
@@ -36,11 +37,7 @@ def reduce(rows: pl.DataFrame, column: str, how: str, labels: dict[str, Label]) 
     """Return one number of a column; None where nothing was measured."""
     if column not in rows.columns:
         return None
-    for name, value in labels.items():
-        if name not in rows.columns:
-            return None
-        rows = rows.filter(pl.col(name) == value)
-    values = rows[column].drop_nulls().drop_nans()
+    values = select(rows, labels)[column].drop_nulls().drop_nans()
     if values.len() == 0:
         return None
     found = {"mean": values.mean, "max": values.max, "min": values.min}[how]()

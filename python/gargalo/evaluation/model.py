@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
+from gargalo.judging import FailureReason, Profile, select
 from gargalo.metrics import Interval, mean_interval
 
 if TYPE_CHECKING:
@@ -32,16 +33,6 @@ YARDSTICK = "cubic"
 """What verdicts compare with; the IETF sets no pass mark (RFC 9743 section 3.1)."""
 REFERENCES = ("reno", "cubic", "bbr")
 """Always on the same grid."""
-
-
-@dataclass(frozen=True)
-class Profile:
-    """How much is run."""
-
-    name: str
-    description: str
-    repeat: int
-    """Runs of each cell, each with a seed of its own."""
 
 
 PROFILES = {
@@ -147,9 +138,7 @@ class Scores:
 
     def own(self) -> pl.DataFrame:
         """Return the runs of the algorithm itself."""
-        import polars as pl
-
-        return self.frame.filter(pl.col("algorithm") == self.algorithm)
+        return select(self.frame, {"algorithm": self.algorithm})
 
 
 @dataclass(frozen=True)
@@ -242,20 +231,6 @@ class Outcome:
     """Own less yardstick."""
     low: float | None = None
     high: float | None = None
-
-
-@dataclass(frozen=True)
-class FailureReason:
-    """Why runs could not be done."""
-
-    reason: str
-    """What was raised, on one line."""
-    trace: str = ""
-    """The traceback, where there is one."""
-
-    def __str__(self) -> str:
-        """Return both."""
-        return f"{self.reason}\n{self.trace}".strip()
 
 
 @dataclass(frozen=True)

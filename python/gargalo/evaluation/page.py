@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     import jinja2
 
     from gargalo.evaluation.cells import CellFile
-    from gargalo.evaluation.model import FailureReason, Outcome, Result
+    from gargalo.evaluation.model import Outcome, Result
     from gargalo.evaluation.running import Scorecard
+    from gargalo.judging import FailureReason
     from gargalo.metrics import Interval
     from gargalo.reporting.model import FigureBlock
     from gargalo.reporting.palette import Style

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gargalo import __version__, metrics
 from gargalo.evaluation.model import YARDSTICK
 from gargalo.evaluation.questions import QUESTIONS
+from gargalo.metrics._numbers import finite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,11 +103,6 @@ def interval(i: Interval) -> dict[str, Any]:
     """Return a mean with its interval; `reason` says why there is none."""
     found = {"mean": finite(i.mean), "low": finite(i.low), "high": finite(i.high), "n": i.n}
     return {**found, **({"reason": i.reason} if i.reason else {})}
-
-
-def finite(value: float | None) -> float | None:
-    """Return a number that JSON knows, or None."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 @dataclass(frozen=True)

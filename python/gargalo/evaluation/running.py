@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo import audit
+from gargalo import judging
 from gargalo.evaluation import scoring
-from gargalo.evaluation.criteria import CRITERIA
-from gargalo.evaluation.model import PROFILES, REFERENCES, FailureReason, Plan
+from gargalo.evaluation.criteria import CRITERIA, find
+from gargalo.evaluation.model import PROFILES, REFERENCES, Plan
 from gargalo.scenario import to_toml
 from gargalo.sweeps import Job, derive_seed, execute
 from gargalo.sweeps.errors import SweepError
@@ -21,7 +21,9 @@ from gargalo.sweeps.plugins import Plugins
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gargalo.evaluation.model import Criterion, Profile, Result
+    from gargalo import audit
+    from gargalo.evaluation.model import Criterion, Result
+    from gargalo.judging import Profile
     from gargalo.sweeps import Sweep
     from gargalo.sweeps.progress import SweepProgress
 
@@ -185,16 +187,7 @@ def evaluate(
         SweepError: A name is not known; see `gargalo.sweeps.execute` for the other errors.
 
     """
-    from dataclasses import replace
-
-    from gargalo.evaluation.criteria import find
-
-    if profile not in PROFILES:
-        msg = f'there is no profile "{profile}"; there are {", ".join(PROFILES)}'
-        raise KeyError(msg)
-    chosen = PROFILES[profile]
-    if repeat is not None:
-        chosen = replace(chosen, repeat=repeat)
+    chosen = judging.find("profile", profile, PROFILES).with_repeat(repeat)
     criteria = [find(o) for o in only] or list(CRITERIA)
     wanted, files = candidates(names)
     if begin is not None:
@@ -240,7 +233,7 @@ def evaluate(
                 for (c, name), s in scenarios.items()
                 if c == criterion.id and name.startswith(f"{candidate.name} ")
             }
-            failed = failures(sweep, criterion.id, candidate.name)
+            failed = judging.failures(sweep, criterion=criterion.id, algorithm=candidate.name)
             results.append(scoring.result(criterion, candidate.name, rows, references, failed, own))
         seen = findings(sweep, results, [candidate.name, *references])
         cards.append(
@@ -253,18 +246,6 @@ def findings(
     sweep: Sweep, results: Sequence[Result], algorithms: Sequence[str]
 ) -> list[audit.Finding]:
     """Return what the auditor found in the runs of some algorithms by the criteria of these results."""
-    rows = sweep.frame().filter(
-        pl.col("criterion").is_in([r.criterion.id for r in results])
-        & pl.col("algorithm").is_in(list(algorithms))
-    )
-    return [*audit.of_runs(rows), *audit.equal_repeats(rows, sweep.labels)]
-
-
-def failures(sweep: Sweep, criterion: str, algorithm: str) -> list[FailureReason]:
-    """Return why runs of an algorithm failed in a criterion, each reason once."""
-    mine = sweep.plan.filter(
-        (pl.col("criterion") == criterion) & (pl.col("algorithm") == algorithm)
-    )
-    runs = set(mine["run"].to_list())
-    told = (FailureReason(f.reason, f.trace) for f in sweep.failures if f.run in runs)
-    return list(dict.fromkeys(told))
+    criteria = [r.criterion.id for r in results]
+    among = pl.col("criterion").is_in(criteria) & pl.col("algorithm").is_in(list(algorithms))
+    return judging.findings(sweep, sweep.frame().filter(among))

@@ -13,7 +13,8 @@ from gargalo.evaluation.model import YARDSTICK, Outcome, Result, Scores
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gargalo.evaluation.model import CaseResult, Criterion, FailureReason, Figure, Verdict
+    from gargalo.evaluation.model import CaseResult, Criterion, Figure, Verdict
+    from gargalo.judging import FailureReason
 
 
 def scores(

@@ -37,10 +37,9 @@ def array(values: Numbers) -> NDArray[np.float64]:
     return found
 
 
-def finite(value: float) -> float | None:
+def finite(value: float | None) -> float | None:
     """Return None where a figure is undefined, as the engine does."""
-    value = float(value)
-    return value if math.isfinite(value) else None
+    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def quantile(values: NDArray[np.float64], percent: float) -> float | None:

@@ -5,12 +5,12 @@ check), figures and tables. `gargalo study NAME` does what is missing in the stu
 one HTML report.
 """
 
+from gargalo.judging import Profile
 from gargalo.studies.model import (
     Claim,
     Context,
     Experiment,
     Finding,
-    Profile,
     Study,
     contradicted,
     decide,

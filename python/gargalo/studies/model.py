@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import polars as pl
-
+from gargalo.judging import Profile, find, select
 from gargalo.metrics import Interval, mean_interval
 from gargalo.metrics.intervals import ANY, POSITIVE
 from gargalo.reporting.model import Evidence, FigureBlock, TableBlock
@@ -15,22 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    import polars as pl
+
     from gargalo.metrics._numbers import Numbers
     from gargalo.metrics.intervals import Bounds
     from gargalo.reporting.model import Verdict
     from gargalo.sweeps.job import Job
-
-
-@dataclass(frozen=True)
-class Profile:
-    """How much of a study is done: `quick` for minutes, `full` as published."""
-
-    name: str
-    description: str
-    repeat: int
-    """Runs per cell, each with a seed of its own."""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """Durations, factors and their levels; what they mean is the study's affair."""
 
 
 @dataclass(frozen=True)
@@ -78,15 +67,7 @@ class Context:
 
     def experiment(self, name: str, **labels: object) -> pl.DataFrame:
         """Return the runs of an experiment, of those with these labels only."""
-        rows = self.frame
-        if "experiment" not in rows.columns:
-            return rows.clear()
-        rows = rows.filter(pl.col("experiment") == name)
-        for column, value in labels.items():
-            if column not in rows.columns:
-                return rows.clear()
-            rows = rows.filter(pl.col(column) == value)
-        return rows
+        return select(self.frame, {"experiment": name, **labels})
 
     def interval(self, metric: str, experiment: str, **labels: object) -> Interval:
         """Return a metric's mean over the repeats of a cell with its 95% interval, within the metric's bounds."""
@@ -137,14 +118,10 @@ class Study:
         """Return a profile.
 
         Raises:
-            KeyError: There is none of that name; the message names those there are.
+            KeyError: There is none of that name.
 
         """
-        if name not in self.profiles:
-            have = ", ".join(self.profiles)
-            msg = f'the study {self.name} has no profile "{name}"; it has {have}'
-            raise KeyError(msg)
-        return self.profiles[name]
+        return find("profile", name, self.profiles)
 
 
 def positive(values: Numbers) -> Interval:

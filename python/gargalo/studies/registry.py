@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gargalo import _core
+from gargalo import judging
 from gargalo.studies.high_speed_tcp import STUDY as HIGH_SPEED_TCP
 from gargalo.studies.mptcp_schedulers import STUDY as MPTCP_SCHEDULERS
 from gargalo.studies.nsquic import STUDY as NSQUIC
@@ -22,12 +22,7 @@ def find(name: str) -> Study:
     """Return a study.
 
     Raises:
-        KeyError: There is none of that name; the message names the nearest.
+        KeyError: There is none of that name.
 
     """
-    if name in STUDIES:
-        return STUDIES[name]
-    near = _core.nearest(name, list(STUDIES))
-    hint = f'did you mean "{near}"?' if near else f"there are: {', '.join(STUDIES)}"
-    msg = f'there is no study "{name}"; {hint}'
-    raise KeyError(msg)
+    return judging.find("study", name, STUDIES)

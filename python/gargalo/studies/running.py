@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo import __version__, _core, audit, lab, reporting
+from gargalo import __version__, _core, judging, lab, reporting
+from gargalo.metrics._numbers import finite
 from gargalo.reporting.model import ClaimRow, Evidence, Report
 from gargalo.scenario import to_toml
-from gargalo.studies.model import Context, Finding, Profile, Study
+from gargalo.studies.model import Context, Finding, Study
 from gargalo.sweeps import Job, Sweep, SweepError, execute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from gargalo.judging import Profile
     from gargalo.sweeps.progress import SweepProgress
 
 STORES = Path("runs") / "studies"
@@ -59,15 +60,9 @@ class Outcome:
                 }
                 for c in self.claims
             ],
-            "findings": [f.to_json() for f in found_in(self.sweep)],
+            "findings": [f.to_json() for f in judging.findings(self.sweep)],
             "report": str(self.page),
         }
-
-
-def found_in(sweep: Sweep) -> list[audit.Finding]:
-    """Return what the auditor found in the runs of a study; its intervals are the study's own."""
-    frame = sweep.frame()
-    return [*audit.of_runs(frame), *audit.equal_repeats(frame, sweep.labels)]
 
 
 def evidence_json(line: Evidence) -> dict[str, Any]:
@@ -76,11 +71,6 @@ def evidence_json(line: Evidence) -> dict[str, Any]:
         key: finite(value) if isinstance(value, float) else value
         for key, value in asdict(line).items()
     }
-
-
-def finite(value: float) -> float | None:
-    """Return a number, or None for what JSON cannot say."""
-    return value if math.isfinite(value) else None
 
 
 def jobs_of(study: Study, profile: Profile) -> list[Job]:
@@ -124,9 +114,7 @@ def run_study(
             `gargalo.sweeps.execute`, as for the other errors.
 
     """
-    chosen = study.profile(profile)
-    if repeat is not None:
-        chosen = replace(chosen, repeat=repeat)
+    chosen = study.profile(profile).with_repeat(repeat)
     if settings:
         chosen = change(chosen, settings)
     root = directory or STORES / study.name / chosen.name
@@ -172,17 +160,13 @@ def change(profile: Profile, settings: Mapping[str, str]) -> Profile:
     """Return a profile with other settings, each of the kind of the one before it.
 
     Raises:
-        KeyError: There is no such setting; the message names those there are.
+        KeyError: There is no such setting.
         ValueError: The text is of another kind.
 
     """
     changed = dict(profile.settings)
     for name, text in settings.items():
-        if name not in changed:
-            have = ", ".join(changed) or "none"
-            msg = f'the profile {profile.name} has no setting "{name}"; it has {have}'
-            raise KeyError(msg)
-        changed[name] = typed(name, text, changed[name])
+        changed[name] = typed(name, text, judging.find("setting", name, changed))
     return replace(profile, settings=changed)
 
 
@@ -307,7 +291,7 @@ def build_report(
         if name not in examples and isinstance(job.scenario, dict):
             examples[name] = to_toml(job.scenario)
     notes = [*study.notes]
-    notes += map(str, found_in(sweep))
+    notes += map(str, judging.findings(sweep))
     notes += warned(frame)
     notes += [f"Not done here: {what}. {why}" for what, why in context.missing.items()]
     if sweep.failures:

@@ -1,5 +1,6 @@
 """The criteria of RFC 9743 and RFC 5166 that can be run, one file for each family."""
 
+from gargalo import judging
 from gargalo.evaluation.criteria import (
     alone,
     conformance,
@@ -33,12 +34,7 @@ def find(name: str) -> Criterion:
     """Return a criterion by its identifier.
 
     Raises:
-        KeyError: There is none; the message names those there are.
+        KeyError: There is none.
 
     """
-    for criterion in CRITERIA:
-        if criterion.id == name:
-            return criterion
-    have = ", ".join(c.id for c in CRITERIA)
-    msg = f'there is no criterion "{name}"; there are {have}'
-    raise KeyError(msg)
+    return judging.find("criterion", name, {c.id: c for c in CRITERIA})

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
+from gargalo.judging import Profile
 from gargalo.studies.high_speed_tcp.measure import LATE
 from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS, VARIANTS, dumbbell, parking_lot
-from gargalo.studies.model import Experiment, Profile
+from gargalo.studies.model import Experiment
 from gargalo.sweeps.job import Job, derive_seeds
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import plotly.graph_objects as go
 import polars as pl
 
+from gargalo.judging import cell_means
 from gargalo.reporting.model import FigureBlock, TableBlock
 from gargalo.studies.high_speed_tcp.ratings import RULE, table
 from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS
@@ -246,6 +247,9 @@ def published() -> pl.DataFrame:
     )
 
 
+LABELS = ("protocol", "connections", "mbps", "delay_s", "load", "buffer", "others", "libra", "cell")
+
+
 def tables(context: Context) -> list[TableBlock]:
     """Return the ratings, the published figures beside ours, and every cell."""
     found = [
@@ -270,24 +274,6 @@ def tables(context: Context) -> list[TableBlock]:
         )
     for name in context.frame["experiment"].unique(maintain_order=True).to_list():
         rows = context.experiment(name)
-        labels = [
-            c
-            for c in (
-                "protocol",
-                "connections",
-                "mbps",
-                "delay_s",
-                "load",
-                "buffer",
-                "others",
-                "libra",
-                "cell",
-            )
-            if c in rows.columns and rows[c].null_count() < rows.height
-        ]
-        metrics = [c for c in METRICS if c in rows.columns and rows[c].null_count() < rows.height]
-        cells = rows.group_by(labels, maintain_order=True).agg(
-            *(pl.col(m).mean() for m in metrics), pl.len().alias("runs")
-        )
+        cells = cell_means(rows, LABELS, METRICS)
         found.append(TableBlock(name, "Means over the repeats.", cells, group="all cells"))
     return found

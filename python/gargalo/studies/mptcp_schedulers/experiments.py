@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gargalo.studies.model import Experiment, Profile
+from gargalo.judging import Profile
+from gargalo.studies.model import Experiment
 from gargalo.studies.mptcp_schedulers import scenarios as sc
 from gargalo.studies.mptcp_schedulers.networks import BACKGROUNDS, hand_over, shared
 from gargalo.sweeps.job import Job, derive_seeds

@@ -6,10 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
-import polars as pl
 
+from gargalo.judging import cell_means
 from gargalo.reporting.model import FigureBlock, TableBlock
-from gargalo.studies.model import positive
 from gargalo.studies.mptcp_schedulers import experiments as ex
 from gargalo.studies.mptcp_schedulers import scenarios as sc
 from gargalo.studies.mptcp_schedulers.cells import (
@@ -231,22 +230,7 @@ def tables(context: Context) -> list[TableBlock]:
         rows = context.experiment(e.name)
         if rows.height == 0:
             continue
-
-        def has(column: str, rows: pl.DataFrame = rows) -> bool:
-            return column in rows.columns and rows[column].null_count() < rows.height
-
-        labels = [c for c in LABELS if has(c)]
-        # One pass: means of all metrics, and the goodputs for their intervals.
-        cells = rows.group_by(labels, maintain_order=True).agg(
-            *(pl.col(m).mean() for m in METRICS if has(m)),
-            pl.col("rate_bps").alias("_rates"),
-            pl.len().alias("runs"),
-        )
-        bounds = [positive([float(x) for x in r]) for r in cells["_rates"].to_list()]
-        cells = cells.drop("_rates").with_columns(
-            pl.Series("rate_bps_low", [b.low for b in bounds], pl.Float64),
-            pl.Series("rate_bps_high", [b.high for b in bounds], pl.Float64),
-        )
+        cells = cell_means(rows, LABELS, METRICS, interval="rate_bps")
         caption = "Means over the repeats, with 95% intervals of the goodput."
         found.append(TableBlock(e.title, caption, cells, group="all cells"))
     return found

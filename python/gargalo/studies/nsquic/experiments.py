@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gargalo.studies.model import Experiment, Profile
+from gargalo.judging import Profile
+from gargalo.studies.model import Experiment
 from gargalo.studies.nsquic import transports as t
 from gargalo.studies.nsquic.scenarios import (
     DELAY_S,

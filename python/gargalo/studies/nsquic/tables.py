@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from gargalo.judging import cell_means
 from gargalo.reporting.model import TableBlock
 from gargalo.studies.nsquic.experiments import CORNERS, FACTORS, STANDARD
 from gargalo.studies.nsquic.gains import gain, levels, ratio
@@ -116,15 +117,6 @@ def tables(context: Context) -> list[TableBlock]:
         return found
     for name in context.frame["experiment"].unique(maintain_order=True).to_list():
         rows = context.experiment(name)
-
-        def known(column: str, rows: pl.DataFrame = rows) -> bool:
-            return column in rows.columns and rows[column].null_count() < rows.height
-
-        labels = [c for c in LABELS if known(c)]
-        cells = rows.group_by(labels, maintain_order=True).agg(
-            *(pl.col(m).mean() for m in METRICS if known(m)),
-            pl.col("time_s").std().alias("time_std_s"),
-            pl.len().alias("runs"),
-        )
+        cells = cell_means(rows, LABELS, METRICS, pl.col("time_s").std().alias("time_std_s"))
         found.append(TableBlock(name, "Means over the repeats.", cells, group="all cells"))
     return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gargalo.studies.model import Experiment, Profile
+from gargalo.judging import Profile
+from gargalo.studies.model import Experiment
 from gargalo.studies.userspace_bbr import traces
 from gargalo.studies.userspace_bbr.scenarios import (
     DELAY_MS,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import plotly.graph_objects as go
 import polars as pl
 
+from gargalo.judging import cell_means
 from gargalo.reporting.model import FigureBlock, TableBlock
-from gargalo.studies.model import positive
 from gargalo.studies.userspace_bbr import experiments as ex
 from gargalo.studies.userspace_bbr import published
 from gargalo.studies.userspace_bbr.cells import AS_PUBLISHED, goodput, levels, overall
@@ -252,27 +252,9 @@ def tables(context: Context) -> list[TableBlock]:
         rows = context.experiment(e.name)
         if rows.height == 0:
             continue
-
-        def has(column: str, rows: pl.DataFrame = rows) -> bool:
-            return column in rows.columns and rows[column].null_count() < rows.height
-
-        labels = [c for c in LABELS if has(c)]
-        aggregates = [pl.col(m).mean() for m in METRICS if has(m)]
-        if has("late_p99_s"):
-            aggregates.append(pl.col("late_p99_s").max())
-        cells = rows.group_by(labels, maintain_order=True).agg(*aggregates, pl.len().alias("runs"))
-        if has("rate_bps"):
-            bounds = [interval_of(rows, labels, key) for key in cells.select(labels).iter_rows()]
-            low = pl.Series("rate_bps_low", [b.low for b in bounds], pl.Float64)
-            high = pl.Series("rate_bps_high", [b.high for b in bounds], pl.Float64)
-            cells = cells.with_columns(low, high)
+        late = "late_p99_s" in rows.columns and rows["late_p99_s"].null_count() < rows.height
+        worst = [pl.col("late_p99_s").max()] if late else []
+        cells = cell_means(rows, LABELS, METRICS, *worst, interval="rate_bps")
         caption = "Means over the repeats, with 95% intervals of the goodput."
         found.append(TableBlock(e.title, caption, cells, group="all cells"))
     return found
-
-
-def interval_of(rows: pl.DataFrame, labels: Sequence[str], key: Sequence[Any]) -> Interval:
-    """Return the goodput of a cell."""
-    for name, value in zip(labels, key, strict=True):
-        rows = rows.filter(pl.col(name).is_null() if value is None else pl.col(name) == value)
-    return positive([float(x) for x in rows["rate_bps"]])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gargalo import _core
 
 if TYPE_CHECKING:
-    from gargalo.studies.model import Profile
+    from gargalo.judging import Profile
 
 FILES = "_trace_files"
 """The setting that says where traces are: lists of files, one for each repeat, by name."""

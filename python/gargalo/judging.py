@@ -1,0 +1,120 @@
+"""What studies and evaluations share: profiles, rows by label, means of cells, findings, reasons of failures.
+
+Both make jobs of cells, do them with `gargalo.sweeps.execute`, measure every run, judge the figures and write a page: a
+study judges the claims of a work, an evaluation an algorithm by criteria.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import polars as pl
+
+from gargalo import _core, audit
+from gargalo.metrics import mean_interval
+from gargalo.metrics.intervals import POSITIVE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gargalo.sweeps import Sweep
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How much is run."""
+
+    name: str
+    description: str
+    repeat: int
+    """Runs of each cell, each with a seed of its own."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Durations, factors and their levels, as the study defines them."""
+
+    def with_repeat(self, repeat: int | None) -> Profile:
+        """Return the profile with another number of runs, if there is one."""
+        return self if repeat is None else replace(self, repeat=repeat)
+
+
+@dataclass(frozen=True)
+class FailureReason:
+    """Why runs could not be done."""
+
+    reason: str
+    """What was raised, on one line."""
+    trace: str = ""
+    """The traceback, where there is one."""
+
+    def __str__(self) -> str:
+        """Return both."""
+        return f"{self.reason}\n{self.trace}".strip()
+
+
+def find(kind: str, name: str, known: Mapping[str, T]) -> T:
+    """Return what has a name.
+
+    Raises:
+        KeyError: Nothing has it; the message has the nearest name, or all names.
+
+    """
+    if name in known:
+        return known[name]
+    near = _core.nearest(name, list(known))
+    hint = f'did you mean "{near}"?' if near else f"there are {', '.join(known) or 'none'}"
+    msg = f'there is no {kind} "{name}"; {hint}'
+    raise KeyError(msg)
+
+
+def select(rows: pl.DataFrame, labels: Mapping[str, Any]) -> pl.DataFrame:
+    """Return the rows with these labels; none if a label is no column."""
+    if not labels.keys() <= set(rows.columns):
+        return rows.clear()
+    return rows.filter(pl.lit(True), *(pl.col(name) == value for name, value in labels.items()))
+
+
+def cell_means(
+    rows: pl.DataFrame,
+    labels: Sequence[str],
+    metrics: Sequence[str],
+    *more: pl.Expr,
+    interval: str | None = None,
+) -> pl.DataFrame:
+    """Return the means over the repeats of each cell, and how many runs it has.
+
+    Args:
+        rows: The runs of an experiment, one row each.
+        labels: Columns that tell cells apart; those without any value are left out.
+        metrics: Columns to take the mean of, likewise.
+        more: Other aggregates.
+        interval: A positive metric whose 95% interval is added, as columns `_low` and `_high`.
+
+    """
+    known = {c for c in rows.columns if rows[c].null_count() < rows.height}
+    aggregates = [pl.col(m).mean() for m in metrics if m in known]
+    values = [pl.col(interval).alias("_values")] if interval in known else []
+    cells = rows.group_by([c for c in labels if c in known], maintain_order=True).agg(
+        *aggregates, *more, *values, pl.len().alias("runs")
+    )
+    if not values:
+        return cells
+    found = [mean_interval(v, bounds=POSITIVE) for v in cells["_values"].to_list()]
+    return cells.drop("_values").with_columns(
+        pl.Series(f"{interval}_low", [i.low for i in found], pl.Float64),
+        pl.Series(f"{interval}_high", [i.high for i in found], pl.Float64),
+    )
+
+
+def findings(sweep: Sweep, rows: pl.DataFrame | None = None) -> list[audit.Finding]:
+    """Return what the auditor found in the runs that are judged, by default all of a sweep."""
+    frame = sweep.frame() if rows is None else rows
+    return [*audit.of_runs(frame), *audit.equal_repeats(frame, sweep.labels)]
+
+
+def failures(sweep: Sweep, **labels: object) -> list[FailureReason]:
+    """Return why runs with these labels failed, each reason once."""
+    runs = set(select(sweep.plan, labels)["run"].to_list())
+    told = (FailureReason(f.reason, f.trace) for f in sweep.failures if f.run in runs)
+    return list(dict.fromkeys(told))
