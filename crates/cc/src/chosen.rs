@@ -74,6 +74,17 @@ impl<R: Registry> Chosen<R> {
             registry: PhantomData,
         }
     }
+
+    /// Says the parameters that were not given, too, as they are by default; those of an entry that the registry does
+    /// not know stay as they are.
+    pub fn complete(&mut self) {
+        let known = R::entries().into_iter().find(|e| e.name == self.name);
+        for param in known.map_or(&[][..], |e| e.params) {
+            if self.params.iter().all(|(key, _)| key != param.name) {
+                self.params.push(param.name, param.default_value());
+            }
+        }
+    }
 }
 
 impl<R: Registry> Default for Chosen<R> {
@@ -246,5 +257,22 @@ mod tests {
             assert!(read(wrong).is_err());
         }
         assert_eq!(Congestion::default().write(), json!("cubic"));
+    }
+
+    #[test]
+    fn what_is_not_said_can_be_said() {
+        for entry in Algorithms::entries() {
+            let mut chosen = Congestion::new(entry.name, Params::new());
+            chosen.complete();
+            assert_eq!(chosen.params.iter().count(), entry.params.len());
+            let again = Congestion::read(&chosen.write(), &mut Files::default()).unwrap();
+            assert_eq!(again.write(), chosen.write());
+        }
+        let mut told = Congestion::new("cubic", Params::new().with("beta", 0.5));
+        told.complete();
+        assert_eq!(told.write()["cubic"]["beta"], 0.5);
+        let mut own = Congestion::new("my-own", Params::new());
+        own.complete();
+        assert_eq!(own.write(), "my-own");
     }
 }

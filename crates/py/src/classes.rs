@@ -110,28 +110,19 @@ impl Classes {
         let Some(class) = find(classes, CONGESTION, transport.congestion())? else {
             return Ok(());
         };
-        let (congestion, params): (&mut String, Params) = match transport {
-            Transport::Tcp(tcp) => {
-                let chosen = &mut Arc::make_mut(tcp).congestion;
-                (&mut chosen.name, chosen.params.clone())
-            }
-            Transport::Mptcp(mptcp) => {
-                let chosen = &mut Arc::make_mut(mptcp).spec.tcp.congestion;
-                (&mut chosen.name, chosen.params.clone())
-            }
-            Transport::Quic(quic) => {
-                let quic = Arc::make_mut(quic);
-                (&mut quic.congestion, quic.params.clone())
-            }
+        let chosen = match transport {
+            Transport::Tcp(tcp) => &mut Arc::make_mut(tcp).congestion,
+            Transport::Mptcp(mptcp) => &mut Arc::make_mut(mptcp).spec.tcp.congestion,
+            Transport::Quic(quic) => &mut Arc::make_mut(quic).congestion,
             Transport::Udp => return Ok(()),
         };
-        let key = format!("{congestion} {params:?}");
+        let (name, params) = (chosen.name.clone(), chosen.params.clone());
+        let key = format!("{name} {params:?}");
         if !self.controllers.contains_key(&key) {
-            let name = congestion.clone();
             let factory = PyFactory::new(name, class.unbind(), params, Arc::clone(faults));
             self.controllers.insert(key.clone(), Arc::new(factory));
         }
-        *congestion = key;
+        chosen.name = key;
         Ok(())
     }
 }

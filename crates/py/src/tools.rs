@@ -196,22 +196,14 @@ pub fn queues(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 /// Every set of TCP defaults.
 #[pyfunction]
 pub fn profiles(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    let listed = gargalo_settings::listing::words::<gargalo_tcp::Profile>();
-    let tcp = listed.iter().map(|p| {
-        (
-            "TCP",
-            p.name.as_str(),
-            p.summary.as_str(),
-            p.source.as_str(),
-        )
-    });
-    let quic = gargalo_quic::PROFILES
-        .iter()
-        .map(|p| ("QUIC", p.name, p.summary, p.source));
-    tcp.chain(quic)
-        .map(|(transport, name, summary, source)| {
-            let summary = format!("{transport} {summary}");
-            entry(py, name, &[], &summary, source, Vec::new())
+    use gargalo_settings::listing::words;
+    let tcp = words::<gargalo_tcp::Profile>();
+    let quic = words::<gargalo_quic::Profile>();
+    let tcp = tcp.iter().map(|p| ("TCP", p));
+    tcp.chain(quic.iter().map(|p| ("QUIC", p)))
+        .map(|(transport, p)| {
+            let summary = format!("{transport} {}", p.summary);
+            entry(py, &p.name, &[], &summary, &p.source, Vec::new())
         })
         .collect()
 }

@@ -1,16 +1,22 @@
 //! What both ends of a connection are told, as scenarios write it.
 
+use gargalo_cc::chosen::Congestion;
+use gargalo_settings::support::overlay;
 use gargalo_settings::{Error, Files, Json, Setting, Switch, Window, names, settings};
 use gargalo_units::{Bytes, Duration};
 use serde_json::Map;
 
 use crate::Profile;
+use crate::congestion::OursOrOwn;
 
 settings! {
     /// QUIC (RFC 9000): a production implementation in virtual time. What is not said is as the profile has it.
-    pub struct Config as "Quic", checked by Config::consistent {
+    pub struct Config as "Quic", over Config::usual, checked by Config::consistent {
+        /// Congestion control of both ends: a name, or a table of one name and its parameters. `noq-cubic`,
+        /// `noq-newreno` and `noq-bbr3` are the implementation's own.
+        congestion: Congestion as OursOrOwn = Congestion::default();
         /// Named set of defaults for all that follows.
-        profile: &'static Profile = Profile::STANDARD;
+        profile: Profile = Profile::Standard;
         /// `0-rtt` sends data before the handshake is complete, with a ticket of an earlier connection of the
         /// same hosts.
         handshake: Handshake = Handshake::OneRtt;
@@ -137,23 +143,9 @@ impl Config {
             let least = u32::from(LEAST) + HEADERS;
             return Err(Error::new(message).help(format!("raise the mtu of the links to {least}B")));
         }
-        let profile = given.get("profile").map_or(Ok(Profile::STANDARD), |name| {
-            Setting::read(name, files).map_err(|e: Error| e.at("profile"))
-        })?;
-        let mut table = (profile.options)();
-        if let Json::Object(table) = &mut table {
-            table.remove("congestion");
-        }
-        if given.get("datagram_size").is_none() {
-            let usual = match table.get("datagram_size") {
-                Some(size) => Bytes::read(size, files)?,
-                None => Self::default().datagram_size.into(),
-            };
-            table["datagram_size"] = usual.min(room.into()).write();
-        }
-        for (key, value) in given {
-            table[key] = value.clone();
-        }
+        let mut usual = Self::usual(given, files)?;
+        usual.datagram_size = usual.datagram_size.min(room);
+        let table = overlay(&usual.write(), given).into();
         let config = Self::read(&table, files)?;
         if config.datagram_size > room {
             let message = format!(
@@ -167,6 +159,18 @@ impl Config {
             return Err(Error::of("datagram_size", message).help(help));
         }
         Ok(config)
+    }
+
+    /// What options that a table does not say are: as the profile has them.
+    fn usual(given: &Map<String, Json>, files: &mut Files) -> Result<Self, Error> {
+        let profile = given.get("profile").map(|p| Profile::read(p, files));
+        let profile = profile.transpose().map_err(|e| e.at("profile"))?;
+        let mut usual = profile.unwrap_or(Profile::Standard).config();
+        if given.contains_key("congestion") {
+            // Parameters are of the one that is named, not added to the profile's.
+            usual.congestion = Congestion::default();
+        }
+        Ok(usual)
     }
 
     /// The initial congestion window.

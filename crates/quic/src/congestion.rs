@@ -4,6 +4,9 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use gargalo_cc as cc;
+use gargalo_cc::chosen::Congestion as Ours;
+use gargalo_settings::{Error, Files, Json, Schemas, Setting};
+use serde_json::json;
 
 /// Makes a path's congestion control; the argument has the datagram size as `mss`.
 pub type Build = Arc<dyn Fn(cc::Init) -> Result<Box<dyn cc::Controller>, String> + Send + Sync>;
@@ -44,5 +47,38 @@ impl Debug for Congestion {
             Self::NoqNewReno => "NoqNewReno",
             Self::NoqBbr3 => "NoqBbr3",
         })
+    }
+}
+
+/// A congestion control as it is written: one of ours with its parameters, or one of the implementation's own.
+#[derive(Clone)]
+pub(crate) struct OursOrOwn(Ours);
+
+impl From<Ours> for OursOrOwn {
+    fn from(chosen: Ours) -> Self {
+        Self(chosen)
+    }
+}
+
+impl From<OursOrOwn> for Ours {
+    fn from(written: OursOrOwn) -> Self {
+        written.0
+    }
+}
+
+impl Setting for OursOrOwn {
+    fn schema(schemas: &mut Schemas) -> Json {
+        schemas.define("QuicCongestion", |schemas| {
+            json!({
+                "description": "A congestion control, ours or the implementation's own.",
+                "anyOf": [Ours::schema(schemas), { "type": "string", "enum": Congestion::OWN }]
+            })
+        })
+    }
+    fn read(json: &Json, files: &mut Files) -> Result<Self, Error> {
+        Ours::read(json, files).map(Self)
+    }
+    fn write(&self) -> Json {
+        self.0.write()
     }
 }

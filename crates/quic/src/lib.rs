@@ -18,7 +18,7 @@ pub use crypto::change_frames;
 pub use endpoint::{
     Chunk, Datagram, Endpoint, Event, Init, Notice, PathSnapshot, Snapshot, Stats, StreamId,
 };
-pub use profile::{PROFILES, Profile};
+pub use profile::Profile;
 pub use realm::Realm;
 
 /// Why an endpoint cannot be made.

@@ -107,7 +107,7 @@ impl Case<'_> {
     /// The only route that packets of a flow can take from one host to the other; `None`: there are several.
     fn route(&mut self, f: &FlowResult, from: u32, to: u32) -> Option<&[u32]> {
         let moves = match self.template(f).map(|t| &t.transport) {
-            Some(Transport::Quic(q)) => q.config.migration.is_some(),
+            Some(Transport::Quic(q)) => q.migration.is_some(),
             Some(Transport::Mptcp(_)) => true,
             _ => false,
         };

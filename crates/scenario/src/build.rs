@@ -365,10 +365,10 @@ fn transport(
         Transport::Udp => TransportSpec::Udp,
         Transport::Quic(q) => {
             use gargalo_quic::Congestion;
-            let (congestion, congestion_name) = match Congestion::own(&q.congestion) {
-                Some(own) => (own, q.congestion.as_str().into()),
+            let (congestion, congestion_name) = match Congestion::own(&q.congestion.name) {
+                Some(own) => (own, q.congestion.name.as_str().into()),
                 None => {
-                    let factory = factories.get(&q.congestion, &q.params)?;
+                    let factory = factories.get(&q.congestion.name, &q.congestion.params)?;
                     let name = factory.name().into();
                     (
                         Congestion::Ours(Arc::new(move |init| factory.build(init))),
@@ -377,7 +377,7 @@ fn transport(
                 }
             };
             TransportSpec::Quic(Box::new(QuicSpec {
-                config: q.config.clone(),
+                config: (**q).clone(),
                 congestion,
                 congestion_name,
             }))

@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 
-use gargalo_cc::{ParamValue, Params};
 use gargalo_lab::Stack;
 use gargalo_link::{Delay, LinkConfig, LossModel, RateModel};
 use gargalo_settings::Setting;
@@ -12,7 +11,7 @@ use gargalo_workload::plan::Demand;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::resolved::{Flow, Quic, Scenario, Transport};
+use crate::resolved::{Flow, Scenario};
 
 impl Scenario {
     /// The scenario as resolved: SI units, the unit in the name of each key.
@@ -290,12 +289,7 @@ fn link(c: &LinkConfig) -> Value {
 fn flow<'a>(f: &Flow, name: &dyn Fn(usize) -> &'a str) -> Value {
     let (from, to) = (name(f.from), name(f.to));
     let workload = f.workload.write();
-    let transport = match &f.transport {
-        Transport::Udp => json!({ "udp": {} }),
-        Transport::Quic(q) => quic(q),
-        Transport::Tcp(t) => json!({ "tcp": t.write() }),
-        Transport::Mptcp(m) => json!({ "mptcp": m.spec.write() }),
-    };
+    let transport = f.transport.write();
     let mut out = json!({
         "id": f.id, "label": f.label.as_ref(), "from": from, "to": to, "start_s": at(f.start),
         "stop_s": f.stop.map(at), "transport": transport, "workload": workload,
@@ -323,23 +317,4 @@ fn flow<'a>(f: &Flow, name: &dyn Fn(usize) -> &'a str) -> Value {
         }
     }
     out
-}
-
-fn params(p: &Params) -> Map<String, Value> {
-    p.iter().map(|(k, v)| (k.to_owned(), param(v))).collect()
-}
-
-/// QUIC as a scenario writes it, with every option.
-fn quic(q: &Quic) -> Value {
-    let mut out = q.config.write();
-    out["congestion"] = json!({ q.congestion.as_str(): params(&q.params) });
-    json!({ "quic": out })
-}
-
-fn param(v: &ParamValue) -> Value {
-    match v {
-        ParamValue::Number(n) => json!(n),
-        ParamValue::Bool(b) => json!(b),
-        ParamValue::Text(s) => json!(s),
-    }
 }

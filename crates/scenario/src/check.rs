@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use crate::Names;
 use crate::diagnostic::{Diagnostics, Place};
-use crate::quantity;
+use crate::schema;
 use crate::tree::{Entry, Node, Value, joined};
 
 /// A check of one tree.
@@ -121,7 +121,7 @@ impl<'a> Checker<'a> {
             } else if let Some(c) = constant {
                 names.push(c);
             } else if let Some(format) = s.get("format").and_then(Json::as_str) {
-                match quantity::check(format, text) {
+                match schema::format(format).map_or(Ok(()), |f| (f.check)(text)) {
                     Ok(()) => return,
                     Err(e) => failure = Some(e),
                 }
@@ -364,16 +364,15 @@ fn describe(schema: &Json) -> String {
         let names: Vec<String> = names.iter().map(Json::to_string).collect();
         return join_or(&names);
     }
-    match (kind, format) {
-        (_, Some(f)) if quantity::EXAMPLES.iter().any(|(name, _)| *name == f) => {
-            let example = quantity::EXAMPLES.iter().find(|(name, _)| *name == f);
-            format!("a {f} like \"{}\"", example.map_or("", |(_, e)| e[0]))
-        }
-        (Some("string"), _) => "text".to_owned(),
-        (Some("integer"), _) => "a whole number".to_owned(),
-        (Some("number"), _) => "a number".to_owned(),
-        (Some("boolean"), _) => "true or false".to_owned(),
-        (Some("array"), _) => "a list".to_owned(),
+    if let Some((name, example)) = format.and_then(|f| Some((f, example(f)?))) {
+        return format!("a {name} like \"{example}\"");
+    }
+    match kind {
+        Some("string") => "text".to_owned(),
+        Some("integer") => "a whole number".to_owned(),
+        Some("number") => "a number".to_owned(),
+        Some("boolean") => "true or false".to_owned(),
+        Some("array") => "a list".to_owned(),
         _ => match tag(schema) {
             Some((key, _)) => format!("{{ {key} = … }}"),
             None => "a table".to_owned(),
@@ -381,11 +380,14 @@ fn describe(schema: &Json) -> String {
     }
 }
 
+/// A text that a format accepts.
+fn example(format: &str) -> Option<&'static str> {
+    schema::format(format)?.examples.first().copied()
+}
+
 fn examples(fitting: &[&Json]) -> Option<String> {
     let format = fitting.iter().find_map(|s| s.get("format")?.as_str())?;
-    let (_, examples) = quantity::EXAMPLES
-        .iter()
-        .find(|(name, _)| *name == format)?;
+    let examples = schema::format(format)?.examples;
     let list: Vec<String> = examples.iter().map(|e| format!("\"{e}\"")).collect();
     Some(format!("accepted are texts like {}", list.join(", ")))
 }
@@ -393,11 +395,8 @@ fn examples(fitting: &[&Json]) -> Option<String> {
 /// What one could write.
 fn sample(all: &[&Json]) -> String {
     let format = all.iter().find_map(|s| s.get("format")?.as_str());
-    let example = quantity::EXAMPLES
-        .iter()
-        .find(|(name, _)| Some(*name) == format);
-    if let Some((_, e)) = example {
-        return format!("\"{}\"", e[0]);
+    if let Some(example) = format.and_then(example) {
+        return format!("\"{example}\"");
     }
     match all.first() {
         Some(s) => match s.get("type").and_then(Json::as_str) {
@@ -417,8 +416,8 @@ fn sample(all: &[&Json]) -> String {
 fn units_for(number: &str, all: &[&Json], name: &str) -> Option<String> {
     let formats = all.iter().filter_map(|s| s.get("format")?.as_str());
     let fixes: Vec<String> = formats
-        .flat_map(|format| quantity::with_units(format, number))
-        .map(|fix| format!("`{name} = \"{fix}\"`"))
+        .flat_map(|f| schema::format(f).map_or(&[][..], |f| f.units))
+        .map(|unit| format!("`{name} = \"{number}{unit}\"`"))
         .collect();
     (!fixes.is_empty()).then(|| format!("write the unit, like {}", fixes.join(" or ")))
 }

@@ -128,9 +128,8 @@ fn takes(schema: &Value) -> String {
     }
     // Formats such as uint32 are Rust's, not the user's.
     let format = text(schema, "format");
-    let known = crate::quantity::EXAMPLES.iter().find(|(f, _)| *f == format);
-    if let Some((_, examples)) = known {
-        return format!("{format}, like `\"{}\"`", examples[0]);
+    if let Some(example) = crate::schema::format(format).and_then(|f| f.examples.first()) {
+        return format!("{format}, like `\"{example}\"`");
     }
     let low = schema.get("minimum");
     let high = schema.get("maximum");

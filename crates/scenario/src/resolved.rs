@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 pub use crate::model::{Record, Tcp};
-use gargalo_cc::Params;
 use gargalo_lab::{CommandSpec, Stack, Tuning};
 use gargalo_link::LinkConfig;
+use gargalo_settings::{Json, Setting};
 use gargalo_units::{Duration, Instant, Rate};
 use gargalo_workload::Workload;
 use gargalo_workload::plan::Demand;
+use serde_json::json;
 
 /// A validated scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +39,7 @@ pub struct Scenario {
     /// What only the lab has.
     pub lab: Lab,
     /// The scenario in the words of a scenario file, every default written out: it reads as this scenario again.
-    pub document: serde_json::Value,
+    pub document: Json,
 }
 
 /// What only the lab has.
@@ -181,18 +182,28 @@ pub enum Transport {
     /// Multipath TCP.
     Mptcp(Arc<Mptcp>),
     /// QUIC.
-    Quic(Arc<Quic>),
+    Quic(Arc<gargalo_quic::Config>),
     /// UDP.
     Udp,
 }
 
 impl Transport {
+    /// As a scenario writes it, with every option.
+    pub fn write(&self) -> Json {
+        match self {
+            Self::Tcp(tcp) => json!({ "tcp": tcp.write() }),
+            Self::Mptcp(mptcp) => json!({ "mptcp": mptcp.spec.write() }),
+            Self::Quic(quic) => json!({ "quic": quic.write() }),
+            Self::Udp => json!({ "udp": {} }),
+        }
+    }
+
     /// Name of the congestion control; empty over UDP.
     pub fn congestion(&self) -> &str {
         match self {
             Self::Tcp(tcp) => &tcp.congestion.name,
             Self::Mptcp(mptcp) => &mptcp.spec.tcp.congestion.name,
-            Self::Quic(quic) => &quic.congestion,
+            Self::Quic(quic) => &quic.congestion.name,
             Self::Udp => "",
         }
     }
@@ -224,18 +235,6 @@ pub struct AddressChange {
     pub link: usize,
     /// It comes; otherwise it goes.
     pub add: bool,
-}
-
-/// QUIC with all options.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Quic {
-    /// Options of both ends.
-    pub config: gargalo_quic::Config,
-    /// Name of the congestion control: that of the registry, never an alias, or one of the
-    /// implementation's own.
-    pub congestion: String,
-    /// Parameters as given; checked against the registry if it knows the name.
-    pub params: Params,
 }
 
 impl Scenario {

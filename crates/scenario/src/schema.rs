@@ -1,23 +1,33 @@
 //! The JSON Schema of scenarios, from the model's types and doc comments.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use gargalo_settings::{Schemas, Setting};
+use gargalo_settings::{Format, Schemas, Setting};
 use serde_json::{Map, Value};
 
 use crate::model;
 
 /// JSON Schema (draft 2020-12) of a scenario file.
 ///
-/// Quantities are strings with a `format` of our own: `rate`, `duration`, `size`, `probability`,
-/// `packets`, `queue-size`, `window`, `load` and `frequency`, with examples.
+/// Quantities are strings with a `format` of our own, like `rate` or `duration`, with examples.
 pub fn schema() -> Value {
     internal().clone()
 }
 
 /// The schema, made once.
 pub(crate) fn internal() -> &'static Value {
-    static SCHEMA: OnceLock<Value> = OnceLock::new();
+    &made().0
+}
+
+/// A kind of text with a unit, by the name of its `format`; `None`: not one of ours.
+pub(crate) fn format(name: &str) -> Option<&'static Format> {
+    made().1.get(name)
+}
+
+/// The schema, and the formats that it names.
+fn made() -> &'static (Value, BTreeMap<&'static str, Format>) {
+    static SCHEMA: OnceLock<(Value, BTreeMap<&'static str, Format>)> = OnceLock::new();
     SCHEMA.get_or_init(|| {
         let mut schemas = Schemas::default();
         model::Scenario::schema(&mut schemas);
@@ -32,6 +42,6 @@ pub(crate) fn internal() -> &'static Value {
         }
         let definitions: Map<String, Value> = schemas.definitions.into_iter().collect();
         schema.insert("$defs".to_owned(), definitions.into());
-        Value::Object(schema)
+        (schema.into(), schemas.formats)
     })
 }

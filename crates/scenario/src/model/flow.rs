@@ -3,10 +3,9 @@
 use gargalo_settings::{names, settings};
 use gargalo_units::Duration;
 use gargalo_workload::Workload;
+use gargalo_workload::quantity::PerSecond;
 
-use super::legacy::Legacy;
 use super::transport::Transport;
-use crate::quantity::PerSecond;
 
 settings! {
     /// Data from one host to another; with `count` or `arrivals`, many of the same kind.
@@ -26,7 +25,7 @@ settings! {
         /// `udp`.
         label: Option<String> = None;
         /// How data is carried.
-        transport: Legacy<Transport>;
+        transport: Transport;
         /// What is carried. Default: bulk without end.
         workload: Workload = Workload::default();
         /// Makes the flow a template of which copies start at random.

@@ -4,10 +4,8 @@
 
 mod flow;
 mod lab;
-mod legacy;
 mod link;
 mod mptcp;
-mod quic;
 mod transport;
 mod written;
 
@@ -22,10 +20,7 @@ pub use flow::{Arrivals, Flow, RecordName};
 pub use lab::{Command, Host, Lab, StackName};
 pub use link::{GraphLink, Link};
 pub use mptcp::{AddressChange, EndName, Mptcp};
-pub use quic::Quic;
-pub use transport::{Congestion, Tcp, Transport, Udp};
-
-pub use legacy::Legacy;
+pub use transport::{Tcp, Transport, Udp};
 pub use written::Written;
 
 use crate::quantity::StartJitter;

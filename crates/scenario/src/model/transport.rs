@@ -1,31 +1,32 @@
 //! Transports as written.
 
-use gargalo_settings::{Switch, settings};
+use gargalo_quic::Config as Quic;
+use gargalo_settings::{Switch, kinds, settings};
 use gargalo_sim::Misbehaviour;
 use gargalo_workload::tls::TlsVersion;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use super::{Mptcp, Written};
 
-/// How data is carried: one of the following.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase", deny_unknown_fields)]
-pub enum Transport {
-    /// TCP.
-    Tcp(Written<Tcp>),
-    /// Multipath TCP.
-    Mptcp(Written<Mptcp>),
-    /// QUIC.
-    Quic(Box<super::Quic>),
-    /// UDP: datagrams without congestion control.
-    Udp(Udp),
+kinds! {
+    /// How data is carried: one of the following.
+    pub enum Transport as "Transport" {
+        tables {
+            /// TCP.
+            "tcp" => Tcp(Written<Tcp>);
+            /// Multipath TCP.
+            "mptcp" => Mptcp(Written<Mptcp>);
+            /// QUIC.
+            "quic" => Quic(Written<Quic>);
+            /// UDP: datagrams without congestion control.
+            "udp" => Udp(Udp);
+        }
+    }
 }
 
-/// UDP: datagrams without congestion control; it has no options.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Udp {}
+settings! {
+    /// UDP: datagrams without congestion control; it has no options.
+    pub struct Udp: Copy as "Udp" {}
+}
 
 settings! {
     /// TCP. What is not said is as the profile has it; the defaults below are those of `modern`.
@@ -43,6 +44,3 @@ settings! {
         config: gargalo_tcp::Config;
     }
 }
-
-/// A congestion control as written.
-pub type Congestion = Written<gargalo_cc::chosen::Congestion>;

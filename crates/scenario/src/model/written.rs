@@ -1,16 +1,13 @@
 //! Settings as they stand in the model: what was written, to be read once everything around is known.
 
-use std::borrow::Cow;
 use std::marker::PhantomData;
 
-use gargalo_settings::{Json, Schemas, Setting};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer};
+use gargalo_settings::{Error, Files, Json, Schemas, Setting};
 
 use crate::resolve::Context;
 
-/// A setting as written: its text was checked against its schema, its value is read with files and places at hand.
-#[derive(Clone, Debug)]
+/// A setting as written: its text was checked against its schema; its value is read when what it depends on is known.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Written<T> {
     json: Json,
     kind: PhantomData<T>,
@@ -29,25 +26,16 @@ impl<T: Setting> Written<T> {
     }
 }
 
-impl<'de, T> Deserialize<'de> for Written<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let json = Json::deserialize(deserializer)?;
+impl<T: Setting> Setting for Written<T> {
+    fn schema(schemas: &mut Schemas) -> Json {
+        T::schema(schemas)
+    }
+    fn read(json: &Json, _: &mut Files) -> Result<Self, Error> {
+        let json = json.clone();
         let kind = PhantomData;
         Ok(Self { json, kind })
     }
-}
-
-impl<T: Setting> JsonSchema for Written<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> Cow<'static, str> {
-        std::any::type_name::<T>().into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut schemas = Schemas::default();
-        let schema = T::schema(&mut schemas);
-        generator.definitions_mut().extend(schemas.definitions);
-        Schema::try_from(schema).unwrap_or_default()
+    fn write(&self) -> Json {
+        self.json.clone()
     }
 }

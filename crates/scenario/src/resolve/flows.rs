@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gargalo_link::{LinkConfig, QueueLimit, RateModel};
+use gargalo_settings::Json;
 use gargalo_units::{Duration, Instant, Rate};
 use gargalo_workload::{Carrier, Workload};
 
@@ -15,13 +16,20 @@ use crate::resolved::{Flow, Group, Transport};
 /// All flows of a scenario together: a guard against slips like one zero too many.
 const MOST_FLOWS: usize = 100_000;
 
-/// Expands every flow and fills in what depends on the routes. With the flows and their groups comes, for
-/// each flow, which entry of the scenario it was made from.
-pub(crate) fn resolve(
-    raw: &Scenario,
-    net: &mut Network,
-    cx: &mut Context<'_>,
-) -> (Vec<Flow>, Vec<Group>, Vec<usize>) {
+/// The flows of a scenario, each copy by itself.
+#[derive(Default)]
+pub(crate) struct Expanded {
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) groups: Vec<Group>,
+    /// For each flow, which entry of the scenario it was made from.
+    pub(crate) places: Vec<usize>,
+    /// For each entry of the scenario, its transport with every default written out; null: it could not be resolved.
+    pub(crate) transports: Vec<Json>,
+}
+
+/// Expands every flow and fills in what depends on the routes.
+pub(crate) fn resolve(raw: &Scenario, net: &mut Network, cx: &mut Context<'_>) -> Expanded {
+    let mut transports = vec![Json::Null; raw.flows.len()];
     let mut flows: Vec<Flow> = Vec::new();
     let mut places: Vec<usize> = Vec::new();
     let mut groups: Vec<Group> = Vec::new();
@@ -82,11 +90,12 @@ pub(crate) fn resolve(
         if !reachable {
             continue;
         }
-        if matches!(spec.transport.value, crate::model::Transport::Mptcp(_)) {
+        if matches!(spec.transport, crate::model::Transport::Mptcp(_)) {
             mtu = *least_mtu.get_or_insert_with(|| mptcp::mtu(net));
         }
         let mut transport = transport::resolve(&spec.transport, mtu, &at, cx);
         let placed = place(&mut transport, &ends, &at, (net, &routes), cx);
+        transports[i] = transport::written_out(&transport, &placed);
         let label: Arc<str> = match (&spec.label, &transport) {
             (Some(label), _) => label.as_str().into(),
             _ if is_source => sourced::label(spec).into(),
@@ -94,7 +103,7 @@ pub(crate) fn resolve(
             (None, Transport::Mptcp(mptcp)) => {
                 format!("mptcp {}", mptcp.spec.tcp.congestion.name).into()
             }
-            (None, Transport::Quic(quic)) => format!("quic {}", quic.congestion).into(),
+            (None, Transport::Quic(quic)) => format!("quic {}", quic.congestion.name).into(),
             (None, Transport::Udp) => "udp".into(),
         };
         let rows = match spec.record {
@@ -161,7 +170,12 @@ pub(crate) fn resolve(
     }
     quic::tickets(&flows, &places, cx);
     bandwidth_delay_products(net, &longest);
-    (flows, groups, places)
+    Expanded {
+        flows,
+        groups,
+        places,
+        transports,
+    }
 }
 
 /// Places Multipath TCP between each pair of hosts; for other transports there is nothing to do and the
@@ -279,7 +293,7 @@ fn times(
 
 /// The workloads of one copy: several if it has several connections.
 fn workload(spec: &Spec, at: &str, cx: &mut Context<'_>) -> Vec<Workload> {
-    let is_udp = matches!(spec.transport.value, crate::model::Transport::Udp(_));
+    let is_udp = matches!(spec.transport, crate::model::Transport::Udp(_));
     let (workload, path) = (&spec.workload, format!("{at}.workload"));
     let name = workload.kind();
     match workload.carrier() {

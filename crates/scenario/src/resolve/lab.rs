@@ -6,10 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use gargalo_lab::{CommandSpec, Stack, Tuning};
 use gargalo_units::{Instant, nearest};
 
+#[cfg(target_os = "linux")]
+use super::flows::Expanded;
 use super::{Context, did_you_mean};
 use crate::model::{Host, Scenario, StackName};
 #[cfg(target_os = "linux")]
-use crate::resolved::{Flow, Transport};
+use crate::resolved::Transport;
 use crate::resolved::{Lab, Node};
 
 /// Resolves what the lab needs.
@@ -81,12 +83,11 @@ fn stack(host: &Host, usual: &Host) -> Stack {
     }
 }
 
-/// Checks that the kernel has the congestion controls that its hosts are to run; with each flow comes which
-/// entry of the scenario it was made from.
+/// Checks that the kernel has the congestion controls that its hosts are to run.
 #[cfg(target_os = "linux")]
 pub(crate) fn ask_kernel(
     raw: &Scenario,
-    (flows, places): (&[Flow], &[usize]),
+    expanded: &Expanded,
     stacks: &[Stack],
     cx: &mut Context<'_>,
 ) {
@@ -95,7 +96,7 @@ pub(crate) fn ask_kernel(
         let congestion = host.congestion.as_deref();
         wanted.extend(congestion.map(|c| (c, format!("hosts.{name}.congestion"))));
     }
-    for (flow, place) in flows.iter().zip(places) {
+    for (flow, place) in expanded.flows.iter().zip(&expanded.places) {
         let transport = match flow.transport {
             Transport::Tcp(_) => "tcp",
             Transport::Mptcp(_) => "mptcp",

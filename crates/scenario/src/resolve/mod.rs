@@ -78,13 +78,13 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
         );
     }
     let (topology, mut network) = network::lower(&raw.topology, cx);
-    let (flows, groups, places) = flows::resolve(raw, &mut network, cx);
+    let expanded = flows::resolve(raw, &mut network, cx);
     let record = record(&raw.record, &network.links, cx);
     let measure = measure(raw, cx);
     let lab = lab::resolve(raw, &network.nodes, cx);
     #[cfg(target_os = "linux")]
     if cx.asks_kernel {
-        lab::ask_kernel(raw, (&flows, &places), &lab.stacks, cx);
+        lab::ask_kernel(raw, &expanded, &lab.stacks, cx);
     }
     let stem = cx.origin.path.as_ref().and_then(|p| p.file_stem());
     let stem = stem.map(|s| crate::name::made_of(&s.to_string_lossy()));
@@ -98,6 +98,10 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
         name: Some(name.clone()),
         ..raw.clone()
     };
+    let mut document = document.write();
+    for (i, transport) in expanded.transports.into_iter().enumerate() {
+        document["flows"][i]["transport"] = transport;
+    }
     Scenario {
         name,
         description: raw.description.clone().unwrap_or_default(),
@@ -106,12 +110,12 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
         topology,
         nodes: network.nodes,
         links: network.links,
-        flows,
-        groups,
+        flows: expanded.flows,
+        groups: expanded.groups,
         record,
         measure,
         lab,
-        document: document.write(),
+        document,
     }
 }
 

@@ -22,6 +22,7 @@ pub(crate) fn resolve(
     let at = format!("{at}.transport.mptcp");
     let mut spec = written.read(&at, cx).unwrap_or_default();
     transport::settle(&mut spec.tcp, written.json(), mtu, &at, cx);
+    spec.scheduler.complete();
     if spec.tcp.receiver != Misbehaviour::None {
         let message = "a misbehaving receiver over MPTCP".to_owned();
         let help = "leave `receiver` out, or write transport.tcp".to_owned();
@@ -146,13 +147,13 @@ pub(crate) fn place(
         }
     }
     resolved.changes.sort_by_key(|c| c.after);
-    if spec.path_manager.is_none() {
-        let single = of(from).count().min(of(to).count()) <= 1;
-        let name = if single {
-            "full-mesh"
-        } else {
-            path_manager::DEFAULT
-        };
-        resolved.spec.path_manager = Some(Chosen::new(name, Params::new()));
-    }
+    let single = of(from).count().min(of(to).count()) <= 1;
+    let usual = match single {
+        true => "full-mesh",
+        false => path_manager::DEFAULT,
+    };
+    let chosen = resolved.spec.path_manager.take();
+    let mut manager = chosen.unwrap_or_else(|| Chosen::new(usual, Params::new()));
+    manager.complete();
+    resolved.spec.path_manager = Some(manager);
 }

@@ -3,60 +3,42 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gargalo_cc::Params;
 use gargalo_cc::chosen::Congestion;
 use gargalo_quic::{Config, Crypto, Handshake};
-use gargalo_settings::{Files, Setting};
+use gargalo_settings::support::Map;
 use gargalo_units::Instant;
 
 use super::Context;
-use crate::model::Quic as Spec;
-use crate::resolved::{Flow, Quic, Transport};
+use crate::model::Written;
+use crate::resolved::{Flow, Transport};
 
 /// Resolves QUIC over a route of this MTU.
-pub(crate) fn resolve(spec: &Spec, mtu: u32, at: &str, cx: &mut Context<'_>) -> Transport {
-    let at = format!("{at}.transport.quic");
-    let config = match Config::on_route(&spec.options, mtu, &mut cx.files) {
-        Ok(config) => config,
-        Err(error) => {
-            cx.refuse(&at, error);
-            Config::default()
-        }
-    };
-    let path = format!("{at}.congestion");
-    let usual = (config.profile.options)();
-    let usual = || {
-        usual
-            .get("congestion")
-            .and_then(|c| Congestion::read(c, &mut Files::default()).ok())
-    };
-    let given = spec
-        .congestion
-        .as_ref()
-        .map(|c| c.read(&path, cx).unwrap_or_default());
-    let Congestion {
-        name: congestion,
-        params,
-        ..
-    } = given.or_else(usual).unwrap_or_default();
-    let params = reducing_the_window(&congestion, params);
-    Transport::Quic(Arc::new(Quic {
-        config,
-        congestion,
-        params,
-    }))
+pub(crate) fn resolve(
+    written: &Written<Config>,
+    mtu: u32,
+    at: &str,
+    cx: &mut Context<'_>,
+) -> Transport {
+    let none = Map::new();
+    let given = written.json().as_object().unwrap_or(&none);
+    let mut config = Config::on_route(given, mtu, &mut cx.files).unwrap_or_else(|error| {
+        cx.refuse(&format!("{at}.transport.quic"), error);
+        Config::default()
+    });
+    reduce_the_window(&mut config.congestion);
+    config.congestion.complete();
+    Transport::Quic(Arc::new(config))
 }
 
 /// After a loss QUIC keeps a share of its congestion window (RFC 9002 §7.3.2), TCP of what is in flight
 /// (RFC 5681 §3.1): said where an algorithm leaves the choice and the scenario does not make it.
-fn reducing_the_window(congestion: &str, params: Params) -> Params {
+fn reduce_the_window(congestion: &mut Congestion) {
     const KEY: &str = "reduce_from";
-    let has_choice = gargalo_cc::find(congestion)
+    let has_choice = gargalo_cc::find(&congestion.name)
         .is_ok_and(|algorithm| (algorithm.params)().iter().any(|p| p.name == KEY));
-    if has_choice && params.iter().all(|(key, _)| key != KEY) {
-        return params.with(KEY, "cwnd");
+    if has_choice && congestion.params.iter().all(|(key, _)| key != KEY) {
+        congestion.params.push(KEY, "cwnd".into());
     }
-    params
 }
 
 /// Data before the handshake needs a ticket, which only an earlier connection can have brought.
@@ -65,9 +47,9 @@ pub(crate) fn tickets(flows: &[Flow], places: &[usize], cx: &mut Context<'_>) {
         Transport::Quic(q) => Some(Arc::clone(q)),
         _ => None,
     };
-    let is_early = |q: &Quic| q.config.handshake == Handshake::ZeroRtt;
+    let is_early = |q: &Config| q.handshake == Handshake::ZeroRtt;
     // When the first connection between two hosts with this crypto begins, which brings tickets.
-    let key = |f: &Flow, q: &Quic| (f.from, f.to, q.config.crypto == Crypto::Tls);
+    let key = |f: &Flow, q: &Config| (f.from, f.to, q.crypto == Crypto::Tls);
     let mut first = BTreeMap::new();
     if flows.iter().any(|f| quic(f).is_some_and(|q| is_early(&q))) {
         for f in flows {

@@ -20,7 +20,7 @@ pub(crate) fn resolve(raw: &Spec, mtu: u32, at: &str, cx: &mut Context<'_>) -> T
             Transport::Tcp(Arc::new(tcp))
         }
         Spec::Mptcp(written) => super::mptcp::resolve(written, mtu, at, cx),
-        Spec::Quic(spec) => super::quic::resolve(spec, mtu, at, cx),
+        Spec::Quic(written) => super::quic::resolve(written, mtu, at, cx),
         Spec::Udp(_) => Transport::Udp,
     }
 }
@@ -47,7 +47,25 @@ pub(crate) fn settle(tcp: &mut Tcp, written: &Json, mtu: u32, at: &str, cx: &mut
     {
         congestion.params.push(COUNTED, 1.0.into());
     }
+    congestion.complete();
     if let Err(e) = tcp.config.settle(given, mtu) {
         cx.refuse(at, e);
     }
+}
+
+/// A transport as a scenario writes it, with every default: it reads as the same again, as what was left to the route
+/// and the congestion control is said. `copies`: the same between each pair of hosts; a path manager that follows
+/// from the hosts and is not the same for all is not said.
+pub(crate) fn written_out(transport: &Transport, copies: &[Transport]) -> Json {
+    let mut out = transport.write();
+    let manager = |t: &Transport| match t {
+        Transport::Mptcp(m) => m.spec.path_manager.clone(),
+        _ => None,
+    };
+    if copies.iter().any(|c| manager(c) != manager(transport))
+        && let Some(table) = out["mptcp"].as_object_mut()
+    {
+        table.remove("path_manager");
+    }
+    out
 }

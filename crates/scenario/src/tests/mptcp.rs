@@ -1,5 +1,7 @@
 //! Multipath TCP as written: what is filled in, and what is refused.
 
+use gargalo_settings::Setting;
+
 use super::slips::told;
 use super::{bad, ok};
 use crate::resolved::{Mptcp, Transport};
@@ -46,7 +48,7 @@ fn options_of_tcp_are_options_of_subflows() {
     assert_eq!(m.spec.tcp.config.receive_buffer.get(), 3_000_000);
     assert_eq!(m.spec.tcp.config.delayed_ack.every, 1);
     assert!(!m.spec.tcp.config.sack);
-    assert_eq!(m.spec.scheduler.params.iter().count(), 1);
+    assert_eq!(m.spec.scheduler.write()["round-robin"]["segments"], 3);
     assert_eq!((m.backups, m.spec.options.probes()), (vec![1], None));
     // In the order of time.
     let changes: Vec<_> = m.changes.iter().map(|c| (c.side, c.link, c.add)).collect();
