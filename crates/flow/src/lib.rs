@@ -4,9 +4,12 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+pub mod content;
+mod conversation;
 mod group;
 mod misbehaviour;
 mod outcome;
+mod quic;
 mod result;
 pub mod rng;
 mod routing;
@@ -18,10 +21,12 @@ mod topology;
 mod window;
 
 pub use capture::{CaptureEnds, CaptureInterfaces, CaptureSpec};
+pub use conversation::{Conversation, Ending, Outgoing, Totals};
 pub use gargalo_cc::{ControllerFactory, Registered};
 pub use group::{Group, GroupId, Inside, Players};
 pub use misbehaviour::{MisbehavingReceiver, Misbehaviour};
 pub use outcome::{Outcome, Phase, Progress, Watch};
+pub use quic::{QuicEnd, QuicEvent};
 pub use result::{FlowResult, MptcpResult, MultipathResult, SubflowResult};
 pub use routing::Routing;
 pub use samples::{

@@ -55,6 +55,37 @@ pub enum TransportSpec {
     Udp,
 }
 
+impl TransportSpec {
+    /// Its name in results.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Tcp(_) => "tcp",
+            Self::Mptcp(_) => "mptcp",
+            Self::Quic(_) => "quic",
+            Self::Udp => "udp",
+        }
+    }
+
+    /// The name of its congestion control; empty for UDP.
+    pub fn congestion(&self) -> &str {
+        match self {
+            Self::Tcp(tcp) => tcp.congestion.name(),
+            Self::Mptcp(mptcp) => mptcp.congestion.name(),
+            Self::Quic(quic) => &quic.congestion_name,
+            Self::Udp => "",
+        }
+    }
+
+    /// TLS between it and the application.
+    pub const fn tls(&self) -> Option<Tls> {
+        match self {
+            Self::Tcp(tcp) => tcp.tls,
+            Self::Mptcp(mptcp) => mptcp.tls,
+            Self::Quic(_) | Self::Udp => None,
+        }
+    }
+}
+
 /// A TCP transport.
 #[derive(Clone, Debug)]
 pub struct TcpSpec {

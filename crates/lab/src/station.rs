@@ -14,7 +14,7 @@ use gargalo_units::{Duration, Instant};
 
 use crate::engine;
 use crate::multipath::Part;
-use crate::traffic::{Flow, Interest, Recorder, Totals};
+use crate::traffic::{Flow, Interest, Recorder};
 use crate::{Error, Result};
 
 pub(crate) mod multipath;
@@ -294,7 +294,7 @@ impl Station {
             Phase::Open(id) => {
                 if let Some(stats) = self.host.tcp_stats(id) {
                     if d.end.side == flow.sender() {
-                        flow.count(totals(&stats));
+                        flow.count(stats.into());
                     } else {
                         flow.marks(stats.ce_marks);
                     }
@@ -373,17 +373,6 @@ fn notices(now: Instant, flow: &Flow, endpoint: &mut Endpoint, recorder: &Record
     }
 }
 
-fn totals(s: &gargalo_tcp::Stats) -> Totals {
-    Totals {
-        sent_packets: s.sent_packets,
-        sent_bytes: s.sent_bytes,
-        retransmitted_packets: s.retransmitted_packets,
-        lost_packets: s.lost_packets,
-        timeouts: s.timeouts,
-        spurious: s.spurious,
-    }
-}
-
 impl engine::Station for Station {
     fn handle(&mut self, now: Instant, datagram: &[u8]) {
         self.host.handle(now, datagram);
@@ -431,7 +420,7 @@ impl engine::Station for Station {
                 continue;
             }
             if let Some(stats) = self.host.tcp_stats(id) {
-                flow.count_at(edge, totals(&stats));
+                flow.count_at(edge, stats.into());
             }
             if let Some(connection) = self.host.multipath(id) {
                 d.track.mark(now, connection, edge);

@@ -6,7 +6,6 @@ use std::path::Path;
 use gargalo_lab::{Choice, CommandSpec, LabOutcome, LabSpec};
 use gargalo_sim::Progress;
 use gargalo_units::{Duration, Instant};
-use gargalo_workload::Workload;
 use serde_json::{Value as Json, json};
 
 use crate::audit::audit;
@@ -51,13 +50,6 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
     let mut factories = Factories::new(scenario, &options);
     let mut flows = Vec::with_capacity(scenario.flows.len());
     for f in &scenario.flows {
-        if let Workload::Media(_) = f.workload {
-            let text = format!(
-                "flow {}: the reports of workload media go back beside it, which only the simulator does",
-                f.label
-            );
-            return Err(gargalo_lab::Error::Unsupported(text).into());
-        }
         match flow(scenario, f, &mut factories)? {
             Some(spec) => flows.push(spec),
             None => {

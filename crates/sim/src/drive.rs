@@ -4,24 +4,22 @@ use std::sync::Arc;
 
 use bytes::Bytes as Content;
 use gargalo_flow::{
-    FlowResult, FlowSpec, Marks, MisbehavingReceiver, Misbehaviour, ProtocolEvent, TransportSpec,
-    Watch, Window, rng,
+    Conversation, Ending, FlowResult, FlowSpec, MisbehavingReceiver, Misbehaviour, ProtocolEvent,
+    TransportSpec, Watch, Window, content, rng,
 };
 use gargalo_tcp::{self as tcp, Chunk, Endpoint, Event, State};
-use gargalo_trace::Quantiles;
-use gargalo_units::{Bytes, Ecn, Instant, Seq};
+use gargalo_units::{Ecn, Instant, Seq};
 use rand::Rng;
 
 use crate::BuildError;
-use crate::drive_mptcp::{self, MptcpSide};
+use crate::drive_mptcp;
 use crate::event::{MAX_TARGETS, Target};
-use crate::flow::{Flow, LazyTimer, Side, pattern};
+use crate::flow::{End, Flow, LazyTimer, Side};
 use crate::generator::Parent;
 use crate::net::{Body, Content as PacketContent, Datagram};
 use crate::quic_paths;
 use crate::recorder::Recorder;
 use crate::world::World;
-use gargalo_workload::{Action, App};
 
 /// Event targets of a flow: the timers of its two ends and of its application.
 pub(crate) const PER_FLOW: u32 = 3;
@@ -58,7 +56,7 @@ impl World {
             if let Some(flow) = self.flows.get_mut(slot)
                 && flow.generation == generation
             {
-                flow.udp_lost += 1;
+                flow.talk.lost_datagrams += 1;
             }
         }
     }
@@ -74,15 +72,14 @@ impl World {
         let side = usize::from(body.side);
         match body.content {
             PacketContent::Tcp(segment) => {
-                if ecn == Ecn::Ce {
-                    flow.ce_marks += 1;
-                }
-                let Some(endpoint) = &mut flow.sides[side].endpoint else {
+                flow.talk.ce_marks += u64::from(ecn == Ecn::Ce);
+                let to = &mut flow.sides[side];
+                let Some(End::Tcp(endpoint)) = &mut to.end else {
                     let to = (body.flow, side);
                     return self.deliver_mptcp(to, body.interfaces, segment, ecn, first_flow);
                 };
-                if let Some(misbehaving) = &mut flow.sides[side].misbehaving {
-                    misbehaving.on_segment(&segment);
+                if let Some(receiver) = &mut to.misbehaving {
+                    receiver.on_segment(&segment);
                 }
                 endpoint.handle(self.now, segment, ecn);
                 self.after(body.flow, side, first_flow);
@@ -91,12 +88,6 @@ impl World {
                 self.deliver_quic(body.flow, side, datagram, ecn, first_flow);
             }
             PacketContent::Udp(datagram) => {
-                if side == 1 {
-                    flow.ce_marks += u64::from(ecn == Ecn::Ce);
-                    flow.delivered += u64::from(datagram.bytes);
-                    flow.first_byte.get_or_insert(self.now);
-                    flow.rtt.record(self.now - datagram.sent_at);
-                }
                 let arrived = gargalo_workload::Datagram {
                     side,
                     number: datagram.number,
@@ -104,7 +95,7 @@ impl World {
                     sent_at: datagram.sent_at,
                     marked: ecn == Ecn::Ce,
                 };
-                flow.app.on_datagram(self.now, &arrived);
+                flow.talk.on_datagram(self.now, &arrived);
             }
         }
     }
@@ -150,14 +141,14 @@ impl World {
                 Endpoint::listen(Arc::clone(config), server, far, self.now),
             );
             misbehaviour = tcp.misbehaviour;
-            sides[0].endpoint = Some(Box::new(client));
-            sides[1].endpoint = Some(Box::new(server));
+            sides[0].end = Some(End::Tcp(Box::new(client)));
+            sides[1].end = Some(End::Tcp(Box::new(server)));
         }
         let mut migrate = Instant::MAX;
         if let TransportSpec::Mptcp(mptcp) = &spec.transport {
             let ends = self.mptcp_sides(&spec, mptcp, id, &mut rng)?;
             for (side, end) in sides.iter_mut().zip(ends) {
-                side.mptcp = Some(end);
+                side.end = Some(End::Mptcp(end));
             }
             if let Some(change) = mptcp.changes.first() {
                 migrate = self.now + change.after;
@@ -166,54 +157,34 @@ impl World {
         if let TransportSpec::Quic(quic) = &spec.transport {
             let ends = self.quic_sides(&spec, quic, id, &mut rng)?;
             for (side, end) in sides.iter_mut().zip(ends) {
-                side.quic = Some(end);
+                side.end = Some(End::Quic(end));
             }
             if let Some(m) = quic.config.migration {
                 migrate = self.now + m.after;
             }
         }
         self.generation = self.generation.wrapping_add(1);
-        let app = App::new(&spec.workload, spec.rows, || {
+        let talk = Conversation::new(&spec, rng, || {
             rng::stream(self.settings.seed, &format!("{path}/objects"))
         });
-        let (is_udp, is_quic, app) = match &spec.transport {
-            TransportSpec::Udp => (true, false, app),
-            TransportSpec::Quic(_) => (false, true, app),
-            TransportSpec::Tcp(tcp) => (false, false, app.inside(tcp.tls)),
-            TransportSpec::Mptcp(mptcp) => (false, false, app.inside(mptcp.tls)),
-        };
-        let receiver = 1 - app.sender();
+        let is_udp = matches!(spec.transport, TransportSpec::Udp);
+        let receiver = 1 - talk.sender();
         sides[receiver].misbehaving = (misbehaviour != Misbehaviour::None)
             .then(|| Box::new(MisbehavingReceiver::new(misbehaviour)));
         let stop = spec.stop.filter(|_| spec.arrivals.is_none());
         if let Some(group) = spec.group.and_then(|g| self.groups.get_mut(g as usize)) {
-            group.start(app.total());
+            group.start(talk.total());
         }
         let slot = self.flows.insert(Flow {
             spec,
             id,
             generation: self.generation,
             sides,
-            app,
+            talk,
             app_timer: LazyTimer::new(),
-            app_due: Instant::MAX,
             stop: stop.unwrap_or(Instant::MAX),
             migrate,
-            rng,
             start: self.now,
-            connected: None,
-            first_byte: None,
-            completed: None,
-            delivered: 0,
-            rtt: Quantiles::default(),
-            marks: Marks::default(),
-            udp_sent: 0,
-            udp_sent_bytes: 0,
-            udp_replies: 0,
-            udp_lost: 0,
-            ce_marks: 0,
-            corrupted: false,
-            failure: None,
             parent,
             phase: "",
         });
@@ -224,53 +195,32 @@ impl World {
         if migrate != Instant::MAX {
             self.arm_app(slot, migrate, first_flow);
         }
-        if is_quic {
-            self.after_quic(slot, 0, first_flow);
-        } else if is_udp {
+        if is_udp {
             let now = self.now;
             if let Some(flow) = self.flows.get_mut(slot) {
-                let action = flow.app.on_start(now, &mut flow.rng);
-                self.act(slot, action, first_flow);
+                flow.talk.start(now);
             }
+            self.send_datagrams(slot, first_flow);
         } else {
             self.after(slot, 0, first_flow);
         }
         Ok(())
     }
 
-    /// Does what an application on the client's side asked for, outside of [`Self::after`].
-    pub(crate) fn act(&mut self, slot: u32, action: Action, first_flow: Target) {
+    /// Sends the datagrams of both ends that are due, and waits for the next.
+    fn send_datagrams(&mut self, slot: u32, first_flow: Target) {
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
         };
-        flow.app_due = action.timer.unwrap_or(Instant::MAX);
-        let due = flow.app_due.min(flow.stop).min(flow.migrate);
-        if !matches!(flow.spec.transport, TransportSpec::Udp) {
-            flow.sides[0].want(action);
-        } else {
-            let ports = (client_port(flow.id), SERVER_PORT);
-            for (side, bytes, ports) in [
-                (0, action.write, ports),
-                (1, action.reply, (ports.1, ports.0)),
-            ] {
-                if bytes == 0 {
-                    continue;
-                }
-                let bytes = bytes.min(65_507);
-                let (count, ecn) = match side {
-                    0 => {
-                        flow.udp_sent_bytes += bytes;
-                        (&mut flow.udp_sent, flow.app.ecn())
-                    }
-                    _ => (&mut flow.udp_replies, Ecn::NotEct),
-                };
+        let ports = (client_port(flow.id), SERVER_PORT);
+        for (side, ports) in [(0, ports), (1, (ports.1, ports.0))] {
+            while let Some(out) = flow.talk.poll_datagram(side) {
                 let datagram = Datagram {
-                    bytes: bytes as u32,
-                    number: *count,
+                    bytes: out.bytes as u32,
+                    number: out.number,
                     sent_at: self.now,
                     ports,
                 };
-                *count += 1;
                 let body = Body {
                     flow: slot,
                     generation: flow.generation,
@@ -280,9 +230,10 @@ impl World {
                     content: PacketContent::Udp(datagram),
                 };
                 let hash = flow.hash(side);
-                flow.sides[side].wire += self.net.transmit(self.now, ecn, hash, body);
+                flow.sides[side].wire += self.net.transmit(self.now, out.ecn, hash, body);
             }
         }
+        let due = flow.due();
         self.arm_app(slot, due, first_flow);
     }
 
@@ -308,23 +259,17 @@ impl World {
         if !side.timer.fire(self.now) {
             return;
         }
-        if side.quic.is_some() {
-            self.on_quic_timer(slot, which as usize, first_flow);
-            return;
-        }
-        let Some(endpoint) = &mut side.endpoint else {
-            self.on_mptcp_timer(slot, which as usize, first_flow);
+        let Some(end) = &mut side.end else {
             return;
         };
-        match endpoint.poll_timeout() {
+        match end.poll_timeout() {
             Some(due) if due <= self.now => {
-                endpoint.handle_timeout(self.now);
+                end.handle_timeout(self.now);
                 self.after(slot, which as usize, first_flow);
             }
             Some(due) if side.timer.arm(due) => {
-                self.net
-                    .queue
-                    .push(due, first_flow + slot * PER_FLOW + which);
+                let target = first_flow + slot * PER_FLOW + which;
+                self.net.queue.push(due, target);
             }
             _ => {}
         }
@@ -350,15 +295,19 @@ impl World {
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
         };
-        if flow.app_due > self.now {
-            let due = flow.app_due.min(flow.stop).min(flow.migrate);
+        if flow.talk.due() > self.now {
+            let due = flow.due();
             self.arm_app(slot, due, first_flow);
-        } else if flow.sides[0].quic.is_some() {
-            self.on_quic_app_timer(slot, first_flow);
-        } else {
-            let action = flow.app.on_timer(self.now, &mut flow.rng);
-            self.act(slot, action, first_flow);
-            self.after(slot, 0, first_flow);
+            return;
+        }
+        flow.talk.expire(self.now);
+        match flow.spec.transport {
+            TransportSpec::Udp => self.send_datagrams(slot, first_flow),
+            _ => {
+                let due = flow.due();
+                self.arm_app(slot, due, first_flow);
+                self.after(slot, 0, first_flow);
+            }
         }
     }
 
@@ -370,50 +319,71 @@ impl World {
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
         };
-        let Some(mut endpoint) = flow.sides[index].endpoint.take() else {
-            return self.after_mptcp(slot, index, first_flow);
+        let before = Before::of(flow);
+        let (due, over) = match flow.sides[index].end.take() {
+            Some(End::Tcp(endpoint)) => self.after_tcp(slot, index, endpoint),
+            Some(End::Mptcp(side)) => self.after_mptcp(slot, index, side),
+            Some(End::Quic(side)) => self.after_quic(slot, index, side),
+            None => return,
+        };
+        let Some(flow) = self.flows.get_mut(slot) else {
+            return;
+        };
+        if flow.talk.completed() != before.completed {
+            self.finished.extend(flow.parent.take());
+        }
+        // What is due since before is due now: the timer is known by its time.
+        if let Some(due) = due.map(|due| due.max(now))
+            && flow.sides[index].timer.arm(due)
+        {
+            let target = first_flow + slot * PER_FLOW + index as u32;
+            self.net.queue.push(due, target);
+        }
+        let due = flow.talk.due();
+        if due != before.due {
+            self.arm_app(slot, due, first_flow);
+        }
+        if over {
+            self.retire_if_over(slot);
+        }
+    }
+
+    /// The same for TCP: when it is to be woken, and whether it is over.
+    #[inline]
+    fn after_tcp(
+        &mut self,
+        slot: u32,
+        index: usize,
+        mut endpoint: Box<Endpoint>,
+    ) -> (Option<Instant>, bool) {
+        let now = self.now;
+        let Some(flow) = self.flows.get_mut(slot) else {
+            return (None, false);
         };
         let mut over = false;
-        let mut action = Action::default();
         while let Some(event) = endpoint.poll_event() {
             match event {
-                Event::Connected if index == 0 => {
-                    action = flow.app.on_start(now, &mut flow.rng);
-                    flow.connected = flow.app.is_open().then_some(now);
-                }
-                // The peer will not write again: neither shall we, once what is owed is written.
-                Event::PeerClosed if flow.app.closes_after_peer() => {
-                    flow.sides[index].close = true;
-                }
+                Event::Connected if index == 0 => flow.talk.start(now),
+                Event::PeerClosed => flow.talk.peer_closed(index),
                 Event::Closed => over = true,
                 Event::Reset => {
-                    flow.failure = Some("reset");
+                    flow.talk.fail("reset");
                     over = true;
                 }
                 Event::TimedOut => {
-                    flow.failure = Some("timed out");
+                    flow.talk.fail("timed out");
                     over = true;
                 }
                 _ => {}
             }
         }
-        let got = read_all(flow, index, &mut *endpoint);
-        action = action.and(take_in(
-            flow,
-            (index, got, endpoint.unsent()),
-            over,
-            now,
-            &mut self.finished,
-        ));
-        flow.sides[index].want(action);
-        let id = flow.id;
-        if write_all(
-            id,
-            index,
-            &mut flow.sides[index],
-            &mut *endpoint,
-            self.settings.verify,
-        ) {
+        let key = self.settings.verify.then_some(flow.id);
+        let got = read_all(&mut flow.talk, index, &mut *endpoint, key);
+        flow.talk.received(now, index, got, endpoint.unsent());
+        if over {
+            flow.talk.over(now);
+        }
+        if write_all(&mut flow.talk, index, &mut *endpoint, key) {
             endpoint.close(now);
         }
         // Before anything leaves: what is in flight now is what the congestion control decided on.
@@ -422,8 +392,8 @@ impl World {
         }
         let (route, hash) = (flow.sides[index].route, flow.hash(index));
         while let Some(mut out) = endpoint.poll_transmit(now) {
-            if let Some(misbehaving) = &mut flow.sides[index].misbehaving {
-                let mut instead = misbehaving.rewrite(out.segment);
+            if let Some(receiver) = &mut flow.sides[index].misbehaving {
+                let mut instead = receiver.rewrite(out.segment);
                 let Some(last) = instead.pop() else { continue };
                 for segment in instead {
                     let body = Body {
@@ -448,29 +418,16 @@ impl World {
             };
             flow.sides[index].wire += self.net.transmit(now, out.ecn, hash, body);
         }
-        if index == flow.app.sender() {
+        if index == flow.talk.sender() {
             while let Some(rtt) = endpoint.take_rtt_sample() {
-                flow.rtt.record(rtt);
+                flow.talk.rtt.record(rtt);
             }
         }
         record(flow, index, &mut endpoint, &mut self.recorder, now);
-        // What is due since before is due now: the timer is known by its time.
-        if let Some(due) = endpoint.poll_timeout().map(|due| due.max(now))
-            && flow.sides[index].timer.arm(due)
-        {
-            self.net
-                .queue
-                .push(due, first_flow + slot * PER_FLOW + index as u32);
-        }
         over |= endpoint.state() == State::TimeWait;
-        flow.sides[index].endpoint = Some(endpoint);
-        if let Some(at) = action.timer {
-            flow.app_due = at;
-            self.arm_app(slot, at, first_flow);
-        }
-        if over {
-            self.retire_if_over(slot);
-        }
+        let due = endpoint.poll_timeout();
+        flow.sides[index].end = Some(End::Tcp(endpoint));
+        (due, over)
     }
 
     /// Retires a flow none of whose ends has anything left to do.
@@ -478,16 +435,11 @@ impl World {
         let Some(flow) = self.flows.get(slot) else {
             return;
         };
-        let failed = flow.failure.is_some();
-        let over = flow.sides.iter().all(|s| {
-            let mptcp = |m: &MptcpSide| m.is_over(failed);
-            s.mptcp.as_deref().is_none_or(mptcp)
-                && s.endpoint.as_ref().is_none_or(|e| match e.state() {
-                    State::Closed | State::TimeWait => true,
-                    State::Listen => failed,
-                    _ => false,
-                })
-        });
+        let failed = flow.talk.failure().is_some();
+        let mut ends = flow.sides.iter().filter_map(|s| s.end.as_ref());
+        // What a QUIC client has got, or knows to be acknowledged, is all there is.
+        let done = flow.talk.completed().is_some();
+        let over = ends.all(|e| e.is_over(failed) || (done && matches!(e, End::Quic(_))));
         if over {
             self.retire(slot);
         }
@@ -501,7 +453,7 @@ impl World {
         };
         self.finished.extend(flow.parent);
         let (group, rows) = (flow.spec.group, flow.spec.rows);
-        let had_total = flow.app.total().is_some();
+        let had_total = flow.talk.total().is_some();
         let result = result(flow, self.now, &self.window);
         if let Some(group) = group.and_then(|g| self.groups.get_mut(g as usize)) {
             group.fold(&result, had_total);
@@ -542,100 +494,68 @@ impl Stream for Endpoint {
     }
 }
 
-/// Moves everything in order out of the transport; returns how many bytes.
+/// Moves everything in order out of the transport, comparing real content if there is a `key`; returns how many
+/// bytes.
 #[inline]
-pub(crate) fn read_all(flow: &mut Flow, index: usize, stream: &mut impl Stream) -> u64 {
+pub(crate) fn read_all(
+    talk: &mut Conversation,
+    index: usize,
+    stream: &mut impl Stream,
+    key: Option<u64>,
+) -> u64 {
     let mut got = 0;
     while let Some(chunk) = stream.read() {
-        let side = &mut flow.sides[index];
-        let n = match &chunk {
+        got += match &chunk {
             Chunk::Synthetic(n) => *n,
             Chunk::Real(bytes) => {
-                let (id, sender) = (flow.id, 1 - index);
-                let differs = |(byte, at): (&u8, u64)| *byte != pattern(id, sender, at);
-                flow.corrupted |= bytes.iter().zip(side.read..).any(differs);
+                let at = talk.positions(index).1 + got;
+                let key = key.map(|flow| content::key(flow, 1 - index));
+                if key.is_some_and(|key| !content::is_right(key, at, bytes)) {
+                    talk.corrupt();
+                }
                 bytes.len() as u64
             }
         };
-        side.read += n;
-        got += n;
     }
     got
 }
 
-/// What the application at one end makes of bytes that arrived there, having written all but `unsent`.
-#[inline]
-pub(crate) fn take_in(
-    flow: &mut Flow,
-    (index, got, unsent): (usize, u64, u64),
-    over: bool,
-    now: Instant,
-    finished: &mut Vec<Parent>,
-) -> Action {
-    if got == 0 {
-        if flow.app.total() == Some(0) && flow.completed.is_none() && over {
-            flow.completed = Some(now);
-        }
-        return Action::default();
-    }
-    let sent = flow.sides[index].written.saturating_sub(unsent);
-    let (data, action) = flow.app.on_delivered(now, index, got, sent);
-    if index == 0 && flow.connected.is_none() && flow.app.is_open() {
-        flow.connected = Some(now);
-    }
-    if index != flow.app.sender() && data > 0 {
-        flow.delivered += data;
-        flow.first_byte.get_or_insert(now);
-        if flow.completed.is_none() && flow.app.total().is_some_and(|t| t <= flow.delivered) {
-            flow.completed = Some(now);
-            finished.extend(flow.parent.take());
-        }
-    }
-    action
-}
-
-/// Gives the transport what the application wants written, as far as it takes it; whether to close it now.
+/// Gives the transport what the application wants written, as far as it takes it: with real content if there is a
+/// `key`. Whether to close it now.
 #[inline]
 pub(crate) fn write_all(
-    id: u64,
+    talk: &mut Conversation,
     index: usize,
-    side: &mut Side,
     stream: &mut impl Stream,
-    verify: bool,
+    key: Option<u64>,
 ) -> bool {
-    if side.backlog > 0 {
-        if verify {
-            write_pattern(id, index, side, stream);
-        } else {
-            let taken = stream.write_synthetic(side.backlog);
-            side.written += taken;
-            if side.backlog != u64::MAX {
-                side.backlog -= taken;
+    let want = talk.wants(index);
+    if want > 0 {
+        match key {
+            Some(flow) => write_content(talk, index, stream, content::key(flow, index)),
+            None => {
+                let taken = stream.write_synthetic(want);
+                talk.wrote(index, taken);
             }
         }
     }
-    side.backlog == 0 && std::mem::take(&mut side.close)
+    talk.closes(index)
 }
 
 /// Writes real content as far as the send buffer takes it.
-fn write_pattern(id: u64, index: usize, side: &mut Side, stream: &mut impl Stream) {
-    const CHUNK: u64 = 64 * 1024;
-    while side.backlog > 0 {
+fn write_content(talk: &mut Conversation, index: usize, stream: &mut impl Stream, key: u64) {
+    while talk.wants(index) > 0 {
         let room = stream.write_room();
         if room == 0 {
             break; // every acknowledgement leads here again
         }
         // One byte too many tells the transport that there is more.
-        let n = side.backlog.min(CHUNK).min(room + 1);
-        let data: Vec<u8> = (side.written..side.written + n)
-            .map(|at| pattern(id, index, at))
-            .collect();
-        let taken = stream.write(Content::from(data)) as u64;
-        side.written += taken;
-        if side.backlog != u64::MAX {
-            side.backlog -= taken;
-        }
-        if taken < n {
+        let want = talk.wants(index).min(room + 1);
+        let data = content::piece(Some(key), talk.positions(index).0, want);
+        let offered = data.len();
+        let taken = stream.write(data);
+        talk.wrote(index, taken as u64);
+        if taken < offered {
             break;
         }
     }
@@ -647,7 +567,7 @@ fn record(flow: &mut Flow, index: usize, endpoint: &mut Endpoint, to: &mut Recor
     if !to.wants_events() && !to.wants_gauges() {
         return;
     }
-    let looks = to.wants_gauges() && flow.spec.rows && index == flow.app.sender();
+    let looks = to.wants_gauges() && flow.spec.rows && index == flow.talk.sender();
     let mut causes = Vec::new();
     let phase = endpoint.phase();
     if looks && flow.phase != phase {
@@ -675,41 +595,30 @@ fn record(flow: &mut Flow, index: usize, endpoint: &mut Endpoint, to: &mut Recor
 fn result(mut flow: Flow, now: Instant, window: &Window) -> FlowResult {
     let multipath = drive_mptcp::result(&mut flow, now, window)
         .or_else(|| quic_paths::result(&mut flow, window));
-    let stats = flow.stats();
-    let counts = flow.counts(&stats);
-    let inside = flow.marks.inside(window, flow.start, counts, &mut flow.rtt);
-    let (transport, congestion) = match &flow.spec.transport {
-        TransportSpec::Quic(q) => ("quic", q.congestion_name.to_string()),
-        TransportSpec::Tcp(t) => ("tcp", t.congestion.name().to_owned()),
-        TransportSpec::Mptcp(t) => ("mptcp", t.congestion.name().to_owned()),
-        TransportSpec::Udp => ("udp", String::new()),
-    };
-    FlowResult {
+    let ending = Ending {
         id: flow.id,
-        label: flow.spec.label.clone(),
-        template: flow.spec.id,
-        hosts: (flow.spec.from, flow.spec.to),
-        transport,
-        congestion,
         start: flow.start,
-        end: flow.completed.unwrap_or(now),
-        handshake: flow.connected.map(|t| t.saturating_since(flow.start)),
-        first_byte: flow.first_byte,
-        completion: flow.completed.map(|t| t - flow.start),
-        delivered: Bytes::new(counts.delivered),
-        sent_packets: counts.sent_packets,
-        sent: Bytes::new(counts.sent),
-        retransmitted_packets: counts.retransmitted_packets,
-        lost_packets: counts.lost_packets,
-        timeouts: stats.timeouts,
-        spurious_losses: stats.spurious,
-        ce_marks: flow.ce_marks,
-        rtt: flow.rtt,
-        inside,
-        corrupted: flow.corrupted,
-        failure: flow.failure,
-        wire: counts.wire,
-        application: flow.app.result(now, flow.udp_lost),
+        end: now,
+        now,
+        totals: flow.totals(),
+        wire: flow.wire(),
         multipath,
+    };
+    flow.talk.result(&flow.spec, window, ending)
+}
+
+/// What a flow was before one of its ends acted.
+struct Before {
+    due: Instant,
+    completed: Option<Instant>,
+}
+
+impl Before {
+    #[inline]
+    fn of(flow: &Flow) -> Self {
+        Self {
+            due: flow.talk.due(),
+            completed: flow.talk.completed(),
+        }
     }
 }

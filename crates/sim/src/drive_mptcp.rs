@@ -18,13 +18,12 @@ use rand_pcg::Pcg64;
 
 use crate::BuildError;
 use crate::capture::{address, interface_address};
-use crate::drive::{PER_FLOW, SERVER_PORT, Stream, client_port, read_all, take_in, write_all};
+use crate::drive::{SERVER_PORT, Stream, client_port, read_all, write_all};
 use crate::event::Target;
-use crate::flow::Flow;
+use crate::flow::{End, Flow};
 use crate::net::{Body, Content as PacketContent};
 use crate::recorder::Recorder;
 use crate::world::World;
-use gargalo_workload::Action;
 
 /// Most interfaces of a host that take part.
 const MOST_INTERFACES: usize = 32;
@@ -85,15 +84,6 @@ impl MptcpSide {
 
     fn is_up(&self, interface: u8) -> bool {
         self.up.get(usize::from(interface)) == Some(&true)
-    }
-
-    /// Nothing is to come from this end.
-    pub(crate) fn is_over(&self, failed: bool) -> bool {
-        match self.connection.state() {
-            State::Closed | State::TimeWait => true,
-            State::Listen => failed,
-            _ => false,
-        }
     }
 
     fn known(&mut self, id: u32) -> Option<&mut SubflowResult> {
@@ -278,7 +268,7 @@ impl World {
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
         };
-        let Some(m) = &mut flow.sides[side].mptcp else {
+        let Some(m) = flow.sides[side].mptcp() else {
             return;
         };
         if !m.is_up(to) {
@@ -289,7 +279,7 @@ impl World {
             remote: m.peer_address(from, segment.src_port),
         };
         m.connection.handle(self.now, addresses, segment, ecn);
-        self.after_mptcp(slot, side, first_flow);
+        self.after(slot, side, first_flow);
     }
 
     /// Addresses come and go.
@@ -314,7 +304,7 @@ impl World {
             if at < due {
                 continue; // done before
             }
-            let Some(m) = &mut flow.sides[usize::from(c.side)].mptcp else {
+            let Some(m) = flow.sides[usize::from(c.side)].mptcp() else {
                 continue;
             };
             let Some(i) = m.links.0.iter().position(|l| *l == c.link) else {
@@ -332,40 +322,34 @@ impl World {
         let due = flow.migrate;
         self.arm_app(slot, due, first_flow);
         for side in [0, 1] {
-            self.after_mptcp(slot, side, first_flow);
+            self.after(slot, side, first_flow);
         }
     }
 
-    /// Lets one end act after something happened to it: events, reading, writing, sending, re-arming
-    /// its timer.
-    pub(crate) fn after_mptcp(&mut self, slot: u32, index: usize, first_flow: Target) {
+    /// Lets one end act: when it is to be woken, and whether it is over.
+    pub(crate) fn after_mptcp(
+        &mut self,
+        slot: u32,
+        index: usize,
+        mut side: Box<MptcpSide>,
+    ) -> (Option<Instant>, bool) {
         let now = self.now;
         let Some(flow) = self.flows.get_mut(slot) else {
-            return;
-        };
-        let Some(mut side) = flow.sides[index].mptcp.take() else {
-            return;
+            return (None, false);
         };
         let records = flow.spec.rows && self.recorder.wants_events();
         let mut over = false;
-        let mut action = Action::default();
         while let Some(event) = side.connection.poll_event() {
             match event {
-                Event::Connected if index == 0 => {
-                    action = flow.app.on_start(now, &mut flow.rng);
-                    flow.connected = flow.app.is_open().then_some(now);
-                }
-                // The peer will not write again: neither shall we, once what is owed is written.
-                Event::PeerClosed if flow.app.closes_after_peer() => {
-                    flow.sides[index].close = true;
-                }
+                Event::Connected if index == 0 => flow.talk.start(now),
+                Event::PeerClosed => flow.talk.peer_closed(index),
                 Event::Closed => over = true,
                 Event::Reset => {
-                    flow.failure = Some("reset");
+                    flow.talk.fail("reset");
                     over = true;
                 }
                 Event::TimedOut => {
-                    flow.failure = Some("timed out");
+                    flow.talk.fail("timed out");
                     over = true;
                 }
                 Event::SubflowOpened { id, addresses } => {
@@ -390,14 +374,14 @@ impl World {
             }
         }
         side.out_of_order_max = side.out_of_order_max.max(side.connection.out_of_order());
-        let got = read_all(flow, index, &mut side.connection);
-        let unsent = side.connection.unsent();
-        let next = take_in(flow, (index, got, unsent), over, now, &mut self.finished);
-        action = action.and(next);
-        flow.sides[index].want(action);
-        let (id, verify) = (flow.id, self.settings.verify);
-        let own = &mut flow.sides[index];
-        if write_all(id, index, own, &mut side.connection, verify) {
+        let key = self.settings.verify.then_some(flow.id);
+        let got = read_all(&mut flow.talk, index, &mut side.connection, key);
+        flow.talk
+            .received(now, index, got, side.connection.unsent());
+        if over {
+            flow.talk.over(now);
+        }
+        if write_all(&mut flow.talk, index, &mut side.connection, key) {
             side.connection.close(now);
         }
         let hash = flow.hash(index);
@@ -442,9 +426,9 @@ impl World {
             flow.sides[index].wire += self.net.transmit(now, out.ecn, hash ^ subflow, body);
         }
         side.note(now);
-        if index == flow.app.sender() {
+        if index == flow.talk.sender() {
             while let Some((id, rtt)) = side.connection.take_rtt_sample() {
-                flow.rtt.record(rtt);
+                flow.talk.rtt.record(rtt);
                 if let Some(k) = side.known(id) {
                     k.rtt.record(rtt);
                 }
@@ -467,45 +451,10 @@ impl World {
                 self.recorder.event(event_of(flow.id, now, kind, detail));
             }
         }
-        // What is due since before is due now: the timer is known by its time.
-        if let Some(due) = side.connection.poll_timeout().map(|due| due.max(now))
-            && flow.sides[index].timer.arm(due)
-        {
-            self.net
-                .queue
-                .push(due, first_flow + slot * PER_FLOW + index as u32);
-        }
         over |= side.connection.state() == State::TimeWait;
-        flow.sides[index].mptcp = Some(side);
-        if let Some(at) = action.timer {
-            flow.app_due = at;
-            self.arm_app(slot, at, first_flow);
-        }
-        if over {
-            self.retire_if_over(slot);
-        }
-    }
-
-    /// A timer of one end fired.
-    pub(crate) fn on_mptcp_timer(&mut self, slot: u32, index: usize, first_flow: Target) {
-        let Some(flow) = self.flows.get_mut(slot) else {
-            return;
-        };
-        let side = &mut flow.sides[index];
-        let Some(m) = &mut side.mptcp else {
-            return;
-        };
-        match m.connection.poll_timeout() {
-            Some(due) if due <= self.now => {
-                m.connection.handle_timeout(self.now);
-                self.after_mptcp(slot, index, first_flow);
-            }
-            Some(due) if side.timer.arm(due) => {
-                let target = first_flow + slot * PER_FLOW + index as u32;
-                self.net.queue.push(due, target);
-            }
-            _ => {}
-        }
+        let due = side.connection.poll_timeout();
+        flow.sides[index].end = Some(End::Mptcp(side));
+        (due, over)
     }
 }
 
@@ -582,11 +531,11 @@ fn interface_route(
 /// The state of a Multipath TCP sender: sums over its subflows, and the least round-trip time; samples
 /// of the subflows go to the recorder.
 pub(crate) fn sample(flow: &mut Flow, now: Instant, recorder: &mut Recorder) -> Option<FlowSample> {
-    let (sender, id) = (flow.app.sender(), flow.id);
-    let far = flow.sides[1 - sender].mptcp.as_mut()?;
+    let (sender, id) = (flow.talk.sender(), flow.id);
+    let far = flow.sides[1 - sender].mptcp()?;
     let out_of_order = far.connection.out_of_order();
-    let side = flow.sides[sender].mptcp.as_mut()?;
-    let mut total = FlowSample::over_paths(now, id, Bytes::new(flow.delivered));
+    let side = flow.sides[sender].mptcp()?;
+    let mut total = FlowSample::over_paths(now, id, Bytes::new(flow.talk.delivered()));
     total.out_of_order = Some(Bytes::new(out_of_order));
     for s in side.connection.subflows(now) {
         let Some((link, _)) = side.links_of(s.addresses) else {
@@ -618,7 +567,7 @@ pub(crate) fn sample(flow: &mut Flow, now: Instant, recorder: &mut Recorder) -> 
 
 /// An edge of the measured window passes.
 pub(crate) fn mark(flow: &mut Flow, now: Instant, edge: Edge) {
-    if let Some(side) = &mut flow.sides[flow.app.sender()].mptcp {
+    if let Some(side) = flow.sides[flow.talk.sender()].mptcp() {
         side.look(now);
         side.subflows.iter_mut().for_each(|s| s.mark(edge));
     }
@@ -626,11 +575,11 @@ pub(crate) fn mark(flow: &mut Flow, now: Instant, edge: Edge) {
 
 /// What happened on the paths of a flow; `None`: it is no Multipath TCP.
 pub(crate) fn result(flow: &mut Flow, now: Instant, window: &Window) -> Option<MultipathResult> {
-    let sender = flow.app.sender();
-    let far = flow.sides[1 - sender].mptcp.as_ref()?;
+    let sender = flow.talk.sender();
+    let far = flow.sides[1 - sender].mptcp()?;
     let duplicate_bytes = far.connection.stats().duplicate_bytes;
     let out_of_order_max = far.out_of_order_max;
-    let side = flow.sides[sender].mptcp.as_mut()?;
+    let side = flow.sides[sender].mptcp()?;
     side.look(now);
     let mut subflows = std::mem::take(&mut side.subflows);
     subflows.iter_mut().for_each(|s| s.close(window));

@@ -1,180 +1,35 @@
 //! How the engine drives QUIC flows: the application's byte streams and objects on QUIC's streams,
 //! datagrams in and out.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::net::{SocketAddr, SocketAddrV4};
 
-use bytes::Bytes as Content;
-use gargalo_flow::{FlowSpec, NodeId, ProtocolEvent, QuicSpec, TransportSpec, rng};
-use gargalo_quic::{self as quic, Chunk, Endpoint, Event, StreamId};
+use gargalo_flow::{
+    FlowSpec, NodeId, ProtocolEvent, QuicEnd, QuicEvent, QuicSpec, TransportSpec, rng,
+};
+use gargalo_quic::{self as quic, Endpoint};
 use gargalo_units::{Ecn, Instant};
 use rand::Rng;
 use rand_pcg::Pcg64;
 
 use crate::BuildError;
 use crate::capture::address;
-use crate::drive::{PER_FLOW, client_port};
+use crate::drive::client_port;
 use crate::event::Target;
-use crate::flow::{Flow, pattern};
+use crate::flow::End;
 use crate::net::{Body, Content as PacketContent, QuicDatagram};
 use crate::quic_paths::Paths;
 use crate::world::World;
-use gargalo_workload::{Action, App};
 
 /// The well-known port of HTTP/3, by which analysers know QUIC.
 const SERVER_PORT: u16 = 443;
-/// What is written at once; all zeros unless content is verified.
-static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
-
 /// One end of a QUIC flow.
 #[derive(Debug)]
 pub(crate) struct QuicSide {
-    pub endpoint: Endpoint,
-    /// Streams on which something is still to be written, in the order they were opened.
-    outgoing: VecDeque<Outgoing>,
-    /// Bytes read of each stream.
-    incoming: BTreeMap<StreamId, u64>,
-    /// Objects to ask for, each on a stream of its own, as soon as streams may be opened.
-    to_ask: std::ops::Range<usize>,
-    /// Streams over which the backlog of a byte-stream application is spread; empty until it writes.
-    spread: Vec<StreamId>,
-    /// Bytes of streams written.
-    written: u64,
-    /// What is written ends the streams.
-    closing: bool,
+    pub end: QuicEnd,
     /// Routes of its paths to the peer; one without multipath.
     routes: Vec<u32>,
     /// What is remembered of several paths.
     pub paths: Paths,
-    /// Nothing more is expected of this side.
-    over: bool,
-}
-
-/// What is to be written on a stream.
-#[derive(Clone, Copy, Debug)]
-struct Outgoing {
-    stream: StreamId,
-    left: u64,
-    /// Position of the next byte.
-    at: u64,
-    end: bool,
-}
-
-impl QuicSide {
-    fn new(endpoint: Endpoint, routes: Vec<u32>, paths: Paths) -> Self {
-        Self {
-            endpoint,
-            paths,
-            routes,
-            outgoing: VecDeque::new(),
-            incoming: BTreeMap::new(),
-            to_ask: 0..0,
-            spread: Vec::new(),
-            written: 0,
-            closing: false,
-            over: false,
-        }
-    }
-
-    /// Wants `bytes` written on a stream after what waits for it there.
-    fn queue(&mut self, stream: StreamId, bytes: u64, end: bool) {
-        match self.outgoing.iter_mut().find(|o| o.stream == stream) {
-            Some(o) => {
-                o.left = o.left.saturating_add(bytes);
-                o.end |= end;
-            }
-            None => self.outgoing.push_back(Outgoing {
-                stream,
-                left: bytes,
-                at: 0,
-                end,
-            }),
-        }
-    }
-
-    /// Opens streams for the objects to ask for, as many as there may be now.
-    fn ask(&mut self, request: u64) {
-        while !self.to_ask.is_empty() {
-            let Some(stream) = self.endpoint.open() else {
-                return;
-            };
-            self.to_ask.start += 1;
-            self.queue(stream, request, true);
-        }
-    }
-
-    /// Gives a byte-stream application's backlog to its stream or streams.
-    fn spread(&mut self, backlog: &mut u64, close: bool, streams: u32, is_client: bool) {
-        if *backlog == 0 && (self.closing || !close) {
-            return;
-        }
-        if self.spread.is_empty() {
-            if is_client {
-                for _ in 0..streams.max(1) {
-                    self.spread.extend(self.endpoint.open());
-                }
-            } else {
-                // A server answers on the stream on which it was asked.
-                self.spread.extend(self.incoming.keys().next());
-            }
-        }
-        let n = self.spread.len() as u64;
-        if n == 0 {
-            return; // no stream may be opened yet
-        }
-        let bytes = std::mem::take(backlog);
-        self.closing |= close;
-        for (i, stream) in self.spread.clone().into_iter().enumerate() {
-            let share = match bytes {
-                u64::MAX => bytes,
-                _ => bytes / n + u64::from((i as u64) < bytes % n),
-            };
-            self.queue(stream, share, close);
-        }
-    }
-
-    /// Writes as far as the transport takes it.
-    fn write(&mut self, flow: u64, side: usize, verify: bool) {
-        let mut i = 0;
-        while let Some(o) = self.outgoing.get_mut(i) {
-            while o.left > 0 {
-                let n = o.left.min(ZEROS.len() as u64) as usize;
-                let data = if verify {
-                    let room = self.endpoint.write_room(o.stream).min(n as u64);
-                    let positions = o.at..o.at + room;
-                    let content = positions.map(|at| pattern(key(flow, o.stream), side, at));
-                    content.collect::<Vec<u8>>().into()
-                } else {
-                    Content::from_static(&ZEROS[..n])
-                };
-                let offered = data.len();
-                let taken = self.endpoint.write(o.stream, data);
-                o.at += taken as u64;
-                self.written += taken as u64;
-                if o.left != u64::MAX {
-                    o.left -= taken as u64;
-                }
-                if taken < offered || taken == 0 {
-                    break;
-                }
-            }
-            if o.left == 0 && o.end {
-                self.endpoint.finish(o.stream);
-                self.outgoing.remove(i);
-                continue;
-            }
-            i += 1;
-        }
-    }
-
-    fn has_written_all(&self) -> bool {
-        self.closing && self.outgoing.is_empty()
-    }
-}
-
-/// Makes the content of two streams of a flow differ.
-const fn key(flow: u64, stream: StreamId) -> u64 {
-    flow ^ (stream << 24)
 }
 
 /// A host's address on a path: 10.0.0.0/16 on the first, 10.1.0.0/16 on the second and so on.
@@ -223,8 +78,12 @@ impl World {
         let server = self.quic_side(spec, quic, id, 1, rng)?;
         let near = Paths::new(&self.net, &there, &back);
         let far = Paths::new(&self.net, &back, &there);
-        Ok([(client, there, near), (server, back, far)]
-            .map(|(e, r, p)| Box::new(QuicSide::new(e, r, p))))
+        let (streams, verify) = (quic.config.streams, self.settings.verify);
+        let sides = [(0, client, there, near), (1, server, back, far)];
+        Ok(sides.map(|(side, endpoint, routes, paths)| {
+            let end = QuicEnd::new(endpoint, (id, side), streams, verify);
+            Box::new(QuicSide { end, routes, paths })
+        }))
     }
 
     fn quic_side(
@@ -298,13 +157,15 @@ impl World {
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
         };
-        flow.ce_marks += u64::from(ecn == Ecn::Ce);
-        let Some(q) = &mut flow.sides[side].quic else {
+        flow.talk.ce_marks += u64::from(ecn == Ecn::Ce);
+        let Some(q) = flow.sides[side].quic() else {
             return;
         };
         let (to, from) = (SocketAddr::V4(datagram.to), SocketAddr::V4(datagram.from));
-        q.endpoint.handle(self.now, datagram.payload, ecn, to, from);
-        self.after_quic(slot, side, first_flow);
+        q.end
+            .endpoint
+            .handle(self.now, datagram.payload, ecn, to, from);
+        self.after(slot, side, first_flow);
     }
 
     /// The client's address changes.
@@ -325,73 +186,47 @@ impl World {
             // Another address of the same host: 10.128.0.0/9 beside 10.0.0.0/9.
             _ => SocketAddrV4::new((u32::from(*old.ip()) | 0x0080_0000).into(), old.port()),
         };
-        if let Some(q) = &mut flow.sides[0].quic {
-            q.endpoint.migrate(self.now, SocketAddr::V4(new));
-            self.after_quic(slot, 0, first_flow);
+        if let Some(q) = flow.sides[0].quic() {
+            q.end.endpoint.migrate(self.now, SocketAddr::V4(new));
+            self.after(slot, 0, first_flow);
         }
     }
 
-    /// Lets one end act after something happened to it: events, reading, writing, sending, re-arming
-    /// its timer.
-    pub(crate) fn after_quic(&mut self, slot: u32, index: usize, first_flow: Target) {
+    /// Lets one end act: when it is to be woken, and whether it is over.
+    pub(crate) fn after_quic(
+        &mut self,
+        slot: u32,
+        index: usize,
+        mut side: Box<QuicSide>,
+    ) -> (Option<Instant>, bool) {
         let now = self.now;
         let Some(flow) = self.flows.get_mut(slot) else {
-            return;
+            return (None, false);
         };
-        let Some(mut side) = flow.sides[index].quic.take() else {
-            return;
-        };
-        let mut action = Action::default();
-        while let Some(event) = side.endpoint.poll_event() {
+        let records = flow.spec.rows && self.recorder.wants_events();
+        while let Some(event) = side.end.poll_event(now, &mut flow.talk) {
             match event {
-                Event::Connected { .. } if index == 0 => {
-                    action = start(flow, &mut side, now);
-                }
-                Event::HandshakeComplete { .. } if index == 0 => {
+                QuicEvent::Established => {
                     let (from, to) = (flow.spec.from, flow.spec.to);
                     for i in 1..side.routes.len() {
                         let near = local(from, client_port(flow.id), i);
                         let far = SocketAddr::V4(local(to, SERVER_PORT, i));
-                        side.endpoint.open_path(now, (*near.ip()).into(), far);
+                        let endpoint = &mut side.end.endpoint;
+                        endpoint.open_path(now, (*near.ip()).into(), far);
                     }
                 }
-                Event::Connected { .. } | Event::HandshakeComplete { .. } => {}
-                Event::Closed => side.over = true,
-                Event::Failed(reason) => {
-                    side.over = true;
-                    if flow.completed.is_none() {
-                        let timed_out = reason.contains("timed out");
-                        flow.failure = Some(if timed_out { "timed out" } else { "reset" });
-                        if flow.spec.rows && self.recorder.wants_events() {
-                            self.recorder.event(ProtocolEvent {
-                                time: now,
-                                flow: flow.id,
-                                kind: "failed",
-                                detail: reason,
-                            });
-                        }
-                    }
-                }
+                QuicEvent::Failed(detail) if records => self.recorder.event(ProtocolEvent {
+                    time: now,
+                    flow: flow.id,
+                    kind: "failed",
+                    detail,
+                }),
+                QuicEvent::Failed(_) => {}
             }
         }
-        let (before, verify) = (flow.delivered, self.settings.verify);
-        while let Some(chunk) = side.endpoint.poll_read() {
-            action = action.and(read(flow, &mut side, index, &chunk, now, verify));
-        }
-        if flow.delivered > before {
-            flow.first_byte.get_or_insert(now);
-            if flow.completed.is_none() && flow.app.total().is_some_and(|t| t <= flow.delivered) {
-                flow.completed = Some(now);
-                self.finished.extend(flow.parent.take());
-            }
-        }
-        flow.sides[index].want(action);
-        write(flow, &mut side, index, verify);
-        if !side.over && is_done(flow, &mut side, index) {
-            side.endpoint.close(now);
-        }
+        side.end.exchange(now, &mut flow.talk);
         let hash = flow.hash(index);
-        while let Some(out) = side.endpoint.poll_transmit(now) {
+        while let Some(out) = side.end.endpoint.poll_transmit(now) {
             let (Some(from), Some(to)) = (v4(out.local), v4(out.remote)) else {
                 continue;
             };
@@ -411,21 +246,22 @@ impl World {
                 }),
             };
             if let Some(capture) = &mut self.net.capture {
-                while let Some(line) = side.endpoint.poll_secret() {
+                while let Some(line) = side.end.endpoint.poll_secret() {
                     capture.secret(&line);
                 }
             }
             flow.sides[index].wire += self.net.transmit(now, out.ecn, hash, body);
         }
-        if index == flow.app.sender() {
+        if index == flow.talk.sender() {
             if side.routes.len() > 1 {
-                side.paths.rtt_samples(&mut side.endpoint, &mut flow.rtt);
-            } else if let Some(rtt) = side.endpoint.take_rtt_sample() {
-                flow.rtt.record(rtt);
+                let endpoint = &mut side.end.endpoint;
+                side.paths.rtt_samples(endpoint, &mut flow.talk.rtt);
+            } else if let Some(rtt) = side.end.endpoint.take_rtt_sample() {
+                flow.talk.rtt.record(rtt);
             }
         }
-        if flow.spec.rows && self.recorder.wants_events() {
-            while let Some(notice) = side.endpoint.poll_notice() {
+        if records {
+            while let Some(notice) = side.end.endpoint.poll_notice() {
                 self.recorder.event(ProtocolEvent {
                     time: now,
                     flow: flow.id,
@@ -434,156 +270,8 @@ impl World {
                 });
             }
         }
-        // What is due since before is due now: the timer is known by its time.
-        if let Some(due) = side.endpoint.poll_timeout().map(|due| due.max(now))
-            && flow.sides[index].timer.arm(due)
-        {
-            self.net
-                .queue
-                .push(due, first_flow + slot * PER_FLOW + index as u32);
-        }
-        let over = side.over || side.endpoint.is_over();
-        side.over = over;
-        flow.sides[index].quic = Some(side);
-        if let Some(at) = action.timer {
-            flow.app_due = at;
-            self.arm_app(slot, at, first_flow);
-        }
-        if over {
-            let all = |s: &crate::flow::Side| s.quic.as_ref().is_none_or(|q| q.over);
-            if let Some(flow) = self.flows.get(slot)
-                && (flow.sides.iter().all(all) || flow.completed.is_some())
-            {
-                self.retire(slot);
-            }
-        }
+        let (due, over) = (side.end.endpoint.poll_timeout(), side.end.is_over());
+        flow.sides[index].end = Some(End::Quic(side));
+        (due, over)
     }
-
-    /// The application's timer fired.
-    pub(crate) fn on_quic_app_timer(&mut self, slot: u32, first_flow: Target) {
-        let Some(flow) = self.flows.get_mut(slot) else {
-            return;
-        };
-        match (flow.app.as_request(), &mut flow.sides[0].quic) {
-            (Some(request), Some(side)) if !request.shares_stream() => {
-                side.to_ask = request.ask_streams(self.now);
-                flow.app_due = Instant::MAX;
-            }
-            _ => {
-                let action = flow.app.on_timer(self.now, &mut flow.rng);
-                self.act(slot, action, first_flow);
-            }
-        }
-        self.after_quic(slot, 0, first_flow);
-    }
-
-    /// A timer of one end fired.
-    pub(crate) fn on_quic_timer(&mut self, slot: u32, index: usize, first_flow: Target) {
-        let Some(flow) = self.flows.get_mut(slot) else {
-            return;
-        };
-        let side = &mut flow.sides[index];
-        let Some(q) = &mut side.quic else {
-            return;
-        };
-        match q.endpoint.poll_timeout() {
-            Some(due) if due <= self.now => {
-                q.endpoint.handle_timeout(self.now);
-                self.after_quic(slot, index, first_flow);
-            }
-            Some(due) if side.timer.arm(due) => {
-                let target = first_flow + slot * PER_FLOW + index as u32;
-                self.net.queue.push(due, target);
-            }
-            _ => {}
-        }
-    }
-}
-
-/// The client may write.
-fn start(flow: &mut Flow, side: &mut QuicSide, now: Instant) -> Action {
-    flow.connected.get_or_insert(now);
-    match flow.app.as_request() {
-        Some(request) if !request.shares_stream() => {
-            side.to_ask = request.ask_streams(now);
-            Action::default()
-        }
-        _ => flow.app.on_start(now, &mut flow.rng),
-    }
-}
-
-/// A piece of a stream arrived at one end.
-fn read(
-    flow: &mut Flow,
-    side: &mut QuicSide,
-    index: usize,
-    chunk: &Chunk,
-    now: Instant,
-    verify: bool,
-) -> Action {
-    let bytes = chunk.data.len() as u64;
-    let at = side.incoming.entry(chunk.stream).or_insert(0);
-    let start = *at;
-    *at += bytes;
-    if verify {
-        let (key, sender) = (key(flow.id, chunk.stream), 1 - index);
-        let differs = |(byte, at): (&u8, u64)| *byte != pattern(key, sender, at);
-        flow.corrupted |= chunk.data.iter().zip(start..).any(differs);
-    }
-    // Streams of objects are opened in the objects' order (RFC 9000 §2.1: two bits say whose).
-    let object = (chunk.stream >> 2) as usize;
-    match flow.app.as_request() {
-        Some(request) if !request.shares_stream() => {
-            if index == 1 {
-                if chunk.end && object < request.objects() {
-                    let size = request.object_size(object);
-                    side.queue(chunk.stream, size, true);
-                }
-                return Action::default();
-            }
-            let action = request.received_on_stream(now, object, bytes);
-            if action.write > 0 {
-                side.to_ask = request.ask_streams(now);
-            }
-            flow.delivered += bytes;
-            Action {
-                timer: action.timer,
-                ..Action::default()
-            }
-        }
-        _ if bytes > 0 => {
-            let (data, action) = flow.app.on_delivered(now, index, bytes, side.written);
-            if index != flow.app.sender() {
-                flow.delivered += data;
-            }
-            action
-        }
-        _ => Action::default(),
-    }
-}
-
-/// Gives the transport what the application wants written.
-fn write(flow: &mut Flow, side: &mut QuicSide, index: usize, verify: bool) {
-    let streams = match &flow.spec.transport {
-        TransportSpec::Quic(q) if matches!(flow.app, App::Bulk { .. }) => q.config.streams,
-        _ => 1,
-    };
-    if let Some(request) = flow.app.as_request() {
-        side.ask(request.request_size());
-    }
-    let own = &mut flow.sides[index];
-    side.spread(&mut own.backlog, own.close, streams, index == 0);
-    side.write(flow.id, index, verify);
-}
-
-/// Whether an end may close the connection: the client that has got everything it asked for, or whose
-/// data has all arrived.
-fn is_done(flow: &Flow, side: &mut QuicSide, index: usize) -> bool {
-    if index != 0 || flow.completed.is_none() {
-        return false;
-    }
-    if flow.app.sender() == 1 {
-        return true;
-    }
-    side.has_written_all() && side.endpoint.all_acknowledged()
 }

@@ -2,17 +2,14 @@
 
 use std::sync::Arc;
 
-use gargalo_flow::{Counts, FlowSample, FlowSpec, Marks, MisbehavingReceiver, TransportSpec};
-use gargalo_tcp as tcp;
-use gargalo_trace::Quantiles;
+use gargalo_flow::{Conversation, FlowSample, FlowSpec, MisbehavingReceiver, Totals};
+use gargalo_tcp::{self as tcp, State};
 use gargalo_units::{Bytes, Instant};
-use rand_pcg::Pcg64;
 
 use crate::drive_mptcp::MptcpSide;
 use crate::drive_quic::QuicSide;
 use crate::generator::Parent;
 use gargalo_workload::wire::WireBytes;
-use gargalo_workload::{Action, App};
 
 /// Times of the queue's entries for one timer, latest first; lazily kept.
 ///
@@ -67,27 +64,70 @@ impl LazyTimer {
     }
 }
 
+/// A connection at one end of a flow.
+#[derive(Debug)]
+pub(crate) enum End {
+    Tcp(Box<tcp::Endpoint>),
+    Mptcp(Box<MptcpSide>),
+    Quic(Box<QuicSide>),
+}
+
+impl End {
+    #[inline]
+    pub(crate) fn poll_timeout(&mut self) -> Option<Instant> {
+        match self {
+            Self::Tcp(e) => e.poll_timeout(),
+            Self::Mptcp(m) => m.connection.poll_timeout(),
+            Self::Quic(q) => q.end.endpoint.poll_timeout(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        match self {
+            Self::Tcp(e) => e.handle_timeout(now),
+            Self::Mptcp(m) => m.connection.handle_timeout(now),
+            Self::Quic(q) => q.end.endpoint.handle_timeout(now),
+        }
+    }
+
+    /// Nothing is to come from it, in a flow that failed or did not.
+    pub(crate) fn is_over(&self, failed: bool) -> bool {
+        match self {
+            Self::Tcp(e) => match e.state() {
+                State::Closed | State::TimeWait => true,
+                State::Listen => failed,
+                _ => false,
+            },
+            Self::Mptcp(m) => match m.connection.state() {
+                State::Closed | State::TimeWait => true,
+                State::Listen => failed,
+                _ => false,
+            },
+            Self::Quic(q) => q.end.is_over(),
+        }
+    }
+
+    /// What its stack has counted as a sender.
+    pub(crate) fn totals(&mut self) -> Totals {
+        match self {
+            Self::Tcp(e) => e.stats().into(),
+            Self::Mptcp(m) => m.connection.stats().tcp.into(),
+            Self::Quic(q) => q.end.endpoint.stats().into(),
+        }
+    }
+}
+
 /// One end of a flow.
 #[derive(Debug)]
 pub(crate) struct Side {
-    /// The connection over TCP; `None` for others and after a side has finished.
-    pub endpoint: Option<Box<tcp::Endpoint>>,
-    /// The connection over Multipath TCP.
-    pub mptcp: Option<Box<MptcpSide>>,
-    /// The connection over QUIC.
-    pub quic: Option<Box<QuicSide>>,
-    /// What makes a misbehaving of it.
+    /// Its connection; `None` over UDP.
+    pub end: Option<End>,
+    /// How it misbehaves as a receiver.
     pub misbehaving: Option<Box<MisbehavingReceiver>>,
     pub timer: LazyTimer,
     /// First hop of the route to the other side.
     pub route: u32,
-    /// Bytes the application has asked to write and the transport has not taken yet.
-    pub backlog: u64,
-    /// Close once the backlog is written.
-    pub close: bool,
-    /// Stream position of the next byte to write and to read, for content checks.
-    pub written: u64,
-    pub read: u64,
     /// Bytes put on the wire, with IP headers.
     pub wire: u64,
 }
@@ -95,25 +135,26 @@ pub(crate) struct Side {
 impl Side {
     pub(crate) fn new(route: u32) -> Self {
         Self {
-            endpoint: None,
-            mptcp: None,
-            quic: None,
+            end: None,
             misbehaving: None,
             timer: LazyTimer::new(),
             route,
-            backlog: 0,
-            close: false,
-            written: 0,
-            read: 0,
             wire: 0,
         }
     }
 
-    /// Takes note of what the application wants written and closed.
-    #[inline]
-    pub(crate) fn want(&mut self, action: Action) {
-        self.backlog = self.backlog.saturating_add(action.write);
-        self.close |= action.close;
+    pub(crate) fn mptcp(&mut self) -> Option<&mut MptcpSide> {
+        match &mut self.end {
+            Some(End::Mptcp(m)) => Some(m),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn quic(&mut self) -> Option<&mut QuicSide> {
+        match &mut self.end {
+            Some(End::Quic(q)) => Some(q),
+            _ => None,
+        }
     }
 }
 
@@ -124,30 +165,10 @@ pub(crate) struct Flow {
     pub id: u64,
     pub generation: u32,
     pub sides: [Side; 2],
-    pub app: App,
+    /// The applications at both ends, and what was noticed.
+    pub talk: Conversation,
     pub app_timer: LazyTimer,
-    /// When the application wants its timer.
-    pub app_due: Instant,
-    pub rng: Pcg64,
     pub start: Instant,
-    /// When the client's application could write for the first time.
-    pub connected: Option<Instant>,
-    pub first_byte: Option<Instant>,
-    pub completed: Option<Instant>,
-    /// Bytes delivered in the direction of the workload.
-    pub delivered: u64,
-    pub rtt: Quantiles,
-    /// Counts at the edges of the measured window.
-    pub marks: Marks,
-    pub udp_sent: u64,
-    /// Payload of these datagrams.
-    pub udp_sent_bytes: u64,
-    /// Datagrams from the receiver.
-    pub udp_replies: u64,
-    pub udp_lost: u64,
-    pub ce_marks: u64,
-    pub corrupted: bool,
-    pub failure: Option<&'static str>,
     /// When the application is stopped.
     pub stop: Instant,
     /// When the client moves.
@@ -160,51 +181,33 @@ pub(crate) struct Flow {
 
 impl Flow {
     /// What its sender's stack has counted; nothing over UDP.
-    pub(crate) fn stats(&mut self) -> tcp::Stats {
-        let sender = &mut self.sides[self.app.sender()];
-        if let Some(tcp) = &sender.endpoint {
-            return tcp.stats();
-        }
-        if let Some(mptcp) = &sender.mptcp {
-            return mptcp.connection.stats().tcp;
-        }
-        let Some(quic) = &mut sender.quic else {
-            return tcp::Stats::default();
-        };
-        let s = quic.endpoint.stats();
-        tcp::Stats {
-            sent_packets: s.sent_packets,
-            sent_bytes: s.sent_bytes,
-            retransmitted_packets: s.retransmitted_packets,
-            lost_packets: s.lost_packets,
-            timeouts: s.timeouts,
-            spurious: s.spurious,
-            ..tcp::Stats::default()
+    pub(crate) fn totals(&mut self) -> Totals {
+        let sender = &mut self.sides[self.talk.sender()];
+        sender
+            .end
+            .as_mut()
+            .map_or_else(Totals::default, End::totals)
+    }
+
+    /// What both hosts have put on the wire: in the direction of the data, and against it.
+    pub(crate) fn wire(&self) -> WireBytes {
+        let sender = self.talk.sender();
+        WireBytes {
+            forward: self.sides[sender].wire,
+            reverse: self.sides[1 - sender].wire,
         }
     }
 
-    /// What rates are made of, from what its sender's stack has counted.
-    pub(crate) fn counts(&self, stats: &tcp::Stats) -> Counts {
-        let udp = matches!(self.spec.transport, TransportSpec::Udp);
-        let pick = |datagrams: u64, other: u64| if udp { datagrams } else { other };
-        let sender = self.app.sender();
-        Counts {
-            delivered: self.delivered,
-            sent: pick(self.udp_sent_bytes, stats.sent_bytes),
-            sent_packets: pick(self.udp_sent, stats.sent_packets),
-            retransmitted_packets: stats.retransmitted_packets,
-            lost_packets: pick(self.udp_lost, stats.lost_packets),
-            wire: WireBytes {
-                forward: self.sides[sender].wire,
-                reverse: self.sides[1 - sender].wire,
-            },
-        }
+    /// When the application, its stop or a change of addresses is due.
+    #[inline]
+    pub(crate) fn due(&self) -> Instant {
+        self.talk.due().min(self.stop).min(self.migrate)
     }
 
     /// The state of its sender, if it has one.
     pub(crate) fn sample(&mut self, now: Instant) -> Option<FlowSample> {
-        let side = &mut self.sides[self.app.sender()];
-        let (time, flow, delivered) = (now, self.id, Bytes::new(self.delivered));
+        let side = &mut self.sides[self.talk.sender()];
+        let (time, flow, delivered) = (now, self.id, Bytes::new(self.talk.delivered()));
         macro_rules! sample {
             ($s:expr) => {{
                 let s = $s;
@@ -223,11 +226,12 @@ impl Flow {
                 }
             }};
         }
-        match (&side.endpoint, &mut side.quic) {
-            (Some(tcp), _) => Some(sample!(tcp.snapshot(now))),
-            (None, Some(quic)) => Some(sample!(quic.endpoint.snapshot())),
+        match &mut side.end {
+            Some(End::Tcp(tcp)) => Some(sample!(tcp.snapshot(now))),
+            Some(End::Quic(quic)) => Some(sample!(quic.end.endpoint.snapshot())),
+            Some(End::Mptcp(_)) => None,
             // No window: the rate is what there is.
-            (None, None) => self.app.rates().map(|r| FlowSample {
+            None => self.talk.rates().map(|r| FlowSample {
                 time,
                 flow,
                 cwnd: Bytes::ZERO,
@@ -249,14 +253,6 @@ impl Flow {
         let x = (self.id * 2 + side as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (x >> 32) as u32
     }
-}
-
-/// Content of byte `offset` of a verified stream: a function of flow, direction and position whose
-/// period is not a power of two, so that shifted or swapped segments are noticed.
-#[inline]
-pub(crate) fn pattern(flow: u64, side: usize, offset: u64) -> u8 {
-    let x = (offset ^ (flow << 17) ^ ((side as u64) << 61)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (x >> 56) as u8 ^ (offset / 251) as u8
 }
 
 #[cfg(test)]

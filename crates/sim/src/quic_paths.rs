@@ -65,18 +65,19 @@ struct Sending {
 
 /// The paths of the sender; `None`: there is but one.
 fn paths(flow: &mut Flow) -> Option<Vec<Sending>> {
-    let sender = flow.app.sender();
-    if flow.sides[sender].quic.as_ref()?.paths.links.is_empty() {
+    let sender = flow.talk.sender();
+    if flow.sides[sender].quic()?.paths.links.is_empty() {
         return None;
     }
-    let far = flow.sides[1 - sender].quic.as_mut()?;
+    let far = flow.sides[1 - sender].quic()?;
     let arrived: BTreeMap<u32, u64> = far
+        .end
         .endpoint
         .paths()
         .iter()
         .map(|p| (p.id, p.received_bytes))
         .collect();
-    let side = flow.sides[sender].quic.as_mut()?;
+    let side = flow.sides[sender].quic()?;
     let of = |path: PathSnapshot| {
         Some(Sending {
             path,
@@ -84,13 +85,20 @@ fn paths(flow: &mut Flow) -> Option<Vec<Sending>> {
             delivered: Bytes::new(arrived.get(&path.id).copied().unwrap_or(0)),
         })
     };
-    Some(side.endpoint.paths().into_iter().filter_map(of).collect())
+    Some(
+        side.end
+            .endpoint
+            .paths()
+            .into_iter()
+            .filter_map(of)
+            .collect(),
+    )
 }
 
 /// The state of the sender over all paths, each of which goes to the recorder.
 pub(crate) fn sample(flow: &mut Flow, now: Instant, recorder: &mut Recorder) -> Option<FlowSample> {
     let all = paths(flow)?;
-    let mut total = FlowSample::over_paths(now, flow.id, Bytes::new(flow.delivered));
+    let mut total = FlowSample::over_paths(now, flow.id, Bytes::new(flow.talk.delivered()));
     for Sending {
         path: p,
         links,
@@ -123,7 +131,7 @@ pub(crate) fn sample(flow: &mut Flow, now: Instant, recorder: &mut Recorder) -> 
 /// What has happened on the paths of a flow until now; `None`: there is but one, or it is not QUIC.
 fn standing(flow: &mut Flow) -> Option<Vec<SubflowResult>> {
     let all = paths(flow)?;
-    let known = &mut flow.sides[flow.app.sender()].quic.as_mut()?.paths;
+    let known = &mut flow.sides[flow.talk.sender()].quic()?.paths;
     let of = |Sending {
                   path: p,
                   links,
@@ -157,7 +165,7 @@ pub(crate) fn mark(flow: &mut Flow, edge: Edge) {
     let Some(mut all) = standing(flow) else {
         return;
     };
-    if let Some(side) = &mut flow.sides[flow.app.sender()].quic {
+    if let Some(side) = flow.sides[flow.talk.sender()].quic() {
         for path in &mut all {
             path.mark(edge);
             let marks = std::mem::take(&mut path.marks);

@@ -78,11 +78,11 @@ impl World {
         let mut found = None;
         for (_, flow) in self.flows.iter_mut() {
             let is_young = flow.start >= since && self.now > flow.start;
-            if is_young && most(flow).is_some_and(|most| flow.delivered > most) {
+            if is_young && most(flow).is_some_and(|most| flow.talk.delivered() > most) {
                 found = Some((
                     flow.spec.clone(),
                     flow.id,
-                    flow.sides[flow.app.sender()].route,
+                    flow.sides[flow.talk.sender()].route,
                 ));
                 break;
             }
@@ -131,12 +131,12 @@ impl World {
             let Some(most) = most(flow) else { continue };
             let before = &mut standstill.got[slot as usize];
             if before.0 != flow.generation {
-                *before = (flow.generation, flow.delivered);
-            } else if flow.delivered - before.1 > most {
+                *before = (flow.generation, flow.talk.delivered());
+            } else if flow.talk.delivered() - before.1 > most {
                 found = Some((
                     flow.spec.clone(),
                     flow.id,
-                    flow.sides[flow.app.sender()].route,
+                    flow.sides[flow.talk.sender()].route,
                 ));
                 break;
             }
@@ -157,7 +157,7 @@ fn takes_no_time(config: &LinkConfig) -> bool {
 
 /// Most bytes that a flow without an end may get at one instant; `None` for others.
 fn most(flow: &Flow) -> Option<u64> {
-    if flow.app.total().is_some() {
+    if flow.talk.total().is_some() {
         return None;
     }
     let buffer = match &flow.spec.transport {

@@ -16,7 +16,7 @@ use crate::BuildError;
 use crate::capture::Capture;
 use crate::drive_mptcp;
 use crate::event::Target;
-use crate::flow::Flow;
+use crate::flow::{End, Flow};
 use crate::generator::{Generator, Parent};
 use crate::net::Net;
 use crate::quic_paths;
@@ -421,9 +421,8 @@ impl World {
         for (_, flow) in self.flows.iter_mut() {
             drive_mptcp::mark(flow, at, edge);
             quic_paths::mark(flow, edge);
-            let stats = flow.stats();
-            let counts = flow.counts(&stats);
-            flow.marks.mark(edge, counts, &mut flow.rtt);
+            let (totals, wire) = (flow.totals(), flow.wire());
+            flow.talk.mark(edge, &totals, wire);
         }
         self.groups.iter_mut().for_each(|g| g.mark(edge));
         self.recorder.mark(edge, at, &mut self.net);
@@ -530,7 +529,7 @@ fn sample_flows(flows: &mut Slab<Flow>, now: Instant, recorder: &mut Recorder) {
             recorder.flow(sample);
         }
         if recorder.wants_gauges()
-            && let Some(sender) = &flow.sides[flow.app.sender()].endpoint
+            && let Some(End::Tcp(sender)) = &flow.sides[flow.talk.sender()].end
         {
             recorder.gauges(now, flow.id, "sample", sender);
         }

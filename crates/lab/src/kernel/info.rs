@@ -7,7 +7,7 @@ use gargalo_flow::FlowSample;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use nix::libc;
 
-use crate::traffic::Totals;
+use gargalo_flow::Totals;
 
 /// `TCP_INFINITE_SSTHRESH`.
 const INFINITE: u32 = 0x7fff_ffff;

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use gargalo_flow::{Edge, Window};
+use gargalo_flow::{Edge, Totals, Window};
 use gargalo_units::{Duration, Instant};
 use nix::sys::epoll::EpollFlags;
 use socket2::Socket;
@@ -19,7 +19,7 @@ use crate::engine::Stop;
 use crate::multipath::MultipathReport;
 use crate::sockets::Sockets;
 use crate::station::multipath::sum;
-use crate::traffic::{Flow, Interest, Recorder, Totals, reason};
+use crate::traffic::{Flow, Interest, Recorder, reason};
 use crate::waiter::Waiter;
 use crate::{Error, Result};
 use gargalo_device::Clock;
@@ -275,7 +275,7 @@ impl Driven {
             Phase::Datagrams(datagrams) => {
                 let (flow, side) = (&self.end.flow, self.end.side);
                 let interest = loop {
-                    let more = side == 1 && datagrams.fetch();
+                    let more = datagrams.fetch();
                     // Read after the datagram was: it cannot have arrived later.
                     let interest = flow.drive_datagrams(clock.now(), side, datagrams);
                     if !more || interest.over {

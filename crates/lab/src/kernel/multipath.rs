@@ -9,7 +9,7 @@ use nix::libc;
 use socket2::SockAddrStorage;
 
 use super::info::TcpInfo;
-use crate::traffic::Totals;
+use gargalo_flow::Totals;
 
 const SOL_MPTCP: libc::c_int = 284;
 const MPTCP_INFO: libc::c_int = 1;

@@ -1,6 +1,6 @@
 //! Kernel sockets as the applications of flows see them.
 
-use std::io::{self, Read};
+use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::net::{Shutdown, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::time::Duration as StdDuration;
@@ -8,6 +8,8 @@ use std::time::Duration as StdDuration;
 use bytes::Bytes;
 use gargalo_flow::TcpSpec;
 use gargalo_tcp::EcnMode;
+use gargalo_units::Ecn;
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::traffic::{Datagrams, Flow, Received, Stream};
@@ -62,8 +64,8 @@ impl Stream for KernelStream {
 pub(crate) struct KernelDatagrams {
     pub(crate) socket: Socket,
     buffer: Vec<u8>,
-    /// Length of the datagram in the buffer that nobody has taken yet.
-    fetched: Option<usize>,
+    /// Length and mark of the datagram in the buffer that nobody has taken yet.
+    fetched: Option<(usize, Ecn)>,
 }
 
 impl KernelDatagrams {
@@ -79,24 +81,47 @@ impl KernelDatagrams {
     /// clock read after it is not before its arrival.
     pub(crate) fn fetch(&mut self) -> bool {
         // What went wrong with an earlier datagram is no concern of a receiver's.
-        self.fetched = (&self.socket).read(&mut self.buffer).ok();
+        self.fetched = receive(&self.socket, &mut self.buffer).ok();
         self.fetched.is_some()
     }
 }
 
+/// Takes a datagram and its mark (RFC 3168 §5) from the kernel.
+fn receive(socket: &Socket, buffer: &mut [u8]) -> io::Result<(usize, Ecn)> {
+    let mut control = nix::cmsg_space!(u8);
+    let mut parts = [IoSliceMut::new(buffer)];
+    let flags = MsgFlags::empty();
+    let fd = socket.as_raw_fd();
+    let message = recvmsg::<()>(fd, &mut parts, Some(&mut control), flags)?;
+    let mut ecn = Ecn::NotEct;
+    for m in message.cmsgs()? {
+        if let ControlMessageOwned::Ipv4Tos(tos) = m {
+            ecn = Ecn::from_bits(tos);
+        }
+    }
+    Ok((message.bytes, ecn))
+}
+
 impl Datagrams for KernelDatagrams {
-    fn send(&mut self, data: &[u8]) -> io::Result<()> {
-        self.socket.send(data).map(drop)
+    fn send(&mut self, data: &[u8], ecn: Ecn) -> io::Result<()> {
+        let tos = ecn as u8;
+        let parts = [IoSlice::new(data)];
+        let control = [ControlMessage::Ipv4Tos(&tos)];
+        let control = if ecn == Ecn::NotEct {
+            &[]
+        } else {
+            &control[..]
+        };
+        let fd = self.socket.as_raw_fd();
+        sendmsg::<()>(fd, &parts, control, MsgFlags::empty(), None)?;
+        Ok(())
     }
 
-    fn receive(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
-        match self.fetched.take() {
-            Some(n) => {
-                sink(&self.buffer[..n]);
-                Ok(true)
-            }
-            None => Ok(false),
-        }
+    fn receive(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<Option<Ecn>> {
+        Ok(self.fetched.take().map(|(n, ecn)| {
+            sink(&self.buffer[..n]);
+            ecn
+        }))
     }
 }
 
@@ -262,6 +287,7 @@ pub(crate) fn datagrams(host: &NetNs, local: SocketAddr, peer: SocketAddr) -> Re
             Socket::new(Domain::for_address(local), kind, Some(Protocol::UDP)).map_err(what)?;
         socket.bind(&local.into()).map_err(what)?;
         socket.connect(&peer.into()).map_err(what)?;
+        socket.set_recv_tos_v4(true).map_err(what)?;
         let _ = SockRef::from(&socket).set_recv_buffer_size(4 << 20);
         Ok(socket)
     })

@@ -76,22 +76,20 @@ pub(super) struct HostDatagrams<'a> {
 }
 
 impl Datagrams for HostDatagrams<'_> {
-    fn send(&mut self, data: &[u8]) -> io::Result<()> {
+    fn send(&mut self, data: &[u8], ecn: Ecn) -> io::Result<()> {
         let data = Bytes::copy_from_slice(data);
         self.host
-            .send_udp(self.id, self.peer, data, Ecn::NotEct)
+            .send_udp(self.id, self.peer, data, ecn)
             .map_err(|e| io::Error::other(e.to_string()))
     }
 
-    fn receive(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
-        match self.host.recv_udp(self.id) {
-            Some((from, data, _)) => {
-                if from == self.peer {
-                    sink(&data);
-                }
-                Ok(true)
+    fn receive(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<Option<Ecn>> {
+        while let Some((from, data, ecn)) = self.host.recv_udp(self.id) {
+            if from == self.peer {
+                sink(&data);
+                return Ok(Some(ecn));
             }
-            None => Ok(false),
         }
+        Ok(None)
     }
 }

@@ -4,15 +4,14 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gargalo_flow::{
-    Counts, Edge, FlowResult, FlowSpec, Marks, MptcpSpec, TcpSpec, TransportSpec, Window,
+    Conversation, Edge, Ending, FlowResult, FlowSpec, MptcpSpec, TcpSpec, Totals, TransportSpec,
+    Window, content,
 };
-use gargalo_trace::Quantiles;
-use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_units::{Bytes, Duration, Ecn, Instant};
+use gargalo_workload::Datagram;
 use gargalo_workload::wire::WireBytes;
-use gargalo_workload::{Action, App, Datagram};
 use rand_pcg::Pcg64;
 
-use super::content;
 use super::stream::{Datagrams, Interest, Received, Stream};
 use crate::multipath::{self, MultipathReport};
 
@@ -34,44 +33,14 @@ pub struct Flow {
     state: Mutex<State>,
 }
 
-/// What the sending side's stack counted.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Totals {
-    /// Data packets sent, repetitions included.
-    pub sent_packets: u64,
-    /// Payload bytes sent, repetitions included.
-    pub sent_bytes: u64,
-    /// Packets that repeated something.
-    pub retransmitted_packets: u64,
-    /// Packets taken for lost.
-    pub lost_packets: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// Losses withdrawn.
-    pub spurious: u64,
-}
-
 #[derive(Debug)]
 struct State {
-    app: App,
-    rng: Pcg64,
+    talk: Conversation,
     sides: [Side; 2],
-    timer: Instant,
-    connected: Option<Instant>,
-    first_byte: Option<Instant>,
-    completed: Option<Instant>,
+    begun: bool,
     ended: Option<Instant>,
-    delivered: u64,
-    corrupted: bool,
-    failure: Option<&'static str>,
-    /// Round trips of the sender, or one-way delays of datagrams.
-    delays: Quantiles,
-    /// Counts at the edges of the measured window.
-    marks: Marks,
-    sent_datagrams: u64,
     received_datagrams: u64,
     totals: Totals,
-    ce_marks: u64,
     reports: Vec<MultipathReport>,
     /// The congestion control that the sender's stack says it ran.
     ran: Option<String>,
@@ -79,11 +48,6 @@ struct State {
 
 #[derive(Debug, Default)]
 struct Side {
-    /// Bytes still to be written.
-    want: u64,
-    written: u64,
-    read: u64,
-    close: bool,
     is_shut: bool,
     peer_closed: bool,
 }
@@ -92,7 +56,6 @@ impl Flow {
     /// A flow that has not begun; it ends with the run at `end`. `rng` is its random stream and that of
     /// the sizes of its objects.
     pub fn new(spec: FlowSpec, end: Instant, verify: bool, rng: impl Fn(&str) -> Pcg64) -> Self {
-        let app = App::new(&spec.workload, spec.rows, || rng("objects"));
         let tcp = match &spec.transport {
             TransportSpec::Tcp(tcp) => Some(tcp.clone()),
             TransportSpec::Mptcp(m) => Some(TcpSpec {
@@ -103,28 +66,13 @@ impl Flow {
             }),
             _ => None,
         };
-        let app = match &tcp {
-            Some(tcp) => app.inside(tcp.tls),
-            None => app,
-        };
         let state = State {
-            app,
-            rng: rng("application"),
+            talk: Conversation::new(&spec, rng("application"), || rng("objects")),
             sides: Default::default(),
-            timer: Instant::MAX,
-            connected: None,
-            first_byte: None,
-            completed: None,
+            begun: false,
             ended: None,
-            delivered: 0,
-            corrupted: false,
-            failure: None,
-            delays: Quantiles::default(),
-            marks: Marks::default(),
-            sent_datagrams: 0,
             received_datagrams: 0,
             totals: Totals::default(),
-            ce_marks: 0,
             reports: Vec::new(),
             ran: None,
         };
@@ -152,7 +100,7 @@ impl Flow {
 
     /// The side whose data it is about: 0 is the one that opens.
     pub fn sender(&self) -> usize {
-        self.state().app.sender()
+        self.state().talk.sender()
     }
 
     /// It has completed, failed or stopped.
@@ -168,7 +116,7 @@ impl Flow {
 
     /// Bytes that the receiver's application has.
     pub fn delivered(&self) -> Bytes {
-        Bytes::new(self.state().delivered)
+        Bytes::new(self.state().talk.delivered())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -176,18 +124,12 @@ impl Flow {
     }
 
     fn key(&self, sender: usize) -> Option<u64> {
-        self.verify.then_some(self.spec.id * 2 + sender as u64)
+        self.verify.then_some(content::key(self.spec.id, sender))
     }
 
     /// The connection is open; called at the side that opens.
     pub fn connected(&self, now: Instant) {
-        let mut guard = self.state();
-        let state = &mut *guard;
-        let action = state.app.on_start(now, &mut state.rng);
-        if state.app.is_open() {
-            state.connected = Some(now);
-        }
-        state.act(0, action);
+        self.state().talk.start(now);
     }
 
     /// Lets one end of a connection read, act and write.
@@ -203,10 +145,13 @@ impl Flow {
         }
         let state = self.state();
         let own = &state.sides[side];
-        let timer = if side == 0 { state.timer } else { Instant::MAX };
+        let timer = match side {
+            0 => state.talk.due(),
+            _ => Instant::MAX,
+        };
         Interest {
             read: !own.peer_closed,
-            write: own.want > 0,
+            write: state.talk.wants(side) > 0,
             until: if again { now } else { timer.min(self.stop) },
             over: state.ended.is_some() || (own.peer_closed && own.is_shut),
         }
@@ -217,7 +162,7 @@ impl Flow {
         let key = self.key(1 - side);
         let mut got = 0;
         let mut ended = false;
-        let mut offset = self.state().sides[side].read;
+        let mut offset = self.state().talk.positions(side).1;
         let mut corrupted = false;
         while got < TURN && !ended {
             let read = stream.read(&mut |data| {
@@ -236,21 +181,16 @@ impl Flow {
         }
         let mut guard = self.state();
         let state = &mut *guard;
-        state.sides[side].read = offset;
-        state.corrupted |= corrupted;
-        if got > 0 {
-            state.received(now, side, got);
+        if corrupted {
+            state.talk.corrupt();
         }
+        state.received(now, side, got);
         if ended {
             state.sides[side].peer_closed = true;
-            if state.app.closes_after_peer() {
-                state.sides[side].close = true;
-            }
+            state.talk.peer_closed(side);
         }
-        if side == 0 && state.timer <= now {
-            state.timer = Instant::MAX;
-            let action = state.app.on_timer(now, &mut state.rng);
-            state.act(0, action);
+        if side == 0 && state.talk.due() <= now {
+            state.talk.expire(now);
         }
         if now >= self.stop {
             state.ended.get_or_insert(self.stop);
@@ -264,8 +204,9 @@ impl Flow {
         let mut turn = 0;
         loop {
             let (want, offset, close) = {
-                let own = &self.state().sides[side];
-                (own.want, own.written, own.close && !own.is_shut)
+                let mut state = self.state();
+                let (want, offset) = (state.talk.wants(side), state.talk.positions(side).0);
+                (want, offset, state.talk.closes(side))
             };
             if want == 0 {
                 if close {
@@ -280,11 +221,7 @@ impl Flow {
             match stream.write(&content::piece(key, offset, want)) {
                 Ok(0) => return Ok(false),
                 Ok(n) => {
-                    let own = &mut self.state().sides[side];
-                    own.written += n as u64;
-                    if own.want < u64::MAX {
-                        own.want -= n as u64;
-                    }
+                    self.state().talk.wrote(side, n as u64);
                     turn += n as u64;
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
@@ -302,11 +239,9 @@ impl Flow {
         side: usize,
         socket: &mut dyn Datagrams,
     ) -> Interest {
-        let done = if side == 0 {
-            self.send_due(now, socket)
-        } else {
-            self.take(now, socket)
-        };
+        let done = self
+            .take(now, side, socket)
+            .and_then(|()| self.send_due(now, side, socket));
         if let Err(e) = done {
             self.fail(now, reason(&e));
         }
@@ -314,33 +249,32 @@ impl Flow {
         if now >= self.stop {
             state.ended.get_or_insert(self.stop);
         }
-        let timer = if side == 0 { state.timer } else { Instant::MAX };
         Interest {
-            read: side == 1,
+            read: true,
             write: false,
-            until: timer.min(self.stop),
+            // What is due may have either end send: the one that comes first makes it for both.
+            until: state.talk.due().min(self.stop),
             over: state.ended.is_some(),
         }
     }
 
-    fn send_due(&self, now: Instant, socket: &mut dyn Datagrams) -> io::Result<()> {
+    fn send_due(&self, now: Instant, side: usize, socket: &mut dyn Datagrams) -> io::Result<()> {
         let mut guard = self.state();
         let state = &mut *guard;
-        if state.connected.is_none() {
-            state.connected = Some(now);
-            let action = state.app.on_start(now, &mut state.rng);
-            state.send(now, action, socket)?;
+        if side == 0 && !std::mem::replace(&mut state.begun, true) {
+            state.talk.start(now);
         }
+        state.send(now, side, socket)?;
         // Several may be due after a late wake-up; each leaves as if at its own time.
-        while state.timer <= now && now < self.stop {
-            let due = std::mem::replace(&mut state.timer, Instant::MAX);
-            let action = state.app.on_timer(due, &mut state.rng);
-            state.send(now, action, socket)?;
+        while state.talk.due() <= now && now < self.stop {
+            let due = state.talk.due();
+            state.talk.expire(due);
+            state.send(now, side, socket)?;
         }
         Ok(())
     }
 
-    fn take(&self, now: Instant, socket: &mut dyn Datagrams) -> io::Result<()> {
+    fn take(&self, now: Instant, side: usize, socket: &mut dyn Datagrams) -> io::Result<()> {
         let mut guard = self.state();
         let state = &mut *guard;
         loop {
@@ -348,29 +282,27 @@ impl Flow {
             let mut stamp = None;
             let mut sink = |data: &[u8]| {
                 length = data.len() as u64;
-                stamp = data
-                    .get(8..STAMP)
-                    .and_then(|t| t.first_chunk::<8>().copied());
+                stamp = data.first_chunk::<STAMP>().copied();
             };
-            match socket.receive(&mut sink) {
-                Ok(true) => {}
-                Ok(false) => return Ok(()),
+            let ecn = match socket.receive(&mut sink) {
+                Ok(Some(ecn)) => ecn,
+                Ok(None) => return Ok(()),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(e) => return Err(e),
-            }
-            let sent = stamp.map_or(now, |t| Instant::from_nanos(u64::from_be_bytes(t)));
-            state.received_datagrams += 1;
-            state.delays.record(now.saturating_since(sent));
-            let arrived = Datagram {
-                side: 1,
-                number: state.received_datagrams - 1,
-                bytes: length,
-                sent_at: sent.min(now),
-                marked: false,
             };
-            state.app.on_datagram(now, &arrived);
-            state.first_byte.get_or_insert(now);
-            state.delivered += length;
+            let (number, sent_at) = match stamp.map(u128::from_be_bytes) {
+                Some(both) => ((both >> 64) as u64, Instant::from_nanos(both as u64)),
+                None => (state.received_datagrams, now),
+            };
+            state.received_datagrams += u64::from(side == 1);
+            let arrived = Datagram {
+                side,
+                number,
+                bytes: length,
+                sent_at: sent_at.min(now),
+                marked: ecn == Ecn::Ce,
+            };
+            state.talk.on_datagram(now, &arrived);
         }
     }
 
@@ -379,13 +311,13 @@ impl Flow {
         let mut state = self.state();
         if state.ended.is_none() {
             state.ended = Some(now);
-            state.failure = Some(why);
+            state.talk.fail(why);
         }
     }
 
     /// A round trip that the sender measured.
     pub fn round_trip(&self, rtt: Duration) {
-        self.state().delays.record(rtt);
+        self.state().talk.rtt.record(rtt);
     }
 
     /// The counters of the sender's stack.
@@ -395,25 +327,22 @@ impl Flow {
 
     /// The counters of the sender's stack when an edge of the measured window passes.
     pub fn count_at(&self, edge: Edge, totals: Totals) {
-        let udp = self.is_udp();
         let mut state = self.state();
         state.totals = totals;
-        let counts = state.counts(udp);
-        state.marks.sent_at(edge, counts);
+        state.talk.sent_at(edge, &totals, WireBytes::default());
     }
 
     /// An edge of the measured window passes.
     pub fn mark(&self, edge: Edge) {
-        let udp = self.is_udp();
         let mut guard = self.state();
         let state = &mut *guard;
-        let counts = state.counts(udp);
-        state.marks.mark(edge, counts, &mut state.delays);
+        state.count_lost();
+        state.talk.mark(edge, &state.totals, WireBytes::default());
     }
 
     /// Congestion-experienced marks that the receiver's stack saw.
     pub fn marks(&self, ce_marks: u64) {
-        self.state().ce_marks = ce_marks;
+        self.state().talk.ce_marks = ce_marks;
     }
 
     /// The congestion control that its sender ran, which need not be the one asked for.
@@ -435,128 +364,57 @@ impl Flow {
 
     /// What became of it until `now`, how far the run has been in the measured `window`.
     pub fn result(&self, now: Instant, window: &Window) -> FlowResult {
-        let state = self.state();
-        let spec = &self.spec;
-        let (transport, congestion) = match &spec.transport {
-            TransportSpec::Udp => ("udp", String::new()),
-            TransportSpec::Tcp(tcp) => ("tcp", tcp.congestion.name().to_owned()),
-            TransportSpec::Mptcp(mptcp) => ("mptcp", mptcp.congestion.name().to_owned()),
-            TransportSpec::Quic(quic) => ("quic", quic.congestion_name.to_string()),
-        };
-        let udp = self.is_udp();
-        let t = &state.totals;
-        let counts = state.counts(udp);
-        let (mut marks, mut rtt) = (state.marks.clone(), state.delays.clone());
-        let inside = marks.inside(window, spec.start, counts, &mut rtt);
-        let mut multipath = multipath::result(&state.reports, state.app.sender());
+        let mut guard = self.state();
+        let state = &mut *guard;
+        state.count_lost();
+        let mut multipath = multipath::result(&state.reports, state.talk.sender());
         let subflows = multipath.iter_mut().flat_map(|m| &mut m.subflows);
         subflows.for_each(|s| s.close(window));
-        FlowResult {
-            id: spec.id,
-            template: spec.id,
-            hosts: (spec.from, spec.to),
-            label: spec.label.clone(),
-            transport,
-            congestion: state.ran.clone().unwrap_or(congestion),
-            start: spec.start,
+        let ending = Ending {
+            id: self.spec.id,
+            start: self.spec.start,
             end: state.ended.unwrap_or(now.min(self.stop)),
-            handshake: state
-                .connected
-                .filter(|_| !udp)
-                .map(|t| t.saturating_since(spec.start)),
-            first_byte: state.first_byte,
-            completion: state.completed.map(|t| t.saturating_since(spec.start)),
-            delivered: Bytes::new(counts.delivered),
-            sent_packets: counts.sent_packets,
-            sent: Bytes::new(counts.sent),
-            retransmitted_packets: counts.retransmitted_packets,
-            lost_packets: counts.lost_packets,
-            timeouts: t.timeouts,
-            spurious_losses: t.spurious,
-            ce_marks: state.ce_marks,
-            rtt,
-            inside,
-            corrupted: state.corrupted,
-            failure: state.failure,
+            now,
+            totals: state.totals,
             wire: WireBytes::default(),
-            application: state.app.result(now, state.lost_datagrams()),
             multipath,
+        };
+        let mut result = state.talk.result(&self.spec, window, ending);
+        if let Some(ran) = &state.ran {
+            result.congestion.clone_from(ran);
         }
+        result
     }
 }
 
 impl State {
-    fn lost_datagrams(&self) -> u64 {
-        self.sent_datagrams.saturating_sub(self.received_datagrams)
+    fn count_lost(&mut self) {
+        let sent = self.talk.sent_datagrams();
+        self.talk.lost_datagrams = sent.saturating_sub(self.received_datagrams);
     }
 
-    /// What rates are made of.
-    fn counts(&self, udp: bool) -> Counts {
-        let t = &self.totals;
-        let pick = |datagrams: u64, other: u64| if udp { datagrams } else { other };
-        Counts {
-            delivered: self.delivered,
-            sent: t.sent_bytes,
-            sent_packets: pick(self.sent_datagrams, t.sent_packets),
-            retransmitted_packets: t.retransmitted_packets,
-            lost_packets: pick(self.lost_datagrams(), t.lost_packets),
-            wire: WireBytes::default(),
+    fn send(&mut self, now: Instant, side: usize, socket: &mut dyn Datagrams) -> io::Result<()> {
+        while let Some(out) = self.talk.poll_datagram(side) {
+            let mut data = vec![0; out.bytes as usize];
+            if let Some(stamp) = data.first_chunk_mut::<STAMP>() {
+                let both = u128::from(out.number) << 64 | u128::from(now.as_nanos());
+                *stamp = both.to_be_bytes();
+            }
+            match socket.send(&data, out.ecn) {
+                // No room in the device's queue: lost, as anywhere else on the path.
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                // What an earlier datagram met.
+                Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
+                other => other?,
+            }
         }
-    }
-
-    fn act(&mut self, side: usize, action: Action) {
-        let own = &mut self.sides[side];
-        own.want = own.want.saturating_add(action.write);
-        own.close |= action.close;
-        if let Some(timer) = action.timer {
-            self.timer = timer;
-        }
-    }
-
-    fn send(&mut self, now: Instant, action: Action, socket: &mut dyn Datagrams) -> io::Result<()> {
-        self.timer = action.timer.unwrap_or(Instant::MAX);
-        if action.write == 0 {
-            return Ok(());
-        }
-        let mut data = vec![0; action.write.min(65_507) as usize];
-        if data.len() >= STAMP {
-            data[..8].copy_from_slice(&self.sent_datagrams.to_be_bytes());
-            data[8..STAMP].copy_from_slice(&now.as_nanos().to_be_bytes());
-        }
-        self.sent_datagrams += 1;
-        self.totals.sent_bytes += data.len() as u64;
-        match socket.send(&data) {
-            // No room in the device's queue: lost, as anywhere else on the path.
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            // What an earlier datagram met.
-            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
-            other => other,
-        }
+        Ok(())
     }
 
     fn received(&mut self, now: Instant, side: usize, bytes: u64) {
-        let sent = self.sides[side].written;
-        let was_open = self.app.is_open();
-        let (data, action) = self.app.on_delivered(now, side, bytes, sent);
-        if !was_open && self.app.is_open() {
-            self.connected = Some(now);
-        }
-        self.act(side, action);
-        if side == self.app.sender() {
-            return;
-        }
-        if data > 0 {
-            self.first_byte.get_or_insert(now);
-        }
-        self.delivered += data;
-        if self
-            .app
-            .total()
-            .is_some_and(|total| self.delivered >= total)
-            && self.completed.is_none()
-        {
-            self.completed = Some(now);
-            self.ended.get_or_insert(now);
+        self.talk.received(now, side, bytes, 0);
+        if let Some(completed) = self.talk.completed() {
+            self.ended.get_or_insert(completed);
         }
     }
 }

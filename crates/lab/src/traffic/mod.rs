@@ -3,13 +3,12 @@
 //! A flow's two ends share the state machine of its workload ([`gargalo_workload::App`]), the same
 //! that runs in the simulator; what crosses the network is real bytes.
 
-mod content;
 mod flow;
 mod recorder;
 mod stream;
 
+pub use flow::Flow;
 pub(crate) use flow::reason;
-pub use flow::{Flow, Totals};
 pub use recorder::Recorder;
 pub use stream::{Datagrams, Interest, Received, Stream};
 

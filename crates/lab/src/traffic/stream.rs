@@ -3,7 +3,7 @@
 use std::io;
 
 use bytes::Bytes;
-use gargalo_units::Instant;
+use gargalo_units::{Ecn, Instant};
 
 /// What a read gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,16 +35,16 @@ pub trait Stream {
 
 /// Datagrams to one peer.
 pub trait Datagrams {
-    /// Sends one.
+    /// Sends one with a mark.
     ///
     /// # Errors
     /// When the system refuses it.
-    fn send(&mut self, data: &[u8]) -> io::Result<()>;
-    /// Shows the next one to `sink`; `false`: none is there.
+    fn send(&mut self, data: &[u8], ecn: Ecn) -> io::Result<()>;
+    /// Shows the next one to `sink` and tells its mark; `None`: none is there.
     ///
     /// # Errors
     /// When the system refuses.
-    fn receive(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<bool>;
+    fn receive(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<Option<Ecn>>;
 }
 
 /// What an end of a flow waits for.

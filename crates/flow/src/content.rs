@@ -7,8 +7,13 @@ use bytes::{Bytes, BytesMut};
 /// Bytes in a piece at most.
 const PIECE: u64 = 64 << 10;
 
+/// The key of what a side of a flow sends.
+pub const fn key(flow: u64, sender: usize) -> u64 {
+    flow * 2 + sender as u64
+}
+
 /// At most `want` bytes of a stream from `offset` on.
-pub(super) fn piece(key: Option<u64>, offset: u64, want: u64) -> Bytes {
+pub fn piece(key: Option<u64>, offset: u64, want: u64) -> Bytes {
     static ZEROS: OnceLock<Bytes> = OnceLock::new();
     let n = want.min(PIECE) as usize;
     match key {
@@ -30,7 +35,7 @@ pub(super) fn piece(key: Option<u64>, offset: u64, want: u64) -> Bytes {
 }
 
 /// Whether `data` is what [`piece`] has at `offset`.
-pub(super) fn is_right(key: u64, offset: u64, data: &[u8]) -> bool {
+pub fn is_right(key: u64, offset: u64, data: &[u8]) -> bool {
     let mut at = offset;
     let mut rest = data;
     while !rest.is_empty() {

@@ -1,0 +1,515 @@
+//! A flow at work: the applications at its two ends, how far their streams are, and what was noticed of them.
+//!
+//! It knows no clock, network or transport. A world tells it what arrived and what time it is, and asks it what
+//! is to be written, which datagrams are to be sent and when its timer is due.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use gargalo_trace::Quantiles;
+use gargalo_units::{Bytes, Ecn, Instant};
+use gargalo_workload::media::Snapshot;
+use gargalo_workload::wire::WireBytes;
+use gargalo_workload::{Action, App, Datagram};
+use rand_pcg::Pcg64;
+
+use crate::result::{FlowResult, MultipathResult};
+use crate::spec::{FlowSpec, TransportSpec};
+use crate::window::{Counts, Edge, Marks, Window};
+
+/// Largest payload of a UDP datagram over IPv4.
+const LARGEST_DATAGRAM: u64 = 65_507;
+
+/// A flow at work.
+#[derive(Debug)]
+pub struct Conversation {
+    app: App,
+    rng: Pcg64,
+    over: Carrier,
+    ends: [Position; 2],
+    /// Objects to ask for, each on a stream of its own.
+    to_ask: Range<usize>,
+    due: Instant,
+    connected: Option<Instant>,
+    first_byte: Option<Instant>,
+    completed: Option<Instant>,
+    delivered: u64,
+    datagrams: [Datagrams; 2],
+    /// Datagrams that the network dropped on their way to the receiver.
+    pub lost_datagrams: u64,
+    /// Congestion Experienced marks that the receiver saw.
+    pub ce_marks: u64,
+    /// Round-trip times of the sender, or one-way delays of datagrams.
+    pub rtt: Quantiles,
+    marks: Marks,
+    corrupted: bool,
+    failure: Option<&'static str>,
+}
+
+/// What its transport has to offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Carrier {
+    /// A stream in each direction.
+    Stream,
+    /// Many streams: each object has one of its own.
+    Streams,
+    Datagrams,
+}
+
+/// How far an end is with its stream.
+#[derive(Clone, Copy, Debug, Default)]
+struct Position {
+    /// Bytes that are still to be written; `u64::MAX`: without end.
+    want: u64,
+    /// Nothing follows them.
+    close: bool,
+    written: u64,
+    read: u64,
+}
+
+/// The datagrams of an end.
+#[derive(Debug, Default)]
+struct Datagrams {
+    /// Payloads of those that are to be sent.
+    waiting: VecDeque<u64>,
+    sent: u64,
+    sent_bytes: u64,
+}
+
+/// A datagram to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Payload.
+    pub bytes: u64,
+    /// Its number among those of its direction, from 0.
+    pub number: u64,
+    /// Its mark.
+    pub ecn: Ecn,
+}
+
+/// What a sender's stack has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Data packets sent, retransmissions included.
+    pub sent_packets: u64,
+    /// Payload bytes sent, retransmissions included.
+    pub sent_bytes: u64,
+    /// Of those packets, retransmissions.
+    pub retransmitted_packets: u64,
+    /// Packets marked lost.
+    pub lost_packets: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Congestion events withdrawn as spurious.
+    pub spurious: u64,
+}
+
+macro_rules! totals_of {
+    ($($stats:ty),*) => { $(
+        impl From<$stats> for Totals {
+            fn from(s: $stats) -> Self {
+                Self {
+                    sent_packets: s.sent_packets,
+                    sent_bytes: s.sent_bytes,
+                    retransmitted_packets: s.retransmitted_packets,
+                    lost_packets: s.lost_packets,
+                    timeouts: s.timeouts,
+                    spurious: s.spurious,
+                }
+            }
+        }
+    )* };
+}
+totals_of!(gargalo_tcp::Stats, gargalo_quic::Stats);
+
+/// What a world adds to what a conversation knows of a flow that is over.
+#[derive(Debug)]
+pub struct Ending {
+    /// Identifies the flow.
+    pub id: u64,
+    /// When it started.
+    pub start: Instant,
+    /// When it was stopped or the run ended, if it did not complete.
+    pub end: Instant,
+    /// When the application is asked for its result.
+    pub now: Instant,
+    /// What the sender's stack has counted.
+    pub totals: Totals,
+    /// What both hosts put on the wire, if that was counted.
+    pub wire: WireBytes,
+    /// What happened on several paths.
+    pub multipath: Option<MultipathResult>,
+}
+
+impl Conversation {
+    /// Of a flow that starts with random streams of its own; that of `sizes` is made only if sizes of objects are
+    /// drawn.
+    pub fn new(spec: &FlowSpec, rng: Pcg64, sizes: impl FnOnce() -> Pcg64) -> Self {
+        let mut app = App::new(&spec.workload, spec.rows, sizes).inside(spec.transport.tls());
+        let over = match &spec.transport {
+            TransportSpec::Udp => Carrier::Datagrams,
+            TransportSpec::Quic(_) => match app.as_request() {
+                Some(request) if !request.shares_stream() => Carrier::Streams,
+                _ => Carrier::Stream,
+            },
+            TransportSpec::Tcp(_) | TransportSpec::Mptcp(_) => Carrier::Stream,
+        };
+        Self {
+            app,
+            rng,
+            over,
+            ends: Default::default(),
+            to_ask: 0..0,
+            due: Instant::MAX,
+            connected: None,
+            first_byte: None,
+            completed: None,
+            delivered: 0,
+            datagrams: Default::default(),
+            lost_datagrams: 0,
+            ce_marks: 0,
+            rtt: Quantiles::default(),
+            marks: Marks::default(),
+            corrupted: false,
+            failure: None,
+        }
+    }
+
+    /// The side that sends the bulk of the data: 0 opens the connection.
+    #[inline]
+    pub fn sender(&self) -> usize {
+        self.app.sender()
+    }
+
+    /// Bytes that have to reach the receiver; `None`: without end, or not known yet.
+    pub fn total(&self) -> Option<u64> {
+        self.app.total()
+    }
+
+    /// Bytes that the receiver's application has.
+    #[inline]
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// When all of a transfer had arrived.
+    #[inline]
+    pub fn completed(&self) -> Option<Instant> {
+        self.completed
+    }
+
+    /// When the client's application could write for the first time; never over datagrams.
+    pub fn connected(&self) -> Option<Instant> {
+        self.connected
+    }
+
+    /// Why the connection ended early, if it did.
+    pub fn failure(&self) -> Option<&'static str> {
+        self.failure
+    }
+
+    /// The connection ended early; the first reason counts.
+    pub fn fail(&mut self, why: &'static str) {
+        self.failure.get_or_insert(why);
+    }
+
+    /// Delivered content was not what had been sent.
+    pub fn corrupt(&mut self) {
+        self.corrupted = true;
+    }
+
+    /// The rates of an application that follows the network.
+    pub fn rates(&self) -> Option<Snapshot> {
+        self.app.rates()
+    }
+
+    /// One transfer, as fast as the network lets it.
+    pub fn is_bulk(&self) -> bool {
+        matches!(self.app, App::Bulk { .. })
+    }
+
+    /// The connection is open, or a flow of datagrams begins; called at the client's side.
+    pub fn start(&mut self, now: Instant) {
+        if !self.ask_on_streams(now) {
+            let action = self.app.on_start(now, &mut self.rng);
+            self.act(0, action);
+        }
+        if self.over != Carrier::Datagrams && self.app.is_open() {
+            self.connected.get_or_insert(now);
+        }
+    }
+
+    /// When [`Self::expire`] is to be called; [`Instant::MAX`]: never.
+    #[inline]
+    pub fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// The application's timer is due.
+    pub fn expire(&mut self, now: Instant) {
+        self.due = Instant::MAX;
+        if !self.ask_on_streams(now) {
+            let action = self.app.on_timer(now, &mut self.rng);
+            self.act(0, action);
+        }
+    }
+
+    fn ask_on_streams(&mut self, now: Instant) -> bool {
+        match self.app.as_request() {
+            Some(request) if self.over == Carrier::Streams => {
+                self.to_ask = request.ask_streams(now);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    #[inline]
+    fn act(&mut self, side: usize, action: Action) {
+        if self.over == Carrier::Datagrams {
+            for (end, bytes) in self.datagrams.iter_mut().zip([action.write, action.reply]) {
+                if bytes > 0 {
+                    end.waiting.push_back(bytes.min(LARGEST_DATAGRAM));
+                }
+            }
+        } else {
+            let end = &mut self.ends[side];
+            end.want = end.want.saturating_add(action.write);
+            end.close |= action.close;
+        }
+        if let Some(due) = action.timer {
+            self.due = due;
+        }
+    }
+
+    // --- streams
+
+    /// Bytes that an end wants written; `u64::MAX`: without end.
+    #[inline]
+    pub fn wants(&self, side: usize) -> u64 {
+        self.ends[side].want
+    }
+
+    /// Bytes that an end has written and read so far.
+    #[inline]
+    pub fn positions(&self, side: usize) -> (u64, u64) {
+        (self.ends[side].written, self.ends[side].read)
+    }
+
+    /// The transport has taken so many bytes.
+    #[inline]
+    pub fn wrote(&mut self, side: usize, bytes: u64) {
+        let end = &mut self.ends[side];
+        end.written += bytes;
+        if end.want != u64::MAX {
+            end.want = end.want.saturating_sub(bytes);
+        }
+    }
+
+    /// Whether an end is to be closed now: everything is written and nothing follows. True once.
+    #[inline]
+    pub fn closes(&mut self, side: usize) -> bool {
+        let end = &mut self.ends[side];
+        end.want == 0 && std::mem::take(&mut end.close)
+    }
+
+    /// What an end wants written, and whether nothing follows, for a transport that takes all of it at once.
+    pub fn wanted(&self, side: usize) -> (u64, bool) {
+        (self.ends[side].want, self.ends[side].close)
+    }
+
+    /// The transport has taken what was [wanted](Self::wanted).
+    pub fn hand_over(&mut self, side: usize) {
+        self.ends[side].want = 0;
+    }
+
+    /// Of what was handed over, so many bytes are written.
+    pub fn wrote_later(&mut self, side: usize, bytes: u64) {
+        self.ends[side].written += bytes;
+    }
+
+    /// The peer of an end will not write again: neither shall this end, once what is owed is written.
+    pub fn peer_closed(&mut self, side: usize) {
+        if self.app.closes_after_peer() {
+            self.ends[side].close = true;
+        }
+    }
+
+    /// The next `bytes` of the stream arrived at an end, of whose own stream `unsent` bytes wait in the transport.
+    #[inline]
+    pub fn received(&mut self, now: Instant, side: usize, bytes: u64, unsent: u64) {
+        if bytes == 0 {
+            return;
+        }
+        self.ends[side].read += bytes;
+        let sent = self.ends[side].written.saturating_sub(unsent);
+        let (data, action) = self.app.on_delivered(now, side, bytes, sent);
+        if side == 0 && self.connected.is_none() && self.app.is_open() {
+            self.connected = Some(now);
+        }
+        self.act(side, action);
+        if side != self.app.sender() {
+            self.deliver(now, data);
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, now: Instant, data: u64) {
+        if data == 0 {
+            return;
+        }
+        self.delivered += data;
+        self.first_byte.get_or_insert(now);
+        if self.completed.is_none() && self.app.total().is_some_and(|t| t <= self.delivered) {
+            self.completed = Some(now);
+        }
+    }
+
+    /// The connection is over; a transfer of nothing has thereby arrived.
+    pub fn over(&mut self, now: Instant) {
+        if self.app.total() == Some(0) {
+            self.completed.get_or_insert(now);
+        }
+    }
+
+    // --- objects on streams of their own
+
+    /// Each object has a stream of its own.
+    #[inline]
+    pub fn is_on_streams(&self) -> bool {
+        self.over == Carrier::Streams
+    }
+
+    /// The size of the request for the next object that is to be asked for, on a stream of its own.
+    pub fn next_request(&mut self) -> Option<u64> {
+        if self.to_ask.is_empty() {
+            return None;
+        }
+        self.app.as_request().map(|r| r.request_size())
+    }
+
+    /// It was asked for.
+    pub fn asked(&mut self) {
+        self.to_ask.start += 1;
+    }
+
+    /// The server has a whole request: the size of the answer.
+    pub fn asked_for(&mut self, object: usize) -> Option<u64> {
+        let request = self.app.as_request()?;
+        (object < request.objects()).then(|| request.object_size(object))
+    }
+
+    /// Part of an object has arrived at the client.
+    pub fn received_object(&mut self, now: Instant, object: usize, bytes: u64) {
+        let Some(request) = self.app.as_request() else {
+            return;
+        };
+        let action = request.received_on_stream(now, object, bytes);
+        if action.write > 0 {
+            self.to_ask = request.ask_streams(now);
+        }
+        if let Some(due) = action.timer {
+            self.due = due;
+        }
+        self.deliver(now, bytes);
+    }
+
+    // --- datagrams
+
+    /// The next datagram that an end is to send.
+    #[inline]
+    pub fn poll_datagram(&mut self, side: usize) -> Option<Outgoing> {
+        let end = &mut self.datagrams[side];
+        let bytes = end.waiting.pop_front()?;
+        let number = end.sent;
+        end.sent += 1;
+        end.sent_bytes += bytes;
+        let ecn = match side {
+            0 => self.app.ecn(),
+            _ => Ecn::NotEct,
+        };
+        Some(Outgoing { bytes, number, ecn })
+    }
+
+    /// A datagram has arrived.
+    #[inline]
+    pub fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
+        if datagram.side == 1 {
+            self.ce_marks += u64::from(datagram.marked);
+            self.delivered += datagram.bytes;
+            self.first_byte.get_or_insert(now);
+            self.rtt.record(now.saturating_since(datagram.sent_at));
+        }
+        self.app.on_datagram(now, datagram);
+    }
+
+    /// Datagrams that the sender has sent.
+    pub fn sent_datagrams(&self) -> u64 {
+        self.datagrams[0].sent
+    }
+
+    // --- results
+
+    /// What rates are made of.
+    pub fn counts(&self, totals: &Totals, wire: WireBytes) -> Counts {
+        let udp = self.over == Carrier::Datagrams;
+        let pick = |datagrams: u64, other: u64| if udp { datagrams } else { other };
+        let own = &self.datagrams[0];
+        Counts {
+            delivered: self.delivered,
+            sent: pick(own.sent_bytes, totals.sent_bytes),
+            sent_packets: pick(own.sent, totals.sent_packets),
+            retransmitted_packets: totals.retransmitted_packets,
+            lost_packets: pick(self.lost_datagrams, totals.lost_packets),
+            wire,
+        }
+    }
+
+    /// An edge of the measured window passes.
+    pub fn mark(&mut self, edge: Edge, totals: &Totals, wire: WireBytes) {
+        let counts = self.counts(totals, wire);
+        self.marks.mark(edge, counts, &mut self.rtt);
+    }
+
+    /// What had been sent at an edge that has passed is known now.
+    pub fn sent_at(&mut self, edge: Edge, totals: &Totals, wire: WireBytes) {
+        let counts = self.counts(totals, wire);
+        self.marks.sent_at(edge, counts);
+    }
+
+    /// What became of it, how far the run has been in the measured `window`.
+    pub fn result(&mut self, spec: &FlowSpec, window: &Window, ending: Ending) -> FlowResult {
+        let Ending { start, totals, .. } = ending;
+        let counts = self.counts(&totals, ending.wire);
+        let mut rtt = std::mem::take(&mut self.rtt);
+        let inside = self.marks.inside(window, start, counts, &mut rtt);
+        FlowResult {
+            id: ending.id,
+            label: spec.label.clone(),
+            template: spec.id,
+            hosts: (spec.from, spec.to),
+            transport: spec.transport.name(),
+            congestion: spec.transport.congestion().to_owned(),
+            start,
+            end: self.completed.unwrap_or(ending.end),
+            handshake: self.connected.map(|t| t.saturating_since(start)),
+            first_byte: self.first_byte,
+            completion: self.completed.map(|t| t.saturating_since(start)),
+            delivered: Bytes::new(counts.delivered),
+            sent_packets: counts.sent_packets,
+            sent: Bytes::new(counts.sent),
+            retransmitted_packets: counts.retransmitted_packets,
+            lost_packets: counts.lost_packets,
+            timeouts: totals.timeouts,
+            spurious_losses: totals.spurious,
+            ce_marks: self.ce_marks,
+            rtt,
+            inside,
+            corrupted: self.corrupted,
+            failure: self.failure,
+            wire: counts.wire,
+            application: self.app.result(ending.now, self.lost_datagrams),
+            multipath: ending.multipath,
+        }
+    }
+}

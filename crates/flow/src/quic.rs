@@ -1,0 +1,241 @@
+//! QUIC under the applications of a flow: byte streams and objects on QUIC's streams.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use gargalo_quic::{Chunk, Endpoint, Event, StreamId};
+use gargalo_units::Instant;
+
+use crate::content;
+use crate::conversation::Conversation;
+
+/// What is written at once.
+const PIECE: u64 = 1 << 16;
+
+/// A QUIC connection at one end of a flow.
+#[derive(Debug)]
+pub struct QuicEnd {
+    /// The connection: its datagrams and its timer are the world's.
+    pub endpoint: Endpoint,
+    /// 0 opens it.
+    side: usize,
+    /// Streams over which a transfer is spread.
+    streams: u32,
+    /// What content is made of; `None`: zeros that nobody compares.
+    key: Option<u64>,
+    /// Streams on which something is still to be written, in the order they were opened.
+    outgoing: VecDeque<Waiting>,
+    /// Bytes read of each stream.
+    incoming: BTreeMap<StreamId, u64>,
+    /// Streams over which a byte stream is spread; empty until it writes.
+    spread: Vec<StreamId>,
+    /// What is written ends the streams.
+    closing: bool,
+    over: bool,
+}
+
+/// What is to be written on a stream.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    stream: StreamId,
+    left: u64,
+    /// Position of the next byte.
+    at: u64,
+    end: bool,
+}
+
+/// What a world learns of a connection beside what its application does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QuicEvent {
+    /// The client's handshake is complete: further paths may be opened.
+    Established,
+    /// The connection failed, for this reason, before everything had arrived.
+    Failed(String),
+}
+
+impl QuicEnd {
+    /// Of the flow with this number at a side, whose transfers go over so many streams; content is compared if
+    /// `verify`.
+    pub fn new(endpoint: Endpoint, (flow, side): (u64, usize), streams: u32, verify: bool) -> Self {
+        Self {
+            endpoint,
+            side,
+            streams,
+            key: verify.then_some(flow),
+            outgoing: VecDeque::new(),
+            incoming: BTreeMap::new(),
+            spread: Vec::new(),
+            closing: false,
+            over: false,
+        }
+    }
+
+    /// Nothing more is expected of it.
+    pub fn is_over(&self) -> bool {
+        self.over || self.endpoint.is_over()
+    }
+
+    /// The next event of the connection; what concerns the application it is told.
+    pub fn poll_event(&mut self, now: Instant, talk: &mut Conversation) -> Option<QuicEvent> {
+        while let Some(event) = self.endpoint.poll_event() {
+            match event {
+                Event::Connected { .. } if self.side == 0 => talk.start(now),
+                Event::HandshakeComplete { .. } if self.side == 0 => {
+                    return Some(QuicEvent::Established);
+                }
+                Event::Connected { .. } | Event::HandshakeComplete { .. } => {}
+                Event::Closed => self.over = true,
+                Event::Failed(reason) => {
+                    self.over = true;
+                    if talk.completed().is_none() {
+                        let timed_out = reason.contains("timed out");
+                        talk.fail(if timed_out { "timed out" } else { "reset" });
+                        return Some(QuicEvent::Failed(reason));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Lets the application read, act and write, and closes a connection that is done.
+    pub fn exchange(&mut self, now: Instant, talk: &mut Conversation) {
+        while let Some(chunk) = self.endpoint.poll_read() {
+            self.read(now, talk, &chunk);
+        }
+        while let Some(request) = talk.next_request() {
+            let Some(stream) = self.endpoint.open() else {
+                break;
+            };
+            talk.asked();
+            self.queue(stream, request, true);
+        }
+        self.spread(talk);
+        self.write(talk);
+        if !self.over && self.is_done(talk) {
+            self.endpoint.close(now);
+        }
+    }
+
+    /// A piece of a stream arrived.
+    fn read(&mut self, now: Instant, talk: &mut Conversation, chunk: &Chunk) {
+        let bytes = chunk.data.len() as u64;
+        let at = self.incoming.entry(chunk.stream).or_insert(0);
+        let start = *at;
+        *at += bytes;
+        if let Some(flow) = self.key {
+            let key = key(flow, chunk.stream, 1 - self.side);
+            if !content::is_right(key, start, &chunk.data) {
+                talk.corrupt();
+            }
+        }
+        if !talk.is_on_streams() {
+            return talk.received(now, self.side, bytes, 0);
+        }
+        // Streams of objects are opened in the objects' order (RFC 9000 §2.1: two bits say whose).
+        let object = (chunk.stream >> 2) as usize;
+        if self.side == 0 {
+            talk.received_object(now, object, bytes);
+        } else if chunk.end
+            && let Some(size) = talk.asked_for(object)
+        {
+            self.queue(chunk.stream, size, true);
+        }
+    }
+
+    /// Wants `bytes` written on a stream after what waits for it there.
+    fn queue(&mut self, stream: StreamId, bytes: u64, end: bool) {
+        match self.outgoing.iter_mut().find(|o| o.stream == stream) {
+            Some(o) => {
+                o.left = o.left.saturating_add(bytes);
+                o.end |= end;
+            }
+            None => self.outgoing.push_back(Waiting {
+                stream,
+                left: bytes,
+                at: 0,
+                end,
+            }),
+        }
+    }
+
+    /// Gives what a byte stream wants written to its stream or streams.
+    fn spread(&mut self, talk: &mut Conversation) {
+        let (bytes, close) = talk.wanted(self.side);
+        if bytes == 0 && (self.closing || !close) {
+            return;
+        }
+        if self.spread.is_empty() {
+            if self.side == 0 {
+                let n = if talk.is_bulk() { self.streams } else { 1 };
+                for _ in 0..n.max(1) {
+                    self.spread.extend(self.endpoint.open());
+                }
+            } else {
+                // A server answers on the stream on which it was asked.
+                self.spread.extend(self.incoming.keys().next());
+            }
+        }
+        let n = self.spread.len() as u64;
+        if n == 0 {
+            return; // no stream may be opened yet
+        }
+        talk.hand_over(self.side);
+        self.closing |= close;
+        for (i, stream) in self.spread.clone().into_iter().enumerate() {
+            let share = match bytes {
+                u64::MAX => bytes,
+                _ => bytes / n + u64::from((i as u64) < bytes % n),
+            };
+            self.queue(stream, share, close);
+        }
+    }
+
+    /// Writes as far as the transport takes it.
+    fn write(&mut self, talk: &mut Conversation) {
+        let mut i = 0;
+        while let Some(o) = self.outgoing.get_mut(i) {
+            while o.left > 0 {
+                let mut n = o.left.min(PIECE);
+                if self.key.is_some() {
+                    n = self.endpoint.write_room(o.stream).min(n);
+                }
+                let key = self.key.map(|flow| key(flow, o.stream, self.side));
+                let data: Bytes = content::piece(key, o.at, n);
+                let offered = data.len();
+                let taken = self.endpoint.write(o.stream, data);
+                o.at += taken as u64;
+                talk.wrote_later(self.side, taken as u64);
+                if o.left != u64::MAX {
+                    o.left -= taken as u64;
+                }
+                if taken < offered || taken == 0 {
+                    break;
+                }
+            }
+            if o.left == 0 && o.end {
+                self.endpoint.finish(o.stream);
+                self.outgoing.remove(i);
+                continue;
+            }
+            i += 1;
+        }
+    }
+
+    /// Whether this end may close the connection: the client that has got everything it asked for, or whose
+    /// data has all arrived.
+    fn is_done(&mut self, talk: &Conversation) -> bool {
+        if self.side != 0 || talk.completed().is_none() {
+            return false;
+        }
+        if talk.sender() == 1 {
+            return true;
+        }
+        self.closing && self.outgoing.is_empty() && self.endpoint.all_acknowledged()
+    }
+}
+
+/// Makes the content of two streams of a flow differ.
+const fn key(flow: u64, stream: StreamId, sender: usize) -> u64 {
+    content::key(flow, sender) ^ (stream << 24)
+}
