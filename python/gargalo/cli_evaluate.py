@@ -35,21 +35,12 @@ from gargalo.sweeps.checksum import to_parquet
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gargalo.evaluation.model import Verdict
     from gargalo.evaluation.records import Change
     from gargalo.evaluation.running import Scorecard
     from gargalo.judging import Profile
 
 RESULTS = Path("runs") / "evaluation"
-SIGNS = {
-    "fault": ("✗", "bold red"),
-    "worse": ("-", "yellow"),
-    "trade-off": ("⇅", "yellow"),
-    "like": ("=", "dim"),
-    "better": ("+", "green"),
-    "conforms": ("✓", "green"),
-    "failed": ("!", "bold red"),
-    "unknown": ("?", "dim"),
-}
 
 
 class FailOn(str, Enum):
@@ -276,23 +267,21 @@ def show(card: Scorecard, changes: list[Change], folder: Path, *, compared: bool
     for column in ("", "criterion", card.algorithm, *card.references):
         table.add_column(column, justify="left", no_wrap=column not in ("", "criterion"))
     for result in card.results:
-        sign, style = SIGNS[result.verdict]
         c = result.criterion
         table.add_row(
-            f"[{style}]{sign}[/]",
+            shown(result.verdict),
             f"[bold]{c.id}[/] [dim]{c.section.removeprefix('RFC 9743 ')} {c.strength}[/]",
         )
         for outcome in result.outcomes:
             unit = outcome.figure.unit
-            mark, colour = SIGNS[outcome.verdict]
             values = [written(outcome.references[r], unit) for r in card.references]
-            own = f"[{colour}]{mark} {written(outcome.own, unit)}[/]"
+            own = shown(outcome.verdict, written(outcome.own, unit))
             table.add_row("", f"  {outcome.figure.name}", own, *values)
         for case in result.cases:
-            kind = "unknown" if case.conforms is None else "conforms" if case.conforms else "fault"
-            mark, colour = SIGNS[kind]
-            mark = "–" if case.conforms is None else mark  # noqa: RUF001
-            table.add_row("", f"  {case.id}", f"[{colour}]{mark} {case.verdict}[/]")
+            kind: Verdict = "conforms" if case.conforms else "fault"
+            skipped = f"[dim]– {case.verdict}[/]"  # noqa: RUF001
+            told = skipped if case.conforms is None else shown(kind, case.verdict)
+            table.add_row("", f"  {case.id}", told)
     out.print(table)
     for result in card.results:
         for fault in result.faults:
@@ -312,6 +301,14 @@ def show(card: Scorecard, changes: list[Change], folder: Path, *, compared: bool
         if not changes:
             out.print("nothing differs from the baseline beyond its intervals")
     print(folder / "scorecard.html")
+
+
+def shown(verdict: Verdict, text: str = "") -> str:
+    """Return the sign of a verdict and a text, in its style."""
+    from gargalo.evaluation.model import VERDICTS
+
+    mark = VERDICTS[verdict]
+    return f"[{mark.style}]{f'{mark.sign} {text}'.rstrip()}[/]"
 
 
 def written(interval: Any, unit: str) -> str:

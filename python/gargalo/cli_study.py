@@ -24,9 +24,6 @@ from gargalo.cli_common import (
     to_json,
 )
 
-SIGNS = {"reproduced": "✓", "contradicted": "✗", "inconclusive": "?"}
-STYLES = {"reproduced": "green", "contradicted": "red", "inconclusive": "yellow"}
-
 
 def study(
     name: Annotated[str, typer.Argument(help="Which study; see `gargalo list studies`.")],
@@ -62,6 +59,7 @@ def study(
 ) -> None:
     """Do what is missing of a study, decide its claims, write one HTML report."""
     from gargalo import judging, studies
+    from gargalo.reporting.model import VERDICTS
     from gargalo.sweeps.progress import display
 
     try:
@@ -91,10 +89,9 @@ def study(
     else:
         table = Table(box=None, show_header=False, pad_edge=False)
         for claim in outcome.claims:
-            style = STYLES[claim.verdict]
-            table.add_row(
-                f"[{style}]{SIGNS[claim.verdict]} {claim.verdict}[/]", claim.text, end_section=True
-            )
+            mark = VERDICTS[claim.verdict]
+            shown = f"[{mark.style}]{mark.sign} {claim.verdict}[/]"
+            table.add_row(shown, claim.text, end_section=True)
         Screen(highlight=False).print(table)
         print(outcome.page)
     if outcome.sweep.failures:

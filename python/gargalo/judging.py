@@ -40,6 +40,17 @@ class Profile:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """How a verdict is shown."""
+
+    sign: str
+    style: str
+    """In a terminal, in the words of Rich."""
+    meaning: str = ""
+    """A sentence for the legend of a page."""
+
+
+@dataclass(frozen=True)
 class FailureReason:
     """Why runs could not be done."""
 

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-from gargalo.judging import FailureReason, Profile, select
+from gargalo.judging import FailureReason, Mark, Profile, select
 from gargalo.metrics import Interval, mean_interval
 
 if TYPE_CHECKING:
@@ -31,6 +31,17 @@ done."""
 
 YARDSTICK = "cubic"
 """What verdicts compare with; the IETF sets no pass mark (RFC 9743 section 3.1)."""
+VERDICTS: Mapping[Verdict, Mark] = {
+    "fault": Mark("✗", "bold red", "something is wrong whatever one compares with"),
+    "failed": Mark("!", "bold red", "runs could not be done"),
+    "worse": Mark("-", "yellow", f"a figure is worse than {YARDSTICK}'s, and none is better"),
+    "trade-off": Mark("⇅", "yellow", f"some figures are worse than {YARDSTICK}'s, others better"),
+    "better": Mark("+", "green", f"a figure is better than {YARDSTICK}'s, and none is worse"),
+    "conforms": Mark("✓", "green", "it does what its own specification says, in all cases that apply"),
+    "like": Mark("=", "dim", f"no figure differs from {YARDSTICK}'s by more than its interval and its margin"),
+    "unknown": Mark("?", "dim", "nothing could be measured"),
+}  # fmt: skip
+"""In the order of what a reader should look at first."""
 REFERENCES = ("reno", "cubic", "bbr")
 """Always on the same grid."""
 

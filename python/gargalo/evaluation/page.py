@@ -8,16 +8,13 @@ import math
 import zipfile
 from collections import Counter
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 from urllib.parse import quote
 
-from markupsafe import Markup
-
 from gargalo import _core
 from gargalo.evaluation.cells import cell_files, file_name
-from gargalo.evaluation.model import YARDSTICK, Strength, Verdict
+from gargalo.evaluation.model import VERDICTS, YARDSTICK, Strength, Verdict
 from gargalo.evaluation.pictures import PANEL_PX, Lane, along, lane
 from gargalo.evaluation.questions import QUESTIONS
 from gargalo.metrics.intervals import ENOUGH
@@ -27,8 +24,6 @@ from gargalo.reporting.quantities import measured, number, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import jinja2
 
     from gargalo.evaluation.cells import CellFile
     from gargalo.evaluation.model import Outcome, Result
@@ -40,21 +35,8 @@ if TYPE_CHECKING:
 
 ASSETS = Path(__file__).parent / "assets"
 MARK = "gargalo scorecard"
-SIGNS: Mapping[Verdict, str] = {
-    "fault": "✗", "failed": "!", "worse": "\u2212", "trade-off": "⇅", "better": "+", "conforms": "✓", "like": "=",
-    "unknown": "?",
-}  # fmt: skip
-"""In the order of what a reader should look at first."""
-MEANINGS: Mapping[Verdict, str] = {
-    "fault": "something is wrong whatever one compares with",
-    "failed": "runs could not be done",
-    "worse": f"a figure is worse than {YARDSTICK}'s, and none is better",
-    "trade-off": f"some figures are worse than {YARDSTICK}'s, others better",
-    "better": f"a figure is better than {YARDSTICK}'s, and none is worse",
-    "like": f"no figure differs from {YARDSTICK}'s by more than its interval and its margin",
-    "conforms": "it does what its own specification says, in all cases that apply",
-    "unknown": "nothing could be measured",
-}
+SIGNS = {verdict: mark.sign.replace("-", "\u2212") for verdict, mark in VERDICTS.items()}
+MEANINGS = {verdict: mark.meaning for verdict, mark in VERDICTS.items()}
 STRENGTHS = get_args(Strength)
 GROUPS = {
     "alone": ("One algorithm alone on the bottleneck", "RFC 9743 5.1"),
@@ -179,37 +161,24 @@ def html(scorecard: Scorecard) -> str:
     drawn = []
     for result in scorecard.results:
         block = result.criterion.picture(result.scores)
-        own_colours = block is not None and not block.restyle
         if block is None and result.outcomes and result.scores.own().height:
             block = along(result, [scorecard.algorithm, *references])
         if block is not None:
-            data = reports.plain_figure(block.figure)
-            if not own_colours:
-                for trace in data["data"]:
-                    palette.apply(trace)
+            data = reports.styled(reports.plain_figure(block.figure), block, palette)
             axes = sum(k.startswith("yaxis") for k in data["layout"])
-            drawn.append(
-                {"data": data["data"], "layout": data["layout"], "keys": [None] * len(data["data"])}
-            )
+            drawn.append({**data, "keys": [None] * len(data["data"])})
         else:
             axes = 0
         height = 130 + PANEL_PX * max(axes, 1) if axes < 2 else 90 + PANEL_PX * axes
         cards.append(card(result, scorecard, references, block, len(drawn) - 1, height))
-    compiled = any(
-        part in str(t.get("type", ""))
-        for d in drawn
-        for t in d["data"]
-        for part in reports.COMPILED
-    )
     own = scorecard.algorithm
     found: list[tuple[str, Style]] = [(n, palette[n]) for n in [own, *references]]
-    return template("scorecard.html.j2").render(
+    return reports.template("scorecard.html.j2", ASSETS).render(
         card=scorecard,
         references=references,
         yardstick=YARDSTICK,
         enough=ENOUGH,
         first_told=first_told(scorecard),
-        version=_core.__version__,
         mark=MARK,
         signs=SIGNS,
         meanings=MEANINGS,
@@ -226,14 +195,10 @@ def html(scorecard: Scorecard) -> str:
         styles=found,
         style_of=dict(found),
         shapes=SHAPES,
-        figure_data=Markup(reports.script_json(drawn)),
         figures=len(drawn),
-        plotly=reports.plotly_library() if drawn else "",
-        compiled=compiled,
-        style=reports.asset("style.css"),
-        script=reports.asset("page.js"),
-        own_style=asset("scorecard.css"),
-        own_script=asset("scorecard.js"),
+        own_style=reports.asset("scorecard.css", ASSETS),
+        own_script=reports.asset("scorecard.js", ASSETS),
+        **reports.parts(drawn),
     )
 
 
@@ -483,7 +448,7 @@ def index_html(scorecards: Sequence[Scorecard], pages: Mapping[str, str] | None 
             rows.append((criterion, marks, differ))
         if rows:
             groups.append((*GROUPS.get(name, (name.capitalize(), "")), rows))
-    return template("index.html.j2").render(
+    return reports.template("index.html.j2", ASSETS).render(
         columns=columns,
         groups=groups,
         signs=SIGNS,
@@ -495,18 +460,6 @@ def index_html(scorecards: Sequence[Scorecard], pages: Mapping[str, str] | None 
         version=_core.__version__,
         mark=MARK,
         style=reports.asset("style.css"),
-        own_style=asset("scorecard.css"),
-        own_script=asset("scorecard.js"),
+        own_style=reports.asset("scorecard.css", ASSETS),
+        own_script=reports.asset("scorecard.js", ASSETS),
     )
-
-
-@cache
-def asset(name: str) -> Markup:
-    """Return a style sheet or script of the scorecards."""
-    return Markup((ASSETS / name).read_text(encoding="utf-8"))
-
-
-@cache
-def template(name: str) -> jinja2.Template:
-    """Return a template of the scorecards."""
-    return reports.environment(ASSETS).get_template(name)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gargalo import _core
 from gargalo.evaluation import records
 from gargalo.evaluation.criteria import CRITERIA
-from gargalo.evaluation.model import YARDSTICK
+from gargalo.evaluation.model import VERDICTS, YARDSTICK
 from gargalo.evaluation.running import STORE, evaluate
 from gargalo.metrics.intervals import ENOUGH
 from gargalo.reporting.quantities import measured
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 
     from gargalo.evaluation.running import Scorecard
 
-SIGNS = {
-    "fault": "**✗**", "failed": "**!**", "worse": "-", "trade-off": "⇅", "like": "=", "better": "+", "conforms": "✓", "unknown": "?",
-}  # fmt: skip
+BOLD = ("fault", "failed")
+SIGNS = {v: f"**{m.sign}**" if v in BOLD else m.sign for v, m in VERDICTS.items()}
 MARK = "<!-- Made by `python -m gargalo.evaluation.published`; do not edit. -->\n\n"
 
 

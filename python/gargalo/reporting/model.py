@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from gargalo.judging import Mark
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import TypeAlias
@@ -13,7 +15,11 @@ if TYPE_CHECKING:
 
     Verdict: TypeAlias = Literal["reproduced", "contradicted", "inconclusive"]
 
-VERDICTS = ("reproduced", "contradicted", "inconclusive")
+VERDICTS: Mapping[Verdict, Mark] = {
+    "reproduced": Mark("✓", "green"),
+    "contradicted": Mark("✗", "red"),
+    "inconclusive": Mark("?", "yellow"),
+}
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 ASSETS = Path(__file__).parent / "assets"
 MARK = "gargalo report"
-SIGNS = {"reproduced": ("✓", "R"), "contradicted": ("✗", "C"), "inconclusive": ("?", "I")}
 # Traces drawn with WebGL compile their shaders at run time.
 COMPILED = ("gl", "3d", "surface", "mesh")
 
@@ -76,41 +75,47 @@ def html(report: Report) -> str:
     """Return the page as text."""
     figures = [plain_figure(f.figure) for f in report.figures]
     palette = Palette(report.algorithms or _algorithms(report, figures))
-    for block, data in zip(report.figures, figures, strict=True):
-        if block.restyle:
-            for trace in data["data"]:
-                palette.apply(trace)
     drawn = [
-        {
-            "data": d["data"],
-            "layout": d["layout"],
-            "keys": [palette.algorithm(t) for t in d["data"]],
-        }
-        for d in figures
+        styled(data, block, palette) for block, data in zip(report.figures, figures, strict=True)
     ]
-    compiled = any(
-        any(part in str(t.get("type", "")) for part in COMPILED) for d in figures for t in d["data"]
-    )
     named = [*(f.group for f in report.figures), *(t.group for t in report.tables)]
     groups = list(dict.fromkeys(g for g in named if g))
-    return _template().render(
+    return template("page.html.j2").render(
         report=report,
-        version=_core.__version__,
         mark=MARK,
-        signs=SIGNS,
+        marks=VERDICTS,
         verdicts=[(v, sum(c.verdict == v for c in report.claims)) for v in VERDICTS],
         evidence=evidence,
         palette=palette,
         groups=groups if len(groups) > 1 else [],
         figures=[(i, b, alt(b)) for i, b in enumerate(report.figures)],
-        figure_data=Markup(script_json(drawn)),
         tables=[(i, b, view(b, palette.names)) for i, b in enumerate(report.tables)],
-        plotly=plotly_library() if figures else "",
-        compiled=compiled,
-        style=asset("style.css"),
-        script=asset("page.js"),
         fact=fact,
+        **parts(drawn),
     )
+
+
+def styled(figure: dict[str, Any], block: FigureBlock, palette: Palette) -> dict[str, Any]:
+    """Return a plain figure as the script of a page reads it, in the styles of its algorithms."""
+    traces = figure["data"]
+    if block.restyle:
+        for trace in traces:
+            palette.apply(trace)
+    keys = [palette.algorithm(trace) for trace in traces]
+    return {"data": traces, "layout": figure["layout"], "keys": keys}
+
+
+def parts(drawn: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what every page with figures has: version, figures, Plotly's library, style and script."""
+    kinds = {str(trace.get("type", "")) for d in drawn for trace in d["data"]}
+    return {
+        "version": _core.__version__,
+        "figure_data": Markup(script_json(drawn)),
+        "plotly": plotly_library() if drawn else "",
+        "compiled": any(part in kind for kind in kinds for part in COMPILED),
+        "style": asset("style.css"),
+        "script": asset("page.js"),
+    }
 
 
 def evidence(claim: ClaimRow) -> list[tuple[str, str, str, str]]:
@@ -178,13 +183,14 @@ def plotly_library() -> Markup:
 
 
 @cache
-def asset(name: str) -> Markup:
-    """Return a style sheet or script of the pages."""
-    return Markup((ASSETS / name).read_text(encoding="utf-8"))
+def asset(name: str, folder: Path = ASSETS) -> Markup:
+    """Return a style sheet or script of a page."""
+    return Markup((folder / name).read_text(encoding="utf-8"))
 
 
-def environment(folder: Path) -> jinja2.Environment:
-    """Return the templates of a folder, for HTML in which everything is escaped."""
+@cache
+def template(name: str, folder: Path = ASSETS) -> jinja2.Template:
+    """Return the template of a page, in which everything is escaped for HTML."""
     found = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
         autoescape=True,
@@ -193,12 +199,7 @@ def environment(folder: Path) -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     found.filters["slug"] = slug
-    return found
-
-
-@cache
-def _template() -> jinja2.Template:
-    return environment(ASSETS).get_template("page.html.j2")
+    return found.get_template(name)
 
 
 def slug(parts: Iterable[str] | str) -> str:
