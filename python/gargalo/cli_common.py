@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gargalo.sweeps import Sweep
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+MOST_FAILURES = 5
 
 
 class World(str, Enum):
@@ -163,17 +164,35 @@ def change(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def tell_repaired(sweep: Sweep) -> None:
-    """Say what became of the damaged files of a store."""
-    if sweep.repaired is not None:
-        err.print(f"note: {sweep.repaired}", markup=False)
-
-
 def tell(findings: Sequence[Finding]) -> bool:
     """Print what the auditor found; return whether there is an error among it."""
     for finding in findings:
         err.print(str(finding), markup=False)
     return any(f.severity == "error" for f in findings)
+
+
+def tell_sweep(sweep: Sweep, findings: Sequence[Finding]) -> bool:
+    """Print what became of damaged files of the store, and the findings; return whether there is an error among these."""
+    if sweep.repaired is not None:
+        err.print(f"note: {sweep.repaired}", markup=False)
+    return tell(findings)
+
+
+def tell_failures(sweep: Sweep) -> None:
+    """Print the first runs that failed, and how many more did."""
+    for f in sweep.failures[:MOST_FAILURES]:
+        err.print(f"failed: {place_of(sweep, f.run)}: {f.reason}", markup=False)
+    if len(sweep.failures) > MOST_FAILURES:
+        err.print(f"… and {len(sweep.failures) - MOST_FAILURES} more failed", markup=False)
+
+
+def place_of(sweep: Sweep, run: str) -> str:
+    """Return the labels of a run in words."""
+    import polars as pl
+
+    rows = sweep.plan.filter(pl.col("run") == run).head(1).to_dicts()
+    row = rows[0] if rows else {}
+    return ", ".join(f"{k} = {v}" for k, v in row.items() if k in (*sweep.labels, "repeat"))
 
 
 def memory(limit: str | None) -> int | None:

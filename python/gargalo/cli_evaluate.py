@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,8 +26,7 @@ from gargalo.cli_common import (
     json_option,
     recover,
     sweep_errors,
-    tell,
-    tell_repaired,
+    tell_sweep,
     to_json,
 )
 from gargalo.sweeps.checksum import to_parquet
@@ -107,39 +106,13 @@ def evaluate(
     """Judge congestion controls by what RFC 9743 asks, beside Reno, CUBIC and BBR."""
     from gargalo import judging
     from gargalo.evaluation import evaluate as run
-    from gargalo.evaluation import page, records
+    from gargalo.evaluation import records
     from gargalo.sweeps.progress import display
 
-    earlier: dict[str, Any] | None = None
-    if baseline is not None:
-        try:
-            earlier = records.read(baseline)
-        except records.BaselineError as e:
-            fail(f"--baseline {e}")
-    elif fail_on is FailOn.regression:
+    earlier = baseline_of(baseline)
+    if earlier is None and fail_on is FailOn.regression:
         fail("--fail-on regression needs a --baseline FILE to compare with")
-    several = False
-    index = (output or RESULTS) / "index.html"
-
-    def place(name: str, grid: Profile) -> Path:
-        own = f"{name}-{grid.name}"
-        if output is None:
-            return RESULTS / own
-        return output / own if several else output
-
-    def begin(names: Sequence[str], grid: Profile) -> None:
-        nonlocal several
-        several = len(names) > 1
-        for parent in {place(name, grid).parent for name in names}:
-            recover(parent)
-        for name in names:
-            why = _core.bad_name(name)
-            if why is not None:
-                fail(f"no scorecard can be called that: {why}")
-            check_target(place(name, grid), overwrite=overwrite)
-        if several:
-            check_index(index, overwrite=overwrite)
-
+    places = Places(output, overwrite)
     try:
         with sweep_errors(), display(err, shown=not as_json) as progress:
             found = run(
@@ -152,51 +125,103 @@ def evaluate(
                 repeat=repeat,
                 stall_s=stall,
                 repair=repair,
-                begin=begin,
+                begin=places.check,
                 progress=progress,
             )
     except KeyError as e:
         fail(str(e.args[0]))
-    tell_repaired(found.sweep)
-    grave = tell(judging.findings(found.sweep))
+    grave = tell_sweep(found.sweep, judging.findings(found.sweep))
+    try:
+        with sweep_errors():
+            regressed = keep(found.scorecards, places, earlier, as_json=as_json)
+    except records.BaselineError as e:
+        fail(f"--baseline {baseline}: {e}")
+    failed = any(c.broken or any(r.failures for r in c.results) for c in found.scorecards)
+    faulty = any(c.faults for c in found.scorecards)
+    asked = {FailOn.regression: regressed, FailOn.fault: faulty, FailOn.never: False}
+    if failed or grave or asked[fail_on]:
+        raise typer.Exit(FAILED)
+
+
+def baseline_of(file: Path | None) -> dict[str, Any] | None:
+    """Read the scorecard to compare with, if there is one."""
+    from gargalo.evaluation import records
+
+    try:
+        return None if file is None else records.read(file)
+    except records.BaselineError as e:
+        fail(f"--baseline {e}")
+
+
+@dataclass
+class Places:
+    """Where scorecards go."""
+
+    output: Path | None
+    overwrite: bool
+    several: bool = False
+
+    @property
+    def index(self) -> Path:
+        """The table of several scorecards."""
+        return (self.output or RESULTS) / "index.html"
+
+    def folder(self, algorithm: str, profile: Profile) -> Path:
+        """Return the directory of a scorecard."""
+        own = f"{algorithm}-{profile.name}"
+        if self.output is None:
+            return RESULTS / own
+        return self.output / own if self.several else self.output
+
+    def check(self, algorithms: Sequence[str], profile: Profile) -> None:
+        """End the command if a scorecard of these may not be written."""
+        self.several = len(algorithms) > 1
+        folders = [self.folder(name, profile) for name in algorithms]
+        for parent in {folder.parent for folder in folders}:
+            recover(parent)
+        for name, folder in zip(algorithms, folders, strict=True):
+            why = _core.bad_name(name)
+            if why is not None:
+                fail(f"no scorecard can be called that: {why}")
+            check_target(folder, overwrite=self.overwrite)
+        if self.several:
+            check_index(self.index, overwrite=self.overwrite)
+
+
+def keep(
+    cards: Sequence[Scorecard], places: Places, earlier: dict[str, Any] | None, *, as_json: bool
+) -> bool:
+    """Write and print scorecards; return whether one is worse than the baseline.
+
+    Raises:
+        BaselineError: The baseline is of another profile.
+
+    """
+    from gargalo.evaluation import page, records
+
     printed = []
     regressed = False
-    with sweep_errors():
+    for judged in cards:
         today = {"date": datetime.date.today().isoformat()}
-        for judged in found.scorecards:
-            card = replace(judged, facts={**judged.facts, **today})
-            whole = records.to_json(card)
-            printed.append(whole)
-            folder = save(card, whole, place(card.algorithm, card.profile), overwrite=overwrite)
-            changes = []
-            if earlier is not None:
-                try:
-                    changes = records.compare(earlier, whole)
-                except records.BaselineError as e:
-                    fail(f"--baseline {baseline}: {e}")
-            regressed |= any(c.is_regression for c in changes)
-            if not as_json:
-                show(card, changes, folder, compared=earlier is not None)
-        if several:
-            pages = {
-                c.algorithm: f"{c.algorithm}-{c.profile.name}/scorecard.html"
-                for c in found.scorecards
-            }
-            page.write_index(found.scorecards, index, pages)
-            _core.add_files(index.parent, [index.name], make=True)
-            if not as_json:
-                print(index)
+        card = replace(judged, facts={**judged.facts, **today})
+        whole = records.to_json(card)
+        printed.append(whole)
+        folder = places.folder(card.algorithm, card.profile)
+        folder = save(card, whole, folder, overwrite=places.overwrite)
+        changes = [] if earlier is None else records.compare(earlier, whole)
+        regressed |= any(c.is_regression for c in changes)
+        if not as_json:
+            show(card, changes, folder, compared=earlier is not None)
+    if places.several:
+        index = places.index
+        pages = {c.algorithm: f"{c.algorithm}-{c.profile.name}/scorecard.html" for c in cards}
+        page.write_index(cards, index, pages)
+        _core.add_files(index.parent, [index.name], make=True)
+        if not as_json:
+            print(index)
     if as_json:
         print(to_json(printed, indent=1))
-    broken = any(c.broken or any(r.failures for r in c.results) for c in found.scorecards)
-    faulty = any(c.faults for c in found.scorecards)
-    if (
-        broken
-        or grave
-        or (fail_on is FailOn.regression and regressed)
-        or (fail_on is FailOn.fault and faulty)
-    ):
-        raise typer.Exit(FAILED)
+    return regressed
 
 
 def check_index(index: Path, *, overwrite: bool) -> None:

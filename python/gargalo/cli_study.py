@@ -19,8 +19,8 @@ from gargalo.cli_common import (
     fail,
     json_option,
     sweep_errors,
-    tell,
-    tell_repaired,
+    tell_failures,
+    tell_sweep,
     to_json,
 )
 
@@ -82,8 +82,7 @@ def study(
             facts={"date": datetime.date.today().isoformat()},
             repair=repair,
         )
-    tell_repaired(outcome.sweep)
-    grave = tell(judging.findings(outcome.sweep))
+    grave = tell_sweep(outcome.sweep, judging.findings(outcome.sweep))
     if as_json:
         print(to_json(outcome.to_json(), indent=1))
     else:
@@ -94,10 +93,7 @@ def study(
             table.add_row(shown, claim.text, end_section=True)
         Screen(highlight=False).print(table)
         print(outcome.page)
-    if outcome.sweep.failures:
-        for failure in outcome.sweep.failures[:5]:
-            err.print(f"warning: run {failure.run} failed: {failure.reason}", markup=False)
-    if outcome.sweep.failures or grave:
-        raise typer.Exit(FAILED)
-    if strict and any(c.verdict != "reproduced" for c in outcome.claims):
+    tell_failures(outcome.sweep)
+    unmet = strict and any(c.verdict != "reproduced" for c in outcome.claims)
+    if outcome.sweep.failures or grave or unmet:
         raise typer.Exit(FAILED)

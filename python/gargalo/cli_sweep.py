@@ -24,10 +24,12 @@ from gargalo.cli_common import (
     err,
     fail,
     memory,
+    place_of,
     printable,
     sweep_errors,
     tell,
-    tell_repaired,
+    tell_failures,
+    tell_sweep,
     to_json,
 )
 
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from gargalo.sweeps import Sweep, SweepFile
 
 MOST_ROWS = 60
-MOST_FAILURES = 5
 
 
 def sweep(
@@ -158,17 +159,13 @@ def _tell_version(target: Path) -> None:
 def _report(done: Sweep, *, as_json: bool, quiet: bool) -> bool:
     """Print what became of a sweep; return whether the auditor found an error."""
     findings = done.findings()
-    grave = tell(findings)
-    tell_repaired(done)
+    grave = tell_sweep(done, findings)
     _print_report(done, findings, as_json=as_json, quiet=quiet)
     return grave
 
 
 def _print_report(done: Sweep, findings: list[Finding], *, as_json: bool, quiet: bool) -> None:
-    for f in done.failures[:MOST_FAILURES]:
-        err.print(f"failed: {_where(done, f.run)}: {f.reason}", markup=False)
-    if len(done.failures) > MOST_FAILURES:
-        err.print(f"… and {len(done.failures) - MOST_FAILURES} more failed", markup=False)
+    tell_failures(done)
     if as_json:
         facts = {**_facts(done), "findings": [f.to_json() for f in findings]}
         print(to_json(facts))
@@ -185,14 +182,6 @@ def _print_report(done: Sweep, findings: list[Finding], *, as_json: bool, quiet:
     )
 
 
-def _where(done: Sweep, run: str) -> str:
-    import polars as pl
-
-    rows = done.plan.filter(pl.col("run") == run).head(1).to_dicts()
-    row = rows[0] if rows else {}
-    return ", ".join(f"{k} = {v}" for k, v in row.items() if k in (*done.labels, "repeat"))
-
-
 def _facts(done: Sweep) -> dict[str, Any]:
     return {
         "sweep": done.name,
@@ -204,7 +193,8 @@ def _facts(done: Sweep) -> dict[str, Any]:
             "failed": len(done.failures),
         },
         "failures": [
-            {"run": f.run, "where": _where(done, f.run), "reason": f.reason} for f in done.failures
+            {"run": f.run, "where": place_of(done, f.run), "reason": f.reason}
+            for f in done.failures
         ],
         "repaired": None if done.repaired is None else done.repaired.to_json(),
         "packets": done.packets,
