@@ -187,22 +187,11 @@ def run(
         settings["lab.stack"] = stack.value
     for path in plugin or []:
         load_plugin(path)
-    if capture:
-        if as_json and output is None:
-            fail("--capture writes a file: say where with --output DIR")
-        settings["record.captures"] = capture
-    if capture_ends is not None:
-        settings["record.capture_ends"] = capture_ends.value
-    if capture_payload:
-        settings["record.capture_payload"] = True
-    text_seed = settings if seed is None else {**settings, "seed": seed}
-    made = checked(file, text_seed)
-    if (capture_ends is not None or capture_payload) and not made.record.captures:
-        option = "--capture-payload" if capture_ends is None else "--capture-ends"
-        links = ", ".join(link.name for link in made.links)
-        fail(
-            f"{option} says how to capture, and no link is captured: add --capture LINK; links: {links}"
-        )
+    if capture and as_json and output is None:
+        fail("--capture writes a file: say where with --output DIR")
+    settings |= capture_settings(capture, capture_ends, capture_payload)
+    made = checked(file, settings if seed is None else {**settings, "seed": seed})
+    check_capture(made, capture_ends, capture_payload)
     target = directory(made, output, overwrite, as_json)
     existed = target is None or target.parent.exists()
     interrupted = False
@@ -237,6 +226,11 @@ def run(
         err.print(f"note: {target} was made meanwhile, or changed", markup=False)
         err.print(f"results: {done.directory}", markup=False)
     report(done, as_json=as_json, quiet=quiet, plots=not (no_plots or as_json))
+    end_with(done, interrupted=interrupted)
+
+
+def end_with(done: Run, *, interrupted: bool) -> None:
+    """End the command with the exit code of a run that did not end well, and say why."""
     if interrupted:
         kept = f"; what was done is in {done.directory}" if done.directory else ""
         err.print(f"interrupted at {done.info.get('virtual_s', 0):.3g} s{kept}", markup=False)
@@ -338,6 +332,29 @@ def report(done: Run, *, as_json: bool, quiet: bool, plots: bool) -> None:
         finally:
             if done.directory is not None:
                 err.print(f"results: {done.directory}", markup=False)
+
+
+def capture_settings(links: list[str] | None, ends: Ends | None, payload: bool) -> dict[str, Any]:
+    """Return the settings of the options that capture packets."""
+    settings: dict[str, Any] = {}
+    if links:
+        settings["record.captures"] = links
+    if ends is not None:
+        settings["record.capture_ends"] = ends.value
+    if payload:
+        settings["record.capture_payload"] = True
+    return settings
+
+
+def check_capture(made: Setup, ends: Ends | None, payload: bool) -> None:
+    """End the command if options say how to capture and no link is captured."""
+    if (ends is None and not payload) or made.record.captures:
+        return
+    option = "--capture-payload" if ends is None else "--capture-ends"
+    links = ", ".join(link.name for link in made.links)
+    fail(
+        f"{option} says how to capture, and no link is captured: add --capture LINK; links: {links}"
+    )
 
 
 @app.command("resolve")

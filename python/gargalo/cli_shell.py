@@ -104,20 +104,10 @@ def shell(
     both = direction(rate, delay, loss, trace, queue, jitter, "")
     up = direction(up_rate, up_delay, up_loss, up_trace, up_queue, None, "up-")
     down = direction(down_rate, down_delay, down_loss, down_trace, down_queue, None, "down-")
-    link: dict[str, Any] = {**both}
-    if mtu is not None:
-        link["mtu"] = mtu
-    link.update({name: d for name, d in (("up", up), ("down", down)) if d})
+    sizes = {} if mtu is None else {"mtu": mtu}
+    link = {**both, **sizes, **{name: d for name, d in (("up", up), ("down", down)) if d}}
     lab = {"busy_poll": busy_poll, "cpu": cpu, "offload": False if no_offload else None}
-    scenario: dict[str, Any] = {
-        "name": "shell",
-        "seed": seed,
-        "duration": "60s",
-        "topology": {"simple": {"link": link}},
-    }
-    if any(v is not None for v in lab.values()):
-        scenario["lab"] = {k: v for k, v in lab.items() if v is not None}
-    text = to_toml(scenario)
+    text = scenario_of(link, seed, {k: v for k, v in lab.items() if v is not None})
     if print_scenario:
         print(text, end="")
         return
@@ -136,6 +126,17 @@ def shell(
         },
     }
     raise typer.Exit(execute(request, graph=graph))
+
+
+def scenario_of(link: dict[str, Any], seed: int, lab: dict[str, Any]) -> str:
+    """Return the text of a scenario of one link."""
+    scenario: dict[str, Any] = {
+        "name": "shell",
+        "seed": seed,
+        "duration": "60s",
+        "topology": {"simple": {"link": link}},
+    }
+    return to_toml({**scenario, "lab": lab} if lab else scenario)
 
 
 def direction(

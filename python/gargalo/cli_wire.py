@@ -8,7 +8,7 @@ import re
 import socket
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -59,6 +59,22 @@ NoOffload = Annotated[
 NatChoice = Annotated[
     bool, typer.Option("--nat", help="Masquerade beyond this machine (nft or iptables).")
 ]
+Window = Annotated[
+    str | None,
+    typer.Option("-w", "--window", metavar="N[KMG]", help="Send and receive buffers in bytes."),
+]
+Bitrate = Annotated[
+    str,
+    typer.Option("-b", "--bitrate", metavar="N[KMG]", help="Bit/s of each stream; 0: no limit."),
+]
+Omit = Annotated[
+    int,
+    typer.Option("-O", "--omit", min=0, max=600, metavar="S", help="Leave out the first seconds."),
+]
+Interval = Annotated[
+    float,
+    typer.Option("-i", "--interval", min=0, max=60, help="Seconds between reports; 0: none."),
+]
 Capture = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Write all packets to a pcapng file; no offload."),
@@ -92,8 +108,7 @@ def parameters(given: list[str] | None) -> list[tuple[str, str]]:
 
 def address(name: str, v4: bool, v6: bool) -> str:
     """Find the address of a host, of the family asked for."""
-    if v4 and v6:
-        fail("-4 and -6: choose one")
+    one_of({"-4": v4, "-6": v6})
     family = socket.AF_INET if v4 else socket.AF_INET6 if v6 else socket.AF_UNSPEC
     try:
         found = socket.getaddrinfo(name, None, family, socket.SOCK_STREAM)
@@ -148,9 +163,26 @@ def only(role: str, wrong: dict[str, bool]) -> None:
             fail(f"{option} is for {role} only")
 
 
-def bad_time(text: str) -> NoReturn:
-    """Refuse more than one condition."""
-    fail(f"{text}: give one end of the test only, -t, -n or -k")
+def one_of(options: dict[str, bool]) -> None:
+    """Refuse options that exclude each other."""
+    if sum(options.values()) > 1:
+        fail(f"{' and '.join(options)}: choose one")
+
+
+def one_end(options: dict[str, Any]) -> bool:
+    """Return whether an end of the test is given; refuse more than one."""
+    given = [option for option, value in options.items() if value is not None]
+    if len(given) > 1:
+        fail(f"{' '.join(given)}: give one end of the test only, -t, -n or -k")
+    return bool(given)
+
+
+def at_most(text: str | None, option: str, most: int) -> int:
+    """Read a number of bytes; 0 if there is none."""
+    value = amount(text, option, 1024) or 0
+    if value > most:
+        fail(f"{option} {text}: at most {most >> 20}M")
+    return value
 
 
 def iperf3(
@@ -175,30 +207,14 @@ def iperf3(
     ] = 1,
     reverse: Annotated[bool, typer.Option("-R", "--reverse", help="The server sends.")] = False,
     bidir: Annotated[bool, typer.Option("--bidir", help="Both send.")] = False,
-    bitrate: Annotated[
-        str,
-        typer.Option(
-            "-b", "--bitrate", metavar="N[KMG]", help="Bit/s of each stream; 0: no limit."
-        ),
-    ] = "0",
+    bitrate: Bitrate = "0",
     congestion: Congestion = None,
     mss: Annotated[
         int | None, typer.Option("-M", "--set-mss", min=88, max=32767, metavar="N", help="MSS.")
     ] = None,
-    window: Annotated[
-        str | None,
-        typer.Option("-w", "--window", metavar="N[KMG]", help="Send and receive buffers in bytes."),
-    ] = None,
-    interval: Annotated[
-        float,
-        typer.Option("-i", "--interval", min=0, max=60, help="Seconds between reports; 0: none."),
-    ] = 1.0,
-    omit: Annotated[
-        int,
-        typer.Option(
-            "-O", "--omit", min=0, max=600, metavar="S", help="Leave out the first seconds."
-        ),
-    ] = 0,
+    window: Window = None,
+    interval: Interval = 1.0,
+    omit: Omit = 0,
     as_json: Annotated[
         bool, typer.Option("-J", "--json", help="Report as one JSON object.")
     ] = False,
@@ -230,28 +246,18 @@ def iperf3(
     """
     if (client is None) != server:
         fail("say -c HOST to test with a server, or -s to be one")
-    if as_json and json_stream:
-        fail("-J and --json-stream: choose one")
-    if bidir and reverse:
-        fail("--bidir and -R: choose one")
+    one_of({"-J": as_json, "--json-stream": json_stream})
+    one_of({"--bidir": bidir, "-R": reverse})
     if interval and interval < 0.1:
         fail(f"-i {interval}: between 0.1 and 60 seconds, or 0 for a report at the end only")
-    ends = [o for o, v in (("-t", time), ("-n", size), ("-k", blocks)) if v is not None]
-    if len(ends) > 1:
-        bad_time(" ".join(ends))
-    given = bool(ends) or parallel > 1 or reverse or bidir or bitrate != "0" or omit > 0
+    ends = one_end({"-t": time, "-n": size, "-k": blocks})
+    given = ends or parallel > 1 or reverse or bidir or bitrate != "0" or omit > 0
     if server:
         only("clients", {"-t, -n, -k, -P, -R, --bidir, -b and -O": given, "--nat": nat})
     else:
         only("servers", {"-1": one_off})
     if "/" in bitrate:
         fail(f"-b {bitrate}: bursts are not offered; write -b {bitrate.partition('/')[0]}")
-    block = amount(length, "-l", 1024) or BLOCK
-    if block > LARGEST_BLOCK:
-        fail(f"-l {length}: at most 1M")
-    buffers = amount(window, "-w", 1024) or 0
-    if buffers > LARGEST_WINDOW:
-        fail(f"-w {window}: at most 512M")
     options = {
         "common": common(congestion, params, pacing, mtu, no_offload, nat, capture),
         "server": None if client is None else (address(client, v4, v6), client),
@@ -269,9 +275,9 @@ def iperf3(
         "reverse": reverse,
         "bidir": bidir,
         "rate": amount(bitrate, "-b", 1000),
-        "block": block,
+        "block": at_most(length, "-l", LARGEST_BLOCK) or BLOCK,
         "mss": mss or 0,
-        "window": buffers,
+        "window": at_most(window, "-w", LARGEST_WINDOW),
         "tell_congestion": congestion is not None and (reverse or bidir),
     }
     execute("wire_iperf3", options)
@@ -314,10 +320,7 @@ def connect(
     congestion: Congestion = None,
     params: Parameters = None,
     pacing: PacingChoice = None,
-    window: Annotated[
-        str | None,
-        typer.Option("-w", "--window", metavar="N[KMG]", help="Send and receive buffers in bytes."),
-    ] = None,
+    window: Window = None,
     keep_open: Annotated[
         bool,
         typer.Option(

@@ -29,6 +29,17 @@ if TYPE_CHECKING:
     Verdict: TypeAlias = Literal["A higher", "B higher", "no difference shown", "equivalent"]
 
 TESTS = ("welch", "mann-whitney", "permutation")
+PAIRED = {
+    "welch": "paired t",
+    "mann-whitney": "wilcoxon",
+    "permutation": "paired permutation",
+}
+ONE_SAMPLE = {
+    "welch": "one-sample t",
+    "mann-whitney": "one-sample wilcoxon",
+    "permutation": "one-sample permutation",
+}
+"""Names of the tests of pairs, and of those against a constant."""
 
 
 @dataclass(frozen=True)
@@ -121,20 +132,12 @@ def difference(
     if all(constants):
         return _exact(float(x[0] - y[0]), level, margin)
     if any(constants):
-        if paired:
-            msg = "a constant has no pairs: leave paired out"
-            raise ValueError(msg)
-        # The test of one sample is that of pairs with the constant beside every value.
-        most = max(sizes) if min(sizes) else 0
-        x, y = (np.repeat(v, most) if c else v for v, c in zip((x, y), constants, strict=True))
+        x, y = _beside_constant(x, y, constants, paired=paired)
         paired = True
     if paired and x.size != y.size:
         msg = f"pairs need as many values of A as of B, not {x.size} and {y.size}"
         raise ValueError(msg)
-    named = {"welch": "paired t", "mann-whitney": "wilcoxon", "permutation": "paired permutation"}
-    name = named[test] if paired else test
-    if any(constants):
-        name = {"welch": "one-sample t", "mann-whitney": "one-sample wilcoxon", "permutation": "one-sample permutation"}[test]  # fmt: skip
+    name = (ONE_SAMPLE if any(constants) else PAIRED)[test] if paired else test
     estimate = finite(x.mean() - y.mean()) if x.size and y.size else None
     base = Difference(
         estimate, None, None, None, "no difference shown",
@@ -177,6 +180,22 @@ def difference(
         equivalence_p=equivalent,
         clipped=clipped,
     )
+
+
+def _beside_constant(
+    x: Values, y: Values, constants: Sequence[bool], *, paired: bool
+) -> list[Values]:
+    """Repeat a constant beside every value: the test of one sample is that of these pairs.
+
+    Raises:
+        ValueError: pairs were asked for.
+
+    """
+    if paired:
+        msg = "a constant has no pairs: leave paired out"
+        raise ValueError(msg)
+    most = max(x.size, y.size) if min(x.size, y.size) else 0
+    return [np.repeat(v, most) if c else v for v, c in zip((x, y), constants, strict=True)]
 
 
 def _exact(estimate: float, level: float, margin: float | None) -> Difference:

@@ -92,21 +92,7 @@ def execute(
         SweepInterrupted: A keyboard interrupt; finished runs are kept.
 
     """
-    if not jobs:
-        msg = "a sweep needs at least one run"
-        raise SweepError(msg)
-    if workers is not None and workers < 1:
-        msg = f"workers = {workers}: at least 1"
-        raise SweepError(msg)
-    if at_once < 1:
-        msg = f"at_once = {at_once}: at least 1"
-        raise SweepError(msg)
-    if cluster is not None and all(j.world == "lab" for j in jobs):
-        msg = "runs in real time are done on this machine: leave the cluster out"
-        raise SweepError(msg)
-    if workers is not None and cluster is not None:
-        msg = "give either workers or a cluster"
-        raise SweepError(msg)
+    _check(jobs, workers, at_once, cluster)
     check_keep(tuple(keep))
     check_labels(jobs)
     loaded = plugins if isinstance(plugins, Plugins) else Plugins.load(plugins)
@@ -150,6 +136,30 @@ def execute(
     lab = RealTime(setup, at_once)
     with closing(executor):
         return _execute(empty, (executor, lab), wanted, tasks, progress)
+
+
+def _check(jobs: Sequence[Job], workers: int | None, at_once: int, cluster: str | None) -> None:
+    """Check what was asked for.
+
+    Raises:
+        SweepError: It cannot be done.
+
+    """
+    if not jobs:
+        msg = "a sweep needs at least one run"
+        raise SweepError(msg)
+    if workers is not None and workers < 1:
+        msg = f"workers = {workers}: at least 1"
+        raise SweepError(msg)
+    if at_once < 1:
+        msg = f"at_once = {at_once}: at least 1"
+        raise SweepError(msg)
+    if cluster is not None and all(j.world == "lab" for j in jobs):
+        msg = "runs in real time are done on this machine: leave the cluster out"
+        raise SweepError(msg)
+    if workers is not None and cluster is not None:
+        msg = "give either workers or a cluster"
+        raise SweepError(msg)
 
 
 def _open(

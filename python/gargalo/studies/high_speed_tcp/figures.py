@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 import polars as pl
@@ -91,134 +91,98 @@ def bars(context: Context, rows: pl.DataFrame, y: str, title: str) -> go.Figure:
     return figure
 
 
+USED = "share of the capacity used by the main flows"
+
+
 def figures(context: Context) -> list[FigureBlock]:
     """Return the figures of which there are runs."""
-    use = "share of the capacity used by the main flows"
-    found: list[FigureBlock] = []
-
-    def add(title: str, caption: str, figure: Any, group: str) -> None:
-        if figure.data:
-            found.append(FigureBlock(title, caption, figure, group))
-
-    add(
-        "Utilisation against connections",
-        "1 Gbit/s, 200 ms, 2500 packets of buffer, 20% background: 80% is all there is.",
-        lines(
-            context,
-            context.experiment("connections"),
-            "connections",
-            "main_utilization",
-            log=True,
-            labels={"x": "connections", "y": use},
+    found = [
+        *scalability(context),
+        *fairness(context),
+        FigureBlock(
+            "Convergence of a late flow",
+            "Time the 20th flow needs to its share of what the background leaves.",
+            bars(context, context.experiment("convergence"), "convergence_s", "time (s)"),
+            "convergence",
         ),
-        "scalability",
-    )
+        by_load(
+            context, "same-fairness", "variation", "coefficient of variation",
+            "Coefficient of variation of the sum", "20 flows, 1 s bins, by background load.", "stability",
+        ),
+        by_load(
+            context, "parking-fairness", "main_utilization", USED,
+            "Parking lot: use of a bottleneck",
+            "Three bottlenecks of 1 Gbit/s, 20 flows, half with a round trip of 90 ms and half of 180 ms.", "parking lot",
+        ),
+        by_load(
+            context, "parking-fairness", "long_short", "ratio of goodputs",
+            "Parking lot: long over short round trips",
+            "Mean goodput of flows of 180 ms over that of flows of 90 ms; 1 is fair.", "parking lot",
+        ),
+    ]  # fmt: skip
+    return [block for block in found if block.figure.data]
+
+
+def by_load(
+    context: Context, experiment: str, y: str, axis: str, title: str, caption: str, group: str
+) -> FigureBlock:
+    """Draw a metric of an experiment against the load of the background."""
+    labels = {"x": "background load (%)", "y": axis}
+    rows = context.experiment(experiment)
+    drawn = lines(context, rows, "load", y, scale=100, labels=labels)
+    return FigureBlock(title, caption, drawn, group)
+
+
+def scalability(context: Context) -> list[FigureBlock]:
+    """Draw the use of the link against connections, capacity and delay."""
+    rows = context.experiment("connections")
+    labels = {"x": "connections", "y": USED}
+    found = [
+        FigureBlock(
+            "Utilisation against connections",
+            "1 Gbit/s, 200 ms, 2500 packets of buffer, 20% background: 80% is all there is.",
+            lines(context, rows, "connections", "main_utilization", log=True, labels=labels),
+            "scalability",
+        )
+    ]
     rows = context.experiment("capacity", buffer="2500 packets")
+    labels = {"x": "capacity (Mbit/s)", "y": USED}
     for n in sorted(rows["connections"].unique().to_list()) if rows.height else []:
-        add(
-            f"Utilisation against capacity, {n} connections",
-            "200 ms, 2500 packets of buffer, 20% background.",
-            lines(
-                context,
-                rows.filter(pl.col("connections") == n),
-                "mbps",
-                "main_utilization",
-                log=True,
-                labels={"x": "capacity (Mbit/s)", "y": use},
-            ),
-            "scalability",
-        )
+        mine = rows.filter(pl.col("connections") == n)
+        drawn = lines(context, mine, "mbps", "main_utilization", log=True, labels=labels)
+        title = f"Utilisation against capacity, {n} connections"
+        caption = "200 ms, 2500 packets of buffer, 20% background."
+        found.append(FigureBlock(title, caption, drawn, "scalability"))
     rows = context.experiment("delay")
+    labels = {"x": "one-way delay (ms)", "y": USED}
     for load in sorted(rows["load"].unique().to_list()) if rows.height else []:
-        add(
-            f"Utilisation against propagation delay, {100 * load:g}% background",
-            "20 connections, 1 Gbit/s.",
-            lines(
-                context,
-                rows.filter(pl.col("load") == load),
-                "delay_s",
-                "main_utilization",
-                scale=1e3,
-                labels={"x": "one-way delay (ms)", "y": use},
-            ),
-            "scalability",
-        )
-    add(
-        "Reno's share beside other flows",
-        "20 reno flows and others, 1 Gbit/s, 200 ms, 20% background.",
-        lines(
-            context,
-            context.experiment("compatibility").filter(pl.col("protocol") != "reno"),
-            "others",
-            "share.reno",
-            labels={"x": "flows of the other protocol", "y": "share of the capacity"},
-        ),
-        "compatibility",
-    )
-    for name, title in (
-        ("rtt-fairness", "Jain's index by load, one-way delays of 10 to 105 ms"),
-        ("same-fairness", "Jain's index by load, equal flows"),
-        ("start-fairness", "Jain's index by load, flows that start 25 s apart"),
-    ):
-        add(
-            title,
-            "20 flows, 1 Gbit/s.",
-            lines(
-                context,
-                context.experiment(name),
-                "load",
-                "jain",
-                scale=100,
-                labels={"x": "background load (%)", "y": "Jain's index"},
-            ),
-            "fairness",
-        )
-    add(
-        "Convergence of a late flow",
-        "Time the 20th flow needs to its share of what the background leaves.",
-        bars(context, context.experiment("convergence"), "convergence_s", "time (s)"),
-        "convergence",
-    )
-    add(
-        "Coefficient of variation of the sum",
-        "20 flows, 1 s bins, by background load.",
-        lines(
-            context,
-            context.experiment("same-fairness"),
-            "load",
-            "variation",
-            scale=100,
-            labels={"x": "background load (%)", "y": "coefficient of variation"},
-        ),
-        "stability",
-    )
-    add(
-        "Parking lot: use of a bottleneck",
-        "Three bottlenecks of 1 Gbit/s, 20 flows, half with a round trip of 90 ms and half of 180 ms.",
-        lines(
-            context,
-            context.experiment("parking-fairness"),
-            "load",
-            "main_utilization",
-            scale=100,
-            labels={"x": "background load (%)", "y": use},
-        ),
-        "parking lot",
-    )
-    add(
-        "Parking lot: long over short round trips",
-        "Mean goodput of flows of 180 ms over that of flows of 90 ms; 1 is fair.",
-        lines(
-            context,
-            context.experiment("parking-fairness"),
-            "load",
-            "long_short",
-            scale=100,
-            labels={"x": "background load (%)", "y": "ratio of goodputs"},
-        ),
-        "parking lot",
-    )
+        mine = rows.filter(pl.col("load") == load)
+        drawn = lines(context, mine, "delay_s", "main_utilization", scale=1e3, labels=labels)
+        title = f"Utilisation against propagation delay, {100 * load:g}% background"
+        found.append(FigureBlock(title, "20 connections, 1 Gbit/s.", drawn, "scalability"))
     return found
+
+
+def fairness(context: Context) -> list[FigureBlock]:
+    """Draw what reno keeps beside others, and Jain's index."""
+    rows = context.experiment("compatibility").filter(pl.col("protocol") != "reno")
+    labels = {"x": "flows of the other protocol", "y": "share of the capacity"}
+    return [
+        FigureBlock(
+            "Reno's share beside other flows",
+            "20 reno flows and others, 1 Gbit/s, 200 ms, 20% background.",
+            lines(context, rows, "others", "share.reno", labels=labels),
+            "compatibility",
+        ),
+        *(
+            by_load(context, name, "jain", "Jain's index", title, "20 flows, 1 Gbit/s.", "fairness")
+            for name, title in (
+                ("rtt-fairness", "Jain's index by load, one-way delays of 10 to 105 ms"),
+                ("same-fairness", "Jain's index by load, equal flows"),
+                ("start-fairness", "Jain's index by load, flows that start 25 s apart"),
+            )
+        ),
+    ]
 
 
 def published() -> pl.DataFrame:
