@@ -28,7 +28,7 @@ impl Sender {
         let now = facts.now;
         let flight = self.flight();
         let flight_before = flight.pipe;
-        let duplicates_before = self.duplicates;
+        let duplicates_before = self.duplicates.bytes;
         let lost_before = self.counts.marks;
         let before = self.una;
         let advanced = facts.ack > before;
@@ -36,7 +36,7 @@ impl Sender {
         self.unanswered = 0;
         if facts.window == 0 {
             // RFC 9293 §3.8.6.1: a peer that answers with a closed window is alive.
-            self.counts_since_timeout = 0;
+            self.consecutive_timeouts = 0;
         }
         let delivery = self.deliver(facts);
         self.una = facts.ack.max(self.una);
@@ -45,7 +45,7 @@ impl Sender {
             fin_acked: self.finished && self.una > self.end,
             rtt: delivery.rtt,
         };
-        let resumes = advanced && std::mem::take(&mut self.asked);
+        let resumes = advanced && std::mem::take(&mut self.path_probe.sent);
         if resumes {
             self.resume();
         } else if let Some(rtt) = delivery.rtt {
@@ -62,8 +62,8 @@ impl Sender {
             self.rtt.reset_backoff();
         }
         if advanced {
-            self.counts_since_timeout = 0;
-            self.duplicate_acks = 0;
+            self.consecutive_timeouts = 0;
+            self.duplicates.acks = 0;
             self.buffer_full = false;
         }
         let mut unneeded = false;
@@ -72,9 +72,10 @@ impl Sender {
             unneeded = self.undo.on_dsack(right);
             if self
                 .tlp
+                .in_flight
                 .is_some_and(|p| p.retransmission && left < p.end && right >= p.end)
             {
-                self.tlp = None; // the probe was a duplicate: nothing was lost (RFC 8985 §7.4)
+                self.tlp.in_flight = None; // the probe was a duplicate: nothing was lost (RFC 8985 §7.4)
             }
         }
         let acked = facts.ack.saturating_sub(before);
@@ -93,7 +94,7 @@ impl Sender {
         }
         self.on_probe_acked(facts, flight, advanced);
         // An echo is of marks that were answered until CWR has arrived (RFC 3168 §6.1.2).
-        let answered = self.cwr || self.una < self.cwr_end;
+        let answered = self.cwr.due || self.una < self.cwr.end;
         if facts.ece && self.phase == Phase::Open && outstanding && !answered {
             self.phase = Phase::Reducing;
             self.congestion(now, Cause::Ecn, flight, 0);
@@ -103,8 +104,9 @@ impl Sender {
         if let Some(prr) = &mut self.prr {
             // RFC 9937 §6: without SACK a duplicate acknowledgement stands for a segment, which must
             // not count again when it is acknowledged.
-            let delivered = (delivery.bytes + self.duplicates).saturating_sub(duplicates_before);
-            let pipe = self.board.pipe().saturating_sub(self.duplicates);
+            let delivered =
+                (delivery.bytes + self.duplicates.bytes).saturating_sub(duplicates_before);
+            let pipe = self.board.pipe().saturating_sub(self.duplicates.bytes);
             let safe = advanced && self.counts.marks == lost_before;
             if delivered > 0 {
                 self.prr_window = prr.on_ack(delivered, pipe, u64::from(self.mss), safe);
@@ -170,13 +172,13 @@ impl Sender {
             // itself (RFC 6582 §3.2 step 3).
             let known = acked.saturating_sub(u64::from(self.mss));
             let most = self.board.pipe().saturating_sub(u64::from(self.mss));
-            self.duplicates = self.duplicates.saturating_sub(known).min(most);
+            self.duplicates.bytes = self.duplicates.bytes.saturating_sub(known).min(most);
         } else if acked > 0 {
-            self.duplicates = 0;
+            self.duplicates.bytes = 0;
         } else if facts.pure && outstanding && facts.ack == self.una {
-            self.duplicate_acks += 1;
+            self.duplicates.acks += 1;
             let most = self.board.pipe().saturating_sub(u64::from(self.mss));
-            self.duplicates = (self.duplicates + u64::from(self.mss)).min(most);
+            self.duplicates.bytes = (self.duplicates.bytes + u64::from(self.mss)).min(most);
         }
     }
 
@@ -243,7 +245,7 @@ impl Sender {
         let mut marked: Vec<Sent> = Vec::new();
         match self.settings.recovery {
             Recovery::NewReno => {
-                let first = self.phase != Phase::Loss && self.duplicate_acks == DUP_THRESH;
+                let first = self.phase != Phase::Loss && self.duplicates.acks == DUP_THRESH;
                 let partial = self.phase == Phase::Recovery && advanced;
                 if (first && self.phase != Phase::Recovery) || partial {
                     marked.extend(self.board.mark_first_lost());
@@ -291,24 +293,26 @@ impl Sender {
 
     /// The end of a tail loss probe's episode (RFC 8985 §7.4).
     fn on_probe_acked(&mut self, facts: &AckFacts<'_>, flight: Flight, advanced: bool) {
-        let Some(probe) = self.tlp else { return };
+        let Some(probe) = self.tlp.in_flight else {
+            return;
+        };
         let duplicate = !advanced && facts.pure && facts.sacks.is_empty();
         if facts.ack < probe.end {
             return;
         }
         if !probe.retransmission {
-            self.tlp = None;
+            self.tlp.in_flight = None;
         } else if facts.ack > probe.end {
             // Neither a duplicate report nor a duplicate acknowledgement came before later data was
             // acknowledged: the probe repaired a loss (RFC 8985 §7.4.2).
-            self.tlp = None;
+            self.tlp.in_flight = None;
             if self.phase == Phase::Open {
                 self.phase = Phase::Reducing;
                 self.congestion(facts.now, Cause::Loss, flight, 0);
             }
         } else if duplicate {
             // Original and probe have both arrived.
-            self.tlp = None;
+            self.tlp.in_flight = None;
         }
     }
 

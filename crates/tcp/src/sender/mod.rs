@@ -5,10 +5,13 @@
 //! rate is sampled, the controller is told, and [`Sender::poll`] sends what the windows allow.
 
 mod ack;
+mod episode;
 mod notice;
 mod prr;
 mod rack;
 mod scoreboard;
+mod settings;
+mod snapshot;
 mod timeout;
 mod transmit;
 mod undo;
@@ -19,15 +22,15 @@ use std::collections::VecDeque;
 
 use gargalo_cc::pacer::{Pacer, rate_of_window};
 use gargalo_cc::rate::RateSampler;
-use gargalo_cc::{Cause, Congestion, Controller, Path, Sibling, Spurious};
+use gargalo_cc::{Controller, Path, Sibling};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use crate::config::{Config, Pacing, Recovery};
 use crate::rtt::RttEstimator;
-use crate::stats::{Snapshot, Stats};
 use prr::Prr;
 use rack::Rack;
 use scoreboard::Scoreboard;
+use settings::Settings;
 use undo::Undo;
 
 /// What an acknowledgement says, in stream offsets (0 is the first byte after SYN).
@@ -88,6 +91,9 @@ enum Phase {
 }
 
 /// The sending half of a connection.
+///
+/// It has more than 25 fields on purpose: the variables of the sliding window (`una`, `nxt`, `end`), the phase and the
+/// timers are read by every file of this module, and a group around them would only add a word to each use.
 #[derive(Debug)]
 pub(crate) struct Sender {
     controller: Box<dyn Controller>,
@@ -115,18 +121,10 @@ pub(crate) struct Sender {
     buffer_full: bool,
     /// A layer above has more than it has written so far.
     more_follows: bool,
-    /// Right edge of the peer's window.
-    window_end: u64,
-    /// Largest window ever offered (for the silly-window rule).
-    largest_window: u64,
+    peer: PeerWindow,
     mss: u32,
-    /// Without SACK: bytes that duplicate acknowledgements say have left the network.
-    duplicates: u64,
-    duplicate_acks: u32,
-    /// The next new segment carries CWR: the window was reduced (RFC 3168 §6.1.2).
-    cwr: bool,
-    /// End of the latest segment that carried it: echoes before its arrival are answered already.
-    cwr_end: u64,
+    duplicates: Duplicates,
+    cwr: Cwr,
     /// The first lost segment leaves whatever the window says (RFC 5681 §3.2 step 2, RFC 6675 §5
     /// step 4.3).
     resend_due: bool,
@@ -136,18 +134,11 @@ pub(crate) struct Sender {
     last_sent: Instant,
     limited: Limited,
     timers: Timers,
-    tlp: Option<Probe>,
-    probe_due: bool,
-    window_probe_due: bool,
-    /// After a timeout the first segment goes again to ask whether an outage is over.
-    ask_due: bool,
-    /// It did, and nothing was acknowledged since.
-    asked: bool,
+    tlp: TailLossProbe,
+    path_probe: PathProbe,
+    /// Zero-window probes in a row without an answer.
     unanswered: u32,
-    /// Probes of the closed window so far, answered or not (RFC 9293 §3.8.6.1: ever rarer).
-    window_probes: u32,
-    /// Timeouts in a row.
-    counts_since_timeout: u32,
+    consecutive_timeouts: u32,
     given_up: bool,
     delivery_rate: Option<Rate>,
     /// Bytes delivered at the latest congestion event, and between the latest two.
@@ -166,6 +157,52 @@ struct Flight {
     size: u64,
     /// Of that, neither selectively acknowledged nor lost (RFC 6675's pipe).
     pipe: u64,
+}
+
+/// The peer's receive window.
+#[derive(Clone, Copy, Debug, Default)]
+struct PeerWindow {
+    /// Right edge.
+    end: u64,
+    /// Largest window ever offered, for silly window avoidance (RFC 9293 §3.8.6.2.1).
+    largest: u64,
+    /// A zero-window probe is due.
+    probe_due: bool,
+    /// Zero-window probes so far, answered or not: their interval backs off (RFC 9293 §3.8.6.1).
+    probes: u32,
+}
+
+/// Duplicate acknowledgements of a peer without SACK.
+#[derive(Clone, Copy, Debug, Default)]
+struct Duplicates {
+    /// Bytes that they say have left the network.
+    bytes: u64,
+    /// Duplicate acknowledgements in a row.
+    acks: u32,
+}
+
+/// The answer to ECN echoes (RFC 3168 §6.1.2).
+#[derive(Clone, Copy, Debug, Default)]
+struct Cwr {
+    /// The next new segment carries CWR: the window was reduced.
+    due: bool,
+    /// End of the latest segment that carried it: echoes before its arrival are answered already.
+    end: u64,
+}
+
+/// The first segment sent once more during an outage, to learn whether the path passes packets again.
+#[derive(Clone, Copy, Debug, Default)]
+struct PathProbe {
+    due: bool,
+    /// It was sent, and nothing was acknowledged since.
+    sent: bool,
+}
+
+/// State of the tail loss probe (RFC 8985 §7).
+#[derive(Clone, Copy, Debug, Default)]
+struct TailLossProbe {
+    in_flight: Option<Probe>,
+    due: bool,
 }
 
 /// A tail loss probe in flight (RFC 8985 §7.1).
@@ -201,26 +238,6 @@ struct Timers {
     reorder: Instant,
     persist: Instant,
     pacing: Instant,
-}
-
-/// The part of [`Config`] that the sender needs.
-#[derive(Clone, Copy, Debug)]
-struct Settings {
-    recovery: Recovery,
-    pacing: Pacing,
-    prr: bool,
-    probe: bool,
-    frto: bool,
-    undo: bool,
-    limited_transmit: bool,
-    nagle: bool,
-    restart_after_idle: bool,
-    notices: bool,
-    initial_window: u64,
-    mss_agreed_down: bool,
-    peer_ack_delay: Duration,
-    retries: u32,
-    max_rto: Duration,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -263,54 +280,24 @@ impl Sender {
             finished: false,
             buffer_full: false,
             more_follows: false,
-            window_end: 0,
-            largest_window: 0,
+            peer: PeerWindow::default(),
             mss,
-            duplicates: 0,
-            duplicate_acks: 0,
-            cwr: false,
-            cwr_end: 0,
+            duplicates: Duplicates::default(),
+            cwr: Cwr::default(),
             resend_due: false,
             frto: Frto::Off,
             round_end: 0,
             last_sent: now,
             limited: Limited::default(),
             timers: Timers::NONE,
-            tlp: None,
-            probe_due: false,
-            window_probe_due: false,
-            ask_due: false,
-            asked: false,
+            tlp: TailLossProbe::default(),
+            path_probe: PathProbe::default(),
             unanswered: 0,
-            window_probes: 0,
-            counts_since_timeout: 0,
+            consecutive_timeouts: 0,
             given_up: false,
             delivery_rate: None,
             loss_marks: (0, 0),
-            settings: Settings {
-                recovery: if config.sack {
-                    config.recovery
-                } else {
-                    Recovery::NewReno
-                },
-                pacing: config.pacing,
-                prr: config.prr,
-                probe: config.tail_loss_probe
-                    && config.sack
-                    && config.recovery == Recovery::RackTlp,
-                frto: config.frto,
-                undo: config.undo,
-                limited_transmit: config.limited_transmit,
-                nagle: config.nagle,
-                restart_after_idle: config.slow_start_after_idle,
-                notices: config.notices,
-                initial_window: config.initial_window.bytes(u64::from(mss)).get(),
-                mss_agreed_down: mss != u32::from(config.mss),
-                // The peer's delay is unknown: RFC 8985 §7.2 takes 200 ms; ours bounds it below.
-                peer_ack_delay: config.delayed_ack.timeout.max(Duration::from_millis(200)),
-                retries: config.data_retries,
-                max_rto: config.max_rto,
-            },
+            settings: Settings::new(config, mss),
             counts: Counts::default(),
             notices: VecDeque::new(),
             siblings: Vec::new(),
@@ -398,26 +385,6 @@ impl Sender {
         self.index = index;
     }
 
-    /// What others may know of this path.
-    pub(crate) fn sibling(&self, can_send: bool) -> Sibling {
-        let cwnd = self.controller.cwnd();
-        let settled = match self.phase {
-            Phase::Open => cwnd,
-            _ => self.controller.ssthresh().unwrap_or(cwnd),
-        };
-        let delivered = self.sampler.delivered().get();
-        Sibling {
-            cwnd: settled,
-            srtt: self.rtt.srtt(),
-            min_rtt: self.rtt.min(),
-            mss: Bytes::new(u64::from(self.mss)),
-            since_loss: Bytes::new(delivered.saturating_sub(self.loss_marks.0)),
-            between_losses: Bytes::new(self.loss_marks.1),
-            rate: self.delivery_rate.map_or(0.0, Rate::bytes_per_sec),
-            can_send: can_send && self.counts_since_timeout == 0,
-        }
-    }
-
     /// The path has become narrower or wider: segments of at most `mss` bytes.
     /// What was longer cannot have arrived: it is cut and sent again, which says nothing about
     /// congestion.
@@ -429,8 +396,8 @@ impl Sender {
         if mss < self.mss && self.board.lose_longer(mss) {
             self.board.split(mss);
             self.resend_due = true;
-            self.tlp = None;
-            self.probe_due = false;
+            self.tlp.in_flight = None;
+            self.tlp.due = false;
             // The timeouts that it caused were no sign of a path that is slower than thought.
             self.undo.end();
             self.frto = Frto::Off;
@@ -448,71 +415,16 @@ impl Sender {
 
     /// A tail loss probe is in flight, or due.
     pub(crate) fn is_probing(&self) -> bool {
-        self.tlp.is_some() || self.probe_due
+        self.tlp.in_flight.is_some() || self.tlp.due
     }
 
     /// Timeouts since anything new was acknowledged.
     pub(crate) fn timeouts_in_a_row(&self) -> u32 {
-        self.counts_since_timeout
+        self.consecutive_timeouts
     }
 
     pub(crate) fn poll_notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()
-    }
-
-    /// As in [`Sender::stats`].
-    #[inline]
-    pub(crate) fn sent_packets(&self) -> u64 {
-        self.counts.sent_packets
-    }
-
-    /// As in [`Sender::stats`].
-    #[inline]
-    pub(crate) fn lost_packets(&self) -> u64 {
-        self.counts.lost_packets
-    }
-
-    pub(crate) fn stats(&self) -> Stats {
-        let c = &self.counts;
-        Stats {
-            sent_packets: c.sent_packets,
-            sent_bytes: c.sent_bytes,
-            retransmitted_packets: c.retransmitted_packets,
-            lost_packets: c.lost_packets,
-            timeouts: c.timeouts,
-            spurious: c.spurious,
-            ..Stats::default()
-        }
-    }
-
-    pub(crate) fn snapshot(&self, _now: Instant) -> Snapshot {
-        Snapshot {
-            cwnd: self.controller.cwnd(),
-            ssthresh: self.controller.ssthresh(),
-            in_slow_start: self.controller.in_slow_start(),
-            in_flight: Bytes::new(self.pipe()),
-            srtt: self.rtt.srtt(),
-            rttvar: self.rtt.rttvar(),
-            min_rtt: self.rtt.min(),
-            latest_rtt: self.rtt.latest(),
-            rto: self.rtt.rto(),
-            pacing_rate: self.pacing_rate(),
-            delivery_rate: self.delivery_rate,
-            delivered: self.sampler.delivered(),
-            phase: self.phase_name(),
-        }
-    }
-
-    pub(crate) fn phase_name(&self) -> &'static str {
-        match self.phase {
-            Phase::Recovery if !self.controller.governs_recovery() => "recovery",
-            Phase::Loss if !self.controller.governs_recovery() => "loss",
-            _ => self.controller.phase(),
-        }
-    }
-
-    pub(crate) fn gauges(&self, out: &mut Vec<(&'static str, f64)>) {
-        self.controller.gauges(out);
     }
 
     // ---- shared by the parts ----
@@ -528,7 +440,7 @@ impl Sender {
     /// Bytes believed to be in the network.
     #[inline]
     pub(crate) fn pipe(&self) -> u64 {
-        self.board.pipe().saturating_sub(self.duplicates)
+        self.board.pipe().saturating_sub(self.duplicates.bytes)
     }
 
     /// The window in force: PRR's in recovery, else the controller's.
@@ -547,7 +459,7 @@ impl Sender {
             srtt: self.rtt.srtt(),
             latest_rtt: self.rtt.latest(),
             min_rtt: self.rtt.min(),
-            in_flight: Bytes::new(self.board.pipe().saturating_sub(self.duplicates)),
+            in_flight: Bytes::new(self.board.pipe().saturating_sub(self.duplicates.bytes)),
             siblings: &self.siblings,
             index: self.index,
         };
@@ -574,81 +486,14 @@ impl Sender {
     }
 
     fn on_window(&mut self, window: u64) {
-        self.window_end = self.una + window;
-        self.largest_window = self.largest_window.max(window);
+        self.peer.end = self.una + window;
+        self.peer.largest = self.peer.largest.max(window);
     }
 
     fn notice(&mut self, notice: Notice) {
         if self.settings.notices {
             self.notices.push_back(notice);
         }
-    }
-
-    /// A congestion event: reduces and, if the controller lets us, starts PRR.
-    fn congestion(&mut self, now: Instant, cause: Cause, flight: Flight, lost: u64) {
-        let event = Congestion {
-            now,
-            cause,
-            lost: Bytes::new(lost),
-            in_flight: Bytes::new(flight.size),
-        };
-        if !matches!(cause, Cause::Timeout { consecutive: 2.. }) {
-            let delivered = self.sampler.delivered().get();
-            self.loss_marks = (delivered, delivered.saturating_sub(self.loss_marks.0));
-        }
-        let (controller, path) = self.parts();
-        controller.on_congestion(&event, &path);
-        let target = self.controller.cwnd().get();
-        self.recovery_point = self.nxt;
-        self.cwr = true;
-        self.prr = None;
-        if self.settings.prr
-            && !matches!(cause, Cause::Timeout { .. })
-            && !self.controller.governs_recovery()
-        {
-            self.prr = Some(Prr::new(target, flight.pipe));
-            self.prr_window = self.pipe();
-        }
-        self.notice(Notice::Congestion {
-            cause,
-            cwnd: target,
-        });
-    }
-
-    /// The episode is over.
-    fn recovered(&mut self, now: Instant) {
-        if matches!(self.phase, Phase::Recovery | Phase::Loss) {
-            self.rack.on_recovered();
-        }
-        self.phase = Phase::Open;
-        self.prr = None;
-        self.frto = Frto::Off;
-        self.resend_due = false;
-        self.duplicates = 0;
-        self.duplicate_acks = 0;
-        self.undo.end();
-        let (controller, path) = self.parts();
-        controller.on_recovered(now, &path);
-        self.notice(Notice::Recovered);
-    }
-
-    /// The latest event was spurious: takes everything back.
-    fn undo(&mut self, now: Instant) {
-        let cause = match self.phase {
-            Phase::Loss => Cause::Timeout { consecutive: 1 },
-            _ => Cause::Loss,
-        };
-        self.board.unmark_lost();
-        self.counts.spurious += 1;
-        let (controller, path) = self.parts();
-        controller.on_spurious(&Spurious { now, cause }, &path);
-        self.phase = Phase::Open;
-        self.prr = None;
-        self.frto = Frto::Off;
-        self.resend_due = false;
-        self.duplicates = 0;
-        self.undo.end();
-        self.notice(Notice::Undone);
     }
 }
 

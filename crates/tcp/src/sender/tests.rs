@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use gargalo_cc::{Acked, Congestion, Lost, Sent, Spurious};
+use gargalo_cc::{Acked, Cause, Congestion, Lost, Sent, Spurious};
 
 use super::*;
 

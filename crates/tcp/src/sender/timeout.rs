@@ -39,7 +39,7 @@ impl Sender {
     fn arm_probe(&mut self, now: Instant) {
         let eligible = self.settings.probe
             && self.phase == Phase::Open
-            && self.tlp.is_none()
+            && self.tlp.in_flight.is_none()
             && self.board.sacked() == 0;
         self.timers.probe = if eligible {
             let single = self.board.len() == 1;
@@ -57,12 +57,9 @@ impl Sender {
         let waiting = self.board.is_empty() && self.has_unsent();
         if !waiting {
             self.timers.persist = Instant::MAX;
-            self.window_probes = 0;
+            self.peer.probes = 0;
         } else if self.timers.persist == Instant::MAX {
-            let backed_off = self
-                .rtt
-                .rto()
-                .saturating_mul(1 << self.window_probes.min(16));
+            let backed_off = self.rtt.rto().saturating_mul(1 << self.peer.probes.min(16));
             self.timers.persist = now + backed_off.min(self.settings.max_rto);
         }
     }
@@ -79,7 +76,7 @@ impl Sender {
         }
         if self.timers.probe <= now && self.phase == Phase::Open && !self.board.is_empty() {
             // A probe goes before a timeout that is due as well (RFC 8985 §7.2).
-            self.probe_due = true;
+            self.tlp.due = true;
             self.timers.rto = now + self.rtt.rto();
         } else if self.timers.rto <= now {
             self.on_rto(now);
@@ -90,12 +87,12 @@ impl Sender {
         if self.timers.persist <= now {
             self.timers.persist = Instant::MAX;
             self.unanswered += 1;
-            self.window_probes = self.window_probes.saturating_add(1);
+            self.peer.probes = self.peer.probes.saturating_add(1);
             if self.unanswered > self.settings.retries {
                 self.given_up = true;
                 return;
             }
-            self.window_probe_due = true;
+            self.peer.probe_due = true;
             self.arm_persist(now);
         }
     }
@@ -103,7 +100,7 @@ impl Sender {
     /// After a timeout: the first segment goes once more, whenever the timer is due, to learn whether the path
     /// passes packets again. This is no timeout: the timer, its backoff and the window stay as they are.
     pub(crate) fn ask(&mut self) {
-        self.ask_due = self.counts_since_timeout > 0 && !self.board.is_empty();
+        self.path_probe.due = self.consecutive_timeouts > 0 && !self.board.is_empty();
     }
 
     /// The first acknowledgement after an outage: what round trips were like is known from before. (It may be of
@@ -125,20 +122,20 @@ impl Sender {
             return;
         }
         self.counts.timeouts += 1;
-        self.counts_since_timeout += 1;
-        if self.counts_since_timeout > self.settings.retries {
+        self.consecutive_timeouts += 1;
+        if self.consecutive_timeouts > self.settings.retries {
             self.given_up = true;
             return;
         }
         let flight = self.flight();
         let mut marked = Vec::new();
         self.board.mark_all_lost(|s| marked.push(*s));
-        self.duplicates = 0;
-        self.duplicate_acks = 0;
-        self.tlp = None;
-        self.probe_due = false;
+        self.duplicates.bytes = 0;
+        self.duplicates.acks = 0;
+        self.tlp.in_flight = None;
+        self.tlp.due = false;
         let lost = self.tell_lost(now, &marked);
-        let first = self.counts_since_timeout == 1;
+        let first = self.consecutive_timeouts == 1;
         if first {
             self.undo.begin(self.una);
             self.rtt_before = Some(self.rtt.clone());
@@ -151,7 +148,7 @@ impl Sender {
         } else {
             Frto::Off
         };
-        let consecutive = self.counts_since_timeout;
+        let consecutive = self.consecutive_timeouts;
         self.congestion(now, Cause::Timeout { consecutive }, flight, lost);
         self.rtt.back_off();
         self.timers.rto = now + self.rtt.rto();

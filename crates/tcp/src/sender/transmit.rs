@@ -12,19 +12,19 @@ impl Sender {
     #[inline]
     pub(crate) fn poll(&mut self, now: Instant) -> Option<SendOrder> {
         self.timers.pacing = Instant::MAX;
-        if self.window_probe_due {
-            self.window_probe_due = false;
+        if self.peer.probe_due {
+            self.peer.probe_due = false;
             if let Some(order) = self.window_probe(now) {
                 return Some(order);
             }
         }
-        if self.probe_due {
-            self.probe_due = false;
+        if self.tlp.due {
+            self.tlp.due = false;
             if let Some(order) = self.tail_probe(now) {
                 return Some(order);
             }
         }
-        if std::mem::take(&mut self.ask_due)
+        if std::mem::take(&mut self.path_probe.due)
             && let Some(order) = self.ask_again(now)
         {
             return Some(order);
@@ -96,7 +96,7 @@ impl Sender {
         let held = self.board.has_lost()
             || (!self.settings.limited_transmit
                 && self.phase == Phase::Open
-                && (self.duplicates > 0 || self.board.sacked() > 0));
+                && (self.duplicates.bytes > 0 || self.board.sacked() > 0));
         if held || (pipe + mss > window && pipe > 0) {
             return Room::Full;
         }
@@ -130,7 +130,7 @@ impl Sender {
             return None;
         }
         let unsent = self.end.saturating_sub(self.nxt);
-        let usable = self.window_end.saturating_sub(self.nxt);
+        let usable = self.peer.end.saturating_sub(self.nxt);
         let len = unsent.min(usable).min(u64::from(self.mss));
         let fin = self.finished && self.nxt + len == self.end && usable > len;
         if len == 0 {
@@ -139,7 +139,7 @@ impl Sender {
         let full = len == u64::from(self.mss);
         let last = len == unsent;
         // RFC 9293 §3.8.6.2.1: a full segment, all there is, or half of the largest window.
-        let worthwhile = full || last || 2 * len >= self.largest_window;
+        let worthwhile = full || last || 2 * len >= self.peer.largest;
         let nagle = self.settings.nagle && !full && !fin && !self.board.is_empty();
         (worthwhile && !nagle).then_some((len as u32, fin))
     }
@@ -147,7 +147,7 @@ impl Sender {
     fn send_new(&mut self, now: Instant, pipe: u64) -> Option<SendOrder> {
         if !self.settings.limited_transmit
             && self.phase == Phase::Open
-            && (self.duplicates > 0 || self.board.sacked() > 0)
+            && (self.duplicates.bytes > 0 || self.board.sacked() > 0)
         {
             return None;
         }
@@ -165,9 +165,9 @@ impl Sender {
         self.nxt += u64::from(span);
         self.arm_after_send(now, true);
         let psh = self.nxt >= self.end && !self.more_follows;
-        let cwr = std::mem::take(&mut self.cwr);
+        let cwr = std::mem::take(&mut self.cwr.due);
         if cwr {
-            self.cwr_end = self.nxt;
+            self.cwr.end = self.nxt;
         }
         Some(SendOrder {
             offset,
@@ -255,7 +255,7 @@ impl Sender {
                 (self.resend(now, index, sent), true)
             }
         };
-        self.tlp = Some(super::Probe {
+        self.tlp.in_flight = Some(super::Probe {
             end: self.nxt,
             retransmission,
         });
@@ -271,7 +271,7 @@ impl Sender {
         let rto = self.timers.rto;
         let order = self.resend(now, index, sent);
         self.timers.rto = rto;
-        self.asked = true;
+        self.path_probe.sent = true;
         Some(order)
     }
 
@@ -282,7 +282,8 @@ impl Sender {
         }
         self.notice(Notice::WindowProbe);
         let usable = self
-            .window_end
+            .peer
+            .end
             .saturating_sub(self.nxt)
             .min(u64::from(self.mss));
         let len = usable.min(self.end.saturating_sub(self.nxt)) as u32;

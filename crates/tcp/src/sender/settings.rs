@@ -1,0 +1,52 @@
+//! The settings of a sender.
+
+use gargalo_units::Duration;
+
+use crate::config::{Config, Pacing, Recovery};
+
+/// The part of [`Config`] that the sender needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub(super) recovery: Recovery,
+    pub(super) pacing: Pacing,
+    pub(super) prr: bool,
+    pub(super) probe: bool,
+    pub(super) frto: bool,
+    pub(super) undo: bool,
+    pub(super) limited_transmit: bool,
+    pub(super) nagle: bool,
+    pub(super) restart_after_idle: bool,
+    pub(super) notices: bool,
+    pub(super) initial_window: u64,
+    pub(super) mss_agreed_down: bool,
+    pub(super) peer_ack_delay: Duration,
+    pub(super) retries: u32,
+    pub(super) max_rto: Duration,
+}
+
+impl Settings {
+    pub(super) fn new(config: &Config, mss: u32) -> Self {
+        Self {
+            recovery: if config.sack {
+                config.recovery
+            } else {
+                Recovery::NewReno
+            },
+            pacing: config.pacing,
+            prr: config.prr,
+            probe: config.tail_loss_probe && config.sack && config.recovery == Recovery::RackTlp,
+            frto: config.frto,
+            undo: config.undo,
+            limited_transmit: config.limited_transmit,
+            nagle: config.nagle,
+            restart_after_idle: config.slow_start_after_idle,
+            notices: config.notices,
+            initial_window: config.initial_window.bytes(u64::from(mss)).get(),
+            mss_agreed_down: mss != u32::from(config.mss),
+            // The peer's delay is unknown: RFC 8985 §7.2 takes 200 ms; ours bounds it below.
+            peer_ack_delay: config.delayed_ack.timeout.max(Duration::from_millis(200)),
+            retries: config.data_retries,
+            max_rto: config.max_rto,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What the sender reports of itself: counters, the state of the moment, its view for sibling subflows.
+
+use gargalo_cc::Sibling;
+use gargalo_units::{Bytes, Instant, Rate};
+
+use super::{Phase, Sender};
+use crate::stats::{Snapshot, Stats};
+
+impl Sender {
+    /// What the sibling subflows see of this path.
+    pub(crate) fn sibling(&self, can_send: bool) -> Sibling {
+        let cwnd = self.controller.cwnd();
+        let settled = match self.phase {
+            Phase::Open => cwnd,
+            _ => self.controller.ssthresh().unwrap_or(cwnd),
+        };
+        let delivered = self.sampler.delivered().get();
+        Sibling {
+            cwnd: settled,
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min(),
+            mss: Bytes::new(u64::from(self.mss)),
+            since_loss: Bytes::new(delivered.saturating_sub(self.loss_marks.0)),
+            between_losses: Bytes::new(self.loss_marks.1),
+            rate: self.delivery_rate.map_or(0.0, Rate::bytes_per_sec),
+            can_send: can_send && self.consecutive_timeouts == 0,
+        }
+    }
+
+    /// As in [`Sender::stats`].
+    #[inline]
+    pub(crate) fn sent_packets(&self) -> u64 {
+        self.counts.sent_packets
+    }
+
+    /// As in [`Sender::stats`].
+    #[inline]
+    pub(crate) fn lost_packets(&self) -> u64 {
+        self.counts.lost_packets
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let c = &self.counts;
+        Stats {
+            sent_packets: c.sent_packets,
+            sent_bytes: c.sent_bytes,
+            retransmitted_packets: c.retransmitted_packets,
+            lost_packets: c.lost_packets,
+            timeouts: c.timeouts,
+            spurious: c.spurious,
+            ..Stats::default()
+        }
+    }
+
+    pub(crate) fn snapshot(&self, _now: Instant) -> Snapshot {
+        Snapshot {
+            cwnd: self.controller.cwnd(),
+            ssthresh: self.controller.ssthresh(),
+            in_slow_start: self.controller.in_slow_start(),
+            in_flight: Bytes::new(self.pipe()),
+            srtt: self.rtt.srtt(),
+            rttvar: self.rtt.rttvar(),
+            min_rtt: self.rtt.min(),
+            latest_rtt: self.rtt.latest(),
+            rto: self.rtt.rto(),
+            pacing_rate: self.pacing_rate(),
+            delivery_rate: self.delivery_rate,
+            delivered: self.sampler.delivered(),
+            phase: self.phase_name(),
+        }
+    }
+
+    pub(crate) fn phase_name(&self) -> &'static str {
+        match self.phase {
+            Phase::Recovery if !self.controller.governs_recovery() => "recovery",
+            Phase::Loss if !self.controller.governs_recovery() => "loss",
+            _ => self.controller.phase(),
+        }
+    }
+
+    pub(crate) fn gauges(&self, out: &mut Vec<(&'static str, f64)>) {
+        self.controller.gauges(out);
+    }
+}
