@@ -3,10 +3,10 @@
 use rand::Rng;
 use rand_pcg::Pcg64;
 
-/// A stream of its own, split off `parent`.
+/// A new stream, seeded from `parent`.
 ///
-/// Every random effect of a link draws from its own stream, so that switching one on does not change
-/// the luck of another.
+/// Every random effect of a link draws from its own stream, so that enabling one does not change the draws of
+/// another.
 pub(crate) fn split(parent: &mut Pcg64) -> Pcg64 {
     let mut word = || (u128::from(parent.next_u64()) << 64) | u128::from(parent.next_u64());
     Pcg64::new(word(), word())
@@ -35,7 +35,7 @@ pub(crate) fn exponential(rng: &mut Pcg64) -> f64 {
     -libm::log(uniform_positive(rng))
 }
 
-/// A coin with a fixed probability and its own stream: one draw and one comparison a throw.
+/// A Bernoulli trial with a fixed probability and its own stream: one draw and one comparison per trial.
 #[derive(Clone, Debug)]
 pub(crate) struct Coin {
     threshold: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Coin {
 }
 
 impl Coin {
-    /// `None` if `probability` is zero or less: nothing to throw.
+    /// `None` if `probability` is zero or less: no draw is needed.
     pub(crate) fn new(probability: f64, rng: Pcg64) -> Option<Self> {
         (probability > 0.0).then(|| Self {
             threshold: threshold(probability),

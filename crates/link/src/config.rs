@@ -1,4 +1,4 @@
-//! What a user says about one direction of a link.
+//! The configuration of one direction of a link.
 
 use std::ops::Deref;
 use std::path::Path;
@@ -16,33 +16,33 @@ use crate::server::Server;
 use crate::trace::DeliveryTrace;
 
 settings! {
-    /// What packets meet in one direction of a link. The default is a perfect wire.
+    /// One direction of a link: rate, delay, loss, queue. The default has no limit, no delay and no loss.
     pub struct LinkConfig as "Direction", checked by LinkConfig::consistent {
-        /// How fast bytes leave: a rate, `"unlimited"`, steps over time or a recorded trace.
+        /// Transmission rate: a rate, `"unlimited"`, steps over time or a recorded trace.
         rate: RateModel = RateModel::Unlimited;
         /// Propagation delay of one direction: constant, or steps over time.
         delay: Delay = Delay::Constant(Duration::ZERO);
         /// Random variation of the delay: half the width of a uniform distribution, or a table
         /// that names another one. Packets keep their order. Default: none.
         jitter: Option<Jitter> = None;
-        /// Packets lost beside congestion: a probability, or a model.
+        /// Packet loss that is not caused by congestion: a probability, or a model.
         loss: LossModel = LossModel::NONE;
-        /// Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`: in order, apart from
-        /// each other, from the first instant up to the second.
+        /// Outages: spans of time in which every packet that arrives is lost, like `[["10s", "15s"]]`, in order and
+        /// without overlap. The first instant is included, the second is not.
         outages: Vec<(Instant, Instant)> = Vec::new();
-        /// Drops what comes faster than a rate, in front of the queue. Default: none.
+        /// A policer in front of the queue: drops packets above a rate. Default: none.
         policer: Option<Policer> = None;
-        /// A middlebox at the link's entrance that takes Multipath TCP options out of packets, as some
+        /// A middlebox at the entrance of the link that removes Multipath TCP options from packets, as some
         /// firewalls do.
         strip_mptcp: Strip = Strip::None;
-        /// Packets that change places. Default: none.
+        /// Packet reordering. Default: none.
         reorder: Option<Reorder> = None;
-        /// Probability that a packet is sent twice.
+        /// Probability that a packet is duplicated.
         duplicate: f64 as Probability = 0.0;
         /// Largest packet, IP header included; larger ones are dropped.
         mtu: u32 as Bytes = 1500, in 68..=65_535;
-        /// Whether the queue marks ECN-capable packets instead of dropping them, where the queue's
-        /// own table does not say. Default: as the queue does. Tail drop cannot mark.
+        /// Whether the queue marks ECN-capable packets instead of dropping them; a value in the queue's own table
+        /// has precedence. Default: that of the queue. Tail drop cannot mark.
         ecn: Option<bool> = None;
         /// The queue in front of the link: a name, or a table with its parameters.
         queue: QueueConfig = QueueConfig::DropTail(QueueLimit::Packets(1000));
@@ -50,7 +50,7 @@ settings! {
 }
 
 impl LinkConfig {
-    /// What is wrong with values that depend on each other.
+    /// Checks the values that depend on each other.
     fn consistent(&self) -> Result<(), Error> {
         check_outages(&self.outages)?;
         if let Some(policer) = self.policer
@@ -77,8 +77,8 @@ impl LinkConfig {
         Ok(())
     }
 
-    /// The table of a direction: what `over` has takes the place of what `base` has, and a queue whose table does not
-    /// say whether it marks is told what the link says (`ecn`).
+    /// The table of a direction: keys of `over` replace those of `base`. The link's `ecn` is copied into the
+    /// queue's table if that does not have the key.
     pub fn overlay(base: &Json, over: Option<&Json>) -> Json {
         let mut table = base.as_object().cloned().unwrap_or_default();
         for (key, value) in over.and_then(Json::as_object).into_iter().flatten() {
@@ -102,20 +102,20 @@ impl LinkConfig {
 }
 
 kinds! {
-    /// Which packets lose their Multipath TCP options.
+    /// The packets from which Multipath TCP options are removed.
     pub enum Strip: Copy as "StripMap" {
         words {
             /// No packet.
             "none" => None;
             /// Every packet.
             "all" => All;
-            /// SYNs and their answers: the connection begins as plain TCP.
+            /// SYN and SYN/ACK: the connection begins as plain TCP.
             "syn" => Syn;
-            /// All but these.
+            /// All packets except SYN and SYN/ACK.
             "rest" => Rest;
         }
         tables {
-            /// All after so much payload has passed in this direction.
+            /// All packets after this amount of payload has passed in this direction.
             "after" => After(u64 as Bytes);
         }
     }
@@ -138,31 +138,31 @@ fn check_outages(outages: &[(Instant, Instant)]) -> Result<(), Error> {
 }
 
 kinds! {
-    /// How fast bytes leave.
+    /// Transmission rate.
     pub enum RateModel as "RateMap", checked by RateModel::possible {
         words {
-            /// A packet leaves as it comes; there is never a queue.
+            /// No limit: a packet leaves when it arrives, and there is never a queue.
             "unlimited" => Unlimited;
         }
         plain {
-            /// Always the same rate.
+            /// A constant rate.
             Constant(Rate);
         }
         tables {
-            /// Pairs of an instant and the rate from then on; the first instant is 0s, the others increase. A rate of
-            /// zero is an outage; a packet in transmission goes on where it stopped.
+            /// Pairs of an instant and the rate from then on; the first instant is 0s, the others increase. A rate
+            /// of zero is an outage; a packet in transmission continues after it.
             "steps" => Steps(Vec<(Instant, Rate)>);
-            /// A file of packet-delivery opportunities in mahimahi's format, relative to the scenario; it repeats at
-            /// its end.
+            /// A file of packet-delivery opportunities in mahimahi's format, relative to the scenario; it is
+            /// repeated at its end.
             "trace" => Trace(TraceFile);
         }
     }
 }
 
-/// Opportunities recorded elsewhere, and the file they are from.
+/// A recorded trace, and the file it was read from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceFile {
-    /// Its absolute path; empty for a trace that is from no file.
+    /// Absolute path; empty for a trace that was not read from a file.
     pub file: String,
     trace: Arc<DeliveryTrace>,
 }
@@ -226,7 +226,7 @@ impl Setting for TraceFile {
 }
 
 impl RateModel {
-    /// The long-run average: that of the last step, or of one period of a trace; [`Rate::MAX`] when
+    /// The long-run average: the rate of the last step, or the mean of one period of a trace; [`Rate::MAX`] when
     /// unlimited.
     pub fn mean(&self) -> Rate {
         match self {
@@ -242,8 +242,8 @@ impl RateModel {
         Server::new(self).capacity(from, to).map(Bytes::new)
     }
 
-    /// Time of one `bytes` packet at the fastest rate that ever holds: what a queue may take as the
-    /// typical transmission time.
+    /// Transmission time of a packet of `bytes` at the highest configured rate: the typical transmission time for a
+    /// queue.
     pub(crate) fn packet_time(&self, bytes: u32) -> Duration {
         let rate = match self {
             Self::Steps(steps) => steps.iter().map(|s| s.1).max().unwrap_or(Rate::MAX),

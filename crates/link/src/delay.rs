@@ -1,4 +1,4 @@
-//! Propagation: delay, route changes, jitter, and the order of arrival.
+//! Propagation delay, route changes, jitter, and the order of arrival.
 
 use gargalo_settings::{Error, kinds, names, settings};
 use gargalo_units::{Duration, Instant};
@@ -8,15 +8,16 @@ use crate::chance::{normal, split, uniform, uniform_positive};
 use crate::reorder::{Reorder, Reorderer};
 
 kinds! {
-    /// Propagation delay: how long a packet travels after its last byte has left.
+    /// Propagation delay: the time from the departure of a packet's last byte to its arrival.
     pub enum Delay as "DelayMap", checked by Delay::in_order {
         plain {
-            /// Always the same.
+            /// A constant delay.
             Constant(Duration);
         }
         tables {
             /// Pairs of an instant and the delay from then on (a route change); the first instant is 0s, the others
-            /// increase. The departure of a packet decides. Packets keep their order unless the link reorders.
+            /// increase. The delay at the time of departure applies to a packet. Packets keep their order unless
+            /// the link reorders.
             "steps" => Steps(Vec<(Instant, Duration)>);
         }
     }
@@ -29,7 +30,8 @@ impl Default for Delay {
 }
 
 settings! {
-    /// Random variation of the delay, drawn for each packet independently: half the width of a uniform distribution, or
+    ///  Random variation of the delay, drawn for each packet independently: half the width of a uniform
+    /// distribution, or
     /// a table that names another one. The total delay is never negative. A packet that would overtake an earlier one
     /// arrives with it instead, unless the link reorders, so that at high packet rates the mean delay grows towards
     /// the upper end of the distribution.
@@ -44,12 +46,12 @@ settings! {
 names! {
     /// Shape of the jitter; all have mean zero.
     pub enum JitterDistribution {
-        /// Between minus and plus the scale.
+        /// Uniform between minus and plus the scale.
         Uniform = "uniform",
         /// Normal with the scale as standard deviation.
         Normal = "normal",
         /// Pareto with shape 3, shifted to mean zero and scaled to standard deviation 1: a heavy right tail; few
-        /// packets arrive far too late, most somewhat early (at most 0.58 scales).
+        /// packets arrive very late, most slightly early (at most 0.58 scales).
         Pareto = "pareto",
     }
 }
@@ -99,12 +101,12 @@ pub(crate) fn check_steps(mut times: impl Iterator<Item = Instant>) -> Result<()
     Ok(())
 }
 
-/// A [`Delay`], a [`Jitter`] and a [`Reorder`] at work.
+/// The state of [`Delay`], [`Jitter`] and [`Reorder`] on a link.
 #[derive(Clone, Debug)]
 pub(crate) struct Propagation {
     /// The base delay at the last departure.
     current: Duration,
-    /// What is neither constant nor in order, if anything: kept away from the common case.
+    /// Steps, jitter and reordering, if any: kept out of the common case of a constant delay.
     varying: Option<Box<Varying>>,
 }
 
@@ -148,7 +150,7 @@ impl Propagation {
         self.varying.as_ref().is_none_or(|v| v.reorder.is_none())
     }
 
-    /// When a packet arrives that left at `departure`; departures do not decrease.
+    /// The arrival time of a packet that left at `departure`; departures do not decrease.
     #[inline]
     pub(crate) fn arrival(&mut self, departure: Instant) -> Instant {
         match &mut self.varying {

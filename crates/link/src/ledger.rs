@@ -1,4 +1,4 @@
-//! Accounts of the packets inside a link: counters, drops, and copies that share one payload.
+//! Accounting of the packets inside a link: counters, drops, and duplicates that share one payload.
 
 use std::collections::VecDeque;
 
@@ -7,15 +7,15 @@ use gargalo_units::Ecn;
 use crate::packet::Packet;
 use crate::stats::LinkStats;
 
-/// Why a packet did not come through.
+/// Why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum DropReason {
     /// The queue had no room.
     QueueFull,
-    /// Active queue management dropped it to signal congestion, or a policer.
+    /// Active queue management or a policer dropped it.
     Aqm,
-    /// The loss model took it.
+    /// The loss model dropped it.
     Loss,
     /// It is larger than the MTU.
     TooBig,
@@ -40,13 +40,13 @@ impl DropReason {
 pub(crate) struct Item<P> {
     pub(crate) packet: Packet<P>,
     /// Slot of the copies that share this payload, plus one; 0 if there are none.
-    twin: u32,
+    slot: u32,
 }
 
 impl<P> Item<P> {
     #[inline]
     pub(crate) fn new(packet: Packet<P>) -> Self {
-        Self { packet, twin: 0 }
+        Self { packet, slot: 0 }
     }
     /// Size in bytes.
     #[inline]
@@ -55,14 +55,14 @@ impl<P> Item<P> {
     }
 }
 
-/// Copies inside the link, by slot.
+/// Number of copies inside the link, by slot.
 #[derive(Clone, Debug, Default)]
-struct Twins {
+struct SharedPayloads {
     inside: Vec<u8>,
     free: Vec<u32>,
 }
 
-impl Twins {
+impl SharedPayloads {
     fn pair(&mut self) -> u32 {
         match self.free.pop() {
             Some(slot) => {
@@ -76,9 +76,9 @@ impl Twins {
         }
     }
 
-    /// One of the copies leaves; whether it was the last.
-    fn leave(&mut self, twin: u32) -> bool {
-        let slot = twin - 1;
+    /// Removes one of the copies; returns whether it was the last.
+    fn leave(&mut self, slot: u32) -> bool {
+        let slot = slot - 1;
         let n = &mut self.inside[slot as usize];
         *n -= 1;
         let last = *n == 0;
@@ -89,14 +89,14 @@ impl Twins {
     }
 }
 
-/// Every packet that comes in or goes out passes here.
+/// The accounts of a link: every packet that enters or leaves is counted here.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger<P> {
     pub(crate) stats: LinkStats,
     /// Packets and bytes handed to the rate server.
     pub(crate) committed_packets: u64,
     pub(crate) committed_bytes: u64,
-    twins: Twins,
+    copies: SharedPayloads,
     dropped: VecDeque<(Packet<P>, DropReason)>,
 }
 
@@ -106,7 +106,7 @@ impl<P: Copy> Ledger<P> {
             stats: LinkStats::default(),
             committed_packets: 0,
             committed_bytes: 0,
-            twins: Twins::default(),
+            copies: SharedPayloads::default(),
             dropped: VecDeque::new(),
         }
     }
@@ -118,11 +118,11 @@ impl<P: Copy> Ledger<P> {
         Item::new(packet)
     }
 
-    /// Makes a copy; both share the payload from now on.
+    /// Duplicates a packet; both copies share the payload.
     pub(crate) fn duplicate(&mut self, item: &mut Item<P>) -> Item<P> {
         self.stats.duplicated_packets += 1;
         self.stats.duplicated_bytes += item.bytes();
-        item.twin = self.twins.pair();
+        item.slot = self.copies.pair();
         *item
     }
 
@@ -132,7 +132,7 @@ impl<P: Copy> Ledger<P> {
         self.committed_bytes += u64::from(bytes);
     }
 
-    /// Sets CE; whether the packet allows it.
+    /// Sets CE if the packet is ECN-capable; returns whether it is.
     pub(crate) fn mark(&mut self, item: &mut Item<P>) -> bool {
         if !item.packet.ecn.is_capable() {
             return false;
@@ -144,7 +144,7 @@ impl<P: Copy> Ledger<P> {
         true
     }
 
-    /// The packet is gone. Its owner hears of it unless a copy with the same payload is still inside.
+    /// Records a drop. It is reported to the owner unless a copy with the same payload is still inside.
     pub(crate) fn drop(&mut self, item: Item<P>, reason: DropReason) {
         self.stats.dropped[reason as usize] += 1;
         self.stats.dropped_bytes += item.bytes();
@@ -153,7 +153,7 @@ impl<P: Copy> Ledger<P> {
         }
     }
 
-    /// The packet is through; whether no copy is left inside.
+    /// Records a delivery; returns whether no copy is left inside.
     #[inline]
     pub(crate) fn deliver(&mut self, item: &Item<P>) -> bool {
         self.stats.delivered_packets += 1;
@@ -163,7 +163,7 @@ impl<P: Copy> Ledger<P> {
 
     #[inline]
     fn leave(&mut self, item: &Item<P>) -> bool {
-        item.twin == 0 || self.twins.leave(item.twin)
+        item.slot == 0 || self.copies.leave(item.slot)
     }
 
     #[inline]

@@ -1,23 +1,23 @@
-//! What happens to a packet between two hosts: rate, delay, loss, reordering, queues.
+//! Links between two hosts: rate, delay, loss, reordering, queues.
 //!
 //! A [`Link`] is one direction of a link, sans-IO: packets go in with [`Link::send`], come out of
 //! [`Link::poll`] when [`Link::next_event`] has passed. It knows a packet's size, ECN bits and flow, and
 //! carries an opaque payload, so that the simulator and the real-time world share it.
 //!
-//! What a packet meets, in this order:
+//! A packet passes these stages, in this order:
 //!
 //! 1. MTU check ([`DropReason::TooBig`]);
 //! 2. random or periodic loss ([`LossModel`], [`DropReason::Loss`]);
-//! 3. duplication: the copy goes through all that follows, right behind the original;
+//! 3. duplication: the copy passes all later stages, directly behind the original;
 //! 4. the queue ([`QueueConfig`]; [`DropReason::QueueFull`], [`DropReason::Aqm`], ECN marks);
 //! 5. serialisation at the rate ([`RateModel`]), in the order the queue chose;
 //! 6. propagation delay, jitter and reordering ([`Delay`], [`Reorder`]);
 //! 7. delivery, in order of arrival, ties in order of departure.
 //!
-//! A queue holds the packets that wait; the one being serialised has left it. A limit of 100 packets
-//! thus allows 100 waiting packets beside the one on the wire. ns-3 counts alike (a device dequeues a
-//! packet when its transmission begins), and so does mahimahi (a packet leaves the queue at the
-//! delivery opportunity that takes its first byte).
+//! A queue holds the packets that wait; the one being serialised has left it. A limit of 100 packets thus allows
+//! 100 waiting packets beside the one on the wire. ns-3 counts in the same way (a device dequeues a packet when its
+//! transmission begins), and so does mahimahi (a packet leaves the queue at the delivery opportunity that carries
+//! its first byte).
 //!
 //! ```
 //! use gargalo_link::{Delay, Ecn, Link, LinkConfig, Packet, RateModel};

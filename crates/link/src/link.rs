@@ -16,7 +16,7 @@ use crate::loss::Loss;
 use crate::packet::Packet;
 use crate::policer::Bucket;
 use crate::queue::{
-    Discipline, DropTail, QueueConfig, QueueDiscipline, QueueLimit, Queued, Surroundings,
+    Discipline, DropTail, LinkContext, QueueConfig, QueueDiscipline, QueueLimit, Queued,
 };
 use crate::server::{BYTE, Server};
 use crate::stats::{Carried, LinkSample, LinkStats};
@@ -24,28 +24,28 @@ use crate::stats::{Carried, LinkSample, LinkStats};
 /// A packet that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery<P> {
-    /// The packet, perhaps with CE set.
+    /// The packet; CE may have been set.
     pub packet: Packet<P>,
     /// `false` if a duplicate with the same payload is still inside, so that the owner must copy
     /// what the payload stands for instead of taking it.
     pub last: bool,
 }
 
-/// One direction of a link. See the [crate] for what a packet meets and in which order.
+/// One direction of a link. See the [crate] for the stages that a packet passes.
 ///
-/// Drive it with [`send`](Self::send) when a packet comes and [`poll`](Self::poll) until `None` when
+/// Call [`send`](Self::send) when a packet enters and [`poll`](Self::poll) until `None` when
 /// [`next_event`](Self::next_event) is reached; after either, drain [`poll_dropped`](Self::poll_dropped)
-/// and ask `next_event` again. Time must not go back between calls.
+/// and ask `next_event` again. Time must not decrease between calls.
 ///
-/// With a tail-drop queue the departure of a packet is known when it comes, whatever the rate model, so
-/// there is no event but the arrival. Every other queue is served packet by packet.
+/// With a tail-drop queue the departure of a packet is known when it enters, for every rate model, so its arrival
+/// is the only event. Every other queue is served packet by packet.
 #[derive(Debug)]
 pub struct Link<P> {
-    /// What [`Self::next_event`] answers.
+    /// The answer of [`Self::next_event`].
     next: Instant,
     mtu: u32,
     loss: Loss,
-    /// The present outage or the next, and those after it.
+    /// The current or next outage, and the later ones.
     outage: (Instant, Instant),
     later_outages: std::vec::IntoIter<(Instant, Instant)>,
     policer: Option<Bucket>,
@@ -54,7 +54,7 @@ pub struct Link<P> {
     server: Server,
     propagation: Propagation,
     keeps_order: bool,
-    /// Packets on their way, by arrival; with tail drop those that wait too.
+    /// Packets in flight, by arrival time; with tail drop also the waiting ones.
     line: VecDeque<Flying<P>>,
     ledger: Ledger<P>,
     clock: Instant,
@@ -73,7 +73,7 @@ struct Flying<P> {
 enum Queue<P> {
     /// Tail drop: departures are computed on arrival.
     Fast(DropTail),
-    /// Anything else: `service` is when the next packet is taken from the queue.
+    /// All other queues: `service` is when the next packet is taken from the queue.
     Managed {
         discipline: Box<Discipline<P>>,
         service: Instant,
@@ -81,11 +81,11 @@ enum Queue<P> {
 }
 
 impl<P: Copy> Link<P> {
-    /// A link without packets. `rng` should be a stream of its own; each random effect draws from a
-    /// stream split off it, so that switching one on does not change another's luck.
+    /// A link without packets. `rng` should be a stream of its own; each random effect draws from a stream split
+    /// off it, so that enabling one does not change the draws of another.
     ///
     /// # Errors
-    /// When a value of `config` makes no sense ([`Setting::check`]).
+    /// When a value of `config` is invalid ([`Setting::check`]).
     pub fn new(config: LinkConfig, rng: Pcg64) -> Result<Self, ConfigError> {
         let fast = match &config.queue {
             QueueConfig::DropTail(limit) => Some(DropTail::new(*limit)),
@@ -97,14 +97,14 @@ impl<P: Copy> Link<P> {
         })
     }
 
-    /// A link that serves even a tail-drop queue packet by packet.
+    /// A link that serves every queue packet by packet, tail drop included.
     #[cfg(test)]
     pub(crate) fn new_general(config: LinkConfig, rng: Pcg64) -> Result<Self, ConfigError> {
         Self::with_queue(config, rng, Self::managed)
     }
 
     fn managed(config: &LinkConfig, rng: Pcg64) -> Queue<P> {
-        let surroundings = Surroundings {
+        let surroundings = LinkContext {
             mtu: config.mtu,
             packet_time: config.rate.packet_time(config.mtu),
         };
@@ -122,7 +122,7 @@ impl<P: Copy> Link<P> {
         config.check()?;
         let mut size = config.queue;
         if let Some(QueueLimit::Bdp(_)) = size.size() {
-            let message = "a size in bandwidth-delay products has no meaning to a link alone";
+            let message = "a single link cannot resolve a size in bandwidth-delay products";
             return Err(ConfigError::of("queue", message).help("give packets, bytes or a time"));
         }
         let loss = Loss::new(&config.loss, split(&mut rng));
@@ -148,7 +148,7 @@ impl<P: Copy> Link<P> {
         })
     }
 
-    /// A packet comes to the link at `now`.
+    /// A packet enters the link at `now`.
     #[inline]
     pub fn send(&mut self, now: Instant, packet: Packet<P>) {
         self.check_clock(now);
@@ -156,7 +156,7 @@ impl<P: Copy> Link<P> {
         if packet.bytes > self.mtu {
             return self.ledger.drop(item, DropReason::TooBig);
         }
-        // The loss model goes on, so that an outage changes nothing after it.
+        // The loss model advances during an outage, so that later losses do not depend on it.
         if self.loss.next() | self.is_out(now) {
             return self.ledger.drop(item, DropReason::Loss);
         }
@@ -175,7 +175,7 @@ impl<P: Copy> Link<P> {
         self.admit(now, item);
     }
 
-    /// Whether everything that comes now is lost.
+    /// Whether `now` is within an outage.
     #[inline]
     fn is_out(&mut self, now: Instant) -> bool {
         while now >= self.outage.1 {
@@ -227,7 +227,7 @@ impl<P: Copy> Link<P> {
         let (packets, bytes, delay) = match &mut self.queue {
             Queue::Fast(tail) => {
                 tail.advance(now);
-                // Everything that waits is already in the server's schedule.
+                // All waiting packets are already in the server's schedule.
                 let delay = self.server.drain_time(now, 0, 0);
                 (tail.packets(), tail.bytes(), delay)
             }
@@ -237,7 +237,7 @@ impl<P: Copy> Link<P> {
                 (packets, bytes, delay)
             }
         };
-        // With tail drop, what waits is committed but has not begun.
+        // With tail drop, waiting packets are scheduled but their transmission has not begun.
         let waiting = match self.queue {
             Queue::Fast(_) => (packets, bytes),
             Queue::Managed { .. } => (0, 0),
@@ -262,13 +262,13 @@ impl<P: Copy> Link<P> {
         &self.ledger.stats
     }
 
-    /// Takes the queueing delays that were counted until now; those to come are counted anew.
+    /// Returns the queueing delays recorded so far and starts a new histogram.
     pub fn take_queue_delays(&mut self) -> DelayHistogram {
         std::mem::take(&mut self.ledger.stats.queue_delay)
     }
 
-    /// What has left the link by `now`: of the packet in transmission the part whose time has passed. On a trace,
-    /// whose opportunities are instants, packets count when they begin.
+    /// The amount that has left the link by `now`, with the transmitted part of the packet in transmission. On a
+    /// trace, whose opportunities are instants, a packet counts when its transmission begins.
     pub fn carried(&mut self, now: Instant) -> Carried {
         let begun = u128::from(self.sample(now).sent_bytes) * u128::from(BYTE);
         let all = u128::from(self.ledger.committed_bytes) * u128::from(BYTE);
@@ -279,8 +279,8 @@ impl<P: Copy> Link<P> {
         }
     }
 
-    /// The share of the capacity between two instants that was used: of a rate that does not vary never more than
-    /// 1; `None` if unlimited, zero where there was no capacity.
+    /// The share of the capacity between two instants that was used: never more than 1 for a constant rate, zero if
+    /// there was no capacity, `None` if unlimited.
     pub fn utilization(&self, since: Carried, until: Carried) -> Option<f64> {
         let capacity = self.server.capacity_work(since.at, until.at)?;
         let used = until.work.saturating_sub(since.work);
@@ -397,7 +397,7 @@ impl<P: Copy> Link<P> {
             self.line.push_back(flying);
             return;
         }
-        // A displaced packet moves a few places: look from the back.
+        // A displaced packet moves only a few places: search from the back.
         let later = |f: &&Flying<P>| f.arrival > arrival;
         let overtaken = self.line.iter().rev().take_while(later).count();
         self.line.insert(self.line.len() - overtaken, flying);
@@ -414,7 +414,7 @@ impl<P: Copy> Link<P> {
 
     #[inline]
     fn check_clock(&mut self, now: Instant) {
-        assert!(now >= self.clock, "time goes back on a link");
+        assert!(now >= self.clock, "time decreases on a link");
         self.clock = now;
     }
 }

@@ -1,4 +1,4 @@
-//! Packets lost on the medium, before the queue.
+//! Packet loss on the medium, before the queue.
 
 use gargalo_settings::{Error, Probability, kinds, settings};
 use rand::Rng;
@@ -7,7 +7,7 @@ use rand_pcg::Pcg64;
 use crate::chance::{Coin, threshold};
 
 kinds! {
-    /// Packets lost beside congestion. Default: none.
+    /// Packet loss that is not caused by congestion. Default: none.
     pub enum LossModel: Copy as "LossMap", checked by LossModel::possible {
         plain {
             /// Each packet is lost with this probability, independently.
@@ -23,14 +23,15 @@ kinds! {
 }
 
 settings! {
-    /// A two-state Markov chain (Gilbert 1960, Elliott 1963), in the parameters of `tc`'s `loss gemodel`. It starts in
+    ///  A two-state Markov chain (Gilbert 1960, Elliott 1963), in the parameters of `tc`'s `loss gemodel`. It
+    /// starts in
     /// the good state; each packet is judged in the current state, then the state changes. Loss in the long run:
     /// `(p * (1 - h) + r * (1 - k)) / (p + r)`; mean length of a stay in the bad state: `1 / r` packets. Gilbert's
     /// simple model is `h = 0, k = 1`.
     pub struct GilbertElliott: Copy as "GilbertElliott" {
-        /// Probability to go from good to bad, per packet.
+        /// Probability of the transition from good to bad, per packet.
         p: f64 as Probability;
-        /// Probability to go from bad to good, per packet.
+        /// Probability of the transition from bad to good, per packet.
         r: f64 as Probability;
         /// Probability that a packet survives in the bad state.
         h: f64 as Probability = 0.0;
@@ -49,7 +50,7 @@ impl LossModel {
     /// No loss.
     pub const NONE: Self = Self::Independent(0.0);
 
-    /// The share of packets that is lost in the long run.
+    /// The long-run loss ratio.
     pub fn mean(&self) -> f64 {
         match *self {
             Self::Independent(p) => p,
@@ -65,13 +66,13 @@ impl LossModel {
     fn possible(&self) -> Result<(), Error> {
         if *self == Self::Periodic(0) {
             let help = "give 1 or more; with 100 every 100th packet is lost";
-            return Err(Error::of("periodic", "0 is no period").help(help));
+            return Err(Error::of("periodic", "a period of 0 is not possible").help(help));
         }
         Ok(())
     }
 }
 
-/// A loss model at work.
+/// The state of a loss model.
 #[derive(Clone, Debug)]
 pub(crate) enum Loss {
     None,
@@ -135,7 +136,7 @@ impl Chain {
         } else {
             (self.loss_good, self.to_bad)
         };
-        // Two draws a packet whatever the parameters: changing one keeps the rest of the sequence.
+        // Two draws per packet whatever the parameters: a changed parameter does not shift the sequence of draws.
         let (a, b) = (self.rng.next_u64(), self.rng.next_u64());
         self.bad ^= change.is_some_and(|t| b <= t);
         loss.is_some_and(|t| a <= t)

@@ -1,14 +1,14 @@
 use gargalo_units::Ecn;
 
-/// A packet as a link sees it.
+/// A packet on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<P> {
-    /// Size on this link in bytes: IP header and all above it.
+    /// Size on this link in bytes: IP header and everything after it.
     pub bytes: u32,
-    /// A hash of the five-tuple (fair queueing classifies by it).
+    /// A hash of the five-tuple; fair queueing classifies by it.
     pub flow: u32,
     /// ECN field; queues may set CE.
     pub ecn: Ecn,
-    /// Whatever the world carries; `Copy` handles keep the hot path free of allocation.
+    /// The payload of the simulator or lab; `Copy` handles keep the hot path free of allocation.
     pub payload: P,
 }

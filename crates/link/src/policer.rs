@@ -1,23 +1,23 @@
-//! Token-bucket policers: what comes faster than a rate is dropped, nothing waits.
+//! Token-bucket policers: packets above a rate are dropped, none is delayed.
 //!
-//! RFC 2697 §3 with one colour too few: a packet for which the bucket has not enough tokens is dropped
-//! instead of marked. What operators do with flows they pay for by rate (Flach et al., "An Internet-Wide
-//! Analysis of Traffic Policing", SIGCOMM 2016).
+//! RFC 2697 §3 with two colours instead of three: a packet for which the bucket has not enough tokens is dropped
+//! instead of marked. Operators police traffic this way (Flach et al., "An Internet-Wide Analysis of Traffic
+//! Policing", SIGCOMM 2016).
 
 use gargalo_settings::settings;
 use gargalo_units::{Bytes, Instant, Rate};
 
 settings! {
-    /// Drops what comes faster than a rate.
+    /// A token bucket: drops packets above a rate.
     pub struct Policer: Copy as "Policer" {
-        /// Rate at which tokens come.
+        /// Rate at which tokens are added.
         rate: Rate, in Rate::from_bps(1)..;
-        /// Size of the bucket, which is full at first; at least the MTU.
+        /// Size of the bucket, which is full at the start; at least the MTU.
         burst: Bytes;
     }
 }
 
-/// A [`Policer`] at work. Tokens are in bits times nanoseconds, so that none is lost to rounding.
+/// The state of a [`Policer`]. Tokens are in bits times nanoseconds, so that none is lost to rounding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bucket {
     rate: u128,
@@ -39,7 +39,7 @@ impl Bucket {
         }
     }
 
-    /// Whether a packet that comes now conforms; if so it takes its tokens.
+    /// Whether a packet that arrives now conforms; if so, its tokens are removed.
     #[inline]
     pub(crate) fn admit(&mut self, now: Instant, bytes: u32) -> bool {
         let new = self.rate * u128::from((now - self.at).as_nanos());

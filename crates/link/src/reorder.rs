@@ -1,4 +1,4 @@
-//! Packets that change places after the queue.
+//! Reordering of packets after the queue.
 
 use gargalo_settings::{Error, Probability, settings};
 use gargalo_units::{Duration, Instant};
@@ -7,8 +7,8 @@ use rand_pcg::Pcg64;
 use crate::chance::{Coin, split};
 
 settings! {
-    /// Packets that change places. While a link reorders, jitter may change the order too: nothing holds a packet
-    /// back for an earlier one.
+    /// Packet reordering. While a link reorders, jitter may change the order too: no packet is delayed to arrive
+    /// after an earlier one.
     pub struct Reorder: Copy as "Reorder", checked by Reorder::consistent {
         /// Probability that a packet is displaced.
         probability: f64 as Probability;
@@ -17,16 +17,16 @@ settings! {
         /// Probability that a decision repeats the last one; the share of displaced packets stays `probability`
         /// (netem's averaging of random numbers changes it).
         correlation: f64 as Probability = 0.0;
-        /// A displaced packet arrives that much later, and packets behind it overtake it.
+        /// A displaced packet arrives this much later, and packets behind it overtake it.
         late: Option<Duration> = None;
-        /// A displaced packet arrives that much earlier. Default, if `late` is not given either: as early
-        /// as can be, without any propagation delay (as netem does).
+        /// A displaced packet arrives this much earlier. Default, if `late` is not given either: as early as
+        /// possible, without propagation delay (as netem does).
         early: Option<Duration> = None;
     }
 }
 
 impl Reorder {
-    /// Each packet with this probability, independently, as early as can be.
+    /// Displaces each packet with this probability, independently, as early as possible.
     pub const fn new(probability: f64) -> Self {
         Self {
             probability,
@@ -39,14 +39,14 @@ impl Reorder {
 
     fn consistent(&self) -> Result<(), Error> {
         if self.late.is_some() && self.early.is_some() {
-            let message = "reorder is given as late and early at once";
+            let message = "reorder has both late and early";
             return Err(Error::new(message).help("keep one of them"));
         }
         Ok(())
     }
 }
 
-/// A [`Reorder`] at work.
+/// The state of a [`Reorder`].
 #[derive(Clone, Debug)]
 pub(crate) struct Reorderer {
     coin: Option<Coin>,

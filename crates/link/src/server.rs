@@ -1,7 +1,7 @@
-//! Serialisation: when a packet begins to leave and when its last byte has left.
+//! Serialisation: when the transmission of a packet begins and when it ends.
 //!
-//! Positions in time are exact: what a rate leaves of a nanosecond is carried over, so that the average
-//! rate over a busy period has no rounding error.
+//! Times are exact: fractions of a nanosecond are carried over, so that the average rate over a busy period has no
+//! rounding error.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::trace::TraceServer;
 /// Bit-nanoseconds a second per bit/s: `bytes * BYTE / rate` is a time in nanoseconds.
 pub(crate) const BYTE: u64 = 8_000_000_000;
 
-/// Rates from here on are as good as unlimited; below, remainders add up without overflow.
+/// Rates from this on are treated as unlimited; below it, remainders add up without overflow.
 const TOO_FAST: u64 = 1 << 62;
 
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ impl Server {
         }
     }
 
-    /// When a packet could begin that comes at `now` behind all packets transmitted so far.
+    /// The start of transmission of a packet that arrives at `now`, behind all packets transmitted so far.
     #[inline]
     pub(crate) fn start(&mut self, now: Instant) -> Instant {
         match self {
@@ -50,7 +50,7 @@ impl Server {
         }
     }
 
-    /// When the next packet can begin that was already waiting as the last one ended.
+    /// The start of transmission of a packet that was already waiting when the last one ended.
     #[inline]
     pub(crate) fn resume(&mut self) -> Instant {
         match self {
@@ -61,8 +61,8 @@ impl Server {
         }
     }
 
-    /// Sends a packet, beginning at what [`Self::start`] or [`Self::resume`] said last; when its last
-    /// byte has left.
+    /// Transmits a packet from the time that [`Self::start`] or [`Self::resume`] returned last; returns when its
+    /// last byte has left.
     #[inline]
     pub(crate) fn transmit(&mut self, bytes: u32) -> Instant {
         match self {
@@ -124,8 +124,8 @@ impl Server {
         }
     }
 
-    /// What of all transmitted packets is still to leave after `now`, in units of which a byte has
-    /// [`BYTE`]; `None` where packets leave whole: without a limit, and by opportunities.
+    /// The part of all scheduled packets that leaves after `now`, in units of which a byte has [`BYTE`]; `None` if
+    /// packets leave as a whole: at unlimited rate, and at delivery opportunities.
     pub(crate) fn remaining_work(&self, now: Instant) -> Option<u128> {
         let now = now.as_nanos();
         match self {
@@ -140,7 +140,7 @@ impl Server {
     }
 }
 
-/// One rate for ever.
+/// A constant rate.
 #[derive(Clone, Debug)]
 pub(crate) struct ConstantServer {
     /// Bits per second, not zero.
@@ -150,8 +150,8 @@ pub(crate) struct ConstantServer {
     rest: u64,
     /// That end, rounded up.
     free: Instant,
-    /// Time of the last size, as quotient and remainder: most packets have the size of the last one,
-    /// which spares a division.
+    /// Transmission time of the last size, as quotient and remainder: most packets have the size of the last one,
+    /// which saves a division.
     size: u32,
     quotient: u64,
     remainder: u64,
@@ -203,7 +203,7 @@ impl ConstantServer {
             None => {
                 let work = u128::from(bytes) * u128::from(BYTE);
                 let rate = u128::from(self.rate);
-                // 2^32 bytes at 1 bit/s are 3.4e19 ns: more than time has, hence the saturation.
+                // 2^32 bytes at 1 bit/s are 3.4e19 ns: more than the range of time, hence the saturation.
                 let quotient = u64::try_from(work / rate).unwrap_or(u64::MAX);
                 (quotient, (work % rate) as u64)
             }
@@ -248,7 +248,7 @@ impl StepServer {
         self.resume()
     }
 
-    /// Goes to the step of the current position, and over outages.
+    /// Advances to the step of the current position, and past outages.
     fn resume(&mut self) -> Instant {
         loop {
             match self.steps.get(self.step + 1) {

@@ -1,4 +1,4 @@
-//! What a link counts.
+//! The counters of a link.
 
 use gargalo_units::{Duration, Instant};
 
@@ -29,10 +29,9 @@ pub struct LinkStats {
     pub dropped_bytes: u64,
     /// Packets whose ECN field the queue changed to CE.
     pub marked_packets: u64,
-    /// Time from entering the queue until serialisation began (or, on a trace, until the opportunity
-    /// that took the first byte), for every packet that got so far; zero where there was no wait. A tail-drop
-    /// queue knows and counts it on arrival, the others when the packet leaves the queue. Since the last
-    /// [`crate::Link::take_queue_delays`].
+    /// Time from entering the queue until serialisation began (or, on a trace, until the opportunity that took the
+    /// first byte), for every packet that got this far; zero if it did not wait. A tail-drop queue records it on
+    /// arrival, the others when the packet leaves the queue. Since the last [`crate::Link::take_queue_delays`].
     pub queue_delay: DelayHistogram,
 }
 
@@ -45,14 +44,14 @@ impl LinkStats {
     pub fn dropped_packets(&self) -> u64 {
         self.dropped.iter().sum()
     }
-    /// Packets that are in the queue, in transmission or on their way.
+    /// Packets in the queue, in transmission or propagating.
     pub fn inside_packets(&self) -> u64 {
         // The counters only grow and a packet is counted in before it is counted out.
         self.offered_packets + self.duplicated_packets
             - self.delivered_packets
             - self.dropped_packets()
     }
-    /// Bytes that are in the queue, in transmission or on their way.
+    /// Bytes in the queue, in transmission or propagating.
     pub fn inside_bytes(&self) -> u64 {
         self.offered_bytes + self.duplicated_bytes - self.delivered_bytes - self.dropped_bytes
     }
@@ -65,8 +64,8 @@ pub struct LinkSample {
     pub queue_packets: u64,
     /// Their bytes.
     pub queue_bytes: u64,
-    /// How long the link needs to send all that waits and the rest of the packet in transmission: the
-    /// wait of a packet that came now to a first-in first-out queue.
+    /// Time to send all waiting packets and the rest of the packet in transmission: the queueing delay of a packet
+    /// that arrived now at a FIFO queue.
     pub queue_delay: Duration,
     /// Packets whose serialisation has begun.
     pub sent_packets: u64,
@@ -84,7 +83,8 @@ pub struct LinkSample {
     pub marked_packets: u64,
 }
 
-/// What a link had carried at an instant ([`crate::Link::carried`]), exactly; by default nothing, at the beginning.
+/// The exact amount that a link had carried at an instant ([`crate::Link::carried`]). The default is zero at the
+/// start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
     pub(crate) at: Instant,

@@ -1,7 +1,7 @@
 use gargalo_units::{Duration, Instant};
 
-/// Limits acknowledgements that answer segments which should not have come: at most ten in five
-/// seconds (RFC 5961 §7). It also ends loops of two confused peers.
+/// Limits challenge acknowledgements: at most ten in five seconds (RFC 5961 §7). The limit also ends loops between
+/// two peers with inconsistent state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ChallengeLimit {
     since: Instant,
@@ -12,7 +12,7 @@ impl ChallengeLimit {
     const PERIOD: Duration = Duration::from_secs(5);
     const MOST: u8 = 10;
 
-    /// Whether one more may leave now; counts it.
+    /// Whether one more may be sent now; counts it if so.
     pub(crate) fn admit(&mut self, now: Instant) -> bool {
         if now - self.since >= Self::PERIOD {
             self.since = now;

@@ -1,4 +1,4 @@
-//! What a user says about a TCP endpoint, and the named profiles that fix a system's defaults.
+//! The configuration of a TCP endpoint, and the named profiles that set a system's defaults.
 
 use gargalo_settings::support::Map;
 use gargalo_settings::{
@@ -16,9 +16,10 @@ const TIMESTAMPS: u32 = 12;
 const LARGEST: Bytes = Bytes::new(1 << 40);
 
 settings! {
-    /// Options of an endpoint. What is not said is as the profile has it; the defaults are those of `modern`.
+    /// Options of an endpoint. Options that are not given have the profile's value; the defaults are those of
+    /// `modern`.
     pub struct Config as "TcpOptions", over Config::usual, checked by Config::consistent {
-        /// Named set of defaults for all that follows.
+        /// Named set of defaults for all other options.
         profile: Profile = Profile::Modern;
         /// Payload of a full segment. The MSS option announces that much plus the length of the timestamps option
         /// when timestamps are on, so that 1448 fills a packet of 1500 bytes. Default: the profile's, or less if the
@@ -26,10 +27,10 @@ settings! {
         mss: u16 as Bytes = 1448, in 1..;
         /// Initial congestion window (RFC 6928), in packets or bytes.
         initial_window: Window = Window::Packets(10);
-        /// The largest window ever announced.
+        /// The largest receive window that is announced.
         receive_buffer: Bytes = Bytes::new(64 << 20);
-        /// What the application may write ahead of acknowledgements: bytes of the stream, sent or not. (Linux
-        /// counts memory, which is more.) Default: the profile's, or `receive_buffer` if that is larger.
+        /// Capacity of the send buffer: bytes written and not acknowledged, sent or not. (Linux counts memory,
+        /// which is more.) Default: the profile's, or `receive_buffer` if that is larger.
         send_buffer: Bytes = Bytes::new(64 << 20);
         /// Timestamps (RFC 7323 §3).
         timestamps: bool = true;
@@ -37,7 +38,7 @@ settings! {
         window_scaling: bool = true;
         /// Selective acknowledgements (RFC 2018).
         sack: bool = true;
-        /// Reports of duplicates (RFC 2883).
+        /// Duplicate SACK reports (D-SACK, RFC 2883).
         dsack: bool = true;
         /// Explicit congestion notification; true is `classic`, with `congestion = "dctcp"` it is `dctcp`
         /// and with `"prague"` `l4s`, which are the defaults there.
@@ -46,7 +47,7 @@ settings! {
         pacing: Pacing as Switch<Pacing> = Pacing::Controller;
         /// Delayed acknowledgements; false acknowledges each segment at once.
         delayed_ack: DelayedAck as Switch<DelayedAck> = DelayedAck::default();
-        /// How losses are found.
+        /// How losses are detected.
         recovery: Recovery = Recovery::RackTlp;
         /// Proportional rate reduction in recovery (RFC 6937).
         prr: bool = true;
@@ -54,33 +55,33 @@ settings! {
         tail_loss_probe: bool = true;
         /// Detection of spurious timeouts (RFC 5682).
         frto: bool = true;
-        /// Detection of spurious retransmissions by timestamps (Eifel, RFC 3522) and by reports of duplicates
-        /// (RFC 3708): their effect is taken back.
+        /// Detection of spurious retransmissions by timestamps (Eifel, RFC 3522) and by D-SACK (RFC 3708); the
+        /// window reduction is undone.
         undo: bool = true;
         /// New data on the first duplicate acknowledgements (RFC 3042).
         limited_transmit: bool = true;
-        /// Least retransmission timeout.
+        /// Minimum retransmission timeout.
         min_rto: Duration = Duration::from_millis(200);
-        /// Linux's rule: the least timeout bounds the variance term, so that the timeout is at least the round-trip
-        /// time plus `min_rto`; otherwise it bounds the sum (RFC 6298 §2.4).
+        /// Linux's rule: `min_rto` bounds the variance term, so that the timeout is at least the round-trip time
+        /// plus `min_rto`. Otherwise it bounds the sum (RFC 6298 §2.4).
         min_rto_above_srtt: bool = true;
-        /// Largest retransmission timeout.
+        /// Maximum retransmission timeout.
         max_rto: Duration = Duration::from_secs(120), in Duration::from_millis(1)..;
-        /// First timeout of the handshake and before a round-trip time is known (RFC 6298 §2.1: 1 s).
+        /// Retransmission timeout of the handshake, and until there is a round-trip sample (RFC 6298 §2.1: 1 s).
         syn_timeout: Duration = Duration::from_secs(1), in Duration::from_millis(1)..;
-        /// How often a SYN is repeated before the connection is given up.
+        /// Retransmissions of a SYN before the connection is given up.
         syn_retries: u32 = 6, in 0..=255;
-        /// How often a SYN-ACK is repeated.
+        /// Retransmissions of a SYN-ACK before the connection is given up.
         syn_ack_retries: u32 = 5, in 0..=255;
         /// Timeouts in a row before the connection is given up (Linux: 15).
         data_retries: u32 = 15, in 0..=255;
-        /// Length of TIME-WAIT, 2 MSL (RFC 9293 §3.6.1; Linux: 60 s). It must outlast the peer's repeated FINs, or
-        /// they are answered by resets.
+        /// Length of TIME-WAIT, 2 MSL (RFC 9293 §3.6.1; Linux: 60 s). It must be longer than the peer retransmits
+        /// its FIN; later FINs are answered with resets.
         time_wait: Duration = Duration::from_secs(60);
         /// Keep-alive probes (RFC 9293 §3.8.4). Default: never.
         keep_alive: Option<KeepAlive> as Switch<KeepAlive> = None;
-        /// Hold back small segments while data is outstanding (RFC 9293 §3.7.4); programs that mind set
-        /// `TCP_NODELAY`.
+        /// Nagle algorithm: hold back small segments while data is outstanding (RFC 9293 §3.7.4). Real programs
+        /// turn it off with `TCP_NODELAY`.
         nagle: bool = false;
         /// Shrink the window to the restart window after an idle period (RFC 5681 §4.1).
         slow_start_after_idle: bool = true;
@@ -93,7 +94,7 @@ settings! {
 names! {
     /// A named set of defaults.
     pub enum Profile {
-        /// like a current Linux: MSS 1448, initial window 10, SACK, RACK-TLP, PRR
+        /// defaults of a current Linux: MSS 1448, initial window 10, SACK, RACK-TLP, PRR
         ///
         /// RFC 9293, 6928, 8985, 6937; Linux defaults
         Modern = "modern",
@@ -112,15 +113,15 @@ kinds! {
     /// When the sender paces.
     pub enum Pacing: Copy as "PacingSpec" {
         words {
-            /// Never, even if the congestion control asks for a rate.
+            /// Never, even if the congestion control gives a rate.
             "off" => Off;
-            /// At the rate the congestion control asks for, if it does (Linux without `fq` for window-based
+            /// At the rate of the congestion control, if it gives one (Linux without `fq` for window-based
             /// algorithms).
             "controller" => Controller;
         }
         open {
-            /// Also at a multiple of window over round-trip time where the congestion control gives no rate (Linux
-            /// with `fq`).
+            /// At the rate of the congestion control, or at a multiple of window over round-trip time if it gives
+            /// none (Linux with `fq`).
             "window" => Window(PacingFactors);
         }
     }
@@ -132,7 +133,7 @@ switch!(
 );
 
 settings! {
-    /// Multiples of window over round-trip time to pace at; the defaults are Linux's.
+    /// Pacing rate as a multiple of window over round-trip time; the defaults are Linux's.
     pub struct PacingFactors: Copy as "PacingMap" {
         /// In slow start.
         slow_start: f64 = 2.0, in 0.1..=100.0;
@@ -142,13 +143,13 @@ settings! {
 }
 
 settings! {
-    /// Delayed acknowledgements; what is not said is as the profile has it.
+    /// Delayed acknowledgements; options that are not given have the profile's value.
     pub struct DelayedAck: Copy as "DelayedAck" {
-        /// Acknowledge every so many full segments (RFC 5681 §4.2: 2).
+        /// Number of full segments per acknowledgement (RFC 5681 §4.2: 2).
         every: u32 = 2, in 1..=1000;
         /// Longest delay.
         timeout: Duration = Duration::from_millis(200);
-        /// So many first segments are acknowledged at once (Linux's quick acknowledgements).
+        /// Number of segments at the start that are acknowledged at once (Linux's quick acknowledgements).
         quick: u32 = 1, in 0..=1_000_000;
     }
 }
@@ -162,9 +163,9 @@ switch!(
 );
 
 names! {
-    /// How losses are found.
+    /// How losses are detected.
     pub enum Recovery {
-        /// By time (RFC 8985) beside the classic count of three.
+        /// By time (RFC 8985), in addition to three duplicate acknowledgements.
         RackTlp = "rack-tlp",
         /// By selective acknowledgements (RFC 6675).
         Sack = "sack",
@@ -176,7 +177,7 @@ names! {
 settings! {
     /// Keep-alive probes; the defaults are Linux's.
     pub struct KeepAlive: Copy as "KeepAlive" {
-        /// Silence before the first probe.
+        /// Idle time before the first probe.
         idle: Duration = Duration::from_secs(7200);
         /// Time between probes.
         interval: Duration = Duration::from_secs(75);
@@ -192,10 +193,10 @@ names! {
         Off = "off",
         /// RFC 3168: echo until the sender has reduced its window.
         Classic = "classic",
-        /// RFC 8257: the echo mirrors the marks.
+        /// RFC 8257: the echo follows the marks of the acknowledged segments.
         Dctcp = "dctcp",
-        /// RFC 9331: data carries ECT(1), repetitions too, for the low-latency queue of `dualpi2`, and the echo
-        /// mirrors the marks (not AccECN, RFC 9768).
+        /// RFC 9331: data carries ECT(1), retransmissions too, for the low-latency queue of `dualpi2`. The echo is
+        /// that of RFC 8257, not AccECN (RFC 9768).
         L4s = "l4s",
     }
 }
@@ -212,7 +213,7 @@ impl EcnMode {
             Self::Dctcp | Self::L4s => Echo::Mirror,
         }
     }
-    /// What data carries; repetitions are not ECN-capable by RFC 3168 §6.1.5.
+    /// The ECN codepoint of data; by RFC 3168 §6.1.5 retransmissions are not ECN-capable.
     pub(crate) fn codepoint(self, retransmission: bool) -> Ecn {
         match self {
             Self::L4s => Ecn::Ect1,
@@ -234,8 +235,8 @@ impl Profile {
 }
 
 impl Config {
-    /// Like a current Linux, except for buffers: 64 MiB each without autotuning, because here the
-    /// congestion control shall be what limits a flow.
+    /// Like a current Linux, except for buffers: 64 MiB each without autotuning, so that the congestion control
+    /// limits a flow.
     pub fn modern() -> Self {
         Self::default()
     }
@@ -260,8 +261,8 @@ impl Config {
         }
     }
 
-    /// The standards of 2009: RFC 5681 with SACK recovery (RFC 6675), initial window 3, one second
-    /// as the least timeout, no timestamps-based undo, no pacing, no probes.
+    /// The standards of 2009: RFC 5681 with SACK recovery (RFC 6675), initial window 3, one second as the minimum
+    /// timeout, no timestamps-based undo, no pacing, no probes.
     pub fn rfc5681() -> Self {
         Self {
             profile: Profile::Rfc5681,
@@ -272,7 +273,7 @@ impl Config {
         }
     }
 
-    /// What the older profiles have in common.
+    /// The settings that the older profiles have in common.
     fn before_rack() -> Self {
         Self {
             dsack: false,
@@ -293,12 +294,13 @@ impl Config {
         }
     }
 
-    /// What options that a table does not say are: as the profile has them, except for what follows from others.
+    /// The defaults of options that a table does not give: those of the profile, except where they follow from
+    /// other options.
     fn usual(given: &Map<String, Json>, files: &mut Files) -> Result<Self, Error> {
         let profile = given.get("profile").map(|p| Profile::read(p, files));
         let profile = profile.transpose().map_err(|e| e.at("profile"))?;
         let mut usual = profile.unwrap_or(Profile::Modern).config();
-        // Without selective acknowledgements nothing can report duplicates or find losses by them.
+        // D-SACK and loss detection by SACK need selective acknowledgements.
         if given.get("sack") == Some(&false.into()) {
             usual.dsack = false;
             usual.recovery = Recovery::NewReno;
@@ -314,7 +316,7 @@ impl Config {
         Ok(usual)
     }
 
-    /// What is wrong with options that depend on each other.
+    /// Checks the options that depend on each other.
     fn consistent(&self) -> Result<(), Error> {
         if self.min_rto > self.max_rto {
             let is_raised = self.min_rto != self.profile.config().min_rto;
@@ -331,11 +333,10 @@ impl Config {
         Ok(())
     }
 
-    /// Decides what depends on the route, whose packets have at most `mtu` bytes: sizes in bytes and segments. Of
-    /// those `given`, none is changed.
+    /// Sets the sizes that depend on the MTU of the route, `mtu` bytes. Options in `given` are not changed.
     ///
     /// # Errors
-    /// The first size that cannot be.
+    /// The first size that is out of range.
     pub fn settle(&mut self, given: &Map<String, Json>, mtu: u32) -> Result<(), Error> {
         let headers = HEADERS + if self.timestamps { TIMESTAMPS } else { 0 };
         let room = mtu.saturating_sub(headers).clamp(1, 65_483);
@@ -350,7 +351,7 @@ impl Config {
                 let help = format!("give 1B to {room}B, or raise the mtu of the links");
                 return Err(Error::of("mss", message).help(help));
             }
-            // What does not fit would never arrive: take what path MTU discovery would find.
+            // Larger segments would never arrive: use the size that path MTU discovery would find.
             self.mss = room;
         }
         let segments = self.initial_window.packets(u64::from(self.mss));

@@ -12,7 +12,7 @@ pub(crate) enum Echo {
     Mirror,
 }
 
-/// The receiver's half of ECN.
+/// The ECN state of a receiver.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EcnReceiver {
     echo: Echo,
@@ -21,7 +21,7 @@ pub(crate) struct EcnReceiver {
 }
 
 impl EcnReceiver {
-    /// After negotiation.
+    /// The state after negotiation.
     pub(crate) fn new(echo: Echo) -> Self {
         Self {
             echo,
@@ -29,8 +29,8 @@ impl EcnReceiver {
         }
     }
 
-    /// A segment with data arrived. If a mirror's mark has changed, what waits to be acknowledged
-    /// must be so now, with the former ECE (RFC 8257 §3.2).
+    /// A segment with data arrived. If the mark has changed and the echo follows the marks, pending data must be
+    /// acknowledged now, with the former ECE (RFC 8257 §3.2).
     #[inline]
     pub(crate) fn on_data(&mut self, ecn: Ecn, cwr: bool) -> Changed {
         let marked = ecn == Ecn::Ce;
@@ -58,18 +58,18 @@ impl EcnReceiver {
         self.ece
     }
 
-    /// Congestion Experienced marks seen on data.
+    /// Congestion Experienced marks received on data.
     pub(crate) fn marks(&self) -> u64 {
         self.marks
     }
 }
 
-/// Whether the echo of a mirroring receiver changed.
+/// Whether the echo changed, at a receiver whose echo follows the marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
-    /// It is as before.
+    /// No change.
     No,
-    /// It was this before.
+    /// It changed; this is the former value.
     From(bool),
 }
 

@@ -5,11 +5,11 @@ use std::fmt;
 pub enum Error {
     /// The peer reset it (RFC 9293 §3.10.7.4).
     Reset,
-    /// The peer answered the SYN with a reset: nobody listens.
+    /// The peer answered the SYN with a reset: the port is closed.
     Refused,
     /// No answer after the last retransmission, SYN, data or keep-alive probe (RFC 9293 §3.8.3).
     TimedOut,
-    /// The network said that the peer cannot be reached (RFC 1122 §4.2.3.9).
+    /// The network reported that the peer cannot be reached (RFC 1122 §4.2.3.9).
     Unreachable,
     /// The application aborted it.
     Aborted,

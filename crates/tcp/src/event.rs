@@ -1,6 +1,6 @@
 use bytes::Bytes;
 
-/// What an application learns from its endpoint.
+/// Events for the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// The connection is open: the handshake is complete or, at a server, a Fast Open cookie was
@@ -8,14 +8,15 @@ pub enum Event {
     Connected,
     /// New data is ready for [`Endpoint::read`](crate::Endpoint::read).
     Readable,
-    /// There is room in the send buffer again after a write was cut short.
+    /// There is room in the send buffer again after a write was not accepted in full.
     Writable,
-    /// The peer has closed its direction: no data follows what is ready to be read.
+    /// The peer has closed its direction: no data follows the readable data.
     PeerClosed,
     /// Both directions ended in order. The endpoint may linger in TIME-WAIT: keep it until its
     /// state is CLOSED.
     Closed,
-    /// The connection was reset or refused, or its peer is unreachable; see [`Endpoint::error`](crate::Endpoint::error).
+    ///  The connection was reset or refused, or its peer is unreachable; see
+    /// [`Endpoint::error`](crate::Endpoint::error).
     Reset,
     /// The connection was given up after too many retransmissions without an answer.
     TimedOut,
@@ -33,7 +34,7 @@ impl Event {
     ];
 }
 
-/// Events that wait to be polled: a set, since each says "look here" and repeats mean nothing.
+/// Pending events: a set, as repeated events carry no more information.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Events(u8);
 
@@ -59,7 +60,7 @@ impl Events {
 pub enum Chunk {
     /// Content.
     Real(Bytes),
-    /// That many bytes whose content nobody cares about.
+    /// A number of synthetic bytes, without content.
     Synthetic(u64),
 }
 

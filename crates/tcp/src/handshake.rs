@@ -8,9 +8,9 @@ use crate::receiver::shift_for;
 
 /// Length of the timestamps option with its padding (RFC 7323 appendix A).
 pub(crate) const TIMESTAMPS_LEN: u16 = 12;
-/// What a peer accepts that does not say (RFC 9293 §3.7.1).
+/// The MSS of a peer that sends no MSS option (RFC 9293 §3.7.1).
 const DEFAULT_MSS: u16 = 536;
-/// The least MSS that we honour: options alone take up to 40 bytes, so that less cannot work.
+/// The smallest accepted MSS: options alone take up to 40 bytes, so that less cannot work.
 pub(crate) const LEAST_MSS: u16 = 48;
 /// The longest wait for an answer to a SYN (RFC 6298 §2.5 asks for at least 60 s).
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -18,13 +18,13 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The state of a connection that is being opened; dropped once it is.
 #[derive(Debug)]
 pub(crate) struct Handshake {
-    /// Waits for the sender that will own it.
+    /// Kept here until the sender is created.
     pub(crate) controller: Option<Box<dyn Controller>>,
-    /// Known once the peer's SYN is.
+    /// Known once the peer's SYN has arrived.
     pub(crate) agreed: Option<Agreed>,
-    /// The Fast Open cookie we have: of the server if we connect, for the client if we listen.
+    /// The Fast Open cookie: the server's when connecting, the client's when listening.
     pub(crate) cookie: Option<Bytes>,
-    /// Stream bytes that left with the SYN (RFC 7413).
+    /// Stream bytes sent with the SYN (RFC 7413).
     pub(crate) early_data: u32,
     /// The SYN, or SYN-ACK, has to be sent.
     pub(crate) due: bool,
@@ -53,7 +53,7 @@ impl Handshake {
         }
     }
 
-    /// The SYN or SYN-ACK leaves; `timeout` is the wait after the first one.
+    /// The SYN or SYN-ACK is sent; `timeout` is the retransmission timeout after the first one.
     pub(crate) fn on_sent(&mut self, now: Instant, timeout: Duration) {
         self.due = false;
         self.transmissions += 1;
@@ -64,13 +64,13 @@ impl Handshake {
         self.deadline = now + wait.min(LONGEST_WAIT.max(timeout));
     }
 
-    /// How often it has left.
+    /// How often it was sent.
     pub(crate) fn transmissions(&self) -> u32 {
         self.transmissions
     }
 
-    /// The SYN gives way to a SYN-ACK (simultaneous open). Which of them an answer is for cannot be
-    /// told, so there is no round trip to measure.
+    /// Sends a SYN-ACK instead of the SYN (simultaneous open). An answer may be for either, so there is no
+    /// round-trip sample.
     pub(crate) fn restart(&mut self) {
         self.due = true;
         self.ambiguous = true;
@@ -78,18 +78,18 @@ impl Handshake {
         self.deadline = Instant::MAX;
     }
 
-    /// Back to waiting for a SYN.
+    /// Returns to waiting for a SYN.
     pub(crate) fn forget(&mut self) {
         *self = Self::new(self.controller.take(), self.cookie.take());
     }
 
-    /// Round trip of the handshake, if nothing was sent twice (RFC 6298 §3).
+    /// Round-trip time of the handshake, if nothing was retransmitted (RFC 6298 §3).
     pub(crate) fn rtt(&self, now: Instant) -> Option<Duration> {
         (self.transmissions == 1 && !self.ambiguous).then(|| now - self.first_sent)
     }
 }
 
-/// What a segment with SYN says.
+/// The options of a segment with SYN.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PeerSyn {
     pub(crate) mss: u16,
@@ -105,7 +105,7 @@ impl PeerSyn {
     pub(crate) fn of(segment: &Segment) -> Self {
         let extra = segment.options.extra.as_deref();
         let both = Flags::ECE | Flags::CWR;
-        // RFC 3168 §6.1.1: ECE and CWR ask, ECE alone agrees.
+        // RFC 3168 §6.1.1: ECE and CWR offer ECN, ECE alone accepts it.
         let ecn = if segment.flags.contains(Flags::ACK) {
             segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::CWR)
         } else {
@@ -123,12 +123,12 @@ impl PeerSyn {
     }
 }
 
-/// What both sides agreed on.
+/// The negotiated options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreed {
     /// Payload bytes in a segment that we send.
     pub(crate) mss: u16,
-    /// Shift of the windows we send and of those we get (RFC 7323 §2).
+    /// Shift of the windows we send and of those we receive (RFC 7323 §2).
     pub(crate) scaling: Option<(u8, u8)>,
     pub(crate) sack: bool,
     pub(crate) timestamps: bool,

@@ -2,10 +2,9 @@
 //! acknowledgements (RFC 2018, 2883), ECN (RFC 3168, 8257), Fast Open (RFC 7413) and the defences of
 //! RFC 5961.
 //!
-//! An [`Endpoint`] is a value that knows neither clock nor network: segments, times and written
-//! data go in, segments, timeouts and [`Event`]s come out. Half of it is the receiving side, which
-//! reassembles and acknowledges; the other half is the sending side, which detects losses, obeys a
-//! [`Controller`](gargalo_cc::Controller) and repeats.
+//! An [`Endpoint`] has neither clock nor network: its inputs are segments, times and written data, its outputs
+//! segments, timeouts and [`Event`]s. Its receiver reassembles and acknowledges; its sender detects losses,
+//! retransmits and obeys a [`Controller`](gargalo_cc::Controller).
 #![forbid(unsafe_code)]
 
 mod challenge;
@@ -34,7 +33,7 @@ pub use sender::Notice;
 pub use state::State;
 pub use stats::{Snapshot, Stats};
 
-/// Parts of an endpoint that other users of streams need too.
+/// Parts of an endpoint that other crates use for streams.
 pub mod stream {
     pub use crate::receiver::{Assembler, Inserted, Ready};
     pub use crate::send_buffer::SendBuffer;

@@ -1,4 +1,4 @@
-/// The window the peer grants us (RFC 9293 §3.3.1: SND.WND, SND.WL1, SND.WL2).
+/// The send window (RFC 9293 §3.3.1: SND.WND, SND.WL1, SND.WL2).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerWindow {
     /// SND.WND in bytes.
@@ -14,7 +14,7 @@ pub(crate) struct PeerWindow {
 }
 
 impl PeerWindow {
-    /// As the peer's SYN says: unscaled.
+    /// The window of the peer's SYN, which is not scaled.
     pub(crate) fn new(field: u16) -> Self {
         let bytes = u64::from(field);
         Self {
@@ -49,8 +49,8 @@ impl PeerWindow {
         self.largest
     }
 
-    /// Takes the window of an acceptable segment at offset `seq` that acknowledges `ack`, unless a
-    /// newer one has told already (RFC 9293 §3.10.7.4). Whether it changed.
+    /// Takes the window of an acceptable segment at offset `seq` that acknowledges `ack`, unless a newer segment
+    /// has updated it (RFC 9293 §3.10.7.4). Returns whether it changed.
     #[inline]
     pub(crate) fn update(&mut self, field: u16, seq: i64, ack: u64) -> bool {
         if seq < self.wl1 || (seq == self.wl1 && ack < self.wl2) {

@@ -6,9 +6,9 @@ use crate::config::Config;
 
 /// Clock granularity G of RFC 6298.
 const GRANULARITY: Duration = Duration::from_millis(1);
-/// Timeout when data transmission begins after a SYN was repeated (RFC 6298 §5.7).
+/// Timeout when data transmission begins after a SYN was retransmitted (RFC 6298 §5.7).
 const AFTER_SYN_LOSS: Duration = Duration::from_secs(3);
-/// Backing off further changes nothing: the bound is reached before.
+/// Bound on the backoff: the maximum timeout is reached before.
 const MAX_BACKOFF: u32 = 16;
 
 /// SRTT, RTTVAR, RTO and the minimum of a connection.
@@ -80,7 +80,7 @@ impl RttEstimator {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
     }
 
-    /// New data was acknowledged: the network lives, even if the sample is ambiguous.
+    /// New data was acknowledged: the path works, even if the sample is ambiguous.
     #[inline]
     pub(crate) fn reset_backoff(&mut self) {
         self.backoff = 0;

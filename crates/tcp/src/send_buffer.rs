@@ -79,7 +79,7 @@ impl SendBuffer {
         n
     }
 
-    /// Forgets everything before `offset`.
+    /// Releases everything before `offset`.
     #[inline]
     pub fn release(&mut self, offset: u64) {
         self.start = offset.clamp(self.start, self.end);
@@ -92,8 +92,7 @@ impl SendBuffer {
         }
     }
 
-    /// Forgets the first `n` bytes and counts from there: what follows has offset 0. Only before any
-    /// other release.
+    /// Removes the first `n` bytes; the next byte gets offset 0. Only allowed before any release.
     pub fn skip(&mut self, n: u64) {
         self.release(n);
         let by = self.start;
@@ -115,7 +114,7 @@ impl SendBuffer {
         self.start = 0;
     }
 
-    /// The bytes `offset..offset + len`, cut to what is kept. Real and synthetic bytes in one
+    /// The bytes `offset..offset + len`, as far as they are kept. Real and synthetic bytes in one
     /// segment make it real, the synthetic ones being zero.
     #[inline]
     pub fn payload(&self, offset: u64, len: u32) -> Payload {

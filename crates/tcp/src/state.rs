@@ -12,7 +12,7 @@ pub enum State {
     SynSent,
     /// Both SYNs seen, ours not acknowledged yet.
     SynReceived,
-    /// Data flows both ways.
+    /// The connection is open in both directions.
     Established,
     /// We closed, our FIN is not acknowledged, the peer may still send.
     FinWait1,
@@ -24,7 +24,7 @@ pub enum State {
     Closing,
     /// The peer closed first, then we did; our FIN is not acknowledged.
     LastAck,
-    /// Both FINs acknowledged; lingers so that old segments die (2 MSL).
+    /// Both FINs acknowledged; waits until old segments have left the network (2 MSL).
     TimeWait,
 }
 

@@ -1,19 +1,20 @@
 use gargalo_units::{Bytes, Duration, Rate};
 
-/// What happened on a connection so far.
+/// Counters of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Data packets sent, retransmissions included.
     pub sent_packets: u64,
     /// Payload bytes sent, retransmissions included.
     pub sent_bytes: u64,
-    /// Data packets that repeated something.
+    /// Data packets that were retransmissions.
     pub retransmitted_packets: u64,
-    /// Transmissions marked lost, each counted once however often that was taken back: never more than were sent.
+    /// Transmissions marked lost, each counted once even if the mark was undone and set again: never more than were
+    /// sent.
     pub lost_packets: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Congestion events withdrawn as spurious.
+    /// Congestion events undone as spurious.
     pub spurious: u64,
     /// Segments of any kind sent.
     pub sent_segments: u64,
@@ -34,7 +35,7 @@ pub struct Snapshot {
     pub cwnd: Bytes,
     /// Slow-start threshold; `None`: infinite or none.
     pub ssthresh: Option<Bytes>,
-    /// The window about doubles every round trip.
+    /// In slow start: the window about doubles every round trip.
     pub in_slow_start: bool,
     /// Bytes in flight.
     pub in_flight: Bytes,
@@ -42,7 +43,7 @@ pub struct Snapshot {
     pub srtt: Option<Duration>,
     /// Its mean deviation.
     pub rttvar: Option<Duration>,
-    /// Least round-trip time.
+    /// Minimum round-trip time.
     pub min_rtt: Option<Duration>,
     /// Latest round-trip sample.
     pub latest_rtt: Option<Duration>,

@@ -3,7 +3,7 @@ use gargalo_wire::tcp;
 
 /// Nanoseconds per tick of the timestamp clock: 1 ms (RFC 7323 §5.4).
 const TICK: u64 = 1_000_000;
-/// A recent timestamp older than this says nothing any more (RFC 7323 §5.5): 24 days.
+/// A TS.Recent older than this is invalid (RFC 7323 §5.5): 24 days.
 const OUTDATED: Duration = Duration::from_secs(24 * 24 * 3600);
 
 /// The timestamps option of one connection (RFC 7323 §3 to §5).
@@ -15,7 +15,7 @@ pub(crate) struct Timestamps {
     offset: u32,
     /// TS.Recent.
     recent: u32,
-    /// When it was taken over.
+    /// When TS.Recent was updated.
     recent_at: Instant,
     /// Last.ACK.sent as an offset in the peer's stream.
     last_ack_sent: u64,
@@ -39,7 +39,7 @@ impl Timestamps {
         self.recent_at = now;
     }
 
-    /// The connection starts afresh.
+    /// The connection starts again.
     pub(crate) fn disable(&mut self) {
         *self = Self::new(self.offset);
     }
@@ -82,7 +82,7 @@ impl Timestamps {
         echo.wrapping_sub(self.offset)
     }
 
-    /// Round trip told by an echo, to a tick; `None` for an echo from the future.
+    /// Round-trip time by an echo, to a tick; `None` for an echo from the future.
     #[inline]
     pub(crate) fn rtt(&self, now: Instant, echo: u32) -> Option<Duration> {
         let ticks = self.value(now).wrapping_sub(echo) as i32;
@@ -105,7 +105,7 @@ impl Timestamps {
         }
     }
 
-    /// A segment leaves that acknowledges everything before `next`.
+    /// A segment that acknowledges everything before `next` is sent.
     #[inline]
     pub(crate) fn on_ack_sent(&mut self, next: u64) {
         self.last_ack_sent = next;

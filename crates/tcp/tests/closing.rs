@@ -1,4 +1,4 @@
-//! How connections end: RFC 9293 §3.6, §3.10.4, §3.10.5.
+//! Closing of connections: RFC 9293 §3.6, §3.10.4, §3.10.5.
 
 mod common;
 

@@ -145,7 +145,7 @@ fn a_mirror_acknowledges_each_change_separately() {
         ..config()
     });
     assert_eq!(l.data(0, 10), [""; 0]);
-    // What waited is acknowledged without the mark, then the marked segment with it.
+    // Pending data is acknowledged without the mark, then the marked segment with it.
     let s = l.segment(Flags::ACK, 10, 10);
     assert_eq!(l.give_marked(s, Ecn::Ce), [". ack 10", "E. ack 20"]);
     let s = l.segment(Flags::ACK, 20, 10);

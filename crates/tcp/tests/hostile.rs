@@ -1,4 +1,4 @@
-//! Segments that should not have come: RFC 5961, RFC 7323 §5, RFC 9293 §3.10.7.4.
+//! Unacceptable segments: RFC 5961, RFC 7323 §5, RFC 9293 §3.10.7.4.
 
 mod common;
 
@@ -158,7 +158,7 @@ fn a_listener_answers_strays_by_resets_and_ignores_resets() {
 
 #[test]
 fn two_peers_out_of_step_do_not_talk_for_ever() {
-    // Each believes that the other acknowledges what was never sent.
+    // From the view of each, the other acknowledges data that was never sent.
     let mut pair = Pair::connected(config(), config());
     let mut absurd = pair.ends[0].poll_transmit(pair.now);
     assert!(absurd.is_none());

@@ -1,4 +1,4 @@
-//! How connections open: RFC 9293 §3.5, RFC 7413.
+//! Opening of connections: RFC 9293 §3.5, RFC 7413.
 
 mod common;
 

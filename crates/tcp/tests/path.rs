@@ -1,5 +1,5 @@
-//! What surrounds an endpoint: a listener that remembers nothing, what the network says of the path,
-//! successors, peers that waste memory.
+//! The surroundings of an endpoint: a stateless listener, ICMP messages, successors in TIME-WAIT, peers that waste
+//! memory.
 
 mod common;
 
@@ -8,7 +8,7 @@ use gargalo_tcp::{Config, Endpoint, Error, Event, State};
 use gargalo_units::{Bytes, Duration, Ecn, Seq};
 use gargalo_wire::tcp::{Flags, Segment, Timestamps};
 
-/// A client's SYN, the answer of a listener that forgets, and a server resumed from the acknowledgement.
+/// A client's SYN, the answer of a stateless listener, and a server resumed from the acknowledgement.
 fn resumed(config: Config) -> Pair {
     let mut client = Endpoint::connect(config.clone(), fixed(), init(0), at(0));
     let syn = client.poll_transmit(at(0)).unwrap().segment;
@@ -117,7 +117,7 @@ fn a_narrower_path_cuts_what_was_sent_and_what_follows() {
     let stats = pair.ends[0].stats();
     assert_eq!((stats.timeouts, stats.lost_packets), (0, 0));
     assert!(!pair.ends[0].is_outstanding(first) && !pair.ends[0].is_outstanding(first + 20_000));
-    // It may widen again, up to what was agreed, and never falls below what options leave room for.
+    // The MSS may grow again up to the negotiated one, and never falls below the room that options need.
     pair.ends[0].set_mss(now, 9000);
     assert_eq!(pair.ends[0].mss(), 1000);
     pair.ends[0].set_mss(now, 1);
@@ -158,7 +158,7 @@ fn only_an_opening_connection_ends_by_a_hard_error() {
     let mut pair = Pair::connected(common::config(), common::config());
     pair.ends[0].on_unreachable(true);
     assert_eq!(pair.states(), [State::Established; 2]);
-    // What is heard later takes it back; what is not, was unreachable.
+    // A later segment of the peer clears the error; without one the connection ends as unreachable.
     pair.ends[1].write(real("here I am"));
     pair.run_for(ms(300));
     for (told, expected) in [(false, Error::TimedOut), (true, Error::Unreachable)] {
@@ -253,7 +253,7 @@ fn a_peer_that_leaves_holes_everywhere_is_refused_more_memory() {
         kept += usize::from(answer[0].contains(&block));
     }
     assert_eq!(kept, (1 << 20) / 256);
-    // What fills the hole is taken all the same.
+    // The segment that fills the hole is accepted nevertheless.
     let answer = lone.data(0, 60_002);
     assert!(answer.last().unwrap().starts_with(". ack 60002"));
     assert_eq!(lone.read_all(), 60_002);

@@ -131,7 +131,7 @@ fn four_blocks_fit_without_timestamps_and_none_where_none_was_agreed() {
     assert_eq!(l.data(10, 20), [". ack 0"]);
     assert_eq!(l.data(10, 20), [". ack 0"]);
     assert_eq!(l.data(0, 10), [". ack 20"]);
-    // The duplicate has not left a trace.
+    // The duplicate has changed no state.
     assert_eq!(l.data(20, 30), NOTHING);
 }
 
@@ -206,7 +206,7 @@ fn the_window_closes_and_opens_by_worthwhile_steps() {
     // A probe: refused and answered.
     assert_eq!(window(&mut l, 4000, 4001), Some(0));
     assert_eq!(l.end.readable(), 4000);
-    // A byte less than a segment is not worth telling.
+    // A window smaller than a segment is not announced.
     assert_eq!(l.end.read(999), Some(Chunk::Synthetic(999)));
     assert_eq!(l.sent(), NOTHING);
     assert_eq!(l.end.read(1), Some(Chunk::Synthetic(1)));

@@ -36,8 +36,8 @@ fn synthetic_writes_stop_at_the_send_buffer() {
     assert_eq!(pair.read[1], 100_000);
 }
 
-/// RFC 1122 §4.2.3.4: no silly windows. The rest of the buffer that fills no segment waits until more is
-/// written, or until it is known that there is no more.
+/// RFC 1122 §4.2.3.4: silly window avoidance. A partial segment waits until more is written, or until no more can
+/// follow.
 #[test]
 fn a_piece_of_a_segment_waits_for_the_rest_of_it() {
     let acknowledge = |l: &mut Lone, bytes: u32| {

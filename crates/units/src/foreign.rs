@@ -1,11 +1,11 @@
-//! Units as others write them, and what they most likely mean.
+//! Units of other tools, and the most likely meaning of each.
 
-/// What a text with somebody else's unit should have been.
+/// The suggestion for a text that has a unit of another tool.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Likely {
     /// A text that is accepted.
     pub(crate) text: String,
-    /// What one has to know to choose; empty if there is no choice.
+    /// What distinguishes the possible meanings; empty if there is only one.
     pub(crate) note: String,
 }
 
@@ -16,7 +16,7 @@ impl Likely {
     }
 }
 
-/// A prefix as we write it, and its power of 1000 or 1024.
+/// A prefix in our notation, and its power of 1000 or 1024.
 struct Prefix {
     letter: &'static str,
     power: i32,
@@ -40,7 +40,7 @@ enum Base {
     Nothing,
 }
 
-/// Takes a unit of an amount of data apart; `None`: it is none.
+/// Splits a unit of data into prefix and base; `None` if it is no such unit.
 fn data(unit: &str) -> Option<(Prefix, Base)> {
     const WORDS: [(&str, &str, i32); 4] = [
         ("kilo", "k", 1),
@@ -89,7 +89,7 @@ fn data(unit: &str) -> Option<(Prefix, Base)> {
     Some((prefix, base))
 }
 
-/// What `value` of somebody else's unit of a rate means.
+/// The meaning of `value` in another tool's unit of a rate.
 pub(crate) fn rate(value: f64, unit: &str) -> Option<Likely> {
     let small = unit.to_ascii_lowercase();
     let per = ["/second", "/sec", "/s", "ps"];
@@ -99,7 +99,7 @@ pub(crate) fn rate(value: f64, unit: &str) -> Option<Likely> {
         return None;
     }
     let (prefix, base) = data(amount)?;
-    // tc's "mbps" means bytes, and capitals say nothing.
+    // tc's "mbps" means bytes, and capital letters make no difference.
     let shouted = per == "ps" && unit.chars().all(char::is_uppercase);
     let letter = prefix.letter;
     let note = match base {
@@ -127,7 +127,7 @@ pub(crate) fn rate(value: f64, unit: &str) -> Option<Likely> {
     Some(Likely { text, note })
 }
 
-/// What `value` of somebody else's unit of a size means.
+/// The meaning of `value` in another tool's unit of a size.
 pub(crate) fn size(value: f64, unit: &str) -> Option<Likely> {
     let (prefix, base) = data(unit)?;
     let letter = prefix.letter;
@@ -153,7 +153,7 @@ pub(crate) fn size(value: f64, unit: &str) -> Option<Likely> {
     }
 }
 
-/// What `value` of somebody else's unit of a time means.
+/// The meaning of `value` in another tool's unit of a time.
 pub(crate) fn duration(value: f64, unit: &str) -> Option<Likely> {
     let small = unit.to_lowercase();
     let own = match small.as_str() {

@@ -1,8 +1,8 @@
 //! Typed quantities of a network: instants, durations, bytes, rates and sequence numbers.
 //!
-//! Time is integer nanoseconds, rates are bits per second. Only operators that have a physical
-//! meaning exist: `Bytes / Duration = Rate`, `Rate * Duration = Bytes`, `Instant - Instant =
-//! Duration`. Text is parsed with its unit or refused ([`parse`]); a misspelt name is answered by the [`nearest`].
+//! Time is integer nanoseconds, rates are bits per second. Only operators that have a physical meaning exist:
+//! `Bytes / Duration = Rate`, `Rate * Duration = Bytes`, `Instant - Instant = Duration`. Text is parsed with its
+//! unit or refused ([`parse`]); [`nearest`] finds the known name that is most like a misspelt one.
 #![forbid(unsafe_code)]
 
 mod bytes;

@@ -1,11 +1,11 @@
-//! Which known name a misspelt one is nearest to.
+//! The known name that is nearest to a misspelt one.
 
 /// The candidate nearest to `name`, the first of equals; `None` if even that one differs in more than a third
 /// of its characters, rounded.
 ///
-/// What counts are insertions, deletions, substitutions and exchanges of neighbours. Case, hyphens,
-/// underscores and spaces do not count. Only the first 64 characters are compared, which bounds the work on
-/// hostile input.
+/// Insertions, deletions, substitutions and exchanges of adjacent characters are counted. Case, hyphens,
+/// underscores and spaces are ignored. Only the first 64 characters are compared, which bounds the work on hostile
+/// input.
 ///
 /// ```
 /// # use gargalo_units::nearest;
@@ -23,13 +23,13 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     (edits <= most).then_some(candidate)
 }
 
-/// What is compared of a name.
+/// A name in the form that is compared: lower case, without separators.
 fn plain(name: &str) -> Vec<char> {
     let kept = name.chars().filter(|c| !matches!(c, '-' | '_' | ' '));
     kept.flat_map(char::to_lowercase).take(64).collect()
 }
 
-/// Edits between two words (Levenshtein 1966), an exchange of neighbours counting as one.
+/// The edit distance of two words (Levenshtein 1966); an exchange of adjacent characters counts as one.
 fn edits(a: &[char], b: &[char]) -> usize {
     let mut older: Vec<usize> = Vec::new();
     let mut old: Vec<usize> = (0..=b.len()).collect();

@@ -65,7 +65,7 @@ pub fn split(text: &str) -> Result<(f64, &str), ParseError> {
     Ok((value, t[end..].trim()))
 }
 
-/// A kind of quantity: its name, what a bare number most likely is in, our units, and what others write.
+/// A kind of quantity: its name, the likely unit of a bare number, our units, and the units of other tools.
 struct Kind<'a> {
     name: &'a str,
     fallback: &'a str,
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!("1MiB".parse::<Bytes>().unwrap(), Bytes::new(1_048_576));
     }
 
-    /// What is offered instead of a text, and what is said about it.
+    /// The suggestion for a rejected text, and the note on it.
     fn told<T: FromStr<Err = ParseError> + fmt::Debug>(text: &str) -> (String, String) {
         let e = text.parse::<T>().unwrap_err();
         let fix = e.suggestion.unwrap_or_default();
@@ -224,7 +224,7 @@ mod tests {
             ("12megabytes/s", "12MB/s"),
             ("12G", "12Gbit/s"),
             ("12Kbit/s", "12kbit/s"),
-            // No binary prefixes: the same in ours.
+            // No binary prefixes: the same prefix in our units.
             ("1MiB/s", "8388608bit/s"),
             ("10Kibit/s", "10240bit/s"),
             ("12 miles", ""),

@@ -10,7 +10,7 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 pub struct Rate(u64);
 
 impl Rate {
-    /// Nothing moves.
+    /// Zero: nothing is sent.
     pub const ZERO: Self = Self(0);
     /// No limit.
     pub const MAX: Self = Self(u64::MAX);
@@ -35,7 +35,7 @@ impl Rate {
     pub fn bytes_per_sec(self) -> f64 {
         self.0 as f64 / 8.0
     }
-    /// Whether nothing moves.
+    /// Whether the rate is zero.
     #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
@@ -79,7 +79,7 @@ impl Rate {
 
 impl Mul<Duration> for Rate {
     type Output = Bytes;
-    /// What moves in a span of time, rounded down.
+    /// The amount sent in a span of time, rounded down.
     #[inline]
     fn mul(self, d: Duration) -> Bytes {
         let n = self.0 as u128 * d.as_nanos() as u128 / (8 * NANOS_PER_SEC as u128);

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::ops::Add;
 
-/// A TCP sequence number (RFC 9293 §3.4): modular, so it has no total order on purpose.
+/// A TCP sequence number (RFC 9293 §3.4). It is modular and therefore has no total order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Seq(u32);
 

@@ -38,8 +38,8 @@ impl Checksum {
         self
     }
 
-    /// The complement of the sum, as the header field carries it. Zero when the summed bytes include
-    /// a right checksum.
+    /// The complement of the sum, as the header field carries it. Zero when the summed bytes include a correct
+    /// checksum.
     #[inline]
     pub const fn finish(self) -> u16 {
         let mut n = self.0;

@@ -30,14 +30,14 @@ impl fmt::Display for Layer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ParseError {
-    /// The bytes end too early.
-    #[error("{layer} is truncated: {needed} bytes needed, {have} there")]
+    /// The bytes end before the header or the datagram does.
+    #[error("{layer} is truncated: {needed} bytes needed, {have} available")]
     Truncated {
         /// In which header.
         layer: Layer,
-        /// Bytes that the header asks for.
+        /// Bytes needed.
         needed: usize,
-        /// Bytes there are.
+        /// Bytes available.
         have: usize,
     },
     /// Neither version 4 nor 6, or not the one expected.
@@ -66,7 +66,7 @@ pub enum ParseError {
         /// Of which header.
         layer: Layer,
     },
-    /// One fragment of a datagram, which has no whole transport header.
+    /// A fragment of a datagram: it has no complete transport header.
     #[error("the packet is a fragment")]
     Fragment,
 }
@@ -76,13 +76,13 @@ pub enum ParseError {
 #[non_exhaustive]
 pub enum EmitError {
     /// Options other than SACK take more than the 40 bytes of a TCP header.
-    #[error("TCP options take {length} bytes, a header has room for 40")]
+    #[error("TCP options take {length} bytes; a header has room for 40")]
     OptionsTooLong {
-        /// What they take.
+        /// Bytes they take.
         length: u32,
     },
     /// The datagram exceeds the 16-bit length field.
-    #[error("the datagram has {length} bytes, IP allows 65535")]
+    #[error("the datagram has {length} bytes; IP allows 65535")]
     TooLong {
         /// Its length.
         length: u32,

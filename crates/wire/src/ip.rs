@@ -34,7 +34,7 @@ pub enum Addresses {
 }
 
 impl Addresses {
-    /// Of one family, or `None`.
+    /// Pairs two addresses of one family; `None` if the families differ.
     pub const fn new(src: IpAddr, dst: IpAddr) -> Option<Self> {
         match (src, dst) {
             (IpAddr::V4(src), IpAddr::V4(dst)) => Some(Self::V4 { src, dst }),
@@ -85,10 +85,10 @@ impl Addresses {
     }
 }
 
-/// What an IP header says, apart from lengths and protocol.
+/// The fields of an IP header, without lengths and protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// From and to.
+    /// Source and destination.
     pub addresses: Addresses,
     /// Differentiated services code point, 6 bits.
     pub dscp: u8,
@@ -116,7 +116,7 @@ impl Header {
     }
 
     /// Appends a datagram that carries `segment`; synthetic payload is written as zeros. IPv4 has DF
-    /// set, as stacks with path MTU discovery do. Gives its length.
+    /// set, as stacks with path MTU discovery do. Returns its length.
     ///
     /// # Errors
     /// When options or datagram are too long; `out` is then unchanged.
@@ -146,7 +146,7 @@ impl Header {
     }
 
     /// Appends IP and TCP header only, as if the payload followed; for captures with a snap length.
-    /// Gives the length of the whole datagram.
+    /// Returns the length of the whole datagram.
     ///
     /// # Errors
     /// Like [`Header::emit_tcp`].
@@ -159,7 +159,7 @@ impl Header {
         Ok(total)
     }
 
-    /// Appends a datagram that carries `datagram`. Gives its length.
+    /// Appends a datagram that carries `datagram`. Returns its length.
     ///
     /// # Errors
     /// When it is too long; `out` is then unchanged.
@@ -169,7 +169,7 @@ impl Header {
         Ok(total)
     }
 
-    /// Appends IP and UDP header only, as if the payload followed. Gives the length of the whole
+    /// Appends IP and UDP header only, as if the payload followed. Returns the length of the whole
     /// datagram.
     ///
     /// # Errors
@@ -229,14 +229,14 @@ fn append(payload: &Payload, out: &mut Vec<u8>) {
     }
 }
 
-/// What a datagram carries.
+/// The transport payload of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// TCP.
     Tcp(Segment),
     /// UDP.
     Udp(udp::Datagram),
-    /// Something else, undecoded.
+    /// Another protocol, not decoded.
     Other {
         /// Protocol number.
         protocol: u8,
@@ -250,17 +250,17 @@ pub enum Transport {
 pub struct Datagram {
     /// The IP header.
     pub header: Header,
-    /// What it carries.
+    /// The transport payload.
     pub transport: Transport,
 }
 
 /// Which checksums a parser verifies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// IP, TCP and UDP: what comes from a network.
+    /// IP, TCP and UDP: for packets received from a network.
     #[default]
     All,
-    /// None: captures of hosts whose network card computes them.
+    /// None: for captures on hosts whose network card computes the checksums.
     Nothing,
 }
 

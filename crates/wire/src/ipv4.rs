@@ -94,7 +94,7 @@ impl<'a> Packet<'a> {
     pub fn fragment_offset(&self) -> u32 {
         u32::from(u16::from_be_bytes(field(self.bytes, 6)) & 0x1fff) * 8
     }
-    /// Whether the datagram is not whole.
+    /// Whether this is a fragment of a datagram.
     pub fn is_fragment(&self) -> bool {
         self.more_fragments() || self.fragment_offset() != 0
     }
@@ -120,7 +120,7 @@ impl<'a> Packet<'a> {
             .get(HEADER_LEN..self.header_len)
             .unwrap_or_default()
     }
-    /// What the header carries.
+    /// The bytes after the header.
     pub fn payload(&self) -> &'a [u8] {
         self.bytes.get(self.header_len..).unwrap_or_default()
     }

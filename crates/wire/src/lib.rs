@@ -4,9 +4,9 @@
 //! exchanges. The simulator passes segments by value without serialising them; captures and real
 //! networks use the encoder.
 //!
-//! A view (`Packet`) checks lengths once, then its accessors cannot fail. A value (`Header`,
-//! `Datagram`, `Segment`) holds what is sane and writes itself. [`ip::Header`] and [`ip::Datagram`] do
-//! whole datagrams of either IP version.
+//! A view (`Packet`) checks lengths once, then its accessors cannot fail. A value (`Header`, `Datagram`, `Segment`)
+//! holds only valid fields and is written with `emit`. [`ip::Header`] and [`ip::Datagram`] handle whole datagrams
+//! of either IP version.
 #![forbid(unsafe_code)]
 
 mod checksum;

@@ -1,4 +1,4 @@
-//! Exact bytes, as Linux and the RFCs have them.
+//! Exact bytes of options, as Linux writes them and as the RFCs define them.
 
 use bytes::Bytes;
 use gargalo_units::{Ecn, Seq};

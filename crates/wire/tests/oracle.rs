@@ -1,4 +1,4 @@
-//! Another implementation of the same formats agrees on every header field and checksum.
+//! Compares every header field and checksum with an independent implementation.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What is written is read back; what is not a packet is refused without a panic.
+//! Round trips of all headers; malformed input is refused without a panic.
 
 mod common;
 
@@ -9,7 +9,7 @@ use gargalo_wire::tcp::{MAX_OPTIONS_LEN, Options, Segment};
 use gargalo_wire::{EmitError, Layer, ParseError, ipv4, ipv6, tcp, udp};
 use proptest::prelude::*;
 
-/// Writes options, or checks that they cannot be.
+/// Writes options, or checks that they are refused.
 fn emitted(options: &Options) -> Option<Vec<u8>> {
     let mut out = vec![7];
     match options.emit(&mut out) {
@@ -45,7 +45,7 @@ proptest! {
         expected.fit();
         prop_assert_eq!(&Options::decode(&wire).unwrap(), &expected);
         prop_assert_eq!(expected.padded_len(), options.padded_len());
-        // Everything that could have been written was.
+        // All options that fit were written.
         if options.len() <= MAX_OPTIONS_LEN {
             prop_assert_eq!(expected, options);
         }

@@ -5,7 +5,7 @@ use gargalo_units::{Duration, Instant};
 use rand_pcg::Pcg64;
 
 use super::fifo::Fifo;
-use super::{QueueDiscipline, Queued, Surroundings};
+use super::{LinkContext, QueueDiscipline, Queued};
 use crate::ledger::{DropReason, Ledger};
 
 settings! {
@@ -19,7 +19,7 @@ settings! {
         limit: u64 as Packets = 1000, in 1..;
         /// Mark ECN-capable packets instead of dropping them.
         ecn: bool = false;
-        /// Mark every ECN-capable packet that waited longer. Default: none.
+        /// Mark every ECN-capable packet that waited longer than this. Default: none.
         ce_threshold: Option<Duration> = None;
     }
 }
@@ -52,7 +52,7 @@ fn control_law(t: Instant, interval: Duration, count: u32) -> Instant {
 }
 
 impl Controller {
-    /// Takes the next packet that CoDel lets through (§5.5).
+    /// Returns the next packet that CoDel does not drop (§5.5).
     pub(super) fn dequeue<P: Copy>(
         &mut self,
         now: Instant,
@@ -99,7 +99,7 @@ impl Controller {
         Some(queued)
     }
 
-    /// Enters the dropping state. If the last cycle ended lately, its rate is where to go on (§5.5).
+    /// Enters the dropping state. If the last dropping state ended recently, its drop rate is continued (§5.5).
     fn enter(&mut self, now: Instant, law: &Law) {
         self.dropping = true;
         let delta = self.count.wrapping_sub(self.last_count);
@@ -109,7 +109,7 @@ impl Controller {
         self.last_count = self.count;
     }
 
-    /// Takes a packet and says whether the delay has been over target for a whole interval (§5.6).
+    /// Dequeues a packet, and says whether the delay has been over target for a whole interval (§5.6).
     fn pop<P: Copy>(&mut self, now: Instant, law: &Law, queue: &mut Fifo<P>) -> Popped<P> {
         let Some(queued) = queue.pop() else {
             self.first_above = None;
@@ -149,14 +149,14 @@ pub(crate) struct CoDel<P> {
 }
 
 impl<P: Copy> CoDel<P> {
-    pub(crate) fn new(config: CoDelConfig, around: Surroundings, _rng: Pcg64) -> Self {
+    pub(crate) fn new(config: CoDelConfig, context: LinkContext, _rng: Pcg64) -> Self {
         Self {
             law: Law {
                 target: config.target,
                 interval: config.interval,
                 ecn: config.ecn,
                 ce_threshold: config.ce_threshold,
-                max_packet: u64::from(around.mtu),
+                max_packet: u64::from(context.mtu),
             },
             limit: config.limit,
             queue: Fifo::new(),
@@ -192,7 +192,7 @@ mod tests {
     use gargalo_units::Ecn;
 
     use super::*;
-    use crate::queue::testing::{around, ledger, queued, rng};
+    use crate::queue::testing::{context, ledger, queued, rng};
 
     fn ms(n: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(n)
@@ -200,7 +200,7 @@ mod tests {
 
     /// A queue of packets that all came at zero.
     fn filled(config: CoDelConfig, n: u32, ecn: Ecn) -> (CoDel<u32>, Ledger<u32>) {
-        let (mut q, mut l) = (CoDel::new(config, around(), rng()), ledger());
+        let (mut q, mut l) = (CoDel::new(config, context(), rng()), ledger());
         for i in 0..n {
             let mut packet = queued(i, 1500);
             packet.item.packet.ecn = ecn;
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn a_short_delay_or_a_single_packet_is_never_dropped() {
         let (mut q, mut l) = (
-            CoDel::new(CoDelConfig::default(), around(), rng()),
+            CoDel::new(CoDelConfig::default(), context(), rng()),
             ledger(),
         );
         for i in 0..10_000u64 {
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(l.stats.dropped_packets(), 0);
         // Far over target, but at most one MTU behind.
         let (mut q, mut l) = (
-            CoDel::new(CoDelConfig::default(), around(), rng()),
+            CoDel::new(CoDelConfig::default(), context(), rng()),
             ledger(),
         );
         for i in 0..100u64 {
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn exactly_the_target_is_over_it() {
         // RFC 8289 §5.6: only a sojourn below TARGET ends the interval.
-        let law = CoDel::<u32>::new(CoDelConfig::default(), around(), rng()).law;
+        let law = CoDel::<u32>::new(CoDelConfig::default(), context(), rng()).law;
         for (at, above) in [(4, None), (5, Some(ms(105)))] {
             let mut fifo = Fifo::new();
             for i in 0..3 {
@@ -290,11 +290,11 @@ mod tests {
             drop_next: ms(1000),
             ..Controller::default()
         };
-        let law = CoDel::<u32>::new(CoDelConfig::default(), around(), rng()).law;
+        let law = CoDel::<u32>::new(CoDelConfig::default(), context(), rng()).law;
         let old = c;
         c.enter(ms(1100), &law);
         assert_eq!(c.count, 6);
-        // 16 intervals later the past is forgotten.
+        // After 16 intervals the drop rate starts from the beginning.
         c = old;
         c.enter(ms(1000 + 1600), &law);
         assert_eq!(c.count, 1);

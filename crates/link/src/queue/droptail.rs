@@ -12,18 +12,18 @@ use super::fifo::Fifo;
 use super::{QueueDiscipline, Queued};
 use crate::ledger::{DropReason, Ledger};
 
-/// How much may wait in a queue: `"250 packets"`, `"150kB"`, `"50ms"` or `"1BDP"`. The packet in transmission does not
-/// count, and a packet that need not wait always passes.
+/// How much may wait in a queue: `"250 packets"`, `"150kB"`, `"50ms"` or `"1BDP"`. The packet in transmission does
+/// not count, and a packet that need not wait is always accepted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QueueLimit {
-    /// So many packets.
+    /// A number of packets.
     Packets(u64),
-    /// So many bytes; a packet that would exceed it is dropped.
+    /// A number of bytes; a packet that would exceed it is dropped.
     Bytes(Bytes),
     /// A packet that would wait longer than this is dropped. The wait is exact for every rate model.
     Time(Duration),
-    /// Multiple of the bandwidth-delay product, which only who knows the routes can turn into bytes
-    /// ([`QueueLimit::bdp`]): no link is built with it.
+    /// A multiple of the bandwidth-delay product. It is resolved to bytes ([`QueueLimit::bdp`]) where the routes
+    /// are known, before a link is built.
     Bdp(f64),
 }
 
@@ -76,7 +76,7 @@ impl FromStr for QueueLimit {
         let message = format!(
             "\"{unit}\" is no unit of a queue size; known: packets, BDP, B, kB, MB, KiB, MiB, us, ms, s"
         );
-        // A unit that is nearly one of time and of size offers neither.
+        // A unit that is as near to one of time as to one of size gives no suggestion.
         let times = text.parse::<Duration>().err().and_then(|e| e.suggestion);
         let sizes = text.parse::<Bytes>().err().and_then(|e| e.suggestion);
         let fix = match unit.to_ascii_lowercase().as_str() {
@@ -103,8 +103,8 @@ impl QueueLimit {
     }
 }
 
-/// Tail drop on the fast path: nothing but the begin of service and the size of each waiting packet,
-/// forgotten lazily.
+/// Tail drop on the fast path: only the start of service and the size of each waiting packet are stored, and
+/// removed lazily.
 #[derive(Debug)]
 pub(crate) struct DropTail {
     limit: QueueLimit,
@@ -121,7 +121,7 @@ impl DropTail {
         }
     }
 
-    /// Forgets packets whose service has begun by `now`.
+    /// Removes packets whose service has begun by `now`.
     #[inline]
     pub(crate) fn advance(&mut self, now: Instant) {
         while let Some((start, bytes)) = self.waiting.front()
@@ -132,7 +132,7 @@ impl DropTail {
         }
     }
 
-    /// Admits a packet that will wait until `start`; whether it fits.
+    /// Admits a packet that will wait until `start` if it fits; returns whether it does.
     #[inline]
     pub(crate) fn push(&mut self, start: Instant, wait: Duration, bytes: u32) -> bool {
         let fits = match self.limit {
@@ -156,9 +156,9 @@ impl DropTail {
     }
 }
 
-/// Tail drop as a discipline like the others: the oracle of the fast path.
+/// Tail drop as a discipline like the others: the reference for tests of the fast path.
 ///
-/// It cannot know a wait in advance, so a limit in time is none here.
+/// It cannot know a wait in advance, so a limit in time is ignored.
 #[derive(Debug)]
 pub(crate) struct Plain<P> {
     limit: QueueLimit,

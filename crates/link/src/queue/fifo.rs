@@ -1,4 +1,4 @@
-//! A plain first-in, first-out store that knows its bytes.
+//! A plain FIFO queue that counts its bytes.
 
 use std::collections::VecDeque;
 

@@ -9,7 +9,7 @@ use rand_pcg::Pcg64;
 
 use super::codel::{Controller, Law};
 use super::fifo::Fifo;
-use super::{QueueDiscipline, Queued, Surroundings};
+use super::{LinkContext, QueueDiscipline, Queued};
 use crate::ledger::{DropReason, Ledger};
 
 settings! {
@@ -17,13 +17,13 @@ settings! {
     pub struct FqCoDelConfig: Copy as "FqCoDel" {
         /// Queues that flows are hashed to.
         flows: u32 = 1024, in 1..=65_536;
-        /// Bytes a queue may send in its turn.
+        /// Bytes that a queue may send per round (quantum).
         quantum: u32 as Bytes = 1514, in 1..;
         /// Packets that may wait in all queues.
         limit: u64 as Packets = 10_240, in 1..;
         /// Bytes that may wait in all queues.
         memory_limit: Bytes = Bytes::new(32 << 20);
-        /// Packets dropped at most at once from the fattest queue.
+        /// Maximum number of packets dropped at once from the longest queue.
         drop_batch: u32 as Packets = 64, in 1..;
         /// Acceptable standing delay.
         target: Duration = Duration::from_millis(5);
@@ -31,7 +31,7 @@ settings! {
         interval: Duration = Duration::from_millis(100), in Duration::from_nanos(1)..;
         /// Mark ECN-capable packets instead of dropping them (RFC 8290 §5.2.6).
         ecn: bool = true;
-        /// Mark every ECN-capable packet that waited longer (§5.2.7). Default: none.
+        /// Mark every ECN-capable packet that waited longer than this (§5.2.7). Default: none.
         ce_threshold: Option<Duration> = None;
     }
 }
@@ -40,9 +40,9 @@ settings! {
 struct Flow<P> {
     queue: Fifo<P>,
     controller: Controller,
-    /// Bytes it may still send in this turn.
+    /// Bytes it may still send in this round (deficit).
     deficit: i64,
-    /// Whether it is on one of the two lists.
+    /// Whether it is in one of the two lists.
     listed: bool,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct FqCoDel<P> {
     law: Law,
     perturbation: u64,
     flows: Vec<Flow<P>>,
-    /// Queues that became active lately: sparse flows, served first (§4.2).
+    /// Queues that became active recently: sparse flows, served first (§4.2).
     new: VecDeque<u32>,
     old: VecDeque<u32>,
     packets: u64,
@@ -60,7 +60,7 @@ pub(crate) struct FqCoDel<P> {
 }
 
 impl<P: Copy> FqCoDel<P> {
-    pub(crate) fn new(config: FqCoDelConfig, around: Surroundings, mut rng: Pcg64) -> Self {
+    pub(crate) fn new(config: FqCoDelConfig, context: LinkContext, mut rng: Pcg64) -> Self {
         let flow = || Flow {
             queue: Fifo::new(),
             controller: Controller::default(),
@@ -74,7 +74,7 @@ impl<P: Copy> FqCoDel<P> {
                 interval: config.interval,
                 ecn: config.ecn,
                 ce_threshold: config.ce_threshold,
-                max_packet: u64::from(around.mtu),
+                max_packet: u64::from(context.mtu),
             },
             perturbation: rng.next_u64(),
             flows: (0..config.flows).map(|_| flow()).collect(),
@@ -94,7 +94,7 @@ impl<P: Copy> FqCoDel<P> {
         (((z >> 32) * u64::from(self.config.flows)) >> 32) as u32
     }
 
-    /// Drops half of the fattest queue from its head, at most a batch (§4.1).
+    /// Drops half of the longest queue from its head, at most one batch (§4.1).
     fn drop_from_fattest(&mut self, ledger: &mut Ledger<P>) {
         let mut fattest = 0;
         let mut most = 0;
@@ -188,10 +188,10 @@ impl<P> FqCoDel<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::testing::{around, ledger, queued};
+    use crate::queue::testing::{context, ledger, queued};
 
     fn queue(config: FqCoDelConfig) -> (FqCoDel<u32>, Ledger<u32>) {
-        (FqCoDel::new(config, around(), Pcg64::new(1, 1)), ledger())
+        (FqCoDel::new(config, context(), Pcg64::new(1, 1)), ledger())
     }
 
     fn packet(flow: u32, bytes: u32) -> Queued<u32> {

@@ -1,6 +1,6 @@
 //! Queueing disciplines: which packets wait, in which order they leave, which are dropped or marked.
 //!
-//! Each has its own file and a line in `disciplines!` here.
+//! Each discipline has its own file and an entry in `disciplines!` below.
 
 mod codel;
 mod droptail;
@@ -21,8 +21,8 @@ pub(crate) use droptail::DropTail;
 pub use droptail::QueueLimit;
 pub use pie::PieEstimator;
 
-/// One line declares a discipline: its word in scenarios, module, type and settings. The type has a constructor
-/// `new(config, around, rng)` and implements [`QueueDiscipline`].
+/// One entry declares a discipline: its name in scenarios, module, type and settings. The type has a constructor
+/// `new(config, context, rng)` and implements [`QueueDiscipline`].
 macro_rules! disciplines {
     ($(
         $(#[doc = $doc:literal])*
@@ -34,9 +34,9 @@ macro_rules! disciplines {
             /// The queue in front of a link: a name, or a table with its parameters.
             pub enum QueueConfig: Copy as "QueueMap" {
                 named {
-                    /// First in, first out; what does not fit is dropped. In packets, bytes, time, or multiples of
-                    /// BDP: the link's rate (the highest of steps, the mean of a trace) times the base round-trip time
-                    /// of the longest route through the link that a flow takes.
+                    /// First in, first out; packets that do not fit are dropped. The limit is in packets, bytes,
+                    /// time, or multiples of BDP: the link's rate (the highest of steps, the mean of a trace) times
+                    /// the base round-trip time of the longest route through the link that a flow takes.
                     ///
                     /// RFC 7567 §2.1
                     "droptail" => DropTail(QueueLimit);
@@ -54,10 +54,10 @@ macro_rules! disciplines {
         }
 
         impl<P: Copy> Discipline<P> {
-            pub(crate) fn new(config: &QueueConfig, around: Surroundings, rng: Pcg64) -> Self {
+            pub(crate) fn new(config: &QueueConfig, context: LinkContext, rng: Pcg64) -> Self {
                 match config {
                     QueueConfig::DropTail(limit) => Self::Plain(droptail::Plain::new(*limit)),
-                    $(QueueConfig::$Queue(c) => Self::$Queue($module::$Queue::new(*c, around, rng)),)*
+                    $(QueueConfig::$Queue(c) => Self::$Queue($module::$Queue::new(*c, context, rng)),)*
                 }
             }
         }
@@ -96,11 +96,11 @@ macro_rules! disciplines {
 }
 
 disciplines! {
-    /// Random Early Detection: drops at random by the average queue length.
+    /// Random Early Detection: drops with a probability that depends on the average queue length.
     ///
     /// Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993; gentle: Floyd 2000
     "red" => red::Red(RedConfig);
-    /// Controlled Delay: drops at a growing pace while packets wait too long.
+    /// Controlled Delay: drops at an increasing rate while the queueing delay stays above the target.
     ///
     /// RFC 8289
     "codel" => codel::CoDel(CoDelConfig);
@@ -108,16 +108,17 @@ disciplines! {
     ///
     /// RFC 8290
     "fq-codel" => fq_codel::FqCoDel(FqCoDelConfig);
-    /// Proportional Integral controller Enhanced: steers the drop probability so that the delay meets a
+    /// Proportional Integral controller Enhanced: adjusts the drop probability to keep the queueing delay at a
     /// target.
     ///
     /// RFC 8033
     "pie" => pie::Pie(PieConfig);
-    /// Tail drop that marks every packet which finds more than a threshold waiting.
+    /// Tail drop that marks every packet that finds more than a threshold in the queue.
     ///
     /// RFC 8257 §3.1; Alizadeh et al., SIGCOMM 2010 §3.1; in time: RFC 9332
     "step" => step::Step(StepConfig);
-    /// The coupled dual queue of L4S: a shallow queue for ECT(1), PI2 for the others, about equal rates.
+    /// The coupled dual queue of L4S: a shallow queue for ECT(1), PI2 for all other packets, with about equal
+    /// rates.
     ///
     /// RFC 9332; defaults: tc-dualpi2(8)
     "dualpi2" => dualpi2::DualPi2(DualPi2Config);
@@ -130,7 +131,7 @@ impl Default for QueueConfig {
 }
 
 impl QueueConfig {
-    /// The size in it that may be in bandwidth-delay products.
+    /// The setting that may be given in bandwidth-delay products.
     pub const fn size(&mut self) -> Option<&mut QueueLimit> {
         match self {
             Self::DropTail(limit) => Some(limit),
@@ -145,27 +146,27 @@ impl QueueConfig {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queued<P> {
     pub(crate) item: Item<P>,
-    /// When it came.
+    /// When it was enqueued.
     pub(crate) enqueued: Instant,
 }
 
-/// What a queue knows of its link.
+/// The properties of the link that a queue may use.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Surroundings {
+pub(crate) struct LinkContext {
     /// Largest packet in bytes.
     pub(crate) mtu: u32,
     /// Time to send a packet of that size.
     pub(crate) packet_time: Duration,
 }
 
-/// What every discipline does. Whoever drops a packet tells the ledger.
+/// The interface of every discipline. Drops are recorded in the ledger.
 pub(crate) trait QueueDiscipline<P: Copy> {
-    /// A packet comes.
+    /// Enqueues, marks or drops a packet.
     fn enqueue(&mut self, now: Instant, queued: Queued<P>, ledger: &mut Ledger<P>);
-    /// The server is free and takes the next packet. `None` only if none is left, perhaps because
-    /// the last ones were dropped.
+    /// Returns the next packet for the idle server. `None` only if the queue is empty, possibly because the last
+    /// packets were dropped.
     fn dequeue(&mut self, now: Instant, ledger: &mut Ledger<P>) -> Option<Queued<P>>;
-    /// Packets waiting.
+    /// Number of waiting packets.
     fn packets(&self) -> u64;
     /// Their bytes.
     fn bytes(&self) -> u64;
@@ -173,17 +174,17 @@ pub(crate) trait QueueDiscipline<P: Copy> {
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! Packets and accounts for the tests of the disciplines.
+    //! Packets and ledgers for the tests of the disciplines.
 
     use gargalo_units::{Duration, Ecn, Instant};
     use rand_pcg::Pcg64;
 
-    use super::{Queued, Surroundings};
+    use super::{LinkContext, Queued};
     use crate::ledger::{Item, Ledger};
     use crate::packet::Packet;
 
-    pub(crate) fn around() -> Surroundings {
-        Surroundings {
+    pub(crate) fn context() -> LinkContext {
+        LinkContext {
             mtu: 1500,
             packet_time: Duration::from_millis(1),
         }
@@ -197,7 +198,7 @@ pub(crate) mod testing {
         Ledger::new()
     }
 
-    /// A packet that came at zero.
+    /// A packet enqueued at time zero.
     pub(crate) fn queued(payload: u32, bytes: u32) -> Queued<u32> {
         Queued {
             item: Item::new(Packet {

@@ -5,7 +5,7 @@ use gargalo_units::{Duration, Instant};
 use rand_pcg::Pcg64;
 
 use super::fifo::Fifo;
-use super::{QueueDiscipline, Queued, Surroundings};
+use super::{LinkContext, QueueDiscipline, Queued};
 use crate::chance::uniform;
 use crate::ledger::{DropReason, Ledger};
 
@@ -13,15 +13,15 @@ use crate::ledger::{DropReason, Ledger};
 const DQ_THRESHOLD: u64 = 1 << 14;
 /// Weight of a measurement in the average (Appendix A: DQ_THRESHOLD / 2^16).
 const DQ_WEIGHT: f64 = 0.25;
-/// Mean packet size: a queue of two is let alone (§4.1).
+/// Mean packet size: nothing is dropped from a queue of at most two packets (§4.1).
 const MEAN_PACKET: u64 = 1500;
 
 names! {
-    /// How PIE knows the queueing delay (RFC 8033 §4.3).
+    /// How PIE estimates the queueing delay (RFC 8033 §4.3).
     pub enum PieEstimator {
-        /// By the wait of the packet that left last.
+        /// The queueing delay of the last departed packet.
         Timestamp = "timestamp",
-        /// By bytes in the queue over the departure rate (§5.2).
+        /// Bytes in the queue divided by the departure rate (§5.2).
         DepartureRate = "departure-rate",
     }
 }
@@ -37,7 +37,7 @@ settings! {
         alpha: f64 = 0.125, in 0.0..=1e6;
         /// Weight of the trend, per second.
         beta: f64 = 1.25, in 0.0..=1e6;
-        /// Time a burst passes without drops (MAX_BURST).
+        /// Duration of a burst that passes without drops (MAX_BURST).
         max_burst: Duration = Duration::from_millis(150);
         /// Packets that may wait.
         limit: u64 as Packets = 1000, in 1..;
@@ -45,7 +45,7 @@ settings! {
         ecn: bool = false;
         /// Drop even ECN-capable packets from this probability on (MARK_ECNTH, §5.1).
         mark_threshold: f64 as Probability = 0.1;
-        /// How the delay is known.
+        /// How the queueing delay is estimated.
         estimator: PieEstimator = PieEstimator::Timestamp;
         /// Spread drops evenly: none before the probabilities since the last drop sum up to 0.85, one at the latest
         /// at 8.5 (§5.4).
@@ -93,7 +93,7 @@ impl Controller {
         self.probability == 0.0 && self.delay < half && self.old_delay < half
     }
 
-    /// Whether updates change nothing until a packet waits again.
+    /// Whether updates change nothing until another packet is enqueued.
     fn is_settled(&self, config: &PieConfig) -> bool {
         self.probability == 0.0
             && self.delay.is_zero()
@@ -155,7 +155,7 @@ impl Controller {
 /// The average time that DQ_THRESHOLD bytes need to leave (§5.2).
 #[derive(Clone, Copy, Debug, Default)]
 struct DepartureRate {
-    /// Begin of the measurement under way and bytes since.
+    /// Start of the current measurement, and bytes since.
     measuring: Option<(Instant, u64)>,
     /// Seconds; zero until the first measurement ends.
     average: f64,
@@ -192,14 +192,14 @@ pub(crate) struct Pie<P> {
     queue: Fifo<P>,
     controller: Controller,
     rate: DepartureRate,
-    /// Wait of the packet that left last.
+    /// Queueing delay of the last departed packet.
     sojourn: Duration,
     next_update: Instant,
     rng: Pcg64,
 }
 
 impl<P: Copy> Pie<P> {
-    pub(crate) fn new(config: PieConfig, _around: Surroundings, rng: Pcg64) -> Self {
+    pub(crate) fn new(config: PieConfig, _context: LinkContext, rng: Pcg64) -> Self {
         Self {
             config,
             queue: Fifo::new(),
@@ -211,7 +211,7 @@ impl<P: Copy> Pie<P> {
         }
     }
 
-    /// Makes up for the periods that have ended by `now`: between two packets nothing they depend on
+    /// Runs the updates of all periods that have ended by `now`: between two packets nothing they depend on
     /// changes, so no timer is needed.
     #[inline]
     fn advance(&mut self, now: Instant) {
@@ -282,7 +282,7 @@ impl<P: Copy> QueueDiscipline<P> for Pie<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::testing::{around, ledger, queued};
+    use crate::queue::testing::{context, ledger, queued};
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -388,7 +388,7 @@ mod tests {
         }
         // The sum reaches 0.85 with the 9th packet and 8.5 with the 85th (or 86th, by rounding).
         assert!(gaps.iter().all(|g| (9..=86).contains(g)));
-        // Two packets in the queue are let alone.
+        // Nothing is dropped with two packets in the queue.
         assert!((0..100).all(|_| !c.drops(&config, 3000, &mut rng)));
     }
 
@@ -406,7 +406,7 @@ mod tests {
     #[test]
     fn idle_periods_are_made_up_for() {
         let config = PieConfig::default();
-        let mut p = Pie::new(config, around(), Pcg64::new(1, 1));
+        let mut p = Pie::new(config, context(), Pcg64::new(1, 1));
         let mut l = ledger();
         p.controller.probability = 0.5;
         p.controller.burst_allowance = Duration::ZERO;
@@ -417,7 +417,7 @@ mod tests {
         p.enqueue(Instant::ZERO + MS * 60, queued(0, 1500), &mut l);
         assert_eq!(p.controller.probability, expected.probability);
         assert_eq!(p.next_update, Instant::ZERO + MS * 75);
-        // A day of silence is no loop of a day, and the phase stays.
+        // A day without packets is skipped in one step, and the phase is kept.
         p.dequeue(Instant::ZERO + MS * 61, &mut l);
         let day = Instant::ZERO + Duration::from_secs(86_400);
         p.enqueue(day + MS * 7, queued(0, 1500), &mut l);

@@ -8,7 +8,7 @@ use gargalo_units::Instant;
 use rand_pcg::Pcg64;
 
 use super::fifo::Fifo;
-use super::{QueueDiscipline, Queued, Surroundings};
+use super::{LinkContext, QueueDiscipline, Queued};
 use crate::chance::uniform;
 use crate::ledger::{DropReason, Ledger};
 
@@ -82,21 +82,21 @@ pub(crate) struct Red<P> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Pass,
-    /// Signal congestion: mark if possible.
+    /// Signal congestion: mark if the packet is ECN-capable, else drop.
     Signal,
-    /// Drop even if it could be marked.
+    /// Drop even if the packet is ECN-capable.
     Drop,
 }
 
 impl<P: Copy> Red<P> {
-    pub(crate) fn new(config: RedConfig, around: Surroundings, rng: Pcg64) -> Self {
+    pub(crate) fn new(config: RedConfig, context: LinkContext, rng: Pcg64) -> Self {
         Self {
             config,
             queue: Fifo::new(),
             average: 0.0,
             count: -1,
             idle_since: Some(Instant::ZERO),
-            packet_time: around.packet_time.as_secs_f64(),
+            packet_time: context.packet_time.as_secs_f64(),
             rng,
         }
     }
@@ -179,7 +179,7 @@ mod tests {
     use gargalo_units::{Duration, Ecn};
 
     use super::*;
-    use crate::queue::testing::{around, ledger, queued};
+    use crate::queue::testing::{context, ledger, queued};
 
     #[test]
     fn the_probability_follows_the_paper() {
@@ -198,7 +198,7 @@ mod tests {
         // Floyd and Jacobson §6, eq. 2: after a burst of L packets from empty the average is
         // L + 1 + ((1 - w)^(L+1) - 1) / w, with the packet itself counted.
         let config = RedConfig::default();
-        let mut red = Red::new(config, around(), Pcg64::new(1, 1));
+        let mut red = Red::new(config, context(), Pcg64::new(1, 1));
         let mut l = ledger();
         for i in 0..50 {
             red.enqueue(Instant::ZERO, queued(i, 1500), &mut l);
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn idle_time_decays_the_average() {
-        let mut red = Red::<u32>::new(RedConfig::default(), around(), Pcg64::new(1, 1));
+        let mut red = Red::<u32>::new(RedConfig::default(), context(), Pcg64::new(1, 1));
         red.average = 10.0;
         red.idle_since = Some(Instant::ZERO);
         // 100 packet times of 1 ms.
@@ -232,7 +232,7 @@ mod tests {
             weight: 0.0,
             ..RedConfig::default()
         };
-        let mut red = Red::<u32>::new(config, around(), Pcg64::new(1, 1));
+        let mut red = Red::<u32>::new(config, context(), Pcg64::new(1, 1));
         red.average = 9.0; // p_b = 0.04: gaps of 1 to 24
         let (mut gap, mut gaps) = (0u32, Vec::new());
         red.count = 0;
@@ -255,7 +255,7 @@ mod tests {
             ecn: true,
             ..RedConfig::default()
         };
-        let mut red = Red::new(config, around(), Pcg64::new(1, 1));
+        let mut red = Red::new(config, context(), Pcg64::new(1, 1));
         let mut l = ledger();
         red.average = 14.0;
         for i in 0..100 {

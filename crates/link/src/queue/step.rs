@@ -1,29 +1,29 @@
-//! Step marking: tail drop that marks by its present length.
+//! Step marking: tail drop that marks by the instantaneous queue length.
 //!
-//! What DCTCP asks of a switch (RFC 8257 §3.1; Alizadeh et al., SIGCOMM 2010 §3.1): a packet that finds
-//! more than K in the queue is marked, nothing is averaged and nothing is random. It is RED with both
-//! thresholds at K and a weight of 1. A threshold in time marks the packet that waited longer when it
-//! leaves, like the L4S queue of RFC 9332.
+//! The marking that DCTCP requires of a switch (RFC 8257 §3.1; Alizadeh et al., SIGCOMM 2010 §3.1): a packet that
+//! finds more than K in the queue is marked, without averaging or randomness. It is RED with both thresholds at K
+//! and a weight of 1. A threshold in time marks packets that waited longer, when they leave, as the L queue of RFC
+//! 9332 does.
 
 use gargalo_settings::{Packets, settings};
 use gargalo_units::{Bytes, Instant};
 use rand_pcg::Pcg64;
 
 use super::fifo::Fifo;
-use super::{QueueDiscipline, QueueLimit, Queued, Surroundings};
+use super::{LinkContext, QueueDiscipline, QueueLimit, Queued};
 use crate::ledger::{DropReason, Ledger};
 
 settings! {
     /// Tail drop that marks above a threshold, for DCTCP (RFC 8257 §3.1; Alizadeh et al., SIGCOMM 2010).
     pub struct StepConfig: Copy as "Step" {
-        /// Mark ECN-capable packets that find more than this waiting (K), in packets, bytes or multiples of
-        /// BDP as with `droptail`; in time: that waited longer.
+        /// Marking threshold K. Packets, bytes or multiples of BDP, as with `droptail`: ECN-capable packets that
+        /// find more than this in the queue are marked. A time: those that waited longer are marked.
         mark_above: QueueLimit = QueueLimit::Packets(20);
         /// Packets that may wait.
         limit: u64 as Packets = 1000, in 1..;
         /// Drop packets that would be marked but are not ECN-capable, as RED does.
         drop_incapable: bool = false;
-        /// Mark at all.
+        /// Mark ECN-capable packets; without it, none is marked.
         ecn: bool = true;
     }
 }
@@ -35,14 +35,14 @@ pub(crate) struct Step<P> {
 }
 
 impl<P: Copy> Step<P> {
-    pub(crate) fn new(config: StepConfig, _around: Surroundings, _rng: Pcg64) -> Self {
+    pub(crate) fn new(config: StepConfig, _context: LinkContext, _rng: Pcg64) -> Self {
         Self {
             config,
             queue: Fifo::new(),
         }
     }
 
-    /// Marks a packet beyond the step; whether it may stay.
+    /// Marks a packet above the threshold; returns whether it is kept.
     fn signal(&self, queued: &mut Queued<P>, ledger: &mut Ledger<P>) -> bool {
         let marked = self.config.ecn && ledger.mark(&mut queued.item);
         marked || !self.config.drop_incapable
@@ -95,7 +95,7 @@ mod tests {
     use gargalo_units::{Duration, Ecn};
 
     use super::*;
-    use crate::queue::testing::{around, ledger, queued, rng};
+    use crate::queue::testing::{context, ledger, queued, rng};
 
     fn capable(n: u32, bytes: u32) -> Queued<u32> {
         let mut q = queued(n, bytes);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     fn with(config: StepConfig) -> Step<u32> {
-        Step::new(config, around(), rng())
+        Step::new(config, context(), rng())
     }
 
     fn step(mark_above: QueueLimit) -> Step<u32> {
@@ -114,7 +114,7 @@ mod tests {
         })
     }
 
-    /// Which of twenty packets that come at once are marked.
+    /// The marked ones of twenty packets that arrive at once.
     fn marked(mut s: Step<u32>) -> Vec<u32> {
         let mut l = ledger();
         for n in 0..20 {

@@ -1,4 +1,4 @@
-//! Tests of whole links: what must hold whatever the configuration.
+//! Tests of whole links under all configurations.
 
 mod properties;
 
@@ -29,15 +29,15 @@ fn packet(id: u32, bytes: u32) -> Packet<u32> {
     }
 }
 
-/// What happened to a packet: when, which, whether it was the last copy and marked, or why dropped.
+/// The outcome of a packet: time, identity, whether it was the last copy and marked, or why it was dropped.
 #[derive(Clone, Debug, PartialEq)]
 enum Fate {
     Arrived(Instant, u32, bool, Ecn),
     Dropped(u32, DropReason),
 }
 
-/// Drives a link as a world would: polls at its events, sends at the given times, and checks the
-/// accounts after each step.
+/// Drives a link as the simulator does: polls at its events, sends at the given times, and checks the counters
+/// after each step.
 fn drive(link: &mut Link<u32>, input: &[(Instant, Packet<u32>)]) -> Vec<Fate> {
     let mut fates = Vec::new();
     let drops = |link: &mut Link<u32>, fates: &mut Vec<Fate>| {
@@ -94,7 +94,7 @@ fn a_packet_takes_serialisation_and_propagation() {
     assert_eq!(arrivals(&drive(&mut link, &input)), expected);
 }
 
-/// A link that always has something to send uses all of its capacity in every window, however short.
+/// A link that is never idle uses all of its capacity in every window, however short.
 #[test]
 fn a_busy_link_is_used_to_its_capacity_exactly() {
     let odd = RateModel::Constant(Rate::from_bps(7_000_003));
@@ -219,7 +219,7 @@ fn duplicates_share_a_payload_until_the_last_leaves() {
     let mut link = Link::new(config, rng()).unwrap();
     let input: Vec<_> = (0..2).map(|i| (ms(0), packet(i, 1500))).collect();
     let fates = drive(&mut link, &input);
-    // Packet 0 and its copy pass, packet 1 passes, its copy finds the queue full: nobody hears of it.
+    // Packet 0 and its copy pass, packet 1 passes, its copy finds the queue full: that drop is not reported.
     let n = Ecn::NotEct;
     assert_eq!(
         fates,
@@ -342,7 +342,7 @@ fn dualpi2_holds_its_target_and_keeps_overload_of_the_low_latency_queue_short() 
             (MS * least..MS * most).contains(&median),
             "{ecn:?} {median}"
         );
-        // A fifth cannot pass, and nobody heeds the marks.
+        // A fifth of the packets exceeds the capacity, and the sender ignores the marks.
         let s = link.stats();
         let dropped = s.dropped(DropReason::Aqm) as f64 / s.offered_packets as f64;
         assert!((dropped - 0.2).abs() < 0.02, "{ecn:?} {dropped}");
@@ -478,7 +478,7 @@ fn in_an_endless_outage_packets_stay_inside() {
         assert_eq!(link.next_event(), Instant::MAX);
         assert_eq!(link.stats().inside_packets(), 2);
         assert_eq!(link.sample(ms(5)).queue_packets, 2);
-        // A wait without end is none that was measured.
+        // An infinite wait is not recorded.
         assert_eq!(link.stats().queue_delay.max(), Duration::ZERO);
     }
 }
@@ -501,7 +501,7 @@ fn outages_lose_what_comes_in_them_and_nothing_else() {
             Fate::Dropped(..) => None,
         })
         .collect();
-    // The loss model counts on during an outage.
+    // The loss model advances during an outage.
     let expected: Vec<u32> = (0..40)
         .filter(|i| i % 4 != 3 && !(10..20).contains(i) && *i != 30)
         .collect();

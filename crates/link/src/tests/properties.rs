@@ -9,7 +9,7 @@ use crate::*;
 
 fn any_queue() -> impl Strategy<Value = QueueConfig> {
     let ecn = any::<bool>();
-    // Whatever is registered, as it is without settings.
+    // Every registered discipline with its default settings.
     let usual = prop::sample::select(QueueConfig::KINDS);
     let usual = usual.prop_map(|name| {
         QueueConfig::read(&name.into(), &mut Files::default()).expect("a name alone is enough")
@@ -87,7 +87,7 @@ fn any_rate() -> impl Strategy<Value = RateModel> {
                 at += gap;
                 all.push((ms(at), Rate::from_mbps(mbps)));
             }
-            // No outage for ever, so that everything comes out.
+            // No permanent outage, so that every packet leaves.
             all.push((ms(at + 50), Rate::from_mbps(3)));
             RateModel::Steps(all)
         }),
@@ -213,7 +213,7 @@ proptest! {
         prop_assert_eq!(sample.queue_delay, Duration::ZERO);
     }
 
-    /// At any time the counters add up, and looking changes nothing.
+    /// At any time the counters add up, and sampling changes nothing.
     #[test]
     fn sampling_changes_nothing(config in any_config(), input in any_input()) {
         let mut a = Link::new(config.clone(), rng()).unwrap();
@@ -243,8 +243,8 @@ proptest! {
         prop_assert_eq!(order(&fates), order(&arrivals(&expected)));
     }
 
-    /// Of a rate that does not vary no window has more than it can carry, wherever its edges fall, and windows that
-    /// meet add up to what was sent.
+    /// At a constant rate no window carries more than its capacity, wherever its edges fall, and adjacent windows
+    /// add up to the amount sent.
     #[test]
     fn utilization_is_a_share(
         config in any_config(), bps in 100_000u64..50_000_000, input in any_input(),
@@ -279,10 +279,10 @@ proptest! {
         prop_assert!((sum - sent).abs() < 1e-6 * sent.max(1.0), "{sum} of {sent}");
     }
 
-    /// A mark needs ECT, nothing else of the field changes, and only who is in the low-latency queue (or
-    /// may be marked as Classic) carries one.
+    /// Only ECN-capable packets are marked, the ECN field does not change otherwise, and only packets of the
+    /// low-latency queue (or Classic packets, if marking is enabled) are marked.
     #[test]
-    fn dualpi2_marks_only_who_can_be(
+    fn dualpi2_marks_only_ecn_capable_packets(
         config in any_config(), input in any_input(), any_ect in any::<bool>(), ecn in any::<bool>(),
     ) {
         let queue = QueueConfig::DualPi2(DualPi2Config { any_ect, ecn, ..DualPi2Config::default() });
@@ -325,7 +325,7 @@ proptest! {
         }
     }
 
-    /// In no interval does more come than the link can carry (constant delay, so that arrivals are
+    /// In no interval more arrives than the link can carry (with constant delay, so that arrivals are shifted
     /// departures).
     #[test]
     fn throughput_is_never_above_the_rate(config in any_config(), input in any_input()) {
@@ -383,8 +383,8 @@ proptest! {
         } else {
             QueueLimit::Packets(limit.max(1))
         };
-        // A packet that need not wait passes even a limit smaller than itself; the general path
-        // cannot know, so leave such limits out.
+        // A packet that need not wait is accepted even above the limit. The general path cannot know this, so such
+        // limits are left out.
         prop_assume!(!matches!(limit, QueueLimit::Bytes(b) if b.get() < 1500));
         let config = LinkConfig { queue: QueueConfig::DropTail(limit), ..config };
         let mut fast = Link::new(config.clone(), rng()).unwrap();

@@ -6,12 +6,12 @@ use rand_pcg::Pcg64;
 use super::{DeliveryTrace, PAYLOAD_BYTES, TraceError};
 use crate::chance::{exponential, normal, uniform};
 
-/// The model of a cellular link behind Sprout (Winstein, Sivaraman, Balakrishnan, NSDI 2013, §3.1):
-/// opportunities are a Poisson process whose rate lambda does a Brownian motion, and sticks at
-/// zero (an outage) until it escapes.
+/// The model of a cellular link behind Sprout (Winstein, Sivaraman, Balakrishnan, NSDI 2013, §3.1): opportunities
+/// are a Poisson process whose rate lambda follows a Brownian motion, and stays at zero (an outage) until it
+/// escapes.
 ///
 /// Lambda moves in ticks of 20 ms, as in the paper, reflects at its maximum, and enters an outage
-/// when it reaches zero. The long-run mean follows from the parameters; it is none of them.
+/// when it reaches zero. The long-run mean follows from the parameters; it cannot be set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellularModel {
     /// Rate at the start. Default 5 Mbit/s.
@@ -40,7 +40,7 @@ impl Default for CellularModel {
     }
 }
 
-/// Milliseconds in which lambda stays the same.
+/// Length in milliseconds of a tick, in which lambda is constant.
 const TICK_MS: u32 = 20;
 
 impl CellularModel {
@@ -73,10 +73,10 @@ impl CellularModel {
         Ok(())
     }
 
-    /// A trace of this model; the same for the same generator state.
+    /// Generates a trace; the same generator state gives the same trace.
     ///
     /// # Errors
-    /// When a parameter makes no sense, or no opportunity comes within the duration.
+    /// When a parameter is invalid, or there is no opportunity within the duration.
     pub fn generate(&self, rng: &mut Pcg64) -> Result<DeliveryTrace, TraceError> {
         self.validate()?;
         let per_second = |r: Rate| r.bytes_per_sec() / PAYLOAD_BYTES as f64;
@@ -113,7 +113,7 @@ impl CellularModel {
     }
 }
 
-/// Back from the maximum, stuck at zero.
+/// Reflects lambda at the maximum and keeps it at zero.
 fn reflect(lambda: f64, max: f64) -> f64 {
     let down = if lambda > max {
         2.0 * max - lambda

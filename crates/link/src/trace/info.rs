@@ -1,10 +1,10 @@
-//! What a trace is like.
+//! Statistics of a trace.
 
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use super::{DeliveryTrace, MS, PAYLOAD_BYTES};
 
-/// What a trace is like, for a listing.
+/// Statistics of a trace, for a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceInfo {
     /// Opportunities in a period.
@@ -52,8 +52,7 @@ impl DeliveryTrace {
             .collect()
     }
 
-    /// Times without an opportunity between two that follow each other, in order, and last the one
-    /// over the repetition.
+    /// The gaps between consecutive opportunities, in order, and last the gap across the repetition.
     pub fn gaps(&self) -> impl Iterator<Item = Duration> + '_ {
         let first = self.times.first().copied().unwrap_or_default();
         self.times
@@ -90,7 +89,7 @@ impl DeliveryTrace {
         }
     }
 
-    /// The time until an opportunity comes after `t`, over repetitions.
+    /// The time from `t` to the next opportunity, across repetitions.
     pub fn wait(&self, t: Instant) -> Duration {
         let period = self.period_nanos();
         let within = t.as_nanos() % period;

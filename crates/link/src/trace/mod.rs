@@ -1,6 +1,6 @@
 //! Packet-delivery traces, the format of mahimahi (Netravali et al., USENIX ATC 2015).
 //!
-//! A trace is a text of one integer a line: the millisecond of an opportunity to deliver. Lines do
+//! A trace is a text with one integer per line: the millisecond of a delivery opportunity. Lines do
 //! not decrease; a repeated line is another opportunity in the same millisecond. The trace repeats at
 //! its end, so that its period is the last line.
 //!
@@ -8,12 +8,12 @@
 //!
 //! - An opportunity carries 1504 bytes, a packet of 1500 bytes and the 4 bytes that a TUN device puts
 //!   before it; so every packet costs its IP bytes plus 4.
-//! - Several small packets share an opportunity. A packet larger than what is left of it takes the
-//!   rest and goes on in the next; it departs with the opportunity that takes its last byte.
-//! - What is left when the queue is empty is lost. A packet that comes at the very instant of an
+//! - Several small packets share an opportunity. A packet larger than the rest of an opportunity uses that rest and
+//!   continues in the next; it departs with the opportunity that carries its last byte.
+//! - The rest of an opportunity is lost when the queue is empty. A packet that arrives at the instant of an
 //!   opportunity is too late for it.
 //!
-//! As users usually say it: each line is 1500 bytes, a line a millisecond 12 Mbit/s.
+//! In short: each line is 1500 bytes; one line per millisecond is 12 Mbit/s.
 
 mod generate;
 mod info;
@@ -31,9 +31,9 @@ pub(crate) use server::TraceServer;
 
 /// Bytes that an opportunity carries.
 pub const OPPORTUNITY_BYTES: u64 = 1504;
-/// Bytes that a packet costs beside its own.
+/// Overhead of a packet in bytes.
 pub const HEADER_BYTES: u64 = 4;
-/// IP bytes of the packet that fills an opportunity: what capacities are counted in.
+/// IP bytes of the packet that fills an opportunity; capacities are counted in these.
 const PAYLOAD_BYTES: u64 = OPPORTUNITY_BYTES - HEADER_BYTES;
 
 const MS: u64 = 1_000_000;
@@ -46,12 +46,12 @@ pub struct DeliveryTrace {
 }
 
 impl DeliveryTrace {
-    /// How many opportunities a period has.
+    /// The number of opportunities per period.
     pub fn opportunities(&self) -> usize {
         self.times.len()
     }
 
-    /// After this time the trace begins again: the last line.
+    /// The period after which the trace repeats: the last line.
     pub fn period(&self) -> Duration {
         Duration::from_nanos(self.period_nanos())
     }

@@ -1,17 +1,17 @@
-//! Traces from and to text and tables.
+//! Reading and writing traces as text and tables.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::{DeliveryTrace, PAYLOAD_BYTES};
 
-/// Why a text or table is no trace, and the remedy.
+/// Why a text or table is not a valid trace, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{problem}", At(*line))]
 pub struct TraceError {
     /// Line of the text or row of the table, from 1; 0 if it is about the whole.
     pub line: usize,
-    /// What is wrong and what would be right.
+    /// The problem and its remedy.
     pub problem: String,
 }
 
@@ -39,7 +39,7 @@ impl DeliveryTrace {
     /// From opportunities in milliseconds.
     ///
     /// # Errors
-    /// When there is none, all are at zero, or they decrease (the error names the row).
+    /// When there are no opportunities, all are at zero, or they decrease (the error names the row).
     pub fn from_millis(times: impl IntoIterator<Item = u32>) -> Result<Self, TraceError> {
         let times: Arc<[u32]> = times.into_iter().collect();
         if let Some(i) = times.windows(2).position(|w| w[1] < w[0]) {
@@ -63,7 +63,7 @@ impl DeliveryTrace {
     /// after `#` are skipped, which mahimahi itself does not do.
     ///
     /// # Errors
-    /// Names the line and what to write instead.
+    /// When a line is invalid; the error names the line and the remedy.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let mut times = Vec::new();
         let mut last = 0;
@@ -82,7 +82,7 @@ impl DeliveryTrace {
         Self::from_millis(times)
     }
 
-    /// The text of mahimahi, one line an opportunity.
+    /// The trace in mahimahi's format, one line per opportunity.
     pub fn to_text(&self) -> String {
         let mut text = String::with_capacity(self.times.len() * 7);
         for ms in self.times.iter() {
@@ -92,10 +92,10 @@ impl DeliveryTrace {
         text
     }
 
-    /// From rows of (seconds, Mbit/s), as Pensieve's traces: the rate of a row holds from the time of
-    /// the row before (zero for the first) until its own. An opportunity comes whenever the rate has
-    /// carried another 1500 bytes, at the next whole millisecond. Dead time at the end is part of no
-    /// period, because a trace ends with its last opportunity.
+    /// From rows of (seconds, Mbit/s), as Pensieve's traces: the rate of a row holds from the time of the row
+    /// before (zero for the first) until its own. There is an opportunity whenever the rate has carried another
+    /// 1500 bytes, at the next whole millisecond. Idle time at the end is not part of the period, because a trace
+    /// ends with its last opportunity.
     ///
     /// # Errors
     /// When times decrease, a number is negative or not finite, or the rows carry no packet.

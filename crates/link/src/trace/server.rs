@@ -1,6 +1,6 @@
-//! A trace as a server: opportunities used up in order.
+//! A server driven by a trace: opportunities are used in order.
 //!
-//! Time is spent on packets only: unused opportunities are passed over by a search.
+//! The work depends on the packets only: unused opportunities are skipped by a search.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ impl TraceServer {
         };
         let rest = &self.trace.times[self.next..];
         let past = |ms: &u32| u64::from(*ms) * MS <= within;
-        // Gallop, then search: the answer is near the cursor as a rule.
+        // Exponential search, then binary search: the result is usually near the cursor.
         let mut reach = 1;
         while rest.get(reach - 1).is_some_and(past) {
             reach *= 2;
@@ -90,7 +90,7 @@ impl TraceServer {
         assert!(self.next < self.trace.times.len(), "no opportunity follows");
     }
 
-    /// Sends `packets` packets of `bytes` together; when the last byte has left.
+    /// Transmits `packets` packets of `bytes` in total; returns when the last byte has left.
     #[inline]
     pub(crate) fn transmit(&mut self, bytes: u64, packets: u64) -> Instant {
         let mut need = bytes + packets * HEADER_BYTES;

@@ -39,7 +39,7 @@ impl Connection {
         let s = &mut self.subflows[i];
         let was_open = s.endpoint.state().is_synchronised();
         let heard = Heard {
-            believed: s.endpoint.believes(now, &segment),
+            believed: s.endpoint.accepts(now, &segment),
             window: s.endpoint.scaled_window(segment.window),
             syn: segment.flags.contains(Flags::SYN),
             reset: segment.flags.contains(Flags::RST),

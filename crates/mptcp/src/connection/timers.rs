@@ -130,7 +130,7 @@ impl Connection {
             // Its own timer has backed off (RFC 6298 §5.5), and the others do not wait for it.
             s.ask_after = (s.ask_after * 2).min(s.ask_most);
             s.ask_at = now + s.ask_after;
-            s.endpoint.ask();
+            s.endpoint.probe_path();
             self.active |= s.bit();
         }
         let s = &mut self.subflows[i];

@@ -266,7 +266,7 @@ fn what_cannot_work_is_refused() {
     refused(
         "rate = \"1Mbit/s\", loss = { periodic = 0 }",
         tcp,
-        "0 is no period",
+        "a period of 0 is not possible",
     );
 }
 

@@ -1,4 +1,4 @@
-//! Segments that arrive (RFC 9293 §3.10.7.4).
+//! Processing of received segments (RFC 9293 §3.10.7.4).
 
 use gargalo_units::{Ecn, Instant};
 use gargalo_wire::mptcp::MptcpOption;
@@ -10,19 +10,19 @@ use crate::receiver::Piece;
 use crate::sender::AckFacts;
 use crate::{Error, Event, State};
 
-/// What an acknowledgement field says.
+/// The validity of an acknowledgement field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ack {
     /// Between SND.UNA and SND.NXT.
     Current(u64),
     /// Older than SND.UNA.
     Old,
-    /// Of something never sent, or too old to be true.
+    /// Acknowledges data that was never sent, or is too old to be valid.
     Absurd,
 }
 
 impl Endpoint {
-    /// A segment arrived, in a packet with this ECN field.
+    /// Processes a received segment; `ecn` is the ECN field of its packet.
     pub fn handle(&mut self, now: Instant, segment: Segment, ecn: Ecn) {
         self.counts.segments_received += 1;
         match self.state {
@@ -52,7 +52,7 @@ impl Endpoint {
             }
             return;
         }
-        // RFC 9293 §3.10.7.4, fifth: without ACK a segment says nothing.
+        // RFC 9293 §3.10.7.4, fifth: a segment without ACK is dropped.
         if !flags.contains(Flags::ACK) {
             return;
         }
@@ -62,8 +62,8 @@ impl Endpoint {
         if !self.on_ack(now, &segment, offset) {
             return;
         }
-        // Not before the acknowledgement was believed: who guesses a sequence number alone could move
-        // the timestamp so far that everything real would be old.
+        // Only after the acknowledgement was validated: otherwise an attacker who guesses a sequence number alone
+        // could advance the timestamp so far that all valid segments would be old.
         if let Some(t) = segment.options.timestamps {
             self.timestamps.on_segment(now, t.value, offset);
         }
@@ -74,8 +74,8 @@ impl Endpoint {
         }
     }
 
-    /// Protection against wrapped sequence numbers (RFC 7323 §5). A reset passes: it is judged by
-    /// its sequence number.
+    /// Protection against wrapped sequence numbers (RFC 7323 §5). Resets are exempt: they are validated by their
+    /// sequence number.
     #[inline]
     fn is_timely(&mut self, now: Instant, segment: &Segment, offset: i64) -> bool {
         match segment.options.timestamps {
@@ -83,7 +83,7 @@ impl Endpoint {
                 if segment.flags.contains(Flags::RST) {
                     return true;
                 }
-                // A copy that the network delayed is answered like any other duplicate.
+                // A delayed copy is answered like any other duplicate.
                 let len = segment.payload.len();
                 if len > 0 && offset + i64::from(len) <= self.receiver.next() as i64 {
                     let payload = Payload::synthetic(len);
@@ -94,12 +94,12 @@ impl Endpoint {
                 false
             }
             Some(_) => true,
-            // RFC 7323 §3.2: once agreed on, what has no timestamp is not of this connection.
+            // RFC 7323 §3.2: once timestamps are negotiated, segments without one are dropped.
             None => segment.flags.contains(Flags::RST),
         }
     }
 
-    /// A segment outside the window: an acknowledgement tells the peer where we are.
+    /// A segment outside the window: answered by an acknowledgement with the expected sequence number.
     fn on_unacceptable(&mut self, now: Instant, segment: Segment, offset: i64) {
         let flags = segment.flags;
         if flags.contains(Flags::RST) {
@@ -112,7 +112,7 @@ impl Endpoint {
         self.timers.heard = now;
         if self.state == State::TimeWait && flags.contains(Flags::FIN) {
             // The peer did not get our last acknowledgement (RFC 9293 §3.10.7.4, eighth).
-            self.timers.linger(now + self.config.time_wait);
+            self.timers.arm_time_wait(now + self.config.time_wait);
         }
         if segment.payload.is_empty() && !flags.contains(Flags::FIN) {
             self.challenge(now);
@@ -120,7 +120,7 @@ impl Endpoint {
         }
         let next = self.receiver.next() as i64;
         if offset == next && flags.contains(Flags::ACK) {
-            // A probe of our closed window: its acknowledgement counts (RFC 9293 §3.10.7.4, first).
+            // A zero-window probe: its acknowledgement field is processed (RFC 9293 §3.10.7.4, first).
             if self.state == State::SynReceived && !self.on_handshake_ack(now, &segment) {
                 return;
             }
@@ -132,7 +132,7 @@ impl Endpoint {
         self.receiver.demand_ack();
     }
 
-    /// Nothing but what was received before: the acknowledgement reports it (RFC 2883).
+    /// The segment has only data received before: the acknowledgement reports it (RFC 2883).
     fn on_duplicate(&mut self, now: Instant, offset: i64, payload: Payload) {
         self.counts.duplicates += 1;
         let piece = Piece {
@@ -143,9 +143,9 @@ impl Endpoint {
         self.receiver.on_segment(now, piece);
     }
 
-    /// A SYN for a connection that has seen one. In the window or not, it is only ever challenged
-    /// (RFC 5961 §4), unless the handshake is not complete: then the peer did not get our SYN-ACK or,
-    /// in a simultaneous open, acknowledges our SYN with its own.
+    /// A SYN after the first one. In the window or not, it is answered by a challenge acknowledgement (RFC 5961
+    /// §4), unless the handshake is not complete: then the peer did not receive our SYN-ACK or, in a simultaneous
+    /// open, acknowledges our SYN with its own.
     fn on_late_syn(&mut self, now: Instant, segment: &Segment, offset: i64) {
         if self.state != State::SynReceived || offset != -1 {
             self.timers.heard = now;
@@ -168,8 +168,8 @@ impl Endpoint {
         match self.state {
             State::SynReceived if !self.is_active && self.sender.is_none() => self.listen_again(),
             State::SynReceived if self.is_active => self.end(Some(Error::Refused)),
-            // RFC 9293 §3.10.7.4, second: both have closed, and a peer that has forgotten us already
-            // answers the repeated FIN so. It is an error only if data was still to arrive.
+            // RFC 9293 §3.10.7.4, second: both have closed, and a peer without connection state answers the
+            // retransmitted FIN with a reset. It is an error only if data was still outstanding.
             State::Closing | State::LastAck | State::TimeWait if self.buffer.is_empty() => {
                 self.end(None);
             }
@@ -177,7 +177,7 @@ impl Endpoint {
         }
     }
 
-    /// SYN-RECEIVED: is our SYN acknowledged? Else the segment belongs to another connection (RFC
+    /// In SYN-RECEIVED: whether our SYN is acknowledged. Otherwise the segment belongs to another connection (RFC
     /// 9293 §3.10.7.4, fifth).
     fn on_handshake_ack(&mut self, now: Instant, segment: &Segment) -> bool {
         let acked = segment.ack.distance(self.send_base);
@@ -190,7 +190,7 @@ impl Endpoint {
         true
     }
 
-    /// Processes the acknowledgement; `false`: the segment is to be dropped.
+    /// Processes the acknowledgement; `false` if the segment must be dropped.
     #[inline]
     fn on_ack(&mut self, now: Instant, segment: &Segment, offset: i64) -> bool {
         let distance = segment.ack.distance(self.send_base + self.una as u32);
@@ -207,19 +207,19 @@ impl Endpoint {
         let ece = self.ecn_capable && segment.flags.contains(Flags::ECE);
         let silent = !changed && segment.options.sack.is_empty();
         if ack == self.sent && ack == self.una && silent && self.buffer.is_empty() {
-            // We have nothing to be told about: the receiving side of a transfer. (A report of a duplicate
-            // says that a probe was not needed, though nothing is outstanding any more.)
+            // Nothing is outstanding: the receiving side of a transfer. (A D-SACK is still processed: it may report
+            // that a tail loss probe was not needed.)
             return true;
         }
         let mut pure = segment.payload.is_empty() && !segment.flags.contains(Flags::FIN);
-        // A window that is shared changes for reasons of others; signals of multipath repeat
-        // acknowledgements and mean no loss (RFC 8684 §3.3.5).
+        // A shared window changes because of other subflows, and segments with MPTCP options repeat
+        // acknowledgements; neither is a sign of loss (RFC 8684 §3.3.5).
         pure &= if self.ignores_window {
             !has_signal(segment)
         } else {
             !changed
         };
-        self.tell_sender(now, segment, Told { ack, ece, pure });
+        self.tell_sender(now, segment, ValidAck { ack, ece, pure });
         true
     }
 
@@ -240,8 +240,8 @@ impl Endpoint {
         }
     }
 
-    fn tell_sender(&mut self, now: Instant, segment: &Segment, told: Told) {
-        let Told { ack, ece, pure } = told;
+    fn tell_sender(&mut self, now: Instant, segment: &Segment, told: ValidAck) {
+        let ValidAck { ack, ece, pure } = told;
         let mut blocks = [(0, 0); 4];
         let (sacks, dsack) = if segment.options.sack.is_empty() {
             (0, None)
@@ -286,8 +286,7 @@ impl Endpoint {
     }
 
     /// Sorts the SACK option into a duplicate report (RFC 2883 §4: the first block, when it lies
-    /// below the acknowledgement or inside the second block) and the rest, as offsets. What cannot
-    /// be true is left out.
+    /// below the acknowledgement or inside the second block) and the rest, as offsets. Invalid blocks are left out.
     fn sort_blocks(
         &self,
         segment: &Segment,
@@ -320,7 +319,7 @@ impl Endpoint {
     fn on_fin_acked(&mut self, now: Instant) {
         match self.state {
             State::FinWait1 => self.become_state(State::FinWait2),
-            State::Closing => self.linger(now),
+            State::Closing => self.enter_time_wait(now),
             State::LastAck => self.end(None),
             _ => {}
         }
@@ -337,7 +336,7 @@ impl Endpoint {
         ecn: Ecn,
     ) {
         if !self.state.may_receive() {
-            // Nothing can follow the peer's FIN (RFC 9293 §3.10.7.4, seventh): it repeats itself.
+            // Nothing can follow the peer's FIN (RFC 9293 §3.10.7.4, seventh): this is a retransmission.
             self.receiver.demand_ack();
             return;
         }
@@ -373,12 +372,12 @@ impl Endpoint {
         match self.state {
             State::Established => self.become_state(State::CloseWait),
             State::FinWait1 => self.become_state(State::Closing),
-            State::FinWait2 => self.linger(now),
+            State::FinWait2 => self.enter_time_wait(now),
             _ => {}
         }
     }
 
-    /// Answers a segment that should not have come by an acknowledgement, if not too many were.
+    /// Sends a challenge acknowledgement, within the rate limit.
     fn challenge(&mut self, now: Instant) {
         if self.challenge.admit(now) {
             self.counts.challenges += 1;
@@ -387,15 +386,15 @@ impl Endpoint {
     }
 }
 
-/// Whether a segment carries a multipath option that is no data sequence signal.
+/// Whether a segment carries an MPTCP option other than DSS.
 fn has_signal(segment: &Segment) -> bool {
     let list = segment.options.mptcp.as_deref();
     list.is_some_and(|l| l.iter().any(|o| !matches!(o, MptcpOption::Dss(_))))
 }
 
-/// What remains of an acknowledgement once it was judged.
+/// A validated acknowledgement.
 #[derive(Clone, Copy)]
-struct Told {
+struct ValidAck {
     ack: u64,
     ece: bool,
     pure: bool,

@@ -1,4 +1,4 @@
-//! The connection as a value: state, the application's calls and what it tells.
+//! The connection: its state, the calls of the application and its events.
 
 mod incoming;
 mod multipath;
@@ -58,12 +58,11 @@ pub struct Transmit {
 
 /// One end of a TCP connection.
 ///
-/// A driver calls [`handle`](Self::handle) for each segment that arrives and
-/// [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) has passed;
-/// after either, and after the application read, wrote or closed, it calls
-/// [`poll_transmit`](Self::poll_transmit) until nothing comes, so that each segment that must be
-/// answered is answered by a segment of its own. [`poll_event`](Self::poll_event) tells the
-/// application where to look. Time never goes back between calls.
+/// A driver calls [`handle`](Self::handle) for each received segment and [`handle_timeout`](Self::handle_timeout)
+/// when [`poll_timeout`](Self::poll_timeout) has passed; after either, and after the application read, wrote or
+/// closed, it calls [`poll_transmit`](Self::poll_transmit) until it returns `None`, so that each segment that
+/// requires an answer gets one. [`poll_event`](Self::poll_event) returns events for the application. Time must not
+/// decrease between calls.
 ///
 /// Stream positions are 64-bit offsets inside: 0 is the first byte after SYN, and the FIN occupies
 /// one offset after the last byte.
@@ -89,7 +88,7 @@ pub struct Endpoint {
     is_active: bool,
     /// The application closed; the FIN waits for the handshake.
     close_wanted: bool,
-    /// A write was cut short: tell when there is room.
+    /// A write was not accepted in full: report when there is room.
     write_blocked: bool,
     /// Fast Open opened the connection before the handshake was complete.
     early: bool,
@@ -104,34 +103,34 @@ pub struct Endpoint {
     buffer: SendBuffer,
     /// Since the connection is open.
     sender: Option<Box<Sender>>,
-    /// What the path is known to carry, as an MSS without options; `None`: nothing is known.
+    /// The path MTU as an MSS without options; `None` if it is not known.
     path_mss: Option<u16>,
     /// Payload of a segment as agreed in the handshake.
     agreed_mss: u16,
-    /// Bytes of a segment that a layer above needs for its options.
+    /// Bytes per segment that an upper layer needs for its options.
     reserved: u16,
-    /// The send window is a matter of a layer above.
+    /// An upper layer controls the send window.
     ignores_window: bool,
-    /// The network has said that the peer cannot be reached, and nothing was heard of it since.
+    /// The network has reported the peer unreachable, and nothing was received from it since.
     unreachable: bool,
     /// Until the connection is open.
     handshake: Option<Box<Handshake>>,
-    /// A cookie that the server granted.
+    /// The cookie that the server granted.
     granted: Option<Bytes>,
     config: Arc<Config>,
     counts: Counts,
 }
 
-/// What must leave before anything else.
+/// A segment that must be sent before all others.
 #[derive(Clone, Copy, Debug)]
 enum Urgent {
     /// A reset at this sequence number, acknowledging that one.
     Reset(Seq, Option<Seq>),
-    /// An acknowledgement of what arrived before the mark changed, with this ECE (RFC 8257 §3.2).
+    /// An acknowledgement of the data received before the mark changed, with this ECE (RFC 8257 §3.2).
     Acknowledge { next: u64, ece: bool },
 }
 
-/// What the endpoint itself counts.
+/// The counters of the endpoint itself.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     segments_sent: u64,
@@ -141,7 +140,7 @@ struct Counts {
 }
 
 impl Endpoint {
-    /// Opens actively: the SYN comes out of [`poll_transmit`](Self::poll_transmit).
+    /// Opens actively: the SYN is returned by [`poll_transmit`](Self::poll_transmit).
     pub fn connect(
         config: impl Into<Arc<Config>>,
         controller: Box<dyn Controller>,
@@ -157,7 +156,7 @@ impl Endpoint {
         endpoint
     }
 
-    /// Opens passively: waits for one SYN. (A listener that serves many makes an endpoint for each.)
+    /// Opens passively: waits for one SYN. (A listener for many connections creates an endpoint for each.)
     pub fn listen(
         config: impl Into<Arc<Config>>,
         controller: Box<dyn Controller>,
@@ -257,7 +256,7 @@ impl Endpoint {
         open && !self.close_wanted
     }
 
-    /// The buffer took so many of the bytes offered.
+    /// Appends the bytes that the buffer took of those offered.
     #[inline]
     fn append(&mut self, taken: u64, offered: u64) {
         self.write_blocked |= taken < offered;
@@ -295,14 +294,14 @@ impl Endpoint {
             .map_or(self.buffer.len(), |sender| sender.unsent())
     }
 
-    /// Closes our direction: a FIN follows what was written. The peer's direction stays open
-    /// (half-close). Before the connection is open: with nothing written it is over, else it opens,
-    /// delivers and closes (RFC 9293 §3.10.4 would return an error for what was written).
+    /// Closes our direction: a FIN follows the written data. The peer's direction stays open (half-close). A
+    /// connection that is not open yet ends if nothing was written; otherwise it opens, delivers the data and
+    /// closes (RFC 9293 §3.10.4 would return an error for the data).
     pub fn close(&mut self, _now: Instant) {
         match self.state {
             // RFC 9293 §3.10.4.
             State::Listen | State::SynSent if self.buffer.is_empty() => self.end(None),
-            // It allows to wait for ESTABLISHED; a listener that has something to say waits for who hears it.
+            // §3.10.4 allows to wait for ESTABLISHED; a listener with written data waits for a peer.
             State::Listen | State::SynSent | State::SynReceived => self.close_wanted = true,
             State::Established | State::CloseWait if !self.close_wanted => {
                 self.close_wanted = true;
@@ -340,7 +339,7 @@ impl Endpoint {
         }
     }
 
-    /// The next thing that the application should know.
+    /// The next event for the application.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop()
@@ -359,7 +358,7 @@ impl Endpoint {
         self.rtt_sample.take()
     }
 
-    /// Counts since the connection was made.
+    /// Counters since the connection was created.
     pub fn stats(&self) -> Stats {
         let mut stats = self
             .sender
@@ -373,7 +372,7 @@ impl Endpoint {
         stats
     }
 
-    /// The sender's quantities at `now`; zero and unknown before the connection is open.
+    /// The state of the sender at `now`; zero or unknown before the connection is open.
     pub fn snapshot(&self, now: Instant) -> Snapshot {
         match &self.sender {
             Some(s) => s.snapshot(now),
@@ -386,8 +385,7 @@ impl Endpoint {
         self.sender.as_ref().map_or("", |s| s.phase_name())
     }
 
-    /// What the congestion control has inside, as (name with unit suffix, value); nothing before the
-    /// connection is open.
+    /// The gauges of the congestion control, as (name with unit suffix, value); none before the connection is open.
     pub fn gauges(&self, out: &mut Vec<(&'static str, f64)>) {
         if let Some(s) = &self.sender {
             s.gauges(out);
@@ -440,8 +438,8 @@ impl Endpoint {
         &self.config
     }
 
-    /// An acknowledgement must leave at once. A driver that is handed several segments before it can
-    /// send sends what there is first, so that each is answered for itself.
+    /// Whether an acknowledgement must be sent at once. A driver that receives several segments before it can send
+    /// must send this one first, so that each segment gets its own acknowledgement.
     #[inline]
     pub fn owes_ack(&self) -> bool {
         self.receiver.ack().is_due()
@@ -465,7 +463,7 @@ impl Endpoint {
         self.state = next;
     }
 
-    /// The connection is over, in order (`None`) or not.
+    /// Ends the connection, in order (`None`) or with an error.
     fn end(&mut self, error: Option<Error>) {
         if self.state == State::Closed {
             return;

@@ -1,8 +1,8 @@
-//! What a layer needs that spreads one stream over several endpoints (Multipath TCP, RFC 8684).
+//! The interface for a layer that distributes one stream over several endpoints (Multipath TCP, RFC 8684).
 //!
-//! Such a layer wraps the endpoint: it adds its options to what [`Endpoint::poll_transmit`] gives, reads
-//! those of what it hands to [`Endpoint::handle`], and keeps the window that all its endpoints share.
-//! An endpoint of which none of this is asked is plain TCP and pays nothing for it.
+//! Such a layer wraps the endpoint: it adds its options to the segments of [`Endpoint::poll_transmit`], reads those
+//! of the segments it passes to [`Endpoint::handle`], and keeps the window that all its endpoints share. An
+//! endpoint used without this interface is plain TCP, at no cost.
 
 use gargalo_cc::Sibling;
 use gargalo_units::{Instant, Seq};
@@ -13,32 +13,32 @@ use super::{Endpoint, Transmit};
 use crate::State;
 use crate::handshake::LEAST_MSS;
 
-/// A send window that does not bind: the layer above keeps the real one.
+/// A send window without effect: the upper layer enforces the real one.
 const UNBOUND: u64 = 1 << 60;
 
-/// Whether new data could leave at once.
+/// Whether new data could be sent at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// So many bytes: the congestion window less what is in flight, at least one segment.
+    /// This many bytes: the congestion window less the bytes in flight, at least one segment.
     Open(u64),
     /// Not before this instant: the sender is paced.
     Paced(Instant),
-    /// Not before an acknowledgement: the window is full or retransmissions come first, or the
-    /// connection is not open.
+    /// Not before an acknowledgement: the window is full, retransmissions have priority, or the connection is not
+    /// open.
     Full,
 }
 
 impl Endpoint {
-    /// The receive window belongs to a layer above, which grants the peer `bytes` beyond what has arrived
-    /// in order (RFC 8684 §3.3.1). To be called again when the number changes; `None` makes the endpoint
-    /// keep its own window again.
+    /// Hands the receive window to an upper layer, which grants the peer `bytes` beyond the data received in order
+    /// (RFC 8684 §3.3.1). Call it again when the number changes; with `None` the endpoint uses its own window
+    /// again.
     #[inline]
     pub fn share_window(&mut self, bytes: Option<u64>) {
         self.receiver.share_window(bytes);
     }
 
-    /// The send window belongs to a layer above, which writes no more than it was granted, or (`false`)
-    /// to this endpoint.
+    /// Hands the send window to an upper layer, which writes no more than it was granted, or (`false`) back to this
+    /// endpoint.
     pub fn leave_send_window(&mut self, to_layer_above: bool) {
         self.ignores_window = to_layer_above;
     }
@@ -59,7 +59,7 @@ impl Endpoint {
         self.peer.scaled(field)
     }
 
-    /// Leaves `len` bytes of every data segment to options of the layer above.
+    /// Reserves `len` bytes of every data segment for options of the upper layer.
     pub fn reserve_options(&mut self, now: Instant, len: u16) {
         self.reserved = len;
         let payload = self.payload_size();
@@ -68,7 +68,7 @@ impl Endpoint {
         }
     }
 
-    /// Payload of a full segment: what was agreed on, what the path carries, what options leave.
+    /// Payload of a full segment: the minimum of the negotiated MSS and the path's, less options.
     pub(super) fn payload_size(&self) -> u16 {
         payload_of(self.path_mss, &self.timestamps)
             .min(self.agreed_mss)
@@ -76,28 +76,28 @@ impl Endpoint {
             .max(LEAST_MSS.min(self.agreed_mss))
     }
 
-    /// An acknowledgement is to leave at once, though nothing of this endpoint asks for it.
+    /// Requests an acknowledgement at once, independently of the state of this endpoint.
     pub fn demand_ack(&mut self) {
         self.receiver.demand_ack();
     }
 
-    /// The peer is made to answer by a segment without data just before what it expects, as by a keep-alive
-    /// probe (RFC 9293 §3.8.4).
+    /// Sends a segment without data just before the expected sequence number, which the peer must answer, like a
+    /// keep-alive probe (RFC 9293 §3.8.4).
     pub fn probe(&mut self) {
         self.timers.probe_due |= self.state.is_synchronised();
     }
 
-    /// After a retransmission timeout: the first segment that is not acknowledged goes once more, though the
-    /// timer has backed off (RFC 6298 §5.5). Its acknowledgement shows that an outage is over; nothing else
-    /// that the peer sends does, as it may not hear us.
-    pub fn ask(&mut self) {
+    /// After a retransmission timeout: retransmits the first unacknowledged segment although the timer has backed
+    /// off (RFC 6298 §5.5). Its acknowledgement shows that an outage is over. Other segments of the peer do not, as
+    /// our direction may still be interrupted.
+    pub fn probe_path(&mut self) {
         if let Some(sender) = &mut self.sender {
-            sender.ask();
+            sender.probe_path();
         }
     }
 
-    /// An acknowledgement without data, to carry an option that data leaves no room for; `None` while the
-    /// connection is not open.
+    /// An acknowledgement without data, for an option that does not fit beside data; `None` while the connection is
+    /// not open.
     pub fn pure_ack(&mut self, now: Instant) -> Option<Transmit> {
         (self.state.is_synchronised() && self.state != State::TimeWait)
             .then(|| self.send_ack(now))
@@ -110,7 +110,7 @@ impl Endpoint {
         self.una
     }
 
-    /// Bytes of our stream that have left at least once.
+    /// Bytes of our stream that were sent at least once.
     #[inline]
     pub fn sent(&self) -> u64 {
         self.sent
@@ -146,7 +146,7 @@ impl Endpoint {
         self.sender.as_ref().map_or(0, |s| s.lost_packets())
     }
 
-    /// Whether new data could leave at `now`, the peer's window apart.
+    /// Whether new data could be sent at `now`, regardless of the peer's window.
     #[inline]
     pub fn room(&self, now: Instant) -> Room {
         match &self.sender {
@@ -155,8 +155,9 @@ impl Endpoint {
         }
     }
 
-    /// Whether the layer above has more data than it has written: one that writes only what there is
-    /// [room](Self::room) for says so, and the congestion control knows that the network is the limit.
+    /// Sets whether the upper layer has more data than it has written. A layer that writes only as much as there is
+    /// [room](Self::room) for says so, so that the sender counts as limited by the network and not by the
+    /// application.
     #[inline]
     pub fn set_more(&mut self, more: bool) {
         if let Some(sender) = &mut self.sender {
@@ -164,8 +165,8 @@ impl Endpoint {
         }
     }
 
-    /// The layer above gives this endpoint nothing now, though it may have [room](Self::room) and more was
-    /// said to follow: delivery rates measured until it does are no measure of the network.
+    /// The upper layer leaves this endpoint without data now, though there may be [room](Self::room) and more data
+    /// follows: delivery-rate samples are application-limited until it writes again.
     #[inline]
     pub fn leave_unused(&mut self) {
         if let Some(sender) = &mut self.sender {
@@ -173,9 +174,9 @@ impl Endpoint {
         }
     }
 
-    /// Whether this segment would be believed by a connection that is open: inside the window, not old,
-    /// with an acknowledgement of something sent (RFC 9293 §3.10.7.4, RFC 7323 §5, RFC 5961 §5).
-    pub fn believes(&self, now: Instant, segment: &Segment) -> bool {
+    /// Whether an open connection would accept this segment: inside the window, not old, with an acknowledgement of
+    /// sent data (RFC 9293 §3.10.7.4, RFC 7323 §5, RFC 5961 §5).
+    pub fn accepts(&self, now: Instant, segment: &Segment) -> bool {
         if !self.state.is_synchronised() || !segment.flags.contains(Flags::ACK) {
             return false;
         }
@@ -197,14 +198,14 @@ impl Endpoint {
         self.sender.as_ref().is_some_and(|s| s.is_probing())
     }
 
-    /// What a coupled congestion control of another endpoint may know of this one; `None` before the
-    /// connection is open.
+    /// The view of this endpoint for the coupled congestion control of another; `None` before the connection is
+    /// open.
     pub fn sibling(&self) -> Option<Sibling> {
         let sender = self.sender.as_ref()?;
         Some(sender.sibling(self.state.may_send()))
     }
 
-    /// The endpoints among which this one is coupled, and its place among them.
+    /// Sets the coupled endpoints and the index of this one among them.
     pub fn set_siblings(&mut self, siblings: &[Sibling], index: usize) {
         if let Some(sender) = &mut self.sender {
             sender.set_siblings(siblings, index);

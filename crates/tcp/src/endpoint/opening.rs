@@ -1,4 +1,4 @@
-//! CLOSED, LISTEN, SYN-SENT: how a connection comes to be (RFC 9293 §3.5, RFC 7413).
+//! CLOSED, LISTEN, SYN-SENT: the opening of a connection (RFC 9293 §3.5, RFC 7413).
 
 use gargalo_units::{Duration, Ecn, Instant, Seq};
 use gargalo_wire::tcp::{Flags, Segment};
@@ -12,7 +12,7 @@ use crate::sender::Sender;
 use crate::{Error, Event, State};
 
 impl Endpoint {
-    /// Nobody is here: a segment that is no reset is answered by one (RFC 9293 §3.10.7.1).
+    /// Answers a segment in CLOSED with a reset, unless it is a reset itself (RFC 9293 §3.10.7.1).
     pub(super) fn refuse(&mut self, segment: &Segment) {
         if segment.flags.contains(Flags::RST) {
             return;
@@ -38,7 +38,7 @@ impl Endpoint {
         }
         self.remote_port = segment.src_port;
         let syn = PeerSyn::of(&segment);
-        self.meet(now, &segment, &syn);
+        self.on_peer_syn(now, &segment, &syn);
         self.become_state(State::SynReceived);
         if let Some(h) = &mut self.handshake {
             h.due = true;
@@ -46,8 +46,8 @@ impl Endpoint {
         self.on_fast_open(now, segment, syn);
     }
 
-    /// Serves Fast Open (RFC 7413 §4.2): data that comes with the right cookie is taken, and we may
-    /// answer, before the handshake is complete.
+    /// Serves Fast Open (RFC 7413 §4.2): data with a valid cookie is accepted, and data may be sent, before the
+    /// handshake is complete.
     fn on_fast_open(&mut self, now: Instant, segment: Segment, syn: PeerSyn) {
         let Some(h) = &mut self.handshake else { return };
         let (Some(ours), Some(shown)) = (&h.cookie, &syn.cookie) else {
@@ -97,7 +97,7 @@ impl Endpoint {
             return;
         }
         let syn = PeerSyn::of(&segment);
-        self.meet(now, &segment, &syn);
+        self.on_peer_syn(now, &segment, &syn);
         if !has_ack {
             // Simultaneous open.
             self.become_state(State::SynReceived);
@@ -121,10 +121,9 @@ impl Endpoint {
         }
     }
 
-    /// A passive open that was reset before it was complete waits for the next SYN (RFC 9293
-    /// §3.10.7.4, second).
+    /// Returns to LISTEN after a passive open was reset before it was complete (RFC 9293 §3.10.7.4, second).
     pub(super) fn listen_again(&mut self) {
-        // Closed meanwhile: as if it had been in LISTEN (§3.10.4).
+        // Closed by the application in the meantime: as in LISTEN (§3.10.4).
         if self.close_wanted {
             return self.end(None);
         }
@@ -137,7 +136,7 @@ impl Endpoint {
         }
     }
 
-    /// What was accepted with the SYN is behind us: the sender counts from the byte after.
+    /// Skips the data that was accepted with the SYN: the sender counts from the next byte.
     fn skip_early(&mut self, accepted: u32) {
         self.buffer.skip(u64::from(accepted));
         self.send_base = self.send_base + accepted;
@@ -146,8 +145,8 @@ impl Endpoint {
         }
     }
 
-    /// Takes over what the peer's SYN says.
-    pub(super) fn meet(&mut self, now: Instant, segment: &Segment, syn: &PeerSyn) {
+    /// Applies the options and the window of the peer's SYN.
+    pub(super) fn on_peer_syn(&mut self, now: Instant, segment: &Segment, syn: &PeerSyn) {
         let agreed = Agreed::new(&self.config, syn);
         self.receive_base = segment.seq + 1;
         self.peer = PeerWindow::new(syn.window);
@@ -167,7 +166,7 @@ impl Endpoint {
         }
     }
 
-    /// Makes the sender, with what was written meanwhile.
+    /// Creates the sender, with the data written so far.
     fn start_sender(&mut self, now: Instant, rtt: Option<Duration>) {
         let agreed = self.handshake.as_ref().and_then(|h| h.agreed);
         self.agreed_mss = agreed.map_or(self.config.mss, |a| a.mss);

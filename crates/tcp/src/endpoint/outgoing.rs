@@ -1,4 +1,4 @@
-//! Segments that leave.
+//! Building of the segments that are sent.
 
 use gargalo_units::{Ecn, Instant, Seq};
 use gargalo_wire::tcp::{Flags, Options, Payload, SackBlocks, Segment};
@@ -9,7 +9,7 @@ use crate::handshake;
 use crate::sender::SendOrder;
 
 impl Endpoint {
-    /// The next segment to send now, if there is one: call until there is none.
+    /// The next segment to send now; call until it returns `None`.
     #[inline]
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         if let Some(urgent) = self.urgent.take() {
@@ -24,8 +24,8 @@ impl Endpoint {
             return Some(t);
         }
         let ack_due = self.receiver.ack().is_due();
-        // Duplicate acknowledgements and SACK blocks go alone: a sender counts none that carries
-        // data (RFC 5681 §2), and a full segment has no room for blocks.
+        // Duplicate acknowledgements and SACK blocks are sent without data: a sender does not count a duplicate
+        // acknowledgement with data (RFC 5681 §2), and a full segment has no room for blocks.
         if ack_due && self.receiver.stands_alone() {
             return self.send_ack(now);
         }
@@ -72,7 +72,7 @@ impl Endpoint {
     /// An acknowledgement without data.
     pub(super) fn send_ack(&mut self, now: Instant) -> Option<Transmit> {
         if !self.state.is_synchronised() && !self.early {
-            // The SYN-ACK says it all.
+            // The SYN-ACK acknowledges everything.
             return None;
         }
         let mut sack = SackBlocks::EMPTY;
@@ -89,7 +89,7 @@ impl Endpoint {
         Some(t)
     }
 
-    /// A segment at `offset` that acknowledges what was received.
+    /// A segment at `offset` that acknowledges the received data.
     #[inline]
     fn segment(&mut self, now: Instant, offset: u64, mut flags: Flags) -> Transmit {
         self.counts.segments_sent += 1;
@@ -116,8 +116,8 @@ impl Endpoint {
         }
     }
 
-    /// A keep-alive probe: nothing, just before what the peer expects, so that it must answer (RFC
-    /// 9293 §3.8.4). It expects what it has not acknowledged, whatever was sent since.
+    /// A keep-alive probe: no data, one before the sequence number that the peer expects (SND.UNA), so that it must
+    /// answer (RFC 9293 §3.8.4).
     fn send_probe(&mut self, now: Instant) -> Transmit {
         self.timers.probe_due = false;
         let mut t = self.segment(now, self.una, Flags::ACK);
@@ -171,7 +171,7 @@ impl Endpoint {
         let again = h.transmissions() > 0;
         let cookie = match (answers, again) {
             (true, _) => h.grant.clone(),
-            // RFC 7413 §4.1.3: what got no answer is tried without.
+            // RFC 7413 §4.1.3: retransmitted without Fast Open.
             (false, true) => None,
             (false, false) => h.cookie.clone(),
         };

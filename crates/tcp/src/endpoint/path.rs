@@ -1,4 +1,4 @@
-//! What the network tells about the path (RFC 1122 §4.2.3.9, RFC 1191, RFC 5927).
+//! ICMP messages about the path (RFC 1122 §4.2.3.9, RFC 1191, RFC 5927).
 
 use gargalo_units::{Instant, Seq};
 
@@ -8,8 +8,8 @@ use crate::timestamps::Timestamps;
 use crate::{Error, State};
 
 impl Endpoint {
-    /// Whether `seq` begins something that was sent and is not acknowledged: what an error message of
-    /// the network must quote to be believed (RFC 5927 §4.1).
+    /// Whether `seq` is the start of data that was sent and is not acknowledged. An ICMP error that quotes another
+    /// sequence number is ignored (RFC 5927 §4.1).
     pub fn is_outstanding(&self, seq: Seq) -> bool {
         let distance = i64::from(seq.distance(self.send_base + self.una as u32));
         match self.state {
@@ -20,9 +20,9 @@ impl Endpoint {
         }
     }
 
-    /// The path carries segments of at most `mss` bytes, options not counted (RFC 6691): path MTU less
-    /// the IP header less 20. What was sent in longer segments is cut and sent again, with no effect on
-    /// the congestion window (RFC 1191 §6.5).
+    /// The path carries segments of at most `mss` bytes, options not counted (RFC 6691): path MTU less the IP
+    /// header less 20. Longer segments in flight are split and retransmitted, with no effect on the congestion
+    /// window (RFC 1191 §6.5).
     pub fn set_mss(&mut self, now: Instant, mss: u16) {
         self.path_mss = Some(mss);
         let payload = self.payload_size();
@@ -41,9 +41,9 @@ impl Endpoint {
         self.sender.as_ref().map_or(0, |s| s.timeouts_in_a_row())
     }
 
-    /// The network says that the peer cannot be reached, for good (`hard`) or for now. Only an
-    /// opening connection is ended by that, and only for good (RFC 1122 §4.2.3.9, RFC 5461 §4); another
-    /// goes on, and should it time out, it was unreachable.
+    /// The network reports that the peer is unreachable, by a hard or a soft error. Only a hard error ends a
+    /// connection, and only one that is being opened (RFC 1122 §4.2.3.9, RFC 5461 §4). Others continue; if they
+    /// time out later, the error is [`Error::Unreachable`].
     pub fn on_unreachable(&mut self, hard: bool) {
         match self.state {
             State::SynSent | State::SynReceived if hard => self.end(Some(Error::Unreachable)),
@@ -51,8 +51,8 @@ impl Endpoint {
         }
     }
 
-    /// Why nothing was heard.
-    pub(super) fn silence(&self) -> Error {
+    /// The error of a connection that timed out.
+    pub(super) fn timeout_error(&self) -> Error {
         if self.unreachable {
             Error::Unreachable
         } else {

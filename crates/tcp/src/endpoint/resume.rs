@@ -1,4 +1,4 @@
-//! Passive opens of which nothing was remembered: SYN cookies (RFC 4987 §3.6).
+//! Stateless passive opens: SYN cookies (RFC 4987 §3.6).
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::timestamps::Timestamps;
 use crate::{Config, State};
 
 impl Endpoint {
-    /// The SYN-ACK that a listening endpoint would send to `syn`, without making one: a listener under
-    /// attack answers so and remembers nothing. What the answer agrees to must come back with the
-    /// acknowledgement, for [`Endpoint::resume`].
+    /// The SYN-ACK that a listening endpoint would send to `syn`, without creating one: a listener under attack
+    /// answers without keeping state. The negotiated options must be recovered from the acknowledgement, for
+    /// [`Endpoint::resume`].
     pub fn answer(config: &Config, init: &Init, now: Instant, syn: &Segment) -> Segment {
         let peer = PeerSyn::of(syn);
         let agreed = Agreed::new(config, &peer);
@@ -39,9 +39,8 @@ impl Endpoint {
         }
     }
 
-    /// A connection whose SYN was answered by [`Endpoint::answer`] and forgotten: `syn` is what is known
-    /// of it. The acknowledgement of the answer is to be handed to [`handle`](Self::handle) next and opens
-    /// the connection.
+    /// A connection whose SYN was answered by [`Endpoint::answer`] without state: `syn` is the reconstructed SYN.
+    /// Pass the acknowledgement of the answer to [`handle`](Self::handle) next; it opens the connection.
     pub fn resume(
         config: impl Into<Arc<Config>>,
         controller: Box<dyn Controller>,
@@ -50,7 +49,7 @@ impl Endpoint {
         syn: &Segment,
     ) -> Self {
         let mut endpoint = Self::listen(config, controller, init, now);
-        endpoint.meet(now, syn, &PeerSyn::of(syn));
+        endpoint.on_peer_syn(now, syn, &PeerSyn::of(syn));
         endpoint.become_state(State::SynReceived);
         endpoint
     }

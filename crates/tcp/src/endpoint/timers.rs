@@ -14,7 +14,7 @@ pub(super) struct Timers {
     pub(super) probes: u32,
     /// A probe has to be sent.
     pub(super) probe_due: bool,
-    /// When the peer was heard last.
+    /// When the last segment of the peer was received.
     pub(super) heard: Instant,
 }
 
@@ -29,7 +29,7 @@ impl Timers {
         }
     }
 
-    pub(super) fn linger(&mut self, until: Instant) {
+    pub(super) fn arm_time_wait(&mut self, until: Instant) {
         self.clear();
         self.linger = until;
     }
@@ -40,8 +40,8 @@ impl Timers {
 }
 
 impl Endpoint {
-    /// When [`handle_timeout`](Self::handle_timeout) is to be called; `None`: not before something
-    /// arrives. Costs a few comparisons.
+    /// When to call [`handle_timeout`](Self::handle_timeout); `None` if no timer is armed. It costs a few
+    /// comparisons.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
         if self.state == State::Closed {
@@ -65,7 +65,7 @@ impl Endpoint {
         (t < Instant::MAX).then_some(t)
     }
 
-    /// Time has come to `now`; harmless if nothing is due.
+    /// Runs the timers due at `now`; does nothing if none is.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.timers.linger <= now {
             self.end(None);
@@ -85,7 +85,7 @@ impl Endpoint {
         {
             sender.on_timeout(now);
             if sender.has_given_up() {
-                self.end(Some(self.silence()));
+                self.end(Some(self.timeout_error()));
             }
         }
     }
@@ -97,7 +97,7 @@ impl Endpoint {
         };
         let Some(h) = &mut self.handshake else { return };
         if h.transmissions() > retries {
-            self.end(Some(self.silence()));
+            self.end(Some(self.timeout_error()));
         } else {
             h.due = true;
             h.deadline = Instant::MAX;
@@ -117,13 +117,13 @@ impl Endpoint {
             self.timers.probe = Instant::MAX;
             return;
         };
-        // Lazily: segments only note that the peer was heard.
+        // Lazily: received segments only store their time.
         let idle_until = self.timers.heard + k.idle;
         if now < idle_until {
             self.timers.probe = idle_until;
             self.timers.probes = 0;
         } else if self.una < self.sent {
-            // Outstanding data is its own probe.
+            // Outstanding data is retransmitted and needs no keep-alive.
             self.timers.probe = now + k.interval;
         } else if self.timers.probes >= k.probes {
             let (seq, ack) = (self.next_seq(), self.ack_seq());

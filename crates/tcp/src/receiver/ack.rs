@@ -7,7 +7,8 @@ pub(crate) struct AckPolicy {
     every: u32,
     /// Or after this time.
     timeout: Duration,
-    /// Segments still to be acknowledged at once: a young sender grows by acknowledgements.
+    /// Segments still to be acknowledged at once: in slow start the sender's window grows with each
+    /// acknowledgement.
     quick: u32,
     /// Segments in order and not acknowledged yet.
     waiting: u32,
@@ -44,7 +45,7 @@ impl AckPolicy {
         }
     }
 
-    /// Something arrived that is acknowledged at once: out of order, a filled hole, FIN, a probe.
+    /// Requests an acknowledgement at once: for segments out of order, a filled hole, a FIN or a probe.
     #[inline]
     pub(crate) fn demand(&mut self) {
         self.demanded = true;
@@ -70,7 +71,7 @@ impl AckPolicy {
         }
     }
 
-    /// A segment that carries the acknowledgement leaves.
+    /// A segment that carries the acknowledgement is sent.
     #[inline]
     pub(crate) fn on_sent(&mut self) {
         self.waiting = 0;

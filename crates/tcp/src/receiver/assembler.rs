@@ -5,7 +5,7 @@ use gargalo_wire::tcp::Payload;
 
 use crate::event::Chunk;
 
-/// How many ranges are remembered by recency; a header has room for at most four blocks.
+/// How many ranges are kept in order of recency; a header has room for at most four blocks.
 const RECENT: usize = 4;
 
 /// Data that arrived ahead of a hole.
@@ -27,13 +27,13 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// Whether nothing waits.
+    /// Whether no data is stored.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Bytes that wait.
+    /// Bytes stored.
     #[inline]
     pub fn len(&self) -> u64 {
         self.len
@@ -120,7 +120,7 @@ impl Assembler {
         }
         if let Some(bytes) = payload.bytes() {
             let piece = bytes.slice((from - offset) as usize..(to - offset) as usize);
-            // A little of a long segment would keep all of it in memory.
+            // A short slice would keep the whole segment in memory.
             let piece = if 2 * piece.len() < bytes.len() {
                 Bytes::copy_from_slice(&piece)
             } else {
@@ -130,7 +130,7 @@ impl Assembler {
         }
     }
 
-    /// Puts a range first in the order of recency; those it swallowed go.
+    /// Puts a range first in the order of recency; ranges merged into it are removed.
     #[inline]
     fn remember(&mut self, start: u64, end: u64) {
         if self.recent_len > 0 && self.recent[0].0 == start {
@@ -169,7 +169,7 @@ impl Assembler {
                 }
                 let mut bytes = piece.remove();
                 if s < at {
-                    // The in-order segment brought part of it already.
+                    // The in-order segment contained part of it.
                     let skip = usize::try_from(at - s).unwrap_or(usize::MAX);
                     if skip >= bytes.len() {
                         continue;
@@ -229,13 +229,13 @@ impl Assembler {
         }
     }
 
-    /// The first part of `..to` that waits already.
+    /// The first part of `..to` that is stored already.
     pub fn first_before(&self, to: u64) -> Option<(u64, u64)> {
         let (s, e) = self.ranges.first_key_value()?;
         (*s < to).then(|| (*s, (*e).min(to)))
     }
 
-    /// Offset after the last byte that waits; 0 if none does.
+    /// Offset after the last stored byte; 0 if there is none.
     pub fn end(&self) -> u64 {
         self.ranges.last_key_value().map_or(0, |(_, e)| *e)
     }
@@ -246,7 +246,7 @@ impl Assembler {
     }
 }
 
-/// What an insertion did.
+/// The result of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inserted {
     /// The range the new data belongs to.
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(out, [Chunk::Real(Bytes::from_static(b"h"))]);
         assert_eq!(a.drain(9, |_| panic!("nothing is contiguous")), 9);
         assert_eq!(reported(&a, 4), [(20, 21)]);
-        // Swallowed whole.
+        // Merged completely.
         assert_eq!(a.drain(30, |_| panic!("already read")), 30);
         assert!(a.is_empty());
     }

@@ -30,8 +30,8 @@ pub(crate) struct Receiver {
     fin: u64,
     ready: Ready,
     assembler: Assembler,
-    /// Pieces of content that may wait ahead of a hole: short ones cost more than their bytes, and a peer could
-    /// send nothing else.
+    /// Maximum number of pieces of content stored ahead of a hole. It bounds the overhead that a peer can cause
+    /// with very short segments.
     most_pieces: usize,
     window: Window,
     ack: AckPolicy,
@@ -41,18 +41,18 @@ pub(crate) struct Receiver {
     use_dsack: bool,
 }
 
-/// What a receiver is made of.
+/// The configuration of a receiver.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiverConfig {
     /// Receive buffer in bytes.
     pub(crate) buffer: u64,
     /// MSS in bytes.
     pub(crate) mss: u64,
-    /// Acknowledge at least every so many segments.
+    /// Maximum number of segments per acknowledgement.
     pub(crate) ack_every: u32,
     /// Or after this time.
     pub(crate) ack_timeout: Duration,
-    /// The first so many at once.
+    /// Number of segments at the start that are acknowledged at once.
     pub(crate) quick_acks: u32,
 }
 
@@ -65,10 +65,10 @@ pub(crate) struct Piece {
     pub(crate) fin: bool,
 }
 
-/// What a segment brought.
+/// The result of processing a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Received {
-    /// There is something new to read.
+    /// New data is readable.
     pub(crate) readable: bool,
     /// The peer's FIN is now in order.
     pub(crate) fin: bool,
@@ -91,14 +91,14 @@ impl Receiver {
         }
     }
 
-    /// What the handshake agreed on.
+    /// Applies the negotiated options.
     pub(crate) fn negotiate(&mut self, shift: u8, sack: bool, dsack: bool) {
         self.window.scale(shift);
         self.use_sack = sack;
         self.use_dsack = sack && dsack;
     }
 
-    /// The window is shared with other receivers: `bytes` beyond what is in order.
+    /// The window is shared with other receivers: `bytes` beyond the data received in order.
     pub(crate) fn share_window(&mut self, bytes: Option<u64>) {
         self.window.share(bytes, self.next);
     }
@@ -134,8 +134,8 @@ impl Receiver {
         offset < edge && offset + i64::from(len) > next
     }
 
-    /// Takes an acceptable segment's text. In order and with no hole, the common case, it costs a
-    /// few additions.
+    /// Processes the data of an acceptable segment. In the common case, in order and without a hole, it costs a few
+    /// additions.
     #[inline]
     pub(crate) fn on_segment(&mut self, now: Instant, mut piece: Piece) -> Received {
         let len = piece.payload.len();
@@ -156,8 +156,7 @@ impl Receiver {
         self.on_other(now, piece, duplicate)
     }
 
-    /// Cuts off what exceeds the window and what was received before; returns the latter (RFC 9293
-    /// §3.10.7.4).
+    /// Removes data outside the window and data received before; returns the latter (RFC 9293 §3.10.7.4).
     fn trim(&self, piece: &mut Piece) -> Option<(u64, u64)> {
         let (next, len) = (self.next as i64, piece.payload.len());
         let end = piece.offset + i64::from(len);
@@ -167,13 +166,13 @@ impl Receiver {
             duplicate = (from < to).then_some((from as u64, to as u64));
             let cut = (next - piece.offset).min(i64::from(len)) as u32;
             piece.payload = piece.payload.slice(cut, len);
-            // A FIN behind the bytes that were cut keeps its place.
+            // A FIN behind removed bytes keeps its offset.
             piece.offset += i64::from(cut);
             if piece.offset < next {
                 piece.fin = false;
             }
         }
-        // Nothing follows a FIN; what claims to is refused like what exceeds the window.
+        // No data follows a FIN; data that does is removed like data outside the window.
         let edge = self.window.edge().max(self.next).min(self.fin) as i64;
         let end = piece.offset + i64::from(piece.payload.len());
         if end > edge {
@@ -188,7 +187,7 @@ impl Receiver {
         let (offset, len) = (piece.offset as u64, u64::from(piece.payload.len()));
         let mut received = Received::default();
         let mut duplicate = below;
-        // A FIN before data that has arrived already is a lie.
+        // A FIN before data that has already arrived is invalid.
         if piece.fin && self.fin == u64::MAX && self.assembler.end() <= offset + len {
             self.fin = offset + len;
         }
@@ -215,8 +214,8 @@ impl Receiver {
             self.next += 1;
             received.fin = true;
         }
-        // RFC 5681 §4.2: at once when out of order, when a hole is filled in part, and (so that the
-        // peer can go on) for a FIN or anything seen before.
+        // RFC 5681 §4.2: at once for data out of order, for a partly filled hole, and for a FIN or a duplicate, so
+        // that the peer can continue.
         if had_hole || !received.readable || piece.fin || received.fin || duplicate.is_some() {
             self.ack.demand();
             if self.use_dsack && duplicate.is_some() {
@@ -236,7 +235,7 @@ impl Receiver {
         }
     }
 
-    /// Hands out at most `max` bytes in order.
+    /// Returns at most `max` bytes in order.
     #[inline]
     pub(crate) fn read(&mut self, max: u64) -> Option<Chunk> {
         if max == 0 {
@@ -278,7 +277,7 @@ impl Receiver {
         }
     }
 
-    /// Data came out of order or twice: the next acknowledgement is to be one without data.
+    /// Whether the next acknowledgement must be sent without data, because data arrived out of order or twice.
     #[inline]
     pub(crate) fn stands_alone(&self) -> bool {
         self.duplicate.is_some() || !self.assembler.is_empty()

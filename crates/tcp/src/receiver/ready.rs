@@ -4,14 +4,14 @@ use bytes::{Bytes, BytesMut};
 
 use crate::event::Chunk;
 
-/// Pieces shorter than this are put together: kept for itself, each would cost more than its bytes.
+/// Pieces shorter than this are merged, to limit the overhead per piece.
 pub const SHORT: usize = 256;
 
 /// Data in order that the application has not read.
 #[derive(Debug, Default)]
 pub struct Ready {
     chunks: VecDeque<Chunk>,
-    /// What follows them, of short pieces.
+    /// The bytes of short pieces after them.
     short: BytesMut,
 }
 
@@ -27,7 +27,7 @@ impl Ready {
         }
     }
 
-    /// Appends content; a peer that sends byte by byte takes no more memory than one that does not.
+    /// Appends content; short pieces are merged, so that single-byte segments take no extra memory.
     #[inline]
     pub fn push_real(&mut self, bytes: Bytes) {
         if bytes.len() < SHORT {

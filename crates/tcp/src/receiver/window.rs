@@ -1,8 +1,8 @@
-/// The receive window: what is advertised, and when it is worth telling.
+/// The receive window: the advertised value, and when to send an update.
 ///
-/// Offsets count from the first byte after the peer's SYN. The right edge never moves back (RFC
-/// 9293 §3.8.6.2.1); on the wire it can by less than one unit of the scale, which RFC 7323 §2.4
-/// provides for: data up to the furthest edge ever promised is accepted.
+/// Offsets count from the first byte after the peer's SYN. The right edge never moves back (RFC 9293 §3.8.6.2.1);
+/// on the wire it can by less than one unit of the scale (RFC 7323 §2.4), so data up to the furthest edge ever
+/// advertised is accepted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     /// Capacity of the receive buffer in bytes.
@@ -13,14 +13,14 @@ pub(crate) struct Window {
     step: u64,
     /// Window scale shift (RFC 7323 §2).
     shift: u8,
-    /// What all that share a window grant together; [`Self::OWN`]: it is not shared.
+    /// The grant of a shared window; [`Self::OWN`] if it is not shared.
     shared: u64,
 }
 
 /// The largest shift allowed (RFC 7323 §2.3).
 pub(crate) const MAX_SHIFT: u8 = 14;
 
-/// The least shift that lets `buffer` bytes be advertised.
+/// The smallest shift with which `buffer` bytes can be advertised.
 pub(crate) fn shift_for(buffer: u64) -> u8 {
     (0..MAX_SHIFT)
         .find(|s| buffer >> s <= u64::from(u16::MAX))
@@ -46,9 +46,9 @@ impl Window {
 
     const OWN: u64 = u64::MAX;
 
-    /// A window that several receivers share (RFC 8684 §3.3.1): the field says what is left of it. Its
-    /// owner refuses what exceeds it; here twice the buffer is accepted, because what was sent again
-    /// elsewhere occupies this stream and no window.
+    /// A window shared by several receivers (RFC 8684 §3.3.1): the window field has the rest of it. Its owner
+    /// enforces it. Here twice the buffer is accepted, because data reinjected on other subflows occupies this
+    /// stream but not the window.
     pub(crate) fn share(&mut self, bytes: Option<u64>, next: u64) {
         match bytes {
             Some(n) => self.shared = n.min(Self::OWN - 1),
@@ -98,9 +98,8 @@ impl Window {
         initial_window(self.buffer.min(self.shared))
     }
 
-    /// Whether reading has made the window grow so much that the peer should know at once: by a
-    /// step at least, and to twice what it believes. While data flows, acknowledgements tell it
-    /// soon enough.
+    /// Whether the window grew enough by reading to send an update at once: by at least one step, and to twice the
+    /// advertised one. While data flows, ordinary acknowledgements carry the update.
     #[inline]
     pub(crate) fn wants_update(&self, read: u64, next: u64) -> bool {
         if self.shared != Self::OWN {
@@ -109,7 +108,7 @@ impl Window {
         let known = self.edge.saturating_sub(next);
         let limit = read + self.buffer.min(u64::from(u16::MAX) << self.shift);
         let possible = limit.saturating_sub(next);
-        // What the scale cannot express does not exist for the peer.
+        // The peer does not see amounts below the unit of the scale.
         let visible = (known >> self.shift) << self.shift;
         limit >= self.edge + self.step && possible >= 2 * visible
     }

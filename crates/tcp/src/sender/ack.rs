@@ -1,4 +1,4 @@
-//! What an acknowledgement does to the sender.
+//! Processing of acknowledgements by the sender.
 
 use gargalo_cc::{Acked, Cause, Lost};
 use gargalo_units::{Bytes, Duration, Instant};
@@ -6,24 +6,24 @@ use gargalo_units::{Bytes, Duration, Instant};
 use super::scoreboard::{DUP_THRESH, Sent};
 use super::{AckFacts, AckOutcome, Flight, Frto, Notice, Phase, Recovery, Sender};
 
-/// Round trips from which a timestamp tick of 1 ms is fine enough to measure them.
+/// The shortest round-trip time for which a timestamp tick of 1 ms is precise enough.
 const COARSE: Duration = Duration::from_millis(10);
 
-/// What one acknowledgement delivered.
+/// The data delivered by one acknowledgement.
 #[derive(Default)]
 struct Delivery {
     bytes: u64,
     newest_sent: Option<Instant>,
-    /// Of the newest segment that was sent only once.
+    /// Round-trip time of the newest segment that was sent only once.
     rtt: Option<Duration>,
-    /// When the cumulatively acknowledged segments that were sent again were so for the last time.
+    /// Time of the last retransmission among the cumulatively acknowledged segments.
     resent_at: Option<Instant>,
     /// A segment sent once, before the timeout, was delivered.
     original: bool,
 }
 
 impl Sender {
-    /// An acknowledgement arrived.
+    /// Processes an acknowledgement.
     pub(crate) fn on_ack(&mut self, facts: &AckFacts<'_>) -> AckOutcome {
         let now = facts.now;
         let flight = self.flight();
@@ -51,8 +51,8 @@ impl Sender {
         } else if let Some(rtt) = delivery.rtt {
             self.rtt.on_sample(rtt);
         } else if advanced {
-            // Echoed timestamps are as good as the clock behind them (RFC 7323 §4): they count when
-            // there is nothing better or a tick matters little.
+            // Echoed timestamps have the precision of the timestamp clock (RFC 7323 §4): they are used only without
+            // another sample, or if a tick is small against the round-trip time.
             let needed = self.rtt.srtt().is_none();
             if let Some(rtt) = facts.echo_rtt.filter(|r| needed || *r >= COARSE) {
                 let rtt = rtt.max(Duration::from_millis(1));
@@ -93,7 +93,7 @@ impl Sender {
             self.detect(now, flight, advanced);
         }
         self.on_probe_acked(facts, flight, advanced);
-        // An echo is of marks that were answered until CWR has arrived (RFC 3168 §6.1.2).
+        // Until CWR has arrived, an echo reports marks that were already answered (RFC 3168 §6.1.2).
         let answered = self.cwr.due || self.una < self.cwr.end;
         if facts.ece && self.phase == Phase::Open && outstanding && !answered {
             self.phase = Phase::Reducing;
@@ -116,7 +116,7 @@ impl Sender {
         outcome
     }
 
-    /// Tells the scoreboard; collects what is new.
+    /// Updates the scoreboard and collects the newly delivered data.
     fn deliver(&mut self, facts: &AckFacts<'_>) -> Delivery {
         let now = facts.now;
         let mut d = Delivery::default();
@@ -146,7 +146,8 @@ impl Sender {
         }
         let resent_at = d.resent_at;
         if self.settings.recovery != Recovery::NewReno {
-            // From the lowest block on: the option lists the latest first, which is no reordering.
+            // From the lowest block on: the option lists the latest block first, which must not look like
+            // reordering.
             let mut done = facts.ack;
             while let Some((left, right)) = facts
                 .sacks
@@ -168,8 +169,8 @@ impl Sender {
             return;
         }
         if acked > 0 && self.phase == Phase::Recovery {
-            // A partial acknowledgement deflates by what it covers but for one segment, the hole
-            // itself (RFC 6582 §3.2 step 3).
+            // A partial acknowledgement deflates the window by the acknowledged amount less one segment (RFC 6582
+            // §3.2 step 3).
             let known = acked.saturating_sub(u64::from(self.mss));
             let most = self.board.pipe().saturating_sub(u64::from(self.mss));
             self.duplicates.bytes = self.duplicates.bytes.saturating_sub(known).min(most);
@@ -187,11 +188,11 @@ impl Sender {
             return false;
         }
         if self.settings.recovery == Recovery::NewReno {
-            // RFC 5682 §2.1 step 3: the second acknowledgement advances too, though nothing else
-            // was sent again.
+            // RFC 5682 §2.1 step 3: the second acknowledgement advances too, although nothing else was
+            // retransmitted.
             return matches!(self.frto, Frto::SendNew | Frto::Second) && delivery.original;
         }
-        // §3.1: something sent once, before the timeout, arrives although all was believed lost.
+        // §3.1: a segment sent only once, before the timeout, was delivered although it was marked lost.
         self.frto != Frto::Off && delivery.original
     }
 
@@ -207,7 +208,7 @@ impl Sender {
     fn end_episode(&mut self, now: Instant) {
         let over = match self.phase {
             Phase::Open => false,
-            // Until something above the point arrives, no segment with CWR has.
+            // CWR is on a segment above the recovery point: the phase ends when such a segment is acknowledged.
             Phase::Reducing => {
                 self.una > self.recovery_point
                     || (self.una == self.recovery_point && self.board.is_empty())
@@ -266,16 +267,16 @@ impl Sender {
                         .detect_by_time(now, |s| rack.due(s, window), |s| marked.push(*s));
             }
         }
-        self.tell_lost(now, &marked)
+        self.report_lost(now, &marked)
     }
 
-    pub(super) fn tell_lost(&mut self, now: Instant, marked: &[Sent]) -> u64 {
+    pub(super) fn report_lost(&mut self, now: Instant, marked: &[Sent]) -> u64 {
         let mut bytes = 0;
         for (i, s) in marked.iter().enumerate() {
             let len = Bytes::new(u64::from(s.len));
             bytes += u64::from(s.len);
             self.counts.marks += 1;
-            // A transmission is lost once, however often that was taken back.
+            // A transmission is counted as lost once, even if the mark was undone and set again.
             self.counts.lost_packets += u64::from(!s.was_lost);
             self.sampler.on_lost(len);
             let (controller, path) = self.parts();
@@ -291,7 +292,7 @@ impl Sender {
         bytes
     }
 
-    /// The end of a tail loss probe's episode (RFC 8985 §7.4).
+    /// Detects the outcome of a tail loss probe (RFC 8985 §7.4).
     fn on_probe_acked(&mut self, facts: &AckFacts<'_>, flight: Flight, advanced: bool) {
         let Some(probe) = self.tlp.in_flight else {
             return;
@@ -303,8 +304,8 @@ impl Sender {
         if !probe.retransmission {
             self.tlp.in_flight = None;
         } else if facts.ack > probe.end {
-            // Neither a duplicate report nor a duplicate acknowledgement came before later data was
-            // acknowledged: the probe repaired a loss (RFC 8985 §7.4.2).
+            // There was neither a D-SACK nor a duplicate acknowledgement before later data was acknowledged: the
+            // probe repaired a loss (RFC 8985 §7.4.2).
             self.tlp.in_flight = None;
             if self.phase == Phase::Open {
                 self.phase = Phase::Reducing;
@@ -316,7 +317,7 @@ impl Sender {
         }
     }
 
-    /// Tells the controller.
+    /// Reports the acknowledgement to the controller.
     fn report(
         &mut self,
         facts: &AckFacts<'_>,
@@ -326,7 +327,7 @@ impl Sender {
     ) {
         let sample = self.sampler.finish(self.rtt.min());
         if let Some(s) = &sample {
-            // What an application leaves unused says nothing, unless the path did better than was known
+            // Application-limited samples are used only if they exceed the current estimate
             // (delivery-rate-estimation §3.5).
             let rate = s.delivery_rate();
             if !s.app_limited || self.delivery_rate.is_none_or(|known| rate > known) {
@@ -343,8 +344,8 @@ impl Sender {
         let cwnd_limited = self.limited.now
             || (self.controller.in_slow_start()
                 && self.controller.cwnd().get() < 2 * self.limited.most_in_flight);
-        // After a timeout what only reports later segments is a duplicate (RFC 5681 §3.1): the window
-        // would grow on and on while the hole is lost again and again.
+        // After a timeout an acknowledgement that only reports later segments is a duplicate (RFC 5681 §3.1).
+        // Otherwise the window would keep growing while the same segment is lost repeatedly.
         let in_recovery = match self.phase {
             Phase::Open => false,
             Phase::Recovery | Phase::Reducing => true,

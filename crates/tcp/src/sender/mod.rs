@@ -1,4 +1,4 @@
-//! The sending half: what may be sent when, what was lost, what the network is told.
+//! The sender of a connection: transmission, loss detection, recovery, and reports to the congestion control.
 //!
 //! Per acknowledgement, in the order of the [`Controller`](gargalo_cc::Controller)'s contract: the
 //! scoreboard learns what was delivered, losses are marked, an epoch may begin or end, the delivery
@@ -33,21 +33,21 @@ use scoreboard::Scoreboard;
 use settings::Settings;
 use undo::Undo;
 
-/// What an acknowledgement says, in stream offsets (0 is the first byte after SYN).
+/// The contents of an acknowledgement, in stream offsets (0 is the first byte after SYN).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckFacts<'a> {
     pub now: Instant,
-    /// Everything before this has arrived.
+    /// Cumulative acknowledgement: everything before this has arrived.
     pub ack: u64,
-    /// What else has arrived, above `ack`.
+    /// SACK blocks above `ack`.
     pub sacks: &'a [(u64, u64)],
-    /// A duplicate that the peer reports (RFC 2883).
+    /// Duplicate data reported by the peer (D-SACK, RFC 2883).
     pub dsack: Option<(u64, u64)>,
     /// The peer's window in bytes from `ack` on.
     pub window: u64,
-    /// Round trip told by the echoed timestamp, to a millisecond.
+    /// Round-trip time by the echoed timestamp, to a millisecond.
     pub echo_rtt: Option<Duration>,
-    /// The echoed timestamp in our milliseconds.
+    /// The echoed timestamp, in milliseconds of our clock.
     pub tsecr: Option<u32>,
     /// ECN echo.
     pub ece: bool,
@@ -55,7 +55,7 @@ pub(crate) struct AckFacts<'a> {
     pub pure: bool,
 }
 
-/// What an acknowledgement changed.
+/// The result of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckOutcome {
     /// The FIN has arrived.
@@ -77,10 +77,10 @@ pub(crate) struct SendOrder {
     pub probe: bool,
 }
 
-/// Where the sender stands (RFC 5681, 6675, 3168).
+/// The recovery phase of the sender (RFC 5681, 6675, 3168).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// All is well.
+    /// No recovery.
     Open,
     /// Reducing because of an ECN echo.
     Reducing,
@@ -92,7 +92,8 @@ enum Phase {
 
 /// The sending half of a connection.
 ///
-/// It has more than 25 fields on purpose: the variables of the sliding window (`una`, `nxt`, `end`), the phase and the
+///  It has more than 25 fields on purpose: the variables of the sliding window (`una`, `nxt`, `end`), the phase and
+/// the
 /// timers are read by every file of this module, and a group around them would only add a word to each use.
 #[derive(Debug)]
 pub(crate) struct Sender {
@@ -101,32 +102,32 @@ pub(crate) struct Sender {
     pacer: Pacer,
     board: Scoreboard,
     rtt: RttEstimator,
-    /// As it was at the first timeout in a row.
+    /// The estimator as it was at the first of consecutive timeouts.
     rtt_before: Option<RttEstimator>,
     rack: Rack,
     undo: Undo,
     prr: Option<Prr>,
-    /// The window that PRR allows at present.
+    /// The window that PRR allows.
     prr_window: u64,
     phase: Phase,
-    /// The episode ends when this is acknowledged.
+    /// Recovery ends when this offset is acknowledged.
     recovery_point: u64,
     una: u64,
     nxt: u64,
     /// End of what the application has written.
     end: u64,
     finished: bool,
-    /// The send buffer is full, so that more may follow the last byte: part of a segment waits for it
-    /// while anything is in flight (RFC 1122 §4.2.3.4).
+    /// The send buffer is full, so more data is expected: a partial segment waits for it while anything is in
+    /// flight (RFC 1122 §4.2.3.4).
     buffer_full: bool,
-    /// A layer above has more than it has written so far.
+    /// An upper layer has more data than it has written so far.
     more_follows: bool,
     peer: PeerWindow,
     mss: u32,
     duplicates: Duplicates,
     cwr: Cwr,
-    /// The first lost segment leaves whatever the window says (RFC 5681 §3.2 step 2, RFC 6675 §5
-    /// step 4.3).
+    /// The first lost segment is retransmitted regardless of the window (RFC 5681 §3.2 step 2, RFC 6675 §5 step
+    /// 4.3).
     resend_due: bool,
     /// F-RTO: the timeout may have been spurious; prefer new data once (RFC 5682 §3).
     frto: Frto,
@@ -150,7 +151,7 @@ pub(crate) struct Sender {
     index: usize,
 }
 
-/// How much was on its way when something was detected.
+/// The amount in flight when a loss or mark was detected.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     /// Sent and not cumulatively acknowledged (RFC 5681's FlightSize).
@@ -215,15 +216,15 @@ struct Probe {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Frto {
     Off,
-    /// The first segment was sent again; waiting for what is acknowledged.
+    /// The first segment was retransmitted; waiting for the next acknowledgement.
     First,
-    /// It advanced: new data goes out instead of retransmissions.
+    /// The acknowledgement advanced: new data is sent instead of retransmissions.
     SendNew,
-    /// New data is out; the next acknowledgement decides.
+    /// New data was sent; the next acknowledgement decides.
     Second,
 }
 
-/// Whether the window limits the sender (RFC 7661 in spirit; Linux's rule).
+/// Whether the window limits the sender (Linux's rule, similar to RFC 7661).
 #[derive(Clone, Copy, Debug, Default)]
 struct Limited {
     now: bool,
@@ -246,7 +247,7 @@ struct Counts {
     sent_bytes: u64,
     retransmitted_packets: u64,
     lost_packets: u64,
-    /// Marks of losses, those of transmissions that had been marked before included.
+    /// Loss marks, including repeated marks of one transmission.
     marks: u64,
     timeouts: u64,
     spurious: u64,
@@ -327,16 +328,16 @@ impl Sender {
         self.last_sent = now;
         self.on_window(window);
         if self.settings.mss_agreed_down {
-            self.tell_mss(); // the controller was built with the configured size
+            self.report_mss(); // the controller was built with the configured size
         }
     }
 
-    fn tell_mss(&mut self) {
+    fn report_mss(&mut self) {
         let (controller, path) = self.parts();
         controller.on_mss(&path);
     }
 
-    /// The application wrote so many bytes more, and the send buffer is full or not.
+    /// Appends bytes written by the application; `buffer_full` says whether the send buffer is full now.
     #[inline]
     pub(crate) fn append(&mut self, bytes: u64, buffer_full: bool) {
         self.end += bytes;
@@ -349,7 +350,7 @@ impl Sender {
         self.end.saturating_sub(self.nxt)
     }
 
-    /// Whether what was written is all there is at present.
+    /// Sets whether the upper layer has more data than it has written.
     pub(crate) fn set_more(&mut self, more: bool) {
         self.more_follows = more;
     }
@@ -360,7 +361,7 @@ impl Sender {
         self.buffer_full = false;
     }
 
-    /// When [`Sender::on_timeout`] or [`Sender::poll`] has something to do.
+    /// When to call [`Sender::on_timeout`] or [`Sender::poll`] next.
     #[inline]
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         let t = &self.timers;
@@ -378,16 +379,15 @@ impl Sender {
         self.given_up
     }
 
-    /// Subflows of a coupled connection and which of them this is.
+    /// Sets the subflows of a coupled connection and the index of this one.
     pub(crate) fn set_siblings(&mut self, siblings: &[Sibling], index: usize) {
         self.siblings.clear();
         self.siblings.extend_from_slice(siblings);
         self.index = index;
     }
 
-    /// The path has become narrower or wider: segments of at most `mss` bytes.
-    /// What was longer cannot have arrived: it is cut and sent again, which says nothing about
-    /// congestion.
+    /// Changes the maximum payload of a segment after a change of the path MTU. Longer segments in flight cannot
+    /// have arrived: they are split and retransmitted, which is no congestion event.
     pub(crate) fn set_mss(&mut self, now: Instant, mss: u16) {
         let mss = u32::from(mss.max(1));
         if mss == self.mss {
@@ -398,14 +398,14 @@ impl Sender {
             self.resend_due = true;
             self.tlp.in_flight = None;
             self.tlp.due = false;
-            // The timeouts that it caused were no sign of a path that is slower than thought.
+            // The timeouts so far were caused by the MTU and not by congestion.
             self.undo.end();
             self.frto = Frto::Off;
             self.timers.rto = now + self.rtt.rto();
             self.timers.probe = Instant::MAX;
         }
         self.mss = mss;
-        self.tell_mss();
+        self.report_mss();
     }
 
     /// Payload of a full segment.
@@ -427,7 +427,7 @@ impl Sender {
         self.notices.pop_front()
     }
 
-    // ---- shared by the parts ----
+    // ---- used by the submodules ----
 
     #[inline]
     fn flight(&self) -> Flight {
@@ -437,7 +437,7 @@ impl Sender {
         }
     }
 
-    /// Bytes believed to be in the network.
+    /// Bytes estimated to be in the network.
     #[inline]
     pub(crate) fn pipe(&self) -> u64 {
         self.board.pipe().saturating_sub(self.duplicates.bytes)

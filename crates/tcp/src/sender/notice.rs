@@ -1,6 +1,6 @@
 use gargalo_cc::Cause;
 
-/// Something a sender did or found out, for tables of events.
+/// An event of the sender, for the table of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// A congestion event: the window was reduced.
@@ -47,7 +47,7 @@ impl Notice {
         }
     }
 
-    /// What else there is to say.
+    /// Further values of the event, as text.
     pub fn detail(&self) -> String {
         match self {
             Self::Congestion {

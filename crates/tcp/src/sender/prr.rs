@@ -1,5 +1,5 @@
-//! Proportional rate reduction (RFC 6937 with the heuristic of its revision): in recovery, send in
-//! proportion to what is delivered until the pipe has shrunk to ssthresh.
+//! Proportional rate reduction (RFC 6937 with the heuristic of its revision): in recovery, send in proportion to
+//! the delivered data until the pipe has shrunk to ssthresh.
 
 /// One recovery; all amounts in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl Prr {
                 .div_ceil(u128::from(self.flight));
             (owed as u64).saturating_sub(self.out)
         } else {
-            // Packet-conserving, and one segment more per acknowledgement while all goes well.
+            // Packet conservation, plus one segment per acknowledgement that shows no further loss.
             let conserve = self.delivered.saturating_sub(self.out).max(delivered);
             let limit = conserve + if safe { mss } else { 0 };
             (self.ssthresh - pipe).min(limit)

@@ -1,4 +1,4 @@
-//! RACK (RFC 8985): a segment is lost when one sent sufficiently later has been delivered.
+//! RACK (RFC 8985): a segment is lost when one that was sent sufficiently later has been delivered.
 
 use gargalo_units::{Duration, Instant};
 
@@ -19,7 +19,7 @@ pub(crate) struct Rack {
     reordering_seen: bool,
     multiplier: u32,
     persist: u32,
-    /// Widen at most once per round trip: nothing before this offset counts again.
+    /// The window is widened at most once per round trip: D-SACKs before this offset are ignored.
     dsack_round: Option<u64>,
 }
 
@@ -41,8 +41,8 @@ impl Rack {
     /// A segment was delivered (RFC 8985 §6.2 steps 1 to 3).
     #[inline]
     ///
-    /// `echo` is the echoed timestamp in milliseconds: one from before the retransmission tells that
-    /// the original arrived, however late; without it only an impossibly short round trip does.
+    /// `echo` is the echoed timestamp in milliseconds: one from before the retransmission shows that the original
+    /// arrived. Without timestamps only an impossibly short round trip shows it.
     pub(crate) fn on_delivered(
         &mut self,
         now: Instant,
@@ -69,7 +69,7 @@ impl Rack {
         }
     }
 
-    /// A duplicate report: the window was too narrow (RFC 8985 §6.2.4 step 4).
+    /// Processes a D-SACK: the window was too narrow (RFC 8985 §6.2.4 step 4).
     pub(crate) fn on_dsack(&mut self, una: u64, nxt: u64) {
         if self.dsack_round.is_none_or(|round| una >= round) {
             self.multiplier = (self.multiplier + 1).min(MAX_MULTIPLIER);

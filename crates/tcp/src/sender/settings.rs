@@ -43,7 +43,8 @@ impl Settings {
             notices: config.notices,
             initial_window: config.initial_window.bytes(u64::from(mss)).get(),
             mss_agreed_down: mss != u32::from(config.mss),
-            // The peer's delay is unknown: RFC 8985 §7.2 takes 200 ms; ours bounds it below.
+            // The peer's acknowledgement delay is unknown: RFC 8985 §7.2 uses 200 ms; our own delay is a lower
+            // bound.
             peer_ack_delay: config.delayed_ack.timeout.max(Duration::from_millis(200)),
             retries: config.data_retries,
             max_rto: config.max_rto,

@@ -1,4 +1,4 @@
-//! What the sender reports of itself: counters, the state of the moment, its view for sibling subflows.
+//! Reports of the sender: counters, its current state, and its view for sibling subflows.
 
 use gargalo_cc::Sibling;
 use gargalo_units::{Bytes, Instant, Rate};

@@ -16,7 +16,7 @@ const fn at(n: u64) -> Instant {
     Instant::from_nanos(n * 1_000_000)
 }
 
-/// Halves on congestion, never grows, and writes down what it is told.
+/// A controller that halves on congestion, never grows, and logs its calls.
 #[derive(Clone, Debug)]
 struct Diary {
     cwnd: u64,

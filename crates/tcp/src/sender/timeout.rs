@@ -6,7 +6,7 @@ use gargalo_units::Instant;
 use super::{Frto, Notice, Phase, Sender};
 
 impl Sender {
-    /// After an acknowledgement: what is the next thing to wait for?
+    /// Rearms the timers after an acknowledgement.
     pub(super) fn rearm(&mut self, now: Instant, advanced: bool, delivered: bool) {
         if self.board.is_empty() {
             self.timers.rto = Instant::MAX;
@@ -24,7 +24,7 @@ impl Sender {
         self.arm_persist(now);
     }
 
-    /// Something was sent.
+    /// Arms the timers after a transmission.
     pub(super) fn arm_after_send(&mut self, now: Instant, new: bool) {
         if self.timers.rto == Instant::MAX {
             self.timers.rto = now + self.rtt.rto(); // RFC 6298 §5.1
@@ -35,7 +35,7 @@ impl Sender {
         }
     }
 
-    /// RFC 8985 §7.2.
+    /// Arms the probe timer (RFC 8985 §7.2).
     fn arm_probe(&mut self, now: Instant) {
         let eligible = self.settings.probe
             && self.phase == Phase::Open
@@ -51,8 +51,8 @@ impl Sender {
         };
     }
 
-    /// Data waits for a window and nothing is in flight: only a probe can tell us of an opening
-    /// (RFC 9293 §3.8.6.1).
+    /// Arms the persist timer when data waits for the peer's window and nothing is in flight: only a probe can
+    /// detect that the window has opened (RFC 9293 §3.8.6.1).
     pub(super) fn arm_persist(&mut self, now: Instant) {
         let waiting = self.board.is_empty() && self.has_unsent();
         if !waiting {
@@ -64,7 +64,7 @@ impl Sender {
         }
     }
 
-    /// Time has come to `now`.
+    /// Runs the timers due at `now`.
     pub(crate) fn on_timeout(&mut self, now: Instant) {
         if self.timers.pacing <= now {
             self.timers.pacing = Instant::MAX;
@@ -75,7 +75,7 @@ impl Sender {
             self.detect(now, flight, false);
         }
         if self.timers.probe <= now && self.phase == Phase::Open && !self.board.is_empty() {
-            // A probe goes before a timeout that is due as well (RFC 8985 §7.2).
+            // A probe has priority over a timeout that is due at the same time (RFC 8985 §7.2).
             self.tlp.due = true;
             self.timers.rto = now + self.rtt.rto();
         } else if self.timers.rto <= now {
@@ -97,15 +97,15 @@ impl Sender {
         }
     }
 
-    /// After a timeout: the first segment goes once more, whenever the timer is due, to learn whether the path
-    /// passes packets again. This is no timeout: the timer, its backoff and the window stay as they are.
-    pub(crate) fn ask(&mut self) {
+    /// After a timeout: retransmits the first segment once, whenever the timer is due, to learn whether the path
+    /// works again. It does not change the timer, its backoff or the window.
+    pub(crate) fn probe_path(&mut self) {
         self.path_probe.due = self.consecutive_timeouts > 0 && !self.board.is_empty();
     }
 
-    /// The first acknowledgement after an outage: what round trips were like is known from before. (It may be of
-    /// what had arrived before the outage, and looks then like a round trip as long as the outage and like a
-    /// timeout without need, though what was sent later is lost.)
+    /// Restores the estimator of before the outage at the first acknowledgement after it. (That acknowledgement may
+    /// be for data that arrived before the outage. It then looks like a round trip as long as the outage and like a
+    /// spurious timeout, although data sent later is lost.)
     pub(super) fn resume(&mut self) {
         if let Some(rtt) = self.rtt_before.take() {
             self.rtt = rtt;
@@ -115,7 +115,7 @@ impl Sender {
         self.frto = Frto::Off;
     }
 
-    /// RFC 6298 §5.4 to §5.7, RFC 5681 §3.1.
+    /// The retransmission timeout (RFC 6298 §5.4 to §5.7, RFC 5681 §3.1).
     fn on_rto(&mut self, now: Instant) {
         if self.board.is_empty() {
             self.timers.rto = Instant::MAX;
@@ -134,7 +134,7 @@ impl Sender {
         self.duplicates.acks = 0;
         self.tlp.in_flight = None;
         self.tlp.due = false;
-        let lost = self.tell_lost(now, &marked);
+        let lost = self.report_lost(now, &marked);
         let first = self.consecutive_timeouts == 1;
         if first {
             self.undo.begin(self.una);
@@ -161,7 +161,7 @@ impl Sender {
         }
     }
 
-    /// Whether data or a FIN waits to be sent for the first time.
+    /// Whether there is unsent data or an unsent FIN.
     #[inline]
     pub(super) fn has_unsent(&self) -> bool {
         self.nxt < self.end + u64::from(self.finished)

@@ -1,4 +1,4 @@
-//! What may be sent now.
+//! Selection of the next segment to send.
 
 use gargalo_cc::{Idle, SendState, Sent};
 use gargalo_units::{Bytes, Instant};
@@ -25,7 +25,7 @@ impl Sender {
             }
         }
         if std::mem::take(&mut self.path_probe.due)
-            && let Some(order) = self.ask_again(now)
+            && let Some(order) = self.path_probe(now)
         {
             return Some(order);
         }
@@ -38,7 +38,7 @@ impl Sender {
         let window = self.window();
         let has_lost = self.board.has_lost();
         if !has_lost && (!self.has_unsent() || self.holds_rest()) {
-            // A layer above gives no more than there is room for.
+            // An upper layer writes no more than there is room for.
             let limited = self.more_follows && pipe + u64::from(self.mss) > window && pipe > 0;
             if pipe < window && !self.more_follows && !self.board.is_empty() {
                 self.sampler.set_app_limited(Bytes::new(pipe));
@@ -82,7 +82,7 @@ impl Sender {
         order
     }
 
-    /// The layer above has nothing for this path at present, though there may be more.
+    /// The upper layer has no data for this path now, though more may follow.
     pub(crate) fn leave_unused(&mut self) {
         let pipe = self.pipe();
         if pipe + u64::from(self.mss) <= self.window() && !self.board.is_empty() {
@@ -90,7 +90,7 @@ impl Sender {
         }
     }
 
-    /// Whether new data could leave at `now`, as [`Sender::poll`] decides.
+    /// Whether new data could be sent at `now`, by the rules of [`Sender::poll`].
     pub(crate) fn room(&self, now: Instant) -> Room {
         let (pipe, window, mss) = (self.pipe(), self.window(), u64::from(self.mss));
         let held = self.board.has_lost()
@@ -106,7 +106,7 @@ impl Sender {
         Room::Open(window.saturating_sub(pipe).max(mss))
     }
 
-    /// Remembers whether the congestion window was the limit, for a round trip.
+    /// Records for one round trip whether the congestion window was the limit.
     #[inline]
     fn note_limit(&mut self, limited: bool, pipe: u64) {
         let l = &mut self.limited;
@@ -117,13 +117,13 @@ impl Sender {
         }
     }
 
-    /// Less than a segment is unsent, and waits for what follows in the send buffer.
+    /// Whether less than a segment is unsent and waits for more data in the send buffer.
     #[inline]
     fn holds_rest(&self) -> bool {
         self.buffer_full && self.unsent() < u64::from(self.mss) && !self.board.is_empty()
     }
 
-    /// How much of the stream may be sent beyond `nxt` as one segment: payload and FIN.
+    /// The next new segment after `nxt`: payload length and FIN.
     #[inline]
     fn next_piece(&self) -> Option<(u32, bool)> {
         if !self.has_unsent() || self.holds_rest() {
@@ -138,7 +138,7 @@ impl Sender {
         }
         let full = len == u64::from(self.mss);
         let last = len == unsent;
-        // RFC 9293 §3.8.6.2.1: a full segment, all there is, or half of the largest window.
+        // RFC 9293 §3.8.6.2.1: a full segment, all unsent data, or half of the largest window.
         let worthwhile = full || last || 2 * len >= self.peer.largest;
         let nagle = self.settings.nagle && !full && !fin && !self.board.is_empty();
         (worthwhile && !nagle).then_some((len as u32, fin))
@@ -157,7 +157,7 @@ impl Sender {
         let rest = self.end - (self.nxt + u64::from(len));
         let last = rest == 0 || (self.buffer_full && rest < u64::from(self.mss));
         if last && !self.more_follows && pipe + u64::from(len) < self.window() {
-            // The application has no more: what follows is not limited by the network.
+            // The application has no more data: later samples are application-limited.
             self.sampler.set_app_limited(Bytes::new(pipe));
         }
         let state = self.on_send(now, span, pipe, false);
@@ -205,7 +205,7 @@ impl Sender {
         }
     }
 
-    /// Everything that is counted when `len` offsets leave.
+    /// Updates all counters and states when `len` offsets are sent.
     fn on_send(&mut self, now: Instant, len: u32, pipe: u64, retransmission: bool) -> SendState {
         let bytes = Bytes::new(u64::from(len));
         let in_flight = Bytes::new(pipe);
@@ -265,8 +265,8 @@ impl Sender {
         Some(order)
     }
 
-    /// The first segment once more, as [`Sender::ask`] wants it.
-    fn ask_again(&mut self, now: Instant) -> Option<SendOrder> {
+    /// The retransmission that [`Sender::probe_path`] requested.
+    fn path_probe(&mut self, now: Instant) -> Option<SendOrder> {
         let (index, sent) = self.board.first()?;
         let rto = self.timers.rto;
         let order = self.resend(now, index, sent);
@@ -275,7 +275,7 @@ impl Sender {
         Some(order)
     }
 
-    /// A probe of the peer's window: what little fits into it, or nothing at all.
+    /// A zero-window probe: as much data as fits into the window, or none.
     fn window_probe(&mut self, now: Instant) -> Option<SendOrder> {
         if !self.board.is_empty() || !self.has_unsent() {
             return None;

@@ -1,24 +1,23 @@
-//! Was it really a loss? Detection of spurious recoveries and timeouts.
+//! Detection of spurious recoveries and timeouts.
 
 use gargalo_units::Instant;
 
-/// What is remembered of a recovery to tell whether it was spurious.
+/// The state of a recovery that is needed to detect whether it was spurious.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Undo {
-    /// An episode that can still be undone is open.
+    /// There is a recovery that can still be undone.
     open: bool,
-    /// Left edge when it began: what lies below is of earlier episodes.
+    /// SND.UNA when it began: reports below it belong to earlier recoveries.
     marker: u64,
     /// When its first retransmission was sent.
     first_resent: Option<Instant>,
-    /// Retransmissions that no duplicate report has withdrawn yet; `None` once something else than a
-    /// retransmission explains a delivery.
+    /// Retransmissions that no D-SACK has reported as unnecessary yet.
     unexplained: u32,
     resent: u32,
 }
 
 impl Undo {
-    /// An episode begins with this left edge.
+    /// A recovery begins at this SND.UNA.
     pub(crate) fn begin(&mut self, una: u64) {
         *self = Self {
             open: true,
@@ -41,8 +40,8 @@ impl Undo {
         }
     }
 
-    /// A report that everything up to `right` came twice: one retransmission was unnecessary.
-    /// Whether all were (RFC 3708 §2).
+    /// Processes a D-SACK up to `right`: one retransmission was unnecessary. Returns whether all were (RFC 3708
+    /// §2).
     pub(crate) fn on_dsack(&mut self, right: u64) -> bool {
         if !self.open || self.resent == 0 || right <= self.marker {
             return false;
@@ -51,12 +50,12 @@ impl Undo {
         self.unexplained == 0
     }
 
-    /// An acknowledgement that covers a segment that was sent again at `resent` echoes a timestamp
-    /// from before that and from before the first retransmission of the episode: it is of the
-    /// original (Eifel, RFC 3522 §3.2). Ticks are milliseconds.
+    /// Whether an acknowledgement that covers a segment retransmitted at `resent` is for the original: its echoed
+    /// timestamp is older than that and than the first retransmission of the recovery (Eifel, RFC 3522 §3.2). Ticks
+    /// are milliseconds.
     ///
-    /// The segment's own time matters because retransmissions of an earlier episode may still be on
-    /// their way when one begins.
+    /// The segment's own time is needed because retransmissions of an earlier recovery may still be in flight when
+    /// one begins.
     #[inline]
     pub(crate) fn is_eifel(&self, echo_ticks: Option<u32>, resent: Option<Instant>) -> bool {
         let before = |at: Instant, echo: u32| {

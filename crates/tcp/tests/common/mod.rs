@@ -10,7 +10,7 @@ use gargalo_tcp::{Chunk, Config, DelayedAck, Endpoint, Event, Init, State, Trans
 use gargalo_units::{Bytes, Duration, Ecn, Instant, Seq};
 use gargalo_wire::tcp::{Extra, Flags, Options, Payload, SackBlocks, Segment, Timestamps};
 
-/// Initial sequence numbers: close to the wrap, so that every story crosses it.
+/// Initial sequence numbers: close to the wrap, so that every test crosses it.
 pub const ISN: [u32; 2] = [u32::MAX - 500, 5_000];
 
 /// A constant window.
@@ -100,7 +100,7 @@ pub enum Fate {
 
 type Network = Box<dyn FnMut(usize, usize, &Segment) -> Fate>;
 
-/// Two endpoints, a one-way delay of 10 ms and a network that may be nasty. Side 0 is the client.
+/// Two endpoints, a one-way delay of 10 ms and a network that may drop, duplicate or delay. Side 0 is the client.
 pub struct Pair {
     pub now: Instant,
     pub ends: [Endpoint; 2],
@@ -168,7 +168,7 @@ impl Pair {
         self.wire.insert((due, self.order), (to, transmit));
     }
 
-    /// Lets one side do all it can now.
+    /// Runs one side until it has nothing more to do now.
     pub fn settle(&mut self, side: usize) {
         let end = &mut self.ends[side];
         while let Some(event) = end.poll_event() {
@@ -240,14 +240,14 @@ impl Pair {
                 }
             }
         }
-        panic!("the pair does not come to rest");
+        panic!("the pair does not become idle");
     }
 
     pub fn run_for(&mut self, d: Duration) {
         self.run_until(self.now + d);
     }
 
-    /// Everything sent so far, a line each: `12 C P. 0:5 ack 0`.
+    /// All segments sent so far, one per line: `12 C P. 0:5 ack 0`.
     pub fn lines(&self) -> Vec<String> {
         let line = |(t, side, transmit): &(Instant, usize, Transmit)| {
             let ms = t.as_nanos() / 1_000_000;
@@ -266,7 +266,7 @@ impl Pair {
     }
 }
 
-/// A server that was connected to by a scripted client.
+/// A server with a connection to a scripted client.
 pub struct Lone {
     pub now: Instant,
     pub end: Endpoint,
@@ -275,7 +275,7 @@ pub struct Lone {
 }
 
 impl Lone {
-    /// Connected; the client offers everything.
+    /// Connected, with all options offered by the client.
     pub fn new(config: Config) -> Self {
         Self::offering(
             config,

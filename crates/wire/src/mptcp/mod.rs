@@ -1,6 +1,6 @@
 //! The MPTCP option (kind 30, RFC 8684): every subtype as a value, encoded and decoded.
 //!
-//! Lengths decide between the forms of a subtype. An option of unknown subtype, or of a length that no
+//! The length selects the form of a subtype. An option of unknown subtype, or of a length that no
 //! form has, stays [`MptcpOption::Unknown`], so that decoding never fails and loses nothing; reserved
 //! bits read as zero.
 
@@ -49,7 +49,7 @@ impl std::ops::BitOr for CapableFlags {
     }
 }
 
-/// What follows the flags of MP_CAPABLE.
+/// The fields after the flags of MP_CAPABLE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CapableKeys {
     /// SYN of version 1.
@@ -197,7 +197,7 @@ pub enum MptcpOption {
         version: u8,
         /// Flags A to H.
         flags: CapableFlags,
-        /// Keys and what follows them.
+        /// Keys and the fields after them.
         keys: CapableKeys,
     },
     /// MP_JOIN, subtype 1.
@@ -225,7 +225,7 @@ pub enum MptcpOption {
     },
     /// MP_TCPRST, subtype 8.
     Reset(Reset),
-    /// All after kind and length, of an unknown subtype or form.
+    /// An unknown subtype or form: all bytes after kind and length.
     Unknown(Bytes),
 }
 
@@ -240,7 +240,7 @@ const FASTCLOSE: u8 = 7;
 const TCPRST: u8 = 8;
 
 impl MptcpOption {
-    /// From what follows kind and length.
+    /// Decodes the bytes after kind and length.
     pub fn decode(data: &[u8]) -> Self {
         Self::decode_known(data).unwrap_or_else(|| Self::Unknown(Bytes::copy_from_slice(data)))
     }
@@ -474,7 +474,7 @@ fn decode_dss(r: &mut Reader<'_>) -> Option<Dss> {
             data_seq: DataNumber::take(r, flags & DSS_LONG_SEQ != 0)?,
             subflow_seq: r.u32()?,
             length: r.u16()?,
-            // The checksum has no flag: what is left tells.
+            // The checksum has no flag: the remaining length tells whether it is present.
             checksum: if r.is_empty() { None } else { Some(r.u16()?) },
         })
     } else {
@@ -524,7 +524,7 @@ impl Dss {
 
 fn decode_add_addr(r: &mut Reader<'_>, len: usize, echo: bool) -> Option<AddAddr> {
     let address_id = r.u8()?;
-    // What is left after address and HMAC is the port, so the length tells the family too.
+    // The bytes left after address and HMAC are the port, so the length also determines the address family.
     let body = (len - 2).checked_sub(if echo { 0 } else { 8 })?;
     let (address, port) = match body {
         4 | 6 => (IpAddr::V4(Ipv4Addr::from(r.array::<4>()?)), body == 6),
@@ -539,7 +539,8 @@ fn decode_add_addr(r: &mut Reader<'_>, len: usize, echo: bool) -> Option<AddAddr
     })
 }
 
-/// The MPTCP options of a segment in order; the first, mostly the only one, costs no allocation.
+/// The MPTCP options of a segment in order. The first is stored inline: most segments have no other, so no
+/// allocation is needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct List {
     first: Option<MptcpOption>,

@@ -1,4 +1,4 @@
-//! Options to bytes and back.
+//! Encoding and decoding of TCP options.
 
 use bytes::Bytes;
 use gargalo_units::Seq;
@@ -19,23 +19,23 @@ const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 const FAST_OPEN: u8 = 34;
 
-/// An option as it lies on the wire.
+/// An undecoded option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawOption<'a> {
     /// Kind; 1 is NOP.
     pub kind: u8,
-    /// What follows kind and length.
+    /// The bytes after kind and length.
     pub data: &'a [u8],
 }
 
-/// The options of a header, NOPs included, up to the end-of-list option. Ends after the first error.
+/// Iterates over the options of a header, NOPs included, up to the end-of-list option. Ends after the first error.
 #[derive(Clone, Debug)]
 pub struct RawOptions<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> RawOptions<'a> {
-    /// Of the bytes between fixed header and data.
+    /// Reads the bytes between fixed header and data.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
@@ -76,8 +76,8 @@ impl<'a> Iterator for RawOptions<'a> {
 impl Options {
     /// Decodes the bytes between fixed header and data.
     ///
-    /// The first of repeated options counts; further ones and known kinds with a wrong length are kept
-    /// in [`Extra::other`], so that nothing is lost.
+    /// Of repeated options the first is decoded. The others, and known kinds with a wrong length, are kept in
+    /// [`Extra::other`], so that nothing is lost.
     ///
     /// # Errors
     /// When an option's length is impossible.
@@ -89,8 +89,8 @@ impl Options {
         Ok(options)
     }
 
-    /// Like [`Options::decode`], up to the first malformed option: what stacks do with segments from the
-    /// network, whose other fields are still good.
+    /// Like [`Options::decode`], up to the first malformed option, as TCP stacks do with received segments: their
+    /// other fields are still valid.
     pub fn decode_prefix(bytes: &[u8]) -> Self {
         let mut options = Self::default();
         for raw in RawOptions::new(bytes).map_while(Result::ok) {
@@ -220,7 +220,7 @@ impl Options {
     }
 }
 
-/// Fills an empty place; `None` if it is taken.
+/// Sets an empty field; `None` if it is already set.
 fn set<T>(place: &mut Option<T>, value: T) -> Option<()> {
     if place.is_some() {
         return None;

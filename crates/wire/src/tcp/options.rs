@@ -109,7 +109,7 @@ pub(super) struct Layout {
     pub(super) aligned: bool,
     /// SACK blocks written.
     pub(super) sack: usize,
-    /// Length with padding; more than [`MAX_OPTIONS_LEN`] if there is no way.
+    /// Length with padding; more than [`MAX_OPTIONS_LEN`] if the options do not fit.
     pub(super) len: u32,
 }
 
@@ -137,8 +137,8 @@ impl Options {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Length on the wire: with padding, and without the SACK blocks that do not fit. Above
-    /// [`MAX_OPTIONS_LEN`] only when the options cannot be written at all.
+    /// Length on the wire: with padding, and without the SACK blocks that do not fit. Above [`MAX_OPTIONS_LEN`]
+    /// only when the options do not fit without SACK blocks either.
     #[inline]
     pub fn padded_len(&self) -> u32 {
         if self.extra.is_none() && self.mptcp.is_none() {
@@ -154,7 +154,7 @@ impl Options {
         self.layout().len
     }
 
-    /// Leaves out the SACK blocks that would not fit on the wire.
+    /// Removes the SACK blocks that would not fit on the wire.
     pub fn fit(&mut self) {
         let n = self.layout().sack;
         self.sack.truncate(n);

@@ -1,4 +1,4 @@
-//! TCP headers on the wire: a view, and a segment's way there and back.
+//! TCP headers on the wire: a view, and the conversion from and to segments.
 
 use bytes::Bytes;
 use gargalo_units::Seq;
@@ -144,8 +144,8 @@ impl Segment {
         })
     }
 
-    /// Like [`Segment::emit_header`], but in place of the checksum stands the sum of the pseudo header,
-    /// not complemented: a device adds the rest (virtio 1.2 §5.1.6.2, `VIRTIO_NET_HDR_F_NEEDS_CSUM`).
+    /// Like [`Segment::emit_header`], but the checksum field holds the sum of the pseudo header, not complemented,
+    /// and a device completes it (virtio 1.2 §5.1.6.2, `VIRTIO_NET_HDR_F_NEEDS_CSUM`).
     ///
     /// # Errors
     /// Those of [`Segment::emit_header`].

@@ -2,8 +2,8 @@ use bytes::Bytes;
 
 /// The data of a segment: real bytes, or only their number.
 ///
-/// A simulated transfer seldom cares about content; a synthetic payload is a length, costs no
-/// memory and reads as zeros on the wire. Real bytes are boxed so that a segment stays small.
+/// Simulated transfers seldom need content. A synthetic payload is only a length: it takes no memory and is written
+/// as zeros. Real bytes are boxed so that a segment stays small.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Payload {
     len: u32,

@@ -31,7 +31,7 @@ impl Flags {
     /// Accurate ECN.
     pub const AE: Self = Self(0x100);
 
-    /// From the nine low bits of the header's third word half.
+    /// From the nine low bits of the 16-bit word that holds data offset and flags.
     #[inline]
     pub const fn from_bits(bits: u16) -> Self {
         Self(bits & 0x1ff)

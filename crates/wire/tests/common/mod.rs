@@ -223,7 +223,7 @@ pub fn segment() -> impl Strategy<Value = Segment> {
     })
 }
 
-/// The same payload with its content spelt out, as a parser gives it.
+/// The same payload with real content, as a parser returns it.
 pub fn spelt_out(payload: &Payload) -> Payload {
     match payload.bytes() {
         Some(_) => payload.clone(),

@@ -14,8 +14,8 @@ pub(super) struct Controller {
 }
 
 impl Controller {
-    /// The largest base probability: 1, or where the L queue marks everything if nothing else may
-    /// follow.
+    /// The largest base probability: 1, or the value at which the L queue marks everything if overload must not
+    /// cause drops.
     pub(super) fn most(config: &DualPi2Config) -> f64 {
         match config.drop_on_overload {
             true => 1.0,
@@ -32,12 +32,12 @@ impl Controller {
         self.old_delay = delay;
     }
 
-    /// p_C: what the Classic queue drops or marks.
+    /// p_C: the drop or mark probability of the Classic queue.
     pub(super) fn classic(&self) -> f64 {
         self.base * self.base
     }
 
-    /// p_CL before it is bounded: what coupling makes the L queue mark.
+    /// p_CL before it is bounded: the marking probability of the L queue by coupling.
     pub(super) fn coupled(&self, config: &DualPi2Config) -> f64 {
         self.base * config.coupling
     }

@@ -1,12 +1,12 @@
 //! DualPI2, the coupled dual-queue AQM of L4S: RFC 9332 §2 and appendix A, with the defaults of Linux
 //! (tc-dualpi2(8)).
 //!
-//! Packets with ECT(1) or CE go to a low-latency queue (L), all others to a Classic queue (C). One
-//! proportional integral controller steers a base probability p' by the larger of both queueing delays.
-//! The Classic queue drops or marks with its square, the L queue marks with k times it: a flow whose
-//! rate falls with the root of the probability and one whose rate falls with the probability itself then
-//! get about the same. Beside that, the L queue marks what waits longer than a shallow threshold of its
-//! own.
+//! Packets with ECT(1) or CE go to a low-latency queue (L), all others to a Classic queue (C). One proportional
+//! integral controller computes a base probability p' from the larger of both queueing delays. The Classic queue
+//! drops or marks with probability p'^2, the L queue marks with probability k p'. A flow whose rate is inversely
+//! proportional to the square root of the probability and one whose rate is inversely proportional to the
+//! probability then get about equal rates. In addition, the L queue marks packets that waited longer than a shallow
+//! threshold of its own.
 
 mod control;
 
@@ -15,7 +15,7 @@ use gargalo_units::{Bytes, Duration, Ecn, Instant};
 use rand_pcg::Pcg64;
 
 use super::fifo::Fifo;
-use super::{QueueDiscipline, QueueLimit, Queued, Surroundings};
+use super::{LinkContext, QueueDiscipline, QueueLimit, Queued};
 use crate::ledger::{DropReason, Ledger};
 use control::{Chooser, Controller};
 
@@ -23,7 +23,7 @@ settings! {
     /// The coupled dual queue of L4S (RFC 9332; defaults: tc-dualpi2(8)): packets with ECT(1) or CE in one, all
     /// others in the other.
     pub struct DualPi2Config: Copy as "DualPi2", checked by DualPi2Config::consistent {
-        /// Queueing delay that is steered for.
+        /// Target queueing delay.
         target: Duration = Duration::from_millis(15);
         /// Time between two updates of the base probability (RFC 9332: the target, but at most a third of the
         /// largest round-trip time).
@@ -35,14 +35,14 @@ settings! {
         /// Factor k: the low-latency queue marks with k times the base probability, the classic queue drops or
         /// marks with its square.
         coupling: f64 = 2.0, in 0.01..=100.0;
-        /// The low-latency queue marks packets that waited longer; in packets, bytes or multiples of BDP: that
-        /// find more waiting in it.
+        /// Marking threshold of the low-latency queue. A time: packets that waited longer are marked. Packets,
+        /// bytes or multiples of BDP: packets that find more than this in the queue are marked.
         step_threshold: QueueLimit = QueueLimit::Time(Duration::from_millis(1));
-        /// With a threshold in time: the probability rises from 0 there to 1 so much later. RFC 9332 appendix A
-        /// has 400us from 800us on.
+        /// With a threshold in time: the marking probability rises from 0 at the threshold to 1 at the threshold
+        /// plus this. RFC 9332 appendix A uses a ramp of 400us above a threshold of 800us.
         ramp: Duration = Duration::ZERO;
-        /// The threshold holds only while more packets than this are in the low-latency queue (Th_len), the
-        /// packet that leaves included. On slow links 1 spares a packet that is alone.
+        /// The threshold applies only while more packets than this are in the low-latency queue (Th_len), the
+        /// departing packet included. With 1, a single packet on a slow link is not marked.
         min_step: u64 as Packets = 0;
         /// Share of the link that the classic queue gets at least while both have packets.
         classic_protection: f64 as Probability = 0.1;
@@ -59,12 +59,12 @@ settings! {
         limit: u64 as Packets = 10_000, in 1..;
         /// Bytes that may wait in both queues. Default: no limit.
         memory_limit: Option<Bytes> = None;
-        /// Mark at all; without, everything is in the classic queue and dropped (PI2).
+        /// Use ECN. Without it, all packets use the classic queue and are dropped instead of marked (PI2).
         ecn: bool = true;
     }
 }
 
-/// The shortest period of updates: a longer silence must not take the simulation seconds.
+/// The shortest update period: it bounds the work after a long idle time.
 const LEAST_UPDATE: Duration = Duration::from_micros(100);
 
 impl DualPi2Config {
@@ -94,14 +94,14 @@ pub(crate) struct DualPi2<P> {
     controller: Controller,
     low_chooser: Chooser,
     classic_chooser: Chooser,
-    /// Bytes the L queue owes the Classic queue, which has to be served before it comes to a packet.
+    /// Service deficit of the Classic queue in bytes; it is served when the deficit covers a packet.
     debt: f64,
     next_update: Instant,
     rng: Pcg64,
 }
 
 impl<P: Copy> DualPi2<P> {
-    pub(crate) fn new(config: DualPi2Config, _around: Surroundings, rng: Pcg64) -> Self {
+    pub(crate) fn new(config: DualPi2Config, _context: LinkContext, rng: Pcg64) -> Self {
         Self {
             config,
             low: Fifo::new(),
@@ -125,7 +125,7 @@ impl<P: Copy> DualPi2<P> {
             }
     }
 
-    /// The wait so far of who waits longest.
+    /// The queueing delay of the packet that has waited longest.
     fn delay(&self, now: Instant) -> Duration {
         let wait = |queue: &Fifo<P>| {
             let head = queue.front().map(|q| now.saturating_since(q.enqueued));
@@ -134,7 +134,7 @@ impl<P: Copy> DualPi2<P> {
         wait(&self.low).max(wait(&self.classic))
     }
 
-    /// Makes up for the periods that have ended by `now`: between two packets the queues stay as they
+    /// Runs the updates of all periods that have ended by `now`: between two packets the queues stay as they
     /// are and waits grow with time, so no timer is needed.
     #[inline]
     fn advance(&mut self, now: Instant) {
@@ -146,7 +146,7 @@ impl<P: Copy> DualPi2<P> {
         }
     }
 
-    /// Where further periods change nothing, goes to the last of them and keeps the phase.
+    /// Skips periods whose updates would change nothing; the phase of the updates is kept.
     fn skip(&mut self, now: Instant) {
         let left = now.saturating_since(self.next_update).as_nanos();
         let periods = left / self.config.update.as_nanos();
@@ -168,8 +168,8 @@ impl<P: Copy> DualPi2<P> {
         }
     }
 
-    /// What the base probability makes of a packet of the L queue, whose own AQM has the probability
-    /// `native` (RFC 9332 appendix A.1, with its drops in overload).
+    /// Decides on a packet of the L queue by the base probability and by `native`, the probability of its own AQM
+    /// (RFC 9332 appendix A.1, with its drops in overload).
     fn judge_low(&mut self, native: f64) -> Verdict {
         let c = &self.config;
         let coupled = self.controller.coupled(c);
@@ -185,14 +185,14 @@ impl<P: Copy> DualPi2<P> {
         }
     }
 
-    /// The same for the Classic queue.
+    /// Decides on a packet of the Classic queue by the base probability.
     fn judge_classic(&mut self) -> Verdict {
         let c = &self.config;
         let likelihood = self.controller.classic();
         if !(self.classic_chooser).hits(likelihood, c.derandomize, &mut self.rng) {
             return Verdict::Pass;
         }
-        // From here on the L queue would mark everything: overload.
+        // Above this probability the L queue would mark everything: overload.
         let most = 1.0 / (c.coupling * c.coupling);
         match c.ecn && !(c.drop_on_overload && likelihood >= most.min(1.0)) {
             true => Verdict::Mark,
@@ -200,7 +200,7 @@ impl<P: Copy> DualPi2<P> {
         }
     }
 
-    /// Marks or drops as the verdict says; `None` if it is gone.
+    /// Marks or drops according to the verdict; `None` if the packet was dropped.
     fn execute(
         verdict: Verdict,
         mut queued: Queued<P>,
@@ -231,8 +231,8 @@ impl<P: Copy> DualPi2<P> {
         if beyond >= ramp { 1.0 } else { beyond / ramp }
     }
 
-    /// Whether the L queue is next: always before the Classic queue, except for the share that is
-    /// protected (weighted round robin by bytes).
+    /// Whether the L queue is served next. It has priority over the Classic queue, except for the protected share
+    /// (weighted round robin by bytes).
     fn serves_low(&mut self) -> bool {
         let Some(low) = self.low.front().map(|q| q.item.bytes() as f64) else {
             self.debt = 0.0;

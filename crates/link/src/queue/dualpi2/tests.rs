@@ -1,7 +1,7 @@
 //! The control law, the classification, the scheduling and the decisions of both queues.
 
 use super::*;
-use crate::queue::testing::{around, ledger, queued};
+use crate::queue::testing::{context, ledger, queued};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -10,7 +10,7 @@ fn at(us: u64) -> Instant {
 }
 
 fn queue(config: DualPi2Config) -> (DualPi2<u32>, Ledger<u32>) {
-    (DualPi2::new(config, around(), Pcg64::new(1, 1)), ledger())
+    (DualPi2::new(config, context(), Pcg64::new(1, 1)), ledger())
 }
 
 fn packet(n: u32, ecn: Ecn, came: Instant) -> Queued<u32> {
@@ -84,7 +84,7 @@ fn the_low_latency_queue_goes_first_but_for_the_protected_share() {
     assert_eq!(order.len(), 200);
 }
 
-/// Which of ten packets that came at once and leave every 300 us are marked.
+/// The marked ones of ten packets that arrive at once and leave every 300 us.
 fn marked(config: DualPi2Config, ecn: Ecn) -> Vec<u32> {
     let (mut q, mut l) = queue(config);
     for n in 0..10 {
@@ -229,7 +229,7 @@ fn missed_periods_are_made_up_for() {
     q.controller.base = 0.5;
     q.advance(at(64_000));
     assert!((q.controller.base - (0.5 - 4.0 * 0.16 * 0.015)).abs() < 1e-12);
-    // A packet that waits for three: the wait is that of each period's end.
+    // A packet that waits for three periods: each update uses the delay at the end of its period.
     let (mut q, _) = queue(config);
     q.enqueue(at(0), packet(0, Ecn::NotEct, at(0)), &mut l);
     q.advance(at(50_000));
@@ -239,7 +239,7 @@ fn missed_periods_are_made_up_for() {
     }
     assert_eq!(q.controller.base, want.base);
     assert_eq!(q.next_update, at(64_000));
-    // Days of silence or standstill are no loop of days, and the phase stays.
+    // Days without packets or without service are skipped in one step, and the phase is kept.
     let day = 86_400_000_000;
     q.advance(at(day + 7));
     assert_eq!((q.controller.base, q.next_update), (1.0, at(day + 16_000)));

@@ -1,10 +1,9 @@
-//! What was sent and has not been acknowledged: one entry per segment, in the order of the stream.
+//! The segments sent and not acknowledged: one entry per segment, in stream order.
 //!
-//! Every operation is amortised constant per segment. Selective acknowledgements repeat and grow:
-//! runs of acknowledged entries are jumped over. The two loss detectors move cursors that only go
-//! forward: one over the entries (three or more segments acknowledged above, RFC 6675), one over the
-//! order of transmission (RACK, RFC 8985), which for originals is the order of the entries and for
-//! retransmissions a queue of their own.
+//! Every operation is amortised constant per segment. SACK blocks repeat and grow: runs of acknowledged entries are
+//! skipped. The two loss detectors use cursors that only move forward: one over the entries (three or more segments
+//! acknowledged above, RFC 6675), one over the order of transmission (RACK, RFC 8985), which is the order of
+//! entries for originals and a separate queue for retransmissions.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -22,13 +21,13 @@ pub(crate) struct Sent {
     pub start: u64,
     /// Offsets it covers: payload plus one for a FIN.
     pub len: u32,
-    /// Entries from here on known to be selectively acknowledged, to jump over.
+    /// Number of entries from here on known to be selectively acknowledged, to be skipped.
     run: u32,
     pub fin: bool,
     sacked: bool,
-    /// Believed lost and not yet sent again.
+    /// Marked lost and not yet retransmitted.
     lost: bool,
-    /// Its latest transmission has been marked lost before; the mark may have been taken back since.
+    /// Its latest transmission has been marked lost before; the mark may have been undone since.
     pub was_lost: bool,
     /// Sent more than once.
     pub retransmitted: bool,
@@ -58,11 +57,11 @@ pub(crate) struct Scoreboard {
     lost: u32,
     /// Lost entries, lowest first; may hold stale ones.
     to_send: BinaryHeap<Reverse<u64>>,
-    /// Entries before this one have been judged by the count above them.
+    /// Entries before this one have been examined by the count above them.
     count_cursor: u64,
     /// Entries from `count_cursor` on that are selectively acknowledged.
     sacked_above: u32,
-    /// Originals before this one have been judged by time.
+    /// Originals before this one have been examined by time.
     time_cursor: u64,
     /// Retransmissions in the order of sending.
     repeated: VecDeque<(u64, Instant)>,
@@ -107,13 +106,13 @@ impl Scoreboard {
         });
     }
 
-    /// Everything before `ack` has arrived; `delivered` is told what was not known before.
+    /// Removes everything before `ack`; `delivered` is called for newly delivered segments.
     #[inline]
     pub(crate) fn acknowledge(&mut self, ack: u64, mut delivered: impl FnMut(&Sent)) {
         while let Some(front) = self.entries.front_mut() {
             if front.end() > ack {
                 if front.start < ack {
-                    // Part of a segment: it goes on with the rest.
+                    // A part of a segment was acknowledged: keep the rest.
                     let part = (ack - front.start) as u32;
                     if front.in_pipe() {
                         self.pipe -= u64::from(part);
@@ -170,7 +169,7 @@ impl Scoreboard {
         self.entries.partition_point(|e| e.start < offset)
     }
 
-    /// Offsets `left..right` have arrived; `delivered` is told what was not known before.
+    /// Marks offsets `left..right` as selectively acknowledged; `delivered` is called for newly delivered segments.
     #[inline]
     pub(crate) fn sack(&mut self, left: u64, right: u64, mut delivered: impl FnMut(&Sent)) {
         let first = self.find(left);
@@ -220,7 +219,7 @@ impl Scoreboard {
         Some(marked)
     }
 
-    /// Marks what has [`DUP_THRESH`] acknowledged segments above it (RFC 6675 §4, IsLost).
+    /// Marks segments lost that have [`DUP_THRESH`] acknowledged segments above them (RFC 6675 §4, IsLost).
     #[inline]
     pub(crate) fn detect_by_count(&mut self, mut lost: impl FnMut(&Sent)) {
         while self.sacked_above >= DUP_THRESH {
@@ -237,9 +236,8 @@ impl Scoreboard {
         }
     }
 
-    /// Marks every segment sent so long ago that `due(sent)` is not later than `now`; stops at the
-    /// first that `due` calls unripe (`None`: newer than what was delivered). Returns when the next
-    /// one is due.
+    /// Marks every segment lost whose `due(sent)` is not later than `now`; stops at the first that is not due
+    /// (`None`: sent after all delivered segments). Returns when the next one is due.
     pub(crate) fn detect_by_time(
         &mut self,
         now: Instant,
@@ -269,7 +267,7 @@ impl Scoreboard {
         while let Some(&(index, sent_at)) = self.repeated.front() {
             let i = index.checked_sub(self.base).map(|i| i as usize);
             let current = i.and_then(|i| self.entries.get(i)).filter(|e| {
-                // An entry sent again since then has a place further back.
+                // An entry that was retransmitted again has a later place in the queue.
                 e.in_pipe() && e.state.sent_at == sent_at
             });
             if let (Some(e), Some(i)) = (current, i) {
@@ -300,9 +298,9 @@ impl Scoreboard {
         }
     }
 
-    /// Marks everything lost that is not selectively acknowledged (after a timeout). If the peer
-    /// has dropped what it had acknowledged selectively (the first entry is marked so), forgets all
-    /// such marks (RFC 2018 §8).
+    /// Marks everything lost that is not selectively acknowledged (after a timeout). If the first entry is
+    /// selectively acknowledged, the peer has dropped data that it had reported, and all such marks are cleared
+    /// (RFC 2018 §8).
     pub(crate) fn mark_all_lost(&mut self, mut lost: impl FnMut(&Sent)) {
         let reneged = self.entries.front().is_some_and(|e| e.sacked);
         for i in 0..self.entries.len() {
@@ -327,7 +325,7 @@ impl Scoreboard {
         self.repeated.clear();
     }
 
-    /// Takes back every loss mark (the event was spurious).
+    /// Removes every loss mark (the event was spurious).
     pub(crate) fn unmark_lost(&mut self) {
         for e in &mut self.entries {
             if e.lost {
@@ -400,8 +398,7 @@ impl Scoreboard {
         self.repeated.push_back((index, state.sent_at));
     }
 
-    /// Marks everything lost that was sent in a segment with more than `mss` bytes of payload and has not
-    /// been acknowledged; whether there is such a segment.
+    /// Marks unacknowledged segments with more than `mss` bytes of payload as lost; returns whether there are any.
     pub(crate) fn lose_longer(&mut self, mss: u32) -> bool {
         let mut found = false;
         for i in 0..self.entries.len() {

@@ -1,4 +1,4 @@
-//! The scoreboard against a slow oracle that looks at every segment every time.
+//! The scoreboard compared with a slow reference that examines every segment on every call.
 
 use gargalo_units::{Bytes, Duration};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use super::*;
 const MSS: u32 = 1000;
 const RTT: Duration = Duration::from_millis(10);
 
-/// One segment as the oracle sees it.
+/// A segment in the reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Slow {
     start: u64,
@@ -18,7 +18,7 @@ struct Slow {
     lost: bool,
     retransmitted: bool,
     sent_at: Instant,
-    /// Three segments above have been acknowledged once before: judged for good.
+    /// Three segments above have been acknowledged before: it is not examined again.
     counted: bool,
 }
 
@@ -31,7 +31,7 @@ impl Slow {
     }
 }
 
-/// What a callback was told: start, length.
+/// The calls of a callback: start, length.
 type Told = Vec<(u64, u32)>;
 
 #[derive(Default)]
@@ -137,7 +137,7 @@ impl Oracle {
     }
 }
 
-/// What happens; numbers are scaled to what is there.
+/// An operation; its numbers are scaled to the current state.
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Send { len: u32 },
@@ -175,7 +175,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Both, side by side.
+/// The scoreboard and the reference side by side.
 struct Both {
     fast: Scoreboard,
     slow: Oracle,
@@ -379,8 +379,8 @@ proptest! {
     }
 }
 
-/// Looks at entries made by [`Scoreboard::sack`] in the worst case that receivers produce: blocks
-/// that grow by a segment per acknowledgement.
+/// Counts the entries visited by [`Scoreboard::sack`] in the worst case that receivers produce: blocks that grow by
+/// a segment per acknowledgement.
 #[test]
 fn growing_blocks_are_jumped_over() {
     let mut board = Scoreboard::default();
@@ -414,7 +414,7 @@ fn the_third_segment_acknowledged_above_a_hole_makes_it_lost() {
     assert_eq!(board.pipe(), 2000);
 }
 
-/// A mark that was taken back and made again is of the same transmission.
+/// A mark that was undone and set again is of the same transmission.
 #[test]
 fn a_transmission_is_lost_once() {
     let mut board = Scoreboard::default();
