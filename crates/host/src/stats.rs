@@ -1,4 +1,4 @@
-/// What happened at a host so far, in datagrams unless said.
+/// Counters of a host, in datagrams unless stated otherwise. The struct is flat, one field per counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HostStats {

@@ -5,7 +5,7 @@ mod common;
 
 use common::attack::attack;
 use common::multi::config;
-use common::siege::besiege;
+use common::join_attack::attack_joins;
 use common::*;
 
 #[test]
@@ -34,9 +34,9 @@ fn a_transfer_survives_fifty_thousand_forged_datagrams() {
 
 #[test]
 fn honest_connections_of_multipath_go_on_while_joins_are_forged_and_options_fill_segments() {
-    let alone = besiege(1, 1_000, 0, &mut || {});
+    let alone = attack_joins(1, 1_000, 0, &mut || {});
     assert!(alone.goodput > 100.0, "{alone:?}");
-    let out = besiege(1, 60_000, 40, &mut || {});
+    let out = attack_joins(1, 60_000, 40, &mut || {});
     assert!(out.made.iter().all(|n| *n > 1_000), "{out:?}");
     assert!(out.moved.iter().all(|n| *n > 10 << 20), "{out:?}");
     assert!(

@@ -1,17 +1,17 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// Where a subflow's packets come from and go to, seen from this host.
+/// The addresses and ports of a subflow, as seen from this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Addresses {
-    /// Ours.
+    /// Local address and port.
     pub local: SocketAddr,
-    /// The peer's.
+    /// The peer's address and port.
     pub remote: SocketAddr,
 }
 
 impl Addresses {
-    /// Seen from the other end.
+    /// The same addresses as seen from the peer.
     pub const fn reversed(self) -> Self {
         Self {
             local: self.remote,
@@ -19,7 +19,7 @@ impl Addresses {
         }
     }
 
-    /// Whether packets of these addresses are of one IP version.
+    /// Whether both addresses are of one IP version.
     pub(crate) fn is_consistent(local: IpAddr, remote: IpAddr) -> bool {
         local.is_ipv4() == remote.is_ipv4()
     }

@@ -1,4 +1,4 @@
-//! What a user says about a connection.
+//! The configuration of a connection.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::Names;
 use crate::path_manager::{self, PathManagerFactory};
 use crate::scheduler::{self, SchedulerFactory};
 
-/// The shortest time between probes of a path: the scheduler is not a load generator.
+/// The shortest time between probes of a path, which bounds the load they cause.
 const LEAST_PROBE: Duration = Duration::from_millis(1);
 /// The usual time between probes.
 const PROBE: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ const PROBE: Duration = Duration::from_secs(1);
 names! {
     /// How data sequence numbers are written (RFC 8684 §3.3.1).
     pub enum DataNumbers {
-        /// The low 32 bits: 8 bytes of every packet less. Good up to 2^31 bytes in flight.
+        /// The low 32 bits: saves 8 bytes per packet, and allows up to 2^31 bytes in flight.
         Short = "short",
         /// All 64 bits, as Linux does.
         Long = "long",
@@ -27,29 +27,30 @@ names! {
 }
 
 settings! {
-    /// Options of a connection beside those of its subflows.
+    /// Options of a connection, in addition to those of its subflows.
     pub struct Options: Copy as "MptcpOptions", checked by Options::consistent {
-        /// When the window is full because of data on a slower path, send that again on a faster one that would idle
-        /// otherwise (Raiciu et al., NSDI 2012, mechanism 1).
+        /// Opportunistic retransmission: when data on a slower path fills the window, retransmit that data on a
+        /// faster path that would be idle otherwise (Raiciu et al., NSDI 2012, mechanism 1).
         opportunistic_retransmission: bool = true;
-        /// Let a path that filled the window so carry half as much for a while, at most once per round trip (the same,
-        /// mechanism 2). Its congestion window is not touched: what it may carry is. Under a scheduler that minds the
-        /// window itself, only if it carries less than the path that waits.
+        /// Penalisation: a path that filled the window in this way may carry half as much for a while, at most once
+        /// per round trip (the same, mechanism 2). Its bytes in flight are limited; its congestion window does not
+        /// change. Under a scheduler that accounts for the window itself, only if it carries less than the path
+        /// that waits.
         penalisation: bool = true;
-        /// A path that the scheduler leaves out carries a copy of a segment that often, so that what is known of
-        /// it does not age; false: never. Backups carry none.
+        /// Interval at which a path that the scheduler does not use carries a copy of a segment, so that its
+        /// measurements stay current; false: never. Backups carry no copies.
         probe_interval: Switch<Duration> = Switch::To(PROBE);
-        /// Ask for checksums over data and its mapping (RFC 8684 §3.3.1); used if either side asks.
+        /// Request checksums over data and mappings (RFC 8684 §3.3.1); they are used if either side requests them.
         checksum: bool = false;
         /// Length of data sequence numbers on the wire.
         data_numbers: DataNumbers = DataNumbers::Short;
-        /// Most subflows at a time; joins beyond are refused.
+        /// Maximum number of subflows at a time; further joins are refused.
         max_subflows: u32 = 32, in 1..=64;
     }
 }
 
 impl Options {
-    /// Time between probes of a path that is left out; `None`: there are none.
+    /// Time between probes of an unused path; `None`: no probes.
     pub const fn probes(&self) -> Option<Duration> {
         match self.probe_interval {
             Switch::Off => None,
@@ -73,25 +74,25 @@ impl Options {
 /// Configuration of a connection.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Of every subflow; its receive and send buffers are those of the whole connection.
+    /// The configuration of every subflow; its receive and send buffers are those of the whole connection.
     pub tcp: Arc<gargalo_tcp::Config>,
-    /// Which path carries the next segment.
+    /// The scheduler: selects the path of the next segment.
     pub scheduler: Arc<dyn SchedulerFactory>,
-    /// Which subflows there are.
+    /// The path manager: decides which subflows are opened.
     pub path_manager: Arc<dyn PathManagerFactory>,
-    /// What a user says.
+    /// The options of the user.
     pub options: Options,
-    /// Most addresses of the peer that are remembered.
+    /// Maximum number of stored addresses of the peer.
     pub max_remote_addresses: usize,
-    /// How often an ADD_ADDR without echo is repeated.
+    /// How often an ADD_ADDR without echo is retransmitted.
     pub address_retries: u32,
-    /// A subflow that ended is tried again after this time, and ever later up to a minute.
+    /// Time before a subflow that ended is opened again; it backs off up to a minute.
     pub retry_after: Duration,
-    /// A connection without a subflow that can be used is given up after this time.
+    /// Time before a connection without a usable subflow is given up.
     pub orphan_timeout: Duration,
     /// Collect [`Notice`](crate::Notice)s.
     pub notices: bool,
-    /// Collect a notice of every decision of the scheduler, one for each segment.
+    /// Collect a notice for every decision of the scheduler, one per segment.
     pub decisions: bool,
 }
 
@@ -113,8 +114,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Bytes of options that each data segment leaves room for: DSS with mapping and DATA_ACK, or
-    /// MP_CAPABLE with data length, in 32-bit words.
+    /// Bytes reserved for options in each data segment: DSS with mapping and DATA_ACK, or MP_CAPABLE with data
+    /// length, rounded up to 32-bit words.
     pub(crate) fn reserved(&self, checksum: bool) -> u16 {
         let sum = if checksum { 2 } else { 0 };
         let dss: u16 = match self.options.data_numbers {
@@ -134,10 +135,10 @@ pub struct Init {
     pub rng: Pcg64,
     /// The addresses of this host that subflows may use. The initial subflow's need not be among them.
     pub addresses: Vec<IpAddr>,
-    /// Those of `addresses` whose subflows are backups.
+    /// The addresses of `addresses` whose subflows are backups.
     pub backups: Vec<IpAddr>,
     /// Gateways of the network of this host, for the path manager `binder`.
     pub gateways: Vec<IpAddr>,
-    /// What people call the addresses of both hosts.
+    /// Names of the addresses of both hosts.
     pub names: Names,
 }

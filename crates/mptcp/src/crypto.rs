@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 
-/// A host's key of a connection, with what is derived from it.
+/// A host's key of a connection, with token and initial data sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     key: u64,
@@ -32,7 +32,7 @@ impl Key {
     pub const fn get(self) -> u64 {
         self.key
     }
-    /// What names the connection at this host in MP_JOIN.
+    /// The token that identifies the connection at this host in MP_JOIN.
     pub const fn token(self) -> u32 {
         self.token
     }

@@ -1,12 +1,12 @@
-//! What can go wrong.
+//! Errors of connections.
 
 use gargalo_units::nearest;
 
-/// Nothing is registered under a name.
+/// A name that is not registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no {kind} \"{name}\"{}", .nearest.map_or_else(String::new, |n| format!(" (did you mean \"{n}\"?)")))]
 pub struct UnknownName {
-    /// What was looked for.
+    /// The kind of thing that was looked up.
     pub kind: &'static str,
     /// The name given.
     pub name: String,
@@ -32,15 +32,15 @@ impl UnknownName {
     }
 }
 
-/// Why a connection cannot be made.
+/// Why a connection cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The congestion control cannot be built.
     #[error("{0}")]
     Congestion(String),
-    /// The connection is to leave from an address that it was not given.
-    #[error("{0} is none of the addresses of this host")]
+    /// The connection is opened from an address that is not among its own.
+    #[error("{0} is not an address of this host")]
     NoSuchAddress(std::net::IpAddr),
     /// More addresses than identifiers.
     #[error("a connection has at most 255 addresses, not {0}")]
@@ -50,15 +50,15 @@ pub enum ConfigError {
 /// Why a subflow ended, or was refused: the reason of MP_TCPRST (RFC 8684 §3.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResetReason {
-    /// Not said.
+    /// Unspecified.
     Unspecified,
-    /// The peer does not do as RFC 8684 says.
+    /// The peer violates RFC 8684.
     ProtocolError,
     /// Too many subflows.
     LackOfResources,
-    /// Not wanted.
+    /// Administratively prohibited.
     Prohibited,
-    /// A mapping that something on the path has broken.
+    /// A mapping that a middlebox has broken.
     Middlebox,
 }
 

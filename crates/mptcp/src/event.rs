@@ -1,4 +1,4 @@
-//! What a connection tells.
+//! Events and counters of a connection.
 
 use std::collections::VecDeque;
 
@@ -6,16 +6,16 @@ use gargalo_units::Instant;
 
 use crate::{Addresses, ResetReason};
 
-/// What an application, or whoever watches paths, learns from a connection.
+/// Events for the application or a monitor of paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The connection is open.
     Connected,
     /// New data is ready to be read.
     Readable,
-    /// There is room in the send buffer again after a write was cut short.
+    /// There is room in the send buffer again after a write was not accepted in full.
     Writable,
-    /// The peer has closed its direction: no data follows what is ready to be read.
+    /// The peer has closed its direction: no data follows the readable data.
     PeerClosed,
     /// Both directions ended in order.
     Closed,
@@ -23,16 +23,16 @@ pub enum Event {
     Reset,
     /// The connection was given up: no answer, or no subflow.
     TimedOut,
-    /// The peer, or something on the path, does not do multipath: plain TCP from here on (RFC 8684 §3.7).
+    /// The peer or a middlebox does not support MPTCP: the connection continues as plain TCP (RFC 8684 §3.7).
     FellBack,
-    /// A subflow carries data.
+    /// A subflow can carry data.
     SubflowOpened {
         /// Its number.
         id: u32,
         /// Its addresses.
         addresses: Addresses,
     },
-    /// A subflow is over.
+    /// A subflow has ended.
     SubflowClosed {
         /// Its number.
         id: u32,
@@ -41,8 +41,8 @@ pub enum Event {
     },
 }
 
-/// Events that wait to be polled: those about the stream once each, in the order of a connection's life,
-/// after those about subflows.
+/// Pending events: first those about subflows, then those about the stream, each once and in the order of a
+/// connection's life.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     stream: u16,
@@ -67,7 +67,7 @@ impl Events {
             None => self.subflows.push_back(event),
         }
     }
-    /// The same as `push(Event::Readable)`, which is most of them.
+    /// The same as `push(Event::Readable)`, for the most frequent event.
     #[inline]
     pub(crate) fn readable(&mut self) {
         self.stream |= 1 << 2;
@@ -86,14 +86,14 @@ impl Events {
     }
 }
 
-/// Why a segment was given to a subflow.
+/// Why a segment was assigned to a subflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
     /// New data.
     New,
-    /// Again, because its subflow timed out or ended, or the data was not acknowledged.
+    /// A reinjection: its subflow timed out or ended, or the data was not acknowledged.
     Reinjected,
-    /// Again on a faster path, because it was in the way.
+    /// An opportunistic retransmission on a faster path, because it blocked the window.
     Opportunistic,
     /// A copy for a redundant scheduler, or a probe of a path.
     Copy,
@@ -111,10 +111,10 @@ impl Carried {
     }
 }
 
-/// Something a connection did, for tables of events.
+/// An event of a connection, for the table of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// A segment was given to a subflow.
+    /// A segment was assigned to a subflow.
     Scheduled {
         /// When.
         now: Instant,
@@ -127,7 +127,7 @@ pub enum Notice {
         /// Why.
         why: Carried,
     },
-    /// A subflow timed out; what it carries is sent on others.
+    /// A subflow timed out; its data is reinjected on others.
     Stale {
         /// When.
         now: Instant,
@@ -143,7 +143,7 @@ pub enum Notice {
         /// Why.
         reason: ResetReason,
     },
-    /// A subflow may carry less for a while: it held up the window.
+    /// A subflow may carry less for a while, because it blocked the window.
     Penalised {
         /// When.
         now: Instant,
@@ -165,7 +165,7 @@ impl Notice {
         }
     }
 
-    /// What else there is to say, as `key=value`.
+    /// Further values of the event, as `key=value`.
     pub fn detail(&self) -> String {
         match self {
             Self::Scheduled {
@@ -187,20 +187,20 @@ impl Notice {
     }
 }
 
-/// What happened on a connection so far. Counts of packets are those of all subflows, ended ones included.
+/// Counters of a connection. Packet counts are those of all subflows, ended ones included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Of all subflows together.
+    /// The sum over all subflows.
     pub tcp: gargalo_tcp::Stats,
-    /// Segments given to subflows as new data.
+    /// Segments assigned to subflows as new data.
     pub new_segments: u64,
     /// Segments reinjected.
     pub reinjected_segments: u64,
-    /// Segments sent again on a faster path because they were in the way.
+    /// Segments retransmitted on a faster path because they blocked the window.
     pub opportunistic_segments: u64,
     /// Copies sent.
     pub copied_segments: u64,
-    /// Bytes that arrived at data level more than once, or beyond the window.
+    /// Bytes received at data level more than once, or beyond the window.
     pub duplicate_bytes: u64,
     /// Subflows that were opened, by either side.
     pub subflows_opened: u64,
@@ -208,7 +208,7 @@ pub struct Stats {
     pub joins_refused: u64,
     /// Subflows reset because of broken mappings or checksums.
     pub subflows_reset: u64,
-    /// Options that were ignored: not authentic, beyond a limit, about nothing known.
+    /// Options that were ignored: not authentic, beyond a limit, or about an unknown address.
     pub ignored_options: u64,
     /// Fallback to plain TCP.
     pub fallbacks: u64,
@@ -229,9 +229,9 @@ pub struct SubflowSnapshot {
     pub backup: bool,
     /// It has timed out and nothing new was acknowledged since.
     pub in_loss: bool,
-    /// Its sender.
+    /// The state of its sender.
     pub sender: gargalo_tcp::Snapshot,
-    /// Its counts.
+    /// Its counters.
     pub stats: gargalo_tcp::Stats,
     /// Bytes received in order on it, at subflow level.
     pub received_bytes: u64,

@@ -1,10 +1,9 @@
 //! A sans-IO Multipath TCP connection (RFC 8684, version 1) over subflows of [`gargalo_tcp`].
 //!
-//! A [`Connection`] is a value that knows neither clock nor network, like the endpoints it consists of:
-//! segments with their [`Addresses`], times and written data go in; segments with addresses, timeouts and
-//! [`Event`]s come out. One file decides where each segment goes ([`scheduler`]), another which subflows
-//! there are ([`path_manager`]); every subflow has its own congestion control, coupled or not
-//! ([`gargalo_cc`]).
+//! A [`Connection`] has neither clock nor network, like the endpoints it consists of: its inputs are segments with
+//! their [`Addresses`], times and written data; its outputs are segments with addresses, timeouts and [`Event`]s. A
+//! [`scheduler`] selects the subflow of each segment, a [`path_manager`] decides which subflows are opened, and
+//! every subflow has its own congestion control, coupled or not ([`gargalo_cc`]).
 #![forbid(unsafe_code)]
 
 mod addresses;

@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 
 use gargalo_wire::mptcp::DataNumber;
 
-/// A stretch of a subflow's stream and where it belongs.
+/// A mapping of a range of a subflow's stream to the connection's stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mapping {
     /// Position of the first byte in the subflow.
     pub(crate) subflow: u64,
-    /// Its position in the connection; before the first byte for what a peer repeats of what was never there.
+    /// Its position in the connection; negative for data before the first byte.
     pub(crate) data: i64,
     pub(crate) len: u32,
     pub(crate) checksum: Option<u16>,
@@ -30,7 +30,7 @@ impl Mapping {
     }
 }
 
-/// What was given to a subflow and is not acknowledged by it: without gaps in the subflow's stream.
+/// The mappings assigned to a subflow and not acknowledged on it, without gaps in the subflow's stream.
 #[derive(Debug, Default)]
 pub(crate) struct Sent(VecDeque<Mapping>);
 
@@ -38,7 +38,7 @@ impl Sent {
     pub(crate) fn push(&mut self, mapping: Mapping) {
         self.0.push_back(mapping);
     }
-    /// Everything before `subflow` is acknowledged; tells what goes.
+    /// Removes everything before `subflow`; calls `gone` for each removed mapping.
     #[inline]
     pub(crate) fn release(&mut self, subflow: u64, mut gone: impl FnMut(&Mapping)) {
         while let Some(m) = self.0.front() {
@@ -52,7 +52,7 @@ impl Sent {
     /// The mapping of the byte at `subflow`.
     #[inline]
     pub(crate) fn find(&self, subflow: u64) -> Option<&Mapping> {
-        // Nearly always the newest: what leaves was just written.
+        // Nearly always the newest one: data is sent right after it was written.
         if let Some(last) = self.0.back()
             && last.subflow <= subflow
         {
@@ -66,14 +66,14 @@ impl Sent {
     }
 }
 
-/// What the peer has said about a subflow's stream beyond what was read: sorted, disjoint.
+/// The received mappings of a subflow's unread data: sorted and disjoint.
 #[derive(Debug, Default)]
 pub(crate) struct Received(VecDeque<Mapping>);
 
 impl Received {
-    /// Takes a mapping. Once a byte is mapped it stays so: of what contradicts or repeats earlier mappings
-    /// only the rest counts, and nothing of what has a checksum, which covers all or nothing. `false`: not
-    /// taken, there are `most` already.
+    /// Stores a mapping. A mapped byte keeps its mapping: of a mapping that repeats or contradicts earlier ones
+    /// only the rest is stored, and nothing if it has a checksum, which covers the whole mapping. Returns `false`
+    /// if there are `most` mappings already.
     #[inline]
     pub(crate) fn insert(&mut self, mapping: Mapping, most: usize) -> bool {
         let follows = self
@@ -122,7 +122,7 @@ impl Received {
         true
     }
 
-    /// The mapping of the byte at `subflow`; what lies before is forgotten.
+    /// The mapping of the byte at `subflow`; earlier mappings are removed.
     #[inline]
     pub(crate) fn at(&mut self, subflow: u64) -> Option<Mapping> {
         while let Some(m) = self.0.front() {

@@ -1,16 +1,16 @@
-//! What people call addresses: schedulers and path managers may decide by the names of links.
+//! Names of addresses: schedulers and path managers may decide by the names of links.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::Addresses;
 
-/// Names of addresses of both hosts, as far as whoever makes the connection knows any.
+/// Names of addresses of both hosts, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub struct Names(Arc<[(IpAddr, Arc<str>)]>);
 
 impl Names {
-    /// The link of an address; the first one counts.
+    /// The link of an address; the first entry is used.
     pub fn of(&self, address: IpAddr) -> Option<&Arc<str>> {
         let (_, name) = self.0.iter().find(|(a, _)| *a == address)?;
         Some(name)
@@ -33,8 +33,8 @@ impl FromIterator<(IpAddr, Arc<str>)> for Names {
 /// The names of a subflow's links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Label {
-    /// By which what we send leaves.
+    /// The link of the packets that we send.
     pub link: Option<Arc<str>>,
-    /// By which what the peer sends leaves.
+    /// The link of the packets that the peer sends.
     pub peer_link: Option<Arc<str>>,
 }

@@ -1,15 +1,15 @@
-//! The receiving side of the whole connection: one buffer, one window (RFC 8684 §3.3.1, §3.3.4).
+//! The receiver of the connection: one buffer and one window for all subflows (RFC 8684 §3.3.1, §3.3.4).
 
 use gargalo_tcp::Chunk;
 use gargalo_tcp::stream::{Assembler, Ready};
 use gargalo_wire::tcp::Payload;
 
-/// Reassembles what the subflows deliver.
+/// Reassembles the data of the subflows.
 #[derive(Debug)]
 pub(crate) struct Receive {
     /// First byte not arrived in order; past the end once DATA_FIN is in order.
     next: u64,
-    /// What the application has read.
+    /// The position up to which the application has read.
     read: u64,
     /// Position of DATA_FIN.
     fin: Option<u64>,
@@ -17,21 +17,21 @@ pub(crate) struct Receive {
     waiting: Assembler,
     most_pieces: usize,
     buffer: u64,
-    /// Right edge of what was granted; never moves back.
+    /// Right edge of the advertised window; it never moves back.
     edge: u64,
-    /// Growth of the edge worth telling at once.
+    /// Growth of the edge that is announced at once.
     step: u64,
-    /// Bytes that came twice or beyond the edge.
+    /// Bytes received twice or beyond the edge.
     pub(crate) duplicates: u64,
 }
 
-/// What an arrival changed.
+/// The result of received data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrived {
     pub(crate) readable: bool,
-    /// A hole was filled, or data waits behind one.
+    /// A hole was filled, or there is data behind one.
     pub(crate) disorder: bool,
-    /// Nothing of it was new.
+    /// All of it was received before.
     pub(crate) useless: bool,
 }
 
@@ -51,7 +51,7 @@ impl Receive {
         }
     }
 
-    /// What DATA_ACK says.
+    /// The value of DATA_ACK.
     #[inline]
     pub(crate) fn next(&self) -> u64 {
         self.next
@@ -65,12 +65,12 @@ impl Receive {
     pub(crate) fn is_finished(&self) -> bool {
         self.fin.is_some_and(|f| f < self.next)
     }
-    /// Bytes that wait ahead of a hole.
+    /// Bytes received ahead of a hole.
     pub(crate) fn out_of_order(&self) -> u64 {
         self.waiting.len()
     }
 
-    /// Moves the edge as far as the buffer allows and tells the window from [`Self::next`] on.
+    /// Moves the edge as far as the buffer allows and returns the window from [`Self::next`] on.
     #[inline]
     pub(crate) fn window(&mut self) -> u64 {
         let limit = self.read + self.buffer;
@@ -80,14 +80,13 @@ impl Receive {
         self.edge.saturating_sub(self.next)
     }
 
-    /// So many bytes in order are worth an acknowledgement of their own.
+    /// Number of in-order bytes after which an acknowledgement of their own is sent.
     #[inline]
-    pub(crate) fn news(&self) -> u64 {
+    pub(crate) fn ack_threshold(&self) -> u64 {
         (self.buffer / 16).max(2 * self.step)
     }
 
-    /// Whether reading made the window grow so much that the peer should know: to twice what it
-    /// believes (as for plain TCP).
+    /// Whether reading made the window grow enough for an update: to twice the advertised one (as for plain TCP).
     #[inline]
     pub(crate) fn wants_update(&self) -> bool {
         let limit = self.read + self.buffer;
@@ -95,7 +94,7 @@ impl Receive {
         limit >= self.edge + self.step && limit.saturating_sub(self.next) >= 2 * known
     }
 
-    /// Takes a chunk that belongs at `at`. What came before and what exceeds the window is dropped.
+    /// Stores a chunk at position `at`. Data received before and data beyond the window is dropped.
     #[inline]
     pub(crate) fn take(&mut self, at: i64, chunk: Chunk) -> Arrived {
         let len = chunk.len();
@@ -109,7 +108,7 @@ impl Receive {
         self.take_other(at, chunk, limit)
     }
 
-    /// Takes what follows in plain TCP: it was acknowledged already, so it has a place whatever was granted.
+    /// Appends data received as plain TCP: it was acknowledged already, so it is stored whatever the window.
     pub(crate) fn take_plain(&mut self, chunk: Chunk) -> Arrived {
         self.edge = self.edge.max(self.next + chunk.len());
         self.take(self.next as i64, chunk)
@@ -167,7 +166,7 @@ impl Receive {
         }
     }
 
-    /// DATA_FIN follows the byte before `at`. The first one counts, unless data beyond it has come.
+    /// Stores a DATA_FIN at position `at`. The first one is used, unless data beyond it was received.
     pub(crate) fn finish(&mut self, at: i64) {
         let Ok(at) = u64::try_from(at) else { return };
         if self.fin.is_none() && at >= self.next && at >= self.waiting.end() && at <= self.edge {
@@ -176,7 +175,7 @@ impl Receive {
         }
     }
 
-    /// The peer's stream ends here, without DATA_FIN: a plain FIN after fallback.
+    /// Ends the peer's stream here without DATA_FIN: a plain FIN after fallback.
     pub(crate) fn finish_here(&mut self) {
         self.finish(self.next as i64);
     }

@@ -1,4 +1,4 @@
-//! The sending side of the whole connection: what was written, who carries it, what must go again.
+//! The sender of the connection: written data, the subflows that carry it, and retransmissions at data level.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -8,17 +8,17 @@ use gargalo_units::Instant;
 /// Slots for subflows: bits of a set of carriers.
 pub(crate) const SLOTS: usize = 64;
 
-/// A segment that was given to at least one subflow and is not acknowledged at data level.
+/// A segment that was assigned to at least one subflow and is not acknowledged at data level.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outstanding {
     pub(crate) data: u64,
-    /// Where the latest carrier has it.
+    /// Its position in the stream of the latest carrier.
     pub(crate) subflow: u64,
     pub(crate) sent_at: Instant,
     /// All subflows that carry it, a bit for each slot.
     pub(crate) carriers: u64,
     pub(crate) len: u32,
-    /// Slot of the latest carrier, which may have ended and another have taken its slot.
+    /// Slot of the latest carrier, which may have ended and its slot been reused.
     pub(crate) latest: u8,
 }
 
@@ -28,12 +28,12 @@ impl Outstanding {
     }
 }
 
-/// How far DATA_FIN has come.
+/// The state of DATA_FIN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fin {
     /// More may be written.
     Open,
-    /// The application has closed; data waits.
+    /// The application has closed; data is still unsent.
     Wanted,
     /// Sent, not acknowledged.
     Sent,
@@ -47,23 +47,23 @@ pub(crate) struct Send {
     limit: u64,
     /// First byte that is not acknowledged at data level.
     pub(crate) una: u64,
-    /// First byte never given to a subflow.
+    /// First byte not yet assigned to a subflow.
     pub(crate) next: u64,
-    /// End of what was written.
+    /// End of the written data.
     pub(crate) end: u64,
     /// Right edge of the peer's window.
     pub(crate) edge: u64,
     pub(crate) fin: Fin,
-    /// A write was cut short.
+    /// A write was not accepted in full.
     pub(crate) write_blocked: bool,
     /// In the order of the stream, without gaps.
     outstanding: VecDeque<Outstanding>,
-    /// Bytes of it by the slot of the latest carrier.
+    /// Outstanding bytes by the slot of the latest carrier.
     held: [u64; SLOTS],
-    /// Starts of segments that must go again.
+    /// Starts of segments that must be retransmitted.
     pub(crate) again: BTreeSet<u64>,
-    /// Where opportunistic retransmission has come to.
-    pub(crate) rescued: u64,
+    /// Position up to which opportunistic retransmission has proceeded.
+    pub(crate) opportunistic_end: u64,
 }
 
 impl Send {
@@ -80,7 +80,7 @@ impl Send {
             outstanding: VecDeque::new(),
             held: [0; SLOTS],
             again: BTreeSet::new(),
-            rescued: 0,
+            opportunistic_end: 0,
         }
     }
 
@@ -106,47 +106,47 @@ impl Send {
     pub(crate) fn unsent(&self) -> u64 {
         self.end - self.next
     }
-    /// The buffer takes no more, though more may be written: part of a segment waits for it while
-    /// anything is outstanding (RFC 1122 §4.2.3.4).
+    /// The buffer is full and more may be written: a partial segment waits for it while anything is outstanding
+    /// (RFC 1122 §4.2.3.4).
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.fin == Fin::Open && self.una < self.next && self.room() == 0
     }
-    /// How far the stream may go beyond the first byte that is not acknowledged: the peer's window, or the
+    /// The window from the first byte that is not acknowledged: the peer's window, or the
     /// buffer if that is smaller.
     #[inline]
     pub(crate) fn window(&self) -> u64 {
         self.edge.saturating_sub(self.una).min(self.limit)
     }
-    /// What of [`window`](Self::window) new data may fill.
+    /// The part of [`window`](Self::window) that new data may fill.
     #[inline]
     pub(crate) fn fillable(&self) -> u64 {
         (self.una + self.window()).saturating_sub(self.next)
     }
-    /// Something new may be sent as segments of `mss` bytes, windows apart.
+    /// Whether new data may be sent as segments of `mss` bytes, regardless of windows.
     #[inline]
     pub(crate) fn has_ready(&self, mss: u64) -> bool {
         let unsent = self.unsent();
         unsent > 0 && (unsent >= mss || !self.is_full())
     }
-    /// What of the peer's window new data may fill.
+    /// The part of the peer's window that new data may fill.
     #[inline]
     pub(crate) fn window_room(&self) -> u64 {
         self.edge.saturating_sub(self.next)
     }
-    /// Something waits for its acknowledgement.
+    /// Whether data is outstanding.
     #[inline]
     pub(crate) fn is_outstanding(&self) -> bool {
         self.una < self.next || self.fin == Fin::Sent
     }
 
-    /// There is something to send, or something waits for its acknowledgement.
+    /// Whether there is data to send or outstanding.
     #[inline]
     pub(crate) fn is_busy(&self) -> bool {
         self.una < self.end || self.is_outstanding() || !self.again.is_empty()
     }
 
-    /// The peer has everything before `ack` and grants up to `edge`. Whether anything was new.
+    /// Processes a DATA_ACK of `ack` with a window up to `edge`; returns whether anything was new.
     #[inline]
     pub(crate) fn on_ack(&mut self, ack: u64, edge: u64) -> bool {
         // DATA_FIN occupies the position after the last byte.
@@ -178,7 +178,7 @@ impl Send {
         true
     }
 
-    /// New data left: `len` bytes from `next` on.
+    /// Records new data that was sent: `len` bytes from `next` on.
     #[inline]
     pub(crate) fn on_sent(&mut self, o: Outstanding) {
         self.next = o.end();
@@ -203,14 +203,14 @@ impl Send {
         self.outstanding.front()
     }
 
-    /// Bytes of the peer's window that the subflow of a slot was the latest to be given.
+    /// Bytes of the peer's window that were last assigned to the subflow of a slot.
     #[inline]
     pub(crate) fn held_by(&self, slot: u8) -> u64 {
         self.held[usize::from(slot)]
     }
 
-    /// The segment that holds byte `data` is carried by one more subflow, which has it at `subflow`; from now
-    /// on it is the one to deliver it, unless what it has is a copy only.
+    /// Records that one more subflow carries the segment with byte `data`; with `delivery` it becomes the latest
+    /// carrier, otherwise it carries a copy.
     pub(crate) fn give(&mut self, data: u64, slot: u8, delivery: Option<(u64, Instant)>) {
         let Some(i) = self.index(data) else { return };
         let o = &mut self.outstanding[i];
@@ -222,13 +222,13 @@ impl Send {
         }
     }
 
-    /// Segments that `which` chooses must go again.
+    /// Queues the segments chosen by `which` for retransmission.
     pub(crate) fn repeat(&mut self, which: impl Fn(&Outstanding) -> bool) {
         let chosen = self.outstanding.iter().filter(|o| which(o));
         self.again.extend(chosen.map(|o| o.data));
     }
 
-    /// A subflow is gone: its slot may be given to another.
+    /// Removes an ended subflow from all sets: its slot may be reused.
     pub(crate) fn forget_carrier(&mut self, slot: u8) {
         for o in &mut self.outstanding {
             o.carriers &= !(1 << slot);

@@ -1,4 +1,4 @@
-//! One path of a connection: a TCP endpoint and what multipath adds to it.
+//! A subflow: a TCP endpoint with its MPTCP state.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -11,35 +11,35 @@ use crate::mapping::{Received, Sent};
 use crate::scheduler::PathView;
 use crate::{Addresses, SubflowSnapshot};
 
-/// How a subflow came to be.
+/// How a subflow was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// With the connection, by MP_CAPABLE.
+    /// The initial subflow, by MP_CAPABLE.
     Initial,
-    /// We joined it.
+    /// By a join of ours.
     OwnJoin,
-    /// The peer joined it.
+    /// By a join of the peer.
     PeerJoin,
 }
 
-/// What keeps a subflow from carrying as much as its congestion window allows: it held up the others.
+/// The limit of a penalised subflow, which blocked the window for others.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Penalty {
-    /// Bytes it may have in flight; `None`: no penalty.
+    /// Maximum bytes in flight; `None`: no penalty.
     pub(crate) cap: Option<u64>,
     /// No change before this.
     until: Instant,
-    /// Penalties not forgiven yet: the more, the slower the cap rises.
+    /// Recent penalties: the more, the slower the cap rises.
     strikes: u32,
 }
 
 const MOST_STRIKES: u32 = 5;
 
 impl Penalty {
-    /// It filled the window: half as much, at most once per round trip; less than two segments are none.
-    /// Whether anything changed.
+    /// Halves the cap of a subflow that filled the window, at most once per round trip; less than two segments
+    /// count as none. Returns whether it changed.
     pub(crate) fn halve(&mut self, now: Instant, in_flight: u64, mss: u64, rtt: Duration) -> bool {
-        // What keeps the cap from rising does not keep it from falling.
+        // A pending rise does not delay a further reduction.
         let since = self.until - rtt.saturating_mul((1 << self.strikes) - 1);
         if now < since {
             return false;
@@ -51,8 +51,8 @@ impl Penalty {
         true
     }
 
-    /// Time without a new penalty: a sixteenth and a segment more, at first a round trip for each, after
-    /// repeated penalties up to 32 of them.
+    /// Raises the cap by a sixteenth and one segment after a time without a new penalty: at first one round trip,
+    /// after repeated penalties up to 32.
     #[inline]
     pub(crate) fn relax(&mut self, now: Instant, cwnd: u64, mss: u64, rtt: Duration) {
         let Some(cap) = self.cap else { return };
@@ -68,26 +68,26 @@ impl Penalty {
     }
 }
 
-/// Spreads what a subflow may send at once after it had to wait for others: its window has room then, and
-/// all of it together would overflow a queue. What acknowledgements clock never waits.
+/// Limits the burst of a subflow after it had to wait for others: its whole window has room then, and sent at once
+/// it would overflow a queue. Data clocked by acknowledgements is never delayed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Burst {
-    /// Everything sent so far is paid for.
+    /// When everything sent so far has been paid for.
     paid_at: Instant,
-    /// Nanoseconds that a byte costs; 0 while the round-trip time is unknown.
+    /// Nanoseconds per byte; 0 while the round-trip time is unknown.
     price: f64,
-    /// What may be sent ahead of its time.
+    /// The allowed burst, in nanoseconds.
     credit: Duration,
 }
 
-/// Segments that may leave at once, or the eighth part of the window.
+/// Burst in segments; or an eighth of the window, if that is larger.
 const LEAST_BURST: u64 = 16;
 
 impl Burst {
-    /// Two windows per round trip are paid for in slow start, 5/4 afterwards.
+    /// Sets the rate: two windows per round trip in slow start, 5/4 of a window afterwards.
     fn set(&mut self, srtt: Option<Duration>, cwnd: u64, starting: bool, mss: u64) {
         let Some(srtt) = srtt else { return };
-        // A penalty may have left none.
+        // The window may be zero by a penalty.
         let cwnd = cwnd.max(2 * mss);
         let per_round = cwnd as f64 * if starting { 2.0 } else { 1.25 };
         self.price = srtt.as_nanos() as f64 / per_round;
@@ -95,7 +95,7 @@ impl Burst {
         self.credit = Duration::from_nanos((burst as f64 * self.price) as u64);
     }
 
-    /// `len` bytes leave.
+    /// Records that `len` bytes are sent.
     #[inline]
     pub(crate) fn on_send(&mut self, now: Instant, len: u32) {
         if self.price == 0.0 {
@@ -107,6 +107,9 @@ impl Burst {
 }
 
 /// A subflow.
+///
+/// It has more than 25 fields on purpose: most are single flags and times of the MPTCP state of one endpoint, which the
+/// files of the connection read and set independently of each other.
 #[derive(Debug)]
 pub(crate) struct Subflow {
     pub(crate) id: u32,
@@ -119,59 +122,59 @@ pub(crate) struct Subflow {
     pub(crate) remote_id: Option<u8>,
     pub(crate) own_nonce: u32,
     pub(crate) peer_nonce: u32,
-    /// We asked for it to be a backup.
+    /// We requested it to be a backup.
     pub(crate) backup_own: bool,
-    /// The peer did.
+    /// The peer requested it to be a backup.
     pub(crate) backup_peer: bool,
     pub(crate) endpoint: Endpoint,
-    /// The multipath handshake is complete, too: data may be sent.
+    /// The MPTCP handshake is complete: data may be sent.
     pub(crate) confirmed: bool,
-    /// Told as open.
+    /// The opened event was reported.
     pub(crate) announced: bool,
-    /// We want it closed.
+    /// It is being closed by us.
     pub(crate) closing: bool,
     pub(crate) sent: Sent,
     /// Bytes written to the endpoint.
     pub(crate) written: u64,
-    /// Bytes acknowledged by the peer's endpoint, as seen last.
+    /// Bytes acknowledged at subflow level, when last examined.
     pub(crate) acked: u64,
     pub(crate) received: Received,
     /// Bytes read from the endpoint.
     pub(crate) consumed: u64,
-    /// When data was read from it last.
+    /// When data was last read from it.
     pub(crate) fed_at: Instant,
-    /// The DATA_ACK that was sent on it last.
+    /// The last DATA_ACK sent on it.
     pub(crate) told: u64,
     /// Options that need an acknowledgement of their own.
     pub(crate) signals: VecDeque<MptcpOption>,
-    /// An acknowledgement must leave, data or not.
+    /// An acknowledgement must be sent, with data or without.
     pub(crate) ack_wanted: bool,
     /// Ranges to be sent as copies.
     pub(crate) copies: VecDeque<(u64, u64)>,
-    /// The option of the reset that ends it.
-    pub(crate) last_words: Option<MptcpOption>,
+    /// The options of the reset that ends it.
+    pub(crate) reset_options: Option<MptcpOption>,
     pub(crate) penalty: Penalty,
     pub(crate) burst: Burst,
-    /// It has timed out, and what it carries was given to others.
+    /// It has timed out, and its data was reinjected on others.
     pub(crate) stale: bool,
-    /// When a path in loss is asked whether it passes packets again; MAX: it is not.
+    /// When a path in loss is probed next; MAX: not at all.
     pub(crate) ask_at: Instant,
-    /// The wait for that, and the longest.
+    /// The current and the longest interval of these probes.
     pub(crate) ask_after: Duration,
     pub(crate) ask_most: Duration,
-    /// It probes for lost acknowledgements, and what it carries was given to others.
+    /// It sends tail loss probes, and its data was reinjected on others.
     pub(crate) suspected: bool,
-    /// What it delivered was not acknowledged by the connection: so often, and the last time.
-    pub(crate) swallowed: u32,
-    pub(crate) swallowed_at: Instant,
+    /// How often data that it delivered was not acknowledged at data level, and the last time.
+    pub(crate) lost_deliveries: u32,
+    pub(crate) lost_delivery_at: Instant,
     pub(crate) last_pushed: Instant,
-    /// When its pacer is ready; MAX: it is, or something else is missing.
+    /// When its pacer is ready; MAX if the pacer is not the limit.
     pub(crate) paced_until: Instant,
-    /// Something else than sending has happened since it was looked at.
+    /// An event other than sending has happened since its view was updated.
     pub(crate) changed: bool,
-    /// When its endpoint wants to be called.
+    /// The next timeout of its endpoint.
     pub(crate) deadline: Instant,
-    /// When to repeat the third packet of our join.
+    /// When to retransmit the third packet of our join.
     pub(crate) confirm_at: Instant,
 }
 
@@ -185,7 +188,7 @@ impl Subflow {
         self.backup_own || self.backup_peer
     }
 
-    /// New data may be given to it.
+    /// Whether new data may be assigned to it.
     #[inline]
     pub(crate) fn is_usable(&self) -> bool {
         self.confirmed
@@ -193,13 +196,13 @@ impl Subflow {
             && matches!(self.endpoint.state(), State::Established | State::CloseWait)
     }
 
-    /// Its retransmission timer has expired and nothing new was acknowledged since.
+    /// Whether its retransmission timer has expired and nothing new was acknowledged since.
     #[inline]
     pub(crate) fn in_loss(&self) -> bool {
         self.endpoint.timeouts_in_a_row() > 0
     }
 
-    /// What schedulers see of it at `now`.
+    /// Its view for schedulers at `now`.
     pub(crate) fn view(&mut self, now: Instant) -> PathView {
         let s = self.endpoint.snapshot(now);
         let mss = u64::from(self.endpoint.mss().max(1));
@@ -210,7 +213,7 @@ impl Subflow {
         if self.penalty.cap.is_some() {
             let rtt = s.srtt.unwrap_or(s.rto);
             self.penalty.relax(now, cwnd, mss, rtt);
-            // Nobody is to wait for what it may not carry.
+            // Other paths must not wait for data that it may not carry.
             if let Some(cap) = self.penalty.cap.filter(|cap| *cap < cwnd) {
                 cwnd = cap;
                 (ssthresh, in_slow_start) = (Some(cap), false);
@@ -232,7 +235,7 @@ impl Subflow {
             in_slow_start,
             in_flight,
             queued,
-            held: 0, // the connection knows
+            held: 0, // set by the connection
             mss,
             delivery_rate: s.delivery_rate,
             pacing_rate: s.pacing_rate,
@@ -245,7 +248,7 @@ impl Subflow {
         }
     }
 
-    /// Brings a view up to date after nothing but sending.
+    /// Updates a view after sending only.
     #[inline]
     pub(crate) fn view_sent(&mut self, now: Instant, v: &mut PathView) {
         v.in_flight = self.endpoint.in_flight();
@@ -254,7 +257,7 @@ impl Subflow {
         v.can_send = self.can_send(now, v.usable, v.queued, v.in_flight, v.mss);
     }
 
-    /// Whether it may carry another segment now; if it may later without an acknowledgement, when.
+    /// Whether it may carry another segment now; otherwise when it may without an acknowledgement, if ever.
     #[inline]
     fn can_send(
         &mut self,
@@ -264,7 +267,7 @@ impl Subflow {
         in_flight: u64,
         mss: u64,
     ) -> bool {
-        // One that is closing waits for nothing: a time in the past would be polled for ever.
+        // A closing subflow has no such time: a time in the past would be polled for ever.
         self.paced_until = Instant::MAX;
         if !usable || queued > 0 {
             return false;
@@ -274,7 +277,7 @@ impl Subflow {
             Room::Paced(until) => self.paced_until = until,
             Room::Open(_) if self.burst.paid_at > now => self.paced_until = self.burst.paid_at,
             Room::Open(_) if self.penalty.cap.is_some_and(|cap| in_flight + mss > cap) => {
-                // Nothing else may come that shows when it is forgiven.
+                // No other event may end the penalty, so a timer is needed.
                 self.paced_until = self.penalty.until;
             }
             Room::Open(_) => return true,
@@ -322,7 +325,7 @@ mod tests {
             assert!(b.paid_at <= at(ms));
             b.on_send(at(ms), 1000);
         }
-        // Without a window it is not stopped for ever.
+        // Without a window it is not blocked for ever.
         b.set(Some(MS * 100), 0, false, 1000);
         b.on_send(at(3000), 1000);
         assert!(b.paid_at < at(3100));
@@ -340,7 +343,7 @@ mod tests {
         assert_eq!(p.cap, Some(2_500));
         assert!(p.halve(at(200), 2_500, 1000, RTT));
         assert_eq!(p.cap, Some(0), "less than two segments are none");
-        // Three strikes: after 8 round trips first, then every 4.
+        // After three penalties the cap rises first after 8 round trips, then every 4.
         p.relax(at(999), 50_000, 1000, RTT);
         assert_eq!(p.cap, Some(0));
         let mut t = 1000;

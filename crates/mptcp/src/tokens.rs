@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
-/// Which connection a token names: what a host looks into when a SYN with MP_JOIN arrives for no
-/// connection that it knows by its addresses (RFC 8684 §3.2).
+/// The connections of a host by token: looked up when a SYN with MP_JOIN arrives whose addresses belong to no
+/// connection (RFC 8684 §3.2).
 #[derive(Clone, Debug)]
 pub struct Tokens<T>(BTreeMap<u32, T>);
 
@@ -12,7 +12,7 @@ impl<T> Default for Tokens<T> {
 }
 
 impl<T> Tokens<T> {
-    /// Enters a connection; `false` if the token is taken, and then the connection needs another key.
+    /// Adds a connection; `false` if the token is taken, in which case the connection needs another key.
     pub fn insert(&mut self, token: u32, connection: T) -> bool {
         match self.0.entry(token) {
             std::collections::btree_map::Entry::Vacant(v) => {
@@ -26,7 +26,7 @@ impl<T> Tokens<T> {
     pub fn get(&self, token: u32) -> Option<&T> {
         self.0.get(&token)
     }
-    /// Forgets a connection.
+    /// Removes a connection.
     pub fn remove(&mut self, token: u32) -> Option<T> {
         self.0.remove(&token)
     }

@@ -1,4 +1,4 @@
-//! Several paths are never worse than the best of them, and with room to reorder as good as all.
+//! Aggregation: several paths are never worse than the best of them, and with enough buffer as good as their sum.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Handshakes, closing and fallback on well-behaved and not so well-behaved paths.
+//! Handshakes, closing and fallback, with and without middleboxes.
 
 mod common;
 
@@ -114,7 +114,7 @@ fn the_server_can_be_the_one_who_sends() {
 
 #[test]
 fn options_stripped_anywhere_mean_plain_tcp() {
-    // (what is stripped, by whom)
+    // (options removed, direction)
     let strips: [fn(usize, &Segment) -> bool; 5] = [
         |side, s| side == 0 && s.flags.contains(Flags::SYN),
         |side, s| side == 1 && s.flags.contains(Flags::SYN),
@@ -192,7 +192,7 @@ fn a_reader_that_stops_stops_the_sender_and_nothing_is_lost() {
     });
     assert_eq!(net.read[1], 1_000_000);
     assert!(net.ends[1].readable() <= 300_000);
-    // The window opens again while its announcement is lost: the probe finds out.
+    // The window opens again, but the update is lost: the probe detects it.
     net.read_limit[1] = u64::MAX;
     net.middlebox = Box::new(|side, _, _| side == 0);
     net.settle(1);
@@ -246,7 +246,7 @@ fn a_join_survives_the_loss_of_its_third_and_of_its_fourth_packet() {
     }
 }
 
-/// The send buffer of the connection bounds what all subflows carry; what of it fills no segment waits.
+/// The send buffer of the connection bounds the data on all subflows; a partial segment waits.
 #[test]
 fn the_send_buffer_bounds_the_connection() {
     for (paths, buffer) in [(1, 64_000), (1, 16_000), (2, 64_000)] {

@@ -1,4 +1,4 @@
-//! Paths that die, come back, or lose their addresses; random networks.
+//! Paths that fail, recover, or lose their addresses; random networks.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn a_path_that_dies_costs_two_timeouts_at_most() {
         net.run_for(ms(10));
         let until = net.now + rto * 2;
         let before = net.read[1];
-        // All that was on the dead path has been delivered elsewhere, and more.
+        // All data of the failed path was delivered on others, and more.
         net.run(until, |_| false);
         let held = net.ends[1].out_of_order();
         assert!(
@@ -82,7 +82,7 @@ fn an_outage_in_one_direction_costs_few_probes_and_ends_soon() {
             paths[0].silenced = silenced;
             let mut net = Net::new(&paths, config(2 << 20), "cubic", 12);
             net.write_endlessly(0);
-            // Half a second is what it takes to find the outage.
+            // It takes half a second to detect the outage.
             net.run_for(ms(3_500));
             let before = net.carried[0];
             net.run_for(ms(1_000 * seconds - 500));
@@ -106,7 +106,7 @@ fn an_outage_in_one_direction_costs_few_probes_and_ends_soon() {
 
 #[test]
 fn a_path_that_never_delivers_again_is_closed_at_last() {
-    // The peer is heard on it all the time.
+    // Segments of the peer arrive on it all the time.
     let mut paths = [Path::new(5, 5).dead(3_000, 3_600_000), Path::new(2, 40)];
     paths[0].silenced = [true, false];
     let tcp = gargalo_tcp::Config {
@@ -172,7 +172,7 @@ fn hand_over_breaks_before_it_makes() {
     let mut net = Net::new(&paths[..1], config(2 << 20), "cubic", 14);
     net.paths = paths.to_vec();
     let mut whole = Net::new(&paths, config(2 << 20), "cubic", 14);
-    // The client knows one address only; the other comes when the first has gone.
+    // The client has one address only; the other is added when the first was removed.
     let now = at(0);
     whole.ends[0].remove_address(now, address(0, 1));
     whole.checks = true;

@@ -1,5 +1,5 @@
-//! Options that no honest peer sends, and what whoever is on the path may do to honest ones: nothing
-//! panics, what is delivered is what was written, memory stays bounded.
+//! Malformed options, and options modified on the path: no panic, the delivered data is the written data, and
+//! memory stays bounded.
 
 mod common;
 
@@ -35,7 +35,7 @@ fn change_joins(net: &mut Net, side: usize, change: fn(&mut Join)) {
     });
 }
 
-/// Every byte arrives by the paths that are left.
+/// Every byte arrives on the remaining paths.
 fn survives(net: &mut Net) {
     net.transfer(3_000_000, ms(120_000));
     assert!(net.ends.iter().all(|e| e.is_multipath()));
@@ -69,7 +69,7 @@ fn a_join_with_a_wrong_code_in_its_second_or_third_packet_is_refused() {
         (1, 0)
     );
 
-    // Without the code it is no third packet at all; the SYN-ACK is repeated until it is given up.
+    // Without the HMAC it is not a third packet; the SYN-ACK is retransmitted until it is given up.
     let mut net = Net::new(&two(), config(1 << 20), "cubic", 40);
     net.middlebox = Box::new(|side, path, s| {
         if side == 0 && path == 1 && !s.flags.contains(Flags::SYN) {
@@ -127,7 +127,7 @@ fn an_address_that_is_not_authentic_is_not_believed() {
     }
 }
 
-/// Changes the mappings of the second path; all else is honest.
+/// Modifies the mappings of the second path only.
 fn broken_mappings(checksum: bool, change: impl Fn(&mut Mapping) + 'static) -> Net {
     let mut c = config(1 << 20);
     c.options.checksum = checksum;
@@ -150,7 +150,7 @@ fn broken_mappings(checksum: bool, change: impl Fn(&mut Mapping) + 'static) -> N
 #[test]
 fn absurd_mappings_end_their_subflow_and_nothing_else() {
     for checksum in [false, true] {
-        // No length is an infinite mapping, which nobody may send once there are two subflows.
+        // Length zero is an infinite mapping, which is not allowed with two subflows.
         let net = broken_mappings(checksum, |m| m.length = 0);
         assert!(net.ends[1].stats().subflows_reset > 0);
         for far in [1 << 41, 1 << 62, 1 << 63, u64::MAX >> 2] {
@@ -162,7 +162,7 @@ fn absurd_mappings_end_their_subflow_and_nothing_else() {
             let stats = net.ends[1].stats();
             assert!(stats.subflows_reset > 0 && stats.ignored_options > 0);
         }
-        // Of another stretch of the subflow: what comes has none.
+        // A mapping for another range of the subflow: the received data has none.
         for by in [1 << 20, 1 << 30, 1 << 31, u32::MAX - (1 << 20)] {
             let net = broken_mappings(checksum, move |m| {
                 m.subflow_seq = m.subflow_seq.wrapping_add(by);
@@ -174,7 +174,7 @@ fn absurd_mappings_end_their_subflow_and_nothing_else() {
 
 #[test]
 fn mappings_beyond_the_window_are_dropped() {
-    // Up to 2^31 away the number is one that could be: the data is not taken, and comes again elsewhere.
+    // Up to 2^31 away the number is plausible: the data is dropped, and retransmitted on another subflow.
     for by in [1 << 25, (1 << 31) - 1, (1 << 32) - (1 << 25)] {
         let net = broken_mappings(false, move |m| m.data_seq = shifted(m.data_seq, by));
         let stats = net.ends[1].stats();
@@ -200,10 +200,10 @@ fn changed_mappings_are_found_by_their_checksum() {
 
 #[test]
 fn a_mapping_whose_bytes_never_come_holds_up_nobody_for_long() {
-    // It covers 64 kB, all or nothing, while the sender's window on this path is less.
+    // The checksum covers 64 kB, but the sender's window on this path is smaller.
     let net = broken_mappings(true, |m| m.length = u16::MAX);
     assert!(net.ends[0].stats().reinjected_segments > 0);
-    // Announced for the future by acknowledgements, again and again, elsewhere each time.
+    // Announced in advance by acknowledgements, each time with another position.
     let mut net = Net::new(&two(), config(1 << 20), "cubic", 44);
     let mut at = 1u32;
     net.middlebox = Box::new(move |side, _, s| {
@@ -227,7 +227,7 @@ fn a_mapping_whose_bytes_never_come_holds_up_nobody_for_long() {
 fn of_two_contents_for_the_same_bytes_the_first_that_came_holds() {
     let mut c = config(1 << 20);
     c.scheduler = scheduler("redundant");
-    // The second path is slower, never lost before the first: all it brings is there already.
+    // The second path is slower: all its data was already received.
     let paths = [Path::new(20, 5), Path::new(20, 40)];
     let mut net = Net::new(&paths, c, "cubic", 45);
     net.middlebox = Box::new(|side, path, s| {
@@ -273,7 +273,7 @@ fn floods_of_priorities_and_of_removals_of_unknown_addresses_do_no_harm() {
         with_option(side, |n| {
             MptcpOption::RemoveAddr(vec![200 + (n % 50) as u8, 199, 198].into())
         });
-        // Codes that are wrong, echoes of what was never said.
+        // Wrong HMACs, and echoes of addresses that were never announced.
         with_option(side, move |n| {
             MptcpOption::AddAddr(AddAddr {
                 address_id: n as u8,
@@ -314,7 +314,7 @@ fn a_failure_that_nobody_believes_does_no_harm_and_one_that_is_costs_a_subflow()
     assert_eq!((fail(false), fail(true)), (0, 1));
 }
 
-/// SYNs with MP_JOIN from ever other ports.
+/// SYNs with MP_JOIN from changing ports.
 #[test]
 fn a_flood_of_joins_is_bounded_and_the_connection_goes_on() {
     let mut c = config(1 << 20);
@@ -357,7 +357,7 @@ fn a_flood_of_joins_is_bounded_and_the_connection_goes_on() {
     }
     assert!(net.ends[1].stats().joins_refused > 19_000);
     assert!(net.read[1] > 10_000_000, "{}", net.read[1]);
-    // The half-open ones are given up at last, and a real one gets in.
+    // The half-open ones are given up finally, and a real join succeeds.
     net.run_for(ms(200_000));
     assert!(net.ends[1].subflow_addresses().count() <= 2);
 }
@@ -380,7 +380,7 @@ fn an_acknowledgement_of_what_was_never_sent_is_ignored() {
 
 #[test]
 fn a_data_fin_before_the_end_does_not_cut_the_stream_that_has_arrived() {
-    // Beyond what has come it is believed, as a FIN of TCP is; before, never.
+    // Beyond the received data it is accepted, as a FIN of TCP is; before it, never.
     let mut net = Net::new(&two()[..1], config(1 << 20), "cubic", 50);
     net.checks = true;
     net.run_for(ms(500));

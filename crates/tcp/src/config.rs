@@ -1,4 +1,6 @@
 //! The configuration of a TCP endpoint, and the named profiles that set a system's defaults.
+//!
+//! [`Config`] has more than 25 fields on purpose: each is a key of the table `tcp` in scenarios, which is flat.
 
 use gargalo_settings::support::Map;
 use gargalo_settings::{

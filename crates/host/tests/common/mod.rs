@@ -5,7 +5,7 @@
 pub mod attack;
 pub mod forge;
 pub mod multi;
-pub mod siege;
+pub mod join_attack;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};

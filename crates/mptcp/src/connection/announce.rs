@@ -1,4 +1,4 @@
-//! Addresses: which there are, and ADD_ADDR, REMOVE_ADDR (RFC 8684 §3.4).
+//! The addresses of both hosts, and ADD_ADDR and REMOVE_ADDR (RFC 8684 §3.4).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,25 +12,25 @@ use crate::error::ResetReason;
 use crate::path_manager::{LocalAddress, RemoteAddress};
 use crate::{Init, Names};
 
-/// Signals that may wait on a subflow: what a peer can make us say.
+/// Maximum number of pending options on a subflow: it bounds the answers that a peer can cause.
 const MOST_SIGNALS: usize = 16;
-/// What a peer is given at least to look at an address before it gets the next one.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// Minimum time for the echo of an ADD_ADDR before the next one is sent.
+const ECHO_WAIT: Duration = Duration::from_millis(20);
 
 /// The addresses of both hosts.
 #[derive(Debug, Default)]
-pub(super) struct Book {
+pub(super) struct AddressTable {
     pub(super) local: Vec<LocalAddress>,
     pub(super) remote: Vec<RemoteAddress>,
     pub(super) gateways: Vec<IpAddr>,
     pub(super) names: Names,
-    /// Until the initial subflow tells which of them has identifier 0.
+    /// Our addresses, until the initial subflow determines which has identifier 0.
     given: Vec<(IpAddr, bool)>,
     next_id: u8,
     announced: Vec<Announcement>,
-    /// The next ADD_ADDR may leave; see [`Connection::repeat_announcements`].
+    /// When the next ADD_ADDR may be sent; see [`Connection::repeat_announcements`].
     announce_from: Instant,
-    /// Identifiers of addresses that went while no subflow could tell.
+    /// Identifiers of addresses that were removed while no subflow could announce it.
     pub(super) removed: Vec<u8>,
     pub(super) failures: Vec<Failure>,
 }
@@ -52,7 +52,7 @@ pub(super) struct Failure {
     pub(super) retry_at: Instant,
 }
 
-impl Book {
+impl AddressTable {
     pub(super) fn new(init: &Init) -> Self {
         let backup = |a: &IpAddr| init.backups.contains(a);
         Self {
@@ -64,8 +64,8 @@ impl Book {
         }
     }
 
-    /// The initial subflow: its addresses have identifier 0 (RFC 8684 §3.2).
-    pub(super) fn meet(&mut self, addresses: Addresses) {
+    /// Sets the addresses of the initial subflow, which have identifier 0 (RFC 8684 §3.2).
+    pub(super) fn set_initial(&mut self, addresses: Addresses) {
         let initial = ip(addresses.local);
         self.remote.push(RemoteAddress {
             id: 0,
@@ -84,7 +84,7 @@ impl Book {
         }
     }
 
-    /// Enters an address of ours; `None`: it is there, or there is no identifier left.
+    /// Adds a local address; `None` if it exists, or if no identifier is left.
     fn add(&mut self, address: IpAddr, backup: bool) -> Option<u8> {
         if self.local.iter().any(|l| l.address == address) {
             return None;
@@ -104,22 +104,28 @@ impl Book {
 }
 
 impl Connection {
-    /// This host has a further address: the path manager may open subflows of it, and announces it.
-    /// Its identifier; `None` if the address is known.
+    /// Adds an address of this host: the path manager may open subflows from it and announces it. Returns its
+    /// identifier; `None` if the address is known.
     pub fn add_address(&mut self, now: Instant, address: IpAddr, backup: bool) -> Option<u8> {
-        let id = self.book.add(address, backup)?;
+        let id = self.address_table.add(address, backup)?;
         self.on_paths_changed(now);
         Some(id)
     }
 
-    /// This host has lost an address: its subflows end at once, without a word from there, and the peer is
-    /// told on the others, or on the next one (RFC 8684 §3.4.2). What they carried goes to others.
+    /// Removes an address of this host: its subflows end at once, without sending anything from there. The removal
+    /// is announced on the other subflows, or on the next one (RFC 8684 §3.4.2), and the data of the ended ones is
+    /// reinjected.
     pub fn remove_address(&mut self, now: Instant, address: IpAddr) {
-        let Some(at) = self.book.local.iter().position(|l| l.address == address) else {
+        let Some(at) = self
+            .address_table
+            .local
+            .iter()
+            .position(|l| l.address == address)
+        else {
             return;
         };
-        let id = self.book.local.remove(at).id;
-        self.book.announced.retain(|a| a.id != id);
+        let id = self.address_table.local.remove(at).id;
+        self.address_table.announced.retain(|a| a.id != id);
         while let Some(i) = self
             .subflows
             .iter()
@@ -132,20 +138,20 @@ impl Connection {
             self.remove(now, i);
         }
         if self.mode == Mode::Multipath {
-            self.book.removed.push(id);
-            self.tell_removed();
+            self.address_table.removed.push(id);
+            self.announce_removed();
         } else if self.subflows.is_empty() {
             self.end(now, Some(gargalo_tcp::Error::Unreachable));
         }
         self.on_paths_changed(now);
     }
 
-    /// REMOVE_ADDR on every usable subflow, as nothing acknowledges it.
-    pub(super) fn tell_removed(&mut self) {
-        if self.book.removed.is_empty() || !self.subflows.iter().any(|s| s.is_usable()) {
+    /// Sends REMOVE_ADDR on every usable subflow, as it is not acknowledged.
+    pub(super) fn announce_removed(&mut self) {
+        if self.address_table.removed.is_empty() || !self.subflows.iter().any(|s| s.is_usable()) {
             return;
         }
-        let ids = std::mem::take(&mut self.book.removed);
+        let ids = std::mem::take(&mut self.address_table.removed);
         for s in self.subflows.iter_mut().filter(|s| s.is_usable()) {
             if s.signals.len() < MOST_SIGNALS {
                 let ids = bytes::Bytes::copy_from_slice(&ids);
@@ -155,22 +161,22 @@ impl Connection {
         }
     }
 
-    /// Announces what the path manager wants announced and the peer does not know.
+    /// Announces new addresses if the path manager wants that.
     pub(super) fn announce_new(&mut self, now: Instant) {
-        // Who opens subflows itself needs no announcement.
+        // A host that opens subflows itself needs no announcement.
         if self.is_client || !self.manager.announces() {
             return;
         }
-        let known = |id: u8| id == 0 || self.book.announced.iter().any(|a| a.id == id);
+        let known = |id: u8| id == 0 || self.address_table.announced.iter().any(|a| a.id == id);
         let new: Vec<u8> = self
-            .book
+            .address_table
             .local
             .iter()
             .map(|l| l.id)
             .filter(|id| !known(*id))
             .collect();
         for id in new {
-            self.book.announced.push(Announcement {
+            self.address_table.announced.push(Announcement {
                 id,
                 sent: 0,
                 echoed: false,
@@ -180,9 +186,9 @@ impl Connection {
         self.repeat_announcements(now);
     }
 
-    /// Sends the next ADD_ADDR that is due, a first one or one without echo (RFC 8684 §3.4.1). One at a time,
-    /// until its echo comes or a little time has passed: Linux 6.18 has room for one that it has not looked at,
-    /// and forgets the others; but echoes wait in queues.
+    /// Sends the next ADD_ADDR that is due, a first one or one without echo (RFC 8684 §3.4.1). One at a time, until
+    /// its echo arrives or a short time has passed: Linux 6.18 stores one that it has not processed and discards
+    /// others, while echoes may be delayed in queues.
     pub(super) fn repeat_announcements(&mut self, now: Instant) {
         self.timers.announce = Instant::MAX;
         let Some(peer) = self.peer else { return };
@@ -190,14 +196,14 @@ impl Connection {
         let best = usable.min_by_key(|(_, v)| (v.in_loss, v.latency()));
         let Some((i, v)) = best else { return };
         let rto = v.rto;
-        let patience = v.min_rtt.unwrap_or(rto).max(PATIENCE).min(rto);
+        let echo_wait = v.min_rtt.unwrap_or(rto).max(ECHO_WAIT).min(rto);
         let own = self.own;
-        for a in &mut self.book.announced {
+        for a in &mut self.address_table.announced {
             if a.echoed || a.sent > self.config.address_retries {
                 continue;
             }
-            if a.again_at <= now && self.book.announce_from <= now {
-                let Some(local) = self.book.local.iter().find(|l| l.id == a.id) else {
+            if a.again_at <= now && self.address_table.announce_from <= now {
+                let Some(local) = self.address_table.local.iter().find(|l| l.id == a.id) else {
                     continue;
                 };
                 let address = local.address;
@@ -216,23 +222,23 @@ impl Connection {
                         .max(Duration::from_secs(1))
                         .saturating_mul(1 << a.sent.min(6));
                 a.sent += 1;
-                self.book.announce_from = now + patience;
+                self.address_table.announce_from = now + echo_wait;
             }
-            let due = a.again_at.max(self.book.announce_from);
+            let due = a.again_at.max(self.address_table.announce_from);
             self.timers.announce = self.timers.announce.min(due);
         }
     }
 
-    /// ADD_ADDR of the peer, or its echo of ours.
+    /// Processes ADD_ADDR of the peer, or its echo of ours.
     pub(super) fn on_add_address(&mut self, now: Instant, i: usize, a: &AddAddr) {
         let (Some(peer), true) = (self.peer, self.mode == Mode::Multipath) else {
             return;
         };
         let Some(hmac) = a.hmac else {
-            for own in &mut self.book.announced {
+            for own in &mut self.address_table.announced {
                 own.echoed |= own.id == a.address_id;
             }
-            self.book.announce_from = now;
+            self.address_table.announce_from = now;
             self.repeat_announcements(now);
             return;
         };
@@ -249,14 +255,21 @@ impl Connection {
                 .push_back(MptcpOption::AddAddr(AddAddr { hmac: None, ..*a }));
             self.active |= s.bit();
         }
-        let known = self.book.remote.iter().any(|r| r.id == a.address_id);
-        if known || self.book.remote.len() >= self.config.max_remote_addresses {
+        let known = self
+            .address_table
+            .remote
+            .iter()
+            .any(|r| r.id == a.address_id);
+        if known || self.address_table.remote.len() >= self.config.max_remote_addresses {
             self.stats.ignored_options += u64::from(!known);
             return;
         }
-        let initial_port = self.book.remote.first().map_or(0, |r| r.port);
-        let at = self.book.remote.partition_point(|r| r.id < a.address_id);
-        self.book.remote.insert(
+        let initial_port = self.address_table.remote.first().map_or(0, |r| r.port);
+        let at = self
+            .address_table
+            .remote
+            .partition_point(|r| r.id < a.address_id);
+        self.address_table.remote.insert(
             at,
             RemoteAddress {
                 id: a.address_id,
@@ -267,7 +280,7 @@ impl Connection {
         self.on_paths_changed(now);
     }
 
-    /// The port that the peer listens at: the one that the connection was opened to.
+    /// The port on which the peer listens: the one that the connection was opened to.
     fn server_port(&self, known: u16) -> u16 {
         if known != 0 {
             return known;
@@ -277,14 +290,14 @@ impl Connection {
             .map_or(0, |s| s.addresses.remote.port())
     }
 
-    /// REMOVE_ADDR of the peer: subflows of these addresses end (RFC 8684 §3.4.2).
+    /// Processes REMOVE_ADDR of the peer: subflows of these addresses end (RFC 8684 §3.4.2).
     pub(super) fn on_remove_address(&mut self, now: Instant, ids: &[u8]) {
         if self.mode != Mode::Multipath {
             return;
         }
         for id in ids {
             if *id != 0 {
-                self.book.remote.retain(|r| r.id != *id);
+                self.address_table.remote.retain(|r| r.id != *id);
             }
             for i in 0..self.subflows.len() {
                 if self.subflows[i].remote_id == Some(*id) {

@@ -1,21 +1,21 @@
-//! How connections and subflows end (RFC 8684 §3.3.3, §3.5, §3.6).
+//! The end of connections and subflows (RFC 8684 §3.3.3, §3.5, §3.6).
 
 use gargalo_tcp::{Error, State};
 use gargalo_units::Instant;
 use gargalo_wire::mptcp::MptcpOption;
 
-use super::opening::last_words;
+use super::opening::reset_option;
 use super::{Connection, Mode};
 use crate::error::ResetReason;
 use crate::event::{Event, Notice};
 use crate::send::Fin;
 use crate::subflow::{Origin, Subflow};
 
-/// So many ended subflows wait to be asked for.
+/// Maximum number of ended subflows kept for [`Connection::poll_ended`].
 const MOST_ENDED: usize = 256;
 
 impl Connection {
-    /// Closes our direction: DATA_FIN follows what was written. The peer's direction stays open.
+    /// Closes our direction: DATA_FIN follows the written data. The peer's direction stays open.
     pub fn close(&mut self, now: Instant) {
         if self.over || self.send.fin != Fin::Open {
             return;
@@ -34,7 +34,7 @@ impl Connection {
         self.end(now, Some(Error::Aborted));
     }
 
-    /// The connection is over: subflows that still live are reset.
+    /// Ends the connection: subflows that are still open are reset.
     pub(super) fn end(&mut self, now: Instant, error: Option<Error>) {
         if self.over {
             return;
@@ -51,7 +51,7 @@ impl Connection {
         };
         for s in &mut self.subflows {
             s.closing = true;
-            s.last_words.clone_from(&words);
+            s.reset_options.clone_from(&words);
             s.endpoint.abort(now);
             self.active |= s.bit();
         }
@@ -62,12 +62,12 @@ impl Connection {
         });
     }
 
-    /// Both directions have said that they end.
+    /// Both directions have sent DATA_FIN.
     pub(super) fn is_finishing(&self) -> bool {
         self.send.fin == Fin::Acked && self.receive.is_finished()
     }
 
-    /// The next step of an orderly end, if it can be done.
+    /// Takes the next step of an orderly close, if possible.
     #[inline]
     pub(super) fn advance_close(&mut self, now: Instant) {
         if self.send.fin == Fin::Open || self.over {
@@ -102,7 +102,7 @@ impl Connection {
         }
     }
 
-    /// DATA_FIN on an acknowledgement of the best subflow, and of all if it has to be repeated.
+    /// Sends DATA_FIN on an acknowledgement of the best subflow; a retransmission goes on all subflows.
     pub(super) fn send_fin(&mut self, now: Instant) {
         let usable = self.views.iter().enumerate().filter(|(_, v)| v.usable);
         let best = usable.min_by_key(|(_, v)| (v.in_loss, v.latency()));
@@ -133,14 +133,14 @@ impl Connection {
         self.events.push(Event::Closed);
     }
 
-    /// Ends a subflow by a reset that says why (RFC 8684 §3.6).
+    /// Ends a subflow by a reset with a reason (RFC 8684 §3.6).
     pub(super) fn reset_subflow(&mut self, now: Instant, i: usize, reason: ResetReason) {
         let s = &mut self.subflows[i];
         if s.closing {
             return;
         }
         s.closing = true;
-        s.last_words = Some(last_words(reason));
+        s.reset_options = Some(reset_option(reason));
         s.endpoint.abort(now);
         self.active |= s.bit();
         let subflow = s.id;
@@ -155,18 +155,18 @@ impl Connection {
         self.reinject(now, i);
     }
 
-    /// The peer wants no more of all of it.
+    /// Processes MP_FASTCLOSE: the peer has aborted the connection.
     pub(super) fn on_fast_close(&mut self, now: Instant) {
         if !self.over {
-            // The answer is a plain reset of what the peer has not reset itself (RFC 8684 §3.5).
+            // The answer is a plain reset of the subflows that the peer has not reset itself (RFC 8684 §3.5).
             self.end(now, Some(Error::Reset));
             for s in &mut self.subflows {
-                s.last_words = None;
+                s.reset_options = None;
             }
         }
     }
 
-    /// The FIN of a subflow.
+    /// Processes the FIN of a subflow.
     pub(super) fn on_subflow_fin(&mut self, now: Instant, i: usize) {
         if self.mode == Mode::Plain {
             self.drain(now, i);
@@ -176,7 +176,7 @@ impl Connection {
             }
             return;
         }
-        // Also before DATA_FIN: the peer gives the subflow up, not the connection.
+        // Also before DATA_FIN: the peer closes the subflow, not the connection.
         let s = &mut self.subflows[i];
         if !s.closing {
             s.closing = true;
@@ -185,7 +185,7 @@ impl Connection {
         }
     }
 
-    /// The endpoint of a subflow is closed, or lingers.
+    /// The endpoint of a subflow is closed or in TIME-WAIT.
     pub(super) fn on_subflow_over(&mut self, now: Instant, i: usize) {
         let s = &mut self.subflows[i];
         let error = s.endpoint.error();
@@ -207,7 +207,7 @@ impl Connection {
         }
     }
 
-    /// A closed subflow has nothing left to say.
+    /// Removes a closed subflow that has nothing left to send.
     pub(super) fn remove(&mut self, now: Instant, i: usize) {
         self.drain(now, i);
         if !self.subflows[i].closing {

@@ -1,4 +1,4 @@
-//! What a host with many connections must know and do beside handing over segments.
+//! Functions for a host with many connections.
 
 use std::sync::Arc;
 
@@ -15,10 +15,9 @@ use crate::subflow::Origin;
 use crate::{Config, Init};
 
 impl Connection {
-    /// A passive open of which nothing was remembered: `syn` is what is known of the SYN, `tcp` what it
-    /// was answered with, [`Init::key`] the key in the answer. The acknowledgement is to be handed to
-    /// [`handle`](Self::handle) next and opens the connection (RFC 4987 §3.6; RFC 8684 §3.1 lets the
-    /// third packet repeat both keys for this purpose).
+    /// A stateless passive open: `syn` is the reconstructed SYN, `tcp` the configuration of the answer,
+    /// [`Init::key`] the key in it. Pass the acknowledgement to [`handle`](Self::handle) next; it opens the
+    /// connection (RFC 4987 §3.6; for this purpose the third packet repeats both keys, RFC 8684 §3.1).
     ///
     /// # Errors
     /// As [`Connection::connect`].
@@ -32,7 +31,7 @@ impl Connection {
         syn: &Segment,
     ) -> Result<Self, ConfigError> {
         let mut connection = Self::new(config.into(), congestion, init, false)?;
-        connection.book.meet(addresses);
+        connection.address_table.set_initial(addresses);
         let mut rng = connection.rng.clone();
         let controller = connection.controller(now, &mut rng)?;
         connection.rng = rng;
@@ -51,7 +50,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Grows whenever a subflow comes or goes: while it is the same,
+    /// A counter that grows with every added or removed subflow: while it is unchanged,
     /// [`subflow_addresses`](Self::subflow_addresses) are the same.
     #[inline]
     pub fn subflow_changes(&self) -> u64 {
@@ -63,8 +62,8 @@ impl Connection {
         Some(&self.subflows[self.index_of(addresses)?].endpoint)
     }
 
-    /// Ends TIME-WAIT of a subflow early: a successor needs the ports, or there are too many. Gives the
-    /// sequence number that it came to, as [`Endpoint::end_time_wait`].
+    /// Ends TIME-WAIT of a subflow early: a successor needs the ports, or there are too many. Returns the sequence
+    /// number that it reached, as [`Endpoint::end_time_wait`].
     pub fn end_time_wait(&mut self, addresses: Addresses) -> Option<Seq> {
         let i = self.index_of(addresses)?;
         let s = &mut self.subflows[i];

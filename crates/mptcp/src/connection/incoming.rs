@@ -1,4 +1,4 @@
-//! Segments that arrive, and the signals in them.
+//! Processing of received segments and their MPTCP options.
 
 use gargalo_tcp::State;
 use gargalo_units::{Ecn, Instant};
@@ -12,17 +12,17 @@ use crate::event::Event;
 use crate::mapping::{Mapping, position};
 use crate::subflow::Origin;
 
-/// How far from the present a data sequence number may lie to be believed.
-const ABSURD: i64 = 1 << 40;
+/// Maximum distance of an acceptable data sequence number from the expected one.
+const MOST_DISTANCE: i64 = 1 << 40;
 
-/// A path in a retransmission timeout is asked ever more rarely: up to so many times the first wait.
+/// A path in a retransmission timeout is probed at growing intervals, up to this multiple of the first.
 const LONGEST_WAIT: u64 = 4;
 
 impl Connection {
-    /// A segment arrived for these addresses, in a packet with this ECN field.
+    /// Processes a segment received for these addresses; `ecn` is the ECN field of its packet.
     pub fn handle(&mut self, now: Instant, addresses: Addresses, segment: Segment, ecn: Ecn) {
         let Some(i) = self.index_of(addresses) else {
-            self.on_stranger(now, addresses, segment, ecn);
+            self.on_unknown_segment(now, addresses, segment, ecn);
             return;
         };
         match self.admit(now, i, &segment) {
@@ -38,8 +38,8 @@ impl Connection {
         }
         let s = &mut self.subflows[i];
         let was_open = s.endpoint.state().is_synchronised();
-        let heard = Heard {
-            believed: s.endpoint.accepts(now, &segment),
+        let facts = SegmentFacts {
+            accepted: s.endpoint.accepts(now, &segment),
             window: s.endpoint.scaled_window(segment.window),
             syn: segment.flags.contains(Flags::SYN),
             reset: segment.flags.contains(Flags::RST),
@@ -52,7 +52,7 @@ impl Connection {
         let dss = list.and_then(List::dss).copied();
         let signals = list.filter(|l| l.iter().any(|o| !matches!(o, MptcpOption::Dss(_))));
         let signals = signals.cloned();
-        if heard.acknowledges || !segment.options.sack.is_empty() {
+        if facts.acknowledges || !segment.options.sack.is_empty() {
             self.show_siblings(i);
         }
         let s = &mut self.subflows[i];
@@ -60,24 +60,24 @@ impl Connection {
         self.active |= s.bit();
         self.schedule_due = true;
         self.timers.heard_on = s.id;
-        // The third packet opens the subflow and may carry signals already.
-        let opened = !was_open && s.endpoint.state().is_synchronised() && !heard.syn;
-        let believed = heard.believed || opened;
+        // The third packet opens the subflow and may carry other options already.
+        let opened = !was_open && s.endpoint.state().is_synchronised() && !facts.syn;
+        let accepted = facts.accepted || opened;
         if let Some(list) = signals {
-            self.on_signals(now, i, &list, believed, &heard);
+            self.on_signals(now, i, &list, accepted, &facts);
         }
-        if self.mode == Mode::Multipath && believed && !heard.syn && !heard.reset {
+        if self.mode == Mode::Multipath && accepted && !facts.syn && !facts.reset {
             if let Some(dss) = dss {
-                self.on_dss(now, i, &dss, heard.window);
+                self.on_dss(now, i, &dss, facts.window);
             }
-            self.on_confirmation(now, i, plain, &heard, opened);
-        } else if self.mode == Mode::Plain && heard.is_idle(plain) && believed {
+            self.on_confirmation(now, i, plain, &facts, opened);
+        } else if self.mode == Mode::Plain && facts.is_idle(plain) && accepted {
             self.on_plain_repetition(now, i);
         }
         self.after(now, i);
     }
 
-    /// What follows whatever happened to a subflow.
+    /// Updates the connection after any event of a subflow.
     pub(super) fn after(&mut self, now: Instant, i: usize) {
         let id = self.subflows[i].id;
         self.on_subflow_events(now, i);
@@ -87,20 +87,20 @@ impl Connection {
         self.drain(now, i);
         self.on_subflow_acked(now, i);
         self.watch_loss(now, i);
-        // It is looked at when it has sent what it can.
+        // Its view is updated when it has sent everything it can.
         self.subflows[i].changed = true;
         self.any_changed = true;
         self.active |= self.subflows[i].bit();
         self.advance_close(now);
     }
 
-    /// Signs that both directions let options pass, or that one does not.
+    /// Detects whether options pass in both directions.
     fn on_confirmation(
         &mut self,
         now: Instant,
         i: usize,
         plain: bool,
-        heard: &Heard,
+        facts: &SegmentFacts,
         opened: bool,
     ) {
         let s = &mut self.subflows[i];
@@ -111,16 +111,16 @@ impl Connection {
                 s.confirm_at = Instant::MAX;
             }
             Origin::Initial if plain && !opened && !self.over => {
-                // A peer that hears our signals acknowledges by its own: it does not hear them, or has
-                // fallen back. (Once there have been several subflows, who finds data without a mapping
-                // resets instead.)
+                // A peer that receives our options acknowledges with a DATA_ACK. Without one it does not receive
+                // them, or has fallen back. (Once there have been several subflows, a host that receives data
+                // without a mapping resets the subflow instead.)
                 let alone = self.contiguous && self.subflows.len() == 1;
-                let unheard = !self.heard_ack && heard.carries;
-                let told = heard.acknowledges && (alone || !self.heard_ack);
+                let options_lost = !self.data_acked && facts.carries;
+                let told = facts.acknowledges && (alone || !self.data_acked);
                 // In order, DATA_FIN comes first.
-                if unheard || told || (heard.fin && self.contiguous) {
-                    if self.subflows[i].written > 0 && !heard.fin {
-                        self.warn(i, None);
+                if options_lost || told || (facts.fin && self.contiguous) {
+                    if self.subflows[i].written > 0 && !facts.fin {
+                        self.notify_fallback(i, None);
                     }
                     self.fall_back(now, i);
                 }
@@ -134,7 +134,7 @@ impl Connection {
         let Some(peer) = self.peer else { return };
         self.on_keys_known(now);
         if let Some(ack) = dss.data_ack {
-            self.heard_ack = true;
+            self.data_acked = true;
             let ack = position(ack, self.own_base(), self.send.una);
             if let Ok(ack) = u64::try_from(ack) {
                 self.on_data_ack(now, ack, window);
@@ -150,7 +150,7 @@ impl Connection {
             }
             return;
         }
-        if (data - self.receive.next() as i64).abs() > ABSURD {
+        if (data - self.receive.next() as i64).abs() > MOST_DISTANCE {
             self.stats.ignored_options += 1;
             return;
         }
@@ -170,11 +170,11 @@ impl Connection {
         }
     }
 
-    /// Enters a mapping of the peer.
+    /// Stores a mapping of the peer.
     #[inline]
     fn map(&mut self, i: usize, subflow: i64, data: i64, len: u32, checksum: Option<u16>) {
         let buffer = self.config.tcp.receive_buffer.get();
-        // No more of them than short segments fit into what the endpoint accepts.
+        // At most as many mappings as there may be short segments in the endpoint's window.
         let most = usize::try_from(buffer / 128)
             .unwrap_or(usize::MAX)
             .clamp(1024, 1 << 20);
@@ -187,7 +187,7 @@ impl Connection {
             self.stats.ignored_options += 1;
             return;
         };
-        // A checksum that was not agreed on, or a missing one, means nothing.
+        // A checksum that was not negotiated, or a missing one, is ignored.
         let mapping = Mapping {
             subflow,
             data,
@@ -206,7 +206,7 @@ impl Connection {
             if !before {
                 self.events.push(Event::PeerClosed);
             }
-            // Also when it is repeated: our acknowledgement was lost.
+            // Also for a retransmission: our acknowledgement was lost.
             for s in &mut self.subflows {
                 if s.id == self.timers.heard_on {
                     s.endpoint.demand_ack();
@@ -215,16 +215,23 @@ impl Connection {
         }
     }
 
-    /// Options other than the data sequence signal.
-    fn on_signals(&mut self, now: Instant, i: usize, list: &List, believed: bool, heard: &Heard) {
+    /// Processes options other than DSS.
+    fn on_signals(
+        &mut self,
+        now: Instant,
+        i: usize,
+        list: &List,
+        accepted: bool,
+        facts: &SegmentFacts,
+    ) {
         for option in list.iter() {
             match option {
-                // The key proves it, whatever the sequence number.
+                // The key authenticates it, whatever the sequence number.
                 MptcpOption::FastClose { receiver_key } if *receiver_key == self.own.get() => {
                     self.on_fast_close(now);
                 }
-                _ if !believed => {}
-                MptcpOption::Capable { keys, .. } => self.on_capable_data(now, i, keys, heard),
+                _ if !accepted => {}
+                MptcpOption::Capable { keys, .. } => self.on_capable_data(now, i, keys, facts),
                 MptcpOption::AddAddr(a) => self.on_add_address(now, i, a),
                 MptcpOption::RemoveAddr(ids) => self.on_remove_address(now, ids),
                 MptcpOption::Prio { backup } => {
@@ -244,8 +251,14 @@ impl Connection {
         }
     }
 
-    /// MP_CAPABLE after the handshake: with the first data, in place of a mapping (RFC 8684 §3.1).
-    fn on_capable_data(&mut self, now: Instant, i: usize, keys: &CapableKeys, heard: &Heard) {
+    /// Processes MP_CAPABLE with the first data, in place of a mapping (RFC 8684 §3.1).
+    fn on_capable_data(
+        &mut self,
+        now: Instant,
+        i: usize,
+        keys: &CapableKeys,
+        facts: &SegmentFacts,
+    ) {
         let s = &self.subflows[i];
         if self.mode != Mode::Multipath || s.origin != Origin::Initial || self.is_client {
             return;
@@ -264,8 +277,8 @@ impl Connection {
             CapableKeys::Both { .. } => {}
             _ => return,
         }
-        // Nothing of ours can have been acknowledged by who does not know us.
-        self.send.edge = self.send.edge.max(heard.window);
+        // A peer without our keys cannot have acknowledged our data.
+        self.send.edge = self.send.edge.max(facts.window);
     }
 
     /// Options have passed in both directions: further subflows may be opened.
@@ -277,7 +290,7 @@ impl Connection {
         }
     }
 
-    /// The peer has everything before `ack`.
+    /// Processes a DATA_ACK: the peer has everything before `ack`.
     #[inline]
     fn on_data_ack(&mut self, now: Instant, ack: u64, window: u64) {
         let room = self.send.edge;
@@ -297,7 +310,7 @@ impl Connection {
         self.arm_data_timer(now);
     }
 
-    /// What the endpoint has been told is acknowledged.
+    /// Processes the data newly acknowledged at subflow level.
     #[inline]
     fn on_subflow_acked(&mut self, now: Instant, i: usize) {
         let s = &mut self.subflows[i];
@@ -316,13 +329,14 @@ impl Connection {
         }
     }
 
-    /// A retransmission timeout hands what the subflow carries to others; progress makes it eligible again.
+    /// After a retransmission timeout the data of the subflow is reinjected on others; progress makes it eligible
+    /// again.
     #[inline]
     pub(super) fn watch_loss(&mut self, now: Instant, i: usize) {
         let s = &mut self.subflows[i];
         let in_loss = s.in_loss();
-        // A tail loss probe means that nothing was heard for two round trips: if all the others wait for
-        // this subflow, they need not wait for the timeout.
+        // A tail loss probe means that no acknowledgement arrived for two round trips: if all other subflows wait
+        // for this one, its data is reinjected before the timeout.
         let slot = s.slot;
         let silent = s.endpoint.is_probing()
             && self.send.first().is_some_and(|first| first.latest == slot)
@@ -350,7 +364,7 @@ impl Connection {
         }
     }
 
-    /// What the endpoint of a subflow tells.
+    /// Processes the events of a subflow's endpoint.
     fn on_subflow_events(&mut self, now: Instant, i: usize) {
         while let Some(event) = self.subflows[i].endpoint.poll_event() {
             match event {
@@ -390,31 +404,31 @@ impl Connection {
     }
 }
 
-/// The checksum of a mapping without the DATA_FIN at its end, which counts in its length (RFC 8684 §3.3.1,
-/// RFC 1624).
+/// The checksum of a mapping without the DATA_FIN at its end, which is included in its length (RFC 8684 §3.3.1, RFC
+/// 1624).
 fn without_fin(checksum: u16) -> u16 {
     let (sum, carry) = (!checksum).overflowing_sub(1);
     !sum.wrapping_sub(u16::from(carry))
 }
 
-/// What is to be known of a segment after its endpoint has taken it.
-struct Heard {
-    /// Its sequence numbers are right.
-    believed: bool,
+/// Properties of a segment that are needed after its endpoint has processed it.
+struct SegmentFacts {
+    /// Its sequence numbers are acceptable.
+    accepted: bool,
     /// Its window field in bytes.
     window: u64,
     syn: bool,
     reset: bool,
     /// It carries data.
     carries: bool,
-    /// Nothing follows on its subflow.
+    /// It has FIN: no data follows on its subflow.
     fin: bool,
     /// It acknowledges data that was not acknowledged before.
     acknowledges: bool,
 }
 
-impl Heard {
-    /// It says nothing new.
+impl SegmentFacts {
+    /// Whether it carries nothing new: no data, no new acknowledgement, no window change.
     fn is_idle(&self, plain: bool) -> bool {
         plain && !self.carries && !self.acknowledges && !self.syn && !self.reset
     }

@@ -20,7 +20,8 @@ fn join(segment: &Segment) -> Option<Join> {
 }
 
 impl Connection {
-    /// A SYN of no subflow: a join of ours? Else the reason to refuse it with, none for what is no join.
+    /// Processes a SYN for no existing subflow. Returns the subflow of a valid join, else the reason of the
+    /// refusal; none if it is not a join.
     pub(super) fn on_join(
         &mut self,
         now: Instant,
@@ -50,7 +51,7 @@ impl Connection {
             self.stats.joins_refused += 1;
             return Err(refusal);
         }
-        let local = self.book.local.iter();
+        let local = self.address_table.local.iter();
         let mut of_ours = local.filter(|l| l.address == ip(addresses.local));
         let (local_id, own_backup) = of_ours.next().map_or((0, false), |l| (l.id, l.backup));
         let plan = Plan {
@@ -78,7 +79,7 @@ impl Connection {
         (self.config.options.max_subflows as usize).min(crate::send::SLOTS)
     }
 
-    /// The SYN-ACK of a join of ours.
+    /// Processes the SYN-ACK of a join that we initiated.
     pub(super) fn on_join_answer(&mut self, i: usize, segment: &Segment) -> Admission {
         let (Some(peer), own) = (self.peer, self.own) else {
             return Admission::Refuse(ResetReason::ProtocolError);
@@ -103,7 +104,7 @@ impl Connection {
         }
     }
 
-    /// The third packet of a join of the peer.
+    /// Processes the third packet of a join that the peer initiated.
     pub(super) fn on_join_ack(&mut self, i: usize, segment: &Segment) -> Admission {
         let (Some(peer), own) = (self.peer, self.own) else {
             return Admission::Refuse(ResetReason::ProtocolError);
@@ -121,12 +122,12 @@ impl Connection {
                     Admission::Refuse(ResetReason::Prohibited)
                 }
             }
-            // The packet with the code was lost and will come again.
+            // The packet with the HMAC was lost and will be retransmitted.
             _ => Admission::Drop,
         }
     }
 
-    /// MP_JOIN of a SYN or SYN-ACK that leaves.
+    /// MP_JOIN for a SYN or SYN-ACK to send.
     pub(super) fn join_of_syn(&self, i: usize) -> Option<MptcpOption> {
         let (peer, s) = (self.peer?, &self.subflows[i]);
         Some(MptcpOption::Join(match s.origin {
@@ -145,7 +146,7 @@ impl Connection {
         }))
     }
 
-    /// MP_JOIN of a third packet.
+    /// MP_JOIN for a third packet to send.
     pub(super) fn join_of_ack(&self, i: usize) -> Option<MptcpOption> {
         let (peer, s) = (self.peer?, &self.subflows[i]);
         let code = join_hmac(self.own, peer, s.own_nonce, s.peer_nonce);

@@ -1,4 +1,4 @@
-//! The connection as a value: state, the application's calls and what it tells.
+//! The connection: its state, the calls of the application and its events.
 
 mod announce;
 mod closing;
@@ -36,15 +36,15 @@ use crate::scheduler::{PathView, Scheduler};
 use crate::send::{Fin, Send};
 use crate::subflow::Subflow;
 use crate::{Config, Event, Init, Notice, Stats, SubflowSnapshot};
-use announce::Book;
+use announce::AddressTable;
 use timers::Timers;
 
 /// A segment to send, with its addresses and the ECN field of its packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// From where to where.
+    /// Source and destination.
     pub addresses: Addresses,
-    /// The gateway it goes to first; `None`: the usual one.
+    /// The gateway it is sent to first; `None`: the default one.
     pub gateway: Option<IpAddr>,
     /// The segment.
     pub segment: Segment,
@@ -52,36 +52,38 @@ pub struct Transmit {
     pub ecn: Ecn,
 }
 
-/// What both sides agreed on.
+/// The negotiated protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// The handshake has not told yet.
+    /// Not known yet: the handshake is not complete.
     Opening,
     /// Multipath.
     Multipath,
-    /// Plain TCP on the initial subflow, or what is left of a connection after a broken mapping.
+    /// Plain TCP on the initial subflow, or on the remaining one after a broken mapping.
     Plain,
 }
 
-/// What is done after fallback for a peer that may not know of it.
+/// How a peer that may not know of a fallback is informed of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Courtesy {
-    /// Nothing: it knows.
+enum FallbackNotice {
+    /// Not needed: the peer knows.
     None,
-    /// Acknowledgements have DATA_ACK.
-    Silent,
-    /// The same, and it was told by MP_FAIL.
-    Said,
+    /// Acknowledgements carry DATA_ACK.
+    DataAck,
+    /// The same, and MP_FAIL was sent.
+    Fail,
 }
 
 /// One end of a Multipath TCP connection.
 ///
-/// A driver hands every segment that arrives to [`handle`](Self::handle), calls
-/// [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) has passed and,
-/// after either and after the application read, wrote or closed, [`poll_transmit`](Self::poll_transmit)
-/// until nothing comes. [`poll_event`](Self::poll_event) tells the application where to look. Time never
-/// goes back between calls. A SYN with MP_JOIN belongs to the connection of its
-/// [`token`](Self::token); segments of its addresses go there from then on.
+/// A driver passes every received segment to [`handle`](Self::handle), calls
+/// [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) has passed and, after either
+/// and after the application read, wrote or closed, [`poll_transmit`](Self::poll_transmit) until it returns `None`.
+/// [`poll_event`](Self::poll_event) returns events for the application. Time must not decrease between calls. A SYN
+/// with MP_JOIN belongs to the connection of its [`token`](Self::token), as do later segments of its addresses.
+///
+/// It has more than 25 fields on purpose: they are the state of one protocol machine that the files of this module share.
+/// Units within it (sender, receiver, timers, address table) are types of their own.
 #[derive(Debug)]
 pub struct Connection {
     config: Arc<Config>,
@@ -92,21 +94,21 @@ pub struct Connection {
     is_client: bool,
     own: Key,
     peer: Option<Key>,
-    /// Checksums over mappings were agreed on.
+    /// Checksums over mappings were negotiated.
     checksum: bool,
-    /// The peer writes 64-bit data sequence numbers, so acknowledgements have them, too.
+    /// The peer uses 64-bit data sequence numbers, so acknowledgements use them, too.
     long_acks: bool,
-    /// A data sequence signal of the peer has come: options pass in both directions.
+    /// A DSS of the peer was received: options pass in both directions.
     confirmed: bool,
-    /// The peer has acknowledged at data level: what we send keeps its options.
-    heard_ack: bool,
-    /// What is done after fallback for a peer that may not know of it.
-    courtesy: Courtesy,
-    /// The peer wants no joins to the address of the initial subflow.
+    /// The peer has sent a DATA_ACK: our options reach it.
+    data_acked: bool,
+    /// How a peer that may not know of a fallback is informed of it.
+    fallback_notice: FallbackNotice,
+    /// The peer accepts no joins to the address of the initial subflow.
     deny_join_initial: bool,
-    /// Nothing was ever sent twice or by another subflow: an infinite mapping can describe it.
+    /// All data was sent once and on one subflow, so an infinite mapping can describe it.
     contiguous: bool,
-    /// Announce an infinite mapping with data up to this position of the initial subflow.
+    /// An infinite mapping is announced with data up to this position of the initial subflow.
     infinite_until: u64,
     subflows: Vec<Subflow>,
     views: Vec<PathView>,
@@ -114,39 +116,39 @@ pub struct Connection {
     labels: Vec<Label>,
     siblings: Vec<Sibling>,
     next_id: u32,
-    /// Subflows that may have something to send, by slot.
+    /// Subflows that may have data to send, by slot.
     active: u64,
-    /// A subflow may have changed since it was looked at.
+    /// A subflow may have changed since its view was updated.
     any_changed: bool,
-    /// A copy may wait for its subflow.
+    /// A copy may be pending on a subflow.
     has_copies: bool,
-    /// Windows that were filled by data on a slower path.
+    /// Number of windows that were filled by data on a slower path.
     blocked: u64,
-    /// Something has changed since the scheduler had nothing to do.
+    /// The state has changed since the scheduler had nothing to do.
     schedule_due: bool,
     scheduler: Box<dyn Scheduler>,
     manager: Box<dyn PathManager>,
     send: Send,
     receive: Receive,
-    book: Book,
-    /// What became of subflows that carried data and are over, until somebody asks.
+    address_table: AddressTable,
+    /// Final snapshots of ended subflows that carried data, until they are polled.
     ended: VecDeque<SubflowSnapshot>,
-    /// Segments of no subflow: resets for strangers.
+    /// Segments without a subflow: resets in answer to unknown segments.
     stray: VecDeque<Transmit>,
     events: Events,
     notices: VecDeque<Notice>,
     timers: Timers,
     error: Option<Error>,
-    /// Told as connected.
+    /// The connected event was reported.
     connected: bool,
-    /// Over at data level, one way or the other.
+    /// Ended at data level, in order or not.
     over: bool,
     rng: Pcg64,
     stats: Stats,
 }
 
 impl Connection {
-    /// Opens actively from one of our addresses to the peer; the SYN comes out of
+    /// Opens actively from one of our addresses to the peer; the SYN is returned by
     /// [`poll_transmit`](Self::poll_transmit).
     ///
     /// # Errors
@@ -159,13 +161,13 @@ impl Connection {
         now: Instant,
     ) -> Result<Self, ConfigError> {
         let mut connection = Self::new(config.into(), congestion, init, true)?;
-        connection.book.meet(addresses);
+        connection.address_table.set_initial(addresses);
         connection.open_initial(now, addresses)?;
         Ok(connection)
     }
 
-    /// Opens passively: the first SYN handed to [`handle`](Self::handle) makes the initial subflow. (A
-    /// listener that serves many makes a connection for each.)
+    /// Opens passively: the first SYN passed to [`handle`](Self::handle) creates the initial subflow. (A listener
+    /// for many connections creates a [`Connection`] for each.)
     ///
     /// # Errors
     /// As [`Connection::connect`].
@@ -187,7 +189,7 @@ impl Connection {
             return Err(ConfigError::TooManyAddresses(init.addresses.len()));
         }
         let mut tcp = gargalo_tcp::Config::clone(&config.tcp);
-        // What the connection has written is bounded already.
+        // The connection bounds the written data itself.
         tcp.send_buffer = gargalo_units::Bytes::new(u64::MAX / 4);
         let connection = Self {
             tcp: Arc::new(tcp),
@@ -199,8 +201,8 @@ impl Connection {
             checksum: config.options.checksum,
             long_acks: false,
             confirmed: false,
-            heard_ack: false,
-            courtesy: Courtesy::None,
+            data_acked: false,
+            fallback_notice: FallbackNotice::None,
             deny_join_initial: false,
             contiguous: true,
             infinite_until: 0,
@@ -218,7 +220,7 @@ impl Connection {
             manager: config.path_manager.build(),
             send: Send::new(config.tcp.send_buffer.get()),
             receive: Receive::new(config.tcp.receive_buffer.get(), u64::from(config.tcp.mss)),
-            book: Book::new(&init),
+            address_table: AddressTable::new(&init),
             ended: VecDeque::new(),
             stray: VecDeque::new(),
             events: Events::default(),
@@ -231,7 +233,7 @@ impl Connection {
             stats: Stats::default(),
             config,
         };
-        // What a later subflow will need must exist: names and parameters are checked now.
+        // Names and parameters that later subflows need are checked now.
         let mut rng = connection.rng.clone();
         connection.controller(Instant::ZERO, &mut rng)?;
         Ok(connection)
@@ -292,18 +294,18 @@ impl Connection {
         self.send.buffer.len()
     }
 
-    /// Bytes written and never given to a subflow.
+    /// Bytes written and not yet assigned to a subflow.
     #[inline]
     pub fn unsent(&self) -> u64 {
         self.send.unsent()
     }
 
-    /// Bytes that have arrived and wait for others before them.
+    /// Bytes received out of order.
     pub fn out_of_order(&self) -> u64 {
         self.receive.out_of_order()
     }
 
-    /// The next thing to know.
+    /// The next event for the application.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop()
@@ -327,22 +329,22 @@ impl Connection {
         self.error
     }
 
-    /// What names the connection in joins to us (RFC 8684 §3.2).
+    /// The token that identifies the connection in joins to us (RFC 8684 §3.2).
     pub fn token(&self) -> u32 {
         self.own.token()
     }
 
-    /// The peer speaks multipath, and nothing on the way prevents it.
+    /// The peer supports MPTCP, and the path lets its options pass.
     pub fn is_multipath(&self) -> bool {
         self.mode == Mode::Multipath
     }
 
-    /// Plain TCP is spoken, because the peer or the path do not allow more.
+    /// The connection is plain TCP, because the peer or the path does not support MPTCP.
     pub fn has_fallen_back(&self) -> bool {
         self.mode == Mode::Plain
     }
 
-    /// An acknowledgement must leave at once (as [`gargalo_tcp::Endpoint::owes_ack`]).
+    /// Whether an acknowledgement must be sent at once (as [`gargalo_tcp::Endpoint::owes_ack`]).
     pub fn owes_ack(&self) -> bool {
         self.subflows.iter().any(|s| s.endpoint.owes_ack())
     }
@@ -354,10 +356,10 @@ impl Connection {
 
     /// Our addresses with their identifiers.
     pub fn local_addresses(&self) -> &[LocalAddress] {
-        &self.book.local
+        &self.address_table.local
     }
 
-    /// The addresses of all subflows: segments of these belong here.
+    /// The addresses of all subflows: segments with these belong to this connection.
     pub fn subflow_addresses(&self) -> impl Iterator<Item = Addresses> {
         self.subflows.iter().map(|s| s.addresses)
     }
@@ -367,7 +369,7 @@ impl Connection {
         self.subflows.iter().map(move |s| s.snapshot(now))
     }
 
-    /// The next subflow that is over, as it was at its end; the latest 256 are kept until asked for.
+    /// The final snapshot of the next ended subflow; the latest 256 are kept until polled.
     pub fn poll_ended(&mut self) -> Option<SubflowSnapshot> {
         self.ended.pop_front()
     }
@@ -380,12 +382,12 @@ impl Connection {
         Some((id, self.subflows[i].endpoint.take_rtt_sample()?))
     }
 
-    /// What schedulers see of the subflows.
+    /// The views of the subflows that schedulers use.
     pub fn path_views(&self) -> &[PathView] {
         &self.views
     }
 
-    /// Counts since the connection was made.
+    /// Counters since the connection was created.
     pub fn stats(&self) -> Stats {
         let mut stats = self.stats;
         stats.duplicate_bytes = self.receive.duplicates;
@@ -395,7 +397,7 @@ impl Connection {
         stats
     }
 
-    /// Where the connection stands, in the terms of TCP: DATA_FIN counts as FIN.
+    /// The state of the connection in the terms of TCP: DATA_FIN counts as FIN.
     pub fn state(&self) -> State {
         let finished = self.receive.is_finished();
         if self.over {
@@ -428,7 +430,7 @@ impl Connection {
         }
     }
 
-    /// Nothing will be sent any more and no timer is armed: it may be dropped.
+    /// Whether nothing will be sent any more and no timer is armed, so that the connection may be dropped.
     pub fn is_closed(&self) -> bool {
         self.over && self.subflows.is_empty() && self.stray.is_empty()
     }
@@ -452,8 +454,7 @@ impl Connection {
         self.subflows.iter().position(|s| s.slot == slot)
     }
 
-    /// The window has grown: the peer learns it on the path that hears it first and on the one that was
-    /// used last.
+    /// Announces a grown window on the path by which the peer receives it first, and on the one that was used last.
     fn announce_window(&mut self) {
         let usable = |v: &&PathView| v.usable && !v.in_loss;
         let fast = self.views.iter().filter(usable).min_by_key(|v| v.latency());
@@ -466,10 +467,10 @@ impl Connection {
         }
     }
 
-    /// Brings what is known of a subflow up to date, as far as it can have changed and somebody may ask: the
-    /// scheduler of one who only receives is `idle`.
+    /// Updates the view of a subflow as far as it may have changed and is needed; `idle`: this host only receives,
+    /// so the scheduler is not asked.
     #[inline]
-    fn look(&mut self, now: Instant, i: usize, idle: bool) {
+    fn update_view(&mut self, now: Instant, i: usize, idle: bool) {
         let (s, v) = (&mut self.subflows[i], &mut self.views[i]);
         if !s.changed {
             s.view_sent(now, v);
@@ -480,9 +481,9 @@ impl Connection {
         s.deadline = s.endpoint.poll_timeout().unwrap_or(Instant::MAX);
     }
 
-    /// Before the scheduler is asked.
+    /// Updates the changed views before the scheduler is asked.
     #[inline]
-    fn look_at_changed(&mut self, now: Instant) {
+    fn update_changed_views(&mut self, now: Instant) {
         if !std::mem::take(&mut self.any_changed) {
             return;
         }
@@ -493,7 +494,7 @@ impl Connection {
         }
     }
 
-    /// Brings all that is known of a subflow up to date.
+    /// Updates the whole view of a subflow.
     fn refresh(&mut self, now: Instant, i: usize) {
         let s = &mut self.subflows[i];
         s.changed = false;
@@ -504,7 +505,7 @@ impl Connection {
         }
     }
 
-    /// Gives a subflow its view of the others, for coupled congestion control.
+    /// Passes the state of the other subflows to a subflow, for coupled congestion control.
     fn show_siblings(&mut self, i: usize) {
         if self.subflows.len() > 1 {
             self.subflows[i].endpoint.set_siblings(&self.siblings, i);

@@ -1,4 +1,4 @@
-//! How subflows are made, and the handshake of the connection by MP_CAPABLE (RFC 8684 §3.1, §3.7).
+//! Creation of subflows, and the handshake of the connection by MP_CAPABLE (RFC 8684 §3.1, §3.7).
 
 use std::net::IpAddr;
 
@@ -19,21 +19,21 @@ use crate::mapping::{Received, Sent};
 use crate::send::{Fin, SLOTS};
 use crate::subflow::{Burst, Origin, Penalty, Subflow};
 
-/// SYNs with MP_CAPABLE before one without: something on the path may not like it (RFC 8684 §3.7).
+/// SYNs with MP_CAPABLE before one without: a middlebox may drop them (RFC 8684 §3.7).
 const MOST_SYNS: u32 = 2;
 
 /// What to do with a segment of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// The endpoint gets it.
+    /// Pass it to the endpoint.
     Pass,
-    /// Nobody does: the peer will repeat itself.
+    /// Drop it: the peer will retransmit.
     Drop,
-    /// The subflow ends.
+    /// End the subflow.
     Refuse(ResetReason),
 }
 
-/// What a subflow is to be.
+/// The parameters of a new subflow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) addresses: Addresses,
@@ -59,7 +59,7 @@ fn capable(segment: &Segment) -> Option<(u8, CapableFlags, CapableKeys)> {
 }
 
 impl Connection {
-    /// A congestion control with a random stream of its own.
+    /// Creates a congestion control with its own random stream.
     pub(super) fn controller(
         &self,
         now: Instant,
@@ -95,7 +95,7 @@ impl Connection {
         self.make(now, plan).map(|_| ())
     }
 
-    /// Makes a subflow; its place in the list.
+    /// Creates a subflow; returns its index.
     pub(super) fn make(&mut self, now: Instant, plan: Plan) -> Result<usize, ConfigError> {
         let mut rng = self.rng.clone();
         let controller = self.controller(now, &mut rng)?;
@@ -116,7 +116,7 @@ impl Connection {
         Ok(self.install(now, plan, endpoint, own_nonce))
     }
 
-    /// Makes a subflow of an endpoint; its place in the list.
+    /// Creates a subflow with an endpoint; returns its index.
     pub(super) fn install(
         &mut self,
         now: Instant,
@@ -159,13 +159,13 @@ impl Connection {
             ask_after: Duration::ZERO,
             ask_most: Duration::ZERO,
             copies: Default::default(),
-            last_words: None,
+            reset_options: None,
             penalty: Penalty::default(),
             burst: Burst::default(),
             stale: false,
             suspected: false,
-            swallowed: 0,
-            swallowed_at: now,
+            lost_deliveries: 0,
+            lost_delivery_at: now,
             last_pushed: now,
             paced_until: Instant::MAX,
             changed: true,
@@ -175,7 +175,8 @@ impl Connection {
         self.next_id += 1;
         self.active |= subflow.bit();
         self.views.push(subflow.view(now));
-        self.labels.push(self.book.names.label(subflow.addresses));
+        self.labels
+            .push(self.address_table.names.label(subflow.addresses));
         self.siblings.push(Sibling {
             cwnd: Bytes::ZERO,
             srtt: None,
@@ -190,8 +191,8 @@ impl Connection {
         self.subflows.len() - 1
     }
 
-    /// A segment of no subflow.
-    pub(super) fn on_stranger(
+    /// Processes a segment for no existing subflow.
+    pub(super) fn on_unknown_segment(
         &mut self,
         now: Instant,
         addresses: Addresses,
@@ -204,7 +205,7 @@ impl Connection {
         let is_syn = segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK);
         let fresh = !self.is_client && self.next_id == 0 && !self.over;
         if is_syn && fresh {
-            self.book.meet(addresses);
+            self.address_table.set_initial(addresses);
             if self.open_initial(now, addresses).is_ok() {
                 self.handle(now, addresses, segment, ecn);
             }
@@ -228,7 +229,7 @@ impl Connection {
         segment: &Segment,
         reason: Option<ResetReason>,
     ) {
-        /// What strangers can make us remember.
+        /// Bound on the state that unknown segments can cause.
         const MOST: usize = 64;
         if self.stray.len() >= MOST {
             return;
@@ -238,7 +239,7 @@ impl Connection {
         } else {
             (Seq::new(0), segment.end(), Flags::RST | Flags::ACK)
         };
-        let words = reason.map(|r| Box::new(List::from(last_words(r))));
+        let words = reason.map(|r| Box::new(List::from(reset_option(r))));
         self.stray.push_back(Transmit {
             addresses,
             gateway: None,
@@ -258,7 +259,7 @@ impl Connection {
         });
     }
 
-    /// Looks at a segment before the endpoint of its subflow does.
+    /// Examines a segment before the endpoint of its subflow does.
     pub(super) fn admit(&mut self, now: Instant, i: usize, segment: &Segment) -> Admission {
         let s = &self.subflows[i];
         let flags = segment.flags;
@@ -267,7 +268,7 @@ impl Connection {
         if flags.contains(Flags::RST) || state.is_synchronised() {
             return Admission::Pass;
         }
-        // What acknowledges something else than our SYN is for the endpoint to refuse.
+        // A segment that does not acknowledge our SYN is refused by the endpoint.
         let answers = ack && s.endpoint.sent_position(segment.ack) == Some(0);
         match (s.origin, state) {
             (Origin::Initial, State::Listen) if syn && !ack => self.on_capable_syn(now, i, segment),
@@ -286,7 +287,7 @@ impl Connection {
         }
     }
 
-    /// The peer's SYN.
+    /// Processes the peer's SYN.
     pub(super) fn on_capable_syn(
         &mut self,
         now: Instant,
@@ -310,7 +311,7 @@ impl Connection {
         Admission::Pass
     }
 
-    /// The SYN-ACK.
+    /// Processes the SYN-ACK.
     fn on_capable_answer(&mut self, now: Instant, i: usize, segment: &Segment) {
         match capable(segment) {
             Some((1, flags, CapableKeys::Sender(key)))
@@ -324,7 +325,7 @@ impl Connection {
         }
     }
 
-    /// The third packet.
+    /// Processes the third packet.
     fn on_capable_ack(&mut self, now: Instant, i: usize, segment: &Segment) -> Admission {
         if self.mode != Mode::Opening {
             return Admission::Pass;
@@ -338,7 +339,7 @@ impl Connection {
                     sender, receiver, ..
                 },
             )) if receiver == self.own.get() => self.become_multipath(i, sender),
-            // Later data with its signal: the packet with the keys was lost and will come again.
+            // Later data with DSS: the packet with the keys was lost and will be retransmitted.
             None if segment.options.mptcp.is_some() => return Admission::Drop,
             _ => self.fall_back(now, i),
         }
@@ -360,7 +361,7 @@ impl Connection {
         }
     }
 
-    /// MP_CAPABLE of a SYN that leaves, or of a SYN-ACK.
+    /// MP_CAPABLE for a SYN or SYN-ACK to send.
     pub(super) fn capable_of_syn(&mut self, answers: bool) -> Option<MptcpOption> {
         let keys = if answers {
             if self.mode == Mode::Plain {
@@ -389,7 +390,7 @@ impl Connection {
         }
     }
 
-    /// Plain TCP from here on, on this subflow (RFC 8684 §3.7).
+    /// Falls back to plain TCP on this subflow (RFC 8684 §3.7).
     pub(super) fn fall_back(&mut self, now: Instant, i: usize) {
         if self.mode == Mode::Plain {
             return;
@@ -409,11 +410,11 @@ impl Connection {
         s.confirmed = true;
         s.copies.clear();
         s.endpoint.leave_send_window(false);
-        // The peer's window is the endpoint's matter.
+        // The endpoint controls the send window from now on.
         self.send.edge = u64::MAX / 2;
         if was_multipath {
             self.infinite_until = s.written + 1;
-            // DATA_FIN means nothing any more: the FIN of the subflow says it.
+            // DATA_FIN has no meaning any more: the FIN of the subflow replaces it.
             if matches!(self.send.fin, Fin::Sent | Fin::Acked) {
                 self.send.fin = Fin::Wanted;
             }
@@ -434,8 +435,8 @@ impl Connection {
     }
 }
 
-/// The option of a reset.
-pub(super) fn last_words(reason: ResetReason) -> MptcpOption {
+/// The MP_TCPRST option of a reset.
+pub(super) fn reset_option(reason: ResetReason) -> MptcpOption {
     MptcpOption::Reset(Reset {
         flags: 0,
         reason: reason.code(),

@@ -1,19 +1,19 @@
-//! What multipath adds to segments that leave (RFC 8684 §3.3).
+//! MPTCP options of segments to send (RFC 8684 §3.3).
 
 use gargalo_wire::mptcp::{CapableKeys, Dss, List, Mapping as WireMapping, MptcpOption};
 use gargalo_wire::tcp::{Flags, Segment};
 
 use super::reading::checksum;
-use super::{Connection, Courtesy, Mode, Transmit};
+use super::{Connection, FallbackNotice, Mode, Transmit};
 use crate::DataNumbers;
 use crate::mapping::{Mapping, number};
 use crate::send::Fin;
 use crate::subflow::Origin;
 
 impl Connection {
-    /// Dresses a segment of subflow `i`.
+    /// Adds the MPTCP options to a segment of subflow `i`.
     #[inline]
-    pub(super) fn dress(&mut self, i: usize, t: gargalo_tcp::Transmit) -> Transmit {
+    pub(super) fn add_options(&mut self, i: usize, t: gargalo_tcp::Transmit) -> Transmit {
         let mut segment = t.segment;
         let option = self.option_for(i, &segment);
         if let Some(option) = option {
@@ -40,14 +40,14 @@ impl Connection {
             Mode::Opening => None,
             Mode::Plain => self
                 .infinite_mapping(i, segment)
-                .or_else(|| self.courtesy_ack(i, segment)),
+                .or_else(|| self.fallback_ack(i, segment)),
             Mode::Multipath => self.signal(i, segment),
         }
     }
 
     fn option_of_control(&mut self, i: usize, segment: &Segment) -> Option<MptcpOption> {
         if segment.flags.contains(Flags::RST) {
-            return self.subflows[i].last_words.clone();
+            return self.subflows[i].reset_options.clone();
         }
         match self.subflows[i].origin {
             Origin::Initial => self.capable_of_syn(segment.flags.contains(Flags::ACK)),
@@ -143,12 +143,12 @@ impl Connection {
         }
     }
 
-    /// DATA_ACK for a peer that may not know of the fallback, until an infinite mapping has told it.
-    fn courtesy_ack(&self, i: usize, segment: &Segment) -> Option<MptcpOption> {
+    /// DATA_ACK for a peer that may not know of the fallback, until an infinite mapping has informed it.
+    fn fallback_ack(&self, i: usize, segment: &Segment) -> Option<MptcpOption> {
         let told = self.subflows[i].acked >= self.infinite_until;
-        // A FIN says by itself that this is plain TCP.
+        // A FIN already shows that this is plain TCP.
         let apart = !segment.payload.is_empty() || segment.flags.contains(Flags::FIN);
-        if self.courtesy == Courtesy::None || told || apart {
+        if self.fallback_notice == FallbackNotice::None || told || apart {
             return None;
         }
         let base = self.peer?.idsn().wrapping_add(1);
@@ -159,7 +159,8 @@ impl Connection {
         }))
     }
 
-    /// After a broken mapping the first data says that the rest follows without mappings (RFC 8684 §3.7).
+    /// The infinite mapping: after a broken mapping the first data announces that the rest follows without mappings
+    /// (RFC 8684 §3.7).
     fn infinite_mapping(&self, i: usize, segment: &Segment) -> Option<MptcpOption> {
         let s = &self.subflows[i];
         if self.infinite_until == 0 || segment.payload.is_empty() {

@@ -1,4 +1,4 @@
-//! Segments that leave.
+//! Selection of the segments that are sent.
 
 use gargalo_tcp::State;
 use gargalo_units::Instant;
@@ -8,7 +8,7 @@ use super::{Connection, Transmit};
 use crate::subflow::Origin;
 
 impl Connection {
-    /// The next segment to send now, if there is one: call until there is none.
+    /// The next segment to send now; call until it returns `None`.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         if let Some(t) = self.stray.pop_front() {
             return Some(t);
@@ -24,7 +24,7 @@ impl Connection {
                     return Some(t);
                 }
                 self.active &= !(1 << slot);
-                self.rest(now, i);
+                self.on_nothing_to_send(now, i);
             }
             if !self.schedule(now) {
                 return None;
@@ -45,7 +45,7 @@ impl Connection {
             && let Some(mut t) = s.endpoint.pure_ack(now)
             && let Some(option) = s.signals.pop_front()
         {
-            // Alone: with a data sequence signal it might not fit.
+            // Alone: beside DSS it might not fit.
             t.segment.options.mptcp = Some(Box::new(List::from(option)));
             t.segment.options.fit();
             return Some(Transmit {
@@ -59,27 +59,27 @@ impl Connection {
             && let Some(t) = s.endpoint.pure_ack(now)
         {
             s.ack_wanted = false;
-            return Some(self.dress(i, t));
+            return Some(self.add_options(i, t));
         }
         let t = s.endpoint.poll_transmit(now)?;
-        Some(self.dress(i, t))
+        Some(self.add_options(i, t))
     }
 
-    /// A subflow has nothing more to send for now.
+    /// Updates a subflow that has nothing more to send now.
     #[inline]
-    fn rest(&mut self, now: Instant, i: usize) {
+    fn on_nothing_to_send(&mut self, now: Instant, i: usize) {
         let idle = !self.send.is_busy();
         let s = &self.subflows[i];
         let is_over = match s.endpoint.state() {
             State::Closed => true,
-            // Nobody completed the handshake of a join.
+            // The handshake of a join was not completed.
             State::Listen => s.origin == Origin::PeerJoin,
             _ => false,
         };
         if is_over {
             self.remove(now, i);
         } else {
-            self.look(now, i, idle);
+            self.update_view(now, i, idle);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Subflows that come and go, as the path manager wants (RFC 8684 §3.2, §3.3.8).
+//! Opening and failure of subflows, as the path manager decides (RFC 8684 §3.2, §3.3.8).
 
 use std::net::SocketAddr;
 
@@ -13,15 +13,15 @@ use crate::addresses::Addresses;
 use crate::path_manager::{Open, SubflowView, View};
 use crate::subflow::{Origin, Subflow};
 
-/// The longest wait before a pair of addresses is tried again.
+/// The longest wait before a pair of addresses is used again.
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
-/// Ports for subflows whose usual one is taken.
+/// Local ports for subflows whose default port is in use.
 const PORTS: std::ops::RangeInclusive<u16> = 32_768..=60_999;
 
 impl Connection {
-    /// Asks the path manager what is missing, and opens it.
+    /// Asks the path manager for missing subflows, and opens them.
     pub(super) fn on_paths_changed(&mut self, now: Instant) {
-        // A server knows the keys with the third packet, a client when the server shows that it has it.
+        // A server knows the keys with the third packet, a client when the server acknowledges it.
         let keys = self.confirmed || !self.is_client;
         if self.mode != Mode::Multipath || !keys || self.over || self.is_finishing() {
             return;
@@ -35,15 +35,21 @@ impl Connection {
                 gateway: s.gateway,
             })
             .collect();
-        // What has just failed is as if it were not there.
+        // Pairs that have just failed are left out.
         let resting = |f: &&Failure| f.retry_at > now;
-        let resting: Vec<Failure> = self.book.failures.iter().filter(resting).copied().collect();
+        let resting: Vec<Failure> = self
+            .address_table
+            .failures
+            .iter()
+            .filter(resting)
+            .copied()
+            .collect();
         let view = View {
             is_client: self.is_client,
-            local: &self.book.local,
-            remote: &self.book.remote,
-            gateways: &self.book.gateways,
-            names: &self.book.names,
+            local: &self.address_table.local,
+            remote: &self.address_table.remote,
+            gateways: &self.address_table.gateways,
+            names: &self.address_table.names,
             subflows: &subflows,
         };
         for open in self.manager.missing(&view) {
@@ -56,9 +62,14 @@ impl Connection {
     }
 
     fn open(&mut self, now: Instant, open: Open) {
-        let local = self.book.local.iter().find(|l| l.id == open.local).copied();
+        let local = self
+            .address_table
+            .local
+            .iter()
+            .find(|l| l.id == open.local)
+            .copied();
         let remote = self
-            .book
+            .address_table
             .remote
             .iter()
             .find(|r| r.id == open.remote)
@@ -83,11 +94,11 @@ impl Connection {
             backup: local.backup,
             active: true,
         };
-        // The congestion control was built before with the same parameters.
+        // The congestion control was already built with the same parameters.
         let _ = self.make(now, plan);
     }
 
-    /// Addresses with a port of ours that no subflow has: the connection's own, if possible.
+    /// Addresses with a local port that no subflow uses: the port of the connection, if possible.
     fn free_addresses(
         &mut self,
         local: std::net::IpAddr,
@@ -108,25 +119,25 @@ impl Connection {
             .find(|a| !self.subflows.iter().any(|s| s.addresses == *a))
     }
 
-    /// A subflow can be used from now on.
+    /// A subflow has become usable.
     pub(super) fn on_path_open(&mut self, now: Instant, i: usize) {
         let s = &self.subflows[i];
         let (local, remote) = (s.local_id, s.remote_id);
-        self.book
+        self.address_table
             .failures
             .retain(|f| f.local != local || Some(f.remote) != remote);
         self.timers.orphan = Instant::MAX;
         self.refresh(now, i);
-        self.tell_removed();
+        self.announce_removed();
         self.offer_stale(now);
         self.schedule_due = true;
     }
 
-    /// A subflow is gone: not again at once.
+    /// Records the failure of a subflow, so that it is not opened again at once.
     pub(super) fn on_path_failed(&mut self, now: Instant, s: &Subflow) {
         let Some(remote) = s.remote_id else { return };
         let there = self
-            .book
+            .address_table
             .local
             .iter()
             .any(|l| l.address == ip(s.addresses.local));
@@ -138,7 +149,7 @@ impl Connection {
             let wait = self.config.retry_after.saturating_mul(1 << count.min(10));
             now + wait.min(LONGEST_RETRY)
         };
-        let retry_at = match self.book.failures.iter_mut().find(mine) {
+        let retry_at = match self.address_table.failures.iter_mut().find(mine) {
             Some(f) => {
                 f.count += 1;
                 f.retry_at = retry(f.count);
@@ -146,7 +157,7 @@ impl Connection {
             }
             None => {
                 let retry_at = retry(0);
-                self.book.failures.push(Failure {
+                self.address_table.failures.push(Failure {
                     local: s.local_id,
                     remote,
                     count: 0,
@@ -159,7 +170,7 @@ impl Connection {
     }
 
     /// Makes a subflow a backup, or a regular path again, for both hosts (MP_PRIO, RFC 8684 §3.3.8).
-    /// `false`: there is none of this number.
+    /// Returns `false` if there is no subflow of this number.
     pub fn set_backup(&mut self, now: Instant, subflow: u32, backup: bool) -> bool {
         let Some(i) = self.subflows.iter().position(|s| s.id == subflow) else {
             return false;
@@ -175,7 +186,7 @@ impl Connection {
         true
     }
 
-    /// The network says that the peer of a subflow cannot be reached, for good (`hard`) or for now.
+    /// The network reports that the peer of a subflow is unreachable, by a hard or a soft error.
     pub fn on_unreachable(&mut self, now: Instant, addresses: Addresses, hard: bool) {
         if let Some(i) = self.index_of(addresses) {
             self.subflows[i].endpoint.on_unreachable(hard);

@@ -1,4 +1,4 @@
-//! From the streams of subflows to the one of the connection (RFC 8684 §3.3.1, §3.7).
+//! Reassembly of the connection's stream from those of its subflows (RFC 8684 §3.3.1, §3.7).
 
 use bytes::BytesMut;
 use gargalo_tcp::Chunk;
@@ -6,14 +6,14 @@ use gargalo_units::{Duration, Instant};
 use gargalo_wire::Checksum;
 use gargalo_wire::mptcp::MptcpOption;
 
-use super::{Connection, Courtesy, Mode};
+use super::{Connection, FallbackNotice, Mode};
 use crate::error::ResetReason;
 use crate::event::Event;
 use crate::mapping::Mapping;
 use crate::scheduler::PathView;
 use crate::subflow::{Origin, Subflow};
 
-/// After this time without data a path may be unknown to who sends.
+/// After this time without data the sender's measurements of a path may be outdated.
 const EXPLORES: Duration = Duration::from_millis(100);
 
 /// The checksum of a mapping over its pseudo-header and its data (RFC 8684 §3.3.1).
@@ -28,7 +28,7 @@ pub(crate) fn checksum(data_seq: u64, subflow_seq: u32, length: u16, data: &[u8]
 }
 
 impl Connection {
-    /// Takes what a subflow has in order.
+    /// Reads the in-order data of a subflow.
     #[inline]
     pub(super) fn drain(&mut self, now: Instant, i: usize) {
         let before = (self.receive.next(), self.receive.is_finished());
@@ -54,7 +54,7 @@ impl Connection {
             };
             let Some(m) = mapping else {
                 if self.over || s.closing {
-                    // Nobody wants it any more.
+                    // The data is discarded after the end.
                     while let Some(chunk) = s.endpoint.read(u64::MAX) {
                         s.consumed += chunk.len();
                     }
@@ -67,7 +67,7 @@ impl Connection {
             };
             if m.checksum.is_some() && s.consumed == m.subflow {
                 if available < u64::from(m.len) {
-                    break; // it covers all or nothing
+                    break; // a checksum covers the whole mapping
                 }
                 if !self.take_checked(now, i, m) {
                     continue;
@@ -89,7 +89,7 @@ impl Connection {
             useless |= arrived.useless;
             readable |= arrived.readable;
         }
-        // The peer has sent something twice: its subflow is not the stream.
+        // The peer has sent data twice: the subflow's stream is not the connection's.
         self.contiguous &= !useless;
         if readable && self.receive.next() != before.0 {
             self.events.readable();
@@ -99,14 +99,14 @@ impl Connection {
         if s.consumed != consumed {
             s.fed_at = now;
             if useless || fresh || (disorder && self.receive.next() != before.0) {
-                // A hole is filled: whoever waits for the window should know. And what comes first after
-                // long, or comes twice, explores its path, which an acknowledgement that is delayed would
-                // make look longer.
+                // A hole is filled: a sender that waits for the window must learn it. And the first data after a
+                // long time, or duplicate data, probes its path; a delayed acknowledgement would inflate its
+                // round-trip time.
                 s.endpoint.demand_ack();
             }
         }
         if self.receive.next() != before.0 && self.subflows.len() > 1 {
-            self.tell_fastest();
+            self.ack_on_fastest();
         }
         if self.receive.is_finished() && !before.1 {
             self.events.push(Event::PeerClosed);
@@ -114,24 +114,24 @@ impl Connection {
         }
     }
 
-    /// The acknowledgement of data that came by a slow path is back sooner by the fastest one. There it leaves
-    /// when a sixteenth of the window has arrived since that path told of it last.
-    fn tell_fastest(&mut self) {
+    /// Acknowledges data of slow paths on the fastest one, by which the acknowledgement arrives earlier: once per
+    /// sixteenth of the window received since the last DATA_ACK on that path.
+    fn ack_on_fastest(&mut self) {
         let usable = |v: &&PathView| v.usable && !v.in_loss;
         let fastest = self.views.iter().filter(usable).min_by_key(|v| v.latency());
         let Some(id) = fastest.map(|v| v.id) else {
             return;
         };
-        let news = self.receive.news();
+        let ack_threshold = self.receive.ack_threshold();
         let next = self.receive.next();
-        let late = |s: &&mut Subflow| s.id == id && next - s.told >= news;
+        let late = |s: &&mut Subflow| s.id == id && next - s.told >= ack_threshold;
         if let Some(s) = self.subflows.iter_mut().find(late) {
             s.endpoint.demand_ack();
             self.active |= s.bit();
         }
     }
 
-    /// Takes a whole mapping with a checksum; `false`: it is wrong.
+    /// Reads a whole mapping with a checksum; `false` if the checksum is wrong.
     fn take_checked(&mut self, now: Instant, i: usize, m: Mapping) -> bool {
         let s = &mut self.subflows[i];
         let mut bytes = BytesMut::new();
@@ -150,7 +150,7 @@ impl Connection {
         let data_seq = peer.idsn().wrapping_add(1).wrapping_add(m.data as u64);
         let subflow_seq = (m.subflow as u32).wrapping_add(1);
         let expected = checksum(data_seq, subflow_seq, m.len as u16, &bytes);
-        // Both zeros of ones' complement are the same.
+        // Both zeros of one's complement are equal.
         let same = m.checksum.is_some_and(|c| {
             c == expected || (c ^ expected) == 0xffff && (c == 0 || expected == 0)
         });
@@ -163,7 +163,7 @@ impl Connection {
             if same {
                 self.receive.take(at, chunk);
             } else {
-                // What was changed on the way is the stream now, and follows what has come.
+                // The modified data becomes part of the stream, behind the data received before.
                 self.receive.take_plain(chunk);
             }
             at += len;
@@ -171,8 +171,8 @@ impl Connection {
         true
     }
 
-    /// Bytes without a mapping, or with a wrong checksum: something on the path changes the stream. A
-    /// connection of one subflow goes on as plain TCP (`true`), else the subflow ends.
+    /// Handles bytes without a mapping, or with a wrong checksum: a middlebox modifies the stream. A connection of
+    /// one subflow continues as plain TCP (`true`), else the subflow ends.
     fn on_broken(&mut self, now: Instant, i: usize, wrong: Option<&Mapping>) -> bool {
         let alone = self.subflows[i].origin == Origin::Initial
             && self.subflows.len() == 1
@@ -181,44 +181,46 @@ impl Connection {
         if !alone {
             if wrong.is_some() {
                 let data_seq = self.failed_at(wrong);
-                // With the reset, as there is room for no other option (RFC 8684 §3.7).
+                // Sent with the reset (RFC 8684 §3.7).
                 self.reset_subflow(now, i, ResetReason::Middlebox);
-                self.subflows[i].last_words = Some(MptcpOption::Fail { data_seq });
+                self.subflows[i].reset_options = Some(MptcpOption::Fail { data_seq });
             } else {
                 self.reset_subflow(now, i, ResetReason::ProtocolError);
             }
             return false;
         }
         if self.confirmed {
-            self.warn(i, wrong);
+            self.notify_fallback(i, wrong);
         }
         self.fall_back(now, i);
         true
     }
 
-    /// This end is about to fall back, and the peer may not know. Further acknowledgements have DATA_ACK, or
-    /// it would repeat at data level what is not acknowledged there, and its repetitions would be taken for
-    /// new data. It is told by MP_FAIL (RFC 8684 §3.7) at once if a checksum is wrong; if mappings are
-    /// missing, only when it has nothing more to send, because Linux 6.18 then stops.
-    pub(super) fn warn(&mut self, i: usize, wrong: Option<&Mapping>) {
-        self.courtesy = Courtesy::Silent;
+    /// Informs the peer that this end falls back. Further acknowledgements carry DATA_ACK; otherwise the peer would
+    /// retransmit at data level, and the retransmissions would be taken for new data. MP_FAIL (RFC 8684 §3.7) is
+    /// sent at once if a checksum is wrong. If mappings are missing, it is sent only when the peer has nothing more
+    /// to send, because Linux 6.18 stops sending on MP_FAIL.
+    pub(super) fn notify_fallback(&mut self, i: usize, wrong: Option<&Mapping>) {
+        self.fallback_notice = FallbackNotice::DataAck;
         if wrong.is_some() {
             self.say_failed(i, wrong);
         }
     }
 
     fn say_failed(&mut self, i: usize, wrong: Option<&Mapping>) {
-        self.courtesy = Courtesy::Said;
+        self.fallback_notice = FallbackNotice::Fail;
         let data_seq = self.failed_at(wrong);
         self.subflows[i]
             .signals
             .push_back(MptcpOption::Fail { data_seq });
     }
 
-    /// After fallback the peer repeats itself without data. It may be DATA_FIN, which does not arrive.
+    /// After fallback the peer retransmits segments without data. These may be for a DATA_FIN that does not arrive.
     pub(super) fn on_plain_repetition(&mut self, now: Instant, i: usize) {
         let s = &self.subflows[i];
-        if self.courtesy == Courtesy::Silent && now - s.fed_at >= s.endpoint.snapshot(now).rto {
+        if self.fallback_notice == FallbackNotice::DataAck
+            && now - s.fed_at >= s.endpoint.snapshot(now).rto
+        {
             self.say_failed(i, None);
         }
     }
@@ -229,7 +231,7 @@ impl Connection {
         base.wrapping_add(at as u64)
     }
 
-    /// The peer found a mapping of ours broken (RFC 8684 §3.7).
+    /// Processes MP_FAIL: the peer found one of our mappings broken (RFC 8684 §3.7).
     pub(super) fn on_fail(&mut self, now: Instant, i: usize, _data_seq: u64) {
         if self.mode != Mode::Multipath {
             return;

@@ -1,5 +1,5 @@
-//! What is sent again at data level: after timeouts and ends of subflows, after silence, and what is in
-//! the way of everything else (RFC 8684 §3.3.6; Raiciu et al., NSDI 2012, §4.2).
+//! Retransmission at data level: after timeouts and ends of subflows, after data timeouts, and of segments that
+//! block the window (RFC 8684 §3.3.6; Raiciu et al., NSDI 2012, §4.2).
 
 use gargalo_tcp::Error;
 use gargalo_units::{Duration, Instant};
@@ -9,15 +9,15 @@ use crate::error::ResetReason;
 use crate::event::{Carried, Notice};
 use crate::send::Fin;
 
-/// Segments looked at per attempt to find one that is in the way.
+/// Segments examined per attempt to find one that blocks the window.
 const LOOK_AHEAD: usize = 64;
-/// Data timeouts because of what a subflow delivered in vain before it is reset.
-const MOST_SWALLOWED: u32 = 2;
-/// After this time they are forgotten.
-const FORGIVEN: Duration = Duration::from_secs(60);
+/// Data timeouts caused by lost deliveries of a subflow before it is reset.
+const MOST_LOST_DELIVERIES: u32 = 2;
+/// Time after which they are no longer counted.
+const LOST_DELIVERY_MEMORY: Duration = Duration::from_secs(60);
 
 impl Connection {
-    /// What subflow `i` carries and has not delivered goes to others.
+    /// Reinjects the undelivered data of subflow `i` on other subflows.
     pub(super) fn reinject(&mut self, now: Instant, i: usize) {
         if self.mode != Mode::Multipath {
             return;
@@ -37,7 +37,7 @@ impl Connection {
         }
     }
 
-    /// A subflow can be used: what others could not deliver goes there.
+    /// Reinjects data that other subflows could not deliver on a newly usable subflow.
     pub(super) fn offer_stale(&mut self, now: Instant) {
         for i in 0..self.subflows.len() {
             if self.subflows[i].stale {
@@ -46,13 +46,13 @@ impl Connection {
         }
     }
 
-    /// No news at data level for long.
+    /// Processes a data-level timeout.
     pub(super) fn on_data_timeout(&mut self, now: Instant) {
         self.timers.backoff = self.timers.backoff.saturating_add(1);
         let all_acked = self.send.una == self.send.next;
         let probes = all_acked && self.send.fin != Fin::Sent;
         if self.timers.backoff > self.tcp.data_retries && !probes {
-            // Subflows may live, but what they carry does not reach the connection (RFC 9293 §3.8.3).
+            // Subflows may work, but their data is not acknowledged at data level (RFC 9293 §3.8.3).
             self.end(now, Some(Error::TimedOut));
             return;
         }
@@ -64,9 +64,9 @@ impl Connection {
         if closed || (self.contiguous && self.subflows.len() == 1) {
             self.probe_peer();
         } else if let Some(first) = self.send.first().copied() {
-            // Who has delivered it at its own level cannot be expected to deliver it again.
+            // A subflow that has delivered it at subflow level will not deliver it again.
             let mut carriers = first.carriers;
-            self.blame_swallower(now, &first);
+            self.on_lost_delivery(now, &first);
             for s in &self.subflows {
                 let has_it = s.slot == first.latest && first.subflow < s.acked;
                 if has_it || s.in_loss() {
@@ -82,10 +82,10 @@ impl Connection {
         self.arm_data_timer(now);
     }
 
-    /// The first missing segment was acknowledged by its subflow long ago and not by the connection: either
-    /// the peer threw it away, or something on the path changes where data belongs. What else the subflow
-    /// has delivered so goes again by others; if that helps not, the subflow ends.
-    fn blame_swallower(&mut self, now: Instant, first: &crate::send::Outstanding) {
+    /// Handles a segment that was acknowledged at subflow level long ago, but not at data level: the peer discarded
+    /// it, or a middlebox changed its mapping. Other data delivered in this way is reinjected on other subflows; if
+    /// that does not help, the subflow ends.
+    fn on_lost_delivery(&mut self, now: Instant, first: &crate::send::Outstanding) {
         let Some(i) = self.index_of_slot(first.latest) else {
             return;
         };
@@ -94,12 +94,12 @@ impl Connection {
         if first.subflow >= s.acked || !others {
             return;
         }
-        if now - s.swallowed_at > FORGIVEN {
-            s.swallowed = 0;
+        if now - s.lost_delivery_at > LOST_DELIVERY_MEMORY {
+            s.lost_deliveries = 0;
         }
-        (s.swallowed, s.swallowed_at) = (s.swallowed + 1, now);
+        (s.lost_deliveries, s.lost_delivery_at) = (s.lost_deliveries + 1, now);
         let (slot, acked) = (s.slot, s.acked);
-        let is_end = s.swallowed >= MOST_SWALLOWED;
+        let is_end = s.lost_deliveries >= MOST_LOST_DELIVERIES;
         self.send.repeat(|o| o.latest == slot && o.subflow < acked);
         self.schedule_due = true;
         if is_end {
@@ -107,8 +107,8 @@ impl Connection {
         }
     }
 
-    /// The fastest path makes the peer tell where it stands; if it did not, all do. No data goes again for
-    /// that: as long as each byte was sent once, an infinite mapping can describe them.
+    /// Probes the peer for its DATA_ACK on the fastest path, and on all paths if that was not answered. No data is
+    /// retransmitted for this: an infinite mapping is only possible while each byte was sent once.
     fn probe_peer(&mut self) {
         let usable = self.views.iter().filter(|v| v.usable);
         let best = usable.min_by_key(|v| (v.in_loss, v.latency()));
@@ -121,7 +121,7 @@ impl Connection {
         }
     }
 
-    /// The next of `again`, on the fastest path that does not carry it. Whether something was given.
+    /// Sends the next segment of `again` on the fastest path that does not carry it; returns whether there was one.
     pub(super) fn resend(&mut self, now: Instant) -> bool {
         while let Some(&start) = self.send.again.first() {
             let Some(o) = self.send.find(start).copied().filter(|o| o.data == start) else {
@@ -147,15 +147,15 @@ impl Connection {
             if helps {
                 return false;
             }
-            // Nobody else can: its own subflow will repeat it, and a new one is offered it.
+            // No other path can carry it: its own subflow will retransmit it, and new subflows are offered it.
             self.send.again.remove(&start);
         }
         false
     }
 
-    /// Opportunistic retransmission: nothing new can be sent, a path could, and a slower one has what is
-    /// missing. Whether something was given.
-    pub(super) fn rescue(&mut self, now: Instant) -> bool {
+    /// Opportunistic retransmission: no new data can be sent, a path has room, and a slower path carries the first
+    /// missing segment. Returns whether a segment was sent.
+    pub(super) fn opportunistic_retransmit(&mut self, now: Instant) -> bool {
         if !self.config.options.opportunistic_retransmission || self.subflows.len() < 2 {
             return false;
         }
@@ -184,7 +184,7 @@ impl Connection {
         };
         let (fast_bit, takes) = (self.subflows[j].bit(), fast.latency());
         if blocked {
-            self.blame(now, j, &first);
+            self.penalise_blocking(now, j, &first);
         }
         let mut at = first.data;
         let mut head = true;
@@ -198,26 +198,26 @@ impl Connection {
                 None
             };
             if late.is_some_and(|t| t <= now) {
-                self.send.rescued = o.end();
+                self.send.opportunistic_end = o.end();
                 self.give_again(now, j, o.data, Carried::Opportunistic);
                 return true;
             }
             if let (Some(at), true) = (late, head) {
-                self.timers.rescue = at;
+                self.timers.opportunistic = at;
             }
             at = if head {
-                o.end().max(self.send.rescued)
+                o.end().max(self.send.opportunistic_end)
             } else {
                 o.end()
             };
             head = false;
         }
-        self.send.rescued = at;
+        self.send.opportunistic_end = at;
         false
     }
 
-    /// When it makes sense that a path which `takes` so long repeats what its latest carrier has: now if
-    /// that needs longer, later if it should be there already and is not; `None`: never, it is there.
+    /// When a path that `takes` this long should retransmit a segment of another path: now if the other needs
+    /// longer, later if the segment is overdue there; `None` if it has already arrived.
     fn late_at(
         &self,
         now: Instant,
@@ -227,7 +227,7 @@ impl Connection {
         let k = self.index_of_slot(o.latest)?;
         let (s, v) = (&self.subflows[k], &self.views[k]);
         if o.subflow < s.acked {
-            return None; // it is there, and waits for another
+            return None; // it has arrived, and waits for another segment
         }
         let usual = v.latency().min(v.rto);
         let due = o.sent_at + usual;
@@ -236,8 +236,8 @@ impl Connection {
         }
         let slack = v.rttvar.unwrap_or_default().min(usual);
         let late = due + slack.max(Duration::from_millis(1));
-        // Where the other path is no faster, what is missing may still come by a fast retransmission, a
-        // round trip later; by a timeout it comes much later.
+        // If this path is not faster, the missing segment may still arrive by a fast retransmission, one round trip
+        // later; by a timeout it arrives much later.
         Some(if takes < usual {
             late
         } else {
@@ -245,9 +245,9 @@ impl Connection {
         })
     }
 
-    /// The window is full though path `j` has room. If it would have delivered the first missing segment
-    /// by now, the path that has it is to blame.
-    fn blame(&mut self, now: Instant, j: usize, first: &crate::send::Outstanding) {
+    /// Penalises the path that carries the first missing segment when the window is full although path `j` has
+    /// room, if `j` would have delivered that segment by now.
+    fn penalise_blocking(&mut self, now: Instant, j: usize, first: &crate::send::Outstanding) {
         let Some(k) = self.index_of_slot(first.latest).filter(|k| *k != j) else {
             return;
         };

@@ -1,4 +1,4 @@
-//! What goes where next.
+//! Assignment of segments to subflows.
 
 use gargalo_units::{Duration, Instant};
 
@@ -11,8 +11,7 @@ use crate::send::Outstanding;
 use crate::subflow::Subflow;
 
 impl Connection {
-    /// Gives one segment to a subflow; `false`: there is nothing to give, or nobody to give it to, until
-    /// something happens.
+    /// Assigns one segment to a subflow; `false` if there is no segment or no subflow for it until the next event.
     #[inline]
     pub(super) fn schedule(&mut self, now: Instant) -> bool {
         if !self.schedule_due || self.over {
@@ -22,12 +21,12 @@ impl Connection {
             self.schedule_due = false;
             return false;
         }
-        self.look_at_changed(now);
+        self.update_changed_views(now);
         let given = self.views.iter().any(|v| v.can_send)
             && ((!self.send.again.is_empty() && self.resend(now))
                 || self.copy(now)
                 || self.send_new(now)
-                || self.rescue(now));
+                || self.opportunistic_retransmit(now));
         self.schedule_due = given;
         if !given {
             for (s, v) in self.subflows.iter_mut().zip(&self.views) {
@@ -39,7 +38,7 @@ impl Connection {
         given
     }
 
-    /// New data by the scheduler's choice.
+    /// Sends new data on the path that the scheduler selects.
     fn send_new(&mut self, now: Instant) -> bool {
         let unsent = self.send.unsent();
         let room = self.send.window_room();
@@ -63,7 +62,7 @@ impl Connection {
             Choice::Send(i) => (i, false),
             Choice::SendAll(i) => (i, true),
             Choice::Wait => {
-                // Waiting for nothing would be forever.
+                // Nothing is in flight: no event would end the wait.
                 let idle = self.views.iter().all(|v| v.in_flight == 0);
                 match context.lowest_latency().filter(|_| idle) {
                     Some(i) => (i, false),
@@ -76,13 +75,13 @@ impl Connection {
         };
         let mut most = view.mss;
         if !self.confirmed && self.subflows[i].written == 0 {
-            // MP_CAPABLE with data length may be longer than the signal that there is room for.
+            // MP_CAPABLE with data length may be longer than the room reserved for DSS.
             most = most.saturating_sub(4).max(1);
         }
         let len = most.min(unsent).min(room);
         let waits = len < unsent || self.send.is_full();
         if len < most && waits && self.send.una < self.send.next {
-            return false; // the window opens by more than a little (RFC 9293 §3.8.6.2.1)
+            return false; // silly window avoidance (RFC 9293 §3.8.6.2.1)
         }
         let (data, len) = (self.send.next, len as u32);
         let subflow = self.subflows[i].written;
@@ -110,12 +109,12 @@ impl Connection {
         true
     }
 
-    /// A redundant scheduler wants copies everywhere; a path that idles gets one now and then, so that
-    /// what is known of it stays true. A backup gets none.
+    /// Queues copies: on all paths for a redundant scheduler, and at intervals on idle paths, to keep their
+    /// measurements current. Backups get none.
     fn copy_to_others(&mut self, now: Instant, i: usize, data: u64, len: u32, all: bool) {
         let interval = self.config.options.probes();
         for (j, (s, v)) in self.subflows.iter_mut().zip(&self.views).enumerate() {
-            // A backup is left alone while others can send, copies and probes included.
+            // A backup carries neither copies nor probes while other paths can send.
             let idle_backup = v.backup && !self.views[i].backup;
             if j == i || !v.usable || v.in_loss || idle_backup {
                 continue;
@@ -135,7 +134,7 @@ impl Connection {
         }
     }
 
-    /// Sends a copy that waits for its path.
+    /// Sends a pending copy.
     fn copy(&mut self, now: Instant) -> bool {
         if !self.has_copies {
             return false;
@@ -168,7 +167,7 @@ impl Connection {
         false
     }
 
-    /// Gives a segment that is outstanding to one more subflow.
+    /// Assigns an outstanding segment to one more subflow.
     pub(super) fn give_again(&mut self, now: Instant, i: usize, start: u64, why: Carried) {
         let una = self.send.una;
         let s = &self.subflows[i];
@@ -177,7 +176,7 @@ impl Connection {
         let Some(o) = self.send.find(start) else {
             return;
         };
-        // What of it was acknowledged is not in the buffer any more.
+        // The acknowledged part is not in the buffer any more.
         let from = o.data.max(una);
         let len = (o.end() - from) as u32;
         self.contiguous = false;
@@ -230,7 +229,7 @@ impl Connection {
             s.burst.on_send(now, len);
         }
         self.active |= s.bit();
-        // Not before the endpoint has sent it is there room for more.
+        // There is room for more only after the endpoint has sent it.
         self.views[i].can_send = false;
     }
 

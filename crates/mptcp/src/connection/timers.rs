@@ -7,25 +7,25 @@ use super::{Connection, Mode};
 use crate::send::Fin;
 use crate::subflow::Subflow;
 
-/// Instants at which something is due; [`Instant::MAX`]: never.
+/// Timers; [`Instant::MAX`]: not armed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timers {
-    /// Data-level retransmission, DATA_FIN, or probe of a closed window.
+    /// Data-level retransmission, DATA_FIN, or zero-window probe.
     pub(super) data: Instant,
     pub(super) backoff: u32,
-    /// Least data timeout.
+    /// Minimum data timeout.
     pub(super) data_base: Duration,
-    /// A connection without a subflow that can be used is given up.
+    /// A connection without a usable subflow is given up.
     pub(super) orphan: Instant,
-    /// A pair of addresses may be tried again.
+    /// A pair of addresses may be used again.
     pub(super) retry: Instant,
-    /// An ADD_ADDR without echo is repeated.
+    /// An ADD_ADDR without echo is retransmitted.
     pub(super) announce: Instant,
-    /// What is in the way will be overdue.
-    pub(super) rescue: Instant,
-    /// The subflow that was heard last.
+    /// The segment that blocks the window becomes overdue.
+    pub(super) opportunistic: Instant,
+    /// The subflow on which the last segment was received.
     pub(super) heard_on: u32,
-    /// SYNs of the initial subflow.
+    /// SYNs sent on the initial subflow.
     pub(super) syns: u32,
     /// Our port of the initial subflow.
     pub(super) local_port: u16,
@@ -40,7 +40,7 @@ impl Default for Timers {
             orphan: Instant::MAX,
             retry: Instant::MAX,
             announce: Instant::MAX,
-            rescue: Instant::MAX,
+            opportunistic: Instant::MAX,
             heard_on: 0,
             syns: 0,
             local_port: 0,
@@ -60,8 +60,7 @@ impl Timers {
 }
 
 impl Connection {
-    /// When [`handle_timeout`](Self::handle_timeout) is to be called; `None`: not before something
-    /// arrives.
+    /// When to call [`handle_timeout`](Self::handle_timeout); `None` if no timer is armed.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let t = &self.timers;
@@ -70,7 +69,7 @@ impl Connection {
             .min(t.orphan)
             .min(t.retry)
             .min(t.announce)
-            .min(t.rescue);
+            .min(t.opportunistic);
         let waits = self.has_waiting();
         for s in &self.subflows {
             at = at.min(s.deadline).min(s.confirm_at).min(s.ask_at);
@@ -81,25 +80,25 @@ impl Connection {
         (at < Instant::MAX).then_some(at)
     }
 
-    /// There is something for a path that is paced.
+    /// Whether there is data for a paced path.
     fn has_waiting(&self) -> bool {
         !self.send.again.is_empty() || self.send.unsent() > 0 || self.has_copies
     }
 
-    /// Time has come to `now`; harmless if nothing is due.
+    /// Runs the timers due at `now`; does nothing if none is.
     pub fn handle_timeout(&mut self, now: Instant) {
         let mut i = 0;
         while i < self.subflows.len() {
             let id = self.subflows[i].id;
             self.check_subflow(now, i);
-            // Nothing is removed here, but nothing should rely on it.
+            // No subflow is removed here, but the code does not rely on it.
             i += usize::from(self.subflows.get(i).is_some_and(|s| s.id == id));
         }
         if self.timers.announce <= now {
             self.repeat_announcements(now);
         }
-        if self.timers.rescue <= now {
-            self.timers.rescue = Instant::MAX;
+        if self.timers.opportunistic <= now {
+            self.timers.opportunistic = Instant::MAX;
             self.schedule_due = true;
         }
         if self.timers.retry <= now {
@@ -127,7 +126,7 @@ impl Connection {
             self.active |= s.bit();
         }
         if s.ask_at <= now {
-            // Its own timer has backed off (RFC 6298 §5.5), and the others do not wait for it.
+            // Its own timer has backed off (RFC 6298 §5.5), and other subflows do not wait for it.
             s.ask_after = (s.ask_after * 2).min(s.ask_most);
             s.ask_at = now + s.ask_after;
             s.endpoint.probe_path();
@@ -148,7 +147,7 @@ impl Connection {
         }
     }
 
-    /// Arms the data-level timer if something waits for the peer (RFC 8684 §3.3.6).
+    /// Arms the data-level timer if data is outstanding (RFC 8684 §3.3.6).
     #[inline]
     pub(super) fn arm_data_timer(&mut self, now: Instant) {
         let waits = self.send.is_outstanding() || self.send.unsent() > 0;
@@ -159,7 +158,7 @@ impl Connection {
         };
     }
 
-    /// Longer than any subflow needs to repair a loss by itself once.
+    /// The data timeout: longer than any subflow needs to repair one loss itself.
     fn data_timeout(&self) -> Duration {
         let usable = self.views.iter().filter(|v| v.usable && !v.in_loss);
         let longest = usable.map(|v| v.rto + v.latency().min(v.rto)).max();

@@ -1,7 +1,7 @@
 //! Binder: one subflow per gateway of the client's network, which forwards it by its own uplink.
 //!
-//! The original hands packets to gateways by loose source routing; here a subflow names its gateway, and
-//! the host sends its packets there. Without gateways nothing is opened.
+//! The original sends packets to gateways by loose source routing; here a subflow names its gateway, and the host
+//! sends its packets there. Without gateways no subflow is opened.
 
 use gargalo_cc::params::NoParams;
 

@@ -1,4 +1,4 @@
-//! Full mesh: subflows between every address of ours and every one of the peer.
+//! Full mesh: subflows between every local address and every address of the peer.
 
 use gargalo_cc::params;
 

@@ -1,5 +1,5 @@
-//! Which subflows there should be: a [`PathManager`] sees the addresses of both hosts and the subflows
-//! between them, and names those to be opened.
+//! Path managers: a [`PathManager`] sees the addresses of both hosts and the subflows between them, and decides
+//! which subflows are opened.
 
 mod binder;
 mod full_mesh;
@@ -26,7 +26,7 @@ pub struct LocalAddress {
     pub id: u8,
     /// The address.
     pub address: IpAddr,
-    /// Subflows of it are backups.
+    /// Subflows from it are backups.
     pub backup: bool,
 }
 
@@ -48,11 +48,11 @@ pub struct SubflowView {
     pub local: u8,
     /// Identifier of the peer's address; `None`: it came from an address that was never announced.
     pub remote: Option<u8>,
-    /// By way of this gateway.
+    /// The gateway of its packets; `None`: the default one.
     pub gateway: Option<IpAddr>,
 }
 
-/// What a path manager decides by.
+/// The input of a path manager's decision.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// We opened the connection: only such a host opens subflows, since the other may sit behind a NAT
@@ -71,8 +71,7 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// Addresses of ours and of the peer between which packets can pass as far as can be told: those of
-    /// one family.
+    /// Pairs of a local address and one of the peer that may reach each other: those of one family.
     pub fn pairs(&self) -> impl Iterator<Item = (&LocalAddress, &RemoteAddress)> {
         let fit = |l: &LocalAddress, r: &RemoteAddress| l.address.is_ipv4() == r.address.is_ipv4();
         let all = self.local.iter();
@@ -98,15 +97,15 @@ pub struct Open {
     pub local: u8,
     /// Identifier of the peer's address.
     pub remote: u8,
-    /// By way of this gateway.
+    /// The gateway of its packets; `None`: the default one.
     pub gateway: Option<IpAddr>,
 }
 
-/// Decides which subflows are opened and whether our addresses are announced. Asked when the connection
-/// is open and whenever an address or a subflow has come or gone; what it asks for and cannot be had at
-/// present (a pair that failed a moment ago, too many subflows) is simply not done.
+/// Decides which subflows are opened and whether our addresses are announced. It is asked when the connection opens
+/// and whenever an address or a subflow is added or removed. Requests that cannot be fulfilled now (a pair that has
+/// just failed, too many subflows) are ignored.
 pub trait PathManager: Debug + Send {
-    /// Subflows that are missing.
+    /// The subflows to be opened.
     fn missing(&mut self, view: &View<'_>) -> Vec<Open>;
     /// Whether our other addresses are announced to the peer (ADD_ADDR).
     fn announces(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Default: accepts what the peer opens, opens nothing itself, announces nothing.
+//! Passive: accepts the subflows that the peer opens, opens none and announces no address.
 
 use gargalo_cc::params::NoParams;
 

@@ -8,7 +8,7 @@ use gargalo_cc::params::{BuildError, Param, Params};
 use super::{PathManager, binder, full_mesh, ndiffports, passive, single_mesh};
 use crate::error::UnknownName;
 
-/// A path manager as listed.
+/// The registry entry of a path manager.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Name in scenarios.
@@ -43,7 +43,7 @@ pub fn find(name: &str) -> Result<&'static Entry, UnknownName> {
     UnknownName::look_up("path manager", name, PATH_MANAGERS, |e| e.name)
 }
 
-/// Makes the path managers of connections that share a configuration.
+/// Creates the path managers of connections that share a configuration.
 pub trait PathManagerFactory: Debug + Send + Sync {
     /// Its name in results.
     fn name(&self) -> &str;
@@ -62,14 +62,14 @@ impl Registered {
     /// Looks the name up and checks the parameters.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with name or parameters.
+    /// A sentence about the wrong name or parameter.
     pub fn new(name: &str, params: Params) -> Result<Self, String> {
         let entry = find(name).map_err(|e| e.to_string())?;
         (entry.build)(&params).map_err(|e| e.to_string())?;
         Ok(Self { entry, params })
     }
 
-    /// The default one.
+    /// The default path manager.
     pub fn standard() -> Self {
         Self {
             entry: &single_mesh::ENTRY,

@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(missing(m, &local(3), &remote(3), &first), [(1, 1), (2, 2)]);
         assert_eq!(missing(m, &local(3), &remote(2), &first), [(1, 1)]);
         assert_eq!(missing(m, &local(1), &remote(3), &first), []);
-        // After the first pair has died, its addresses are free again.
+        // After the first pair has failed, its addresses are free again.
         assert_eq!(
             missing(m, &local(3), &remote(3), &[subflow(1, 1), subflow(2, 2)]),
             [(0, 0)]

@@ -32,7 +32,7 @@ pub(super) fn subflow(local: u8, remote: u8) -> SubflowView {
     }
 }
 
-/// (local, remote) of what the manager of a client misses.
+/// (local, remote) of the subflows that a client's path manager requests.
 pub(super) fn missing(
     manager: &mut dyn PathManager,
     local: &[LocalAddress],

@@ -1,15 +1,15 @@
-//! Adaptive: switches between largest window space, lowest time-space and highest sending rate according
-//! to the state of the paths: the future work of the dissertation that proposed the three.
+//! Adaptive: switches between largest window space, lowest time-space and highest sending rate by the state of the
+//! paths. The dissertation that proposed the three names this as future work.
 //!
-//! Once per `interval` it decides by what happened since the last decision:
-//! 1. Mean loss of all paths at `loss` or more: largest window space, which performed best there: windows
-//!    are small, and what matters is which path has room.
-//! 2. Else, longest least round-trip time at `spread` times the shortest or more: lowest time-space,
+//! Once per `interval` it decides by the measurements since the last decision:
+//! 1. Mean loss of all paths at `loss` or more: largest window space, which performed best there, as windows are
+//!    small and room in them decides.
+//! 2. Else, if the largest minimum round-trip time is at least `spread` times the smallest: lowest time-space,
 //!    which weighs delay against room.
-//! 3. Else, largest cwnd / RTT at `spread` times the least or more: highest sending rate.
-//! 4. Else all paths are alike, and largest window space spreads load evenly.
+//! 3. Else, if the largest cwnd / RTT is at least `spread` times the smallest: highest sending rate.
+//! 4. Else the paths are similar, and largest window space spreads load evenly.
 //!
-//! A change needs two equal decisions in a row.
+//! The scheduler changes after two equal decisions in a row.
 
 use gargalo_cc::params;
 use gargalo_units::{Duration, Instant};
@@ -22,9 +22,9 @@ use super::{Choice, Context, Entry, PathView, Scheduler};
 params! {
     /// Parameters of [`Adaptive`].
     struct AdaptiveParams {
-        /// Fraction of packets lost that counts as lossy.
+        /// Loss ratio from which the paths count as lossy.
         loss: f64 = 0.03, in 0.0..=1.0;
-        /// Ratio of round trips, or of rates, that counts as unequal.
+        /// Ratio of round-trip times, or of rates, from which paths count as unequal.
         spread: f64 = 2.0, in 1.0..=1000.0;
         /// Time between two decisions.
         interval: Duration = Duration::from_secs(1),
@@ -62,7 +62,7 @@ struct Adaptive {
     proposed: Rule,
 }
 
-/// Largest over least of `value` among the paths; 1 for fewer than two.
+/// Largest value divided by the smallest among the paths; 1 for fewer than two.
 fn ratio(paths: &[PathView], value: impl Fn(&PathView) -> Option<f64>) -> f64 {
     let usable = paths.iter().filter(|p| p.usable);
     let (mut least, mut most) = (f64::INFINITY, 0.0f64);
@@ -93,7 +93,7 @@ impl Adaptive {
         self.next_decision = context.now + self.params.interval;
         let total = |f: fn(&PathView) -> u64| context.paths.iter().map(f).sum::<u64>();
         let (sent, lost) = (total(|p| p.sent_packets), total(|p| p.lost_packets));
-        // A path that closed takes its counts away.
+        // The counts of a closed path are not included any more.
         let (new, gone) = (
             sent.saturating_sub(self.sent),
             lost.saturating_sub(self.lost),

@@ -1,11 +1,11 @@
-//! BLEST, blocking estimation: a slower path is left out where what the fastest one could send during
-//! its round trip would no longer fit into the peer's window.
+//! BLEST, blocking estimation: a slower path is not used if the data that the fastest one could send during its
+//! round trip would then not fit into the peer's window.
 //!
-//! When the path f of least round-trip time has no room, let s be the best of those that have. During
-//! one round trip of s, n = rtt_s / rtt_f rounds, f sends X bytes: cwnd (2^n - 1) in slow start, (cwnd +
-//! (n - 1) / 2 segments) n in congestion avoidance. If lambda X exceeds the window less what s has in
-//! flight and the segment, nothing is sent. lambda grows when windows blocked all the same, and shrinks
-//! otherwise, once a round trip of s.
+//! When the path f with the lowest round-trip time has no room, let s be the best of those that have. During one
+//! round trip of s, n = rtt_s / rtt_f rounds, f sends X bytes: cwnd (2^n - 1) in slow start, (cwnd + (n - 1) / 2
+//! segments) n in congestion avoidance. If lambda X exceeds the window less what s has in flight and the segment,
+//! nothing is sent. lambda grows when windows were blocked nevertheless, and shrinks otherwise, once per round trip
+//! of s.
 
 use gargalo_cc::params;
 use gargalo_units::Instant;
@@ -62,7 +62,7 @@ struct Blest {
     most: f64,
     step: f64,
     adapted_at: Instant,
-    /// Blocked windows when lambda was adapted last.
+    /// Number of blocked windows when lambda was last adapted.
     blocked: u64,
 }
 
@@ -155,7 +155,7 @@ mod tests {
         let mut b = blest();
         c.blocked = 1;
         assert_eq!(b.select(&c), Choice::Wait);
-        // Round trips without blocking bring it back.
+        // Round trips without blocking reduce it again.
         let mut answers = Vec::new();
         for i in 1..6 {
             c.now = Instant::from_nanos(1_000_000_000 + i * 100_000_000);

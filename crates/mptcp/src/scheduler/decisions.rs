@@ -1,4 +1,4 @@
-//! All schedulers side by side on the same path states.
+//! Decisions of all schedulers on the same path states.
 
 use gargalo_cc::params::Params;
 use gargalo_units::{Duration, Instant, Rate};
@@ -8,7 +8,7 @@ use rand_pcg::Pcg64;
 use super::testing::{MSS, context, path};
 use super::{Choice, Context, PathView, SCHEDULERS};
 
-/// The choice of a fresh scheduler: the index, whether to all.
+/// The choice of a new scheduler: the index, and whether it is for all paths.
 fn choice(name: &str, context: &Context<'_>) -> Option<(usize, bool)> {
     let mut s = (super::find(name).unwrap().build)(&Params::new()).unwrap();
     match s.select(context) {
@@ -18,7 +18,7 @@ fn choice(name: &str, context: &Context<'_>) -> Option<(usize, bool)> {
     }
 }
 
-/// Every scheduler chooses `expected`, but for those in `others`.
+/// Every scheduler chooses `expected`, except those in `others`.
 #[track_caller]
 fn all_choose(paths: &[PathView], expected: Option<usize>, others: &[(&str, Option<usize>)]) {
     let c = context(paths);
@@ -42,8 +42,8 @@ fn no_usable_path_means_waiting() {
         let mut paths = [path(0, 20, 10, 2), path(1, 40, 10, 2)];
         paths.iter_mut().for_each(state);
         all_choose(&paths, None, &[]);
-        // One is left: it is used, whatever it is like. ecf and blest keep little data for a fast path that is
-        // only full, and here there is much.
+        // One path is left: it is used whatever its state. ecf and blest hold back small amounts of data for a fast
+        // path that is only full; here there is much data.
         paths[1] = path(1, 40, 10, 2);
         all_choose(&paths, Some(1), &[]);
     }
@@ -54,19 +54,19 @@ fn backups_carry_only_when_nothing_else_can() {
     let mut paths = [path(0, 20, 50, 2), path(1, 40, 10, 2)];
     paths[0].backup = true;
     all_choose(&paths, Some(1), &[]);
-    paths[1].can_send = false; // full is not broken
+    paths[1].can_send = false; // a full path is still usable
     all_choose(&paths, None, &[]);
     paths[1].in_loss = true;
     all_choose(&paths, Some(0), &[]);
     paths[1] = path(1, 40, 10, 2);
     paths[1].backup = true;
-    // Both are: the rules among them.
+    // Both are backups: the usual rules apply among them.
     all_choose(&paths, Some(0), &[]);
 }
 
-/// As in the listings of the dissertation, with <= and >=.
+/// As in the listings of the dissertation, which compare with <= and >=.
 #[test]
-fn of_equals_the_earlier_but_for_the_dissertations_the_later() {
+fn ties_go_to_the_earlier_path_but_to_the_later_with_the_dissertations_schedulers() {
     let names = [
         "largest-window-space",
         "lowest-time-space",
@@ -82,10 +82,10 @@ fn without_space_the_least_round_trip() {
     for (cwnd, in_flight, space) in [(10, 10, 0), (5, 9, -4), (0, 0, 0)] {
         let mut paths = [path(0, 50, cwnd, in_flight), path(1, 20, cwnd, in_flight)];
         for p in &mut paths {
-            p.can_send = true; // what is sent again may overrun the window
+            p.can_send = true; // retransmissions may exceed the window
             assert_eq!(p.space(), space);
         }
-        // Round robin takes turns.
+        // Round robin alternates.
         let others = [("round-robin", Some(0))];
         all_choose(&paths, Some(1), &others);
     }
@@ -98,7 +98,7 @@ fn an_unknown_round_trip_comes_last() {
     paths[0].latest_rtt = None;
     paths[0].rto = Duration::from_secs(1);
     paths[0].delivery_rate = None;
-    // Space is space, and turns are turns.
+    // Schedulers by window space and by turns are not affected.
     let others = [("round-robin", Some(0))];
     all_choose(&paths, Some(1), &others);
 }

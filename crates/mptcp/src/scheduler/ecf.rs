@@ -1,10 +1,9 @@
-//! ECF, earliest completion first: a slower path is left out where the fastest one would be done with
-//! all that waits before the slower one delivers a segment.
+//! ECF, earliest completion first: a slower path is not used if the fastest one would complete all waiting data
+//! before the slower one delivers a segment.
 //!
-//! With k bytes waiting, f the path of least round-trip time (without room) and s the best of those
-//! with room, delta = max(deviation of either), beta = 1/4: waits if
-//! rtt_f (max(k, cwnd_f) + cwnd_f) < cwnd_f (rtt_s + delta) (1 + beta if waiting already) and
-//! rtt_s max(k, cwnd_s) >= cwnd_s (2 rtt_f + delta).
+//! With k bytes waiting, f the path with the lowest round-trip time (without room) and s the best of those with
+//! room, delta = max(deviation of either), beta = 1/4: waits if rtt_f (max(k, cwnd_f) + cwnd_f) < cwnd_f (rtt_s +
+//! delta) (1 + beta if waiting already) and rtt_s max(k, cwnd_s) >= cwnd_s (2 rtt_f + delta).
 
 use gargalo_cc::params;
 use gargalo_units::Duration;
@@ -59,8 +58,8 @@ impl Scheduler for Ecf {
         let delta = seconds(f.rttvar.max(s.rttvar));
         let (rtt_f, rtt_s) = (rtt_f.as_secs_f64(), rtt_s.as_secs_f64());
         let (cwnd_f, cwnd_s, k) = (f.cwnd as f64, s.cwnd as f64, context.unsent as f64);
-        let patience = 1.0 + if self.waiting { self.beta } else { 0.0 };
-        if rtt_f * (k.max(cwnd_f) + cwnd_f) < cwnd_f * (rtt_s + delta) * patience {
+        let echo_wait = 1.0 + if self.waiting { self.beta } else { 0.0 };
+        if rtt_f * (k.max(cwnd_f) + cwnd_f) < cwnd_f * (rtt_s + delta) * echo_wait {
             if rtt_s * k.max(cwnd_s) >= cwnd_s * (2.0 * rtt_f + delta) {
                 self.waiting = true;
                 return Choice::Wait;

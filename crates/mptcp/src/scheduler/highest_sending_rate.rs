@@ -1,5 +1,5 @@
-//! Highest sending rate: the path of largest cwnd / RTT, with the latest round-trip sample; of equals
-//! the later one.
+//! Highest sending rate: the path with the largest cwnd / RTT by the latest round-trip sample; ties go to the later
+//! path.
 
 use gargalo_cc::params::NoParams;
 
@@ -8,7 +8,7 @@ use super::{Choice, Context, Entry, PathView, Scheduler};
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "highest-sending-rate",
-    summary: "the path of largest congestion window per round-trip time",
+    summary: "the path with the largest congestion window per round-trip time",
     source: "MPTCP schedulers, master's dissertation, UNIFEI 2017 (HSR)",
     params: NoParams::params,
     build: |params| {
@@ -20,7 +20,7 @@ pub const ENTRY: Entry = Entry {
 #[derive(Debug)]
 pub(super) struct HighestSendingRate;
 
-/// Bytes per second times a constant; unknown round trips come last.
+/// Bytes per second times a constant; paths without a round-trip sample come last.
 fn rate(p: &PathView) -> u128 {
     let rtt = p.latest_rtt.or(p.srtt).map_or(u64::MAX, |r| r.as_nanos());
     (u128::from(p.cwnd) << 64) / u128::from(rtt.max(1))

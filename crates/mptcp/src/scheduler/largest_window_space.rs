@@ -1,5 +1,5 @@
-//! Largest window space: the path whose congestion window has most room, in segments. Where none has,
-//! the one of least smoothed round-trip time; of equals the later one.
+//! Largest window space: the path whose congestion window has the most room, in segments. If none has room, the one
+//! with the lowest smoothed round-trip time; ties go to the later path.
 
 use gargalo_cc::params::NoParams;
 
@@ -8,7 +8,7 @@ use super::{Choice, Context, Entry, Scheduler};
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "largest-window-space",
-    summary: "the path with most room in its congestion window",
+    summary: "the path with the most room in its congestion window",
     source: "MPTCP schedulers, master's dissertation, UNIFEI 2017 (LWS)",
     params: NoParams::params,
     build: |params| {

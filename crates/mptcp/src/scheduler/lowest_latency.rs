@@ -1,4 +1,4 @@
-//! Lowest latency: of the paths that can send, the one of least smoothed round-trip time. The default of
+//! Lowest latency: of the paths that can send, the one with the lowest smoothed round-trip time. The default of
 //! Linux's out-of-tree MPTCP.
 
 use gargalo_cc::params::NoParams;
@@ -8,7 +8,7 @@ use super::{Choice, Context, Entry, Scheduler};
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "lowest-latency",
-    summary: "the path of least smoothed round-trip time that has room",
+    summary: "the path with the lowest smoothed round-trip time that has room",
     source: "Raiciu et al., NSDI 2012; Linux MPTCP v0.9x (\"default\")",
     params: NoParams::params,
     build: |params| {

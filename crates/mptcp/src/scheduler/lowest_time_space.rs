@@ -1,5 +1,5 @@
-//! Lowest time-space: least smoothed round-trip time per segment of room in the congestion window. Where
-//! no path has room, the one of least smoothed round-trip time. Of equals the later one.
+//! Lowest time-space: the path with the lowest smoothed round-trip time per segment of room in the congestion
+//! window. If no path has room, the one with the lowest smoothed round-trip time. Ties go to the later path.
 
 use std::cmp::Reverse;
 
@@ -10,7 +10,7 @@ use super::{Choice, Context, Entry, PathView, Scheduler};
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "lowest-time-space",
-    summary: "the path of least round-trip time per segment of room in its window",
+    summary: "the path with the lowest round-trip time per segment of room in its window",
     source: "MPTCP schedulers, master's dissertation, UNIFEI 2017 (LTS)",
     params: NoParams::params,
     build: |params| {
@@ -22,7 +22,7 @@ pub const ENTRY: Entry = Entry {
 #[derive(Debug)]
 pub(super) struct LowestTimeSpace;
 
-/// Nanoseconds per segment times 2^32, without rounding that matters.
+/// Nanoseconds per segment times 2^32; the rounding error is negligible.
 fn ratio(p: &PathView) -> u128 {
     (u128::from(p.latency().as_nanos()) << 32) / p.space().max(1) as u128
 }

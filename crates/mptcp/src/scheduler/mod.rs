@@ -1,4 +1,4 @@
-//! Which subflow carries the next segment: a [`Scheduler`] sees all subflows and picks one, or waits.
+//! Schedulers: a [`Scheduler`] sees all subflows and selects one for the next segment, or waits.
 
 mod adaptive;
 mod blest;
@@ -22,27 +22,27 @@ pub use view::{Context, PathView};
 
 use std::fmt::Debug;
 
-/// What a scheduler decides.
+/// The decision of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// New data goes to this path, by its index in [`Context::paths`].
+    /// New data is sent on this path, an index in [`Context::paths`].
     Send(usize),
-    /// New data goes to this path and a copy of it to every other one, as soon as each has room.
+    /// New data is sent on this path, and a copy of it on every other one as soon as it has room.
     SendAll(usize),
     /// Nothing is sent now, though a path may have room. A scheduler is asked again after every
-    /// acknowledgement; while nothing is in flight waiting is overruled.
+    /// acknowledgement; while nothing is in flight, a decision to wait is overruled.
     Wait,
 }
 
-/// Decides where each new segment goes. Asked only while there is data, and the peer's window has room
-/// for it; a chosen path that cannot send is treated as [`Choice::Wait`].
+/// Selects the path of each new segment. It is asked only while there is data and the peer's window has room for
+/// it; a chosen path that cannot send is treated as [`Choice::Wait`].
 pub trait Scheduler: Debug + Send {
     /// The choice for the next segment.
     fn select(&mut self, context: &Context<'_>) -> Choice;
 
-    /// Whether it takes care itself that no path fills the peer's window for the others: then a path is
-    /// penalised for it ([`Config::penalisation`](crate::Config::penalisation)) only if it carries less than
-    /// the one that waits.
+    /// Whether the scheduler itself prevents a path from filling the peer's window. If so, a path is penalised for
+    /// it ([`Options::penalisation`](crate::Options::penalisation)) only if it carries less than the one that
+    /// waits.
     fn minds_window(&self) -> bool {
         false
     }

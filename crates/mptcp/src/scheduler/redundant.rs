@@ -1,5 +1,5 @@
-//! Redundant: every segment on every path. The path of least round-trip time gets it first, the others
-//! copies as soon as they have room; what was acknowledged meanwhile is not copied any more.
+//! Redundant: every segment on every path. The path with the lowest round-trip time gets it first, the others get
+//! copies as soon as they have room; segments acknowledged in the meantime are not copied.
 
 use gargalo_cc::params::NoParams;
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::error::UnknownName;
 
-/// A scheduler as listed.
+/// The registry entry of a scheduler.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Name in scenarios.
@@ -51,7 +51,7 @@ pub fn find(name: &str) -> Result<&'static Entry, UnknownName> {
     UnknownName::look_up("scheduler", name, SCHEDULERS, |e| e.name)
 }
 
-/// Makes the schedulers of connections that share a configuration.
+/// Creates the schedulers of connections that share a configuration.
 pub trait SchedulerFactory: Debug + Send + Sync {
     /// Its name in results.
     fn name(&self) -> &str;
@@ -70,14 +70,14 @@ impl Registered {
     /// Looks the name up and checks the parameters.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with name or parameters.
+    /// A sentence about the wrong name or parameter.
     pub fn new(name: &str, params: Params) -> Result<Self, String> {
         let entry = find(name).map_err(|e| e.to_string())?;
         (entry.build)(&params).map_err(|e| e.to_string())?;
         Ok(Self { entry, params })
     }
 
-    /// The default one.
+    /// The default scheduler.
     pub fn standard() -> Self {
         Self {
             entry: &window_aware::ENTRY,

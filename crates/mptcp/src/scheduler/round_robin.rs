@@ -1,5 +1,5 @@
-//! Round robin: the paths in turn, a few segments each. A path whose window is full is skipped, so that
-//! by default each carries what its congestion control allows.
+//! Round robin: the paths in turn, a few segments each. By default a path whose window is full is skipped, so that
+//! each carries what its congestion control allows.
 
 use gargalo_cc::params;
 
@@ -42,7 +42,7 @@ struct RoundRobin {
 
 impl Scheduler for RoundRobin {
     fn select(&mut self, context: &Context<'_>) -> Choice {
-        // A path that is gone has been passed by: the next one is that of the next higher number.
+        // A closed path is skipped: the next one is that with the next higher number.
         let last = self.last;
         let stays = |id: u32| Some(id) == last && self.row < self.params.segments;
         let turn = |id: u32| match last {

@@ -1,4 +1,4 @@
-//! Hand-made path states for the tests of schedulers.
+//! Path states for the tests of schedulers.
 
 use gargalo_units::{Duration, Instant, Rate};
 

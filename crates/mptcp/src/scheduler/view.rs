@@ -2,10 +2,10 @@ use gargalo_units::{Duration, Instant, Rate};
 
 use crate::names::Label;
 
-/// What a scheduler may know of a subflow. Amounts are bytes.
+/// The view of a subflow that a scheduler gets. Amounts are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathView {
-    /// The subflow: numbers are never given twice in a connection.
+    /// The number of the subflow; numbers are not reused in a connection.
     pub id: u32,
     /// Smoothed round-trip time.
     pub srtt: Option<Duration>,
@@ -25,22 +25,21 @@ pub struct PathView {
     pub in_slow_start: bool,
     /// Bytes in flight.
     pub in_flight: u64,
-    /// Given to the subflow and not sent yet.
+    /// Assigned to the subflow and not sent yet.
     pub queued: u64,
-    /// What of the peer's window it was the latest to be given: new data that the connection has not
-    /// acknowledged.
+    /// Part of the peer's window held by this subflow: data last assigned to it and not acknowledged at data level.
     pub held: u64,
     /// Payload of a full segment.
     pub mss: u64,
-    /// Latest delivery rate measured while the network was the limit.
+    /// Latest delivery rate that was not application-limited.
     pub delivery_rate: Option<Rate>,
     /// Pacing rate; `None`: not paced.
     pub pacing_rate: Option<Rate>,
-    /// To be used only when no other path works (RFC 8684 §3.3.8).
+    /// A backup: used only when no other path works (RFC 8684 §3.3.8).
     pub backup: bool,
     /// A retransmission timer has expired and nothing new was acknowledged since.
     pub in_loss: bool,
-    /// New data may be given to it; false while it is opening or closing.
+    /// New data may be assigned to it; false while it is opening or closing.
     pub usable: bool,
     /// Its windows have room and its pacer is ready.
     pub can_send: bool,
@@ -57,21 +56,21 @@ impl PathView {
         segments(self.cwnd) - segments(self.in_flight)
     }
 
-    /// The smoothed round-trip time for comparisons: unknown is longest.
+    /// The smoothed round-trip time for comparisons: an unknown one counts as the longest.
     #[inline]
     pub fn latency(&self) -> Duration {
         self.srtt.unwrap_or(Duration::MAX)
     }
 }
 
-/// What a scheduler decides by.
+/// The input of a scheduler's decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// The present.
+    /// The current time.
     pub now: Instant,
     /// All subflows, in the order in which they were opened.
     pub paths: &'a [PathView],
-    /// The names of their links; empty if nobody has said any.
+    /// The names of their links; empty if there are none.
     pub labels: &'a [Label],
     /// Bytes written and never sent.
     pub unsent: u64,
@@ -80,15 +79,15 @@ pub struct Context<'a> {
     /// The peer's window, from the first byte that it has not acknowledged, or the send buffer if that is
     /// smaller.
     pub window: u64,
-    /// What of it may still be filled by new data.
+    /// The part of the window that new data may still fill.
     pub window_room: u64,
-    /// Segments sent again so far because data on a slower path filled the window.
+    /// Opportunistic retransmissions so far.
     pub blocked: u64,
 }
 
 impl<'a> Context<'a> {
-    /// Paths that new data may use at all, with their index: open, not in loss, and backups only if there
-    /// is nothing else.
+    /// Paths that new data may use, with their index: open, not in loss, and backups only if there is no other
+    /// path.
     pub fn candidates(&self) -> impl Iterator<Item = (usize, &'a PathView)> + Clone {
         let fit = |p: &PathView| p.usable && !p.in_loss;
         let regular = self.paths.iter().any(|p| fit(p) && !p.backup);
@@ -101,7 +100,7 @@ impl<'a> Context<'a> {
         self.candidates().filter(|(_, p)| p.can_send)
     }
 
-    /// The ready path of least smoothed round-trip time; the earlier one of equals.
+    /// The ready path with the lowest smoothed round-trip time; ties go to the earlier path.
     pub fn lowest_latency(&self) -> Option<usize> {
         let best = self.ready().min_by_key(|(_, p)| p.latency());
         best.map(|(i, _)| i)

@@ -1,31 +1,31 @@
-//! Window-aware, the default: a path is used if what it carries arrives before the faster ones have
-//! filled the peer's window, or finished; so that the whole is never slower than its best part.
+//! Window-aware, the default: a path is used if its data arrives before the faster ones have filled the peer's
+//! window or completed the transfer, so that the connection is never slower than its best paths alone.
 //!
-//! In the spirit of BLEST (Ferlin et al., 2016) and ECF (Lim et al., 2017), with these differences:
-//! - What counts is when a segment arrives, not when its own acknowledgement is back: the connection's
-//!   acknowledgement comes by whichever path returns it first.
-//! - How long a segment takes is the latest round trip, corrected by what is in flight at the latest delivery
-//!   rate: up to twice as long, where a queue stands and grows before its first acknowledgement comes back,
-//!   and down to the least round trip, as the queue is gone when a path has idled.
-//! - All faster paths together count, not only the fastest. What each could send is what it delivered if a
-//!   queue stands on it, or else what its window and its pacing allow: a path that was left out for long has
-//!   delivered little and can do more.
-//! - What the slower paths hold of the window is counted to the byte, not by what they have in flight, part
-//!   of which has arrived already. Otherwise they send in bursts, once a round trip, and the window is now
-//!   empty, now full.
-//! - A path that is filled, so that more of it would only wait in a queue, comes after one that is not, and
-//!   gets nothing while the window is scarce: what waits in queues is missing on the other paths.
-//! - Waiting for the end of the data (ECF) is considered only when the end is in sight: a send buffer
-//!   that the application fills as fast as it empties is no end.
+//! It follows BLEST (Ferlin et al., 2016) and ECF (Lim et al., 2017), with these differences:
+//! - It considers when a segment arrives, not when its subflow-level acknowledgement returns: the DATA_ACK returns
+//!   on the path that delivers it first.
+//! - The predicted time of a segment is the latest round-trip time, corrected by the bytes in flight at the latest
+//!   delivery rate: up to twice as long while a queue builds up that no acknowledgement has shown yet, and down to
+//!   the minimum round-trip time, as the queue has drained when a path was idle.
+//! - All faster paths are considered, not only the fastest. The rate of a path is its delivery rate if it has a
+//!   queue, or else what its window and its pacing allow: a path that was not used for long has delivered little
+//!   and can carry more.
+//! - The part of the window held by slower paths is counted exactly, not by their bytes in flight, part of which
+//!   has arrived already. Otherwise they would send in bursts, once per round trip, and the window would alternate
+//!   between empty and full.
+//! - A path that is filled, so that more data would only wait in its queue, is used after one that is not, and gets
+//!   no data while the window is scarce: data that waits in queues is missing on the other paths.
+//! - Waiting for the end of the data (ECF) is considered only when the end is in sight: not while the application
+//!   keeps refilling the send buffer.
 //!
-//! Path s is used if nobody is faster. Else let A_s be the time to its arrival there, F the faster paths, and
-//! H = A_s + (least time back of all) the time that its segment holds the window. With X_f(H) = what f sends
-//! in H (doubling per round trip in slow start without a queue, rate H otherwise), s is used if
-//! c sum_F X_f(H) + what s and the slower ones hold + one segment <= window; and, at the end of the data,
-//! if no f could deliver all that waits before A_s. So the rate of all is at most window / H, and no path is
-//! used that lets H grow by more than its own rate is worth. The care c is 1 + (lambda - 1) times the share
-//! of F in what all of them send: if F is most of it, s can add little and block much. lambda rises by
-//! `step` when a window was blocked nevertheless, at most once per A_s, and falls slowly.
+//! Path s is used if no path is faster. Else let A_s be the time until its segment arrives, F the faster paths, and
+//! H = A_s + (the shortest return time of all paths) the time that its segment holds the window. With X_f(H) = what
+//! f sends in H (doubling per round trip in slow start without a queue, rate H otherwise), s is used if c sum_F
+//! X_f(H) + the bytes held by s and slower paths + one segment <= window; and, at the end of the data, if no f
+//! could deliver all waiting data before A_s. So the total rate is at most window / H, and no path is used that
+//! increases H by more than its own rate gains. The safety factor c is 1 + (lambda - 1) times the share of F in the
+//! total rate: if F is most of it, s can add little and block much. lambda rises by `step` when a window was
+//! blocked nevertheless, at most once per A_s, and falls slowly.
 
 use gargalo_cc::params;
 use gargalo_units::{Duration, Instant};
@@ -35,7 +35,7 @@ use super::{Choice, Context, Entry, PathView, Scheduler};
 params! {
     /// Parameters of [`WindowAware`].
     struct WindowAwareParams {
-        /// Least factor of the estimate.
+        /// Smallest factor of the estimate.
         lambda: f64 = 1.05, in 1.0..=10.0;
         /// Largest factor of the estimate.
         lambda_max: f64 = 4.0, in 1.0..=100.0;
@@ -62,36 +62,36 @@ struct WindowAware {
     most: f64,
     step: f64,
     lambda: f64,
-    /// Lambda changes no more before this.
+    /// Lambda does not change again before this.
     settled_at: Instant,
     blocked: u64,
-    /// Predicted times of the present paths in seconds; infinite for those that are no candidates.
+    /// Predicted times of the current paths in seconds; infinite for those that are not candidates.
     times: Vec<f64>,
-    /// Seconds that the quickest acknowledgement takes.
+    /// Seconds that the fastest acknowledgement takes.
     back: f64,
 }
 
-/// What a path carries of its bandwidth-delay product when it is filled.
+/// Bytes in flight of a filled path, as a multiple of its bandwidth-delay product.
 const FILLED: f64 = 1.25;
 
-/// A smoothed round trip of this many times the least one shows that a queue stands.
+/// A smoothed round-trip time of this multiple of the minimum shows a queue.
 const QUEUED: f64 = 1.25;
 
-/// The window is scarce if it does not hold this many times what the paths carry.
+/// The window is scarce if it is smaller than this multiple of what the paths carry.
 const SCARCE: f64 = 1.6;
 
 fn seconds(d: Option<Duration>) -> Option<f64> {
     d.map(|d| d.as_secs_f64().max(1e-9))
 }
 
-/// What was delivered, in bytes per second.
+/// The delivery rate in bytes per second.
 fn delivered(p: &PathView) -> Option<f64> {
     p.delivery_rate
         .filter(|r| !r.is_zero())
         .map(|r| r.bytes_per_sec())
 }
 
-/// Whether a queue stands on `p`, so that it delivers what its bottleneck can.
+/// Whether `p` has a queue, so that its delivery rate is that of the bottleneck.
 fn has_queue(p: &PathView) -> bool {
     let (Some(srtt), Some(least)) = (seconds(p.srtt), seconds(p.min_rtt)) else {
         return false;
@@ -99,8 +99,8 @@ fn has_queue(p: &PathView) -> bool {
     srtt > QUEUED * least
 }
 
-/// Seconds from the sending of a segment on `p` to its arrival, as if the way back took half of the least
-/// round trip.
+/// Seconds from the sending of a segment on `p` to its arrival, if the return path takes half of the minimum
+/// round-trip time.
 fn arrives(p: &PathView) -> f64 {
     predicted(p) - returns(p)
 }
@@ -112,14 +112,14 @@ fn returns(p: &PathView) -> f64 {
 
 /// Seconds until a segment sent now on `p` is acknowledged.
 fn predicted(p: &PathView) -> f64 {
-    // An unknown path is slow until a copy has explored it.
+    // A path without a sample counts as slow until a copy has probed it.
     let latest = p.latest_rtt.or(p.srtt).unwrap_or(p.rto);
     let measured = latest.as_secs_f64().max(1e-9);
     let Some(rate) = delivered(p) else {
         return measured;
     };
-    // What the latest acknowledgement does not tell: what has been sent since, and what has left a queue
-    // since. A rate that no queue stands behind is what was used, not what there is.
+    // Correction for data sent and data that left the queue since the latest acknowledgement. A delivery rate
+    // measured without a queue is the used rate, not the available one.
     let takes = (p.in_flight + p.mss) as f64 / rate;
     let most = if has_queue(p) {
         2.0 * measured
@@ -183,8 +183,8 @@ impl WindowAware {
         self.settled_at = context.now + Duration::from_secs_f64(time.min(10.0));
     }
 
-    /// How long a segment on path `i` holds the window: until it is there, and an acknowledgement is back by
-    /// the path that returns it first.
+    /// How long a segment on path `i` holds the window: until it has arrived and its acknowledgement has returned
+    /// on the fastest path.
     fn holds(&self, i: usize) -> f64 {
         self.times[i] + self.back
     }
@@ -201,22 +201,22 @@ impl WindowAware {
                 continue;
             }
             ahead += sends_within(fast, holds);
-            // What waits and what f sends after its next round trip, before `time`.
+            // The waiting data, against what f sends after its next round trip and before `time`.
             if !context.more && sends_within(fast, time - takes) >= context.unsent as f64 {
                 return false;
             }
         }
         if ahead == 0.0 {
-            return true; // nobody is faster
+            return true; // no path is faster
         }
         let window = context.window as f64;
-        // The smaller the share of the faster paths, the less harm does it that one of them is blocked.
+        // The smaller the share of the faster paths, the less harm a block of one of them does.
         let share = ahead / (ahead + sends_within(slow, holds)).max(1.0);
         let care = 1.0 + (self.lambda - 1.0) * share;
         care * ahead + own <= window
     }
 
-    /// Whether the window cannot hold what all paths carry while their slowest segment is on its way.
+    /// Whether the window cannot hold what all paths carry while the slowest segment is in flight.
     fn is_scarce(&self, context: &Context<'_>) -> bool {
         let mut all = 0.0;
         let mut longest: f64 = 0.0;
@@ -230,7 +230,7 @@ impl WindowAware {
     }
 }
 
-/// Whether `p` carries so much that more would only wait in a queue.
+/// Whether `p` carries so much that more data would only wait in a queue.
 fn is_filled(p: &PathView) -> bool {
     let (Some(rate), Some(least)) = (delivered(p), seconds(p.min_rtt)) else {
         return false;
@@ -274,7 +274,7 @@ impl Scheduler for WindowAware {
             return Choice::Send(j);
         }
         self.adapt(self.times[i], context);
-        // What only waits in queues leaves room for the paths that will have none.
+        // Data that would only wait in a queue is held back, to leave window for the other paths.
         if several > 1 && self.is_scarce(context) {
             return Choice::Wait;
         }
@@ -327,12 +327,12 @@ mod tests {
         assert_eq!(aware().select(&c), Choice::Send(0));
         c.window -= MSS;
         assert_eq!(aware().select(&c), Choice::Wait);
-        // What has arrived there holds nothing, though it is in flight until its path acknowledges it.
+        // Data that has arrived holds no window, although it is in flight until its path acknowledges it.
         let mut paths = unequal();
         paths[0].held = 99 * MSS;
         c.paths = &paths;
         assert_eq!(aware().select(&c), Choice::Send(0));
-        // Nobody is faster: no reason to wait.
+        // No path is faster: no reason to wait.
         let mut paths = unequal();
         paths[1].in_loss = true;
         let mut c = context(&paths);
@@ -365,7 +365,7 @@ mod tests {
         p.min_rtt = Some(Duration::from_millis(50));
         assert!(close(&p, 61_000.0 / 480_000.0));
         p.delivery_rate = Some(Rate::from_bps(1000));
-        assert!(close(&p, 0.2), "old rates are not believed");
+        assert!(close(&p, 0.2), "old rates are not accepted");
         p.delivery_rate = Some(Rate::from_bps(480_000 * 8));
         p.in_flight = 0;
         assert!(close(&p, 0.05), "an idle path has no queue");
@@ -408,7 +408,7 @@ mod tests {
         assert_eq!(aware().select(&c), Choice::Wait);
         c.paths = &paths[1..];
         assert_eq!(aware().select(&c), Choice::Send(0), "alone it may fill all");
-        // Nothing was measured: not known to be filled.
+        // Without a measurement a path does not count as filled.
         paths[1].delivery_rate = None;
         assert_eq!(aware().select(&context(&paths)), Choice::Send(1));
     }
@@ -417,7 +417,7 @@ mod tests {
     fn the_end_of_the_data_waits_for_who_delivers_it_first() {
         let paths = unequal();
         let mut c = context(&paths);
-        // What the fast path sends within 95 ms is there sooner.
+        // Data that the fast path sends within 95 ms arrives earlier.
         c.unsent = 1187 * MSS;
         assert_eq!(aware().select(&c), Choice::Wait);
         c.unsent = 1188 * MSS;
@@ -445,7 +445,7 @@ mod tests {
     fn of_equals_the_earlier_and_no_room_is_no_obstacle() {
         let mut paths = [path(0, 20, 10, 2), path(1, 20, 10, 2)];
         assert_eq!(aware().select(&context(&paths)), Choice::Send(0));
-        // A window overrun by what was sent again, or none at all.
+        // A window exceeded by retransmissions, or a closed one.
         for (cwnd, in_flight) in [(10, 10), (5, 9), (0, 0)] {
             paths[0].cwnd = cwnd * MSS;
             paths[0].in_flight = in_flight * MSS;

@@ -1,4 +1,4 @@
-//! A transfer in both directions while somebody on the path changes options and sends segments of his own.
+//! A transfer in both directions while an attacker on the path modifies options and injects segments.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -11,29 +11,29 @@ use gargalo_wire::tcp::{Flags, Payload, Segment};
 use super::forge::Forger;
 use super::{Net, Path, config, manager, ms};
 
-/// What came of it.
+/// The result of an attack.
 #[derive(Debug)]
 pub struct Outcome {
     pub forger: Forger,
     pub forged: u64,
-    /// Connections, those that ended by the attack, and those that were closed because nothing moved.
+    /// Connections, those that ended by the attack, and those that were closed because they stalled.
     pub connections: u64,
     pub ended: u64,
     pub stalled: u64,
     pub fallbacks: u64,
-    /// Bytes that were read, all of them right.
+    /// Bytes that were read, all of them correct.
     pub read: u64,
     pub most_subflows: usize,
     pub most_out_of_order: u64,
 }
 
-/// Segments that passed lately, by who sent them.
+/// Recent segments, by sender.
 type Recent = Rc<RefCell<[VecDeque<(usize, Segment)>; 2]>>;
 
 const BUFFER: u64 = 200_000;
 
-/// Forges `total` segments, over connections that follow each other. Mappings have checksums, without which
-/// nobody can tell a changed one from the real one.
+/// Forges `total` segments, over consecutive connections. Mappings have checksums; without them a modified mapping
+/// cannot be detected.
 pub fn attack(seed: u64, total: u64, watch: &mut dyn FnMut()) -> Outcome {
     let mut out = Outcome {
         forger: Forger::new(seed),
@@ -79,7 +79,7 @@ fn connection(seed: u64, total: u64, out: &mut Outcome) {
     net.checks = true;
     let recent = Recent::default();
     let kept = recent.clone();
-    // On the path: some of the real segments are changed; how many differs between connections.
+    // On the path: some of the real segments are modified; their share differs between connections.
     let rate = [0.0, 0.0005, 0.01][out.forger.below(3)];
     let mut on_path = Forger::new(seed);
     let changed = Rc::new(RefCell::new([0u64; super::forge::NAMES.len()]));
@@ -95,7 +95,7 @@ fn connection(seed: u64, total: u64, out: &mut Outcome) {
         }
         true
     });
-    // Beside it: so many a millisecond, after this time, of which so many look as they should.
+    // Off the path: injected segments per millisecond, from this time on, and the share of plausible ones.
     let burst = [1, 4, 32][out.forger.below(3)];
     let start = net.now + ms([0, 100, 400][out.forger.below(3)]);
     let believed = [0.0, 0.001, 0.02][out.forger.below(3)];
@@ -147,7 +147,7 @@ fn connection(seed: u64, total: u64, out: &mut Outcome) {
     out.forged += changed.borrow().iter().sum::<u64>();
 }
 
-/// A segment of one who hears what passes and is not on the path.
+/// A segment of an attacker who observes the traffic but is not on the path.
 fn forged(
     forger: &mut Forger,
     recent: &[VecDeque<(usize, Segment)>; 2],
@@ -161,7 +161,7 @@ fn forged(
     let (path, mut segment) = from[forger.below(from.len())].clone();
     let mut port = segment.src_port;
     if forger.chance(0.05) {
-        // A stranger.
+        // From an unknown address.
         port = 1 + forger.below(65_000) as u16;
         segment.flags = if forger.chance(0.7) {
             Flags::SYN
@@ -170,7 +170,7 @@ fn forged(
         };
         segment.payload = Payload::EMPTY;
     } else if !forger.chance(believed) {
-        // One who does not know where the stream is.
+        // From an attacker who does not know the sequence numbers.
         segment.payload = Payload::EMPTY;
         segment.seq = segment.seq + forger.below(1 << 32) as u32;
         if forger.chance(0.2) {

@@ -1,4 +1,4 @@
-//! Multipath options as nobody should send them.
+//! Forged MPTCP options.
 
 use gargalo_wire::mptcp::{
     AddAddr, CapableFlags, CapableKeys, DataNumber, Dss, Join, List, Mapping, MptcpOption, Reset,
@@ -9,7 +9,7 @@ use rand_pcg::Pcg64;
 
 use super::address;
 
-/// What is done to the options of a segment.
+/// The modifications of the options of a segment.
 pub const NAMES: [&str; 20] = [
     "stripped",
     "bits flipped",
@@ -33,7 +33,7 @@ pub const NAMES: [&str; 20] = [
     "the mapping twice, once changed",
 ];
 
-/// Makes them by what it draws from.
+/// Forges options, with draws from a random source.
 #[derive(Debug)]
 pub struct Forger<R = Pcg64> {
     rng: R,
@@ -73,7 +73,7 @@ pub fn change_dss(segment: &mut Segment, change: impl FnOnce(&mut Dss)) {
     }
 }
 
-/// A number that far from `n`.
+/// The number at distance `by` from `n`.
 pub fn shifted(n: DataNumber, by: u64) -> DataNumber {
     match n {
         DataNumber::Short(n) => DataNumber::Short(n.wrapping_add(by as u32)),
@@ -103,7 +103,7 @@ impl<R: Rng> Forger<R> {
         self.rng.random_range(0..n)
     }
 
-    /// Small and large, positive and negative, but never nothing.
+    /// Small and large, positive and negative, but never zero.
     fn distance(&mut self) -> u64 {
         let bits = self.rng.random_range(0..64);
         let n = (self.rng.next_u64() >> bits).max(1);
@@ -136,7 +136,7 @@ impl<R: Rng> Forger<R> {
         }
     }
 
-    /// Does one thing to the options of a segment; tells which.
+    /// Modifies the options of a segment; returns which modification was made.
     pub fn forge(&mut self, segment: &mut Segment) -> usize {
         let kind = self.below(NAMES.len());
         self.made[kind] += 1;
@@ -153,8 +153,8 @@ impl<R: Rng> Forger<R> {
             4 => {
                 let mut ids = vec![0; 1 + self.below(8)];
                 self.rng.fill_bytes(&mut ids);
-                // The address of the initial subflow has number 0, further ones small numbers: those are no
-                // lies.
+                // The address of the initial subflow has number 0, further ones small numbers: those would be
+                // valid.
                 ids.iter_mut().for_each(|id| *id |= 0x80);
                 append(segment, MptcpOption::RemoveAddr(ids.into()));
             }

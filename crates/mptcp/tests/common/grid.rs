@@ -1,8 +1,8 @@
-//! Cells of a grid of paths, buffers and congestion controls: what a scheduler makes of each, against the
-//! best of its paths alone and against the other schedulers.
+//! Cells of a grid of paths, buffers and congestion controls: the goodput of a scheduler in each, compared with the
+//! best of its paths alone and with the other schedulers.
 //!
-//! A path alone is a connection with one subflow of the same stack: it pays for the same options, so that
-//! what multipath adds to a packet is in both of the goodputs that are compared.
+//! A path alone is a connection with one subflow of the same stack: it carries the same options, so that both
+//! goodputs include the overhead of MPTCP.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,9 +28,9 @@ pub const BUFFERS: [Option<u64>; 6] = [
 pub const CONTROLS: [&str; 4] = ["cubic", "reno", "bbr", "bbr3"];
 /// Pairs of paths in the grid.
 pub const PAIRS: u64 = 500;
-/// What several paths must reach of the best alone.
+/// Required goodput of several paths, relative to the best one alone.
 pub const OF_BEST_PATH: f64 = 0.98;
-/// What a scheduler must reach of any other one.
+/// Required goodput of a scheduler, relative to any other.
 pub const OF_OTHERS: f64 = 0.95;
 
 /// Paths, a receive buffer and a congestion control.
@@ -79,7 +79,7 @@ impl Cell {
         Net::new(paths, c, self.control, 1).goodput(time, time)
     }
 
-    /// Goodput by this scheduler over all paths.
+    /// Goodput of this scheduler over all paths.
     pub fn together(&self, name: &str) -> f64 {
         self.goodput(&self.paths, name)
     }
@@ -120,19 +120,19 @@ pub fn sample(count: usize, seed: u64, control: Option<&str>) -> Vec<u64> {
     cells
 }
 
-/// What a scheduler made of a cell, and what there was.
+/// The result of a scheduler in a cell, and its references.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub index: u64,
-    /// Goodputs in Mbit/s: of the scheduler, of the best path alone, of the best of the others by name (zero
-    /// if none of them was asked).
+    /// Goodputs in Mbit/s: of the scheduler, of the best path alone, of the best of the others by name (zero if
+    /// none of them was run).
     pub got: f64,
     pub alone: f64,
     pub other: (f64, &'static str),
 }
 
 impl Outcome {
-    /// Runs a cell by a scheduler, over each path alone, and, unless `only`, by all other schedulers.
+    /// Runs a cell with a scheduler, over each path alone, and, unless `only`, with all other schedulers.
     pub fn of(index: u64, scheduler: &str, only: bool) -> Self {
         let cell = Cell::of_grid(index);
         let others = SCHEDULERS.iter().map(|e| e.name);
@@ -156,7 +156,7 @@ impl Outcome {
         self.got / self.other.0
     }
 
-    /// Whether it reaches enough of the best path, and of the others.
+    /// Whether it reaches the required goodputs.
     pub fn fits(&self) -> bool {
         self.of_path() >= OF_BEST_PATH && self.of_other() >= OF_OTHERS
     }
@@ -179,7 +179,7 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-/// Runs cells on so many threads, in no order.
+/// Runs cells on `jobs` threads, in any order.
 pub fn outcomes(cells: &[u64], jobs: usize, run: impl Fn(u64) -> Outcome + Sync) -> Vec<Outcome> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {

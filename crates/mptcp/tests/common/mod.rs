@@ -34,13 +34,13 @@ pub struct Path {
     /// Bytes that may wait for the link.
     pub queue: u64,
     pub loss: f64,
-    /// Up to this much longer, each packet for itself: they overtake each other.
+    /// Jitter of up to this, drawn per packet: packets are reordered.
     pub jitter: Duration,
-    /// Fraction of packets that arrive twice.
+    /// Fraction of duplicated packets.
     pub duplicate: f64,
-    /// Nothing passes between these.
+    /// Outage between these instants.
     pub dead: (Instant, Instant),
-    /// Whether what the client sends, and what the server sends, is lost then.
+    /// Whether the outage affects packets of the client, and of the server.
     pub silenced: [bool; 2],
 }
 

@@ -1,4 +1,4 @@
-//! What happens between the two hosts.
+//! The network between the two hosts.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -51,7 +51,7 @@ pub struct Net {
     /// Content is checked against the test stream.
     pub checks: bool,
     pub middlebox: Middlebox,
-    /// What leaves at one instant on one subflow shares a mapping, as with Linux; not with checksums.
+    /// Segments sent at one instant on one subflow share a mapping, as with Linux; not with checksums.
     pub long_mappings: bool,
     pub log: Option<Vec<(Instant, usize, Transmit)>>,
     /// Payload bytes that entered each path from side 0.
@@ -61,7 +61,7 @@ pub struct Net {
     wire: BinaryHeap<Reverse<InFlight>>,
     order: u64,
     rng: Pcg64,
-    /// Of each path: what happens on one does not change the luck of another.
+    /// One per path, so that events on one path do not change the draws of another.
     luck: [Vec<Pcg64>; 2],
 }
 
@@ -184,13 +184,13 @@ impl Net {
         }));
     }
 
-    /// Hands a segment to a side as if it had come from the network.
+    /// Passes a segment to a side as if it had arrived from the network.
     pub fn inject(&mut self, to: usize, addresses: Addresses, segment: Segment) {
         self.ends[to].handle(self.now, addresses, segment, Ecn::NotEct);
         self.settle(to);
     }
 
-    /// Writes without end.
+    /// Writes an endless stream.
     pub fn write_endlessly(&mut self, side: usize) {
         self.endless[side] = true;
         self.ends[side].write_synthetic(u64::MAX);
@@ -232,7 +232,7 @@ impl Net {
         }
     }
 
-    /// Runs until `until` or until `done`; whether it was done.
+    /// Runs until `until` or until `done`; returns whether `done` was reached.
     pub fn run(&mut self, until: Instant, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let mut same = 0;
         loop {
@@ -285,7 +285,7 @@ impl Net {
         self.run(until, |_| false);
     }
 
-    /// Writes the test stream as far as it fits; how far it got.
+    /// Writes as much of the test stream as fits; returns the new position.
     pub fn write_stream(&mut self, side: usize, written: u64, total: u64) -> u64 {
         let room = self.ends[side]
             .write_room()
@@ -299,7 +299,7 @@ impl Net {
     }
 
     /// Sends `total` bytes of content from side 0 and closes; both sides must end in order with exactly
-    /// these bytes. When the last byte was read.
+    /// these bytes. Returns when the last byte was read.
     pub fn transfer(&mut self, total: u64, limit: Duration) -> Instant {
         self.checks = true;
         let mut written = 0;
@@ -385,7 +385,7 @@ impl Net {
     }
 }
 
-/// Gives segments that follow each other, in their subflow and in the stream, one mapping for all.
+/// Gives segments that are contiguous in the subflow and in the stream a common mapping.
 fn lengthen(burst: &mut [Transmit]) {
     let mapping = |t: &Transmit| {
         let list = t.segment.options.mptcp.as_ref()?;

@@ -1,5 +1,4 @@
-//! Random networks: every byte exactly once and in order in both directions, or an error for which the
-//! network gave a reason.
+//! Random networks: every byte exactly once and in order in both directions, or an error that the network explains.
 
 use std::sync::Arc;
 
@@ -16,22 +15,22 @@ const CONGESTION: &[&str] = &[
     "vegas", "westwood", "wvegas",
 ];
 
-/// Something that happens while the connection lives.
+/// A change of the network during the connection.
 #[derive(Clone, Copy, Debug)]
 enum Change {
-    /// The path carries nothing until then.
+    /// An outage of the path until then.
     Dies(usize, Instant),
     /// A side loses its address on a path.
     Removes(usize, usize),
-    /// It has it again.
+    /// A side gets the address back.
     Adds(usize, usize),
-    /// A subflow becomes a backup, or is none any more.
+    /// A subflow becomes a backup, or a regular one again.
     Backup(usize, usize, bool),
-    /// A side stops reading, or goes on.
+    /// A side stops reading, or continues.
     Reads(usize, bool),
 }
 
-/// What is done to options, and on which path.
+/// The removal of options, and its path.
 #[derive(Clone, Copy, Debug)]
 struct Strip {
     path: usize,
@@ -41,7 +40,7 @@ struct Strip {
     from: Instant,
 }
 
-/// A network, the configurations of both ends and what is to be sent.
+/// A network, the configurations of both ends and the data to be sent.
 #[derive(Debug)]
 pub struct Network {
     paths: Vec<Path>,
@@ -54,12 +53,12 @@ pub struct Network {
     seed: u64,
 }
 
-/// How it ended.
+/// The outcome of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// All bytes, an orderly end, with or without multipath to the last.
+    /// All bytes and an orderly end, with or without fallback.
     Delivered { multipath: bool },
-    /// An error, and why the network is to blame.
+    /// An error, and how the network explains it.
     Excused(&'static str),
 }
 
@@ -193,17 +192,18 @@ impl Network {
         }
     }
 
-    /// Sends everything.
+    /// Runs the transfer.
     ///
     /// # Panics
-    /// When a byte is wrong, twice or missing, nothing moves for half an hour, or an error has no excuse.
+    /// When a byte is wrong, duplicate or missing, there is no progress for half an hour, or an error is not
+    /// explained by the network.
     pub fn run(&self) -> Verdict {
         let [client, server] = self.ends.clone();
         let mut net = Net::asymmetric(&self.paths, client, server, self.congestion, self.seed);
         net.checks = true;
         net.long_mappings = self.long_mappings;
         if let Some(strip) = self.strip {
-            // The middlebox sees no time: it counts what passes.
+            // The middlebox has no clock: it counts packets.
             let mut left = (strip.from - at(0)).as_millis() / 20;
             net.middlebox = Box::new(move |side, path, s| {
                 let syn = s.flags.contains(Flags::SYN);
@@ -224,7 +224,7 @@ impl Network {
             (0..2).all(|side| last.iter().any(|e| net.events[side].contains(e)))
         };
         while !done(&net) {
-            // One that has nothing to send does not notice that the other has given up.
+            // A side that has nothing to send does not notice that the other has given up.
             let one_gave_up = net
                 .ends
                 .iter()
@@ -344,8 +344,8 @@ fn apply(net: &mut Net, change: Change) {
     }
 }
 
-/// Runs the networks of these seeds; how many were delivered with multipath to the end, fallen back, and
-/// excused.
+/// Runs the networks of these seeds; returns how many ended with multipath, with fallback, and with an explained
+/// error.
 pub fn run_all(seeds: std::ops::Range<u64>) -> [u64; 3] {
     let mut counts = [0; 3];
     let mut failed = Vec::new();

@@ -6,7 +6,7 @@ use rand_pcg::Pcg64;
 
 use super::{Net, Path, config, ms, scheduler};
 
-/// Receive buffers in bytes at which a pair is looked at, beside one drawn for it.
+/// Receive buffers in bytes with which a pair is run, in addition to a random one.
 pub const BUFFERS: [u64; 4] = [256_000, 1_000_000, 4_000_000, 16_000_000];
 
 /// Log-uniform.
@@ -75,12 +75,12 @@ impl Pair {
     }
 
     /// Goodput of a bulk transfer by uncoupled cubic, each path alone and both, for 16 s after a start of
-    /// 4 s. `luck` decides which packets are lost.
-    pub fn measure(&self, name: &str, luck: u64) -> Outcome {
+    /// 4 s. `loss_seed` determines the lost packets.
+    pub fn measure(&self, name: &str, loss_seed: u64) -> Outcome {
         let one = |paths: &[Path]| {
             let mut c = config(self.buffer);
             c.scheduler = scheduler(name);
-            Net::new(paths, c, "cubic", luck).goodput(ms(4000), ms(16_000))
+            Net::new(paths, c, "cubic", loss_seed).goodput(ms(4000), ms(16_000))
         };
         Outcome {
             single: [one(&self.paths[..1]), one(&self.paths[1..])],
@@ -95,8 +95,8 @@ impl Pair {
         if total.ratio() >= bound || !lossy {
             return total;
         }
-        for luck in 1..5 {
-            let o = self.measure(name, self.seed + 1_000_000 * luck);
+        for run in 1..5 {
+            let o = self.measure(name, self.seed + 1_000_000 * run);
             total.both += o.both;
             total.single[0] += o.single[0];
             total.single[1] += o.single[1];

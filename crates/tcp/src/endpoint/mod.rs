@@ -66,6 +66,9 @@ pub struct Transmit {
 ///
 /// Stream positions are 64-bit offsets inside: 0 is the first byte after SYN, and the FIN occupies
 /// one offset after the last byte.
+///
+/// It has more than 25 fields on purpose: they are the transmission control block of RFC 9293 §3.3.1, shared by the files
+/// of this module. Sender, receiver, timers and handshake are types of their own.
 #[derive(Debug)]
 pub struct Endpoint {
     state: State,

@@ -38,7 +38,7 @@ pub struct Outcome {
 
 /// `total` segments reach the server, `burst` of them in each millisecond. `watch` is called now and then.
 #[track_caller]
-pub fn besiege(seed: u64, total: u64, burst: u64, watch: &mut dyn FnMut()) -> Outcome {
+pub fn attack_joins(seed: u64, total: u64, burst: u64, watch: &mut dyn FnMut()) -> Outcome {
     let mut w = World::with([config(CLIENT), config(SERVER)], Network::default());
     w.keep = 64;
     let ids = open(&mut w, [&mptcp(), &mptcp()]);

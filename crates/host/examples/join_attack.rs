@@ -1,13 +1,13 @@
 //! Ten million segments (or as many as the first argument says; the second is the seed) of attackers reach a
 //! host that listens for Multipath TCP: forged joins, and options that fill whole segments. Honest connections go
-//! on beside them; prints what came of it: `cargo run --release -p gargalo-host --example siege`.
+//! on beside them; prints what came of it: `cargo run --release -p gargalo-host --example join_attack`.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
 use std::process::ExitCode;
 
-use common::siege::{KINDS, besiege};
+use common::join_attack::{KINDS, attack_joins};
 use gargalo_testkit::{attack_of, resident};
 
 /// Segments in a millisecond.
@@ -17,9 +17,9 @@ const KEPT: f64 = 0.9;
 
 fn main() -> ExitCode {
     let (total, seed) = attack_of();
-    let alone = besiege(seed, 1_000, 0, &mut || {});
+    let alone = attack_joins(seed, 1_000, 0, &mut || {});
     let mut memory = Vec::new();
-    let out = besiege(seed, total, BURST, &mut || memory.extend(resident()));
+    let out = attack_joins(seed, total, BURST, &mut || memory.extend(resident()));
     for (name, n) in KINDS.iter().zip(out.made) {
         println!("{n:>9} {name}");
     }
