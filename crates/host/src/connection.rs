@@ -1,4 +1,4 @@
-//! A connection of a host, and the table of all.
+//! A connection of a host, and the table of all connections.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use crate::secrets::Key;
 use crate::transport::Transport;
 use crate::{ConnectionId, ListenerId};
 
-/// What tells connections apart, seen from our side: `src` is the local address.
+/// Addresses and ports of a connection; `src` is the local address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tuple {
     pub(crate) addresses: Addresses,
@@ -30,14 +30,14 @@ impl Tuple {
     pub(crate) fn is_v6(&self) -> bool {
         matches!(self.addresses, Addresses::V6 { .. })
     }
-    /// IP and TCP header without options.
+    /// Length of IP and TCP header without options.
     pub(crate) fn headers(&self) -> u32 {
         self.addresses.header_len() + 20
     }
 }
 
 impl Tuple {
-    /// Of the addresses of a subflow; `None`: they are of two families.
+    /// The tuple of a subflow's addresses; `None` if they are of two families.
     pub(crate) fn of(a: &gargalo_mptcp::Addresses) -> Option<Self> {
         Some(Self {
             addresses: Addresses::new(a.local.ip(), a.remote.ip())?,
@@ -56,7 +56,7 @@ impl From<&Tuple> for gargalo_mptcp::Addresses {
     }
 }
 
-/// Where segments go and how they look: a connection's only way, or that of a subflow.
+/// The path of a connection or of a subflow: header fields and MTU.
 #[derive(Debug)]
 pub(crate) struct Path {
     pub(crate) tuple: Tuple,
@@ -67,16 +67,16 @@ pub(crate) struct Path {
     pub(crate) blamed: u32,
 }
 
-/// How a connection came to be, and whose it is.
+/// How a connection was opened, and who owns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The application connected.
     Active,
-    /// A listener answered a SYN; not open yet.
+    /// A listener answered a SYN; the connection is not open yet.
     HalfOpen(ListenerId),
-    /// Open; the application does not know yet.
+    /// Open; not reported to the application yet.
     Queued(ListenerId),
-    /// The application has it.
+    /// Owned by the application.
     Accepted,
 }
 
@@ -85,32 +85,32 @@ pub(crate) enum Origin {
 pub(crate) struct Connection {
     pub(crate) serial: u64,
     pub(crate) transport: Transport,
-    /// The first way, which names the connection.
+    /// The first path, which identifies the connection.
     pub(crate) path: Path,
     pub(crate) origin: Origin,
     /// Its entry in the timers.
     pub(crate) armed: Instant,
     /// When a released connection is given up.
     pub(crate) orphaned_until: Instant,
-    /// What was not acknowledged when that was last set, in bytes.
+    /// Unacknowledged bytes when that deadline was last set.
     pub(crate) undelivered: u64,
-    /// It waits in the queue of those that may have something to send.
+    /// It is in the queue of connections that may have something to send.
     pub(crate) is_ready: bool,
-    /// It waits in the queue of those with events.
+    /// It is in the queue of those with events.
     pub(crate) is_eventful: bool,
-    /// The application has let go.
+    /// The application has released it.
     pub(crate) is_released: bool,
-    /// Found by its tuples.
+    /// Its tuples are in the table.
     pub(crate) is_attached: bool,
     /// Counted among those in TIME-WAIT.
     pub(crate) lingers: bool,
-    /// The application knows that it is over.
+    /// Its end was reported to the application.
     pub(crate) is_told: bool,
     pub(crate) events: Waiting,
 }
 
 impl Connection {
-    /// The way of a tuple.
+    /// The path of a tuple.
     pub(crate) fn path(&self, tuple: &Tuple) -> Option<&Path> {
         match &self.transport {
             Transport::Tcp(_) => Some(&self.path).filter(|p| p.tuple == *tuple),
@@ -124,31 +124,31 @@ impl Connection {
         }
     }
 
-    /// There is something to tell the application.
-    pub(crate) fn has_news(&self) -> bool {
-        let news = match &self.transport {
+    /// Whether there are events for the application.
+    pub(crate) fn has_events(&self) -> bool {
+        let subflow_events = match &self.transport {
             Transport::Tcp(_) => false,
-            Transport::Mptcp(m) => !m.news.is_empty(),
+            Transport::Mptcp(m) => !m.subflow_events.is_empty(),
         };
-        news || !self.events.is_empty()
+        subflow_events || !self.events.is_empty()
     }
 
-    /// When it wants to be woken; [`Instant::MAX`]: not before something arrives.
+    /// Its next timeout; [`Instant::MAX`]: none.
     #[inline]
     pub(crate) fn deadline(&self) -> Instant {
         let own = self.transport.poll_timeout().unwrap_or(Instant::MAX);
         own.min(self.orphaned_until)
     }
 
-    /// The application has let go of what is still open.
+    /// The application has released a connection that is still open.
     pub(crate) fn orphan(&mut self, now: Instant, timeout: Duration) {
         self.is_released = true;
         self.undelivered = self.transport.unacknowledged();
         self.orphaned_until = now + timeout;
     }
 
-    /// A released connection may go on while the peer takes what was written, but waits only so long
-    /// for it to take any or to close.
+    /// Checks a released connection: it may continue while the peer acknowledges data, and is given up if there was
+    /// no progress within the timeout.
     pub(crate) fn on_orphan_timeout(&mut self, now: Instant, timeout: Duration) {
         let left = self.transport.unacknowledged();
         if left < self.undelivered {
@@ -166,10 +166,9 @@ pub(crate) struct Table {
     slots: Vec<Option<Box<Connection>>>,
     free: Vec<u32>,
     by_tuple: HashMap<Tuple, u32, Key>,
-    /// What joins are for.
+    /// Connections by token, for joins.
     pub(crate) tokens: Tokens<u32>,
-    /// How many Multipath TCP connections have each local port: theirs need it towards every address of
-    /// the peer.
+    /// Number of Multipath TCP connections per local port: their subflows use it towards every address of the peer.
     ports: BTreeMap<u16, u32>,
     next_serial: u64,
 }
@@ -195,7 +194,7 @@ impl Table {
         self.next_serial
     }
 
-    /// Adds one and attaches its tuple; `None` when there are 2^32 already.
+    /// Adds a connection and attaches its tuple; `None` when there are 2^32 already.
     pub(crate) fn insert(&mut self, tuple: Tuple, new: Connection) -> Option<ConnectionId> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -225,7 +224,7 @@ impl Table {
         self.slots.get_mut(slot as usize)?.as_deref_mut()
     }
 
-    /// A connection that the application has: known to it and not released.
+    /// A connection owned by the application: reported and not released.
     #[inline]
     pub(crate) fn get(&self, id: ConnectionId) -> Option<&Connection> {
         self.slot(id.slot)
@@ -237,7 +236,7 @@ impl Table {
             .filter(|c| c.serial == id.serial && !c.is_released)
     }
 
-    /// A Multipath TCP connection has this local port.
+    /// Whether a Multipath TCP connection uses this local port.
     pub(crate) fn is_multipath_port(&self, port: u16) -> bool {
         self.ports.contains_key(&port)
     }
@@ -252,14 +251,14 @@ impl Table {
         self.by_tuple.insert(tuple, slot);
     }
 
-    /// The tuple is free for another, unless another has it already.
+    /// Removes the tuple of a connection, unless another connection has it already.
     pub(crate) fn detach_tuple(&mut self, slot: u32, tuple: &Tuple) {
         if self.by_tuple.get(tuple) == Some(&slot) {
             self.by_tuple.remove(tuple);
         }
     }
 
-    /// All its tuples are free for others, and its token.
+    /// Removes all its tuples and its token.
     pub(crate) fn detach(&mut self, slot: u32) {
         let Some(c) = self
             .slots

@@ -1,11 +1,11 @@
-//! SYN cookies (RFC 4987 §3.6): a listener whose backlog is full remembers nothing of a SYN; all that
-//! it needs comes back with the acknowledgement.
+//! SYN cookies (RFC 4987 §3.6): a listener whose backlog is full keeps no state for a SYN; the acknowledgement
+//! carries everything it needs.
 //!
-//! The initial sequence number is the cookie: 5 bits of a counter of minutes, 3 bits for a class of
-//! MSS, 24 bits of SipHash over the counter, addresses, ports, the peer's sequence number and the class
-//! (after D. J. Bernstein's "SYN cookies"). It is good for the minute it was made in and the next one.
-//! Window scale, SACK and ECN travel in the low six bits of our timestamp, which the peer echoes, as
-//! in Linux; a peer without timestamps gets none of them.
+//! The initial sequence number is the cookie: 5 bits of a counter of minutes, 3 bits for a class of MSS, 24 bits of
+//! SipHash over the counter, addresses, ports, the peer's sequence number and the class (after D. J. Bernstein's
+//! "SYN cookies"). It is valid for the minute it was made in and the next one. Window scale, SACK and ECN are
+//! encoded in the low six bits of our timestamp, which the peer echoes, as in Linux; without timestamps these
+//! options are not used.
 
 use gargalo_units::{Instant, Seq};
 use gargalo_wire::tcp::{Extra, Flags, Options, Segment, Timestamps};
@@ -40,7 +40,7 @@ pub(crate) fn make(key: Key, tuple: &Tuple, syn: &Segment, now: Instant) -> Seq 
     Seq::new(((minute & 31) as u32) << 27 | class << 24 | mac)
 }
 
-/// Our timestamp in the SYN-ACK: not later than `now_ticks`, with what the SYN offers in its low bits.
+/// Our timestamp in the SYN-ACK: not later than `now_ticks`, with the options of the SYN in its low bits.
 pub(crate) fn timestamp(now_ticks: u32, syn: &Segment) -> u32 {
     let extra = syn.options.extra.as_deref();
     let scale = extra.and_then(|x| x.window_scale);
@@ -59,8 +59,8 @@ pub(crate) fn timestamp(now_ticks: u32, syn: &Segment) -> u32 {
     }
 }
 
-/// The SYN that the acknowledgement `ack` completes, if it carries a cookie of ours: as far as it
-/// matters for what follows. `offset` is that of our timestamp clock.
+/// Reconstructs the SYN that the acknowledgement `ack` completes, if it carries a valid cookie. `offset` is that of
+/// our timestamp clock.
 pub(crate) fn check(key: Key, tuple: &Tuple, ack: &Segment, now: Instant) -> Option<Segment> {
     let cookie = (ack.ack + u32::MAX).get();
     let peer = ack.seq + u32::MAX;

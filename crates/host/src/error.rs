@@ -2,14 +2,14 @@ use std::net::{IpAddr, SocketAddr};
 
 use thiserror::Error;
 
-/// Why a host cannot be made.
+/// Why a host cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// No address.
     #[error("a host needs at least one address")]
     NoAddress,
-    /// An address that no single host has.
+    /// An address that is not unicast.
     #[error("{address} is not the address of a host: give a unicast address")]
     Address {
         /// The address.
@@ -23,16 +23,16 @@ pub enum ConfigError {
         /// The least one in bytes.
         least: u32,
     },
-    /// The ephemeral ports are no range.
-    #[error("ephemeral ports {first} to {last} are no range: give 1 <= first <= last")]
+    /// The ephemeral ports are not a range.
+    #[error("ephemeral ports {first} to {last} are not a range: give 1 <= first <= last")]
     Ports {
         /// The first port.
         first: u16,
         /// The last port.
         last: u16,
     },
-    /// A datagram with this time to live goes nowhere.
-    #[error("time to live 0 reaches nobody: give 1 to 255")]
+    /// A datagram with a time to live of 0 is discarded.
+    #[error("a time to live of 0 is not possible: give 1 to 255")]
     Ttl,
 }
 
@@ -52,7 +52,7 @@ pub enum SocketError {
         /// The remote address.
         remote: SocketAddr,
     },
-    /// Nobody can be connected to there.
+    /// The remote address or port is not valid.
     #[error("{remote} is not the address of a host and a port")]
     BadRemote {
         /// The remote address.
@@ -67,7 +67,7 @@ pub enum SocketError {
     /// Port zero cannot be listened on.
     #[error("port 0 cannot be listened on: give a port")]
     NoPort,
-    /// Somebody has the address and port already.
+    /// The address and port are in use.
     #[error("{local} is in use")]
     InUse {
         /// The local address.
@@ -81,10 +81,10 @@ pub enum SocketError {
     Congestion {
         /// Its name.
         name: String,
-        /// What it said.
+        /// Its error message.
         message: String,
     },
-    /// A Multipath TCP connection cannot be made.
+    /// A Multipath TCP connection cannot be created.
     #[error(transparent)]
     Multipath(gargalo_mptcp::ConfigError),
     /// No such socket.
@@ -98,7 +98,7 @@ pub enum SocketError {
         /// The MTU in bytes.
         mtu: u32,
     },
-    /// Too much waits to be sent already.
-    #[error("the send queue is full: try again when datagrams have left")]
+    /// The send queue is full.
+    #[error("the send queue is full: try again when datagrams have been sent")]
     Full,
 }

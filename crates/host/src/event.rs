@@ -17,55 +17,55 @@ pub struct ListenerId(pub(crate) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UdpId(pub(crate) u64);
 
-/// What an application learns from a host.
+/// Events for the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HostEvent {
     /// A listener has a new connection, which is open.
     Accepted {
-        /// Whose.
+        /// The listener.
         listener: ListenerId,
-        /// The connection, which now is the application's: it must be released one day.
+        /// The connection, now owned by the application, which must release it.
         connection: ConnectionId,
         /// The peer.
         remote: SocketAddr,
     },
-    /// A connection that [`Host::connect`](crate::Host::connect) began is open.
+    /// A connection of [`Host::connect`](crate::Host::connect) is open.
     Connected(ConnectionId),
     /// New data is ready to be read.
     Readable(ConnectionId),
-    /// There is room in the send buffer again after a write was cut short.
+    /// There is room in the send buffer again after a write was not accepted in full.
     Writable(ConnectionId),
-    /// The peer has closed its direction: no data follows what is ready to be read.
+    /// The peer has closed its direction: no data follows the readable data.
     PeerClosed(ConnectionId),
-    /// The connection is over, in order or not. What is ready can still be read; the application
-    /// releases it when it is done.
+    /// The connection has ended, in order or not. Received data can still be read; the application releases the
+    /// connection afterwards.
     Closed {
         /// Which.
         id: ConnectionId,
         /// Why, if not in order.
         error: Option<Error>,
     },
-    /// Subflows of a Multipath TCP connection came or went, or it fell back to TCP. Of many that nobody
-    /// polls the later ones are not told: [`Host::multipath`](crate::Host::multipath) knows what is.
+    /// Subflows of a Multipath TCP connection were added or removed, or it fell back to TCP. If too many events are
+    /// pending, later ones are dropped: [`Host::multipath`](crate::Host::multipath) has the current state.
     Multipath {
         /// Which.
         id: ConnectionId,
         /// What happened.
         news: gargalo_mptcp::Event,
     },
-    /// A datagram is ready to be received, after none was.
+    /// A datagram can be received, after there was none.
     UdpReadable(UdpId),
-    /// The remote host says that nobody has the port (RFC 1122 §4.1.3.3).
+    /// The remote host reports that the port is unreachable (RFC 1122 §4.1.3.3).
     UdpUnreachable {
         /// Our socket.
         socket: UdpId,
-        /// The address that was sent to.
+        /// The address the datagram was sent to.
         remote: SocketAddr,
     },
 }
 
-/// Events of a connection that wait to be polled: a set, since each says "look here".
+/// Pending events of a connection: a set, as repeated events carry no more information.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waiting(u8);
 
@@ -85,7 +85,7 @@ impl Waiting {
     pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
-    /// Takes the earliest in the order of a connection's life.
+    /// Removes the first event in the order of a connection's life.
     pub(crate) fn pop(&mut self) -> Option<Self> {
         if self.0 == 0 {
             return None;
@@ -97,7 +97,7 @@ impl Waiting {
 }
 
 impl Waiting {
-    /// What an event of a Multipath TCP connection means for its stream; `None`: nothing.
+    /// The stream event for an event of a Multipath TCP connection, if there is one.
     pub(crate) fn of(event: &gargalo_mptcp::Event) -> Option<Self> {
         use gargalo_mptcp::Event;
         Some(match event {

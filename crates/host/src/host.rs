@@ -1,4 +1,4 @@
-//! The host as a value: what it owns, time and events.
+//! The host: its state, time and events.
 
 use std::collections::VecDeque;
 
@@ -16,23 +16,23 @@ use crate::transport::Transport;
 use crate::udp::Sockets;
 use crate::{ConfigError, ConnectionId, HostConfig, HostEvent, HostStats, UdpId};
 
-/// Who has something to tell.
+/// A source of pending events.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Teller {
+pub(crate) enum EventSource {
     Connection(ConnectionId),
     Udp(UdpId),
 }
 
 /// An IP host.
 ///
-/// Memory is bounded by what the configuration allows and the application holds: half-open
-/// connections by the backlog, unaccepted ones by the accept queue, TIME-WAIT, queues and ICMP by limits
-/// of their own, reassembly by receive buffers.
+/// Memory is bounded by the configuration and by the connections of the application: half-open connections by the
+/// backlog, unaccepted ones by the accept queue, TIME-WAIT, queues and ICMP by limits of their own, reassembly by
+/// receive buffers.
 #[derive(Debug)]
 pub struct Host {
     pub(crate) config: HostConfig,
     pub(crate) secrets: Secrets,
-    /// The latest time that anybody told.
+    /// The latest time passed in a call.
     pub(crate) now: Instant,
     pub(crate) table: Table,
     pub(crate) listeners: Listeners,
@@ -41,12 +41,12 @@ pub struct Host {
     /// Slots that may have something to send, each once.
     pub(crate) ready: VecDeque<u32>,
     pub(crate) outgoing: Outgoing,
-    pub(crate) tellers: VecDeque<Teller>,
-    /// In the order of entering.
+    pub(crate) event_sources: VecDeque<EventSource>,
+    /// Connections in TIME-WAIT, in the order of entering it.
     pub(crate) time_wait: VecDeque<ConnectionId>,
     /// Connections opened by us so far (RFC 6056 §3.3.3: `next_ephemeral`).
     pub(crate) ports_taken: u64,
-    /// UDP goes first next time.
+    /// UDP is served first in the next call.
     pub(crate) udp_turn: bool,
     pub(crate) echo_limit: Limiter,
     pub(crate) error_limit: Limiter,
@@ -70,7 +70,7 @@ impl Host {
             timers: Timers::default(),
             ready: VecDeque::new(),
             outgoing: Outgoing::new(config.most_outgoing),
-            tellers: VecDeque::new(),
+            event_sources: VecDeque::new(),
             time_wait: VecDeque::new(),
             ports_taken: 0,
             udp_turn: false,
@@ -81,7 +81,7 @@ impl Host {
         })
     }
 
-    /// Counts since the host was made.
+    /// Counters since the host was created.
     pub fn stats(&self) -> &HostStats {
         &self.stats
     }
@@ -91,15 +91,14 @@ impl Host {
         &self.config
     }
 
-    /// Connections that are remembered, whatever their state: half-open, open, in TIME-WAIT, or over
-    /// and not released.
+    /// Number of connections in any state: half-open, open, in TIME-WAIT, or ended and not released.
     pub fn connection_count(&self) -> usize {
         self.table.len()
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is to be called; `None`: not before something
-    /// arrives. While [`poll_transmit`](Self::poll_transmit) has not been drained it is a time that has
-    /// come. It may be early, never late. O(1).
+    /// When to call [`handle_timeout`](Self::handle_timeout); `None` if no timer is armed. While
+    /// [`poll_transmit`](Self::poll_transmit) has not been drained, it is a past time. It may be early, never late.
+    /// O(1).
     pub fn poll_timeout(&self) -> Option<Instant> {
         if !self.ready.is_empty() || !self.outgoing.is_empty() || self.udp.has_ready() {
             return Some(self.now);
@@ -107,11 +106,11 @@ impl Host {
         self.timers.next()
     }
 
-    /// Time has come to `now`; harmless if nothing is due.
+    /// Runs the timers due at `now`; does nothing if none is.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = self.now.max(now);
         let now = self.now;
-        // Each once: what is due again at once waits for the next call.
+        // Each connection once: if it is due again at once, it waits for the next call.
         for _ in 0..self.timers.len() {
             let Some(slot) = self.timers.pop(now) else {
                 return;
@@ -129,27 +128,26 @@ impl Host {
                     self.suspect_black_hole(slot);
                 }
             }
-            self.touch(slot);
+            self.on_changed(slot);
         }
     }
 
-    /// The next thing that the application should know. An event of a connection says "look here", so
-    /// that two of a kind may have become one.
+    /// The next event for the application. Events of one kind of a connection may have been merged.
     pub fn poll_event(&mut self) -> Option<HostEvent> {
         loop {
-            match *self.tellers.front()? {
-                Teller::Connection(id) => {
+            match *self.event_sources.front()? {
+                EventSource::Connection(id) => {
                     if let Some(event) = self.connection_event(id) {
                         return Some(event);
                     }
                 }
-                Teller::Udp(id) => {
+                EventSource::Udp(id) => {
                     if let Some(event) = self.udp.event(id) {
                         return Some(event);
                     }
                 }
             }
-            self.tellers.pop_front();
+            self.event_sources.pop_front();
         }
     }
 
@@ -167,7 +165,7 @@ impl Host {
         }
         while let Some(event) = c.events.pop() {
             return Some(match event {
-                // Told as Accepted; told before.
+                // Reported as Accepted, or reported before.
                 Waiting::CONNECTED if c.origin == Origin::Accepted => continue,
                 Waiting::CLOSED if std::mem::replace(&mut c.is_told, true) => continue,
                 Waiting::CONNECTED => HostEvent::Connected(id),
@@ -181,7 +179,7 @@ impl Host {
             });
         }
         if let Transport::Mptcp(m) = &mut c.transport
-            && let Some(news) = m.news.pop_front()
+            && let Some(news) = m.subflow_events.pop_front()
         {
             return Some(HostEvent::Multipath { id, news });
         }
@@ -189,10 +187,9 @@ impl Host {
         None
     }
 
-    /// After anything that was done to a connection: takes note of what changed, wakes who must know and
-    /// lets it send.
+    /// Updates the host after any change of a connection: timers, queues, events and TIME-WAIT.
     #[inline]
-    pub(crate) fn touch(&mut self, slot: u32) {
+    pub(crate) fn on_changed(&mut self, slot: u32) {
         let Some(c) = self.table.slot_mut(slot) else {
             return;
         };
@@ -201,7 +198,7 @@ impl Host {
             c.is_ready = true;
             self.ready.push_back(slot);
         }
-        if c.has_news() {
+        if c.has_events() {
             self.on_news(slot);
         }
         self.follow_subflows(slot);
@@ -212,7 +209,7 @@ impl Host {
             State::Closed | State::TimeWait | State::Listen => self.on_end(slot),
             state => {
                 if c.is_released && c.transport.readable() > 0 && state.may_receive() {
-                    // Nobody will read it, and the peer should know (RFC 1122 §4.2.2.13).
+                    // The data will not be read: reset (RFC 1122 §4.2.2.13).
                     c.transport.abort(self.now);
                     self.on_end(slot);
                 }
@@ -243,18 +240,18 @@ impl Host {
                 serial: c.serial,
                 slot,
             };
-            self.tellers.push_back(Teller::Connection(id));
+            self.event_sources.push_back(EventSource::Connection(id));
         }
     }
 
-    /// The connection is over, lingers in TIME-WAIT, or was reset before it was open.
+    /// Handles a connection that has ended, is in TIME-WAIT, or was reset before it was open.
     fn on_end(&mut self, slot: u32) {
         let now = self.now;
         let Some(c) = self.table.slot_mut(slot) else {
             return;
         };
         if let Origin::HalfOpen(listener) = c.origin {
-            // The listener waits for the next SYN, not this endpoint.
+            // The next SYN is handled by the listener, not by this endpoint.
             c.origin = Origin::Accepted;
             c.is_released = true;
             c.transport.close(now);
@@ -278,7 +275,7 @@ impl Host {
         }
     }
 
-    /// Forgets the oldest in TIME-WAIT when there are too many.
+    /// Removes the oldest connection in TIME-WAIT when there are too many.
     fn limit_time_wait(&mut self) {
         while self.time_wait.len() > self.config.most_in_time_wait {
             let Some(id) = self.time_wait.pop_front() else {
@@ -288,10 +285,10 @@ impl Host {
             if let Some(c) = oldest.filter(|c| c.serial == id.serial && c.lingers) {
                 self.stats.time_wait_dropped += 1;
                 c.transport.end_time_wait();
-                self.touch(id.slot);
+                self.on_changed(id.slot);
             }
         }
-        // Those that ended by themselves leave from the front.
+        // Remove those at the front that have already ended.
         while let Some(id) = self.time_wait.front()
             && !is_lingering(self.table.slot(id.slot), *id)
         {
@@ -299,8 +296,9 @@ impl Host {
         }
     }
 
-    /// Nothing more to send: forgets the connection if it is over and nobody holds it.
-    pub(crate) fn settle(&mut self, slot: u32) {
+    /// Called when there is nothing more to send: removes the connection if it has ended and the application does
+    /// not hold it.
+    pub(crate) fn remove_if_done(&mut self, slot: u32) {
         let Some(c) = self.table.slot_mut(slot) else {
             return;
         };

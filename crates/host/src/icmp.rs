@@ -1,4 +1,4 @@
-//! ICMP (RFC 792) and ICMPv6 (RFC 4443) messages: what arrives as a value, what leaves as bytes.
+//! ICMP (RFC 792) and ICMPv6 (RFC 4443) messages: parsed on receipt, built as bytes for sending.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,36 +14,36 @@ pub(crate) const ICMPV6: u8 = 58;
 /// Length of type, code, checksum and the word that follows.
 const HEADER_LEN: usize = 8;
 
-/// What a message says to a host.
+/// The meaning of a message for a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message<'a> {
-    /// Asks to be sent back: identifier and sequence number, then data.
+    /// An echo request: identifier and sequence number, then data.
     EchoRequest(&'a [u8]),
-    /// A datagram of ours did not arrive.
+    /// An error about a datagram that we sent.
     Error(Problem, Quoted),
     /// The checksum is wrong.
     BadChecksum,
-    /// Nothing that concerns a host without routes and neighbours.
+    /// Another message, which does not concern a host without routes and neighbours.
     Other,
 }
 
-/// Why a datagram did not arrive.
+/// The error about a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
-    /// It was longer than the next link's MTU, in bytes; 0: the router does not say.
+    /// It was longer than the next link's MTU, in bytes; 0 if the router does not report the MTU.
     TooBig(u32),
-    /// Nobody has the port.
+    /// Port unreachable.
     Port,
-    /// It will not get better (RFC 1122 §4.2.3.9: protocol; RFC 5461 §2).
+    /// A hard error (RFC 1122 §4.2.3.9: protocol; RFC 5461 §2).
     Hard,
-    /// It may get better: no route, host down, time exceeded.
+    /// A soft error: no route, host down, time exceeded.
     Soft,
 }
 
-/// What an error quotes of the datagram that did not arrive; it was ours.
+/// The part of our datagram that an error quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quoted {
-    /// From us.
+    /// Our address is the source.
     pub(crate) addresses: Addresses,
     /// TCP or UDP.
     pub(crate) protocol: u8,
@@ -63,13 +63,13 @@ impl Quoted {
         SocketAddr::new(self.addresses.dst(), self.dst_port)
     }
 
-    /// Of the first bytes of a datagram, which need not be whole: header and 8 bytes (RFC 792).
+    /// Parses the first bytes of a datagram: at least the header and 8 bytes (RFC 792).
     fn parse(bytes: &[u8]) -> Option<Self> {
         let u16_at = |at: usize| Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
         let (addresses, protocol, length, header_len) = match bytes.first()? >> 4 {
             4 => {
                 let header_len = usize::from(bytes[0] & 0xf) * 4;
-                // A fragment but for the first has no ports.
+                // Only the first fragment has ports.
                 if header_len < ipv4::HEADER_LEN || u16_at(6)? & 0x1fff != 0 {
                     return None;
                 }
@@ -108,7 +108,7 @@ impl Quoted {
 }
 
 impl<'a> Message<'a> {
-    /// Of what follows the IP header.
+    /// Parses the bytes after the IP header.
     pub(crate) fn parse(addresses: &Addresses, bytes: &'a [u8]) -> Self {
         let Some((head, body)) = bytes.split_first_chunk::<HEADER_LEN>() else {
             return Self::Other;
@@ -130,7 +130,7 @@ impl<'a> Message<'a> {
             _ => return Self::Other,
         };
         match Quoted::parse(body) {
-            // Told to whom it is about.
+            // Passed on to the connection or socket concerned.
             Some(q) if q.addresses.src() == addresses.dst() => Self::Error(problem, q),
             _ => Self::Other,
         }
@@ -155,9 +155,9 @@ pub(crate) fn echo_reply(header: &Header, rest: &[u8]) -> Option<Vec<u8>> {
     build(header, [kind, 0], &[rest])
 }
 
-/// "Nobody has this port", about the datagram `quoted` (RFC 1122 §3.2.2.1, RFC 4443 §3.1).
+/// A port unreachable error about the datagram `quoted` (RFC 1122 §3.2.2.1, RFC 4443 §3.1).
 pub(crate) fn port_unreachable(header: &Header, quoted: &[u8]) -> Option<Vec<u8>> {
-    // As much as fits into the least MTU (RFC 1812 §4.3.2.3: 576 bytes, RFC 4443 §3.1: 1280).
+    // As much as fits into the minimum MTU (RFC 1812 §4.3.2.3: 576 bytes, RFC 4443 §3.1: 1280).
     let (kind, most) = match header.addresses {
         Addresses::V4 { .. } => ([3, 3], 576 - ipv4::HEADER_LEN - HEADER_LEN),
         Addresses::V6 { .. } => ([1, 4], 1280 - ipv6::HEADER_LEN - HEADER_LEN),
@@ -166,11 +166,11 @@ pub(crate) fn port_unreachable(header: &Header, quoted: &[u8]) -> Option<Vec<u8>
     build(header, kind, &[&[0; 4], quoted])
 }
 
-/// What a router with address `from` says about a datagram that is too long for its next link of `mtu`
-/// bytes (RFC 1191 §4, RFC 4443 §3.2): a whole datagram, to its source.
+/// The error of a router with address `from` about a datagram that is too long for its next link of `mtu` bytes
+/// (RFC 1191 §4, RFC 4443 §3.2), as a whole datagram to its source.
 ///
-/// `None` when nothing is said: about what may be fragmented, about ICMP errors, fragments and what is
-/// no datagram (RFC 1812 §4.3.2.7, RFC 4443 §2.4), or if the families differ.
+/// `None` when no error is sent: about datagrams that may be fragmented, ICMP errors, fragments and invalid
+/// datagrams (RFC 1812 §4.3.2.7, RFC 4443 §2.4), or if the families differ.
 pub fn packet_too_big(from: IpAddr, mtu: u32, datagram: &[u8]) -> Option<Vec<u8>> {
     let (source, protocol, mut next) = match datagram.first()? >> 4 {
         4 => {

@@ -1,4 +1,4 @@
-//! Datagrams that arrive: whom they are for.
+//! Processing of received datagrams: which connection or socket they are for.
 
 use bytes::Bytes;
 use gargalo_units::{Ecn, Instant, Seq};
@@ -12,20 +12,20 @@ use crate::connection::{Origin, Tuple};
 use crate::icmp::{ICMP, ICMPV6};
 
 impl Host {
-    /// One IP datagram arrived; it may be anything.
+    /// Processes a received IP datagram, valid or not.
     pub fn handle(&mut self, now: Instant, datagram: &[u8]) {
         self.handle_unless(now, datagram, Verify::All);
     }
 
-    /// Like [`handle`](Self::handle) for a datagram whose checksums the device has verified, or that never
-    /// had any because it did not leave the machine. It may be longer than the MTU: segments of one
-    /// connection that a device joined.
+    /// Like [`handle`](Self::handle) for a datagram whose checksums the device has verified, or that has none
+    /// because it did not leave the machine. It may be longer than the MTU if a device has merged segments of one
+    /// connection.
     pub fn handle_verified(&mut self, now: Instant, datagram: &[u8]) {
         self.handle_unless(now, datagram, Verify::Nothing);
     }
 
-    /// Like [`handle_verified`](Self::handle_verified), but what a connection keeps of it is not copied:
-    /// as long as any of it waits to be read, all of `datagram`'s memory does.
+    /// Like [`handle_verified`](Self::handle_verified), but without a copy of the payload: `datagram`'s memory is
+    /// kept until all of it was read.
     pub fn handle_shared(&mut self, now: Instant, datagram: &Bytes) {
         let parsed = Datagram::parse_shared(datagram, Verify::Nothing);
         self.handle_parsed(now, parsed, datagram);
@@ -83,13 +83,13 @@ impl Host {
             remote_port: segment.src_port,
         };
         let Some(slot) = self.table.find(&tuple) else {
-            self.on_stranger(&tuple, segment, header.ecn, None);
+            self.on_unknown_segment(&tuple, segment, header.ecn, None);
             return;
         };
         if segment.flags.contains(Flags::SYN)
-            && let Some(last) = self.make_way(slot, &tuple, &segment)
+            && let Some(last) = self.end_time_wait_for(slot, &tuple, &segment)
         {
-            self.on_stranger(&tuple, segment, header.ecn, Some(last));
+            self.on_unknown_segment(&tuple, segment, header.ecn, Some(last));
         } else {
             self.on_segment(slot, &tuple, segment, header.ecn);
         }
@@ -106,24 +106,24 @@ impl Host {
             && !segment.flags.contains(Flags::RST)
             && !self.listeners.has_room(listener, self.config.accept_queue)
         {
-            // As if it had been lost: the peer repeats what it has to say.
+            // Dropped as if lost: the peer will retransmit.
             self.stats.dropped_by_accept_queue += 1;
             return;
         }
         if c.is_ready && c.transport.owes_ack() {
-            // The driver handed over several datagrams at once; what the first one demands is sent
-            // for itself, as [`gargalo_tcp::Endpoint`] asks.
+            // The driver passed several datagrams at once; an acknowledgement for an earlier one is sent
+            // separately, as [`gargalo_tcp::Endpoint`] requires.
             self.flush_one(slot);
         }
         if let Some(c) = self.table.slot_mut(slot) {
             c.transport.handle(now, tuple, segment, ecn);
         }
-        self.touch(slot);
+        self.on_changed(slot);
     }
 
-    /// Forgets a connection in TIME-WAIT if it gives way to the SYN that arrived (RFC 6191 §2, RFC 9293
-    /// §3.10.7.4); gives the sequence number that it came to.
-    fn make_way(&mut self, slot: u32, tuple: &Tuple, syn: &Segment) -> Option<Seq> {
+    /// Removes a connection in TIME-WAIT if the received SYN may replace it (RFC 6191 §2, RFC 9293 §3.10.7.4);
+    /// returns the sequence number that it reached.
+    fn end_time_wait_for(&mut self, slot: u32, tuple: &Tuple, syn: &Segment) -> Option<Seq> {
         let wanted = self.joined_by(syn).is_some() || self.listeners.find(&tuple.local()).is_some();
         let c = self.table.slot_mut(slot)?;
         let endpoint = c.transport.endpoint(tuple)?;
@@ -132,12 +132,13 @@ impl Host {
         }
         let last = c.transport.end_time_wait_of(tuple);
         self.stats.time_wait_reused += 1;
-        self.touch(slot);
+        self.on_changed(slot);
         last
     }
 
-    /// A segment that belongs to no connection; `last` is where one ended that it succeeds.
-    fn on_stranger(&mut self, tuple: &Tuple, segment: Segment, ecn: Ecn, last: Option<Seq>) {
+    /// Processes a segment that belongs to no connection; `last` is the last sequence number of a connection that
+    /// it succeeds.
+    fn on_unknown_segment(&mut self, tuple: &Tuple, segment: Segment, ecn: Ecn, last: Option<Seq>) {
         self.stats.strangers += 1;
         let flags = segment.flags;
         if flags.contains(Flags::RST) {
@@ -156,7 +157,7 @@ impl Host {
             Some(listener) if flags.contains(Flags::ACK) && !flags.contains(Flags::SYN) => {
                 self.on_cookie(listener, tuple, segment, ecn);
             }
-            _ => self.reset_stranger(tuple, &segment),
+            _ => self.reset_unknown(tuple, &segment),
         }
     }
 }

@@ -1,15 +1,14 @@
-//! A sans-IO IP host: many TCP and Multipath TCP connections, UDP sockets and ICMP behind one [`Host`]
-//! value; datagrams go in as bytes and come out as bytes.
+//! A sans-IO IP host: many TCP and Multipath TCP connections, UDP sockets and ICMP in one [`Host`]; its input and
+//! output are datagrams as bytes.
 //!
-//! A driver gives every datagram that arrives to [`Host::handle`], calls [`Host::handle_timeout`] when
-//! [`Host::poll_timeout`] has passed and, after anything it or the application did, takes what
-//! [`Host::poll_transmit`] has until there is nothing. [`Host::poll_event`] tells the application where
-//! to look. Time never goes back between calls; nothing reads a clock, a socket or a source of
-//! randomness (a seed is given).
+//! A driver passes every received datagram to [`Host::handle`], calls [`Host::handle_timeout`] when
+//! [`Host::poll_timeout`] has passed and, after any call of its own or of the application, calls
+//! [`Host::poll_transmit`] until it returns `false`. [`Host::poll_event`] returns events for the application. Time
+//! must not decrease between calls. The host reads no clock, socket or source of randomness (it gets a seed).
 //!
-//! What arrives may be anything: it never panics and takes bounded memory. Fragments are dropped and
-//! counted, since everything here is sent with DF and sized by path MTU discovery; there is no
-//! reassembly, no forwarding, no loopback and no neighbour discovery (the link below is point to point).
+//! Any input is handled without a panic and with bounded memory. Fragments are dropped and counted: all datagrams
+//! are sent with DF and sized by path MTU discovery; there is no reassembly, no forwarding, no loopback and no
+//! neighbour discovery (the link below is point to point).
 #![forbid(unsafe_code)]
 
 mod config;

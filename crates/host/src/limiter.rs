@@ -1,13 +1,13 @@
 use gargalo_units::{Duration, Instant};
 
-/// A token bucket: so many a second, and bursts of a twentieth of that.
+/// A token bucket: a rate per second, and bursts of a twentieth of that.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limiter {
-    /// Time between two tokens; zero: none ever.
+    /// Time between two tokens; zero: nothing is admitted.
     interval: Duration,
-    /// What a full bucket is worth.
+    /// The time in which an empty bucket fills.
     depth: Duration,
-    /// The bucket is full from here on.
+    /// The bucket is full from this instant on.
     full_at: Instant,
 }
 
@@ -24,7 +24,7 @@ impl Limiter {
         }
     }
 
-    /// Whether one more may pass now; counts it.
+    /// Whether one more may pass now; counts it if so.
     pub(crate) fn admit(&mut self, now: Instant) -> bool {
         let full_at = self.full_at.max(now) + self.interval;
         let admitted = !self.interval.is_zero() && full_at - now <= self.depth;

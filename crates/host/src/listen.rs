@@ -1,4 +1,4 @@
-//! Listeners: backlog, accept queue, and how SYNs become connections.
+//! Listeners: backlog, accept queue, and the processing of SYNs.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -15,7 +15,7 @@ use crate::multipath::{CookieMode, offers_multipath};
 use crate::transport::Transport;
 use crate::{ConnectionId, Host, ListenerId, SocketError, SocketOptions, SynCookies, cookie};
 
-/// How long after the last cookie acknowledgements may bring one back.
+/// How long after the last cookie acknowledgements are checked for one.
 const COOKIE_LIFE: Duration = Duration::from_secs(120);
 
 /// One listener.
@@ -25,7 +25,7 @@ pub(crate) struct Listener {
     pub(crate) options: SocketOptions,
     half_open: usize,
     queued: usize,
-    /// Cookies were sent before this.
+    /// Acknowledgements may carry cookies until this time.
     cookies_until: Instant,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Adds one; `None`: the address is taken.
+    /// Adds a listener; `None` if the address is in use.
     pub(crate) fn add(&mut self, local: SocketAddr, options: SocketOptions) -> Option<ListenerId> {
         let there = self.by_port.entry(local.port()).or_default();
         if there.iter().any(|id| self.all[id].local == local) {
@@ -75,7 +75,8 @@ impl Listeners {
         self.all.get(&id)
     }
 
-    /// Who listens there: on the very address, else on any of its family, else (`[::]`) on any at all.
+    /// The listener of an address: on exactly this address, else on any of its family, else on `[::]` for both
+    /// families.
     pub(crate) fn find(&self, local: &SocketAddr) -> Option<ListenerId> {
         let there = self.by_port.get(&local.port())?;
         let rank = |id: &ListenerId| match self.all.get(id)?.local.ip() {
@@ -88,7 +89,7 @@ impl Listeners {
         Some(best.1)
     }
 
-    /// Whether a port is listened on, on any address.
+    /// Whether there is a listener on this port, on any address.
     pub(crate) fn has_port(&self, port: u16) -> bool {
         self.by_port.contains_key(&port)
     }
@@ -104,23 +105,22 @@ impl Listeners {
             l.queued = l.queued.saturating_add_signed(queued);
         }
     }
-    /// A half-open connection of it has opened.
+    /// A half-open connection of the listener has opened.
     pub(crate) fn on_opened(&mut self, id: ListenerId) {
         self.change(id, -1, 1);
     }
-    /// A half-open connection of it has failed.
+    /// A half-open connection of the listener has failed.
     pub(crate) fn on_failed(&mut self, id: ListenerId) {
         self.change(id, -1, 0);
     }
-    /// The application has taken one.
+    /// The application has accepted a connection.
     pub(crate) fn on_taken(&mut self, id: ListenerId) {
         self.change(id, 0, -1);
     }
 }
 
 impl Host {
-    /// A SYN for a listener; `last` is the sequence number that a former connection of the tuple came
-    /// to.
+    /// Processes a SYN for a listener; `last` is the sequence number that a former connection of the tuple reached.
     pub(crate) fn on_syn(
         &mut self,
         id: ListenerId,
@@ -155,12 +155,12 @@ impl Host {
             return;
         }
         let isn = match (self.secrets.isn(tuple, self.now), last) {
-            // It sent more than the clock ticked: beyond any window without a scale.
+            // The former connection is ahead of the clock: continue beyond any unscaled window.
             (isn, Some(last)) if !last.precedes(isn) => last + (1 << 16),
             (isn, _) => isn,
         };
         let Ok((config, controller)) = self.parts(tuple, &options) else {
-            // The parameters were tried when the listener was made.
+            // The parameters were checked when the listener was created.
             self.stats.dropped_by_backlog += 1;
             return;
         };
@@ -170,7 +170,7 @@ impl Host {
         self.half_open(id, tuple, Transport::Tcp(endpoint));
     }
 
-    /// A connection that a listener has begun.
+    /// A half-open connection of a listener.
     pub(crate) fn half_open(
         &mut self,
         id: ListenerId,
@@ -179,11 +179,11 @@ impl Host {
     ) -> Option<ConnectionId> {
         let new = self.admit(tuple, transport, Origin::HalfOpen(id))?;
         self.listeners.change(id, 1, 0);
-        self.touch(new.slot);
+        self.on_changed(new.slot);
         Some(new)
     }
 
-    /// Answers a SYN and remembers nothing of it (RFC 4987 §3.6).
+    /// Answers a SYN with a cookie, without state (RFC 4987 §3.6).
     fn send_cookie(&mut self, id: ListenerId, tuple: &Tuple, syn: &Segment) {
         let now = self.now;
         let Some(listener) = self.listeners.all.get_mut(&id) else {
@@ -198,7 +198,7 @@ impl Host {
         if let Some(t) = &mut answer.options.timestamps {
             t.value = cookie::timestamp(t.value, syn);
         } else if let Some(x) = &mut answer.options.extra {
-            // Only timestamps could bring them back.
+            // Without timestamps the cookie cannot carry them.
             x.window_scale = None;
             x.sack_permitted = false;
             answer.flags = Flags::SYN | Flags::ACK;
@@ -211,19 +211,19 @@ impl Host {
         }
     }
 
-    /// An acknowledgement that belongs to no connection, for a listener: of a cookie?
+    /// Processes an acknowledgement for a listener that belongs to no connection: it may carry a cookie.
     pub(crate) fn on_cookie(&mut self, id: ListenerId, tuple: &Tuple, ack: Segment, ecn: Ecn) {
         let now = self.now;
         let Some(listener) = self.listeners.get(id) else {
             return;
         };
         if listener.cookies_until <= now {
-            self.reset_stranger(tuple, &ack);
+            self.reset_unknown(tuple, &ack);
             return;
         }
         let Some(syn) = cookie::check(self.secrets.cookie, tuple, &ack, now) else {
             self.stats.cookies_refused += 1;
-            self.reset_stranger(tuple, &ack);
+            self.reset_unknown(tuple, &ack);
             return;
         };
         if listener.queued >= self.config.accept_queue {
@@ -255,7 +255,7 @@ impl Host {
         }
     }
 
-    /// What a connection starts from.
+    /// The initial values of a connection.
     pub(crate) fn init(&self, tuple: &Tuple, isn: Seq) -> Init {
         Init {
             local_port: tuple.local_port,
@@ -266,7 +266,7 @@ impl Host {
         }
     }
 
-    /// Configuration, with an MSS that the MTU carries, and controller of a new connection.
+    /// The configuration, with an MSS that fits the MTU, and the controller of a new connection.
     pub(crate) fn parts(
         &self,
         tuple: &Tuple,
@@ -288,7 +288,7 @@ impl Host {
         Ok((config, controller))
     }
 
-    /// A way that nothing is known of.
+    /// A new path, with the MTU of the host.
     pub(crate) fn path(&self, tuple: &Tuple) -> Path {
         Path {
             tuple: *tuple,
@@ -325,7 +325,7 @@ impl Host {
     }
 }
 
-/// The configuration with an MSS that a path of `mtu` bytes carries.
+/// The configuration with an MSS that fits a path of `mtu` bytes.
 pub(crate) fn fit(config: &Arc<Config>, mtu: u32, headers: u32) -> Arc<Config> {
     let options = if config.timestamps { 12 } else { 0 };
     let most = mtu.saturating_sub(headers + options);

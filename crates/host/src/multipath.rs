@@ -1,4 +1,4 @@
-//! Multipath TCP at a host: how connections begin, whose a join is, and which tuples belong to whom.
+//! Multipath TCP at a host: opening of connections, joins, and the tuples of subflows.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use crate::listen::fit;
 use crate::transport::Transport;
 use crate::{Host, ListenerId, MptcpOptions, SocketError, SocketOptions};
 
-/// Keys tried before a connection does without: a token is taken with a probability of connections / 2^32.
+/// Keys tried before a connection falls back to TCP: a token is in use with a probability of connections / 2^32.
 const MOST_KEYS: u64 = 16;
 
-/// What an acknowledgement that brings a cookie back says about Multipath TCP.
+/// The MPTCP option of an acknowledgement with a cookie.
 pub(crate) enum CookieMode {
-    /// Nothing: TCP.
+    /// None: TCP.
     Plain,
     /// It repeats our key.
     Multipath(Arc<MptcpOptions>),
-    /// It is data that overtook the packet with the keys, which will be repeated (RFC 8684 §3.1).
+    /// DSS: data that arrived before the packet with the keys, which will be retransmitted (RFC 8684 §3.1).
     Later,
 }
 
@@ -33,7 +33,7 @@ fn options_of(segment: &Segment) -> impl Iterator<Item = &MptcpOption> {
     list.into_iter().flat_map(|l| l.iter())
 }
 
-/// MP_CAPABLE of our version in a SYN.
+/// Whether a SYN has MP_CAPABLE of our version.
 pub(crate) fn offers_multipath(syn: &Segment) -> bool {
     options_of(syn).any(|o| matches!(o, MptcpOption::Capable { version: 1, .. }))
 }
@@ -49,8 +49,8 @@ fn join_token(segment: &Segment) -> Option<u32> {
 }
 
 impl Host {
-    /// This host has a further address. Multipath TCP connections whose options name no addresses use it.
-    /// `false`: it has it already, or no host can have it.
+    /// Adds an address. Multipath TCP connections whose options name no addresses use it. Returns `false` if the
+    /// host has it already, or it is not unicast.
     pub fn add_address(&mut self, now: Instant, address: IpAddr) -> bool {
         self.now = self.now.max(now);
         if !is_unicast(&address) || self.config.addresses.contains(&address) {
@@ -65,8 +65,8 @@ impl Host {
         true
     }
 
-    /// This host has lost an address: subflows of it end, and their connections go on without. TCP
-    /// connections of it are left to their timeouts. `false`: it did not have it.
+    /// Removes an address: its subflows end, and their connections continue without them. Its TCP connections will
+    /// time out. Returns `false` if the host did not have it.
     pub fn remove_address(&mut self, now: Instant, address: IpAddr) -> bool {
         self.now = self.now.max(now);
         let before = self.config.addresses.len();
@@ -85,7 +85,7 @@ impl Host {
                 && let Transport::Mptcp(m) = &mut c.transport
             {
                 f(now, m);
-                self.touch(slot);
+                self.on_changed(slot);
             }
         }
     }
@@ -98,7 +98,7 @@ impl Host {
         }
     }
 
-    /// Configuration and beginnings of a connection; `key` if it cannot choose.
+    /// The configuration and initial values of a connection; `key` if it is determined already.
     fn multipath_parts(
         &self,
         tuple: &Tuple,
@@ -158,7 +158,7 @@ impl Host {
         }
     }
 
-    /// A SYN with MP_CAPABLE for a listener that wants it.
+    /// Processes a SYN with MP_CAPABLE for a listener with Multipath TCP.
     pub(crate) fn on_multipath_syn(
         &mut self,
         id: ListenerId,
@@ -181,8 +181,8 @@ impl Host {
         self.half_open(id, tuple, transport);
     }
 
-    /// Puts MP_CAPABLE in an answer of which nothing is remembered: the key follows from the tuple and the
-    /// sequence number, and comes back in the third packet.
+    /// Adds MP_CAPABLE to a stateless answer: the key follows from the tuple and the sequence number, and is
+    /// repeated in the third packet.
     pub(crate) fn offer_in_cookie(
         &self,
         tuple: &Tuple,
@@ -206,7 +206,7 @@ impl Host {
         answer.options.mptcp = Some(Box::new(option.into()));
     }
 
-    /// What the acknowledgement of a cookie with sequence number `isn` says.
+    /// The MPTCP option of the acknowledgement of a cookie with sequence number `isn`.
     pub(crate) fn multipath_of_cookie(
         &self,
         tuple: &Tuple,
@@ -236,8 +236,8 @@ impl Host {
         }
     }
 
-    /// The connection that a cookie with its keys brings back.
-    #[allow(clippy::too_many_arguments)] // all of it is what the packet was
+    /// Creates the connection of a cookie and its keys.
+    #[allow(clippy::too_many_arguments)] // all of them are parts of the packet
     pub(crate) fn resume_multipath(
         &self,
         tuple: &Tuple,
@@ -270,8 +270,8 @@ impl Host {
         self.table.tokens.get(join_token(segment)?).copied()
     }
 
-    /// Refuses a SYN for a listener with Multipath TCP that joins no connection (RFC 8684 §3.2); `false`:
-    /// it is no such SYN.
+    /// Refuses a SYN for a listener with Multipath TCP that joins no known connection (RFC 8684 §3.2); `false` if
+    /// it is not such a SYN.
     pub(crate) fn refuse_join(&mut self, id: ListenerId, tuple: &Tuple, syn: &Segment) -> bool {
         let wanted = self
             .listeners
@@ -289,8 +289,8 @@ impl Host {
         true
     }
 
-    /// After anything that was done to a connection: the tuples of subflows that came are its own from now
-    /// on, those of subflows that went are free.
+    /// Updates the tuples of a connection after any change: those of new subflows are attached, those of ended
+    /// subflows removed.
     #[inline]
     pub(crate) fn follow_subflows(&mut self, slot: u32) {
         let Some(c) = self.table.slot_mut(slot) else {
@@ -327,7 +327,7 @@ impl Host {
                 return;
             };
             match &mut c.transport {
-                // Another connection has the port: not this way. It is tried again later.
+                // Another connection uses the port: the subflow is given up and tried again later.
                 _ if taken => c.transport.on_unreachable(now, &tuple, true),
                 Transport::Mptcp(m) => m.paths.push(path),
                 Transport::Tcp(_) => {}
@@ -336,7 +336,7 @@ impl Host {
     }
 }
 
-/// The flags of the third packet are those of the SYN (RFC 8684 §3.1).
+/// The MP_CAPABLE flags of the third packet, which are those of the SYN (RFC 8684 §3.1).
 fn flags_of(ack: &Segment) -> CapableFlags {
     let flags = options_of(ack).find_map(|o| match o {
         MptcpOption::Capable { flags, .. } => Some(*flags),

@@ -1,4 +1,4 @@
-//! Datagrams that leave.
+//! Sending of datagrams.
 
 use std::collections::VecDeque;
 
@@ -12,8 +12,8 @@ use gargalo_tcp::Transmit;
 use crate::Host;
 use crate::connection::Tuple;
 
-/// Whole datagrams that wait to be sent: what is no connection's, and acknowledgements that must leave
-/// one by one.
+/// The queue of whole datagrams to be sent: those that belong to no connection, and acknowledgements that must be
+/// sent one by one.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     queue: VecDeque<Vec<u8>>,
@@ -42,8 +42,8 @@ impl Outgoing {
 }
 
 impl Host {
-    /// Appends the next datagram to send to `out`; `false`: there is none now. Connections that have
-    /// something take turns.
+    /// Appends the next datagram to send to `out`; `false` if there is none now. Connections with data are served
+    /// in turn.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
         self.now = self.now.max(now);
         if let Some(datagram) = self.outgoing.pop() {
@@ -51,7 +51,7 @@ impl Host {
             self.stats.sent += 1;
             return true;
         }
-        // Sockets and connections take turns.
+        // Sockets and connections are served in turn.
         self.udp_turn = !self.udp_turn;
         if self.udp_turn && self.send_udp_next(out) {
             return true;
@@ -79,7 +79,7 @@ impl Host {
             c.is_ready = next.is_some();
             self.follow_subflows(slot);
             let Some((header, t)) = next else {
-                self.settle(slot);
+                self.remove_if_done(slot);
                 continue;
             };
             self.ready.push_back(slot);
@@ -92,7 +92,7 @@ impl Host {
         false
     }
 
-    /// Puts the next segment of a connection among what waits to be sent.
+    /// Moves the next segment of a connection to the queue.
     pub(crate) fn flush_one(&mut self, slot: u32) {
         if self.outgoing.is_full() {
             return;
@@ -142,12 +142,12 @@ impl Host {
         }
     }
 
-    /// Answers a segment that belongs to nobody (RFC 9293 §3.10.7.1).
-    pub(crate) fn reset_stranger(&mut self, tuple: &Tuple, segment: &Segment) {
+    /// Answers a segment that belongs to no connection by a reset (RFC 9293 §3.10.7.1).
+    pub(crate) fn reset_unknown(&mut self, tuple: &Tuple, segment: &Segment) {
         self.reset_with(tuple, segment, None);
     }
 
-    /// Such an answer with an option that says why (RFC 8684 §3.6).
+    /// Such a reset with the MP_TCPRST option (RFC 8684 §3.6).
     pub(crate) fn reset_with(
         &mut self,
         tuple: &Tuple,

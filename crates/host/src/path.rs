@@ -1,4 +1,4 @@
-//! What ICMP says about our connections and sockets, and what the path carries.
+//! ICMP errors about connections and sockets, and path MTU discovery.
 
 use gargalo_tcp::State;
 use gargalo_wire::ip::{self, TCP};
@@ -8,7 +8,7 @@ use crate::icmp::{self, Message, Problem, Quoted};
 use crate::transport::Transport;
 use crate::{Host, HostConfig};
 
-/// Common MTUs, for routers that do not say theirs (RFC 1191 §7.1).
+/// Common MTUs, for routers that do not report theirs (RFC 1191 §7.1).
 const PLATEAUS: [u32; 10] = [
     32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 576, 552, 508,
 ];
@@ -49,7 +49,7 @@ impl Host {
         }
     }
 
-    /// Nobody has the port of a UDP datagram.
+    /// Answers a UDP datagram to an unused port.
     pub(crate) fn refuse_udp(&mut self, header: &ip::Header, quoted: &[u8]) {
         if !self.error_limit.admit(self.now) {
             self.stats.icmp_limited += 1;
@@ -81,7 +81,7 @@ impl Host {
         true
     }
 
-    /// Whether anything of ours is concerned.
+    /// Processes an ICMP error; returns whether a connection or socket is concerned.
     fn on_icmp_error(&mut self, problem: Problem, quoted: &Quoted) -> bool {
         if quoted.protocol != TCP {
             return problem == Problem::Port
@@ -98,7 +98,7 @@ impl Host {
         let Some(c) = self.table.slot_mut(slot) else {
             return false;
         };
-        // Who cannot see our segments does not know what is outstanding (RFC 5927 §4.1).
+        // An off-path attacker does not know the outstanding sequence numbers (RFC 5927 §4.1).
         let endpoint = c.transport.endpoint(&tuple);
         if !endpoint.is_some_and(|e| e.is_outstanding(quoted.seq)) {
             return false;
@@ -107,7 +107,7 @@ impl Host {
             Problem::TooBig(mtu) => self.on_too_big(slot, &tuple, mtu, quoted.length),
             Problem::Port | Problem::Hard => {
                 c.transport.on_unreachable(self.now, &tuple, true);
-                self.touch(slot);
+                self.on_changed(slot);
                 true
             }
             Problem::Soft => {
@@ -123,7 +123,7 @@ impl Host {
             return false;
         };
         let told = match told {
-            // What every path carries was not too long.
+            // A datagram of the minimum MTU cannot have been too long.
             0 if length <= HostConfig::least_mtu(tuple.is_v6()) => return false,
             0 => {
                 let below = PLATEAUS.iter().find(|p| **p < length.min(path.mtu));
@@ -136,7 +136,7 @@ impl Host {
         lowered
     }
 
-    /// Whether the path MTU became lower.
+    /// Lowers the path MTU; returns whether it changed.
     fn lower_mtu(&mut self, slot: u32, tuple: &Tuple, mtu: u32) -> bool {
         let now = self.now;
         let Some(c) = self.table.slot_mut(slot) else {
@@ -153,11 +153,11 @@ impl Host {
         let mss = mtu.saturating_sub(tuple.headers());
         let mss = u16::try_from(mss).unwrap_or(u16::MAX);
         c.transport.set_mss(now, tuple, mss);
-        self.touch(slot);
+        self.on_changed(slot);
         true
     }
 
-    /// After a timeout: perhaps a router drops what is too long and does not say so (RFC 4821 §7.7).
+    /// Lowers the MSS after timeouts: a router may drop long datagrams without an ICMP error (RFC 4821 §7.7).
     pub(crate) fn suspect_black_hole(&mut self, slot: u32) {
         let Some(c) = self.table.slot(slot) else {
             return;

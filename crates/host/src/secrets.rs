@@ -1,4 +1,4 @@
-//! What must be unpredictable for who does not know the seed, and repeatable for who does.
+//! Values that are unpredictable without the seed, and reproducible with it.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -30,7 +30,7 @@ impl Key {
     }
 }
 
-/// Tables keyed by what peers choose.
+/// Hash state of tables whose keys peers choose.
 impl BuildHasher for Key {
     type Hasher = SipHasher13;
     fn build_hasher(&self) -> SipHasher13 {
@@ -41,9 +41,9 @@ impl BuildHasher for Key {
 /// The keys of a host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Secrets {
-    /// Of the table of connections.
+    /// The key of the table of connections.
     pub(crate) table: Key,
-    /// Of cookies.
+    /// The key of cookies.
     pub(crate) cookie: Key,
     isn: Key,
     timestamp: Key,
@@ -81,12 +81,12 @@ impl Secrets {
         self.timestamp.hash(tuple) as u32
     }
 
-    /// Where the search for a port begins (RFC 6056 §3.3.3).
+    /// Start of the search for a port (RFC 6056 §3.3.3).
     pub(crate) fn port_offset(&self, tuple: &Tuple) -> u64 {
         self.port.hash(&(tuple.addresses, tuple.remote_port))
     }
 
-    /// Where the search for the `n`-th UDP port begins.
+    /// Start of the search for the `n`-th UDP port.
     pub(crate) fn udp_port_offset(&self, n: u64) -> u64 {
         self.port.hash(&n)
     }
@@ -96,12 +96,12 @@ impl Secrets {
         self.flow_label.hash(tuple) as u32 & 0xf_ffff
     }
 
-    /// The `n`-th key that a Multipath TCP connection might have (RFC 8684 §3.1).
+    /// The `n`-th candidate for the key of a Multipath TCP connection (RFC 8684 §3.1).
     pub(crate) fn mptcp_key(&self, serial: u64, n: u64) -> u64 {
         self.mptcp.hash(&(serial, n))
     }
 
-    /// The key of a connection of which only a cookie is remembered.
+    /// The key of a connection in a cookie.
     pub(crate) fn mptcp_cookie_key(&self, tuple: &Tuple, isn: Seq) -> u64 {
         self.mptcp.hash(&(*tuple, isn))
     }

@@ -13,8 +13,8 @@ use crate::transport::Transport;
 use crate::{ConnectionId, Host, ListenerId, SocketError, SocketOptions};
 
 impl Host {
-    /// Listens. An unspecified address means any of its family; `[::]` means any at all, unless
-    /// somebody listens on the port of that address or family.
+    /// Opens a listener. An unspecified address means any of its family; `[::]` means any of both families, except
+    /// where a more specific listener has the port.
     ///
     /// # Errors
     /// When the address is not ours or taken, the port zero, or the congestion control refuses.
@@ -30,7 +30,7 @@ impl Host {
         if !ip.is_unspecified() && !self.config.addresses.contains(&ip) {
             return Err(SocketError::NotOurs { address: ip });
         }
-        // A refusal is better told now than to the first peer.
+        // Report an invalid configuration now, not at the first connection.
         let probe = Tuple {
             addresses: pair(ip, ip)?,
             local_port: local.port(),
@@ -45,8 +45,8 @@ impl Host {
             .ok_or(SocketError::InUse { local })
     }
 
-    /// Listens no more. Connections that are half-open are forgotten; those that the application has
-    /// not been told of are reset.
+    /// Closes a listener. Half-open connections are removed; open ones that were not reported to the application
+    /// are reset.
     pub fn close_listener(&mut self, id: ListenerId) {
         if !self.listeners.remove(id) {
             return;
@@ -59,12 +59,12 @@ impl Host {
                 c.origin = Origin::Accepted;
                 c.is_released = true;
                 c.transport.abort(self.now);
-                self.touch(slot);
+                self.on_changed(slot);
             }
         }
     }
 
-    /// Opens a connection: the SYN comes out of [`poll_transmit`](Self::poll_transmit). Without `local`,
+    /// Opens a connection: the SYN is returned by [`poll_transmit`](Self::poll_transmit). Without `local`,
     /// or with an unspecified address or port zero in it, the host chooses (RFC 6056 §3.3.3).
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl Host {
             .admit(&tuple, transport, Origin::Active)
             .ok_or(SocketError::NoPortLeft)?;
         self.stats.opened += 1;
-        self.touch(id.slot);
+        self.on_changed(id.slot);
         Ok(id)
     }
 
@@ -135,8 +135,8 @@ impl Host {
         self.config.addresses.iter().find(of_family).copied()
     }
 
-    /// RFC 6056 §3.3.3, algorithm 3: from a place that depends on the remote address, one further with
-    /// every connection.
+    /// RFC 6056 §3.3.3, algorithm 3: starts at an offset that depends on the remote address, and advances by one
+    /// with every connection.
     fn choose_port(&mut self, tuple: &mut Tuple) -> Result<(), SocketError> {
         let (first, last) = self.config.ephemeral_ports;
         let count = u64::from(last - first) + 1;
@@ -157,14 +157,14 @@ impl Host {
         Err(SocketError::NoPortLeft)
     }
 
-    /// Writes content; returns how much the send buffer took: 0 when it is full or the connection does
-    /// not take any. When it was cut short, [`HostEvent::Writable`](crate::HostEvent) follows.
+    /// Writes content; returns how much the send buffer took: 0 when it is full or the connection accepts no data.
+    /// If that is not all, [`HostEvent::Writable`](crate::HostEvent) follows.
     pub fn write(&mut self, id: ConnectionId, data: Bytes) -> usize {
         let Some(c) = self.table.get_mut(id) else {
             return 0;
         };
         let taken = c.transport.write(data);
-        self.touch(id.slot);
+        self.on_changed(id.slot);
         taken
     }
 
@@ -178,7 +178,7 @@ impl Host {
     pub fn read(&mut self, id: ConnectionId, max: u64) -> Option<Bytes> {
         let c = self.table.get_mut(id)?;
         let chunk = c.transport.read(max)?;
-        self.touch(id.slot);
+        self.on_changed(id.slot);
         Some(match chunk {
             Chunk::Real(bytes) => bytes,
             // Datagrams carry real bytes; a gap between them would read as zeros.
@@ -191,7 +191,7 @@ impl Host {
         self.now = self.now.max(now);
         if let Some(c) = self.table.get_mut(id) {
             c.transport.close(self.now);
-            self.touch(id.slot);
+            self.on_changed(id.slot);
         }
     }
 
@@ -200,14 +200,14 @@ impl Host {
         self.now = self.now.max(now);
         if let Some(c) = self.table.get_mut(id) {
             c.transport.abort(self.now);
-            self.touch(id.slot);
+            self.on_changed(id.slot);
         }
     }
 
-    /// The application is done: no more events or reads, the id is unknown from now on. What is still
-    /// open is closed, delivers what was written and may wait [`HostConfig::orphan_timeout`] for the
-    /// peer's FIN; data that was not read, or arrives now, makes it a reset (RFC 1122 §4.2.2.13).
-    /// TIME-WAIT runs its course.
+    /// Releases a connection: there are no more events or reads, and the id is invalid from now on. A connection
+    /// that is still open is closed, delivers the written data and may wait [`HostConfig::orphan_timeout`] for the
+    /// peer's FIN; with data that was not read, or arrives later, it is reset instead (RFC 1122 §4.2.2.13).
+    /// TIME-WAIT is kept.
     ///
     /// [`HostConfig::orphan_timeout`]: crate::HostConfig::orphan_timeout
     pub fn release(&mut self, id: ConnectionId) {
@@ -231,7 +231,7 @@ impl Host {
                 c.orphan(now, timeout);
             }
         }
-        self.touch(id.slot);
+        self.on_changed(id.slot);
     }
 
     /// State of the connection; DATA_FIN counts as FIN.
@@ -255,7 +255,7 @@ impl Host {
         c.map_or(0, |c| c.transport.unacknowledged())
     }
 
-    /// Counts of the connection, those of all its subflows together.
+    /// Counters of the connection, summed over its subflows.
     pub fn tcp_stats(&self, id: ConnectionId) -> Option<gargalo_tcp::Stats> {
         self.table.get(id).map(|c| c.transport.stats())
     }
@@ -268,8 +268,8 @@ impl Host {
         }
     }
 
-    /// The endpoint of a TCP connection, for its notices and samples. What it may have to send after this
-    /// is found.
+    /// The endpoint of a TCP connection, for its notices and samples. The host checks afterwards whether it has
+    /// data to send.
     pub fn endpoint_mut(&mut self, id: ConnectionId) -> Option<&mut Endpoint> {
         match self.transport_mut(id)? {
             Transport::Tcp(endpoint) => Some(endpoint),
@@ -277,8 +277,8 @@ impl Host {
         }
     }
 
-    /// A connection that was opened with [`SocketOptions::mptcp`], whether the peer speaks Multipath TCP
-    /// or not: subflows, their counts. `None` for one that was TCP from its first segment on.
+    /// A connection that was opened with [`SocketOptions::mptcp`], whether the peer supports Multipath TCP or not.
+    /// `None` for one that was TCP from its first segment on.
     pub fn multipath(&self, id: ConnectionId) -> Option<&gargalo_mptcp::Connection> {
         match &self.table.get(id)?.transport {
             Transport::Mptcp(m) => Some(&m.connection),
@@ -286,8 +286,8 @@ impl Host {
         }
     }
 
-    /// The same, for notices, samples, addresses and backups. What it may have to send after this is
-    /// found.
+    /// The same, for notices, samples, addresses and backups. The host checks afterwards whether it has data to
+    /// send.
     pub fn multipath_mut(&mut self, id: ConnectionId) -> Option<&mut gargalo_mptcp::Connection> {
         match self.transport_mut(id)? {
             Transport::Mptcp(m) => Some(&mut m.connection),

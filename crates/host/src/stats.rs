@@ -2,11 +2,11 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HostStats {
-    /// Handed to [`Host::handle`](crate::Host::handle).
+    /// Passed to [`Host::handle`](crate::Host::handle).
     pub received: u64,
-    /// Taken from [`Host::poll_transmit`](crate::Host::poll_transmit).
+    /// Returned by [`Host::poll_transmit`](crate::Host::poll_transmit).
     pub sent: u64,
-    /// Dropped: no IP datagram, or a header that contradicts itself.
+    /// Dropped: not an IP datagram, or an inconsistent header.
     pub malformed: u64,
     /// Dropped: an IP, TCP, UDP or ICMP checksum is wrong.
     pub bad_checksums: u64,
@@ -14,13 +14,13 @@ pub struct HostStats {
     pub fragments: u64,
     /// Dropped: to an address that is not ours.
     pub not_ours: u64,
-    /// Dropped: from an address that no other host has (RFC 1122 §3.2.1.3).
+    /// Dropped: invalid source address (RFC 1122 §3.2.1.3).
     pub bad_sources: u64,
     /// Dropped: a protocol that is neither TCP, UDP nor ICMP.
     pub unknown_protocols: u64,
     /// Segments that belong to no connection.
     pub strangers: u64,
-    /// Resets sent to strangers (RFC 9293 §3.10.7.1).
+    /// Resets sent in answer to segments of no connection (RFC 9293 §3.10.7.1).
     pub resets_sent: u64,
     /// Connections opened by us.
     pub opened: u64,
@@ -34,7 +34,7 @@ pub struct HostStats {
     pub cookies_sent: u64,
     /// Connections opened by a cookie.
     pub cookies_accepted: u64,
-    /// Acknowledgements that claimed to carry a cookie and did not.
+    /// Acknowledgements without a valid cookie where one was expected.
     pub cookies_refused: u64,
     /// SYNs with MP_JOIN for no connection of ours, answered by a reset (RFC 8684 §3.2).
     pub joins_refused: u64,
@@ -42,11 +42,11 @@ pub struct HostStats {
     pub half_open_failed: u64,
     /// Connections in TIME-WAIT that a new SYN has replaced (RFC 6191).
     pub time_wait_reused: u64,
-    /// Connections in TIME-WAIT forgotten early because there were too many.
+    /// Connections in TIME-WAIT removed early because there were too many.
     pub time_wait_dropped: u64,
-    /// Datagrams dropped because too many waited to be sent.
+    /// Datagrams dropped because the send queue was full.
     pub outgoing_dropped: u64,
-    /// ICMP messages received with a right checksum.
+    /// ICMP messages received with a correct checksum.
     pub icmp_received: u64,
     /// Echo replies sent.
     pub echo_replies: u64,
@@ -54,19 +54,19 @@ pub struct HostStats {
     pub icmp_errors_sent: u64,
     /// ICMP messages that the rate limit suppressed.
     pub icmp_limited: u64,
-    /// ICMP errors about a connection that were heeded.
+    /// ICMP errors about a connection that were processed.
     pub icmp_heeded: u64,
     /// ICMP errors about a connection whose sequence number is not outstanding (RFC 5927 §4.1), or
     /// about none at all.
     pub icmp_ignored: u64,
-    /// Path MTUs lowered because a router said "too big".
+    /// Path MTUs lowered by "too big" errors of routers.
     pub too_big: u64,
     /// Path MTUs lowered because timeouts suggested a black hole (RFC 4821 §7.7).
     pub black_holes: u64,
-    /// UDP datagrams handed to sockets.
+    /// UDP datagrams delivered to sockets.
     pub udp_received: u64,
     /// UDP datagrams dropped because the socket's queue was full.
     pub udp_dropped: u64,
-    /// UDP datagrams to ports nobody has.
+    /// UDP datagrams to unused ports.
     pub udp_unreachable: u64,
 }

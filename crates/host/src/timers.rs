@@ -1,4 +1,4 @@
-//! Which connection wants to be woken when.
+//! The timers of all connections.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ impl Timers {
         self.0.first().map(|(t, _)| *t)
     }
 
-    /// The slot wants to be woken at `wanted` ([`Instant::MAX`]: never); `armed` says what is in the set.
+    /// Sets the deadline of a slot to `wanted` ([`Instant::MAX`]: never); `armed` is the deadline in the set.
     #[inline]
     pub(crate) fn arm(&mut self, slot: u32, armed: &mut Instant, wanted: Instant) {
         if wanted < *armed {
@@ -32,12 +32,13 @@ impl Timers {
         }
     }
 
-    /// How many there are.
+    /// Number of deadlines.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Takes the earliest slot whose time has come; its `armed` is to be set to [`Instant::MAX`].
+    /// Removes the slot with the earliest deadline that has passed; the caller sets its `armed` to
+    /// [`Instant::MAX`].
     pub(crate) fn pop(&mut self, now: Instant) -> Option<u32> {
         let first = *self.0.first()?;
         (first.0 <= now).then(|| {

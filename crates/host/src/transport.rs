@@ -1,4 +1,4 @@
-//! What a connection is made of: a TCP endpoint or a Multipath TCP connection, behind the same calls.
+//! The transport of a connection: a TCP endpoint or a Multipath TCP connection, with a common interface.
 
 use std::collections::VecDeque;
 
@@ -12,29 +12,29 @@ use gargalo_wire::tcp::Segment;
 use crate::connection::{Connection, Path, Tuple};
 use crate::event::Waiting;
 
-/// News that wait for an application that does not poll.
-const MOST_NEWS: usize = 256;
+/// Maximum number of pending events about subflows.
+const MOST_EVENTS: usize = 256;
 
 /// TCP or Multipath TCP.
-#[allow(clippy::large_enum_variant)] // the usual one in place: every connection is in a box already
+#[allow(clippy::large_enum_variant)] // every connection is in a box already
 #[derive(Debug)]
 pub(crate) enum Transport {
     Tcp(Endpoint),
     Mptcp(Box<Multipath>),
 }
 
-/// A Multipath TCP connection and its ways.
+/// A Multipath TCP connection and its paths.
 #[derive(Debug)]
 pub(crate) struct Multipath {
     pub(crate) connection: gargalo_mptcp::Connection,
-    /// One for each subflow that the table knows.
+    /// One for each subflow in the table.
     pub(crate) paths: Vec<Path>,
     /// [`gargalo_mptcp::Connection::subflow_changes`] when `paths` were made.
     pub(crate) version: u64,
     /// Subflows may use addresses that the host gets later.
     pub(crate) takes_all: bool,
     /// Events about subflows that wait to be polled.
-    pub(crate) news: VecDeque<Event>,
+    pub(crate) subflow_events: VecDeque<Event>,
 }
 
 impl Transport {
@@ -44,7 +44,7 @@ impl Transport {
             paths: Vec::new(),
             version: u64::MAX,
             takes_all,
-            news: VecDeque::new(),
+            subflow_events: VecDeque::new(),
         }))
     }
 
@@ -80,7 +80,7 @@ impl Transport {
         }
     }
 
-    /// Moves what it tells to where the application will look.
+    /// Moves its events to the pending events of the connection.
     #[inline]
     pub(crate) fn collect(&mut self, events: &mut Waiting) {
         match self {
@@ -93,7 +93,9 @@ impl Transport {
                 while let Some(event) = m.connection.poll_event() {
                     match Waiting::of(&event) {
                         Some(waiting) => events.add(waiting),
-                        None if m.news.len() < MOST_NEWS => m.news.push_back(event),
+                        None if m.subflow_events.len() < MOST_EVENTS => {
+                            m.subflow_events.push_back(event)
+                        }
                         None => {}
                     }
                 }
@@ -109,7 +111,7 @@ impl Transport {
         }
     }
 
-    /// Nothing will be sent any more.
+    /// Whether nothing will be sent any more.
     pub(crate) fn is_over(&self) -> bool {
         match self {
             Self::Tcp(e) => e.state() == State::Closed,
@@ -218,7 +220,7 @@ impl Transport {
         }
     }
 
-    /// Ends TIME-WAIT of one tuple; gives the sequence number that it came to.
+    /// Ends TIME-WAIT of one tuple; returns the sequence number that it reached.
     pub(crate) fn end_time_wait_of(&mut self, tuple: &Tuple) -> Option<Seq> {
         match self {
             Self::Tcp(e) => e.end_time_wait(),
@@ -244,7 +246,7 @@ impl Connection {
         loop {
             let t = m.connection.poll_transmit(now)?;
             let Some(tuple) = Tuple::of(&t.addresses) else {
-                continue; // of two families: nothing could carry it
+                continue; // the addresses are of two families
             };
             let own = m.paths.iter().find(|p| p.tuple == tuple);
             let transmit = Transmit {

@@ -9,13 +9,13 @@ use gargalo_wire::ip::{self, Addresses};
 use gargalo_wire::tcp::Payload;
 use gargalo_wire::udp::{self, Datagram};
 
-use crate::host::Teller;
+use crate::host::EventSource;
 use crate::{Host, HostEvent, SocketError, UdpId};
 
-/// What a queue counts for a datagram beside its payload.
+/// The overhead that a queue counts per datagram.
 const OVERHEAD: u64 = 256;
 
-/// Datagrams that wait, no more than a number of bytes.
+/// A queue of datagrams, bounded in bytes.
 #[derive(Debug)]
 struct Queue<T> {
     waiting: VecDeque<(T, u64)>,
@@ -31,7 +31,7 @@ impl<T> Queue<T> {
             most,
         }
     }
-    /// `false`: there is no room. One datagram of any length always fits.
+    /// Appends a datagram; `false` if there is no room. A single datagram of any length always fits.
     fn push(&mut self, item: T, len: u64) -> bool {
         let cost = len + OVERHEAD;
         if self.bytes > 0 && self.bytes + cost > self.most {
@@ -57,12 +57,12 @@ struct Socket {
     local: SocketAddr,
     received: Queue<(SocketAddr, Bytes, Ecn)>,
     to_send: Queue<(SocketAddr, Bytes, Ecn)>,
-    /// An address that was reported unreachable; the latest counts.
+    /// The address last reported as unreachable.
     unreachable: Option<SocketAddr>,
     is_readable: bool,
-    /// It waits in the queue of those with events.
+    /// It is in the queue of those with events.
     is_eventful: bool,
-    /// It waits in the queue of those with something to send.
+    /// It is in the queue of sockets with something to send.
     is_ready: bool,
 }
 
@@ -76,7 +76,8 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// Who has the address and port: the very one, else any of its family, else (`[::]`) any at all.
+    /// The socket of an address and port: bound to exactly this address, else to any of its family, else to `[::]`
+    /// for both families.
     fn find(&self, local: SocketAddr) -> Option<UdpId> {
         let any_v4 = IpAddr::from([0; 4]);
         let any_v6 = IpAddr::from([0; 16]);
@@ -105,8 +106,8 @@ impl Sockets {
 }
 
 impl Host {
-    /// Binds a socket. An unspecified address means any of its family, `[::]` any at all; port zero
-    /// lets the host choose (see [`udp_local_addr`](Self::udp_local_addr)).
+    /// Binds a socket. An unspecified address means any of its family, `[::]` any of both families; with port zero
+    /// the host chooses one (see [`udp_local_addr`](Self::udp_local_addr)).
     ///
     /// # Errors
     /// When the address is not ours or taken.
@@ -139,7 +140,7 @@ impl Host {
         Ok(id)
     }
 
-    /// A port that depends on the seed and how many were given.
+    /// A free port; it depends on the seed and on the number of sockets so far.
     fn free_udp_port(&mut self, ip: IpAddr) -> Result<SocketAddr, SocketError> {
         let (first, last) = self.config.ephemeral_ports;
         let count = u64::from(last - first) + 1;
@@ -151,7 +152,7 @@ impl Host {
             .ok_or(SocketError::NoPortLeft)
     }
 
-    /// Closes a socket; what waits in it is lost.
+    /// Closes a socket; queued datagrams are lost.
     pub fn close_udp(&mut self, id: UdpId) {
         if let Some(socket) = self.udp.all.remove(&id) {
             self.udp.by_local.remove(&socket.local);
@@ -163,7 +164,7 @@ impl Host {
         self.udp.all.get(&id).map(|s| s.local)
     }
 
-    /// Queues a datagram. It has DF set, like everything here.
+    /// Queues a datagram. It is sent with DF set.
     ///
     /// # Errors
     /// When the socket is unknown, the address cannot be reached, the datagram exceeds the MTU or the
@@ -207,7 +208,7 @@ impl Host {
             .ok_or(SocketError::NoRoute { remote })
     }
 
-    /// The next datagram received: from whom, what, and the ECN field of its packet.
+    /// The next received datagram: source, payload, and the ECN field of its packet.
     pub fn recv_udp(&mut self, id: UdpId) -> Option<(SocketAddr, Bytes, Ecn)> {
         self.udp.all.get_mut(&id)?.received.pop()
     }
@@ -238,7 +239,7 @@ impl Host {
         }
     }
 
-    /// An ICMP error says that nobody has the port that this socket sent to.
+    /// Processes a port unreachable error for a destination of this socket.
     pub(crate) fn on_udp_unreachable(&mut self, local: SocketAddr, remote: SocketAddr) -> bool {
         let Some(id) = self.udp.find(local) else {
             return false;
@@ -255,11 +256,11 @@ impl Host {
             && !socket.is_eventful
         {
             socket.is_eventful = true;
-            self.tellers.push_back(Teller::Udp(id));
+            self.event_sources.push_back(EventSource::Udp(id));
         }
     }
 
-    /// Appends the next datagram of a socket; sockets take turns.
+    /// Appends the next datagram of a socket; sockets are served in turn.
     pub(crate) fn send_next_udp(&mut self, out: &mut Vec<u8>) -> bool {
         while let Some(id) = self.udp.ready.pop_front() {
             let Some(socket) = self.udp.all.get_mut(&id) else {

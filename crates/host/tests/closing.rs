@@ -24,7 +24,7 @@ fn all_out(host: &mut Host, now: Instant) -> Vec<Segment> {
     }
 }
 
-/// An open connection that the server closes first, so that it lingers there; the client's address.
+/// A connection that the server closes first, so that it is in TIME-WAIT there; returns the client's address.
 fn linger(w: &mut World) -> std::net::SocketAddr {
     let ids = w.connect(server(false), &cubic());
     let local = w.hosts[CLIENT].local_addr(ids[CLIENT]).unwrap();

@@ -4,8 +4,8 @@
 mod common;
 
 use common::attack::attack;
-use common::multi::config;
 use common::join_attack::attack_joins;
+use common::multi::config;
 use common::*;
 
 #[test]
@@ -16,7 +16,10 @@ fn a_transfer_survives_fifty_thousand_forged_datagrams() {
         assert!(out.most_connections <= config.backlog + 10);
         assert!(out.injected >= 50_000);
         assert!(out.moved.iter().all(|n| *n > 1 << 20), "{:?}", out.moved);
-        assert!(out.forger.made.iter().all(|n| *n > 1000), "every kind came");
+        assert!(
+            out.forger.made.iter().all(|n| *n > 1000),
+            "every kind was sent"
+        );
         let stats = out.world.hosts[SERVER].stats();
         for (what, n) in [
             ("bad checksums", stats.bad_checksums),

@@ -36,7 +36,7 @@ fn an_echo_comes_back_and_a_flood_of_them_does_not() {
         body[0] = if v6 { 129 } else { 0 };
         let expected = dress(toward(v6, CLIENT), protocol, &mut body, Ecn::NotEct);
         let mut answers = all_out(&mut host, at(1000));
-        // The flow label and DF are the host's own affair.
+        // The host sets flow label and DF itself.
         assert_eq!(answers.len(), 1);
         assert_eq!(answers.pop().unwrap(), expected);
         for _ in 0..500 {
@@ -69,7 +69,7 @@ fn an_opening_connection_heeds_hard_errors_and_remembers_soft_ones() {
             let error = Some(error);
             (CLIENT, HostEvent::Closed { id, error })
         };
-        // What the SYNs became is lost on purpose: the network carries nothing.
+        // The SYNs are lost on purpose.
         w.network.loss = 1.0;
         w.drain();
         assert_eq!(w.events, [event(hard, Error::Unreachable)]);
@@ -169,7 +169,7 @@ fn a_router_that_gives_no_mtu_is_answered_by_plateaus() {
         assert_eq!(w.hosts[CLIENT].path_mtu(ids[CLIENT]), Some(expected));
         w.run_for(ms(300));
     }
-    // Old news: what it quotes was acknowledged.
+    // Outdated: the quoted segment was acknowledged.
     let (now, old) = (w.now, w.recent[CLIENT][0].clone());
     let ignored = w.hosts[CLIENT].stats().icmp_ignored;
     w.hosts[CLIENT].handle(now, &icmp_error(&old, 553, (3, 4), (2, 0)));

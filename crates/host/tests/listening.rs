@@ -15,7 +15,7 @@ fn world(change: impl FnOnce(&mut HostConfig), network: Network) -> World {
     World::with([host_config(CLIENT), config], network)
 }
 
-/// A SYN from somewhere that will never answer.
+/// A SYN from an address that never answers.
 fn stray_syn(n: u32) -> Vec<u8> {
     let segment = Segment {
         src_port: (n % 60_000) as u16 + 1,
@@ -53,7 +53,7 @@ fn a_million_syns_stop_nobody_and_take_no_memory() {
     for n in 0..1_000_000 {
         let now = w.now;
         w.hosts[SERVER].handle(now, &stray_syn(n));
-        // Half of them before the host may send: what waits is bounded too.
+        // Half of them before the host may send: its queue is bounded too.
         if n % 2048 == 0 {
             out.clear();
             while w.hosts[SERVER].poll_transmit(now, &mut out) {}
@@ -70,7 +70,7 @@ fn a_million_syns_stop_nobody_and_take_no_memory() {
     assert_eq!(w.hosts[SERVER].stats().cookies_accepted, 1);
     w.transfer(ids, CLIENT, 1 << 20, Duration::from_secs(10));
     w.transfer(ids, SERVER, 1 << 20, Duration::from_secs(10));
-    // The half-open ones are given up in the end.
+    // The half-open ones are given up finally.
     w.run_for(Duration::from_secs(200));
     assert_eq!(w.hosts[SERVER].connection_count(), 1);
     assert_eq!(w.hosts[SERVER].stats().half_open_failed, backlog as u64);
@@ -156,7 +156,7 @@ fn a_guessed_cookie_opens_nothing() {
         bytes
     };
     let now = w.now;
-    // Without a recent cookie an acknowledgement is not even looked at.
+    // Without a recent cookie acknowledgements are not checked.
     w.hosts[SERVER].handle(now, &ack(1));
     assert_eq!(w.hosts[SERVER].stats().cookies_refused, 0);
     w.hosts[SERVER].handle(now, &stray_syn(1));
@@ -208,7 +208,7 @@ fn the_accept_queue_is_bounded_and_what_waits_gets_in_later() {
         let stats = *w.hosts[SERVER].stats();
         assert_eq!(stats.accepted, 3);
         assert!(stats.dropped_by_backlog + stats.dropped_by_accept_queue >= 3);
-        // Who got a cookie and was not let in must speak to be noticed.
+        // A client that got a cookie but was not accepted is noticed only when it sends.
         for id in ids {
             w.hosts[CLIENT].write(id, b"knock".as_slice().into());
         }

@@ -1,5 +1,5 @@
-//! Multipath TCP at hosts with several addresses: whose subflow is whose, peers and paths without it,
-//! addresses that come and go.
+//! Multipath TCP at hosts with several addresses: assignment of subflows, peers and paths without support, changing
+//! addresses.
 
 mod common;
 
@@ -99,7 +99,7 @@ fn one_side_without_it_gives_plain_tcp_by_the_same_calls() {
             Some(c) => assert!(c.has_fallen_back()),
             None => assert_eq!(plain, CLIENT),
         }
-        // A SYN without the option makes an ordinary endpoint.
+        // A SYN without the option creates a TCP endpoint.
         assert!(w.hosts[SERVER].endpoint(ids[SERVER]).is_some());
         close(&mut w, ids);
         w.run_for(Duration::from_secs(200));
@@ -108,7 +108,7 @@ fn one_side_without_it_gives_plain_tcp_by_the_same_calls() {
     }
 }
 
-/// Puts NOPs in the place of Multipath TCP options.
+/// Replaces MPTCP options by NOPs.
 fn strip(datagram: &mut [u8]) {
     let header = usize::from(datagram[0] & 15) * 4;
     let end = header + usize::from(datagram[header + 12] >> 4) * 4;
@@ -205,7 +205,7 @@ fn options_that_vanish_later_from_the_only_path_give_plain_tcp() {
             for (side, id) in ids.into_iter().enumerate() {
                 let c = w.hosts[side].multipath(id).unwrap();
                 let seen = c.has_fallen_back();
-                // Who only acknowledges may go on to do so as before.
+                // A side that only acknowledges may continue as before.
                 assert!(
                     seen || (n > 0 && side == from),
                     "case {n}, from {from}, side {side}"

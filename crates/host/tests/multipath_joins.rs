@@ -1,4 +1,4 @@
-//! Joins that belong to nobody, floods of them, and connections made by cookies.
+//! Joins of unknown connections, floods of them, and connections opened by cookies.
 
 mod common;
 
@@ -77,7 +77,7 @@ fn a_join_that_belongs_to_nobody_is_refused_with_the_reason() {
             .any(|o| matches!(o, MptcpOption::Reset(r) if r.reason == 1))
     );
     assert_eq!(w.hosts[SERVER].stats().joins_refused, 1);
-    // A listener that knows nothing of it takes it for TCP, as RFC 8684 §3.1 has it of such hosts.
+    // A listener without Multipath TCP treats it as TCP, as RFC 8684 §3.1 says.
     let plain = SocketAddr::new(on(0, SERVER), 81);
     w.hosts[SERVER].listen(plain, cubic()).unwrap();
     let src = SocketAddr::new([172, 16, 0, 1].into(), 999);

@@ -1,4 +1,4 @@
-//! Resets, crashes, many connections, ports, turns.
+//! Resets, restarts, many connections, ports, fair service.
 
 mod common;
 
@@ -257,7 +257,7 @@ fn an_unknown_id_is_nobody() {
     let next = w.connect(server(false), &cubic());
     assert_ne!(
         next[CLIENT], ids[CLIENT],
-        "the place is taken again, the name is not"
+        "the slot is reused, the id is not"
     );
     assert_eq!(w.hosts[CLIENT].remote_addr(ids[CLIENT]), None);
 }
@@ -283,10 +283,10 @@ fn an_impossible_host_is_refused_in_a_sentence() {
     );
     assert_eq!(
         with(|c| c.ephemeral_ports = (9, 8)),
-        "ephemeral ports 9 to 8 are no range: give 1 <= first <= last"
+        "ephemeral ports 9 to 8 are not a range: give 1 <= first <= last"
     );
     assert_eq!(
         with(|c| c.ttl = 0),
-        "time to live 0 reaches nobody: give 1 to 255"
+        "a time to live of 0 is not possible: give 1 to 255"
     );
 }

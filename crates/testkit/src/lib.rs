@@ -1,8 +1,8 @@
 //! Harness for protocol tests: two endpoints, two links, one virtual clock.
 //!
-//! [`Pair`] drives a client and a server [`Endpoint`] over links of [`gargalo_link`] without any
-//! engine: what it does is small enough to be obviously right. [`Transfer`] moves patterned
-//! content through a pair and checks every byte. [`network`] draws random networks.
+//! [`Pair`] drives a client and a server [`Endpoint`] over links of [`gargalo_link`] without the simulator; it is
+//! small enough to be checked by reading. [`Transfer`] moves patterned content through a pair and checks every
+//! byte. [`network`] draws random networks.
 #![forbid(unsafe_code)]
 
 mod machine;

@@ -1,6 +1,6 @@
-//! What examples that attack ask and tell.
+//! Arguments and memory figures of the attack examples.
 
-/// Resident memory of this process in MiB, where the system tells.
+/// Resident memory of this process in MiB, where the system reports it.
 pub fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|l| l.starts_with("VmRSS:"))?;
@@ -8,10 +8,10 @@ pub fn resident() -> Option<u64> {
     Some(kib / 1024)
 }
 
-/// How many packets of an attack the command line asks for, by default ten million, and the seed.
+/// The number of packets of an attack, by default ten million, and the seed, from the command line.
 ///
 /// # Panics
-/// When an argument is no number.
+/// When an argument is not a number.
 pub fn attack_of() -> (u64, u64) {
     let mut args = std::env::args().skip(1);
     let mut number = |or: u64, what: &str| args.next().map_or(or, |n| n.parse().expect(what));

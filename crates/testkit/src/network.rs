@@ -1,4 +1,4 @@
-//! Random networks: every impairment a link knows, in any mixture.
+//! Random networks: all impairments of links, in any combination.
 
 use gargalo_link::queue::QueueLimit;
 use gargalo_link::{

@@ -42,7 +42,7 @@ impl Pair {
         pair
     }
 
-    /// When something happens next.
+    /// The time of the next event.
     pub fn next_event(&self) -> Option<Instant> {
         let links = self
             .links
@@ -53,7 +53,7 @@ impl Pair {
         links.chain(timers).min().map(|t| t.max(self.now))
     }
 
-    /// Moves to the next event and lets everybody act; `false` when nothing will ever happen.
+    /// Advances to the next event and runs both endpoints; `false` if there is none.
     pub fn step(&mut self) -> bool {
         let Some(next) = self.next_event() else {
             return false;
@@ -86,7 +86,7 @@ impl Pair {
         true
     }
 
-    /// Steps until nothing is left or `limit` is reached.
+    /// Steps until there are no more events or `limit` is reached.
     pub fn run_until(&mut self, limit: Instant) {
         while self.next_event().is_some_and(|t| t <= limit) && self.step() {}
         self.now = self.now.max(limit);

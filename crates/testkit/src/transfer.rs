@@ -28,7 +28,7 @@ pub enum TransferError {
         /// Who read.
         side: Side,
     },
-    /// Data is outstanding and nothing will ever happen.
+    /// Data is outstanding and there is no further event.
     #[error("deadlock at {now}: {delivered:?} of {wanted:?} bytes delivered")]
     Deadlock {
         /// When.
@@ -58,7 +58,7 @@ pub enum TransferError {
     },
 }
 
-/// Content moved both ways through a pair, every byte checked, until both sides have closed.
+/// Transfers content both ways through a pair, with every byte checked, until both sides have closed.
 #[derive(Debug)]
 pub struct Transfer {
     /// Bytes the client and the server send.
@@ -71,7 +71,7 @@ impl Transfer {
     /// Runs the transfer to its end; `limit` bounds virtual time.
     ///
     /// # Errors
-    /// At the first byte lost, doubled or altered, at a deadlock, or past the limit.
+    /// At the first byte lost, duplicated or modified, at a deadlock, or past the limit.
     pub fn run(&self, pair: &mut Pair, limit: Instant) -> Result<(), TransferError> {
         let mut written = [0u64; 2];
         let mut read = [0u64; 2];

@@ -6,20 +6,20 @@ use gargalo_wire::ip::Addresses;
 use super::forge::Forger;
 use super::*;
 
-/// What came of it.
+/// The result of the attack.
 #[derive(Debug)]
 pub struct Outcome {
     pub world: World,
     pub forger: Forger,
     pub injected: u64,
-    /// Most connections remembered by the server at any time.
+    /// Maximum number of connections in the server's table.
     pub most_connections: usize,
-    /// Bytes that arrived, at the server and at the client, all of them right.
+    /// Bytes that arrived, at the server and at the client, all of them correct.
     pub moved: [u64; 2],
 }
 
-/// Moves `bytes` each way while `injected` datagrams are forged, `burst` in every millisecond; the
-/// transfer lasts as long and a little longer. `watch` is called now and then.
+/// Transfers `bytes` each way while `injected` datagrams are forged, `burst` in every millisecond; the transfer
+/// lasts a little longer than the attack. `watch` is called at intervals.
 #[track_caller]
 pub fn attack(
     v6: bool,

@@ -1,11 +1,10 @@
-//! Datagrams that should not be: mutated copies of a connection's own, blind attacks on it, floods,
-//! lying ICMP and noise.
+//! Forged datagrams: mutated copies of a connection's own, blind attacks on it, floods, false ICMP errors and
+//! noise.
 //!
-//! Only what TCP can withstand: an attacker who sees the traffic can always end or corrupt a
-//! connection, by an exact reset, by data or an acknowledgement in the right place, or by a timestamp
-//! from the future. So whoever has a right checksum either knows nothing of sequence numbers, or
-//! repeats what was said, or lies where lies must not matter: windows, SACK blocks, unknown options,
-//! bits that nobody reads.
+//! Only what TCP can withstand: an attacker who sees the traffic can always end or corrupt a connection, by an
+//! exact reset, by data or an acknowledgement in the right place, or by a timestamp from the future. So a forged
+//! segment with a correct checksum either has guessed sequence numbers, or repeats data that was sent, or has false
+//! values only where they must not matter: windows, SACK blocks, unknown options, unused bits.
 
 use std::collections::VecDeque;
 
@@ -15,7 +14,7 @@ use gargalo_wire::tcp::{Extra, Flags, Options, Payload, SackBlocks, Segment, Tim
 use rand::{Rng, RngExt};
 use rand_pcg::Pcg64;
 
-/// Makes them.
+/// Forges datagrams.
 #[derive(Debug)]
 pub struct Forger {
     pub rng: Pcg64,
@@ -78,7 +77,7 @@ impl Forger {
         }
     }
 
-    /// Bits flipped; the checksum tells. (One in 65536 random changes would pass unseen.)
+    /// Flips bits; the checksum detects it. (One in 65536 random changes would not be detected.)
     fn damaged(&mut self, mut bytes: Vec<u8>) -> Vec<u8> {
         for _ in 0..self.rng.random_range(1..8) {
             let i = self.rng.random_range(0..bytes.len());
@@ -128,7 +127,7 @@ impl Forger {
         }
     }
 
-    /// Changes the segment and makes the checksums right again.
+    /// Modifies the segment and corrects the checksums.
     fn changed(&mut self, bytes: Vec<u8>, change: fn(&mut Self, &mut Segment)) -> Vec<u8> {
         let Ok(mut d) = Datagram::parse(&bytes, Verify::Nothing) else {
             return bytes;
@@ -146,7 +145,7 @@ impl Forger {
         }
     }
 
-    /// Addresses and ports are right, sequence numbers a guess.
+    /// Addresses and ports are correct, sequence numbers are guessed.
     fn blind(&mut self, s: &mut Segment) {
         s.seq = Seq::new(self.rng.random());
         s.ack = Seq::new(self.rng.random());
@@ -168,7 +167,7 @@ impl Forger {
         }
     }
 
-    /// Part of what was said, in its place.
+    /// A part of data that was sent, at its sequence number.
     fn resegmented(&mut self, s: &mut Segment) {
         let len = s.payload.len();
         if len == 0 || s.flags.intersects(Flags::SYN | Flags::FIN | Flags::RST) {
@@ -224,7 +223,7 @@ impl Forger {
         o
     }
 
-    /// From somewhere to a port that is listened on, or not.
+    /// From a random address to a port with or without a listener.
     fn flood(&mut self, a: Addresses) -> Vec<u8> {
         let addresses = match a {
             Addresses::V4 { dst, .. } => Addresses::V4 {
@@ -285,7 +284,7 @@ impl Forger {
         super::icmp_error(&about, word, v4, v6)
     }
 
-    /// Random content in a right datagram: TCP, UDP, ICMP or anything.
+    /// Random content in a valid datagram: TCP, UDP, ICMP or another protocol.
     fn dressed_noise(&mut self, a: Addresses) -> Vec<u8> {
         let len = self.rng.random_range(0..100);
         let mut body = vec![0; len];

@@ -1,5 +1,5 @@
-//! A listening host under attack by many who forge joins and send segments full of multipath options, and honest
-//! connections of Multipath TCP beside them.
+//! A listening host under attack by many sources that forge joins and send segments full of MPTCP options, with
+//! legitimate Multipath TCP connections at the same time.
 
 use std::net::IpAddr;
 
@@ -11,32 +11,32 @@ use gargalo_wire::tcp::{Flags, Options, Segment};
 use super::multi::{config, mptcp, on, open, subflows};
 use super::*;
 
-/// What the attackers send.
+/// The kinds of forged segments.
 pub const KINDS: [&str; 6] = [
     "joins with the right token",
     "joins with another token",
     "third packets of joins with a wrong code",
     "SYNs with MP_CAPABLE",
     "SYNs full of options",
-    "segments full of options for the honest connection",
+    "segments full of options for the legitimate connection",
 ];
 
-/// What came of it.
+/// The result of the attack.
 #[derive(Debug)]
 pub struct Outcome {
     pub made: [u64; KINDS.len()],
-    /// Bytes of the honest connection that arrived, at the server and at the client, all of them right.
+    /// Bytes of the legitimate connection that arrived, at the server and at the client, all of them correct.
     pub moved: [u64; 2],
     /// Its goodput in both directions together, in Mbit/s of virtual time.
     pub goodput: f64,
-    /// Bytes of an honest connection that was opened under attack.
+    /// Bytes of a legitimate connection that was opened under attack.
     pub moved_late: u64,
     pub most_subflows: usize,
     pub most_connections: usize,
     pub joins_refused: u64,
 }
 
-/// `total` segments reach the server, `burst` of them in each millisecond. `watch` is called now and then.
+/// Sends `total` segments to the server, `burst` in each millisecond. `watch` is called at intervals.
 #[track_caller]
 pub fn attack_joins(seed: u64, total: u64, burst: u64, watch: &mut dyn FnMut()) -> Outcome {
     let mut w = World::with([config(CLIENT), config(SERVER)], Network::default());
@@ -104,7 +104,7 @@ impl Attacker {
         self.rng.random_range(0..n)
     }
 
-    /// One of many who take part.
+    /// The address of one of many sources.
     fn source(&mut self) -> SocketAddr {
         let n = self.below(1 << 20);
         let ip = IpAddr::from([172, 16 + (n >> 16) as u8, (n >> 8) as u8, n as u8]);
@@ -168,7 +168,7 @@ impl Attacker {
                 self.loaded(&plain)
             }
             _ => {
-                // One who knows the ports, and not where the streams are.
+                // From an attacker who knows the ports, but not the sequence numbers.
                 let theirs = recent[CLIENT].back().expect("the transfer has begun");
                 let (addresses, real) = tcp(theirs).expect("TCP");
                 let src = SocketAddr::new(addresses.src(), real.src_port);

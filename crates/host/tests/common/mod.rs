@@ -1,11 +1,11 @@
-//! Two hosts in memory, a network between them that delays, loses, reorders, duplicates and narrows,
-//! and one virtual clock.
+//! Two hosts in memory, one virtual clock, and a network between them with delay, loss, reordering, duplication and
+//! MTU changes.
 #![allow(dead_code)] // each test file uses its part
 
 pub mod attack;
 pub mod forge;
-pub mod multi;
 pub mod join_attack;
+pub mod multi;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -57,7 +57,7 @@ pub fn options(tcp: Config, congestion: &str) -> SocketOptions {
     }
 }
 
-/// Small buffers, so that memory shows.
+/// Small buffers, so that memory limits take effect.
 pub fn cubic() -> SocketOptions {
     let tcp = Config {
         receive_buffer: gargalo_units::Bytes::new(256 << 10),
@@ -67,15 +67,15 @@ pub fn cubic() -> SocketOptions {
     options(tcp, "cubic")
 }
 
-/// What the network does to datagrams of both directions.
+/// The impairments of datagrams in both directions.
 #[derive(Clone, Copy, Debug)]
 pub struct Network {
     pub delay: Duration,
     pub loss: f64,
     pub duplicate: f64,
-    /// A datagram is held back by up to this much more.
+    /// A datagram is delayed by up to this much more.
     pub jitter: Duration,
-    /// Longer datagrams are dropped, by a router that says so or not.
+    /// Longer datagrams are dropped, with or without an ICMP error.
     pub mtu: usize,
     pub tells: bool,
 }
@@ -93,7 +93,7 @@ impl Default for Network {
     }
 }
 
-/// What something on the way does to a datagram of a side; `false`: it is dropped.
+/// A middlebox that modifies datagrams of a side; `false`: the datagram is dropped.
 pub type Alter = fn(Instant, usize, &mut Vec<u8>) -> bool;
 
 #[derive(Debug)]
@@ -108,7 +108,7 @@ pub struct World {
     /// The latest datagrams that each side sent, if that many are to be kept.
     pub recent: [VecDeque<Vec<u8>>; 2],
     pub keep: usize,
-    /// Changes a datagram of a side, or lets it through (`true`) or not.
+    /// The middlebox.
     pub alter: Option<Alter>,
     in_flight: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     count: u64,
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    /// Puts a datagram on the way to `side`.
+    /// Sends a datagram to `side`.
     pub fn inject(&mut self, side: usize, datagram: Vec<u8>) {
         let more = match self.network.jitter.as_nanos() {
             0 => 0,
@@ -183,7 +183,7 @@ impl World {
         self.inject(1 - from, datagram);
     }
 
-    /// Sends what there is, and collects events.
+    /// Sends all pending datagrams, and collects events.
     pub fn drain(&mut self) {
         for side in 0..2 {
             loop {
@@ -199,7 +199,7 @@ impl World {
         }
     }
 
-    /// Goes on to the next thing that happens; `false`: nothing ever will.
+    /// Advances to the next event; `false` if there is none.
     pub fn step(&mut self) -> bool {
         self.drain();
         let arrival = self.in_flight.first_key_value().map(|(k, _)| k.0);
@@ -245,12 +245,12 @@ impl World {
     pub fn run_while(&mut self, limit: Duration, mut busy: impl FnMut(&mut Self) -> bool) {
         let end = self.now + limit;
         while busy(self) {
-            assert!(self.step(), "nothing more happens, and it is not done");
+            assert!(self.step(), "there are no more events, and it is not done");
             assert!(self.now < end, "not done after {limit}");
         }
     }
 
-    /// An open connection: ids at the client and at the server, which listens already.
+    /// Opens a connection; returns the ids at the client and at the server, which listens already.
     #[track_caller]
     pub fn connect(&mut self, remote: SocketAddr, o: &SocketOptions) -> [ConnectionId; 2] {
         let from = self.events.len();
@@ -302,12 +302,12 @@ impl Transfer {
         }
     }
 
-    /// Nothing more is written.
+    /// Ends writing.
     pub fn stop(&mut self) {
         self.total = self.written;
     }
 
-    /// Writes and reads what it can; whether all has arrived.
+    /// Writes and reads as much as possible; returns whether all has arrived.
     #[track_caller]
     pub fn step(&mut self, hosts: &mut [Host; 2]) -> bool {
         let (from, to) = (self.from, 1 - self.from);
@@ -331,7 +331,7 @@ impl Transfer {
     }
 }
 
-/// What a router says to the sender of a datagram that is too long (RFC 792, 1191, 4443).
+/// The "too big" error of a router to the sender of a datagram (RFC 792, 1191, 4443).
 pub fn too_big(datagram: &[u8], mtu: u32) -> Vec<u8> {
     icmp_error(datagram, mtu, (3, 4), (2, 0))
 }
@@ -361,7 +361,7 @@ pub fn parses(datagram: &[u8]) -> Option<gargalo_wire::ip::Addresses> {
     Some(Addresses::V6 { src, dst })
 }
 
-/// A datagram with this body; the checksum of TCP, UDP and ICMP is made right where it would be.
+/// A datagram with this body; the checksum field of TCP, UDP and ICMP is corrected.
 pub fn dress(
     addresses: gargalo_wire::ip::Addresses,
     protocol: u8,

@@ -44,7 +44,7 @@ pub fn world(network: Network) -> World {
     World::with([config(CLIENT), config(SERVER)], network)
 }
 
-/// An open connection after every join that follows.
+/// Opens a connection and waits for all its joins.
 pub fn open(w: &mut World, options: [&SocketOptions; 2]) -> [ConnectionId; 2] {
     w.hosts[SERVER]
         .listen(server(false), options[1].clone())
