@@ -1,15 +1,15 @@
-//! Random quantities by inversion of their distribution functions: one uniform number, one value.
+//! Random quantities by inversion of their distribution functions: one uniform draw per value.
 
 use gargalo_units::Duration;
 use rand::{Rng, RngExt};
 
 /// A distribution of sizes (bytes), times (seconds) or counts.
 ///
-/// Parameters are taken as they come: what they cannot mean (a minimum above the maximum, an index of
-/// zero) gives a value between the bounds and never a panic. The scenario refuses them earlier.
+/// Invalid parameters (a minimum above the maximum, an index of zero) give a value between the bounds and never a
+/// panic. The scenario refuses them earlier.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
-    /// Always the same.
+    /// A constant value.
     Fixed(f64),
     /// Exponential with this mean.
     Exponential(f64),
@@ -24,14 +24,13 @@ pub enum Distribution {
         /// Largest value.
         max: f64,
     },
-    /// Pareto from `min` of which larger values become `max`, all less by `min` (as 3GPP2 draws the
-    /// number of embedded objects).
+    /// Pareto from `min`, clipped to `max`, then reduced by `min` (as 3GPP2 draws the number of embedded objects).
     ClippedPareto {
         /// Tail index.
         alpha: f64,
-        /// Smallest value before it is taken off.
+        /// Smallest value before the subtraction.
         min: f64,
-        /// Largest value before `min` is taken off.
+        /// Largest value before the subtraction of `min`.
         max: f64,
     },
     /// Log-normal, conditioned on lying between `min` and `max`.
@@ -135,7 +134,7 @@ impl Distribution {
         self.quantile(rng.random())
     }
 
-    /// Draws a span of so many seconds.
+    /// Draws a duration; the distribution is in seconds.
     pub fn draw_span<R: Rng>(&self, rng: &mut R) -> Duration {
         Duration::from_secs_f64(self.draw(rng).max(0.0))
     }
@@ -157,7 +156,7 @@ impl Distribution {
         let mut sum = 0.0;
         let mut rest = 1.0;
         for layer in 0..=LAYERS {
-            // The last layer takes all that is left.
+            // The last layer has the remaining mass.
             let mass = if layer == LAYERS { rest } else { rest / 2.0 };
             let start = 1.0 - rest;
             let points = f64::from(POINTS);
@@ -175,7 +174,7 @@ impl Distribution {
 const ONE_BELOW: f64 = 1.0 - f64::EPSILON / 2.0;
 
 fn bounded(x: f64, min: f64, max: f64) -> f64 {
-    // Not `clamp`, which panics where the bounds are the wrong way round.
+    // Not `clamp`, which panics if the bounds are swapped.
     let x = if x.is_nan() { min } else { x };
     x.min(max).max(min)
 }
@@ -339,7 +338,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the parameters: no panic, a value between the bounds, more for more.
+        /// For all parameters: no panic, a value between the bounds, and a monotone quantile function.
         #[test]
         fn any_parameters_are_survived(
             a in prop::num::f64::ANY, b in prop::num::f64::ANY, c in prop::num::f64::ANY,

@@ -1,13 +1,13 @@
-//! How good a call is, from delay and loss: the E-model of ITU-T G.107 in the simplified form of R. G.
+//! Quality of a call by delay and loss: the E-model of ITU-T G.107 in the simplified form of R. G.
 //! Cole and J. H. Rosenbluth, "Voice over IP Performance Monitoring", ACM SIGCOMM Computer
 //! Communication Review 31(2), 2001.
 
 use gargalo_units::Duration;
 
-/// How a codec takes losses: impairment `base + slope * ln(1 + sensitivity * loss)`.
+/// Sensitivity of a codec to losses: impairment `base + slope * ln(1 + sensitivity * loss)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Impairment {
-    /// Without loss.
+    /// Impairment without loss.
     pub base: f64,
     /// Factor of the logarithm.
     pub slope: f64,
@@ -29,7 +29,7 @@ pub const G729: Impairment = Impairment {
     sensitivity: 10.0,
 };
 
-/// R with every parameter at its default and no delay (ITU-T G.107 clause 7.7; the paper has 94.2,
+/// R with all parameters at their defaults and no delay (ITU-T G.107 clause 7.7; the paper has 94.2,
 /// from the edition of its time).
 const DEFAULT_R: f64 = 93.2;
 
@@ -79,7 +79,7 @@ mod tests {
         let r = |ms, loss| rating(G711, Duration::from_millis(ms), loss);
         assert!((r(0, 0.0) - 93.2).abs() < 1e-9);
         assert!((r(100, 0.0) - 90.8).abs() < 1e-9);
-        // Beyond 177.3 ms conversations suffer.
+        // The delay impairment rises faster above 177.3 ms.
         assert!((r(300, 0.0) - (93.2 - 7.2 - 0.11 * 122.7)).abs() < 1e-9);
         // Table of the paper: 10% loss costs G.711 27.5 points, G.729A 11 + 27.7.
         assert!((r(0, 0.1) - (93.2 - 27.489)).abs() < 0.01);

@@ -1,4 +1,4 @@
-//! Objects in turns on one byte stream, in frames as HTTP/2 has them (RFC 9113 §4.1).
+//! Objects multiplexed on one byte stream in frames, as in HTTP/2 (RFC 9113 §4.1).
 
 use std::collections::VecDeque;
 
@@ -7,22 +7,22 @@ pub const FRAME_HEADER: u64 = 9;
 
 /// The order of frames on a stream, seen from both of its ends.
 ///
-/// The server decides as late as it can: which object's turn it is counts when the first byte of a frame
-/// is sent for the first time, so that an object asked for later shares with what was not sent yet, as
-/// behind a socket that keeps little unsent (Linux: `TCP_NOTSENT_LOWAT`).
+/// The server decides as late as possible: the object of a frame is chosen when the first byte of the frame is sent
+/// for the first time. An object requested later is thus interleaved with data not sent yet, as behind a socket
+/// with little unsent data (Linux: `TCP_NOTSENT_LOWAT`).
 #[derive(Debug)]
 pub(super) struct Frames {
-    /// Most content of a frame.
+    /// Maximum content of a frame.
     most: u64,
-    /// Objects with bytes in no frame yet, and how many, in the order of turns.
+    /// Objects with bytes that are not in a frame yet, and their number, in round-robin order.
     turns: VecDeque<(usize, u64)>,
-    /// Frames whose order is settled and that have not arrived as a whole.
+    /// Frames in final order that have not arrived completely.
     settled: VecDeque<Frame>,
     /// Stream position after the last of them.
     end: u64,
 }
 
-/// What of a frame has not arrived.
+/// The part of a frame that has not arrived.
 #[derive(Debug)]
 struct Frame {
     object: usize,
@@ -32,7 +32,7 @@ struct Frame {
 }
 
 impl Frames {
-    /// Frames of at most so many bytes of content.
+    /// Frames with at most `most` bytes of content.
     pub(super) fn new(most: u64) -> Self {
         Self {
             most: most.max(1),
@@ -42,8 +42,8 @@ impl Frames {
         }
     }
 
-    /// Objects (number and size) to be sent from now on, when `sent` bytes of the stream have been; returns
-    /// how many bytes the stream becomes longer by.
+    /// Adds objects (number and size) when `sent` bytes of the stream have been sent; returns the number of bytes
+    /// added to the stream.
     pub(super) fn add(&mut self, sent: u64, objects: impl Iterator<Item = (usize, u64)>) -> u64 {
         while self.end < sent && self.settle() {}
         let mut bytes = 0u64;
@@ -57,7 +57,7 @@ impl Frames {
         bytes
     }
 
-    /// Settles the next frame, if there is one.
+    /// Fixes the object of the next frame, if there is one.
     fn settle(&mut self) -> bool {
         let Some((object, left)) = self.turns.pop_front() else {
             return false;
@@ -77,8 +77,8 @@ impl Frames {
         true
     }
 
-    /// So many bytes of the stream arrived: says of each object with content in them whether it is whole
-    /// now, and returns how many bytes were content.
+    /// Processes received bytes of the stream: reports for each object with content in them whether it is complete
+    /// now, and returns the number of content bytes.
     pub(super) fn take(&mut self, bytes: u64, mut arrived: impl FnMut(usize, bool)) -> u64 {
         let (mut left, mut content) = (bytes, 0);
         while left > 0 {
@@ -111,7 +111,7 @@ impl Frames {
 mod tests {
     use super::*;
 
-    /// Which objects have content in so many bytes, with `!` if they are whole then.
+    /// The objects with content in these bytes, with `!` if they are complete.
     fn take(frames: &mut Frames, bytes: u64) -> (u64, Vec<String>) {
         let mut seen = Vec::new();
         let content = frames.take(bytes, |object, is_last| {
@@ -146,8 +146,8 @@ mod tests {
     fn a_late_object_shares_with_what_was_not_sent() {
         let mut frames = Frames::new(100);
         frames.add(0, [(0, 400)].into_iter());
-        // The second frame has begun (it ends at 218): the late object comes after the third, whose turn
-        // it was, and from then on in turns.
+        // The second frame has begun (it ends at 218): the late object comes after the third, which was next, and
+        // then in turn.
         frames.add(110, [(1, 200)].into_iter());
         let (content, seen) = take(&mut frames, 1000);
         assert_eq!(content, 600);

@@ -1,4 +1,4 @@
-//! `ftp`: files, each over a connection of its own, that begin as a Poisson process.
+//! `ftp`: files that start as a Poisson process, each on its own connection.
 
 use gargalo_settings::settings;
 use gargalo_units::Bytes;
@@ -7,15 +7,14 @@ use super::quantity::{Load, PerSecond};
 use super::random::{Size, SizePareto};
 
 settings! {
-    /// Files, each over a connection of its own, that begin as a Poisson process, spread over the pairs of
-    /// hosts.
+    /// Files that start as a Poisson process, each on its own connection, spread over the pairs of hosts.
     pub struct Ftp as "Ftp" {
         /// Mean number of new files per time; or give `load`.
         files: Option<PerSecond> = None;
         /// Bits on the wire from `from` to `to`, headers included: a rate, or a share of the capacity of
-        /// `link`. It is met over the time the flow lasts.
+        /// `link`. The mean over the lifetime of the flow meets it.
         load: Option<Load> = None;
-        /// The link whose capacity counts. Default: the slowest on the way.
+        /// The link whose capacity is meant. Default: the slowest link on the route.
         link: Option<String> = None;
         /// Size of a file.
         size: Size = USUAL;

@@ -1,10 +1,10 @@
-//! What the applications at both ends of a flow do, and where flows come from.
+//! Workloads: the applications at both ends of a flow, and sources of flows.
 //!
-//! A workload is a small state machine per flow, sans-IO: it has no clock, no socket and no randomness that it was
-//! not given, and knows no transport. It sees delivered bytes and ticks of its own timer, and answers with what to
-//! write; the engine moves bytes in and out of the transport. Over TCP there may be TLS in between ([`tls`]).
-//! [`web`] and [`ftp`] are sources of flows instead: they make one for every transfer, as many as the load asked
-//! for takes ([`plan`]).
+//! A workload is a sans-IO state machine per flow: it has no clock, no socket and no random source of its own, and
+//! does not depend on a transport. Its inputs are delivered bytes and expirations of its own timer, its outputs the
+//! bytes to write; the engine moves bytes in and out of the transport. Over TCP there may be TLS in between
+//! ([`tls`]). [`web`] and [`ftp`] are sources of flows instead: they create a flow for each transfer, up to the
+//! requested load ([`plan`]).
 #![forbid(unsafe_code)]
 
 mod bulk;
@@ -44,24 +44,24 @@ use voice::{Voice, VoiceApp, VoiceResult};
 use web::Web;
 
 kinds! {
-    /// What is carried: one of the following.
+    /// The traffic of a flow: one of the following.
     pub enum Workload as "Workload" {
         tables {
-            /// One transfer, as fast as the network lets it.
+            /// One transfer, as fast as the network allows.
             "bulk" => Bulk(Bulk);
-            /// `from` asks, `to` answers with objects.
+            /// `from` sends requests, `to` answers with objects.
             "request" => Request(Request);
             /// Packets at a constant rate.
             "cbr" => Cbr(Cbr);
-            /// A constant rate in on periods, silence in off periods.
+            /// A constant rate in on periods, no packets in off periods.
             "onoff" => OnOff(OnOff);
             /// Web browsing: sessions of pages, each object a short flow.
             "web" => Web(Box<Web>);
-            /// Files that begin at random, each a flow.
+            /// Files that start at random instants, each a flow.
             "ftp" => Ftp(Box<Ftp>);
             /// Background traffic as a share of a link's capacity.
             "mix" => Mix(Box<Mix>);
-            /// One direction of a video call whose rate follows the network.
+            /// One direction of a video call with congestion control.
             "media" => Media(Media);
             /// One direction of a call.
             "voice" => Voice(Voice);
@@ -77,7 +77,7 @@ impl Default for Workload {
     }
 }
 
-/// What a transport has to offer an application.
+/// The kind of transport that an application needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// A reliable stream of bytes.
@@ -89,7 +89,7 @@ pub enum Carrier {
 }
 
 impl Workload {
-    /// What it needs of a transport.
+    /// The kind of transport it needs.
     pub const fn carrier(&self) -> Carrier {
         match self {
             Self::Bulk(_) | Self::Request(_) | Self::Video(_) => Carrier::Stream,
@@ -99,12 +99,12 @@ impl Workload {
         }
     }
 
-    /// It makes flows instead of being carried by one.
+    /// Whether it creates flows instead of being carried by one.
     pub const fn is_source(&self) -> bool {
         matches!(self, Self::Web(_) | Self::Ftp(_) | Self::Mix(_))
     }
 
-    /// It goes on until the flow stops.
+    /// Whether it runs until the flow stops.
     pub const fn is_endless(&self) -> bool {
         match self {
             Self::Bulk(bulk) => bulk.bytes.is_none(),
@@ -114,12 +114,12 @@ impl Workload {
         }
     }
 
-    /// The host that has the data answers: the other one opens the connection and asks.
+    /// Whether the data is requested: the receiver of the data opens the connection and sends requests.
     pub const fn is_asked_for(&self) -> bool {
         matches!(self, Self::Web(_) | Self::Video(_))
     }
 
-    /// What each of its connections carries, with the defaults that depend on other keys written out.
+    /// The workload of each of its connections, with the defaults that depend on other keys written out.
     pub fn connections(self) -> Vec<Self> {
         match self {
             Self::Request(r) => r.connections().into_iter().map(Self::Request).collect(),
@@ -130,7 +130,7 @@ impl Workload {
     }
 }
 
-/// What an application wants next.
+/// The next actions of an application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Action {
     /// Bytes to write to the stream, or the payload of one datagram.
@@ -157,10 +157,10 @@ impl Action {
     }
 }
 
-/// A datagram that arrives.
+/// A received datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram {
-    /// Where: 1 is `to`.
+    /// The receiving side: 1 is `to`.
     pub side: usize,
     /// Its number among those of its direction, from 0.
     pub number: u64,
@@ -172,7 +172,7 @@ pub struct Datagram {
     pub marked: bool,
 }
 
-/// What the user of an application noticed.
+/// The results of an application for its user.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AppResult {
     /// See [`Request`].
@@ -185,12 +185,12 @@ pub enum AppResult {
     Video(VideoResult),
 }
 
-/// A workload as it runs.
+/// The state of a running workload.
 #[derive(Debug)]
 pub enum App {
     /// See [`Workload::Bulk`].
     Bulk {
-        /// All that will be written; `None` without end.
+        /// Total bytes; `None` if unlimited.
         total: Option<u64>,
     },
     /// See [`Workload::Request`].
@@ -203,13 +203,13 @@ pub enum App {
     Voice(Box<VoiceApp>),
     /// See [`Workload::Video`].
     Video(Box<VideoApp>),
-    /// One of the others inside TLS.
+    /// One of the others over TLS.
     Tls(Box<TlsApp>),
 }
 
 impl App {
-    /// The application of a workload. It keeps a result for each object if it is to have a row in the
-    /// results (`has_rows`); `sizes` is made only if the sizes of objects are drawn.
+    /// The application of a workload. It keeps a result per object if the results have a row for each (`has_rows`);
+    /// `sizes` is created only if the sizes of objects are drawn.
     pub fn new(workload: &Workload, has_rows: bool, sizes: impl FnOnce() -> Pcg64) -> Self {
         match workload {
             Workload::Bulk(bulk) => Self::Bulk {
@@ -223,12 +223,12 @@ impl App {
             Workload::Media(spec) => Self::Media(Box::new(MediaApp::new(spec))),
             Workload::Voice(spec) => Self::Voice(Box::new(VoiceApp::new(spec))),
             Workload::Video(spec) => Self::Video(Box::new(VideoApp::new(spec))),
-            // A source makes flows, and has nothing to say itself.
+            // A source creates flows and sends nothing itself.
             Workload::Web(_) | Workload::Ftp(_) | Workload::Mix(_) => Self::Bulk { total: Some(0) },
         }
     }
 
-    /// The same inside TLS, or as it is.
+    /// The same over TLS, or unchanged without.
     #[must_use]
     pub fn inside(self, tls: Option<Tls>) -> Self {
         match tls {
@@ -246,8 +246,7 @@ impl App {
         }
     }
 
-    /// Bytes that have to reach the receiver for the flow to be complete; `None` without end or
-    /// not known yet.
+    /// Bytes that must reach the receiver for the flow to be complete; `None` if unlimited or not known yet.
     pub fn total(&self) -> Option<u64> {
         match self {
             Self::Bulk { total } => *total,
@@ -267,7 +266,7 @@ impl App {
         }
     }
 
-    /// Whether a side closes as soon as its peer has closed (all but servers that still owe data).
+    /// Whether a side closes as soon as its peer has closed (all except servers with data still to send).
     pub fn closes_after_peer(&self) -> bool {
         match self {
             Self::Request(_) | Self::Video(_) => false,
@@ -293,8 +292,8 @@ impl App {
         }
     }
 
-    /// `bytes` of the stream arrived at `side`, which has sent `sent` bytes of its own stream: how many of
-    /// them are data of the workload (without headers of frames and records), and what that side does now.
+    /// `bytes` of the stream arrived at `side`, which has sent `sent` bytes of its own stream: returns how many of
+    /// them are data of the workload (without headers of frames and records), and the actions of that side.
     #[inline]
     pub fn on_delivered(
         &mut self,
@@ -332,7 +331,7 @@ impl App {
         }
     }
 
-    /// What its datagrams carry.
+    /// The ECN codepoint of its datagrams.
     #[inline]
     pub fn ecn(&self) -> Ecn {
         match self {
@@ -341,7 +340,7 @@ impl App {
         }
     }
 
-    /// The rates of one whose datagrams follow the network.
+    /// The rates of a workload with its own congestion control.
     pub fn rates(&self) -> Option<media::Snapshot> {
         match self {
             Self::Media(m) => Some(m.snapshot()),
@@ -362,7 +361,7 @@ impl App {
         }
     }
 
-    /// What its user noticed until `now`; `lost` datagrams were dropped by the network.
+    /// The results until `now`; `lost` datagrams were dropped by the network.
     pub fn result(&self, now: Instant, lost: u64) -> Option<AppResult> {
         match self {
             Self::Request(r) => r.result().map(AppResult::Request),

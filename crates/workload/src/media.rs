@@ -1,9 +1,9 @@
-//! `media`: one direction of a video call over UDP whose rate follows the network.
+//! `media`: one direction of a video call over UDP with congestion control.
 //!
-//! An encoder makes frames at the rate it is told, a buffer shapes them into packets (RFC 8698 §5.2), and
-//! [`nada`](super::nada) says the rates. The receiver's reports come back over the reverse path and may be
-//! lost there. The encoder is the simple one of RFC 8593 §5: frame sizes vary around what the rate asks
-//! for, and a new rate is taken some time after the last one.
+//! An encoder produces frames at its target rate, a buffer shapes them into packets (RFC 8698 §5.2), and
+//! [`nada`](super::nada) sets the rates. The receiver's reports return on the reverse path and may be lost there.
+//! The encoder is the simple one of RFC 8593 §5: frame sizes vary around the mean of the rate, and there is a
+//! minimum time between changes of the rate.
 
 use std::collections::VecDeque;
 
@@ -17,18 +17,18 @@ use super::ticks::LARGEST_PAYLOAD;
 use super::{Action, Datagram};
 
 settings! {
-    /// One direction of a video call over UDP whose rate follows the network by NADA (RFC 8698): `from` shows
-    /// itself, `to` watches and reports.
+    /// One direction of a video call over UDP with the congestion control NADA (RFC 8698): `from` sends video, `to`
+    /// receives it and sends reports.
     pub struct Media: Copy as "Media" {
-        /// Frames a second.
+        /// Frames per second.
         frame_rate: f64 = 30.0, in 1.0..=1000.0;
         /// Largest payload of a packet, RTP header included.
         packet_size: Bytes = Bytes::new(1200), in Bytes::new(64)..=LARGEST_PAYLOAD;
-        /// How far frame sizes vary around their mean (scale of a Laplace distribution; RFC 8593 section 5).
+        /// Variation of frame sizes around their mean (scale of a Laplace distribution; RFC 8593 section 5).
         variation: f64 as Probability = 0.15;
-        /// The encoder takes a new rate so long after the last one (tau_v, RFC 8593 section 5).
+        /// Minimum time between two changes of the encoder's rate (tau_v, RFC 8593 section 5).
         reaction: Duration = Duration::from_millis(200);
-        /// Packets carry ECT(0), and marks count as signals.
+        /// Packets carry ECT(0), and CE marks are congestion signals.
         ecn: bool = false;
     } with {
         /// Congestion control.
@@ -36,16 +36,16 @@ settings! {
     }
 }
 
-/// What became of it.
+/// The results of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MediaResult {
     /// Mean rate of the encoder's frames.
     pub mean_rate: Rate,
-    /// Share of the packets lost on the way.
+    /// Share of the packets lost in the network.
     pub loss: f64,
     /// Mean over the packets of the interarrival jitter of RFC 3550 section 6.4.1.
     pub jitter: Duration,
-    /// Reports that arrived.
+    /// Reports received.
     pub reports: u64,
 }
 
@@ -54,11 +54,11 @@ pub struct MediaResult {
 pub struct Snapshot {
     /// Reference rate.
     pub rate: Rate,
-    /// What the receiver got lately.
+    /// The recent receiving rate.
     pub received: Option<Rate>,
     /// The latest round-trip time.
     pub rtt: Option<Duration>,
-    /// How the rate was found.
+    /// The mode of the last rate update.
     pub phase: &'static str,
 }
 
@@ -66,7 +66,7 @@ pub struct Snapshot {
 const BETA: f64 = 0.1;
 /// Payload of a report: RTCP header, sender, media source, signal, rate, mode, time stamps (RFC 8698 §5.3).
 const REPORT: u64 = 32;
-/// Reports kept of those on their way; older ones are lost.
+/// Maximum number of reports in flight that are kept; older ones are lost.
 const REPORTS: usize = 4096;
 
 /// Both ends of one direction of a video call.
@@ -75,16 +75,16 @@ pub struct MediaApp {
     spec: Media,
     sender: Sender,
     receiver: Receiver,
-    /// Packets that wait to be sent.
+    /// The shaping buffer.
     buffer: VecDeque<u64>,
     buffered: u64,
-    /// What the encoder aims at, bit/s, and since when.
+    /// The encoder's rate in bit/s, and since when.
     encoding: f64,
     encoding_since: Instant,
     next_frame: Instant,
     next_packet: Instant,
     next_report: Instant,
-    /// Reports on their way, by number.
+    /// Reports in flight, by number.
     on_the_way: VecDeque<(u64, Report)>,
     reports_sent: u64,
     reports: u64,
@@ -123,7 +123,7 @@ impl MediaApp {
         }
     }
 
-    /// The call begins.
+    /// Starts the call.
     pub(super) fn start(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
         self.sender = Sender::new(self.spec.nada, now);
         self.started = now;
@@ -134,7 +134,7 @@ impl MediaApp {
         self.tick(now, rng)
     }
 
-    /// What is due: a frame, a packet, a report.
+    /// Processes the events that are due: a frame, a packet, a report.
     pub(super) fn tick(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
         let mut action = Action::default();
         if self.next_frame <= now {
@@ -168,7 +168,7 @@ impl MediaApp {
         action
     }
 
-    /// A frame, cut into packets of equal size.
+    /// Produces a frame, split into packets of equal size.
     fn frame(&mut self, now: Instant, rng: &mut Pcg64) {
         self.sender.on_time(now);
         if now.saturating_since(self.encoding_since) >= self.spec.reaction {
@@ -190,14 +190,14 @@ impl MediaApp {
         self.next_frame = now + Duration::from_secs_f64(1.0 / self.spec.frame_rate);
     }
 
-    /// Relative deviation of a frame's size: Laplace, cut off on both sides so that the mean stays.
+    /// Relative deviation of a frame's size: Laplace, truncated on both sides so that the mean is unchanged.
     fn deviation(&self, rng: &mut Pcg64) -> f64 {
         let u: f64 = rng.random::<f64>() - 0.5;
         let size = -libm::log((1.0 - 2.0 * u.abs()).max(1e-12)) * self.spec.variation;
         size.min(0.9).copysign(u)
     }
 
-    /// Bits in the buffer times frames a second: what would empty it within a frame.
+    /// Bits in the buffer times frames per second: the rate that would empty it within a frame interval.
     fn backlog_rate(&self) -> f64 {
         8.0 * self.buffered as f64 * self.spec.frame_rate
     }
@@ -208,13 +208,13 @@ impl MediaApp {
         least.max(self.sender.rate() - BETA * self.backlog_rate())
     }
 
-    /// What leaves the buffer (r_send), bit/s.
+    /// The sending rate (r_send), bit/s.
     fn sending_rate(&self) -> f64 {
         let most = self.spec.nada.max_rate.as_bps() as f64;
         most.min(self.sender.rate() + BETA * self.backlog_rate())
     }
 
-    /// A datagram arrived: of media, or with a report.
+    /// Processes a received datagram: media, or a report.
     pub(super) fn received(&mut self, now: Instant, datagram: &Datagram) {
         if datagram.side == 0 {
             while let Some((number, report)) = self.on_the_way.pop_front() {
@@ -224,7 +224,7 @@ impl MediaApp {
                     break;
                 }
                 if number > datagram.number {
-                    // It overtook this one.
+                    // A later report has already arrived.
                     self.on_the_way.push_front((number, report));
                     break;
                 }
@@ -286,7 +286,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Runs it on a path of 50 ms each way that loses nothing until `until`; what was written, when.
+    /// Runs it until `until` on a path of 50 ms each way without loss; returns what was written, and when.
     fn run(app: &mut MediaApp, until: Duration, reports_arrive: bool) -> Vec<(Instant, u64)> {
         let mut rng = crate::stream(1, "media");
         let mut written = Vec::new();

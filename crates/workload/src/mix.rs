@@ -9,13 +9,13 @@ use super::ticks::LARGEST_PAYLOAD;
 use super::web::Web;
 
 settings! {
-    /// Background traffic as a share of a link's capacity: constant bit rate over UDP, files and web, the
-    /// last two over the flow's transport.
+    /// Background traffic as a share of a link's capacity: constant bit rate over UDP, and files and web over the
+    /// flow's transport.
     pub struct Mix as "Mix", checked by Mix::consistent {
         /// Bits on the wire in each loaded direction, headers and acknowledgements included: a share of
         /// the link's capacity, or a rate.
         load: Load;
-        /// The loaded link. Default: the slowest on the way.
+        /// The loaded link. Default: the slowest link on the route.
         link: Option<String> = None;
         /// The loaded direction.
         direction: MixDirection = MixDirection::Both;
@@ -31,9 +31,9 @@ settings! {
 }
 
 names! {
-    /// Which direction of the link is loaded.
+    /// The loaded direction of the link.
     pub enum MixDirection {
-        /// Up and down.
+        /// Both directions.
         Both = "both",
         /// Up: from the left, from the client.
         Up = "up",
@@ -43,7 +43,7 @@ names! {
 }
 
 settings! {
-    /// Shares of a load; together 1. What is not given is nothing.
+    /// Shares of a load, which add up to 1. A share that is not given is 0.
     pub struct Shares: Copy as "Shares", checked by Shares::whole {
         /// Constant bit rate over UDP.
         cbr: f64 as Probability = 0.0;
@@ -59,7 +59,7 @@ impl Shares {
         let sum = self.cbr + self.ftp + self.web;
         if (sum - 1.0).abs() > 1e-6 {
             let message = format!("the shares add up to {}%", (sum * 1e6).round() / 1e4);
-            let help = "cbr, ftp and web together are 100%; what is not given is nothing";
+            let help = "cbr, ftp and web must add up to 100%; a share that is not given is 0";
             return Err(Error::new(message).help(help));
         }
         Ok(())
@@ -78,7 +78,7 @@ impl Mix {
             ("ftp.link", ftp.link.is_some()),
         ] {
             if is_given {
-                let message = format!("{key} in a mix, whose load and shares say how much");
+                let message = format!("{key} in a mix, where it follows from load and shares");
                 return Err(Error::of(key, message).help("take it out"));
             }
         }

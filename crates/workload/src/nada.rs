@@ -1,12 +1,12 @@
 //! NADA, congestion control for real-time media: RFC 8698 with the parameters of its figure 3.
 //!
-//! The [`Receiver`] turns delay, loss and marks into one number, the aggregate congestion signal, as if all
-//! were delay, and tells it every [`Nada::feedback`]. The [`Sender`] steers its rate so that the signal is
-//! `reference · max_rate / rate`, and rises fast where there is no sign of congestion at all.
+//! The [`Receiver`] combines delay, loss and marks into the aggregate congestion signal, expressed as a delay, and
+//! reports it every [`Nada::feedback`]. The [`Sender`] controls its rate so that the signal is `reference ·
+//! max_rate / rate`, and increases it fast while there is no sign of congestion.
 //!
-//! Where the RFC leaves a choice: delays are filtered by the minimum of 15 packets (§5.1.1), the mean loss
-//! interval is that of RFC 5348 §5.4, and a sender that hears nothing halves its rate every [`Nada::TAU`] (the
-//! RFC leaves that to circuit breakers, RFC 8083).
+//! Choices that the RFC leaves open: delays are filtered by the minimum of 15 packets (§5.1.1), the mean loss
+//! interval is that of RFC 5348 §5.4, and a sender without reports halves its rate every [`Nada::TAU`] (the RFC
+//! leaves that to circuit breakers, RFC 8083).
 
 use std::collections::VecDeque;
 
@@ -14,13 +14,13 @@ use gargalo_settings::{Error, settings};
 use gargalo_units::{Duration, Instant, Rate};
 
 settings! {
-    /// What can be configured of it; the defaults are those of RFC 8698 figure 3.
+    /// Parameters of NADA; the defaults are those of RFC 8698 figure 3.
     pub struct Nada: Copy as "Nada", checked by Nada::consistent {
         /// Lowest rate of the encoder, RTP headers included.
         min_rate: Rate = Rate::from_bps(150_000), in Rate::from_bps(1000)..=FASTEST;
         /// Highest rate of the encoder.
         max_rate: Rate = Rate::from_bps(1_500_000), in Rate::from_bps(1000)..=FASTEST;
-        /// Weight of the flow among others of its kind.
+        /// Weight of the flow relative to other NADA flows.
         priority: f64 = 1.0, in 0.01..=100.0;
         /// Time between two reports of the receiver.
         feedback: Duration = Duration::from_millis(100), in Duration::from_millis(1)..=Duration::from_secs(10);
@@ -44,9 +44,9 @@ impl Nada {
 }
 
 impl Nada {
-    /// Upper bound of the round-trip time the update is made for (TAU).
+    /// Upper bound of the round-trip time in the gradual update (TAU).
     pub const TAU: Duration = Duration::from_millis(500);
-    /// What the receiver looks back at (LOGWIN).
+    /// Observation window of the receiver (LOGWIN).
     const WINDOW: Duration = Duration::from_millis(500);
     /// Queueing delay that ends the accelerated ramp-up (QEPS).
     const QEPS: Duration = Duration::from_millis(10);
@@ -54,31 +54,31 @@ impl Nada {
     const DFILT: f64 = 0.120;
     /// Largest increase of the accelerated ramp-up (GAMMA_MAX).
     const GAMMA_MAX: f64 = 0.5;
-    /// Queueing delay it may cause itself (QBOUND), seconds.
+    /// Maximum self-inflicted queueing delay (QBOUND), seconds.
     const QBOUND: f64 = 0.050;
     /// Scales of the gradual update (KAPPA, ETA).
     const KAPPA: f64 = 0.5;
     const ETA: f64 = 2.0;
-    /// Mean loss intervals until a loss is forgotten (MULTILOSS).
+    /// Mean loss intervals after which a loss expires (MULTILOSS).
     const MULTILOSS: f64 = 7.0;
-    /// Delay from which on it is warped (QTH), seconds, and how much (LAMBDA).
+    /// Delay above which it is warped (QTH), seconds, and the exponent (LAMBDA).
     const QTH: f64 = 0.050;
     const LAMBDA: f64 = 0.5;
-    /// Reference loss and marking ratios (PLRREF, PMRREF) and what they count (DLOSS, DMARK), seconds.
+    /// Reference loss and marking ratios (PLRREF, PMRREF) and their delay penalties (DLOSS, DMARK), seconds.
     const PLRREF: f64 = 0.01;
     const PMRREF: f64 = 0.01;
     const DLOSS: f64 = 0.010;
     const DMARK: f64 = 0.002;
-    /// Bound of the signal, seconds: of the authors' implementation for ns-3. A flow that stood at its
-    /// lowest rate while losses counted for more would multiply its rate as they are forgotten.
+    /// Bound of the signal, seconds, from the authors' implementation for ns-3. Without it a flow at its lowest
+    /// rate would multiply its rate when a large loss penalty expires.
     const MOST: f64 = 0.500;
     /// Weight of the newest ratio (ALPHA).
     const ALPHA: f64 = 0.1;
     /// Packets of the minimum filter.
     const TAPS: usize = 15;
 
-    /// The delay as it counts while losses show that others fill the queue (§4.2 equation 1), in seconds:
-    /// beyond the threshold it falls again, so that the flow keeps a share.
+    /// The warped delay, used while losses show that other flows fill the queue (§4.2 equation 1), in seconds:
+    /// above the threshold it decreases, so that the flow keeps a share.
     fn warped(delay: f64) -> f64 {
         if delay < Self::QTH {
             return delay;
@@ -87,20 +87,20 @@ impl Nada {
     }
 }
 
-/// What the receiver tells the sender (§4.1; §5.3 has its form on the wire).
+/// A report of the receiver (§4.1; the wire format is in §5.3).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Report {
-    /// No loss and no queue lately: the sender may ramp up.
+    /// No recent loss or queueing: the sender may ramp up.
     pub ramp_up: bool,
     /// Aggregate congestion signal (x_curr), seconds.
     pub signal: f64,
-    /// Rate of what arrived (r_recv).
+    /// Receiving rate (r_recv).
     pub received: Rate,
-    /// When the newest packet was sent, and how long the receiver had it.
+    /// When the newest packet was sent, and the time between its arrival and the report.
     pub echo: (Instant, Duration),
 }
 
-/// A packet of media as it arrives.
+/// A received packet of media.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// Its number in the flow, from 0.
@@ -130,19 +130,19 @@ struct Seen {
 struct Losses {
     /// Packets expected so far: the highest number plus one.
     expected: u64,
-    /// The first packet of the latest loss event, and when it was missed.
+    /// The first packet of the latest loss event, and when the loss was detected.
     event: Option<(u64, Instant)>,
-    /// Closed intervals between events, in packets, the newest first.
+    /// Completed loss intervals, in packets, the newest first.
     intervals: VecDeque<u64>,
 }
 
 impl Losses {
     const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 
-    /// `usual`: what the first interval is at most, whatever came before.
+    /// `usual` is the upper bound of the first interval.
     fn on_packet(&mut self, now: Instant, number: u64, rtt: Duration, usual: u64) {
         if number > self.expected {
-            // What is missed within a round trip is one event.
+            // Losses within a round trip are one event.
             match self.event {
                 Some((_, since)) if now.saturating_since(since) <= rtt => {}
                 before => {
@@ -160,8 +160,8 @@ impl Losses {
         self.expected = self.expected.max(number + 1);
     }
 
-    /// Packets since the latest loss, and the mean interval (loss_int, RFC 5348 §5.4) without the open
-    /// one: with a weight of a sixth, seven times the mean would never be reached.
+    /// Packets since the latest loss, and the mean loss interval (loss_int, RFC 5348 §5.4) without the open one:
+    /// with it, at a weight of a sixth, seven times the mean would never be reached.
     fn since_and_mean(&self) -> Option<(f64, f64)> {
         let (first, _) = self.event?;
         let open = self.expected.saturating_sub(first) as f64;
@@ -171,10 +171,10 @@ impl Losses {
     }
 }
 
-/// The receiver's part (§4.2).
+/// The receiver (§4.2).
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
-    /// Least one-way delay (d_base).
+    /// Minimum one-way delay (d_base).
     base: Option<Duration>,
     /// The latest packets: those of the window, and at least as many as the filter has taps.
     seen: VecDeque<Seen>,
@@ -182,7 +182,7 @@ pub struct Receiver {
     loss_ratio: f64,
     mark_ratio: f64,
     newest: Option<(Instant, Instant)>,
-    /// Something arrived since the last report.
+    /// A packet arrived since the last report.
     fresh: bool,
 }
 
@@ -204,8 +204,8 @@ impl Receiver {
         self.fresh = true;
     }
 
-    /// The interval at which a TCP would have the rate of what arrives (RFC 5348 §6.3.1, with the simple
-    /// equation): W²/1.5 for a window of W packets.
+    /// The loss interval at which TCP would have the receiving rate (RFC 5348 §6.3.1, with the simple equation):
+    /// W²/1.5 for a window of W packets.
     fn first_interval(&self, now: Instant, rtt: Duration) -> u64 {
         let within = |s: &&Seen| now.saturating_since(s.at) <= Nada::WINDOW;
         let packets = self.seen.iter().rev().take_while(within).count() as f64;
@@ -213,7 +213,7 @@ impl Receiver {
         (window * window / 1.5).max(1.0) as u64
     }
 
-    /// The report that is due; none while nothing arrives.
+    /// The report that is due; none if no packet arrived.
     pub fn report(&mut self, now: Instant) -> Option<Report> {
         if !std::mem::take(&mut self.fresh) {
             return None;
@@ -249,7 +249,7 @@ impl Receiver {
         let delay = match self.losses.since_and_mean() {
             None => queue,
             Some((since, mean)) => {
-                // Back from the warped delay within one mean interval.
+                // The warped delay is blended out within one mean interval.
                 let progress = match mean > 0.0 {
                     true => ((since - Nada::MULTILOSS * mean) / mean).clamp(0.0, 1.0),
                     false => 0.0,
@@ -265,13 +265,13 @@ impl Receiver {
     }
 }
 
-/// The sender's part (§4.3).
+/// The sender (§4.3).
 #[derive(Clone, Debug)]
 pub struct Sender {
     nada: Nada,
     /// Reference rate (r_ref), bit/s.
     rate: f64,
-    /// The signal before (x_prev), seconds.
+    /// The previous signal (x_prev), seconds.
     signal: f64,
     updated: Instant,
     rtt: Option<Duration>,
@@ -310,7 +310,7 @@ impl Sender {
                 .rate
                 .max((1.0 + gamma) * report.received.as_bps() as f64);
         } else {
-            // Equations 5 to 7. After a silence the step is as of one period.
+            // Equations 5 to 7. After a time without reports the step is that of one period.
             let tau = Nada::TAU.as_secs_f64();
             let elapsed = elapsed.min(tau);
             let most = self.nada.max_rate.as_bps() as f64;
@@ -324,7 +324,7 @@ impl Sender {
         self.clip();
     }
 
-    /// To be called now and then: without reports the rate falls.
+    /// To be called regularly: without reports the rate is reduced.
     pub fn on_time(&mut self, now: Instant) {
         if now.saturating_since(self.updated) > Nada::TAU && self.rtt.is_some() {
             self.rate /= 2.0;
@@ -348,12 +348,12 @@ impl Sender {
         self.rtt
     }
 
-    /// What the receiver got lately.
+    /// The recent receiving rate.
     pub fn received(&self) -> Option<Rate> {
         self.received
     }
 
-    /// How the rate was found last, in one word.
+    /// The mode of the last rate update, in one word.
     pub fn phase(&self) -> &'static str {
         match self.ramping {
             true => "accelerated-ramp-up",
@@ -403,7 +403,7 @@ mod tests {
             "{}",
             s.rate()
         );
-        // It does not fall by that.
+        // The ramp-up does not reduce the rate.
         s.on_report(at(300), &report(true, 0.0, 100, at(300)));
         assert!((s.rate() - 300_000.0 * 1.156_25).abs() < 1.0);
         assert_eq!(s.phase(), "accelerated-ramp-up");
@@ -517,9 +517,9 @@ mod tests {
             now += 10;
             losses.on_packet(at(now), n, MS * 50, 100);
         };
-        // Events every 100 packets; a second loss within a round trip is none of its own.
+        // Events every 100 packets; a second loss within a round trip belongs to the same event.
         for n in 0..1000u64 {
-            // The first 50 count as they are, not as the 100 they could be at most.
+            // The first interval is 50, below its bound of 100.
             if n % 100 != 50 && n % 100 != 52 {
                 send(&mut losses, n);
             }

@@ -1,14 +1,14 @@
-//! Objects of a request workload: when each was asked for and arrived.
+//! Objects of a request workload: when each was requested and received.
 
 use gargalo_units::{Bytes, Duration, Instant};
-/// What became of an object.
+/// The result of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectResult {
     /// Number of the object in its flow, from 0.
     pub object: u32,
     /// Its size.
     pub size: Bytes,
-    /// When it was asked for.
+    /// When it was requested.
     pub requested: Instant,
     /// When its first byte arrived.
     pub first_byte: Option<Instant>,
@@ -23,14 +23,14 @@ impl ObjectResult {
     }
 }
 
-/// Objects that were asked for, in the order in which they were.
+/// Requested objects, in the order of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestResult {
-    /// One for each object asked for.
+    /// One for each requested object.
     pub objects: Vec<ObjectResult>,
 }
 
-/// Keeps the times of a flow's objects, or nothing if the flow has no row.
+/// The log of a flow's objects; empty if the flow has no rows.
 #[derive(Debug)]
 pub(super) struct Log {
     objects: Option<Vec<ObjectResult>>,
@@ -43,7 +43,7 @@ impl Log {
         }
     }
 
-    /// The next object was asked for.
+    /// Records the request of the next object.
     pub(super) fn requested(&mut self, now: Instant, size: Bytes) {
         if let Some(list) = &mut self.objects {
             list.push(ObjectResult {
@@ -56,7 +56,7 @@ impl Log {
         }
     }
 
-    /// Bytes of an object arrived, maybe its last.
+    /// Records received bytes of an object, possibly its last.
     #[inline]
     pub(super) fn arrived(&mut self, now: Instant, object: usize, is_last: bool) {
         if let Some(o) = self.objects.as_mut().and_then(|list| list.get_mut(object)) {

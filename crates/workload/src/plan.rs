@@ -1,13 +1,12 @@
-//! Which transfers a source makes, and when: all drawn without a look at the network, so that the
-//! load asked for can be met.
+//! The transfers of a source and their start times: all are drawn independently of the network, so that the
+//! requested load can be met.
 //!
-//! A source of a given load draws its transfers for the whole run twice. The first pass only adds up
-//! what they put on the wire ([`super::wire`]). A draw that is more than a tenth off the load asked
-//! for is thrown away and the next one taken (the process is conditioned on its load); what is then
-//! left of the difference goes into the sizes, all by the same factor. Instants keep their Poisson
-//! statistics and sizes their distribution up to a scale of a few percent, tail index included. Without
-//! this the load over a minute would be off by 5 to 20% now and then, since a heavy tail has most of its
-//! bytes in few transfers.
+//! A source of a given load draws its transfers for the whole run twice. The first pass only adds up their bytes on
+//! the wire ([`super::wire`]). A draw whose load differs by more than a tenth from the requested one is discarded
+//! and the next one taken (the process is conditioned on its load); the remaining difference is corrected by
+//! scaling all sizes by one factor. Start times keep their Poisson statistics and sizes their distribution up to a
+//! scale of a few percent, tail index included. Without this the load over a minute would often be off by 5 to 20%,
+//! since with a heavy tail most bytes are in few transfers.
 
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ use super::ftp::Ftp;
 use super::web::{Sessions, Web};
 use super::wire::{WireBytes, WireModel};
 
-/// What a source makes.
+/// The kind of transfers of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Model {
     /// Files.
@@ -30,21 +29,21 @@ pub enum Model {
     Web(Arc<Web>),
 }
 
-/// How much a source makes.
+/// The amount of traffic of a source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Demand {
     /// Mean number of files or sessions per second.
     PerSecond(f64),
     /// Bits on the wire per second.
     Load {
-        /// Of this source and its twin together, in the direction of this one's data.
+        /// Of this source and the one in the opposite direction together, in the direction of this one's data.
         forward: Rate,
-        /// The same against the direction of the data: the twin's load. Zero without a twin.
+        /// The load of the source in the opposite direction. Zero if there is none.
         opposite: Rate,
     },
 }
 
-/// A transfer, or a page, to begin.
+/// A transfer or page to start.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// When.
@@ -64,7 +63,7 @@ pub struct Job {
 pub struct Plan {
     model: Model,
     pairs: u32,
-    /// Instant of the times' origin, before which nothing is made; then how far the window goes.
+    /// The origin of the times, before which there are no transfers, and the end of the window.
     start: Instant,
     lead: Duration,
     end: Duration,
@@ -85,13 +84,13 @@ enum Source {
     Sessions(Sessions),
 }
 
-/// The random stream of each name, always the same for the same one.
+/// The random stream of a name; the same name gives the same stream.
 pub type Streams<'a> = &'a dyn Fn(&str) -> Pcg64;
 
-/// What a source is asked for, and what it will offer.
+/// The requested load of a source, and the scaling to meet it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Offer {
-    /// Bytes on the wire asked for in the direction of the data; `None` if a number of transfers was.
+    /// Requested bytes on the wire in the direction of the data; `None` if a rate of transfers was requested.
     pub asked: Option<f64>,
     /// Factor on all sizes.
     pub scale: f64,
@@ -99,23 +98,23 @@ pub struct Offer {
 
 /// Largest sizes: a terabyte.
 const LARGEST: f64 = 1e12;
-/// A draw this close to the load asked for is taken.
+/// A draw this close to the requested load is accepted.
 const TOLERANCE: f64 = 0.1;
-/// Draws before the nearest is taken.
+/// Maximum number of draws; then the nearest is used.
 const DRAWS: u32 = 100;
-/// Draws of all of them together look at no more transfers than this, or at one draw.
+/// Maximum number of transfers in all draws together; at least one draw is made.
 const MOST_LOOKED_AT: u64 = 20_000_000;
 /// Pages of sessions that began before the source does.
 const MOST_EARLIER: f64 = 1e7;
-/// Transfers that a source may be expected to make.
+/// Maximum expected number of transfers of a source.
 const MOST_TRANSFERS: f64 = 1e9;
 
 impl Plan {
-    /// Of a source that makes transfers from `start` until `end` between so many pairs of hosts, with random
-    /// `streams` of its own.
+    /// The plan of a source with transfers from `start` until `end` between `pairs` pairs of hosts, with its own
+    /// random `streams`.
     ///
     /// # Errors
-    /// The number of transfers to be expected, when they are more than a billion.
+    /// The expected number of transfers, when it is more than a billion.
     pub fn new(
         model: Model,
         demand: Demand,
@@ -129,8 +128,8 @@ impl Plan {
             Demand::PerSecond(n) => (n, None),
             Demand::Load { forward, opposite } => {
                 let mean = mean_wire(&model, wire);
-                // This source's data and the twin's acknowledgements share the direction, and the
-                // other way round.
+                // This source's data and the acknowledgements of the opposite source share a direction, and vice
+                // versa.
                 let r = mean.1 / mean.0;
                 let (f, o) = (forward.as_bps() as f64, opposite.as_bps() as f64);
                 let own = ((f - r * o) / (1.0 - r * r)).max(0.0);
@@ -240,8 +239,8 @@ impl Plan {
                     per_second
                 };
                 if is_stationary {
-                    // Sessions that began earlier are still under way: five mean lengths back nearly
-                    // none is left out.
+                    // Sessions that began earlier may still be active: with five mean lengths nearly all are
+                    // included.
                     let length = 5.0 * pages * web.think_time().mean();
                     lead = Duration::from_secs_f64(length.min(MOST_EARLIER / per_second.max(1e-9)));
                 }
@@ -263,7 +262,7 @@ impl Plan {
         plan
     }
 
-    /// Lets the pages before the start pass.
+    /// Skips the pages before the start.
     fn skip(&mut self) {
         if let (Source::Sessions(sessions), Model::Web(web)) = (&mut self.source, &self.model) {
             while sessions.next(web, self.pairs, self.lead).is_some() {
@@ -313,7 +312,7 @@ impl Plan {
         })
     }
 
-    /// What all transfers put on the wire, and how many objects that is.
+    /// The bytes of all transfers on the wire, and the number of objects.
     pub fn sum(&self, wire: &WireModel) -> (WireBytes, u64) {
         let mut plan = self.clone();
         let (mut sum, mut n) = (WireBytes::default(), 0);
@@ -325,7 +324,7 @@ impl Plan {
     }
 }
 
-/// What a file or page puts on the wire.
+/// The bytes of a file or page on the wire.
 pub fn on_wire(model: &Model, wire: &WireModel, objects: &[u64]) -> WireBytes {
     let mut sum = WireBytes::default();
     match model {
@@ -340,7 +339,7 @@ pub fn on_wire(model: &Model, wire: &WireModel, objects: &[u64]) -> WireBytes {
     sum
 }
 
-/// The objects of each connection of a page: the main one first and alone.
+/// The objects of each connection of a page: the main object first, on its own.
 pub fn connections<'a>(
     web: &Web,
     objects: &'a [u64],
@@ -353,7 +352,7 @@ pub fn connections<'a>(
     };
     let n = most.min(rest.len());
     let first = (!main.is_empty()).then(|| main.iter().copied().step_by(1));
-    // A connection's objects are dealt out in turn.
+    // Objects are assigned to connections in turn.
     let others = (0..n).map(move |i| rest[i..].iter().copied().step_by(n));
     first.into_iter().chain(others)
 }
@@ -391,7 +390,7 @@ fn objects_of(model: &Model, is_page: bool) -> f64 {
     }
 }
 
-/// Mean time between two of so many per second.
+/// Mean time between events at a rate per second.
 fn gap(per_second: f64) -> Duration {
     if per_second > 0.0 {
         Duration::from_secs_f64(1.0 / per_second).max(Duration::from_nanos(1))

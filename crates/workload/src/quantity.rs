@@ -1,4 +1,4 @@
-//! How much traffic, as text with a unit.
+//! Amounts of traffic as text with a unit.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,12 +8,12 @@ use gargalo_settings::{Error, Files, Format, Json, Schemas, Setting, number, qua
 use gargalo_units::parse::split;
 use gargalo_units::{ParseError, Rate};
 
-/// How much traffic: a share of a capacity, `"50%"` or 0.5, or a rate, `"300Mbit/s"`.
+/// A load: a share of a capacity, `"50%"` or 0.5, or a rate, `"300Mbit/s"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load {
-    /// Of a capacity.
+    /// A share of a capacity.
     Share(f64),
-    /// As it is.
+    /// A rate.
     Rate(Rate),
 }
 
@@ -84,7 +84,7 @@ impl fmt::Display for PerSecond {
     }
 }
 
-/// Shares are written as numbers, which are as exact as percent and shorter.
+/// Shares are written as numbers.
 impl Setting for Load {
     fn schema(schemas: &mut Schemas) -> Json {
         let format = Format {

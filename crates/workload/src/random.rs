@@ -9,7 +9,7 @@ kinds! {
     /// Random size of an object or file.
     pub enum Size: Copy as "SizeMap", checked by Size::possible {
         plain {
-            /// Always the same.
+            /// A constant value.
             Fixed(Bytes);
         }
         tables {
@@ -73,7 +73,7 @@ kinds! {
     /// A random span of time.
     pub enum Time: Copy as "TimeMap", checked by Time::possible {
         plain {
-            /// Always the same.
+            /// A constant value.
             Fixed(Duration);
         }
         tables {
@@ -101,27 +101,27 @@ kinds! {
     /// A random number of things.
     pub enum Count: Copy as "CountMap", checked by Count::possible {
         plain {
-            /// Always the same.
+            /// A constant value.
             Fixed(u32);
         }
         tables {
             /// Geometric from 1 with this mean.
             "geometric" => Geometric(f64);
-            /// Pareto, clipped and moved to zero.
+            /// Pareto, clipped and shifted to zero.
             "pareto" => Pareto(CountPareto);
         }
     }
 }
 
 settings! {
-    /// Pareto distribution of a number: drawn from `min`, what is above `max` becomes `max`, then `min` is
-    /// taken off and the rest rounded (3GPP2 C.R1002).
+    /// Pareto distribution of a number: drawn from `min`, clipped to `max`, then `min` is subtracted and the result
+    /// rounded (3GPP2 C.R1002).
     pub struct CountPareto: Copy as "CountPareto" {
         /// Tail index.
         alpha: f64, in 0.1..=100.0;
-        /// Least before it is taken off.
+        /// Smallest value before the subtraction.
         min: f64, in 0.001..=100_000.0;
-        /// Most before `min` is taken off.
+        /// Largest value before the subtraction of `min`.
         max: f64, in 0.001..=100_000.0;
     }
 }
@@ -181,7 +181,7 @@ impl Count {
                 Err(Error::of("geometric", message).help(format!("give 1 to {MOST}")))
             }
             Self::Pareto(p) if p.min > p.max => {
-                let message = "the least number is above the most";
+                let message = "the smallest number is above the largest";
                 Err(Error::new(message).help("swap them"))
             }
             _ => Ok(()),
@@ -189,7 +189,7 @@ impl Count {
     }
 }
 
-/// Of sizes in bytes.
+/// The distribution of sizes in bytes.
 impl From<Size> for Distribution {
     fn from(size: Size) -> Self {
         match size {
@@ -218,7 +218,7 @@ impl From<Size> for Distribution {
     }
 }
 
-/// Of times in seconds.
+/// The distribution of times in seconds.
 impl From<Time> for Distribution {
     fn from(time: Time) -> Self {
         match time {

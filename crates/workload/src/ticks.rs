@@ -1,4 +1,4 @@
-//! Packets at a constant rate, all the time or in on periods.
+//! Packets at a constant rate, continuously or in on periods.
 
 use gargalo_settings::{Error, kinds, settings};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
@@ -11,7 +11,7 @@ kinds! {
     /// Random length of a period.
     pub enum Period: Copy as "PeriodMap", checked by Period::possible {
         plain {
-            /// Always the same.
+            /// A constant value.
             Fixed(Duration);
         }
         tables {
@@ -35,7 +35,7 @@ kinds! {
     /// Payload rate that changes.
     pub enum CbrRate as "CbrRateMap", checked by CbrRate::in_order {
         plain {
-            /// Always the same.
+            /// A constant value.
             Constant(Rate);
         }
         tables {
@@ -47,7 +47,7 @@ kinds! {
 }
 
 settings! {
-    /// A constant rate in on periods, silence in off periods.
+    /// A constant rate in on periods, no packets in off periods.
     pub struct OnOff: Copy as "OnOff", checked by OnOff::possible {
         /// Payload rate while on.
         rate: Rate;
@@ -81,7 +81,7 @@ impl Cbr {
 }
 
 impl CbrRate {
-    /// From each instant on the rate beside it; the first is the start.
+    /// Pairs of an instant and the rate from then on; the first instant is the start.
     pub fn steps(&self) -> Vec<(Instant, Rate)> {
         match self {
             Self::Constant(rate) => vec![(Instant::ZERO, *rate)],
@@ -95,7 +95,7 @@ impl CbrRate {
         };
         if steps.first().is_none_or(|s| s.0 != Instant::ZERO) {
             let error = Error::of("steps", "the first step is not at 0s");
-            return Err(error.help("say what the rate is at first"));
+            return Err(error.help("begin with the rate at 0s"));
         }
         if steps.windows(2).any(|w| w[0].0 >= w[1].0) {
             let error = Error::of("steps", "a step does not come after the one before");
@@ -111,7 +111,7 @@ impl OnOff {
     }
 }
 
-/// Packets of this size at this rate do not come at the same instant.
+/// Checks that packets of this size at this rate are not sent at the same instant.
 fn spaced(rate: Rate, packet_size: Bytes) -> Result<(), Error> {
     if rate.is_zero() {
         return Err(Error::of("rate", "a rate of zero").help("give a rate, like \"1Mbit/s\""));
@@ -160,7 +160,7 @@ pub fn exponential<R: Rng>(mean: Duration, rng: &mut R) -> Duration {
 pub struct TickApp {
     packet: u64,
     spacing: Duration,
-    /// What the spacing is later on, latest first; [`Duration::MAX`] is a pause.
+    /// Later changes of the spacing, latest first; [`Duration::MAX`] is a pause.
     later: Vec<(Instant, Duration)>,
     periods: Option<(Period, Period)>,
     on_until: Instant,
@@ -181,7 +181,7 @@ impl TickApp {
         }
     }
 
-    /// From each instant on the rate beside it.
+    /// Pairs of an instant and the rate from then on.
     pub(super) fn stepped(rate: &[(Instant, Rate)], packet_size: Bytes) -> Self {
         let spacing = |r: Rate| {
             if r.is_zero() {
@@ -219,7 +219,7 @@ impl TickApp {
         let Some((on, off)) = self.periods else {
             return Action::default();
         };
-        // The off period ends, or the flow begins: an on period starts after a silence.
+        // The off period ends, or the flow starts with an off period: an on period follows.
         let start = if self.on_until == Instant::ZERO {
             now
         } else {

@@ -1,10 +1,9 @@
-//! TLS 1.3 over TCP: flights of the handshake and records around the data, as bytes and round trips.
+//! TLS 1.3 over TCP: the flights of the handshake and the records of the data, as bytes and round trips.
 //!
-//! Nothing is encrypted: the two ends know from the positions in the byte stream what they were sent.
-//! The handshake is that of RFC 8446 §2: ClientHello; the server's flight up to its Finished; the
-//! client's Finished, with which data may go. Data comes in records, which the receiver can open only
-//! when they are whole (§5.2). With early data (§2.3) it follows the ClientHello at once. Alerts, session
-//! tickets and key updates are left out.
+//! Nothing is encrypted: both ends derive the content from positions in the byte stream. The handshake is that of
+//! RFC 8446 §2: ClientHello; the server's flight up to its Finished; the client's Finished, with which data may be
+//! sent. Data is sent in records, which the receiver can decrypt only when they are complete (§5.2). With early
+//! data (§2.3) it follows the ClientHello at once. Alerts, session tickets and key updates are left out.
 
 use std::collections::VecDeque;
 
@@ -16,29 +15,29 @@ use rand_pcg::Pcg64;
 
 use super::{Action, App};
 
-/// What a record has beside its data: header of 5 bytes, content type of one, authentication tag of 16
+/// Overhead of a record: header of 5 bytes, content type of one, authentication tag of 16
 /// (RFC 8446 §5.2, §5.3).
 pub const RECORD_OVERHEAD: u64 = 22;
 
 settings! {
-    /// TLS 1.3 as flights of these sizes, headers of records included. Defaults are what rustls 0.23 sends with
-    /// a self-signed Ed25519 certificate of 289 bytes and one application protocol.
+    /// TLS 1.3 as flights of these sizes, headers of records included. The defaults are the sizes of rustls 0.23
+    /// with a self-signed Ed25519 certificate of 289 bytes and one application protocol.
     pub struct Tls: Copy as "TlsMap", over Tls::usual {
-        /// ClientHello. With `early_data` 330 B unless said otherwise, since it then bears a ticket.
+        /// ClientHello. Default with `early_data`: 330 B, as it then carries a ticket.
         client_hello: Bytes = Tls::FULL.client_hello, in FLIGHT;
-        /// From ServerHello to Finished; 3 to 4 kB with a usual chain of certificates. With `early_data` 232 B unless
-        /// said otherwise, since there is no certificate then.
+        /// From ServerHello to Finished; 3 to 4 kB with a typical certificate chain. Default with `early_data`: 232
+        /// B, as there is no certificate.
         server_flight: Bytes = Tls::FULL.server_flight, in FLIGHT;
-        /// The client's Finished. With `early_data` 100 B unless said otherwise, since EndOfEarlyData comes before it.
+        /// The client's Finished. Default with `early_data`: 100 B, with EndOfEarlyData before it.
         client_finished: Bytes = Tls::FULL.client_finished, in FLIGHT;
-        /// Most data in a record; the receiver opens a record when it is whole (RFC 8446 §5.1).
+        /// Maximum data in a record; the receiver decrypts a record when it is complete (RFC 8446 §5.1).
         record_size: Bytes = Tls::FULL.record_size, in Bytes::new(1)..=Bytes::new(16_384);
         /// The client has a ticket of an earlier connection and sends data with its ClientHello (0-RTT).
         early_data: bool = false;
     }
 }
 
-/// Sizes of flights: certificates of a megabyte are a slip.
+/// Valid sizes of flights: a larger one is taken for a mistake.
 const FLIGHT: std::ops::RangeInclusive<Bytes> = Bytes::new(1)..=Bytes::new(1_000_000);
 
 kinds! {
@@ -52,7 +51,7 @@ kinds! {
 }
 
 impl TlsVersion {
-    /// What was chosen; `None`: no TLS.
+    /// The chosen handshake; `None`: no TLS.
     pub const fn chosen(switch: Switch<Self>) -> Option<Tls> {
         match switch {
             Switch::Off => None,
@@ -63,7 +62,7 @@ impl TlsVersion {
 }
 
 impl Tls {
-    /// A full handshake as rustls 0.23 has it with a self-signed Ed25519 certificate of 289 bytes and one
+    /// A full handshake of rustls 0.23 with a self-signed Ed25519 certificate of 289 bytes and one
     /// application protocol.
     pub const FULL: Self = Self {
         client_hello: Bytes::new(225),
@@ -73,8 +72,8 @@ impl Tls {
         early_data: false,
     };
 
-    /// The same after an earlier connection, with early data: the ClientHello bears a ticket, there is
-    /// no certificate, and EndOfEarlyData comes before the client's Finished.
+    /// The same after an earlier connection, with early data: the ClientHello carries a ticket, there is no
+    /// certificate, and EndOfEarlyData precedes the client's Finished.
     pub const RESUMED: Self = Self {
         client_hello: Bytes::new(330),
         server_flight: Bytes::new(232),
@@ -83,7 +82,7 @@ impl Tls {
         early_data: true,
     };
 
-    /// The sizes of what a table does not say.
+    /// The default sizes of keys that a table does not give.
     fn usual(given: &Map<String, Json>, _: &mut Files) -> Result<Self, Error> {
         match given.get("early_data") {
             Some(Json::Bool(true)) => Ok(Self::RESUMED),
@@ -91,21 +90,21 @@ impl Tls {
         }
     }
 
-    /// So much data in records, written at once.
+    /// The bytes of data in records, if written at once.
     pub(crate) fn protected(&self, bytes: u64) -> u64 {
         let records = bytes.div_ceil(self.record_size.get().max(1));
         bytes.saturating_add(records.saturating_mul(RECORD_OVERHEAD))
     }
 }
 
-/// An application inside TLS, both ends of it.
+/// An application over TLS, both ends of it.
 #[derive(Debug)]
 pub struct TlsApp {
     app: App,
     spec: Tls,
-    /// From the client to the server, and back.
+    /// The streams from client to server, and from server to client.
     streams: [Stream; 2],
-    /// Made when the connection is up, for the start of the application.
+    /// Created when the connection is up, for the start of the application.
     rng: Option<Pcg64>,
     /// The server has sent its flight.
     has_answered: bool,
@@ -128,7 +127,7 @@ impl TlsApp {
         }
     }
 
-    /// What is inside.
+    /// The application over TLS.
     pub(super) fn app(&self) -> &App {
         &self.app
     }
@@ -200,7 +199,7 @@ impl TlsApp {
         }
     }
 
-    /// The action of the application inside, as TLS passes it on.
+    /// Translates an action of the application into one on the TLS stream.
     fn protect(&mut self, side: usize, action: Action) -> Action {
         // After its Finished, not before.
         let waits = side == 0 && !self.is_complete;
@@ -213,10 +212,10 @@ impl TlsApp {
     }
 }
 
-/// One direction of the byte stream, from the first byte that has not been opened.
+/// One direction of the byte stream, from the first byte that was not decrypted.
 #[derive(Debug)]
 struct Stream {
-    /// Most data in a record.
+    /// Maximum data in a record.
     most: u64,
     units: VecDeque<Units>,
     /// Bytes of the first unit that have arrived.
@@ -226,7 +225,7 @@ struct Stream {
     data: u64,
 }
 
-/// Flights or records of the same size, one after another.
+/// A sequence of flights or records of equal size.
 #[derive(Debug)]
 struct Units {
     count: u64,
@@ -236,7 +235,7 @@ struct Units {
     data: Option<u64>,
 }
 
-/// What could be opened.
+/// The decrypted data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Opened {
     flights: u64,
@@ -265,7 +264,7 @@ impl Stream {
         size
     }
 
-    /// Writes data at once; returns the bytes of its records. `u64::MAX` is data without end.
+    /// Writes data at once; returns the bytes of its records. `u64::MAX` is unlimited data.
     fn write(&mut self, bytes: u64) -> u64 {
         if bytes == u64::MAX {
             self.records(u64::MAX, self.most);
@@ -290,7 +289,7 @@ impl Stream {
         }
     }
 
-    /// So many bytes arrived: what can be opened now.
+    /// Processes received bytes; returns what can be decrypted now.
     fn take(&mut self, bytes: u64) -> Opened {
         let mut opened = Opened::default();
         self.arrived += bytes;
@@ -315,8 +314,8 @@ impl Stream {
         opened
     }
 
-    /// How much data is in records that begin before a position of the stream which is not behind the
-    /// first unopened byte.
+    /// The amount of data in records that begin before a position of the stream, which is at or before the first
+    /// byte not decrypted.
     fn data_until(&self, position: u64) -> u64 {
         let mut left = position.saturating_sub(self.start);
         let mut data = self.data;

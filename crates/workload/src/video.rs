@@ -1,5 +1,5 @@
-//! `video`: adaptive streaming. The player asks for one segment after another at a rate of a ladder,
-//! plays from a buffer, and stands still while it is empty.
+//! `video`: adaptive streaming. The player requests one segment after another at a rate of the ladder, plays from a
+//! buffer, and stalls while it is empty.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,21 +11,20 @@ use super::Action;
 use super::random::LARGEST;
 
 settings! {
-    /// Adaptive streaming over TCP: `to` plays what `from` has, one segment after another.
+    /// Adaptive streaming over TCP: `to` requests and plays the segments of `from`, one after another.
     pub struct Video as "Video", checked by Video::consistent {
         /// Playing time of a segment.
         segment: Duration = Duration::from_secs(4), in Duration::from_millis(1)..;
-        /// Rates it comes in, rising. The usual ones are those of T.-Y. Huang et al., SIGCOMM 2014, and two more
-        /// above.
+        /// Available rates, in increasing order. The defaults are those of T.-Y. Huang et al., SIGCOMM 2014, and
+        /// two higher ones.
         ladder: Arc<[Rate]> = LADDER.map(|kbps| Rate::from_bps(kbps * 1000)).into();
         /// How the rate of a segment is chosen.
         selection: Selection = Selection::Throughput(ByThroughput::default());
-        /// Most playing time that is buffered. Default: 60 s, with `buffer` selection 240 s.
+        /// Maximum buffered playing time. Default: 60 s, with `buffer` selection 240 s.
         buffer: Option<Duration> = None;
-        /// Playing begins, and goes on after standing still, with this much in the buffer. Default: two
-        /// segments.
+        /// Buffered playing time at which playback starts, and resumes after a stall. Default: two segments.
         startup: Option<Duration> = None;
-        /// Playing time of the whole. Default: until the flow stops.
+        /// Playing time of the video. Default: until the flow stops.
         length: Option<Duration> = None;
         /// Size of a request.
         request_size: Bytes = Bytes::new(350), in Bytes::new(1)..=Bytes::new(1_000_000);
@@ -54,7 +53,7 @@ settings! {
     pub struct ByThroughput: Copy as "ByThroughput" {
         /// The share.
         efficiency: f64 = 0.85, in 0.01..=10.0;
-        /// Over so many segments.
+        /// Number of segments.
         window: u32 = 20, in 1..=10_000;
     }
 }
@@ -62,9 +61,9 @@ settings! {
 settings! {
     /// A rate that grows with the buffer.
     pub struct ByBuffer: Copy as "ByBuffer" {
-        /// Below this much in the buffer the lowest rate.
+        /// Buffered playing time below which the lowest rate is used.
         reservoir: Duration = Duration::from_secs(90);
-        /// So much above the reservoir the highest rate.
+        /// The highest rate is used from this much above the reservoir.
         cushion: Duration = Duration::from_secs(126);
     }
 }
@@ -97,16 +96,17 @@ impl Video {
         let (key, message, help) = if ladder.len() > 100 {
             ("ladder", "more than 100 rates", "give fewer")
         } else if !rising || ladder.first().is_none_or(|r| r.is_zero()) {
-            let message = "the rates do not rise from above zero";
+            let message = "the rates are not positive and increasing";
             ("ladder", message, "sort them, each once")
         } else if ladder.iter().any(|r| *r * self.segment > LARGEST) {
             ("ladder", "a segment of more than 1TB", "give lower rates")
         } else if self.buffer() < self.segment || self.startup() > self.buffer() {
-            let message = "the buffer does not hold a segment, or what playing begins with";
+            let message =
+                "the buffer is smaller than a segment, or than the amount at which playback starts";
             ("buffer", message, "give a larger buffer")
         } else if self.length.is_some_and(Duration::is_zero) {
             let help = "leave it out to play until the flow stops";
-            ("length", "a video of no length", help)
+            ("length", "a video of length zero", help)
         } else {
             return Ok(());
         };
@@ -114,16 +114,16 @@ impl Video {
     }
 }
 
-/// What the viewer noticed.
+/// The results of a video for its viewer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VideoResult {
     /// From the start of the flow's connection to the first picture; `None` if there was none.
     pub startup: Option<Duration>,
-    /// Time spent standing still after the first picture.
+    /// Stall time after the first picture.
     pub rebuffering: Duration,
-    /// How often it stood still.
+    /// Number of stalls.
     pub rebufferings: u64,
-    /// Playing time seen.
+    /// Played time.
     pub played: Duration,
     /// Segments received.
     pub segments: u64,
@@ -137,17 +137,17 @@ pub struct VideoResult {
 #[derive(Debug)]
 pub struct VideoApp {
     spec: Video,
-    /// Segments to ask for; `None` without end.
+    /// Number of segments; `None` if unlimited.
     segments: Option<u64>,
     began: Option<Instant>,
-    /// Rate of the latest segment asked for, and when that was.
+    /// Rate of the latest requested segment, and when it was requested.
     level: usize,
     asked_at: Instant,
     asked: u64,
     asked_bytes: u64,
-    /// Bytes of it that are still to come.
+    /// Bytes of it that are still missing.
     outstanding: u64,
-    /// Requests that the server has not seen whole.
+    /// Requests that the server has not received completely.
     requests: VecDeque<u64>,
     request_received: u64,
     /// Throughput of the latest segments, in bit/s.
@@ -196,12 +196,12 @@ impl VideoApp {
         }
     }
 
-    /// All bytes, once the last segment was asked for.
+    /// Total bytes, once the last segment was requested.
     pub(super) fn total(&self) -> Option<u64> {
         (self.segments == Some(self.asked)).then_some(self.asked_bytes)
     }
 
-    /// The player asks for the next segment.
+    /// The player requests the next segment.
     pub(super) fn ask(&mut self, now: Instant) -> Action {
         self.began.get_or_insert(now);
         self.advance(now);
@@ -263,7 +263,7 @@ impl VideoApp {
             }
         }
         let room = self.spec.buffer().saturating_sub(self.spec.segment);
-        // A buffer smaller than a segment is full with one: wait until it has been played.
+        // A buffer smaller than a segment is full with one: wait until that has been played.
         if self.is_playing && self.buffered > room {
             let wait = self.buffered.saturating_sub(room);
             return Action {

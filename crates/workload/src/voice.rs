@@ -1,5 +1,5 @@
-//! `voice`: one direction of a call. The speaker talks and pauses at random; the listener hears what
-//! arrives before it must be played.
+//! `voice`: one direction of a call. Talk spurts and pauses have random lengths; the listener plays packets that
+//! arrive in time.
 
 use gargalo_settings::{kinds, names, settings};
 use gargalo_units::{Duration, Instant};
@@ -12,7 +12,7 @@ use super::{Action, Period};
 settings! {
     /// One direction of a call over UDP: `from` speaks, `to` listens.
     pub struct Voice: Copy as "Voice" {
-        /// How speech is coded: a packet every 20 ms.
+        /// The codec; a packet is sent every 20 ms.
         codec: Codec = Codec::G711;
         /// Length of talk spurts. The default is that of ITU-T P.59.
         talk: Period = Period::Exponential(Duration::from_millis(1004));
@@ -24,7 +24,7 @@ settings! {
 }
 
 names! {
-    /// How speech is coded.
+    /// The codec.
     pub enum Codec {
         /// ITU-T G.711, 64 kbit/s.
         G711 = "g711",
@@ -37,13 +37,13 @@ kinds! {
     /// When a packet is played.
     pub enum Playout: Copy as "Playout" {
         words {
-            /// Mean delay plus four mean deviations, set anew at each talk spurt, but at least one packet above the
+            /// Mean delay plus four mean deviations, adapted at each talk spurt, but at least one packet above the
             /// mean (algorithm 1 of R. Ramjee, J. Kurose, D. Towsley, H. Schulzrinne, "Adaptive Playout Mechanisms
             /// for Packetized Audio Applications in Wide-Area Networks", INFOCOM 1994).
             "adaptive" => Adaptive;
         }
         plain {
-            /// So long after the network delay of the first packet.
+            /// This long after the network delay of the first packet.
             Fixed(Duration);
         }
     }
@@ -51,7 +51,7 @@ kinds! {
 
 /// RTP header without options (RFC 3550 section 5.1).
 const RTP_HEADER: u64 = 12;
-/// Speech in a packet.
+/// Duration of the speech in a packet.
 const INTERVAL: Duration = Duration::from_millis(20);
 
 impl Codec {
@@ -63,7 +63,7 @@ impl Codec {
         }
     }
 
-    /// What the coder looks ahead.
+    /// Look-ahead of the coder.
     const fn look_ahead(self) -> Duration {
         match self {
             Self::G711 => Duration::ZERO,
@@ -71,7 +71,7 @@ impl Codec {
         }
     }
 
-    /// How it takes losses.
+    /// Its sensitivity to losses.
     const fn impairment(self) -> Impairment {
         match self {
             Self::G711 => emodel::G711,
@@ -80,7 +80,7 @@ impl Codec {
     }
 }
 
-/// What the listener noticed.
+/// The results of a call for the listener.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VoiceResult {
     /// Packets that came too late to be played.
@@ -89,7 +89,7 @@ pub struct VoiceResult {
     pub loss: f64,
     /// Mean over the packets of the interarrival jitter of RFC 3550 section 6.4.1.
     pub jitter: Duration,
-    /// Mean from mouth to ear: packet, look-ahead, network and playout buffer.
+    /// Mean mouth-to-ear delay: packet, look-ahead, network and playout buffer.
     pub mouth_to_ear: Duration,
     /// Transmission rating of the E-model; `None` if nothing arrived.
     pub rating: Option<f64>,
@@ -101,7 +101,7 @@ pub struct VoiceResult {
 #[derive(Debug)]
 pub struct VoiceApp {
     spec: Voice,
-    /// The spurt lasts until then.
+    /// End of the current spurt.
     talking_until: Instant,
     received: u64,
     late: u64,
@@ -134,11 +134,11 @@ impl VoiceApp {
         }
     }
 
-    /// Joins the call in the middle: talking with the share of time that spurts have.
+    /// Starts in the middle of a call: in a spurt with the probability of its share of time.
     pub(super) fn start(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
         let (talk, pause) = (self.spec.talk.mean(), self.spec.pause.mean());
         let share = talk.as_secs_f64() / (talk + pause).as_secs_f64();
-        // Speakers that start together do not send in step.
+        // Speakers that start together are not synchronised.
         let phase = INTERVAL.mul_f64(rng.random());
         if rng.random::<f64>() < share {
             self.speak(now + phase, rng)

@@ -1,10 +1,10 @@
-//! `web`: sessions begin as a Poisson process. A session is a number of pages, a page a main object
-//! and the objects it embeds.
+//! `web`: sessions start as a Poisson process. A session is a sequence of pages; a page is a main object with
+//! embedded objects.
 //!
-//! The instants at which pages are asked for are drawn beforehand (open loop): think time passes from
-//! one page's request to the next, however long the network takes. Otherwise a congestion control that
-//! slows the background down would meet less of it. Within a page the network decides: embedded
-//! objects follow the main one, a few at a time.
+//! The request times of pages are drawn in advance (open loop): think time runs from one page's request to the
+//! next, independently of the network. Otherwise a congestion control that slows the background traffic down would
+//! get less of it. Within a page the network determines the times: embedded objects follow the main one, a few at a
+//! time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,18 +20,18 @@ use super::quantity::{Load, PerSecond};
 use super::random::{Count, CountPareto, Size, SizeHybrid, SizeLogNormal, Time, TimePareto};
 
 settings! {
-    /// Web browsing: sessions that begin as a Poisson process, spread over the pairs of hosts. A session
-    /// is a number of pages with think time between them, a page a main object and embedded ones. `to`
-    /// asks, `from` has the objects, so that the load goes from `from` to `to`.
+    /// Web browsing: sessions that start as a Poisson process, spread over the pairs of hosts. A session is a
+    /// sequence of pages with think time between them; a page is a main object with embedded objects. `to` requests
+    /// the objects of `from`, so that the load is in the direction from `from` to `to`.
     pub struct Web as "Web" {
         /// Mean number of new sessions per time; or give `load`.
         sessions: Option<PerSecond> = None;
         /// Bits on the wire from `from` to `to`, headers included: a rate, or a share of the capacity of
-        /// `link`. It is met over the time the flow lasts; sessions are under way from the beginning.
+        /// `link`. The mean over the lifetime of the flow meets it; sessions are active from the beginning.
         load: Option<Load> = None;
-        /// The link whose capacity counts. Default: the slowest on the way.
+        /// The link whose capacity is meant. Default: the slowest link on the route.
         link: Option<String> = None;
-        /// Where the defaults of all that follows come from.
+        /// The model that gives the defaults of the following keys.
         model: WebModel = WebModel::Ngmn;
         /// Pages of a session.
         pages: Count = Count::Geometric(5.0);
@@ -49,8 +49,8 @@ settings! {
         request_size: Bytes = Bytes::new(350), in Bytes::new(1)..=Bytes::new(1_000_000);
         /// Connections of a page at the same time.
         connections: u32 = 4, in 1..=1000;
-        /// Use connections for one object after another (HTTP/1.1); otherwise each object has a connection
-        /// of its own (HTTP/1.0).
+        /// Use connections for several objects, one after another (HTTP/1.1); otherwise each object has its own
+        /// connection (HTTP/1.0).
         persistent: bool = false;
     }
 }
@@ -122,7 +122,7 @@ impl WebModel {
 }
 
 impl Web {
-    /// With everything that its model says written out.
+    /// With the defaults of its model written out.
     #[must_use]
     pub fn complete(mut self) -> Self {
         let model = self.model;
@@ -164,7 +164,7 @@ impl Web {
 
     /// Pages of a session, drawn.
     pub(crate) fn draw_pages(&self, rng: &mut Pcg64) -> u32 {
-        // A cast saturates; a page at least, and an end to it.
+        // A cast saturates; at least one page, and a bounded number.
         (libm::round(self.pages().draw(rng)) as u32).clamp(1, 1_000_000)
     }
 
@@ -185,7 +185,7 @@ impl Web {
     }
 }
 
-/// When pages are asked for: sessions under way, the earliest page first.
+/// The active sessions, the one with the earliest next page first.
 #[derive(Clone, Debug)]
 pub(crate) struct Sessions {
     gap: Duration,
@@ -195,11 +195,11 @@ pub(crate) struct Sessions {
     rng: Pcg64,
 }
 
-/// A session under way: time of its next page, number, pages left, pair of hosts, whether the next page
+/// An active session: time of its next page, number, pages left, pair of hosts, whether the next page
 /// is the first. Time and number order sessions.
 type Session = (Duration, u64, u32, u32, bool);
 
-/// A page to be asked for.
+/// A page to be requested.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageStart {
     /// Since the plan's origin.

@@ -1,22 +1,22 @@
-//! How many bytes a transfer puts on the wire, by arithmetic: what a load is made of, before the
-//! network has had its say.
+//! The calculated number of bytes that a transfer puts on the wire, from which loads are computed, without losses
+//! and retransmissions.
 
 use super::tls::Tls;
 
 /// Packet sizes and acknowledgement policy of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct WireModel {
-    /// Most data of a segment, in bytes; above zero.
+    /// Maximum data of a segment, in bytes; above zero.
     pub segment: u64,
     /// Headers of a segment, in bytes.
     pub header: u64,
     /// Size of a packet that opens a connection, in bytes.
     pub opening: u64,
-    /// Segments that one acknowledgement is for; above zero.
+    /// Segments per acknowledgement; above zero.
     pub every: u64,
     /// Segments at the beginning that are acknowledged one by one.
     pub quick: u64,
-    /// TLS around the data.
+    /// TLS, if it is used.
     pub tls: Option<Tls>,
 }
 
@@ -25,12 +25,12 @@ pub struct WireModel {
 pub struct WireBytes {
     /// In the direction of the data.
     pub forward: u64,
-    /// Against it: connection, requests, acknowledgements.
+    /// In the opposite direction: handshake, requests, acknowledgements.
     pub reverse: u64,
 }
 
 impl WireBytes {
-    /// Adds what another transfer puts on the wire.
+    /// Adds the bytes of another transfer.
     pub fn add(&mut self, other: Self) {
         self.forward = self.forward.saturating_add(other.forward);
         self.reverse = self.reverse.saturating_add(other.reverse);
@@ -60,9 +60,9 @@ impl WireModel {
         self.tls.map_or(bytes, |tls| tls.protected(bytes))
     }
 
-    /// What a handshake puts on the wire, of the client and of the server: the ClientHello or, with early
-    /// data, the client's Finished in segments of their own, which answers acknowledge, and the server's
-    /// flight. The other flight of the client shares segments with its data.
+    /// The bytes of a TLS handshake on the wire, of the client and of the server: the ClientHello or, with early
+    /// data, the client's Finished in separate segments, which the answers acknowledge, and the server's flight.
+    /// The other flight of the client shares segments with its data.
     fn handshake(&self) -> (u64, u64) {
         let Some(tls) = self.tls else {
             return (0, 0);
@@ -83,8 +83,8 @@ impl WireModel {
         quick + (segments - quick).div_ceil(self.every)
     }
 
-    /// A connection opened by the sender of the data, which closes it when all is sent: SYN,
-    /// acknowledgement and the last acknowledgement besides the data, whose last segment bears FIN.
+    /// A connection opened by the sender of the data, which closes it when all is sent: SYN, acknowledgement and
+    /// last acknowledgement in addition to the data, whose last segment carries FIN.
     pub fn push(&self, bytes: u64) -> WireBytes {
         let bytes = self.protected(bytes);
         let data = self.segments(bytes);
@@ -99,7 +99,7 @@ impl WireModel {
         }
     }
 
-    /// A connection opened by the receiver of the data, which asks for one object after another.
+    /// A connection opened by the receiver of the data, which requests one object after another.
     pub fn pull(&self, request: u64, objects: impl IntoIterator<Item = u64>) -> WireBytes {
         let (mut bytes, mut data, mut asked, mut asks) = (0u64, 0u64, 0u64, 0u64);
         for size in objects {
@@ -112,12 +112,12 @@ impl WireModel {
         let (client, server) = self.handshake();
         let headers = |n: u64| n.saturating_mul(self.header);
         WireBytes {
-            // SYN-ACK and, since requests are answered at once, nothing but data, the last with FIN.
+            // SYN-ACK and, since requests are answered at once, only data, the last with FIN.
             forward: bytes
                 .saturating_add(headers(data))
                 .saturating_add(self.opening + server),
-            // SYN, requests, the first of which completes the handshake and the last of which bears
-            // FIN, and acknowledgements.
+            // SYN, requests, the first of which completes the handshake and the last of which carries FIN, and
+            // acknowledgements.
             reverse: asked
                 .saturating_add(headers(asks + self.acknowledgements(data)))
                 .saturating_add(self.opening + client),

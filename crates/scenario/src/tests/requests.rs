@@ -120,7 +120,7 @@ fn slips_in_requests_and_tls_are_told() {
     );
     request(
         "size = \"1kB\", frame = \"1kB\"",
-        "answers do not come in frames",
+        "the answers have no frames",
         "order = \"multiplexed\"",
     );
     request(
@@ -135,7 +135,7 @@ fn slips_in_requests_and_tls_are_told() {
     );
     request(
         "size = \"1kB\", order = \"multiplexed\", think_time = \"1s\"",
-        "everything is asked for at once",
+        "all objects are requested at once",
         "order = \"sequential\"",
     );
     request(

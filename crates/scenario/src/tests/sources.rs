@@ -177,7 +177,7 @@ fn what_a_source_cannot_do_is_told() {
     refused(
         &mix(r#"load = "50%", shares = { web = 0.5 }"#),
         "add up to 50%",
-        "together",
+        "must add up",
     );
     refused(
         &mix(r#"load = "50%", web = { sessions = "1/s" }"#),

@@ -1,4 +1,4 @@
-//! Objects asked for on one connection.
+//! `request`: objects requested on one connection.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::objects::{Log, RequestResult};
 use super::random::{LARGEST, Size};
 
 settings! {
-    /// `from` asks, `to` answers with objects.
+    /// `from` sends requests, `to` answers with objects.
     pub struct Request as "Request", checked by Request::consistent {
         /// Number of objects. Default: as many as there are `sizes`, or 1.
         objects: Option<u32> = None, in Some(1)..=Some(1_000_000);
@@ -27,35 +27,34 @@ settings! {
         request_size: Bytes = Bytes::new(100), in Bytes::new(1)..=LARGEST;
         /// Time between the end of an answer and the next request, with `order = "sequential"`.
         think_time: Duration = Duration::ZERO;
-        /// What is asked for when, and how the answers share a connection. Default: `sequential`.
+        /// Order of requests, and multiplexing of the answers on a connection. Default: `sequential`.
         order: Option<Order> = None;
-        /// With `order = "multiplexed"` on one byte stream: most bytes of an object in a frame, which has a
-        /// header of 9 bytes besides (RFC 9113 section 4.1). Over QUIC there are streams instead. Default: 16KiB.
+        /// With `order = "multiplexed"` on one byte stream: maximum content of a frame, to which a header of 9
+        /// bytes is added (RFC 9113 section 4.1). Over QUIC each object has its own stream instead. Default: 16KiB.
         frame: Option<Bytes> = None;
         /// The same as `order = "pipelined"`. Default: `false`.
         pipelined: Option<bool> = None;
-        /// Connections in parallel, each a flow of its own; objects are dealt out in turn.
+        /// Parallel connections, each its own flow; objects are assigned to them in turn.
         connections: u32 = 1, in 1..=1000;
     }
 }
 
 names! {
-    /// What is asked for when, and how the answers share a connection.
+    /// Order of requests, and multiplexing of the answers on a connection.
     pub enum Order {
-        /// The next object is asked for when the one before has arrived (HTTP/1.1).
+        /// The next object is requested when the previous one has arrived (HTTP/1.1).
         Sequential = "sequential",
-        /// All are asked for at once and come one after another (HTTP/1.1 with pipelining).
+        /// All objects are requested at once and arrive one after another (HTTP/1.1 with pipelining).
         Pipelined = "pipelined",
-        /// All are asked for at once and come in turns: over TCP in frames on its one byte stream (HTTP/2),
-        /// over QUIC each on a stream of its own (HTTP/3).
+        /// All objects are requested at once and are multiplexed: over TCP in frames on one byte stream (HTTP/2),
+        /// over QUIC each on its own stream (HTTP/3).
         Multiplexed = "multiplexed",
     }
 }
 
-/// Most bytes of an object in a frame (RFC 9113 section 6.5.2, SETTINGS_MAX_FRAME_SIZE: its initial value), and the
-/// most that can be given.
+/// Content of a frame (RFC 9113 section 6.5.2, SETTINGS_MAX_FRAME_SIZE): the initial and the largest value.
 const FRAME: (u64, u64) = (16_384, 16_777_215);
-/// Most objects.
+/// Maximum number of objects.
 const MOST: usize = 1_000_000;
 
 impl Request {
@@ -67,7 +66,7 @@ impl Request {
         }
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     pub fn count(&self) -> usize {
         match &self.sizes {
             Some(sizes) => sizes.len(),
@@ -75,7 +74,7 @@ impl Request {
         }
     }
 
-    /// What is asked for when.
+    /// The order of requests.
     pub fn order(&self) -> Order {
         let pipelined = self.pipelined == Some(true);
         self.order.unwrap_or(if pipelined {
@@ -85,7 +84,7 @@ impl Request {
         })
     }
 
-    /// What each of its connections asks for, everything written out: objects are dealt out in turn.
+    /// The requests of each connection, with all defaults written out: objects are assigned in turn.
     pub fn connections(&self) -> Vec<Self> {
         let (count, n, order) = (self.count(), self.connections as usize, self.order());
         let of = |c: usize| {
@@ -112,7 +111,7 @@ impl Request {
         self.frame.unwrap_or(Bytes::new(FRAME.0))
     }
 
-    /// The sizes of one flow; `rng` is made only if something is drawn.
+    /// The sizes of one flow; `rng` is created only if sizes are drawn.
     fn drawn(&self, rng: impl FnOnce() -> Pcg64) -> Arc<[Bytes]> {
         match (&self.sizes, self.size) {
             (Some(sizes), _) => Arc::clone(sizes),
@@ -134,12 +133,12 @@ impl Request {
             let help = "keep order: `pipelined = true` means `order = \"pipelined\"`";
             ("pipelined", "both order and pipelined are given", help)
         } else if !self.think_time.is_zero() && explicit.is_some() {
-            let message = "a think_time, but everything is asked for at once";
-            let help = "leave it out, or say order = \"sequential\"";
+            let message = "a think_time, but all objects are requested at once";
+            let help = "leave it out, or set order = \"sequential\"";
             ("think_time", message, help)
         } else if self.frame.is_some() && self.order() != Order::Multiplexed {
-            let message = "a frame, but answers do not come in frames";
-            let help = "leave it out, or say order = \"multiplexed\"";
+            let message = "a frame size, but the answers have no frames";
+            let help = "leave it out, or set order = \"multiplexed\"";
             ("frame", message, help)
         } else if !(1..=FRAME.1).contains(&self.frame().get()) {
             let message = format!("a frame of {}", self.frame());
@@ -191,10 +190,10 @@ impl Request {
 
 /// State of a request workload: both ends of it.
 ///
-/// A transport with one byte stream goes through [`App`](super::App). One with streams asks
-/// [`RequestApp::ask_streams`] what to ask for, answers a request of
-/// [`RequestApp::request_size`] bytes with [`RequestApp::object_size`] bytes on the same stream, and
-/// tells [`RequestApp::received_on_stream`] what of them arrived.
+/// A transport with one byte stream uses [`App`](super::App). One with streams gets the objects to request from
+/// [`RequestApp::ask_streams`], answers a request of [`RequestApp::request_size`] bytes with
+/// [`RequestApp::object_size`] bytes on the same stream, and reports received bytes to
+/// [`RequestApp::received_on_stream`].
 #[derive(Debug)]
 pub struct RequestApp {
     request_size: u64,
@@ -205,25 +204,25 @@ pub struct RequestApp {
     /// Request bytes that reached the server, and how many requests it has answered.
     server_received: u64,
     answered: usize,
-    /// Answer bytes still missing of what was asked so far.
+    /// Answer bytes still missing of the requests so far.
     outstanding: u64,
     incoming: Incoming,
     log: Log,
 }
 
-/// How answers come in.
+/// The state of received answers.
 #[derive(Debug)]
 enum Incoming {
-    /// One after another: the object that is coming and how many of its bytes have.
+    /// One after another: the current object and its received bytes.
     InOrder(usize, u64),
     /// In frames.
     Framed(Frames),
-    /// Each on a stream of its own: how many bytes of each have come.
+    /// Each on its own stream: the received bytes of each.
     Streams(Vec<u64>),
 }
 
 impl RequestApp {
-    /// Times of objects are kept if `keeps_times`; `rng` is made only if sizes are drawn.
+    /// Times of objects are recorded if `keeps_times`; `rng` is created only if sizes are drawn.
     pub(super) fn new(spec: &Request, keeps_times: bool, rng: impl FnOnce() -> Pcg64) -> Self {
         Self {
             request_size: spec.request_size.get().max(1),
@@ -247,7 +246,7 @@ impl RequestApp {
         self.sizes.iter().map(|b| b.get()).sum()
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     pub fn objects(&self) -> usize {
         self.sizes.len()
     }
@@ -262,13 +261,13 @@ impl RequestApp {
         self.request_size
     }
 
-    /// All requests and answers share one stream, in order.
+    /// Whether all requests and answers share one stream, in order.
     pub fn shares_stream(&self) -> bool {
         self.order == Order::Pipelined
     }
 
-    /// The objects to ask for now (none if all have been): one, or with an order other than sequential
-    /// all. Each is asked for on a stream of its own, unless [`RequestApp::shares_stream`].
+    /// The objects to request now (none if all have been): one, or all with an order other than sequential. Each is
+    /// requested on its own stream, unless [`RequestApp::shares_stream`].
     pub fn ask_streams(&mut self, now: Instant) -> Range<usize> {
         if !self.shares_stream() && !matches!(self.incoming, Incoming::Streams(_)) {
             self.incoming = Incoming::Streams(vec![0; self.sizes.len()]);
@@ -276,10 +275,9 @@ impl RequestApp {
         self.ask_next(now)
     }
 
-    /// Answer bytes of an object have arrived on its stream; on a shared stream `object` is of no
-    /// account.
+    /// Answer bytes of an object have arrived on its stream; on a shared stream `object` is ignored.
     ///
-    /// If the next object is to be asked for, the action says when: at once if
+    /// If the next object is to be requested, the action says when: at once if
     /// [`Action::write`] is not zero (it is then the size of the request), or at [`Action::timer`]. The
     /// engine then calls [`RequestApp::ask_streams`]. [`Action::close`] is never set: all has arrived when
     /// the delivered bytes are [`App::total`](super::App::total).
@@ -316,7 +314,7 @@ impl RequestApp {
         }
     }
 
-    /// What to ask for now; takes note of it.
+    /// The objects to request now; records the requests.
     fn ask_next(&mut self, now: Instant) -> Range<usize> {
         let n = self.sizes.len();
         let until = match self.order {
@@ -332,7 +330,7 @@ impl RequestApp {
         range
     }
 
-    /// The client asks, on a byte stream.
+    /// The client sends requests on a byte stream.
     pub(super) fn ask(&mut self, now: Instant) -> Action {
         let asked = self.ask_next(now);
         Action {
@@ -363,8 +361,8 @@ impl RequestApp {
         }
     }
 
-    /// Answer bytes reached the client on a byte stream: how many of them belong to objects, and what
-    /// it does now.
+    /// Answer bytes reached the client on a byte stream: returns how many of them belong to objects, and the next
+    /// action.
     pub(super) fn answered(&mut self, now: Instant, bytes: u64) -> (u64, Action) {
         let bytes = self.take_in(now, bytes);
         self.outstanding = self.outstanding.saturating_sub(bytes);
@@ -382,7 +380,7 @@ impl RequestApp {
         (bytes, action)
     }
 
-    /// Sorts bytes of a shared stream by objects; returns how many are theirs.
+    /// Assigns bytes of a shared stream to objects; returns the number of object bytes.
     fn take_in(&mut self, now: Instant, bytes: u64) -> u64 {
         let log = &mut self.log;
         match &mut self.incoming {
@@ -409,7 +407,7 @@ impl RequestApp {
         }
     }
 
-    /// When objects were asked for and arrived; `None` if that was not kept.
+    /// When objects were requested and received; `None` if times are not recorded.
     pub(super) fn result(&self) -> Option<RequestResult> {
         self.log.result()
     }

@@ -1,4 +1,4 @@
-//! Both ways to drive a request workload: on a byte stream, and on streams.
+//! A request workload on a byte stream, and on streams.
 
 use super::*;
 use crate::{App, Workload};
@@ -20,7 +20,7 @@ fn app(request: Request) -> App {
     App::new(&Workload::Request(request), true, rng)
 }
 
-/// Object, and when it was asked for, began and ended, in milliseconds.
+/// Object, and when it was requested, began and ended, in milliseconds.
 fn times(app: &RequestApp) -> Vec<(u32, u64, Option<u64>, Option<u64>)> {
     let ms = |t: Instant| t.as_nanos() / 1_000_000;
     let row = |o: &crate::ObjectResult| {
@@ -125,7 +125,7 @@ fn streams_ask_at_once_without_think_time() {
     app.ask_streams(at(0));
     assert_eq!(app.received_on_stream(at(1), 0, 10).write, 100);
     assert_eq!(app.ask_streams(at(1)), 1..2);
-    // What arrives twice, or of no object, does not count.
+    // Duplicate bytes and bytes of no object are not counted.
     assert_eq!(app.received_on_stream(at(1), 0, 10), Action::default());
     assert_eq!(app.received_on_stream(at(1), 9, 10), Action::default());
     assert_eq!(app.received_on_stream(at(2), 1, 20), Action::default());
