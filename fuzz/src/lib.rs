@@ -65,6 +65,14 @@ pub const TARGETS: &[Target] = &[
         words: &["0\n", "1\n", "1000\n", "18446744073709551615\n", "# \n"],
     },
     Target {
+        name: "iperf3",
+        about: "the control connection of iperf3, whole and in pieces: what is read is written and read back",
+        run: targets::iperf3::iperf3,
+        longest: 2_000,
+        inputs: 50_000,
+        words: targets::iperf3::WORDS,
+    },
+    Target {
         name: "host",
         about: "raw and well-formed datagrams into a host with listeners, connections and UDP: memory is bounded",
         run: targets::host::host,

@@ -1,6 +1,7 @@
 //! What is done with the bytes.
 
 pub(crate) mod host;
+pub(crate) mod iperf3;
 pub(crate) mod quic;
 pub(crate) mod scenario;
 pub(crate) mod segments;
