@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import gargalo
 import pytest
@@ -387,11 +387,31 @@ def test_what_cannot_be_is_said(change: dict[str, object], world: str, message: 
 
 @needs_namespaces
 def test_what_the_sandbox_refuses_has_its_diagnostics() -> None:
-    change = {"lab.stack": "kernel", "flows.0.transport": {"quic": {}}}
+    moves = {"mptcp": {"changes": [{"after": "1s", "remove": "link"}]}}
+    change = {"lab.stack": "kernel", "flows.0.transport": moves}
     with pytest.raises(gargalo.ScenarioError) as caught:
         gargalo.run(RACE, set=change, world="lab")
     (d,) = caught.value.diagnostics
     assert str(caught.value) == f"error: {d.message}"
+
+
+@pytest.mark.parametrize("world", ["sim", "lab"])
+def test_what_a_world_lacks_is_refused_at_its_key(
+    tmp_path: Path, world: Literal["sim", "lab"]
+) -> None:
+    rows = [(c, getattr(c, world)) for c in gargalo.capabilities()]
+    assert any(c.key == "flows.*.transport.tcp" and not why for c, why in rows)
+    of_the_root = [(c, why) for c, why in rows if why and "*" not in c.key]
+    assert of_the_root or world == "lab"
+    file = tmp_path / "asks.toml"
+    for c, why in of_the_root:
+        file.write_text(f"{c.key} = {c.example}\n{RACE.split('[record]')[0]}")
+        with pytest.raises(gargalo.ScenarioError) as caught:
+            gargalo.run(file, world=world)
+        told = [d for d in caught.value.diagnostics if d.message == why]
+        assert [(d.path, d.line, d.column > 0) for d in told] == [(c.key, 1, True)]
+        assert told[0].file.endswith("asks.toml")
+        assert "not in the " in str(caught.value)
 
 
 @needs_namespaces

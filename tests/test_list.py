@@ -70,6 +70,7 @@ KNOWN = {
         "subflows",
         "subflow_samples",
     },
+    "capabilities": {"topology.simple", "flows.*.transport.tcp", "record.gauges", "commands"},
 }
 
 

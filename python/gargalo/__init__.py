@@ -42,12 +42,14 @@ from gargalo.results import Run, load
 from gargalo.running import Interrupted, Progress, resolve, run
 from gargalo.scenario import Scenario
 from gargalo.window import WindowBased
+from gargalo.worlds import Capability, capabilities
 
 if TYPE_CHECKING:
     from gargalo.sweeps import Job, Sweep, sweep
 
 __all__ = [
     "Acked",
+    "Capability",
     "Congestion",
     "ConnectionInit",
     "Context",
@@ -79,6 +81,7 @@ __all__ = [
     "View",
     "WindowBased",
     "__version__",
+    "capabilities",
     "congestion",
     "load",
     "path_manager",

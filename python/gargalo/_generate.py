@@ -14,6 +14,7 @@ from typing import Any
 
 from gargalo import _core
 from gargalo.model import Model, Node, first_sentence
+from gargalo.worlds import capabilities
 
 ROOT = Path.cwd()
 SCHEDULERS = """\
@@ -31,6 +32,19 @@ Which subflows [Multipath TCP](../mptcp.md) opens: `transport.mptcp = { path_man
 `path_manager = { ndiffports = { subflows = 3 } }`. Yours can be the next:
 [Python](../mptcp.md#a-path-manager-in-python).
 
+"""
+
+
+CAPABILITIES = """\
+# Simulator and lab
+
+Who does what a scenario asks for: `sim` in virtual time, `lab` ([the lab](../lab.md)) in real time. What a world lacks is refused before
+anything runs, at the key that asks for it, with its line and column. Every other key of the [scenario](scenario.md) is read by both; those
+of `[lab]` have no effect in the simulator, and hosts with the kernel's stack do with a flow's options what the kernel can.
+`gargalo list capabilities` and `gargalo.capabilities()` have the same table.
+
+| asked for | sim | lab |
+| --- | --- | --- |
 """
 
 
@@ -153,6 +167,16 @@ def tables_page() -> str:
             text += f"| `{c['name']}` | {kind} | {unit} | {cell(c['doc'])} |\n"
         text += "\n"
     return text.rstrip() + "\n"
+
+
+def capabilities_page() -> str:
+    """Write the table of what each world does."""
+    text = CAPABILITIES
+    for c in capabilities():
+        asked = f"{c.key} = {c.example}" if c.example else c.key
+        sim, lab = (cell(f"no: {why}") if why else "yes" for why in (c.sim, c.lab))
+        text += f"| `{cell(asked)}` | {sim} | {lab} |\n"
+    return text
 
 
 def parameters(entry: dict[str, Any]) -> str:
@@ -322,6 +346,7 @@ def files() -> dict[str, str]:
             str(pages / f"{e['name']}.md"): congestion_page(e, ROOT / pages / f"{e['name']}.md")
             for e in controls
         },
+        "docs/reference/capabilities.md": capabilities_page(),
         "docs/reference/queues.md": (queues + algorithms(_core.queues())).rstrip() + "\n",
         "docs/reference/schedulers.md": (SCHEDULERS + algorithms(_core.schedulers())).rstrip()
         + "\n",

@@ -112,6 +112,7 @@ class What(str, Enum):
     topologies = "topologies"
     profiles = "profiles"
     tables = "tables"
+    capabilities = "capabilities"
     studies = "studies"
 
 
@@ -419,6 +420,10 @@ def listing(what: What) -> list[dict[str, Any]]:
         return [{"name": t["name"], "summary": t["doc"], "source": ""} for t in _core.tables()]
     if what is What.profiles:
         return _core.profiles()
+    if what is What.capabilities:
+        from gargalo.worlds import entries
+
+        return entries()
     from gargalo.model import Model
 
     return Model.load().listing(CHOICES[what])

@@ -68,6 +68,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(tools::path_managers, m)?)?;
     m.add_function(wrap_pyfunction!(tools::queues, m)?)?;
     m.add_function(wrap_pyfunction!(tools::profiles, m)?)?;
+    m.add_function(wrap_pyfunction!(tools::capabilities, m)?)?;
+    m.add_function(wrap_pyfunction!(tools::lacking, m)?)?;
     m.add_function(wrap_pyfunction!(tools::tables, m)?)?;
     #[cfg(target_os = "linux")]
     {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time;
 
 use gargalo_scenario::memory::usual_limit;
-use gargalo_scenario::{self as scenario, Scenario, build};
+use gargalo_scenario::{self as scenario, Scenario, World, build};
 use gargalo_sim::{BuildError, Phase, Progress};
 use gargalo_trace::{RunDir, Tables};
 use gargalo_units::{Bytes, Instant};
@@ -141,10 +141,11 @@ pub fn run(
     world: &str,
     memory_limit: Option<u64>,
 ) -> PyResult<RunResult> {
-    let (parse, execute) = in_world(world)?;
+    let (world, execute) = in_world(world)?;
     let names = names_of(classes)?;
     let source = json!({ "text": text, "path": path, "set": overrides });
-    let scenario = parse(text, &scenario::Origin { path }, &overrides, &names)
+    let origin = scenario::Origin { path };
+    let scenario = scenario::parse_for(world, text, &origin, &overrides, &names)
         .map_err(|d| wrong(&d, false))?;
     let faults = Arc::new(Faults::default());
     let mut adopted = scenario.clone();
@@ -190,6 +191,7 @@ pub fn run(
         build::RunError::Build(BuildError::Capture { .. }) => run_error(e),
         build::RunError::Lab(gargalo_lab::Error::Unsupported(_)) => refused(e),
         build::RunError::Lab(_) => run_error(e),
+        build::RunError::Lacking(d) => wrong(&d, false),
         _ => refused(e),
     })?;
     outcome.json["run"]["version"] = env!("CARGO_PKG_VERSION").into();
@@ -228,20 +230,14 @@ fn taken(raised: &Mutex<Option<PyErr>>) -> Option<PyErr> {
     raised.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-type Parse = fn(
-    &str,
-    &scenario::Origin,
-    &[(String, String)],
-    &scenario::Names,
-) -> Result<Scenario, scenario::Diagnostics>;
 type Execute = fn(&Scenario, build::RunOptions) -> Result<build::Outcome, build::RunError>;
 
-/// What reads a scenario for this world, and what runs it there.
-fn in_world(world: &str) -> PyResult<(Parse, Execute)> {
+/// The world of this name, and what runs a scenario there.
+fn in_world(world: &str) -> PyResult<(World, Execute)> {
     match world {
-        "sim" => Ok((scenario::parse_with, build::run)),
+        "sim" => Ok((World::Sim, build::run)),
         #[cfg(target_os = "linux")]
-        "lab" => Ok((scenario::lab::parse, scenario::lab::run)),
+        "lab" => Ok((World::Lab, scenario::lab::run)),
         #[cfg(not(target_os = "linux"))]
         "lab" => Err(run_error("the lab needs Linux; run it with --world sim")),
         other => Err(PyValueError::new_err(format!(

@@ -4,6 +4,7 @@ use gargalo_cc as cc;
 use gargalo_link::trace::{CellularModel, TraceError};
 use gargalo_link::{DeliveryTrace, QueueConfig};
 use gargalo_mptcp as mptcp;
+use gargalo_scenario::World;
 use gargalo_scenario::memory::usual_limit;
 use gargalo_settings::listing;
 use gargalo_units::{Bytes, Duration, Rate};
@@ -206,6 +207,32 @@ pub fn profiles(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             entry(py, &p.name, &[], &summary, &p.source, Vec::new())
         })
         .collect()
+}
+
+/// What a scenario can ask for, and who does it: `key`, `example`, and for `sim` and `lab` why not; none: it does.
+#[pyfunction]
+pub fn capabilities(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let row = |c: &gargalo_scenario::capabilities::Capability| {
+        let d = PyDict::new(py);
+        d.set_item("key", &c.key)?;
+        d.set_item("example", c.example)?;
+        d.set_item("sim", c.sim)?;
+        d.set_item("lab", c.lab)?;
+        Ok(d)
+    };
+    let all = gargalo_scenario::capabilities::capabilities();
+    all.iter().map(row).collect()
+}
+
+/// What "sim" or "lab" lacks of what a scenario asks for, a sentence each; the text need not be right otherwise.
+#[pyfunction]
+pub fn lacking(text: &str, world: &str) -> PyResult<Vec<String>> {
+    let known = |w: &&World| w.name() == world;
+    let Some(world) = World::ALL.iter().find(known) else {
+        let known = World::NAMES.join(" or ");
+        return Err(bad(format!("there is no world \"{world}\": {known}")));
+    };
+    Ok(gargalo_scenario::capabilities::missing(text, *world))
 }
 
 /// Every results table with its columns.

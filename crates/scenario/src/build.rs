@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gargalo_cc::Params;
-use gargalo_lab::Stack;
 use gargalo_mptcp::path_manager::PathManagerFactory;
 use gargalo_mptcp::scheduler::SchedulerFactory;
 use gargalo_sim::GeneratorSpec;
@@ -25,6 +24,8 @@ use serde_json::{Value as Json, json};
 
 use crate::audit;
 use crate::canonical::results_hash;
+use crate::capabilities;
+use crate::diagnostic::Diagnostics;
 use crate::jitter;
 use crate::memory::{Estimate, Guard, TooMuch};
 use crate::multipath;
@@ -86,9 +87,9 @@ pub enum RunError {
     /// Captures need a place.
     #[error("{0} were asked for, but no output directory: add --output DIR")]
     NoOutput(&'static str),
-    /// The simulator has no kernel.
-    #[error("{0}, which only the lab has: run it with --world lab")]
-    OnlyLab(String),
+    /// The world lacks what the scenario asks for.
+    #[error(transparent)]
+    Lacking(#[from] Diagnostics),
     /// The lab failed.
     #[error(transparent)]
     Lab(#[from] gargalo_lab::Error),
@@ -171,7 +172,7 @@ fn world(
     options: &RunOptions,
     watch: &mut SimWatch<'_>,
 ) -> Result<World, RunError> {
-    refuse_kernel(scenario)?;
+    capabilities::check(&scenario.document, crate::World::Sim)?;
     let record = &scenario.record;
     let captures = captures(scenario, options.output.as_deref())?;
     let qlog = match (&options.output, record.qlog) {
@@ -245,21 +246,6 @@ pub(crate) fn captures(
             payload: scenario.record.capture_payload,
             comment: format!("scenario {} seed {}", scenario.name, scenario.seed),
         })),
-    }
-}
-
-/// What only the lab has cannot be simulated.
-fn refuse_kernel(scenario: &Scenario) -> Result<(), RunError> {
-    let mut stacks = scenario.nodes.iter().zip(&scenario.lab.stacks);
-    if let Some((node, _)) = stacks.find(|(n, s)| n.is_host && **s != Stack::Gargalo) {
-        return Err(RunError::OnlyLab(format!(
-            "host \"{}\" has the kernel's stack",
-            node.name
-        )));
-    }
-    match scenario.lab.commands.first() {
-        Some(c) => Err(RunError::OnlyLab(format!("`{}` is a program", c.run))),
-        None => Ok(()),
     }
 }
 

@@ -13,27 +13,13 @@ use crate::build::{
     Factories, Outcome, RunError, RunOptions, Watch, captures, findings, flow, hashed, tables,
     topology,
 };
+use crate::capabilities::{self, World};
 use crate::memory::{Estimate, Guard};
 use crate::resolved::Scenario;
 use crate::summary;
-use crate::{Diagnostics, Names, Origin};
 
 /// Output of a program beyond this is left out of the summary; its file has all of it.
 const SHOWN: usize = 64 << 10;
-
-/// Like [`parse_with`](crate::parse_with), and what hosts with the kernel's stack need of it is asked of this
-/// machine's kernel: whether it has the congestion controls of the flows that they send, and their own.
-///
-/// # Errors
-/// Everything that is wrong with it.
-pub fn parse(
-    text: &str,
-    origin: &Origin,
-    overrides: &[(String, String)],
-    extra: &Names,
-) -> Result<Scenario, Diagnostics> {
-    crate::parse_text(text, origin, overrides, extra, true)
-}
 
 /// Builds the network on this machine and runs the scenario in real time. What programs print goes
 /// to `options.output`, or to a temporary directory and no further than the summary.
@@ -44,23 +30,18 @@ pub fn parse(
 /// # Errors
 /// When something cannot be built, or the system refuses something.
 pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunError> {
+    capabilities::check(&scenario.document, World::Lab)?;
     Estimate::of(scenario).check(scenario, options.memory_limit)?;
     let captures = captures(scenario, options.output.as_deref())?;
     let mut progress = options.progress.take();
     let mut factories = Factories::new(scenario, &options);
     let mut flows = Vec::with_capacity(scenario.flows.len());
     for f in &scenario.flows {
-        match flow(scenario, f, &mut factories)? {
-            Some(spec) => flows.push(spec),
-            None => {
-                let text = format!(
-                    "flow {}: workload {} makes flows at random, which only the simulator does",
-                    f.label,
-                    f.workload.kind()
-                );
-                return Err(gargalo_lab::Error::Unsupported(text).into());
-            }
-        }
+        let Some(spec) = flow(scenario, f, &mut factories)? else {
+            let text = format!("flow {} is a source, which the lab has not", f.label);
+            return Err(gargalo_lab::Error::Unsupported(text).into());
+        };
+        flows.push(spec);
     }
     let scratch = match &options.output {
         Some(_) => None,

@@ -33,6 +33,7 @@ pub mod audit;
 mod background;
 pub mod build;
 mod canonical;
+pub mod capabilities;
 mod check;
 mod diagnostic;
 mod jitter;
@@ -53,6 +54,7 @@ mod summary;
 mod tests;
 mod tree;
 
+pub use capabilities::World;
 pub use diagnostic::{Diagnostic, Diagnostics, Origin};
 pub use name::bad_name;
 pub use reference::reference;
@@ -111,7 +113,22 @@ pub fn parse_with(
     overrides: &[(String, String)],
     extra: &Names,
 ) -> Result<Scenario, Diagnostics> {
-    parse_text(text, origin, overrides, extra, false)
+    parse_text(text, origin, overrides, extra, None)
+}
+
+/// Like [`parse_with`], for the world that is to run it: what that world lacks is wrong, too (see [`capabilities`]).
+/// For the lab this machine's kernel is asked whether it has the congestion controls of the hosts with its stack.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn parse_for(
+    world: World,
+    text: &str,
+    origin: &Origin,
+    overrides: &[(String, String)],
+    extra: &Names,
+) -> Result<Scenario, Diagnostics> {
+    parse_text(text, origin, overrides, extra, Some(world))
 }
 
 fn parse_text(
@@ -119,11 +136,11 @@ fn parse_text(
     origin: &Origin,
     overrides: &[(String, String)],
     extra: &Names,
-    asks_kernel: bool,
+    world: Option<World>,
 ) -> Result<Scenario, Diagnostics> {
     let mut errors = Diagnostics::new(origin, text, overrides);
     match Node::from_toml(text, &mut errors) {
-        Some(tree) => finish(tree, origin, overrides, extra, errors, asks_kernel),
+        Some(tree) => finish(tree, origin, overrides, extra, errors, world),
         None => Err(errors),
     }
 }
@@ -144,7 +161,7 @@ pub fn parse_json(
         place: diagnostic::Place::Nowhere,
     };
     let tree = Node::from_json(json).unwrap_or_else(empty);
-    finish(tree, origin, overrides, extra, errors, false)
+    finish(tree, origin, overrides, extra, errors, None)
 }
 
 fn finish(
@@ -153,7 +170,7 @@ fn finish(
     overrides: &[(String, String)],
     extra: &Names,
     mut errors: Diagnostics,
-    asks_kernel: bool,
+    world: Option<World>,
 ) -> Result<Scenario, Diagnostics> {
     for (i, (key, value)) in overrides.iter().enumerate() {
         let value = Node::from_override(value, i);
@@ -188,7 +205,7 @@ fn finish(
         errors: &mut errors,
         origin,
         files,
-        asks_kernel,
+        world,
     };
     let raw = match read {
         Ok(raw) => raw,
@@ -198,6 +215,9 @@ fn finish(
         }
     };
     let scenario = resolve::resolve(&raw, &mut context);
+    if let Some(world) = world {
+        capabilities::ask(&tree, world, &mut errors);
+    }
     if errors.is_empty() {
         return Ok(scenario);
     }

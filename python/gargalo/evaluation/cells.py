@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from gargalo import _core
 from gargalo.reporting.quantities import measured, si
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,8 +28,6 @@ WORDS = {
 UNITS = {"bdp": "BDP", "bps": "bit/s", "mbps": "Mbit/s", "ms": "ms", "s": "s", "bytes": "B"}
 KEYS = ("run", "criterion", "algorithm")
 """Columns of runs before their labels."""
-SOURCES = ("web", "ftp", "mix")
-"""Workloads that make flows at random."""
 
 
 @dataclass(frozen=True)
@@ -110,22 +103,8 @@ def file_name(*parts: str) -> str:
 
 
 def why_not_lab(text: str) -> str:
-    """Say why the lab cannot run a scenario; empty if nothing speaks against it.
-
-    The same rules as the lab's own: flows of TCP, MPTCP and UDP, each listed by itself, and honest.
-    """
-    found: Mapping[str, Any] = tomllib.loads(text)
-    for flow in found.get("flows", []):
-        transport = flow.get("transport", {})
-        if "quic" in transport:
-            return "QUIC runs in the simulator only"
-        if "receiver" in transport.get("tcp", {}):
-            return "misbehaving receivers are simulated only"
-        if "media" in flow.get("workload", {}):
-            return "media whose rate follows feedback run in the simulator only"
-        if "arrivals" in flow or any(s in flow.get("workload", {}) for s in SOURCES):
-            return "flows that begin at random run in the simulator only"
-    return ""
+    """Say why the lab cannot run a scenario; empty if nothing speaks against it."""
+    return "; ".join(dict.fromkeys(_core.lacking(text, "lab")))
 
 
 def cell_files(criterion: str, scenarios: Mapping[str, str], plugin: str = "") -> list[CellFile]:

@@ -15,6 +15,7 @@ mod transport;
 use gargalo_settings::{Files, Setting};
 use gargalo_units::{Instant, nearest};
 
+use crate::capabilities::World;
 use crate::diagnostic::{Diagnostics, Origin};
 use crate::model;
 use crate::model::Record;
@@ -28,8 +29,8 @@ pub(crate) struct Context<'a> {
     pub(crate) origin: &'a Origin,
     /// Files that settings name.
     pub(crate) files: Files,
-    /// Whether this machine's kernel is asked for what hosts with its stack need.
-    pub(crate) asks_kernel: bool,
+    /// The world that is to run it, if that is known.
+    pub(crate) world: Option<World>,
 }
 
 impl Context<'_> {
@@ -83,7 +84,7 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
     let measure = measure(raw, cx);
     let lab = lab::resolve(raw, &network.nodes, cx);
     #[cfg(target_os = "linux")]
-    if cx.asks_kernel {
+    if cx.world == Some(World::Lab) {
         lab::ask_kernel(raw, &expanded, &lab.stacks, cx);
     }
     let stem = cx.origin.path.as_ref().and_then(|p| p.file_stem());

@@ -1,7 +1,7 @@
 //! What hosts with the kernel's stack need of it, as far as any kernel has it (`reno`) or none (`compound`).
 
 use super::places::points_at_its_path;
-use crate::{Diagnostics, Names, Origin, Scenario};
+use crate::{Diagnostics, Names, Origin, Scenario, World, parse_for};
 
 const TEXT: &str = r#"duration = "1s"
 [topology.simple]
@@ -23,7 +23,13 @@ transport.mptcp = { congestion = "compound" }
 fn parse(text: &str, overrides: &[(&str, &str)]) -> Result<Scenario, Diagnostics> {
     let owned = |(k, v): &(&str, &str)| ((*k).to_owned(), (*v).to_owned());
     let overrides: Vec<_> = overrides.iter().map(owned).collect();
-    crate::lab::parse(text, &Origin::default(), &overrides, &Names::default())
+    parse_for(
+        World::Lab,
+        text,
+        &Origin::default(),
+        &overrides,
+        &Names::default(),
+    )
 }
 
 /// Paths and lines of what is refused, which is always the same.

@@ -1,5 +1,6 @@
 //! Tests of the whole crate: the grammar, the diagnostics, the examples.
 
+mod capabilities;
 mod document;
 mod grammar;
 #[cfg(target_os = "linux")]
