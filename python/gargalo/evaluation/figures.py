@@ -132,3 +132,9 @@ DROPS = figure(
 RETRANSMITTED = figure(
     "retransmitted", "share of packets retransmitted", "less", mean_of("retransmitted.own"), bounds=SHARE, least=0.001
 )  # fmt: skip
+LINK_USED = figure(
+    "utilization", "share of the link used", "more", mean_of("utilization"), bounds=SHARE, margin=0.03
+)  # fmt: skip
+RECOVERY = figure(
+    "recovery_s", "time until four fifths of the rate are back", "less", mean_of("recovery_s"), bounds=POSITIVE, margin=0.2, least=1
+)  # fmt: skip

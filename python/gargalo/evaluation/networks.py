@@ -68,13 +68,16 @@ def dumbbell(
     *,
     bps: float,
     rtt_s: float | Sequence[float],
-    queue: Any,
-    duration_s: float,
+    queue: Any = None,
+    duration_s: float = 60,
     interval_s: float = 0.1,
     bottleneck: Mapping[str, Any] | None = None,
     record: Mapping[str, Any] | None = None,
 ) -> Json:
-    """Flows over one bottleneck; `rtt_s` is the base round trip of each pair of hosts, or of all."""
+    """Flows over one bottleneck; `rtt_s` is the base round trip of each pair of hosts, or of all.
+
+    The queue holds one bandwidth-delay product of the shortest round trip, unless another is given.
+    """
     pairs = 1 + max(int(str(f["from"]).lstrip("left")) for f in flows)
     rtts = (
         [float(r) for r in rtt_s] if not isinstance(rtt_s, (int, float)) else [float(rtt_s)] * pairs
@@ -85,7 +88,11 @@ def dumbbell(
         {"delay": seconds((r / 2 - common) / 2), "queue": {"droptail": "100000 packets"}}
         for r in rtts
     ]
-    link: Json = {"rate": rate(bps), "delay": seconds(common), "queue": queue}
+    link: Json = {
+        "rate": rate(bps),
+        "delay": seconds(common),
+        "queue": queue or buffer(bps, min(rtts), 1),
+    }
     return {
         "name": "evaluation",
         "duration": seconds(duration_s),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -127,6 +128,20 @@ class Study:
 def positive(values: Numbers) -> Interval:
     """Return the mean of rates, times or ratios of these with its 95% interval, which stays above zero."""
     return mean_interval(values, bounds=POSITIVE)
+
+
+def by_repeat(rows: pl.DataFrame, metric: str = "rate_bps") -> dict[int, float]:
+    """Return a metric of the runs of a cell by repeat; those without it are left out."""
+    if rows.height == 0 or metric not in rows.columns:
+        return {}
+    return {int(r): float(x) for r, x in rows.select("repeat", metric).drop_nulls().iter_rows()}
+
+
+def quotient(over: Mapping[int, float], under: Mapping[int, float]) -> Interval:
+    """Return the mean over repeats of one value over another; a repeat has the same losses in both."""
+    common = sorted(over.keys() & under.keys())
+    found = [over[r] / under[r] for r in common if under[r] > 0]
+    return positive([x for x in found if math.isfinite(x)])
 
 
 def evidence(label: str, interval: Interval, *, unit: str = "", expected: str = "") -> Evidence:

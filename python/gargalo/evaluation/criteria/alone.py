@@ -158,13 +158,7 @@ def short_cells(plan: Plan) -> list[Cell]:
                 workload={"bulk": {"bytes": size}}, arrivals={"rate": f"{per_second:.6g}/s"}, stop_s=45,
             )  # fmt: skip
             long = [flow(OWN, plan.algorithm, i, start_s=plan.start(i)) for i in range(2)]
-            scenario = dumbbell(
-                [*long, short],
-                bps=RATE_BPS,
-                rtt_s=RTT_S,
-                queue=buffer(RATE_BPS, RTT_S, 1),
-                duration_s=60,
-            )
+            scenario = dumbbell([*long, short], bps=RATE_BPS, rtt_s=RTT_S)
             cells.append(Cell({"size": size, "load": load}, scenario))
     return cells
 

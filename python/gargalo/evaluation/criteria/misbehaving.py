@@ -53,8 +53,6 @@ def cells(plan: Plan) -> list[Cell]:
             [toward(receiver)],
             bps=RATE_BPS,
             rtt_s=RTT_S,
-            queue=buffer(RATE_BPS, RTT_S, 1),
-            duration_s=60,
             bottleneck={"up": {"loss": LOSS}},
         )
         made.append(Cell({"case": "loss", "receiver": receiver}, scenario))

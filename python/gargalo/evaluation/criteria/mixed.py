@@ -276,13 +276,7 @@ def short_mixed_cells(plan: Plan) -> list[Cell]:
                 "short", short_cc, 2, start_s=5, stop_s=45,
                 workload={"bulk": {"bytes": size}}, arrivals=per_second,
             )  # fmt: skip
-            scenario = dumbbell(
-                [*long, short],
-                bps=RATE_BPS,
-                rtt_s=RTT_S,
-                queue=buffer(RATE_BPS, RTT_S, 1),
-                duration_s=60,
-            )
+            scenario = dumbbell([*long, short], bps=RATE_BPS, rtt_s=RTT_S)
             made.append(Cell({"case": case, "size": size}, scenario))
     return made
 

@@ -9,7 +9,7 @@ import polars as pl
 from gargalo.evaluation.criteria.alone import several
 from gargalo.evaluation.criteria.robustness import behind
 from gargalo.evaluation.criteria.stress import REGAINED_FIGURE, lost_for_good
-from gargalo.evaluation.figures import figure, mean_of, starvation, worst_of
+from gargalo.evaluation.figures import RECOVERY, figure, mean_of, starvation, worst_of
 from gargalo.evaluation.model import YARDSTICK, Cell, Criterion, Plan, Scores
 from gargalo.evaluation.networks import OTHER, OWN, buffer, rate, seconds
 from gargalo.metrics.intervals import POSITIVE, SHARE
@@ -226,15 +226,7 @@ CRITERIA = (
         "One flow at 20 Mbit/s and 40 ms; nothing passes for 3 s in either direction (standard: 0.5, 3 and 15 s).",
         cut_cells,
         (
-            figure(
-                "recovery_s",
-                "time until four fifths of the rate are back",
-                "less",
-                mean_of("recovery_s"),
-                bounds=POSITIVE,
-                margin=0.2,
-                least=1,
-            ),
+            RECOVERY,
             figure(
                 "packets",
                 "packets sent during the cut",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gargalo.evaluation.criteria.alone import several
 from gargalo.evaluation.criteria.mixed import share_of_others
-from gargalo.evaluation.figures import figure, mean_of
+from gargalo.evaluation.figures import LINK_USED, figure, mean_of
 from gargalo.evaluation.model import Cell, Criterion, Plan
-from gargalo.evaluation.networks import OTHER, OWN, buffer, dumbbell, flow
+from gargalo.evaluation.networks import OTHER, OWN, dumbbell, flow
 from gargalo.metrics.intervals import POSITIVE, SHARE
 
 RATE_BPS = 100e6
@@ -26,9 +26,7 @@ def compatibility_cells(plan: Plan) -> list[Cell]:
         flow(OWN, plan.algorithm, 0, start_s=plan.start("own")),
         flow(OTHER, "reno", 1, start_s=plan.start("other")),
     ]
-    scenario = dumbbell(
-        flows, bps=RATE_BPS, rtt_s=0.06, queue=buffer(RATE_BPS, 0.06, 1), duration_s=60
-    )
+    scenario = dumbbell(flows, bps=RATE_BPS, rtt_s=0.06, duration_s=60)
     return [Cell({"own": 1, "others": 1}, scenario)]
 
 
@@ -46,16 +44,7 @@ CRITERIA = (
         "It uses fast links as well as slow ones.",
         "One flow at 10 and 200 Mbit/s (standard: up to 500), 100 ms and half a bandwidth-delay product.",
         scalability_cells,
-        (
-            figure(
-                "utilization",
-                "share of the link used",
-                "more",
-                mean_of("utilization"),
-                bounds=SHARE,
-                margin=0.03,
-            ),
-        ),
+        (LINK_USED,),
         group="properties",
     ),
     Criterion(

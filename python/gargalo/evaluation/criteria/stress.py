@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gargalo.evaluation.figures import figure, least_of, mean_of, worst_of
+from gargalo.evaluation.figures import LINK_USED, RECOVERY, figure, least_of, mean_of, worst_of
 from gargalo.evaluation.model import YARDSTICK, Cell, Criterion, Plan, Scores
 from gargalo.evaluation.networks import OTHER, OWN, buffer, dumbbell, flow, rate, seconds
 from gargalo.metrics.intervals import POSITIVE, SHARE
@@ -55,8 +55,6 @@ def collapse_cells(plan: Plan) -> list[Cell]:
             [flow(OWN, plan.algorithm, 0, start_s=plan.start("loss", loss))],
             bps=RATE_BPS,
             rtt_s=RTT_S,
-            queue=buffer(RATE_BPS, RTT_S, 1),
-            duration_s=60,
             bottleneck={"up": {"loss": loss}},
         )
         cells.append(Cell({"case": "loss", "loss": loss}, scenario))
@@ -65,7 +63,6 @@ def collapse_cells(plan: Plan) -> list[Cell]:
         [flow(OWN, plan.algorithm, 0, start_s=plan.start("all"))],
         bps=RATE_BPS,
         rtt_s=RTT_S,
-        queue=buffer(RATE_BPS, RTT_S, 1),
         duration_s=50,
         interval_s=0.05,
         bottleneck={"up": {"outages": [["20s", "50s"]]}},
@@ -83,8 +80,6 @@ def collapse_cells(plan: Plan) -> list[Cell]:
         [flow(OWN, plan.algorithm, 0, start_s=5 + plan.start("overload")), over],
         bps=RATE_BPS,
         rtt_s=RTT_S,
-        queue=buffer(RATE_BPS, RTT_S, 1),
-        duration_s=60,
     )
     cells.append(Cell({"case": "overload", "loss": 0.0}, scenario))
     cells.append(Cell({"case": "undelivered", "loss": 0.0}, undelivered(plan)))
@@ -173,7 +168,6 @@ def blackout_cells(plan: Plan) -> list[Cell]:
             [flow(OWN, plan.algorithm, 0, start_s=plan.start("blackout", length))],
             bps=RATE_BPS,
             rtt_s=RTT_S,
-            queue=buffer(RATE_BPS, RTT_S, 1),
             # A timer that has doubled up to the outage's length fires within it once more.
             duration_s=40 + 2 * length,
             interval_s=0.05,
@@ -273,15 +267,7 @@ CRITERIA = (
                 margin=0.2,
                 least=3,
             ),
-            figure(
-                "recovery_s",
-                "time until four fifths of the rate are back",
-                "less",
-                mean_of("recovery_s"),
-                bounds=POSITIVE,
-                margin=0.2,
-                least=1,
-            ),
+            RECOVERY,
             REGAINED_FIGURE,
         ),
         blackout_faults,
@@ -315,14 +301,7 @@ CRITERIA = (
                 margin=0.1,
                 least=0.002,
             ),
-            figure(
-                "utilization",
-                "share of the link used",
-                "more",
-                mean_of("utilization"),
-                bounds=SHARE,
-                margin=0.03,
-            ),
+            LINK_USED,
         ),
         group="special",
     ),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
-from gargalo.studies.model import above, below, between, positive
+from gargalo.studies.model import above, below, between, by_repeat, positive, quotient
 from gargalo.studies.mptcp_schedulers.published import ALIKE
 from gargalo.studies.mptcp_schedulers.scenarios import LL, SCHEDULERS, SHORT, TITLES
 
@@ -28,10 +27,7 @@ ABSENT = "not all of the runs that this needs were done"
 def rates(context: Context, cell: Cell) -> dict[int, float]:
     """Return the goodput of a cell by repeat, in bit/s."""
     experiment, labels = cell
-    rows = context.experiment(experiment, **labels)
-    if rows.height == 0 or "rate_bps" not in rows.columns:
-        return {}
-    return {int(r): float(x) for r, x in rows.select("repeat", "rate_bps").drop_nulls().iter_rows()}
+    return by_repeat(context.experiment(experiment, **labels))
 
 
 def goodput(context: Context, experiment: str, **labels: Any) -> Interval:
@@ -45,12 +41,6 @@ def summed(parts: Sequence[dict[int, float]]) -> dict[int, float]:
         return {}
     common = set(parts[0]).intersection(*parts[1:])
     return {r: sum(p[r] for p in parts) / len(parts) for r in sorted(common)}
-
-
-def quotient(over: dict[int, float], under: dict[int, float]) -> Interval:
-    """Return the mean over seeds of one goodput over another's."""
-    found = [over[r] / under[r] for r in sorted(set(over) & set(under)) if under[r] > 0]
-    return positive([x for x in found if math.isfinite(x)])
 
 
 def ratio(context: Context, over: Cell, under: Cell) -> Interval:

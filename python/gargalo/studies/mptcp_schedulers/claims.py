@@ -19,6 +19,7 @@ from gargalo.studies.model import (
     evidence,
     inconclusive,
     positive,
+    quotient,
 )
 from gargalo.studies.mptcp_schedulers import published
 from gargalo.studies.mptcp_schedulers.cells import (
@@ -27,7 +28,6 @@ from gargalo.studies.mptcp_schedulers.cells import (
     gains,
     goodput,
     over_schedulers,
-    quotient,
     rates,
     ratio,
     summed,

@@ -14,13 +14,13 @@ from gargalo.studies.model import (
     evidence,
     inconclusive,
     positive,
+    quotient,
 )
 from gargalo.studies.mptcp_schedulers.cells import (
     ABSENT,
     leads,
     mean_ratio,
     place_text,
-    quotient,
     rates,
     ratio,
     summed,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gargalo.reporting.model import Evidence
-from gargalo.studies.model import positive
+from gargalo.studies.model import by_repeat, quotient
 from gargalo.studies.nsquic.experiments import STANDARD
 from gargalo.studies.nsquic.transports import CUBIC, QUIC
 
@@ -55,20 +55,10 @@ def ratio(
 
     The same seed has the same losses of the n-th packets, so that the ratio is steadier than its parts.
     """
-    rows = context.experiment(experiment, **cell)
-    if rows.height == 0 or metric not in rows.columns:
-        return positive([])
     above, below = (
-        rows.filter(pl.col("protocol") == p).select("repeat", pl.col(metric).alias(name))
-        for p, name in ((over, "over"), (under, "under"))
+        by_repeat(context.experiment(experiment, protocol=p, **cell), metric) for p in (over, under)
     )
-    both = above.join(below, on="repeat").drop_nulls().sort("repeat")
-    values = [
-        float(a) / float(b)
-        for a, b in both.select("over", "under").iter_rows()
-        if b > 0 and math.isfinite(a / b)
-    ]
-    return positive(values)
+    return quotient(above, below)
 
 
 def gain(

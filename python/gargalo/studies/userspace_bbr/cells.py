@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo.studies.model import positive
+from gargalo.studies.model import by_repeat, positive, quotient
 from gargalo.studies.userspace_bbr.experiments import MBPS
 from gargalo.studies.userspace_bbr.published import BBR, CUBIC, RENO
 from gargalo.studies.userspace_bbr.scenarios import Sender, kernel, ours
@@ -79,15 +78,8 @@ def overall(context: Context, experiment: str, sender: Sender) -> Interval:
 
 def ratio(context: Context, experiment: str, over: Sender, under: Sender, metric: str = "rate_bps", **labels: Any) -> Interval:  # fmt: skip
     """Return the mean over seeds of a sender's goodput over another's with the same losses."""
-    pair = []
-    for sender, name in ((over, "over"), (under, "under")):
-        rows = rows_of(context, experiment, sender, **labels)
-        if rows.height == 0 or metric not in rows.columns:
-            return positive([])
-        pair.append(rows.select("repeat", pl.col(metric).alias(name)))
-    both = pair[0].join(pair[1], on="repeat").drop_nulls().sort("repeat")
-    found = [float(a) / float(b) for a, b in both.select("over", "under").iter_rows() if b > 0]
-    return positive([x for x in found if math.isfinite(x)])
+    pair = [by_repeat(rows_of(context, experiment, s, **labels), metric) for s in (over, under)]
+    return quotient(*pair)
 
 
 def overall_ratio(context: Context, experiment: str, over: Sender, under: Sender) -> Interval:
@@ -95,12 +87,9 @@ def overall_ratio(context: Context, experiment: str, over: Sender, under: Sender
     sums = []
     for sender in (over, under):
         rows = rows_of(context, experiment, sender)
-        if rows.height == 0:
-            return positive([])
-        sums.append(rows.group_by("repeat").agg(pl.col("rate_bps").sum()))
-    both = sums[0].join(sums[1], on="repeat", suffix="_under").sort("repeat")
-    pairs = both.select("rate_bps", "rate_bps_under").iter_rows()
-    return positive([float(a) / float(b) for a, b in pairs if b > 0])
+        totals = rows.group_by("repeat").agg(pl.col("rate_bps").sum()) if rows.height else rows
+        sums.append(by_repeat(totals))
+    return quotient(*sums)
 
 
 def scaled(interval: Interval, factor: float) -> Interval:
