@@ -10,6 +10,7 @@ mod group;
 mod misbehaviour;
 mod outcome;
 mod quic;
+pub mod quic_paths;
 mod result;
 pub mod rng;
 mod routing;
@@ -27,6 +28,7 @@ pub use group::{Group, GroupId, Inside, Players};
 pub use misbehaviour::{MisbehavingReceiver, Misbehaviour};
 pub use outcome::{Outcome, Phase, Progress, Watch};
 pub use quic::{QuicEnd, QuicEvent};
+pub use quic_paths::QuicPaths;
 pub use result::{FlowResult, MptcpResult, MultipathResult, SubflowResult};
 pub use routing::Routing;
 pub use samples::{

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use gargalo_flow::{FlowSpec, NodeId, Topology, TransportSpec, rng};
 use gargalo_host::HostConfig;
-use gargalo_units::Instant;
+use gargalo_units::{Bytes, Instant};
 use rand::Rng;
 
 use crate::engine::Engine;
@@ -25,6 +25,9 @@ use gargalo_device::netlink::{Netlink, Route, any};
 
 /// Largest socket buffers, as our own stack has them: the window shall not be what limits a flow.
 const BUFFERS: &str = "4096 131072 67108864";
+
+/// Datagrams that a socket of our stack holds: as many bytes as one of the kernel's here.
+const UDP_BUFFER: Bytes = Bytes::new(4 << 20);
 
 /// A host with the kernel's stack.
 #[derive(Clone, Debug)]
@@ -194,6 +197,7 @@ pub(crate) fn attach(
         let config = HostConfig {
             mtu,
             seed,
+            udp_buffer: UDP_BUFFER,
             ..HostConfig::new(ports.concat())
         };
         let ends = std::mem::take(&mut ends[node]);

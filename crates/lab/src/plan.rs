@@ -173,12 +173,20 @@ impl Plan {
 
     /// The first way between two hosts: the interfaces at both ends.
     pub fn first_way(&self, from: NodeId, to: NodeId) -> Option<(&Interface, &Interface)> {
+        self.ways_between(from, to).next()
+    }
+
+    /// The interfaces at both ends of each way between two hosts, the shortest way first.
+    pub fn ways_between(
+        &self,
+        from: NodeId,
+        to: NodeId,
+    ) -> impl Iterator<Item = (&Interface, &Interface)> {
         let ends = self.ways.iter().map(|w| {
             let interface = |p: PortId| &self.interfaces[p as usize];
             (interface(w.from), interface(w.to))
         });
-        ends.into_iter()
-            .find(|(a, b)| a.host == from && b.host == to)
+        ends.filter(move |(a, b)| a.host == from && b.host == to)
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use gargalo_flow::Watch;
-use gargalo_flow::{NodeId, Outcome, Phase, Progress, TransportSpec, Window, rng};
+use gargalo_flow::{FlowSpec, NodeId, Outcome, Phase, Progress, TransportSpec, Window, rng};
 use gargalo_mptcp::Names;
 use gargalo_units::Instant;
 
@@ -20,7 +20,7 @@ use crate::network::{LinkObserver, fabric};
 use crate::plan::Plan;
 use crate::spec::{LabSpec, Stack};
 use crate::station;
-use crate::traffic::{Flow, Recorder, client_port, server_port};
+use crate::traffic::{Flow, QuicRun, Recorder, client_port, server_port};
 use crate::{Error, Result};
 use gargalo_device::Clock;
 
@@ -62,30 +62,23 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     let names: Names = links.clone().map(named).collect();
     let of_links = spec.topology.links.iter().map(|l| l.name.clone());
     let recorder = Arc::new(Recorder::new(links.collect(), of_links.collect()));
-    let flows: Vec<Arc<Flow>> = spec
-        .flows
-        .iter()
-        .map(|f| {
-            let id = f.id;
-            let stream = |what: &str| rng::stream(spec.seed, &format!("flow/{id}/{what}"));
-            Arc::new(Flow::new(f.clone(), spec.end, spec.verify, stream))
-        })
-        .collect();
     let mut engine = Engine::new(fabric, spec.tuning);
     let mut kernel_ends = Vec::new();
     let mut own_ends: Vec<Vec<station::End>> = Vec::new();
     own_ends.resize_with(spec.topology.nodes.len(), Vec::new);
-    for flow in &flows {
-        let (from, to) = (flow.spec.from, flow.spec.to);
-        let parts = |host, peer| match flow.mptcp() {
-            Some(mptcp) => {
+    let quic = quic_run(&spec)?;
+    let mut flows = Vec::with_capacity(spec.flows.len());
+    for f in &spec.flows {
+        let (from, to) = (f.from, f.to);
+        let parts = |host, peer| match &f.transport {
+            TransportSpec::Mptcp(mptcp) => {
                 let all = taking_part(&plan, &spec.topology, (host, peer), mptcp).into_iter();
                 all.map(|(_, part)| part).collect()
             }
-            None => Vec::new(),
+            _ => Vec::new(),
         };
-        let Some((near, far)) = first_addresses(&plan, flow, &parts(from, to), &parts(to, from))
-        else {
+        let paths = paths(&plan, f, &parts(from, to), &parts(to, from));
+        let Some([client, server]) = paths.first().copied() else {
             let nodes = &spec.topology.nodes;
             let router = [from, to].map(|n| &nodes[n as usize]);
             let why = match router.iter().find(|n| !n.is_host) {
@@ -97,13 +90,17 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
             };
             return Err(Error::Unsupported(format!(
                 "flow {} ({}): {why}",
-                flow.spec.id, flow.spec.label
+                f.id, f.label
             )));
         };
-        let server = SocketAddr::new(far, server_port(flow.spec.id));
-        let client = SocketAddr::new(near, client_port(flow.spec.id));
+        let stream = |what: &str| rng::stream(spec.seed, &format!("flow/{}/{what}", f.id));
+        let life = (spec.end, spec.verify);
+        let flow = Arc::new(Flow::new(f.clone(), life, paths, quic.clone(), stream));
+        if let (Some(run), Some(spec)) = (&quic, flow.quic()) {
+            run.check(&flow, spec)?;
+        }
         for (side, host, local, remote) in [(0, from, client, server), (1, to, server, client)] {
-            let flow = Arc::clone(flow);
+            let flow = Arc::clone(&flow);
             let peer = if side == 0 { to } else { from };
             match &hosts[host as usize] {
                 Some(kernel) => kernel_ends.push(kernel::End {
@@ -123,6 +120,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
                 }),
             }
         }
+        flows.push(flow);
     }
     let counted = counted(&spec, &hosts)?;
     let device = attach(&spec, &plan, &hosts, &mut engine, own_ends, &recorder)?;
@@ -264,8 +262,15 @@ fn check(spec: &LabSpec) -> Result<()> {
             let text = format!("flow {} ({}): {what}", f.id, f.label);
             Err(Error::Unsupported(text))
         };
-        if matches!(f.transport, TransportSpec::Quic(_)) {
-            return refused("QUIC runs in the simulator only; run it with --world sim");
+        if let TransportSpec::Quic(quic) = &f.transport
+            && quic
+                .config
+                .migration
+                .is_some_and(|m| m.change == gargalo_quic::Change::Address)
+        {
+            return refused(
+                "a host keeps its address in the lab; let the client's port change, or --world sim",
+            );
         }
         if let TransportSpec::Mptcp(mptcp) = &f.transport {
             if !mptcp.gateways.is_empty() {
@@ -311,19 +316,41 @@ fn check(spec: &LabSpec) -> Result<()> {
     Ok(())
 }
 
-/// The addresses between which a flow's connection is opened.
-fn first_addresses(
-    plan: &Plan,
-    flow: &Flow,
-    near: &[Part],
-    far: &[Part],
-) -> Option<(IpAddr, IpAddr)> {
-    if flow.mptcp().is_none() {
-        let (near, far) = plan.first_way(flow.spec.from, flow.spec.to)?;
-        return Some((near.v4.into(), far.v4.into()));
+/// The addresses and ports between which a flow's connection is opened; of multipath QUIC those of all its paths.
+fn paths(plan: &Plan, flow: &FlowSpec, near: &[Part], far: &[Part]) -> Vec<[SocketAddr; 2]> {
+    let ports = [client_port(flow.id), server_port(flow.id)];
+    let with_ports = |(near, far): (IpAddr, IpAddr)| {
+        [
+            SocketAddr::new(near, ports[0]),
+            SocketAddr::new(far, ports[1]),
+        ]
+    };
+    if let TransportSpec::Mptcp(_) = &flow.transport {
+        let first = |parts: &[Part]| parts.iter().find(|p| p.up).map(|p| p.address);
+        return first(near)
+            .zip(first(far))
+            .map(with_ports)
+            .into_iter()
+            .collect();
     }
-    let first = |parts: &[Part]| parts.iter().find(|p| p.up).map(|p| p.address);
-    Some((first(near)?, first(far)?))
+    let most = match &flow.transport {
+        TransportSpec::Quic(quic) => quic.config.paths() as usize,
+        _ => 1,
+    };
+    let ways = plan.ways_between(flow.from, flow.to).take(most);
+    ways.map(|(a, b)| with_ports((a.v4.into(), b.v4.into())))
+        .collect()
+}
+
+/// What the QUIC connections of a run share; `None`: there are none.
+fn quic_run(spec: &LabSpec) -> Result<Option<QuicRun>> {
+    let is_quic = |f: &FlowSpec| matches!(f.transport, TransportSpec::Quic(_));
+    if !spec.flows.iter().any(is_quic) {
+        return Ok(None);
+    }
+    let keys = spec.captures.as_ref();
+    let keys = keys.map(|c| c.path.with_file_name("keys.log"));
+    QuicRun::new(spec.seed, spec.qlog.clone(), keys).map(Some)
 }
 
 /// The hosts of flows with Multipath TCP.

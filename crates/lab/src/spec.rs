@@ -54,6 +54,8 @@ pub struct LabSpec {
     pub tuning: Tuning,
     /// How devices are made.
     pub devices: Choice,
+    /// Folder for the qlog traces of QUIC flows that have a row.
+    pub qlog: Option<PathBuf>,
     /// Directory for what programs print.
     pub directory: PathBuf,
     /// Multipath TCP.

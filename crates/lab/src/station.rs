@@ -14,7 +14,7 @@ use gargalo_units::{Duration, Instant};
 
 use crate::engine;
 use crate::multipath::Part;
-use crate::traffic::{Flow, Interest, Recorder};
+use crate::traffic::{Flow, Interest, Quic, Recorder};
 use crate::{Error, Result};
 
 pub(crate) mod multipath;
@@ -75,6 +75,10 @@ pub(crate) struct Station {
 struct Driven {
     end: End,
     phase: Phase,
+    /// Its UDP sockets.
+    sockets: Vec<(SocketAddr, UdpId)>,
+    /// Its QUIC, if it has that.
+    quic: Option<Quic>,
     due: Instant,
     /// Its Multipath TCP.
     track: Track,
@@ -98,7 +102,7 @@ enum Phase {
     /// Before the flow starts, or before the peer has connected.
     Waiting,
     Open(ConnectionId),
-    Datagrams(UdpId),
+    Datagrams,
     Over,
 }
 
@@ -115,7 +119,8 @@ impl Station {
         let (mut listeners, mut sockets) = (BTreeMap::new(), BTreeMap::new());
         let mut driven = Vec::with_capacity(ends.len());
         for (i, end) in ends.into_iter().enumerate() {
-            let mut phase = Phase::Waiting;
+            let (mut phase, mut own) = (Phase::Waiting, Vec::new());
+            let quic = end.flow.quic().map(|_| Quic::new(&end.flow, end.side));
             let mut due = end.flow.spec.start;
             match &end.flow.tcp {
                 Some(tcp) if end.side == 1 => {
@@ -128,10 +133,14 @@ impl Station {
                 }
                 Some(_) => {}
                 None => {
-                    let id = host.bind_udp(end.local).map_err(|e| unsupported(&e))?;
-                    sockets.insert(id, i);
+                    for path in &end.flow.paths {
+                        let local = path[end.side];
+                        let id = host.bind_udp(local).map_err(|e| unsupported(&e))?;
+                        sockets.insert(id, i);
+                        own.push((local, id));
+                    }
                     if end.side == 1 {
-                        phase = Phase::Datagrams(id);
+                        phase = Phase::Datagrams;
                         due = end.flow.stop;
                     }
                 }
@@ -140,6 +149,8 @@ impl Station {
             driven.push(Driven {
                 end,
                 phase,
+                sockets: own,
+                quic,
                 due,
                 track,
             });
@@ -216,13 +227,20 @@ impl Station {
                 };
                 flow.drive(now, d.end.side, &mut stream)
             }
-            Phase::Datagrams(id) => {
-                let mut socket = HostDatagrams {
+            Phase::Datagrams => {
+                let known = d.sockets.len();
+                let mut sockets = HostDatagrams {
                     host: &mut self.host,
-                    id,
-                    peer: d.end.remote,
+                    sockets: &mut d.sockets,
                 };
-                flow.drive_datagrams(now, d.end.side, &mut socket)
+                let interest = match &mut d.quic {
+                    Some(quic) => quic.drive(now, &flow, &mut sockets, &self.recorder),
+                    None => flow.drive_datagrams(now, d.end.side, &mut sockets),
+                };
+                for (_, id) in &d.sockets[known..] {
+                    self.sockets.insert(*id, i);
+                }
+                interest
             }
         };
         self.follow(now, i, interest);
@@ -263,11 +281,8 @@ impl Station {
                 }
             }
             None => {
-                let own = self.sockets.iter().find(|(_, end)| **end == i);
-                if let Some((id, _)) = own {
-                    d.phase = Phase::Datagrams(*id);
-                    self.advance(now, i);
-                }
+                d.phase = Phase::Datagrams;
+                self.advance(now, i);
             }
         }
     }
@@ -311,7 +326,18 @@ impl Station {
                 self.host.release(id);
                 self.connections.remove(&id);
             }
-            Phase::Datagrams(id) => self.host.close_udp(id),
+            Phase::Datagrams => {
+                let mut sockets = HostDatagrams {
+                    host: &mut self.host,
+                    sockets: &mut d.sockets,
+                };
+                if let Some(quic) = &mut d.quic {
+                    quic.finish(now, flow, &mut sockets, &self.recorder);
+                }
+                for (_, id) in &d.sockets {
+                    self.host.close_udp(*id);
+                }
+            }
             Phase::Waiting | Phase::Over => {}
         }
         d.phase = Phase::Over;
@@ -322,6 +348,12 @@ impl Station {
     fn observe(&mut self, now: Instant, sample: bool) {
         for d in &mut self.ends {
             let flow = &d.end.flow;
+            if let Some(quic) = d.quic.as_mut().filter(|_| d.phase == Phase::Datagrams) {
+                if sample {
+                    quic.sample(now, flow, &self.recorder);
+                }
+                continue;
+            }
             let Phase::Open(id) = d.phase else { continue };
             if flow.mptcp().is_some() && self.host.multipath(id).is_some() {
                 let (host, recorder) = (&mut self.host, &self.recorder);
@@ -415,6 +447,10 @@ impl engine::Station for Station {
     fn mark(&mut self, now: Instant, edge: Edge) {
         for d in &mut self.ends {
             let flow = &d.end.flow;
+            if let Some(quic) = d.quic.as_mut().filter(|_| d.phase == Phase::Datagrams) {
+                quic.mark(edge, flow, &self.recorder);
+                continue;
+            }
             let Phase::Open(id) = d.phase else { continue };
             if d.end.side != flow.sender() {
                 continue;

@@ -2,7 +2,7 @@
 //! TLS reads.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 use gargalo_units::Instant;
@@ -54,7 +54,7 @@ impl Realm {
 
     /// The server at this address has been restarted: it knows no tickets any more, and early data that
     /// relies on one will be rejected.
-    pub fn forget_tickets(&self, server: SocketAddr) {
+    pub fn forget_tickets(&self, server: IpAddr) {
         lock(&self.inner.tickets).forget_server(server);
     }
 
@@ -65,13 +65,13 @@ impl Realm {
     pub(crate) fn client_memory(
         &self,
         local: IpAddr,
-        remote: SocketAddr,
+        remote: IpAddr,
         resume: bool,
     ) -> ClientMemory {
         lock(&self.inner.tickets).client(local, remote, resume)
     }
 
-    pub(crate) fn server_memory(&self, local: SocketAddr) -> ServerMemory {
+    pub(crate) fn server_memory(&self, local: IpAddr) -> ServerMemory {
         lock(&self.inner.tickets).server(local)
     }
 

@@ -167,6 +167,19 @@ pub(crate) fn findings(found: Vec<audit::Finding>) -> Json {
     found.iter().map(audit::Finding::to_json).collect()
 }
 
+/// The folder for qlog traces, made if they are wanted.
+pub(crate) fn qlog(scenario: &Scenario, options: &RunOptions) -> Result<Option<PathBuf>, RunError> {
+    let path = match (&options.output, scenario.record.qlog) {
+        (_, false) => return Ok(None),
+        (None, true) => return Err(RunError::NoOutput("qlog traces")),
+        (Some(dir), true) => dir.join("qlog"),
+    };
+    match std::fs::create_dir_all(&path) {
+        Ok(()) => Ok(Some(path)),
+        Err(reason) => Err(RunError::Folder { path, reason }),
+    }
+}
+
 fn world(
     scenario: &Scenario,
     options: &RunOptions,
@@ -175,17 +188,7 @@ fn world(
     capabilities::check(&scenario.document, crate::World::Sim)?;
     let record = &scenario.record;
     let captures = captures(scenario, options.output.as_deref())?;
-    let qlog = match (&options.output, record.qlog) {
-        (_, false) => None,
-        (None, true) => return Err(RunError::NoOutput("qlog traces")),
-        (Some(dir), true) => {
-            let path = dir.join("qlog");
-            if let Err(reason) = std::fs::create_dir_all(&path) {
-                return Err(RunError::Folder { path, reason });
-            }
-            Some(path)
-        }
-    };
+    let qlog = qlog(scenario, options)?;
     let end = Instant::ZERO + scenario.duration;
     let settings = Settings {
         seed: scenario.seed,

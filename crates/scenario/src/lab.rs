@@ -10,8 +10,8 @@ use serde_json::{Value as Json, json};
 
 use crate::audit::audit;
 use crate::build::{
-    Factories, Outcome, RunError, RunOptions, Watch, captures, findings, flow, hashed, tables,
-    topology,
+    Factories, Outcome, RunError, RunOptions, Watch, captures, findings, flow, hashed, qlog,
+    tables, topology,
 };
 use crate::capabilities::{self, World};
 use crate::memory::{Estimate, Guard};
@@ -70,6 +70,7 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
         devices: Choice::Best {
             offload: scenario.lab.offload,
         },
+        qlog: qlog(scenario, &options)?,
         directory,
         multipath: Default::default(),
     };

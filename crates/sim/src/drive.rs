@@ -17,7 +17,7 @@ use crate::event::{MAX_TARGETS, Target};
 use crate::flow::{End, Flow, LazyTimer, Side};
 use crate::generator::Parent;
 use crate::net::{Body, Content as PacketContent, Datagram};
-use crate::quic_paths;
+use crate::paths;
 use crate::recorder::Recorder;
 use crate::world::World;
 
@@ -593,8 +593,8 @@ fn record(flow: &mut Flow, index: usize, endpoint: &mut Endpoint, to: &mut Recor
 }
 
 fn result(mut flow: Flow, now: Instant, window: &Window) -> FlowResult {
-    let multipath = drive_mptcp::result(&mut flow, now, window)
-        .or_else(|| quic_paths::result(&mut flow, window));
+    let multipath =
+        drive_mptcp::result(&mut flow, now, window).or_else(|| paths::result(&mut flow, window));
     let ending = Ending {
         id: flow.id,
         start: flow.start,

@@ -4,7 +4,7 @@
 use std::net::{SocketAddr, SocketAddrV4};
 
 use gargalo_flow::{
-    FlowSpec, NodeId, ProtocolEvent, QuicEnd, QuicEvent, QuicSpec, TransportSpec, rng,
+    FlowSpec, NodeId, ProtocolEvent, QuicEnd, QuicEvent, QuicPaths, QuicSpec, TransportSpec, rng,
 };
 use gargalo_quic::{self as quic, Endpoint};
 use gargalo_units::{Ecn, Instant};
@@ -17,7 +17,6 @@ use crate::drive::client_port;
 use crate::event::Target;
 use crate::flow::End;
 use crate::net::{Body, Content as PacketContent, QuicDatagram};
-use crate::quic_paths::Paths;
 use crate::world::World;
 
 /// The well-known port of HTTP/3, by which analysers know QUIC.
@@ -28,8 +27,10 @@ pub(crate) struct QuicSide {
     pub end: QuicEnd,
     /// Routes of its paths to the peer; one without multipath.
     routes: Vec<u32>,
+    /// The first link of each route there and back; of a single one nothing is remembered.
+    pub links: Vec<(usize, usize)>,
     /// What is remembered of several paths.
-    pub paths: Paths,
+    pub paths: QuicPaths,
 }
 
 /// A host's address on a path: 10.0.0.0/16 on the first, 10.1.0.0/16 on the second and so on.
@@ -76,13 +77,24 @@ impl World {
         };
         let client = self.quic_side(spec, quic, id, 0, rng)?;
         let server = self.quic_side(spec, quic, id, 1, rng)?;
-        let near = Paths::new(&self.net, &there, &back);
-        let far = Paths::new(&self.net, &back, &there);
+        let net = &self.net;
+        let links = |there: &[u32], back: &[u32]| -> Vec<(usize, usize)> {
+            let ends = there.iter().zip(back).filter(|_| there.len() > 1);
+            ends.filter_map(|(a, b)| Some((net.first_link(*a)?, net.first_link(*b)?)))
+                .collect()
+        };
+        let (near, far) = (links(&there, &back), links(&back, &there));
         let (streams, verify) = (quic.config.streams, self.settings.verify);
         let sides = [(0, client, there, near), (1, server, back, far)];
-        Ok(sides.map(|(side, endpoint, routes, paths)| {
+        Ok(sides.map(|(side, endpoint, routes, links)| {
             let end = QuicEnd::new(endpoint, (id, side), streams, verify);
-            Box::new(QuicSide { end, routes, paths })
+            let paths = QuicPaths::default();
+            Box::new(QuicSide {
+                end,
+                routes,
+                links,
+                paths,
+            })
         }))
     }
 

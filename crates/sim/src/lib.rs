@@ -13,7 +13,7 @@ pub mod event;
 mod flow;
 mod generator;
 mod net;
-mod quic_paths;
+mod paths;
 mod recorder;
 mod standstill;
 mod world;

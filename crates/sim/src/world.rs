@@ -19,7 +19,7 @@ use crate::event::Target;
 use crate::flow::{End, Flow};
 use crate::generator::{Generator, Parent};
 use crate::net::Net;
-use crate::quic_paths;
+use crate::paths;
 use crate::recorder::{Recorder, Recording};
 use crate::standstill::Standstill;
 use gargalo_workload::exponential;
@@ -420,7 +420,7 @@ impl World {
         self.count_lost_datagrams();
         for (_, flow) in self.flows.iter_mut() {
             drive_mptcp::mark(flow, at, edge);
-            quic_paths::mark(flow, edge);
+            paths::mark(flow, edge);
             let (totals, wire) = (flow.totals(), flow.wire());
             flow.talk.mark(edge, &totals, wire);
         }
@@ -523,7 +523,7 @@ fn sample_flows(flows: &mut Slab<Flow>, now: Instant, recorder: &mut Recorder) {
         }
         if let Some(sample) = drive_mptcp::sample(flow, now, recorder) {
             recorder.flow(sample);
-        } else if let Some(sample) = quic_paths::sample(flow, now, recorder) {
+        } else if let Some(sample) = paths::sample(flow, now, recorder) {
             recorder.flow(sample);
         } else if let Some(sample) = flow.sample(now) {
             recorder.flow(sample);

@@ -19,7 +19,7 @@ use crate::engine::Stop;
 use crate::multipath::MultipathReport;
 use crate::sockets::Sockets;
 use crate::station::multipath::sum;
-use crate::traffic::{Flow, Interest, Recorder, reason};
+use crate::traffic::{Flow, Interest, Quic, Recorder, reason};
 use crate::waiter::Waiter;
 use crate::{Error, Result};
 use gargalo_device::Clock;
@@ -54,6 +54,10 @@ pub(crate) struct KernelTraffic {
 struct Driven {
     end: End,
     phase: Phase,
+    /// Its QUIC, if it has that.
+    quic: Option<Quic>,
+    /// Of its UDP sockets, so many are waited for.
+    registered: usize,
     flags: EpollFlags,
     due: Instant,
     /// Joins need it as long as the connection is open.
@@ -97,14 +101,14 @@ impl KernelTraffic {
                         .map_err(|e| Error::system("preparing a listener", e))?;
                     (Phase::Listening(listener), end.flow.stop)
                 }
-                (None, 1) => {
-                    let made = socket::datagrams(&end.host, end.local, end.remote)?;
-                    (Phase::Datagrams(KernelDatagrams::new(made)), end.flow.stop)
-                }
+                (None, 1) => (Phase::Datagrams(datagrams(&end)?), end.flow.stop),
                 _ => (Phase::Waiting, end.flow.spec.start),
             };
+            let quic = end.flow.quic().map(|_| Quic::new(&end.flow, end.side));
             driven.push(Driven {
                 end,
+                quic,
+                registered: 0,
                 phase,
                 flags: EpollFlags::empty(),
                 due,
@@ -124,8 +128,8 @@ impl KernelTraffic {
     /// Drives them until all are over or `stop` is wanted.
     pub(crate) fn run(mut self, clock: Clock, stop: &Stop) -> Result<()> {
         let waiter = Waiter::new()?;
-        for (key, d) in self.ends.iter().enumerate() {
-            d.phase.register(&waiter, key)?;
+        for (key, d) in self.ends.iter_mut().enumerate() {
+            d.register(&waiter, key)?;
         }
         let mut look = self.interval.map_or(Instant::MAX, |i| Instant::ZERO + i);
         let mut ready: Vec<usize> = Vec::new();
@@ -170,8 +174,12 @@ impl KernelTraffic {
         Ok(())
     }
 
-    fn sample(&self, now: Instant) {
-        for d in &self.ends {
+    fn sample(&mut self, now: Instant) {
+        for d in &mut self.ends {
+            if let (Some(quic), Phase::Datagrams(_)) = (&mut d.quic, &d.phase) {
+                quic.sample(now, &d.end.flow, &self.recorder);
+                continue;
+            }
             let Phase::Open(stream) = &d.phase else {
                 continue;
             };
@@ -194,13 +202,19 @@ impl KernelTraffic {
     }
 }
 
+/// The UDP sockets of an end, one for each of its addresses.
+fn datagrams(end: &End) -> Result<KernelDatagrams> {
+    let mut locals: Vec<SocketAddr> = end.flow.paths.iter().map(|p| p[end.side]).collect();
+    locals.dedup();
+    KernelDatagrams::new(&end.host, &locals)
+}
+
 impl Phase {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::Listening(s) | Self::Connecting(s) => Some(s.as_fd()),
             Self::Open(s) => Some(s.socket.as_fd()),
-            Self::Datagrams(s) => Some(s.socket.as_fd()),
-            Self::Waiting | Self::Over => None,
+            Self::Datagrams(_) | Self::Waiting | Self::Over => None,
         }
     }
 
@@ -217,6 +231,18 @@ impl Phase {
 }
 
 impl Driven {
+    /// Waits for all its sockets, those of the flow's datagrams that are new too.
+    fn register(&mut self, waiter: &Waiter, key: usize) -> Result<()> {
+        let Phase::Datagrams(datagrams) = &self.phase else {
+            return self.phase.register(waiter, key);
+        };
+        for (_, socket) in &datagrams.sockets[self.registered..] {
+            waiter.add(socket.as_fd(), key as u64, EpollFlags::EPOLLIN)?;
+        }
+        self.registered = datagrams.sockets.len();
+        Ok(())
+    }
+
     fn advance(
         &mut self,
         clock: Clock,
@@ -277,11 +303,16 @@ impl Driven {
                 let interest = loop {
                     let more = datagrams.fetch();
                     // Read after the datagram was: it cannot have arrived later.
-                    let interest = flow.drive_datagrams(clock.now(), side, datagrams);
+                    let now = clock.now();
+                    let interest = match &mut self.quic {
+                        Some(quic) => quic.drive(now, flow, datagrams, recorder),
+                        None => flow.drive_datagrams(now, side, datagrams),
+                    };
                     if !more || interest.over {
                         break interest;
                     }
                 };
+                self.register(waiter, key)?;
                 self.follow(now, interest, waiter, key, recorder)
             }
             Phase::Waiting | Phase::Over => Ok(()),
@@ -312,10 +343,8 @@ impl Driven {
                 self.phase.register(waiter, key)
             }
             None => {
-                let socket = socket::datagrams(&end.host, end.local, end.remote)?;
-                self.phase = Phase::Datagrams(KernelDatagrams::new(socket));
+                self.phase = Phase::Datagrams(datagrams(end)?);
                 self.flags = EpollFlags::EPOLLIN;
-                self.phase.register(waiter, key)?;
                 self.advance(clock, waiter, key, recorder)
             }
         }
@@ -362,6 +391,10 @@ impl Driven {
     /// An edge of the measured window passes.
     fn mark(&mut self, now: Instant, edge: Edge, recorder: &Recorder) -> Result<()> {
         let flow = Arc::clone(&self.end.flow);
+        if let (Some(quic), Phase::Datagrams(_)) = (&mut self.quic, &self.phase) {
+            quic.mark(edge, &flow, recorder);
+            return Ok(());
+        }
         if self.end.side != flow.sender() {
             return Ok(());
         }
@@ -429,6 +462,9 @@ impl Driven {
         if self.end.flow.mptcp().is_some() {
             self.look(now)?;
             self.ask_about_subflows()?;
+        }
+        if let (Some(quic), Phase::Datagrams(sockets)) = (&mut self.quic, &mut self.phase) {
+            quic.finish(now, &self.end.flow, sockets, recorder);
         }
         let Phase::Open(stream) = std::mem::replace(&mut self.phase, Phase::Over) else {
             return Ok(());

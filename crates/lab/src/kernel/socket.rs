@@ -1,18 +1,21 @@
 //! Kernel sockets as the applications of flows see them.
 
 use std::io::{self, IoSlice, IoSliceMut, Read};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{Shutdown, SocketAddr, SocketAddrV4};
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
 use bytes::Bytes;
 use gargalo_flow::TcpSpec;
 use gargalo_tcp::EcnMode;
 use gargalo_units::Ecn;
-use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use nix::sys::socket::{
+    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, sendmsg,
+};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use crate::traffic::{Datagrams, Flow, Received, Stream};
+use crate::traffic::{Arrival, Datagrams, Flow, Received, Stream};
 use crate::{Error, Result};
 use gargalo_device::NetNs;
 use gargalo_device::netlink::any;
@@ -59,51 +62,69 @@ impl Stream for KernelStream {
     }
 }
 
-/// A UDP socket of the kernel's with one peer.
+/// UDP sockets of the kernel's at one host.
 #[derive(Debug)]
 pub(crate) struct KernelDatagrams {
-    pub(crate) socket: Socket,
+    host: Arc<NetNs>,
+    pub(crate) sockets: Vec<(SocketAddr, Socket)>,
     buffer: Vec<u8>,
-    /// Length and mark of the datagram in the buffer that nobody has taken yet.
-    fetched: Option<(usize, Ecn)>,
+    /// The datagram in the buffer that nobody has taken yet: whence, and its length.
+    fetched: Option<(Arrival, usize)>,
 }
 
 impl KernelDatagrams {
-    pub(crate) fn new(socket: Socket) -> Self {
-        Self {
-            socket,
+    /// Sockets at these addresses of a host.
+    pub(crate) fn new(host: &Arc<NetNs>, locals: &[SocketAddr]) -> Result<Self> {
+        let of = |local: &SocketAddr| Ok((*local, datagrams(host, *local)?));
+        Ok(Self {
+            host: Arc::clone(host),
+            sockets: locals.iter().map(of).collect::<Result<_>>()?,
             buffer: vec![0; 65_535],
             fetched: None,
-        }
+        })
     }
 
     /// Takes the next datagram from the kernel, for [`Datagrams::receive`]: whether there is one. The
     /// clock read after it is not before its arrival.
     pub(crate) fn fetch(&mut self) -> bool {
         // What went wrong with an earlier datagram is no concern of a receiver's.
-        self.fetched = receive(&self.socket, &mut self.buffer).ok();
+        let buffer = &mut self.buffer;
+        let of = |(local, socket): &(SocketAddr, Socket)| receive(socket, *local, buffer).ok();
+        self.fetched = self.sockets.iter().find_map(of);
         self.fetched.is_some()
     }
 }
 
 /// Takes a datagram and its mark (RFC 3168 §5) from the kernel.
-fn receive(socket: &Socket, buffer: &mut [u8]) -> io::Result<(usize, Ecn)> {
+fn receive(socket: &Socket, local: SocketAddr, buffer: &mut [u8]) -> io::Result<(Arrival, usize)> {
     let mut control = nix::cmsg_space!(u8);
     let mut parts = [IoSliceMut::new(buffer)];
-    let flags = MsgFlags::empty();
     let fd = socket.as_raw_fd();
-    let message = recvmsg::<()>(fd, &mut parts, Some(&mut control), flags)?;
+    let flags = MsgFlags::empty();
+    let message = recvmsg::<SockaddrIn>(fd, &mut parts, Some(&mut control), flags)?;
     let mut ecn = Ecn::NotEct;
     for m in message.cmsgs()? {
         if let ControlMessageOwned::Ipv4Tos(tos) = m {
             ecn = Ecn::from_bits(tos);
         }
     }
-    Ok((message.bytes, ecn))
+    let remote = message.address.map(SocketAddrV4::from);
+    let remote = remote.ok_or(io::ErrorKind::AddrNotAvailable)?.into();
+    Ok((Arrival { local, remote, ecn }, message.bytes))
 }
 
 impl Datagrams for KernelDatagrams {
-    fn send(&mut self, data: &[u8], ecn: Ecn) -> io::Result<()> {
+    fn send(
+        &mut self,
+        data: &[u8],
+        ecn: Ecn,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> io::Result<()> {
+        let own = self.sockets.iter().find(|(address, _)| *address == local);
+        let (Some((_, socket)), SocketAddr::V4(remote)) = (own, remote) else {
+            return Err(io::ErrorKind::AddrNotAvailable.into());
+        };
         let tos = ecn as u8;
         let parts = [IoSlice::new(data)];
         let control = [ControlMessage::Ipv4Tos(&tos)];
@@ -112,16 +133,27 @@ impl Datagrams for KernelDatagrams {
         } else {
             &control[..]
         };
-        let fd = self.socket.as_raw_fd();
-        sendmsg::<()>(fd, &parts, control, MsgFlags::empty(), None)?;
+        let to = SockaddrIn::from(remote);
+        let flags = MsgFlags::empty();
+        sendmsg(socket.as_raw_fd(), &parts, control, flags, Some(&to))?;
         Ok(())
     }
 
-    fn receive(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<Option<Ecn>> {
-        Ok(self.fetched.take().map(|(n, ecn)| {
-            sink(&self.buffer[..n]);
-            ecn
-        }))
+    fn receive(&mut self, sink: &mut dyn FnMut(Arrival, &[u8])) -> io::Result<bool> {
+        Ok(match self.fetched.take() {
+            Some((from, n)) => {
+                sink(from, &self.buffer[..n]);
+                true
+            }
+            None => false,
+        })
+    }
+
+    fn bind(&mut self, local: SocketAddr) -> io::Result<()> {
+        let made = datagrams(&self.host, local);
+        let socket = made.map_err(|e| io::Error::other(e.to_string()))?;
+        self.sockets.push((local, socket));
+        Ok(())
     }
 }
 
@@ -278,15 +310,14 @@ pub(crate) fn accept(listener: &Socket) -> Option<Socket> {
     Some(socket)
 }
 
-/// A UDP socket between two addresses.
-pub(crate) fn datagrams(host: &NetNs, local: SocketAddr, peer: SocketAddr) -> Result<Socket> {
+/// A UDP socket at an address.
+fn datagrams(host: &NetNs, local: SocketAddr) -> Result<Socket> {
     host.run(|| {
         let what = |e| Error::system(format!("making a UDP socket at {local}"), e);
         let kind = Type::DGRAM.nonblocking();
         let socket =
             Socket::new(Domain::for_address(local), kind, Some(Protocol::UDP)).map_err(what)?;
         socket.bind(&local.into()).map_err(what)?;
-        socket.connect(&peer.into()).map_err(what)?;
         socket.set_recv_tos_v4(true).map_err(what)?;
         let _ = SockRef::from(&socket).set_recv_buffer_size(4 << 20);
         Ok(socket)

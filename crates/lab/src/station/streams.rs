@@ -4,11 +4,11 @@ use std::io;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use gargalo_host::{ConnectionId, Host, UdpId};
+use gargalo_host::{ConnectionId, Host, SocketError, UdpId};
 use gargalo_tcp::State;
 use gargalo_units::{Ecn, Instant};
 
-use crate::traffic::{Datagrams, Received, Stream};
+use crate::traffic::{Arrival, Datagrams, Received, Stream};
 
 /// Bytes read at once.
 const READ: u64 = 256 << 10;
@@ -68,28 +68,46 @@ impl Stream for HostStream<'_> {
     }
 }
 
-/// A UDP socket of our stack's as applications see it.
+/// UDP sockets of our stack's as applications see them.
 pub(super) struct HostDatagrams<'a> {
     pub(super) host: &'a mut Host,
-    pub(super) id: UdpId,
-    pub(super) peer: SocketAddr,
+    pub(super) sockets: &'a mut Vec<(SocketAddr, UdpId)>,
 }
 
 impl Datagrams for HostDatagrams<'_> {
-    fn send(&mut self, data: &[u8], ecn: Ecn) -> io::Result<()> {
+    fn send(
+        &mut self,
+        data: &[u8],
+        ecn: Ecn,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> io::Result<()> {
+        let own = self.sockets.iter().find(|(address, _)| *address == local);
+        let Some((_, id)) = own else {
+            return Err(io::ErrorKind::AddrNotAvailable.into());
+        };
         let data = Bytes::copy_from_slice(data);
-        self.host
-            .send_udp(self.id, self.peer, data, ecn)
-            .map_err(|e| io::Error::other(e.to_string()))
+        let sent = self.host.send_udp(*id, remote, data, ecn);
+        sent.map_err(|e| match e {
+            SocketError::Full => io::ErrorKind::WouldBlock.into(),
+            other => io::Error::other(other.to_string()),
+        })
     }
 
-    fn receive(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<Option<Ecn>> {
-        while let Some((from, data, ecn)) = self.host.recv_udp(self.id) {
-            if from == self.peer {
-                sink(&data);
-                return Ok(Some(ecn));
+    fn receive(&mut self, sink: &mut dyn FnMut(Arrival, &[u8])) -> io::Result<bool> {
+        for &(local, id) in self.sockets.iter() {
+            if let Some((remote, data, ecn)) = self.host.recv_udp(id) {
+                sink(Arrival { local, remote, ecn }, &data);
+                return Ok(true);
             }
         }
-        Ok(None)
+        Ok(false)
+    }
+
+    fn bind(&mut self, local: SocketAddr) -> io::Result<()> {
+        let bound = self.host.bind_udp(local);
+        let id = bound.map_err(|e| io::Error::other(e.to_string()))?;
+        self.sockets.push((local, id));
+        Ok(())
     }
 }

@@ -1,18 +1,21 @@
 //! A flow in the lab: its application and what became of it, shared by the drivers of its ends.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gargalo_flow::{
-    Conversation, Edge, Ending, FlowResult, FlowSpec, MptcpSpec, TcpSpec, Totals, TransportSpec,
-    Window, content,
+    Conversation, Edge, Ending, FlowResult, FlowSpec, MptcpSpec, MultipathResult, QuicSpec,
+    SubflowResult, TcpSpec, Totals, TransportSpec, Window, content,
 };
 use gargalo_units::{Bytes, Duration, Ecn, Instant};
 use gargalo_workload::Datagram;
 use gargalo_workload::wire::WireBytes;
 use rand_pcg::Pcg64;
 
-use super::stream::{Datagrams, Interest, Received, Stream};
+use super::quic::QuicRun;
+use super::stream::{Arrival, Datagrams, Interest, Received, Stream};
 use crate::multipath::{self, MultipathReport};
 
 /// Bytes written or read before others get a turn.
@@ -29,6 +32,10 @@ pub struct Flow {
     pub stop: Instant,
     /// Its TCP, that of subflows too; `None`: it has none.
     pub tcp: Option<TcpSpec>,
+    /// Addresses and ports of its two ends, on each of its paths if it has several.
+    pub paths: Vec<[SocketAddr; 2]>,
+    /// What its QUIC shares with others, if it has that.
+    pub run: Option<QuicRun>,
     verify: bool,
     state: Mutex<State>,
 }
@@ -42,6 +49,9 @@ struct State {
     received_datagrams: u64,
     totals: Totals,
     reports: Vec<MultipathReport>,
+    /// What has arrived on each path of QUIC, and what became of them.
+    arrived: BTreeMap<u32, u64>,
+    quic_paths: Vec<SubflowResult>,
     /// The congestion control that the sender's stack says it ran.
     ran: Option<String>,
 }
@@ -53,9 +63,15 @@ struct Side {
 }
 
 impl Flow {
-    /// A flow that has not begun; it ends with the run at `end`. `rng` is its random stream and that of
-    /// the sizes of its objects.
-    pub fn new(spec: FlowSpec, end: Instant, verify: bool, rng: impl Fn(&str) -> Pcg64) -> Self {
+    /// A flow that has not begun; it ends with the run at `end`. Its ends have the addresses of `paths`, at least
+    /// one pair. `rng` is its random stream and that of the sizes of its objects.
+    pub fn new(
+        spec: FlowSpec,
+        (end, verify): (Instant, bool),
+        paths: Vec<[SocketAddr; 2]>,
+        run: Option<QuicRun>,
+        rng: impl Fn(&str) -> Pcg64,
+    ) -> Self {
         let tcp = match &spec.transport {
             TransportSpec::Tcp(tcp) => Some(tcp.clone()),
             TransportSpec::Mptcp(m) => Some(TcpSpec {
@@ -74,12 +90,16 @@ impl Flow {
             received_datagrams: 0,
             totals: Totals::default(),
             reports: Vec::new(),
+            arrived: BTreeMap::new(),
+            quic_paths: Vec::new(),
             ran: None,
         };
         Self {
             stop: spec.stop.unwrap_or(Instant::MAX).min(end),
             spec,
             tcp,
+            paths,
+            run,
             verify,
             state: Mutex::new(state),
         }
@@ -93,9 +113,48 @@ impl Flow {
         }
     }
 
-    /// It is carried in datagrams.
-    pub fn is_udp(&self) -> bool {
-        matches!(self.spec.transport, TransportSpec::Udp)
+    /// Its QUIC, if it has that.
+    pub fn quic(&self) -> Option<&QuicSpec> {
+        match &self.spec.transport {
+            TransportSpec::Quic(quic) => Some(quic),
+            _ => None,
+        }
+    }
+
+    /// Content is compared at the receiver.
+    pub fn verifies(&self) -> bool {
+        self.verify
+    }
+
+    /// Lets a transport and its application talk at `now`.
+    pub fn converse<R>(&self, now: Instant, f: impl FnOnce(&mut Conversation) -> R) -> R {
+        let mut state = self.state();
+        let result = f(&mut state.talk);
+        if let Some(completed) = state.talk.completed() {
+            state.ended.get_or_insert(completed);
+        }
+        if state.talk.failure().is_some() {
+            state.ended.get_or_insert(now);
+        }
+        if now >= self.stop {
+            state.ended.get_or_insert(self.stop);
+        }
+        result
+    }
+
+    /// What has arrived on the paths of QUIC, by identifier, says the receiver.
+    pub fn arrived(&self, by_path: BTreeMap<u32, u64>) {
+        self.state().arrived = by_path;
+    }
+
+    /// What [arrived](Self::arrived).
+    pub fn has_arrived(&self) -> BTreeMap<u32, u64> {
+        self.state().arrived.clone()
+    }
+
+    /// What became of the paths of QUIC, says the sender.
+    pub fn paths_ended(&self, paths: Vec<SubflowResult>) {
+        self.state().quic_paths = paths;
     }
 
     /// The side whose data it is about: 0 is the one that opens.
@@ -264,12 +323,12 @@ impl Flow {
         if side == 0 && !std::mem::replace(&mut state.begun, true) {
             state.talk.start(now);
         }
-        state.send(now, side, socket)?;
+        state.send(now, side, &self.paths[0], socket)?;
         // Several may be due after a late wake-up; each leaves as if at its own time.
         while state.talk.due() <= now && now < self.stop {
             let due = state.talk.due();
             state.talk.expire(due);
-            state.send(now, side, socket)?;
+            state.send(now, side, &self.paths[0], socket)?;
         }
         Ok(())
     }
@@ -280,15 +339,20 @@ impl Flow {
         loop {
             let mut length = 0;
             let mut stamp = None;
-            let mut sink = |data: &[u8]| {
+            let mut from = None;
+            let mut sink = |a: Arrival, data: &[u8]| {
+                from = Some(a);
                 length = data.len() as u64;
                 stamp = data.first_chunk::<STAMP>().copied();
             };
-            let ecn = match socket.receive(&mut sink) {
-                Ok(Some(ecn)) => ecn,
-                Ok(None) => return Ok(()),
+            match socket.receive(&mut sink) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(e) => return Err(e),
+            }
+            let Some(from) = from.filter(|a| a.remote == self.paths[0][1 - side]) else {
+                continue;
             };
             let (number, sent_at) = match stamp.map(u128::from_be_bytes) {
                 Some(both) => ((both >> 64) as u64, Instant::from_nanos(both as u64)),
@@ -300,7 +364,7 @@ impl Flow {
                 number,
                 bytes: length,
                 sent_at: sent_at.min(now),
-                marked: ecn == Ecn::Ce,
+                marked: from.ecn == Ecn::Ce,
             };
             state.talk.on_datagram(now, &arrived);
         }
@@ -368,6 +432,17 @@ impl Flow {
         let state = &mut *guard;
         state.count_lost();
         let mut multipath = multipath::result(&state.reports, state.talk.sender());
+        if self.quic().is_some() && self.paths.len() > 1 {
+            let mut subflows = std::mem::take(&mut state.quic_paths);
+            for s in &mut subflows {
+                let arrived = state.arrived.get(&s.id).copied();
+                s.delivered = Bytes::new(arrived.unwrap_or(0));
+            }
+            multipath = Some(MultipathResult {
+                subflows,
+                mptcp: None,
+            });
+        }
         let subflows = multipath.iter_mut().flat_map(|m| &mut m.subflows);
         subflows.for_each(|s| s.close(window));
         let ending = Ending {
@@ -393,14 +468,20 @@ impl State {
         self.talk.lost_datagrams = sent.saturating_sub(self.received_datagrams);
     }
 
-    fn send(&mut self, now: Instant, side: usize, socket: &mut dyn Datagrams) -> io::Result<()> {
+    fn send(
+        &mut self,
+        now: Instant,
+        side: usize,
+        ends: &[SocketAddr; 2],
+        socket: &mut dyn Datagrams,
+    ) -> io::Result<()> {
         while let Some(out) = self.talk.poll_datagram(side) {
             let mut data = vec![0; out.bytes as usize];
             if let Some(stamp) = data.first_chunk_mut::<STAMP>() {
                 let both = u128::from(out.number) << 64 | u128::from(now.as_nanos());
                 *stamp = both.to_be_bytes();
             }
-            match socket.send(&data, out.ecn) {
+            match socket.send(&data, out.ecn, ends[side], ends[1 - side]) {
                 // No room in the device's queue: lost, as anywhere else on the path.
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 // What an earlier datagram met.

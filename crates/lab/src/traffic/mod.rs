@@ -4,13 +4,15 @@
 //! that runs in the simulator; what crosses the network is real bytes.
 
 mod flow;
+mod quic;
 mod recorder;
 mod stream;
 
 pub use flow::Flow;
 pub(crate) use flow::reason;
+pub use quic::{Quic, QuicRun};
 pub use recorder::Recorder;
-pub use stream::{Datagrams, Interest, Received, Stream};
+pub use stream::{Arrival, Datagrams, Interest, Received, Stream};
 
 /// Port on which the flow of this identifier is served: beyond those that analysers take for something.
 pub fn server_port(flow: u64) -> u16 {

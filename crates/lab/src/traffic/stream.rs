@@ -1,6 +1,7 @@
 //! What the two kinds of stacks offer to applications.
 
 use std::io;
+use std::net::SocketAddr;
 
 use bytes::Bytes;
 use gargalo_units::{Ecn, Instant};
@@ -33,18 +34,40 @@ pub trait Stream {
     fn shutdown(&mut self) -> io::Result<()>;
 }
 
-/// Datagrams to one peer.
+/// Whence a datagram came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The socket at which it arrived.
+    pub local: SocketAddr,
+    /// Who sent it.
+    pub remote: SocketAddr,
+    /// Its mark.
+    pub ecn: Ecn,
+}
+
+/// The UDP sockets of an end of a flow.
 pub trait Datagrams {
-    /// Sends one with a mark.
+    /// Sends a datagram from one of the sockets.
     ///
     /// # Errors
     /// When the system refuses it.
-    fn send(&mut self, data: &[u8], ecn: Ecn) -> io::Result<()>;
-    /// Shows the next one to `sink` and tells its mark; `None`: none is there.
+    fn send(
+        &mut self,
+        data: &[u8],
+        ecn: Ecn,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> io::Result<()>;
+    /// Shows the next datagram to `sink`; `false`: none is there.
     ///
     /// # Errors
     /// When the system refuses.
-    fn receive(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<Option<Ecn>>;
+    fn receive(&mut self, sink: &mut dyn FnMut(Arrival, &[u8])) -> io::Result<bool>;
+    /// Adds a socket.
+    ///
+    /// # Errors
+    /// When the address is taken, or not the host's.
+    fn bind(&mut self, local: SocketAddr) -> io::Result<()>;
 }
 
 /// What an end of a flow waits for.

@@ -236,6 +236,7 @@ impl Case {
             tuning: Default::default(),
             devices: Default::default(),
             directory: std::env::temp_dir(),
+            qlog: None,
             multipath: MultipathSpec {
                 kernels: self.kernels.clone(),
             },

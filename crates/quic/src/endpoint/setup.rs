@@ -104,7 +104,7 @@ pub(super) fn parts(
     match side {
         Side::Client => {
             let early = config.handshake == Handshake::ZeroRtt;
-            let memory = realm.client_memory(init.local.ip(), init.remote, early);
+            let memory = realm.client_memory(init.local.ip(), init.remote.ip(), early);
             let inner = realm
                 .templates()
                 .client(clock.clone(), memory.clone(), secrets.clone());
@@ -122,7 +122,7 @@ pub(super) fn parts(
             client = Some(config);
         }
         Side::Server => {
-            let memory = realm.server_memory(init.local);
+            let memory = realm.server_memory(init.local.ip());
             let inner = realm
                 .templates()
                 .server(clock.clone(), &memory, secrets.clone());

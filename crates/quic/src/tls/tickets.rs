@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -31,22 +31,17 @@ pub(crate) struct ServerMemory {
     pub(crate) used: Arc<UsedTokens>,
 }
 
-/// What all endpoints of a world remember.
+/// What all endpoints of a world remember, by hosts: a server is the same one on each of its ports.
 #[derive(Default)]
 pub(crate) struct Tickets {
-    clients: BTreeMap<(IpAddr, SocketAddr), Arc<Memory>>,
-    servers: BTreeMap<SocketAddr, ServerMemory>,
+    clients: BTreeMap<(IpAddr, IpAddr), Arc<Memory>>,
+    servers: BTreeMap<IpAddr, ServerMemory>,
 }
 
 impl Tickets {
     /// The memory of the client at `local` about the server at `remote`; with `resume` it is used,
     /// without only added to.
-    pub(crate) fn client(
-        &mut self,
-        local: IpAddr,
-        remote: SocketAddr,
-        resume: bool,
-    ) -> ClientMemory {
+    pub(crate) fn client(&mut self, local: IpAddr, remote: IpAddr, resume: bool) -> ClientMemory {
         let memory = self.clients.entry((local, remote)).or_insert_with(|| {
             Arc::new(Memory {
                 sessions: ClientSessionMemoryCache::new(1),
@@ -59,7 +54,7 @@ impl Tickets {
         }
     }
 
-    pub(crate) fn server(&mut self, local: SocketAddr) -> ServerMemory {
+    pub(crate) fn server(&mut self, local: IpAddr) -> ServerMemory {
         self.servers
             .entry(local)
             .or_insert_with(|| ServerMemory {
@@ -70,7 +65,7 @@ impl Tickets {
     }
 
     /// The server at this address has lost its memory.
-    pub(crate) fn forget_server(&mut self, local: SocketAddr) {
+    pub(crate) fn forget_server(&mut self, local: IpAddr) {
         self.servers.remove(&local);
     }
 }

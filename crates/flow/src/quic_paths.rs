@@ -1,0 +1,139 @@
+//! What is remembered of the paths of a multipath QUIC connection.
+
+use std::collections::BTreeMap;
+
+use gargalo_quic::{Endpoint, PathSnapshot};
+use gargalo_tcp as tcp;
+use gargalo_trace::Quantiles;
+use gargalo_units::{Bytes, Instant};
+
+use crate::result::SubflowResult;
+use crate::samples::{FlowSample, SubflowSample};
+use crate::window::{Counts, Edge, Marks, Window};
+
+/// The paths of a sender, beside what its connection knows.
+#[derive(Debug, Default)]
+pub struct QuicPaths {
+    /// Round-trip samples by identifier.
+    rtt: BTreeMap<u32, Quantiles>,
+    /// Counts at the edges of the measured window, likewise.
+    marks: BTreeMap<u32, Marks>,
+}
+
+/// A path of the sender.
+#[derive(Clone, Copy, Debug)]
+pub struct SendingPath {
+    path: PathSnapshot,
+    /// The links by which its data leaves, and what comes back.
+    links: (usize, usize),
+    /// What has arrived on it.
+    delivered: Bytes,
+}
+
+/// Bytes of stream data that each path has brought to an end before all others, by identifier.
+pub fn arrived(endpoint: &mut Endpoint) -> BTreeMap<u32, u64> {
+    let paths = endpoint.paths();
+    paths.iter().map(|p| (p.id, p.received_bytes)).collect()
+}
+
+/// The paths of a sender: by which links their data leaves and acknowledgements come back, and what has
+/// [arrived] of it at the other end.
+pub fn sending(
+    endpoint: &mut Endpoint,
+    arrived: &BTreeMap<u32, u64>,
+    links_of: impl Fn(&PathSnapshot) -> Option<(usize, usize)>,
+) -> Vec<SendingPath> {
+    let of = |path: PathSnapshot| {
+        Some(SendingPath {
+            links: links_of(&path)?,
+            delivered: Bytes::new(arrived.get(&path.id).copied().unwrap_or(0)),
+            path,
+        })
+    };
+    endpoint.paths().into_iter().filter_map(of).collect()
+}
+
+/// The state of a sender over all paths, and of each of them.
+pub fn sample(
+    all: Vec<SendingPath>,
+    (now, flow, delivered): (Instant, u64, Bytes),
+) -> (FlowSample, Vec<SubflowSample>) {
+    let mut total = FlowSample::over_paths(now, flow, delivered);
+    let open = all.into_iter().filter(|s| s.path.closed.is_none());
+    let samples = open.map(|s| {
+        let sender = s.path.sender;
+        let sample = SubflowSample {
+            time: now,
+            flow,
+            subflow: s.path.id,
+            link: s.links.0,
+            cwnd: sender.cwnd,
+            ssthresh: sender.ssthresh,
+            in_flight: sender.in_flight,
+            srtt: sender.srtt,
+            delivery_rate: sender.delivery_rate,
+            sent: Bytes::new(s.path.sent_bytes),
+            delivered: s.delivered,
+            phase: sender.phase,
+        };
+        total.add(&sample, sender.pacing_rate);
+        sample
+    });
+    let samples = samples.collect();
+    (total, samples)
+}
+
+impl QuicPaths {
+    /// Takes the samples of the latest acknowledgements, for the flow too.
+    pub fn rtt_samples(&mut self, endpoint: &mut Endpoint, all: &mut Quantiles) {
+        for (id, rtt) in endpoint.take_path_rtt_samples() {
+            all.record(rtt);
+            self.rtt.entry(id).or_default().record(rtt);
+        }
+    }
+
+    /// What has happened on the paths until now, with counts at the edges of the window that have passed.
+    pub fn standing(&mut self, all: Vec<SendingPath>) -> Vec<SubflowResult> {
+        let of = |SendingPath {
+                      path: p,
+                      links,
+                      delivered,
+                  }| SubflowResult {
+            id: p.id,
+            link: links.0,
+            reverse_link: links.1,
+            gateway: None,
+            opened: p.opened,
+            closed: p.closed,
+            backup: Some(false),
+            delivered,
+            stats: tcp::Stats {
+                sent_packets: p.sent_packets,
+                sent_bytes: p.sent_bytes,
+                retransmitted_packets: p.retransmitted_packets,
+                lost_packets: p.lost_packets,
+                timeouts: p.timeouts,
+                ..tcp::Stats::default()
+            },
+            rtt: self.rtt.remove(&p.id).unwrap_or_default(),
+            marks: self.marks.remove(&p.id).unwrap_or_default(),
+            inside: Counts::default(),
+        };
+        all.into_iter().map(of).collect()
+    }
+
+    /// An edge of the measured window passes.
+    pub fn mark(&mut self, edge: Edge, all: Vec<SendingPath>) {
+        for mut path in self.standing(all) {
+            path.mark(edge);
+            self.marks.insert(path.id, path.marks);
+        }
+    }
+
+    /// What happened on the paths, the connection being over.
+    pub fn results(&mut self, window: &Window, all: Vec<SendingPath>) -> Vec<SubflowResult> {
+        let mut subflows = self.standing(all);
+        subflows.iter_mut().for_each(|s| s.close(window));
+        subflows
+    }
+}

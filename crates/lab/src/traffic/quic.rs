@@ -1,0 +1,362 @@
+//! QUIC between two hosts of the lab: the same endpoints as in the simulator, over UDP sockets of the kernel's or
+//! of our stack's.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::BytesMut;
+use gargalo_flow::quic_paths::{SendingPath, arrived, sample, sending};
+use gargalo_flow::{Edge, FlowSample, ProtocolEvent, QuicEnd, QuicEvent, QuicPaths, QuicSpec};
+use gargalo_quic::{Endpoint, Init, Realm};
+use gargalo_units::{Bytes, Ecn, Instant};
+use rand::Rng;
+use rand_pcg::Pcg64;
+
+use super::flow::Flow;
+use super::recorder::Recorder;
+use super::stream::{Arrival, Datagrams, Interest};
+use crate::{Error, Result};
+
+/// What the QUIC connections of a run share.
+#[derive(Clone, Debug)]
+pub struct QuicRun {
+    realm: Realm,
+    seed: u64,
+    /// Folder for qlog traces.
+    qlog: Option<PathBuf>,
+    /// TLS secrets, beside the capture.
+    keys: Option<Arc<Mutex<BufWriter<File>>>>,
+}
+
+impl QuicRun {
+    /// Of a run with this seed; traces go to the folder `qlog`, TLS secrets to the file `keys`.
+    ///
+    /// # Errors
+    /// When the certificate or the file cannot be made.
+    pub fn new(seed: u64, qlog: Option<PathBuf>, keys: Option<PathBuf>) -> Result<Self> {
+        let realm = Realm::new(seed).map_err(|e| Error::Unsupported(e.to_string()))?;
+        let keys = keys.map(|path| {
+            let file = File::create(&path);
+            let what = || format!("writing TLS secrets to {}", path.display());
+            file.map_err(|e| Error::system(what(), e))
+        });
+        let keys = keys.transpose()?;
+        Ok(Self {
+            realm,
+            seed,
+            qlog,
+            keys: keys.map(|file| Arc::new(Mutex::new(BufWriter::new(file)))),
+        })
+    }
+
+    /// Tries what will be done when a flow starts, so that bad options are an error now.
+    pub(crate) fn check(&self, flow: &Flow, quic: &QuicSpec) -> Result<()> {
+        let trial = Self {
+            qlog: None,
+            ..self.clone()
+        };
+        let made = trial.endpoint(flow, quic, 0, Instant::ZERO);
+        made.map(drop).map_err(|reason| {
+            let (id, label) = (flow.spec.id, &flow.spec.label);
+            Error::Unsupported(format!("QUIC of flow {id} ({label}): {reason}"))
+        })
+    }
+
+    fn endpoint(
+        &self,
+        flow: &Flow,
+        quic: &QuicSpec,
+        side: usize,
+        now: Instant,
+    ) -> std::result::Result<Endpoint, String> {
+        let name = format!("flow/{}/quic/{side}", flow.spec.id);
+        let mut rng = gargalo_flow::rng::stream(self.seed, &name);
+        let mut word = || u128::from(rng.next_u64());
+        let own = Pcg64::new(word() << 64 | word(), word());
+        let end = ["client", "server"][side];
+        let mut init = Init {
+            now,
+            local: flow.paths[0][side],
+            remote: flow.paths[0][1 - side],
+            rng: own,
+            secrets: self.keys.is_some() && quic.config.crypto == gargalo_quic::Crypto::Tls,
+            qlog: None,
+        };
+        if let Some(folder) = self.qlog.as_ref().filter(|_| flow.spec.rows) {
+            let path = folder.join(format!("flow{}-{end}.sqlog", flow.spec.id));
+            let file = File::create(&path).map_err(|e| format!("qlog {}: {e}", path.display()))?;
+            let title = format!("{} {end}", flow.spec.label);
+            init.qlog = Some((Box::new(BufWriter::new(file)), title));
+        }
+        let make = match side {
+            0 => Endpoint::connect,
+            _ => Endpoint::listen,
+        };
+        let made = make(&self.realm, &quic.config, &quic.congestion, init);
+        let mut endpoint = made.map_err(|e| e.to_string())?;
+        endpoint.record_notices();
+        Ok(endpoint)
+    }
+
+    fn secret(&self, line: &str) -> io::Result<()> {
+        let Some(keys) = &self.keys else {
+            return Ok(());
+        };
+        let mut file = keys.lock().unwrap_or_else(PoisonError::into_inner);
+        writeln!(file, "{line}")?;
+        file.flush()
+    }
+}
+
+/// One end of a flow over QUIC.
+#[derive(Debug)]
+pub struct Quic {
+    side: usize,
+    /// Made when the flow starts, or when the first datagram arrives.
+    end: Option<QuicEnd>,
+    migration: Instant,
+    paths: QuicPaths,
+    arrivals: Vec<(SocketAddr, SocketAddr, Ecn, BytesMut)>,
+}
+
+impl Quic {
+    /// The end at a side of a flow that has not started.
+    pub fn new(flow: &Flow, side: usize) -> Self {
+        let migration = flow.quic().and_then(|q| q.config.migration);
+        let migration = migration.filter(|_| side == 0);
+        Self {
+            side,
+            end: None,
+            migration: migration.map_or(Instant::MAX, |m| flow.spec.start + m.after),
+            paths: QuicPaths::default(),
+            arrivals: Vec::new(),
+        }
+    }
+
+    /// Lets it take what arrived, act and send.
+    pub fn drive(
+        &mut self,
+        now: Instant,
+        flow: &Flow,
+        sockets: &mut dyn Datagrams,
+        recorder: &Recorder,
+    ) -> Interest {
+        if let Err(why) = self.turn(now, flow, sockets, recorder) {
+            flow.fail(now, why);
+        }
+        let due = flow.converse(now, |talk| talk.due());
+        let due = if self.side == 0 { due } else { Instant::MAX };
+        let timeout = self.end.as_mut().and_then(|e| e.endpoint.poll_timeout());
+        let timeout = timeout.unwrap_or(Instant::MAX).min(self.migration);
+        let is_over = self.end.as_ref().is_some_and(QuicEnd::is_over);
+        Interest {
+            read: true,
+            write: false,
+            until: due.min(timeout).min(flow.stop),
+            over: flow.is_over() || is_over,
+        }
+    }
+
+    fn turn(
+        &mut self,
+        now: Instant,
+        flow: &Flow,
+        sockets: &mut dyn Datagrams,
+        recorder: &Recorder,
+    ) -> std::result::Result<(), &'static str> {
+        let (Some(quic), Some(run)) = (flow.quic(), &flow.run) else {
+            return Ok(());
+        };
+        let arrivals = &mut self.arrivals;
+        let mut take = |a: Arrival, data: &[u8]| {
+            arrivals.push((a.local, a.remote, a.ecn, BytesMut::from(data)));
+        };
+        while sockets.receive(&mut take).map_err(|e| super::reason(&e))? {}
+        if self.end.is_none() {
+            if self.side == 1 && self.arrivals.is_empty() {
+                return Ok(());
+            }
+            let made = run.endpoint(flow, quic, self.side, now);
+            let endpoint = made.map_err(|_| "socket error")?;
+            let of = (flow.spec.id, self.side);
+            let end = QuicEnd::new(endpoint, of, quic.config.streams, flow.verifies());
+            self.end = Some(end);
+        }
+        let Some(end) = &mut self.end else {
+            return Ok(());
+        };
+        let mut marks = 0;
+        for (local, remote, ecn, payload) in self.arrivals.drain(..) {
+            marks += u64::from(ecn == Ecn::Ce);
+            end.endpoint.handle(now, payload, ecn, local, remote);
+        }
+        if end.endpoint.poll_timeout().is_some_and(|due| due <= now) {
+            end.endpoint.handle_timeout(now);
+        }
+        if self.migration <= now {
+            self.migration = Instant::MAX;
+            let [mut local, _] = flow.paths[0];
+            local.set_port(local.port() ^ 1);
+            sockets.bind(local).map_err(|e| super::reason(&e))?;
+            end.endpoint.migrate(now, local);
+        }
+        flow.converse(now, |talk| {
+            talk.ce_marks += marks;
+            if self.side == 0 && talk.due() <= now {
+                talk.expire(now);
+            }
+            while let Some(event) = end.poll_event(now, talk) {
+                match event {
+                    QuicEvent::Established => {
+                        for [near, far] in flow.paths.iter().skip(1) {
+                            end.endpoint.open_path(now, near.ip(), *far);
+                        }
+                    }
+                    QuicEvent::Failed(detail) => recorder.event(ProtocolEvent {
+                        time: now,
+                        flow: flow.spec.id,
+                        kind: "failed",
+                        detail,
+                    }),
+                }
+            }
+            end.exchange(now, talk);
+        });
+        send(now, end, run, sockets)?;
+        while let Some(notice) = end.endpoint.poll_notice() {
+            recorder.event(ProtocolEvent {
+                time: now,
+                flow: flow.spec.id,
+                kind: notice.kind,
+                detail: notice.detail,
+            });
+        }
+        if self.side == flow.sender() {
+            let paths = &mut self.paths;
+            flow.converse(now, |talk| match flow.paths.len() {
+                1 => {
+                    if let Some(rtt) = end.endpoint.take_rtt_sample() {
+                        talk.rtt.record(rtt);
+                    }
+                }
+                _ => paths.rtt_samples(&mut end.endpoint, &mut talk.rtt),
+            });
+        }
+        Ok(())
+    }
+
+    /// What its sender's state is, if it is time for a sample.
+    pub fn sample(&mut self, now: Instant, flow: &Flow, recorder: &Recorder) {
+        let Some(end) = &mut self.end else { return };
+        if self.side != flow.sender() {
+            if flow.paths.len() > 1 {
+                flow.arrived(arrived(&mut end.endpoint));
+            }
+            return;
+        }
+        if flow.is_over() {
+            return;
+        }
+        if flow.paths.len() > 1 {
+            let about = (now, flow.spec.id, flow.delivered());
+            let (total, samples) = sample(self.sending(flow, recorder), about);
+            samples.into_iter().for_each(|s| recorder.subflow(s));
+            recorder.sample(total);
+            return;
+        }
+        let s = end.endpoint.snapshot();
+        if s.cwnd != Bytes::ZERO {
+            recorder.sample(FlowSample {
+                time: now,
+                flow: flow.spec.id,
+                cwnd: s.cwnd,
+                ssthresh: s.ssthresh,
+                in_flight: s.in_flight,
+                srtt: s.srtt,
+                pacing_rate: s.pacing_rate,
+                delivery_rate: s.delivery_rate,
+                delivered: flow.delivered(),
+                phase: s.phase,
+                out_of_order: None,
+            });
+        }
+    }
+
+    fn sending(&mut self, flow: &Flow, recorder: &Recorder) -> Vec<SendingPath> {
+        let Some(end) = &mut self.end else {
+            return Vec::new();
+        };
+        let arrived: BTreeMap<u32, u64> = flow.has_arrived();
+        sending(&mut end.endpoint, &arrived, |p| {
+            Some(recorder.links_of(SocketAddr::new(p.local, 0), p.remote))
+        })
+    }
+
+    /// An edge of the measured window passes.
+    pub fn mark(&mut self, edge: Edge, flow: &Flow, recorder: &Recorder) {
+        if self.side != flow.sender() {
+            if let Some(end) = self.end.as_mut().filter(|_| flow.paths.len() > 1) {
+                flow.arrived(arrived(&mut end.endpoint));
+            }
+            return;
+        }
+        if flow.paths.len() > 1 {
+            let all = self.sending(flow, recorder);
+            self.paths.mark(edge, all);
+        }
+        if let Some(end) = &mut self.end {
+            flow.count_at(edge, end.endpoint.stats().into());
+        }
+    }
+
+    /// Keeps what the connection and its paths counted, and closes it.
+    pub fn finish(
+        &mut self,
+        now: Instant,
+        flow: &Flow,
+        sockets: &mut dyn Datagrams,
+        recorder: &Recorder,
+    ) {
+        let sends = self.side == flow.sender();
+        if sends && flow.paths.len() > 1 {
+            let all = self.sending(flow, recorder);
+            flow.paths_ended(self.paths.standing(all));
+        }
+        let Some(end) = &mut self.end else { return };
+        if sends {
+            flow.count(end.endpoint.stats().into());
+        } else if flow.paths.len() > 1 {
+            flow.arrived(arrived(&mut end.endpoint));
+        }
+        end.endpoint.close(now);
+        if let Some(run) = &flow.run {
+            let _ = send(now, end, run, sockets);
+        }
+    }
+}
+
+/// Sends what is to be sent, and keeps the secrets that have come up.
+fn send(
+    now: Instant,
+    end: &mut QuicEnd,
+    run: &QuicRun,
+    sockets: &mut dyn Datagrams,
+) -> std::result::Result<(), &'static str> {
+    while let Some(out) = end.endpoint.poll_transmit(now) {
+        match sockets.send(&out.payload, out.ecn, out.local, out.remote) {
+            // No room in the queue: lost, as anywhere else on the path.
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            // What an earlier datagram met.
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
+            other => other.map_err(|e| super::reason(&e))?,
+        }
+    }
+    while let Some(line) = end.endpoint.poll_secret() {
+        run.secret(&line).map_err(|_| "secrets not written")?;
+    }
+    Ok(())
+}
