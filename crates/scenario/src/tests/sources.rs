@@ -267,7 +267,7 @@ fn what_a_source_cannot_do_is_told() {
     }
     refused(
         &flow(r#"video = { ladder = ["2Mbit/s", "1Mbit/s"] }"#),
-        "do not rise",
+        "not positive and increasing",
         "sort",
     );
     refused(
