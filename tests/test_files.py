@@ -215,6 +215,74 @@ def test_sigterm_keeps_what_was_done(tmp_path):
     assert not list(tmp_path.glob(".out.*"))
 
 
+@pytest.mark.skipif(not hasattr(os, "SEEK_HOLE"), reason="needs sparse files")
+def test_an_interrupt_ends_hashing_and_leaves_nothing(tmp_path):
+    # Zeros that take no room on the disk, and seconds to hash.
+    script = """
+from pathlib import Path
+from gargalo import _core
+made = _core.ResultsDir(Path("out"))
+with open(made.path / "capture.pcapng", "wb") as file:
+    file.truncate(6 << 30)
+print("begun", flush=True)
+try:
+    made.commit()
+except KeyboardInterrupt:
+    print("interrupted", sorted(p.name for p in Path().iterdir()))
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    told, errors = process.communicate(timeout=120)
+    assert told == "interrupted []\n", errors
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_that_is_interrupted_while_it_is_hashed_leaves_nothing(tmp_path, tiny):
+    seen = []
+
+    def interrupt(p: package.Progress) -> None:
+        # After the last table comes the manifest.
+        if p.phase == "writing" and p.fraction < 1:
+            seen.append(p.fraction)
+            time.sleep(0.06)  # So that it is asked again at the next opportunity.
+        elif seen:
+            raise KeyboardInterrupt
+
+    for seconds in (50, 200, 800):  # So many that writing is told of, however fast the machine.
+        record = {"duration": f"{seconds}s", "record.interval": "1ms"}
+        out = tmp_path / "runs" / str(seconds)
+        try:
+            package.run(tiny, set=record, output=out, progress=interrupt)
+        except KeyboardInterrupt:
+            break
+        assert not seen, "it was written, hashed and kept"
+    assert seen
+    assert not out.exists()
+    assert not list(out.parent.glob(".*"))
+
+
+def test_an_interrupt_that_leaves_nothing_says_so(cli, tmp_path, monkeypatch):
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    (tmp_path / "tiny.toml").write_text(TINY)
+    monkeypatch.setattr("gargalo.running.run", interrupted)
+    done = cli("run", "tiny.toml", *SHORT)
+    assert done.exit_code == 130
+    assert "interrupted; no results were written" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
 def test_control_characters_do_not_reach_the_terminal(capsys):
     nasty = "\x1b[2J\x9b31mred\x07\u202egnp"
     Screen(force_terminal=True, width=200).print(f"[bold]{nasty}[/]", {"a": nasty})

@@ -215,6 +215,7 @@ def run(
     except _core.RunError as e:
         fail(str(e), FAILED)
     except KeyboardInterrupt:
+        err.print("interrupted; no results were written", markup=False)
         raise typer.Exit(INTERRUPTED) from None
     except Exception as e:
         class_failed(e)

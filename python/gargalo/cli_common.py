@@ -332,4 +332,7 @@ def sweep_errors() -> Iterator[None]:
             FAILED,
         )
     except KeyboardInterrupt:
+        err.print(
+            "interrupted; finished runs are kept: the same command goes on from there", markup=False
+        )
         raise typer.Exit(INTERRUPTED) from None

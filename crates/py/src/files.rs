@@ -1,13 +1,15 @@
 //! Results directories for what Python writes, and what commands ask about them.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use std::time;
 
-use gargalo_trace::{Existing, Manifest, RunDir, check_file, check_replaceable};
+use gargalo_trace::{Existing, GoOn, Manifest, RunDir, check_file, check_replaceable};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::run::run_error;
+use crate::run::{PROGRESS_EVERY, run_error};
 
 /// A results directory that appears whole or not at all.
 #[pyclass(frozen, module = "gargalo._core")]
@@ -21,8 +23,10 @@ impl ResultsDir {
     /// Begins results that will be at `target`.
     #[new]
     #[pyo3(signature = (target, replace=false))]
-    fn new(target: PathBuf, replace: bool) -> PyResult<Self> {
-        let dir = RunDir::create(&target, existing(replace)).map_err(run_error)?;
+    fn new(py: Python<'_>, target: PathBuf, replace: bool) -> PyResult<Self> {
+        let dir = hashing(py, |go_on| {
+            RunDir::create(&target, existing(replace), go_on)
+        })?;
         Ok(Self {
             path: dir.path().to_owned(),
             dir: Mutex::new(Some(dir)),
@@ -36,9 +40,9 @@ impl ResultsDir {
     }
 
     /// Puts the results in their place, and returns where that is.
-    fn commit(&self) -> PyResult<PathBuf> {
+    fn commit(&self, py: Python<'_>) -> PyResult<PathBuf> {
         match self.take() {
-            Some(dir) => dir.commit().map_err(run_error),
+            Some(dir) => hashing(py, |go_on| dir.commit(go_on)),
             None => Err(PyValueError::new_err("committed or discarded already")),
         }
     }
@@ -58,6 +62,30 @@ impl ResultsDir {
     }
 }
 
+/// Does what hashes files, with the interpreter free; a keyboard interrupt ends it.
+pub(crate) fn hashing<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&mut GoOn<'_>) -> Result<T, gargalo_trace::Error> + Send,
+) -> PyResult<T> {
+    let (mut last, mut raised) = (time::Instant::now(), None);
+    let done = py.detach(|| {
+        work(&mut || {
+            if last.elapsed() < PROGRESS_EVERY {
+                return ControlFlow::Continue(());
+            }
+            last = time::Instant::now();
+            match Python::attach(|py| py.check_signals()) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(e) => {
+                    raised = Some(e);
+                    ControlFlow::Break(())
+                }
+            }
+        })
+    });
+    done.map_err(|e| raised.unwrap_or_else(|| run_error(e)))
+}
+
 /// What to do if the target exists.
 pub(crate) fn existing(replace: bool) -> Existing {
     if replace {
@@ -73,11 +101,10 @@ pub(crate) fn existing(replace: bool) -> Existing {
 #[pyfunction]
 #[pyo3(signature = (directory, name=None))]
 pub fn replaceable(py: Python<'_>, directory: PathBuf, name: Option<&str>) -> PyResult<bool> {
-    py.detach(|| match name {
-        None => check_replaceable(&directory).map(|()| true),
-        Some(name) => check_file(&directory, name),
+    hashing(py, |go_on| match name {
+        None => check_replaceable(&directory, go_on).map(|()| true),
+        Some(name) => check_file(&directory, name, go_on),
     })
-    .map_err(run_error)
 }
 
 /// Puts a directory in order after killed processes, and returns what was done, in sentences; a directory that does
@@ -97,23 +124,29 @@ pub fn verify(py: Python<'_>, directory: PathBuf, names: Vec<String>) -> PyResul
     let Some(manifest) = Manifest::read(&directory).map_err(run_error)? else {
         return Ok(false);
     };
-    py.detach(|| manifest.verify(&directory, names.iter().map(String::as_str)))
-        .map_err(run_error)?;
+    hashing(py, |go_on| {
+        manifest.verify(&directory, names.iter().map(String::as_str), go_on)
+    })?;
     Ok(true)
 }
 
 /// Notes files that were added to a directory in its manifest; without one nothing is noted, unless it is to be made.
 #[pyfunction]
 #[pyo3(signature = (directory, names, make=false))]
-pub fn add_files(directory: PathBuf, names: Vec<String>, make: bool) -> PyResult<()> {
+pub fn add_files(
+    py: Python<'_>,
+    directory: PathBuf,
+    names: Vec<String>,
+    make: bool,
+) -> PyResult<()> {
     let found = Manifest::read(&directory).map_err(run_error)?;
     let Some(mut manifest) = found.or_else(|| make.then(Manifest::default)) else {
         return Ok(());
     };
-    manifest
-        .add(&directory, names.iter().map(String::as_str))
-        .and_then(|()| manifest.write(&directory))
-        .map_err(run_error)
+    hashing(py, |go_on| {
+        manifest.add(&directory, names.iter().map(String::as_str), go_on)?;
+        manifest.write(&directory)
+    })
 }
 
 /// Why a text cannot be a name that files and directories are called by; None if it can.

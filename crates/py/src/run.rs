@@ -18,9 +18,10 @@ use serde_json::{Value, json};
 use crate::classes::{Classes, names_of};
 use crate::controller::Faults;
 use crate::errors::{Diagnostic, RunError, scenario_error, wrong};
+use crate::files;
 
 /// Wall time between two calls of the progress function: often enough for the eye and for Ctrl-C.
-const PROGRESS_EVERY: time::Duration = time::Duration::from_millis(50);
+pub(crate) const PROGRESS_EVERY: time::Duration = time::Duration::from_millis(50);
 
 /// What a run produced.
 #[pyclass(frozen, module = "gargalo._core")]
@@ -150,9 +151,11 @@ pub fn run(
     let faults = Arc::new(Faults::default());
     let mut adopted = scenario.clone();
     let classes = Classes::adopt(&mut adopted, classes, &faults)?;
-    let existing = crate::files::existing(replace);
+    let existing = files::existing(replace);
     let dir = match &output {
-        Some(target) => Some(RunDir::create(target, existing).map_err(run_error)?),
+        Some(target) => Some(files::hashing(py, |go_on| {
+            RunDir::create(target, existing, go_on)
+        })?),
         None => None,
     };
 
@@ -276,7 +279,7 @@ fn write(
         dir.write("scenario.toml", text.as_bytes())?;
     }
     result.tables.write_to(&dir, go_on)?;
-    dir.commit()
+    dir.commit(&mut || go_on(1.0))
 }
 
 type Watch = Box<dyn FnMut(&Progress) -> ControlFlow<()> + Send>;

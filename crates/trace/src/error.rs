@@ -94,6 +94,10 @@ impl Error {
             source,
         }
     }
+
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
 }
 
 fn remedy(e: &io::Error) -> &'static str {

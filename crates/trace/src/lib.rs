@@ -16,7 +16,7 @@ pub mod stats;
 pub mod table;
 
 pub use error::Error;
-pub use manifest::{Manifest, check_file, check_replaceable};
+pub use manifest::{GoOn, Manifest, check_file, check_replaceable, never_stop};
 pub use quantiles::{QuantileSummary, Quantiles};
 pub use recovery::{Recovered, recover};
 pub use run_dir::{Existing, RunDir};

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,14 @@ pub const MANIFEST: &str = "manifest.json";
 const FORMAT: u32 = 2;
 /// The format before the manifest had a checksum of itself: it is read.
 const WITHOUT_CHECKSUM: u32 = 1;
+
+/// Asked after every piece of a file that is hashed; a break ends it with [`Error::Stopped`].
+pub type GoOn<'a> = dyn FnMut() -> ControlFlow<()> + 'a;
+
+/// The [`GoOn`] of those who always want to go on.
+pub fn never_stop() -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
 
 /// The files of a results directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,15 +72,15 @@ impl Manifest {
     /// Of all files in a directory as they are now.
     ///
     /// # Errors
-    /// When one cannot be read.
-    pub fn of(dir: &Path) -> Result<Self, Error> {
+    /// When one cannot be read, or `go_on` breaks.
+    pub fn of(dir: &Path, go_on: &mut GoOn<'_>) -> Result<Self, Error> {
         let mut manifest = Self::default();
         let mut names = Vec::new();
         walk(dir, &mut |name, _| {
             names.push(name.to_owned());
             true
         })?;
-        manifest.add(dir, names.iter().map(String::as_str))?;
+        manifest.add(dir, names.iter().map(String::as_str), go_on)?;
         Ok(manifest)
     }
 
@@ -124,15 +133,15 @@ impl Manifest {
     /// Notes files that were added, or written anew.
     ///
     /// # Errors
-    /// When one cannot be read.
+    /// When one cannot be read, or `go_on` breaks.
     pub fn add<'a>(
         &mut self,
         dir: &Path,
         names: impl IntoIterator<Item = &'a str>,
+        go_on: &mut GoOn<'_>,
     ) -> Result<(), Error> {
         for name in names.into_iter().filter(|n| *n != MANIFEST) {
-            let path = dir.join(name);
-            let sum = Sum::of(&path).map_err(|e| Error::io("read", &path, e))?;
+            let sum = Sum::of(&dir.join(name), go_on)?;
             self.files.insert(name.to_owned(), sum);
         }
         Ok(())
@@ -158,11 +167,12 @@ impl Manifest {
     /// file.
     ///
     /// # Errors
-    /// The first that differs.
+    /// The first that differs; [`Error::Stopped`] when `go_on` breaks.
     pub fn verify<'a>(
         &self,
         dir: &Path,
         names: impl IntoIterator<Item = &'a str>,
+        go_on: &mut GoOn<'_>,
     ) -> Result<(), Error> {
         for name in names {
             let path = dir.join(name);
@@ -172,10 +182,14 @@ impl Manifest {
                     why,
                 })
             };
-            match (self.files.get(name), Sum::of(&path)) {
-                (None, Err(e)) if e.kind() == ErrorKind::NotFound => {}
+            match (self.files.get(name), Sum::of(&path, go_on)) {
+                (_, Err(Error::Stopped)) => return Err(Error::Stopped),
+                (None, Err(e)) if e.is_not_found() => {}
                 (None, _) => return damaged(format!("it is not in {MANIFEST}")),
-                (_, Err(e)) => return damaged(format!("it cannot be read: {e}")),
+                (_, Err(Error::Io { source, .. })) => {
+                    return damaged(format!("it cannot be read: {source}"));
+                }
+                (_, Err(e)) => return Err(e),
                 (Some(was), Ok(is)) if *was != is => {
                     return damaged("its checksum does not match".to_owned());
                 }
@@ -186,13 +200,12 @@ impl Manifest {
     }
 
     /// Whether a file is as it was written, if it is listed.
-    fn check_unchanged(&self, dir: &Path, name: &str) -> Result<(), Error> {
+    fn check_unchanged(&self, dir: &Path, name: &str, go_on: &mut GoOn<'_>) -> Result<(), Error> {
         let Some(was) = self.files.get(name) else {
             return Ok(());
         };
         let file = dir.join(name);
-        let is = Sum::of(&file).map_err(|e| Error::io("read", &file, e))?;
-        if is == *was {
+        if Sum::of(&file, go_on)? == *was {
             return Ok(());
         }
         Err(Error::Edited {
@@ -203,15 +216,19 @@ impl Manifest {
 }
 
 impl Sum {
-    fn of(path: &Path) -> io::Result<Self> {
-        let mut file = File::open(path)?;
+    fn of(path: &Path, go_on: &mut GoOn<'_>) -> Result<Self, Error> {
+        let failed = |e| Error::io("read", path, e);
+        let mut file = File::open(path).map_err(failed)?;
         let mut digest = Sha256::new();
         let mut bytes = 0;
         let mut piece = vec![0; 1 << 16];
         loop {
-            let n = file.read(&mut piece)?;
+            let n = file.read(&mut piece).map_err(failed)?;
             if n == 0 {
                 break;
+            }
+            if go_on().is_break() {
+                return Err(Error::Stopped);
             }
             digest.update(&piece[..n]);
             bytes += n as u64;
@@ -231,8 +248,9 @@ impl Sum {
 /// gave. A directory with none of them is foreign itself.
 ///
 /// # Errors
-/// The first file that is foreign or was changed; when the manifest is damaged, or the directory cannot be read.
-pub fn check_replaceable(dir: &Path) -> Result<(), Error> {
+/// The first file that is foreign or was changed; when the manifest is damaged, the directory cannot be read, or
+/// `go_on` breaks.
+pub fn check_replaceable(dir: &Path, go_on: &mut GoOn<'_>) -> Result<(), Error> {
     let facts = dir
         .symlink_metadata()
         .map_err(|e| Error::io("read", dir, e))?;
@@ -273,15 +291,15 @@ pub fn check_replaceable(dir: &Path) -> Result<(), Error> {
     };
     present
         .iter()
-        .try_for_each(|name| manifest.check_unchanged(dir, name))
+        .try_for_each(|name| manifest.check_unchanged(dir, name, go_on))
 }
 
 /// Whether a new file may take the place of one in a directory that holds other things, too: its manifest lists it, and
 /// it is as it was written. False if the directory has no manifest.
 ///
 /// # Errors
-/// When it is foreign or was changed, or the manifest is damaged.
-pub fn check_file(dir: &Path, name: &str) -> Result<bool, Error> {
+/// When it is foreign or was changed, the manifest is damaged, or `go_on` breaks.
+pub fn check_file(dir: &Path, name: &str, go_on: &mut GoOn<'_>) -> Result<bool, Error> {
     let Some(manifest) = Manifest::read(dir)? else {
         return Ok(false);
     };
@@ -292,7 +310,7 @@ pub fn check_file(dir: &Path, name: &str) -> Result<bool, Error> {
             file,
         });
     }
-    manifest.check_unchanged(dir, name)?;
+    manifest.check_unchanged(dir, name, go_on)?;
     Ok(true)
 }
 

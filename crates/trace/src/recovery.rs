@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
-use crate::manifest::{MANIFEST, Manifest, check_replaceable};
+use crate::manifest::{MANIFEST, Manifest, check_replaceable, never_stop};
 use crate::run_dir::{LOCK, OLD, PARTIAL, RANDOM, numbered};
 
 /// What was done about something that a killed process left.
@@ -88,7 +88,8 @@ fn put_in_order(parent: &Path, stem: &str, done: &mut Vec<Recovered>) -> io::Res
     }
     if is_dir(&partial) {
         // After an exchange, which is one step, these are the old results: somebody may have put a file there.
-        if partial.join(MANIFEST).symlink_metadata().is_ok() && check_replaceable(&partial).is_err()
+        if partial.join(MANIFEST).symlink_metadata().is_ok()
+            && check_replaceable(&partial, &mut never_stop).is_err()
         {
             return Err(io::ErrorKind::DirectoryNotEmpty.into());
         }
@@ -109,7 +110,7 @@ fn put_back(
         let old = entry?;
         let target = parent.join(old.file_name());
         let whole = in_place && Manifest::read(&target).is_ok_and(|m| m.is_some());
-        if whole && check_replaceable(&old.path()).is_ok() {
+        if whole && check_replaceable(&old.path(), &mut never_stop).is_ok() {
             fs::remove_dir_all(old.path())?;
             continue;
         }

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::Error;
-use crate::manifest::{Manifest, check_replaceable};
+use crate::manifest::{GoOn, Manifest, check_replaceable};
 use crate::table::Columns;
 
 /// What to do if the results directory is there already.
@@ -53,15 +53,16 @@ impl RunDir {
     ///
     /// # Errors
     /// When `target` exists (unless it shall be replaced), holds what is no result or was changed, has no name, or
-    /// the system refuses.
-    pub fn create(target: &Path, existing: Existing) -> Result<Self, Error> {
+    /// the system refuses; [`Error::Stopped`] when `go_on` breaks, which is asked while what is to be replaced is
+    /// compared with its manifest.
+    pub fn create(target: &Path, existing: Existing, go_on: &mut GoOn<'_>) -> Result<Self, Error> {
         let Some(Component::Normal(name)) = target.components().next_back() else {
             return Err(Error::NoName {
                 path: target.to_owned(),
             });
         };
         if target.symlink_metadata().is_ok() {
-            replaceable(target, existing)?;
+            replaceable(target, existing, go_on)?;
         }
         let parent = parent_of(target);
         fs::create_dir_all(parent).map_err(|e| Error::io("create", parent, e))?;
@@ -129,11 +130,12 @@ impl RunDir {
     /// made the target meanwhile, or put a file into what was to be replaced, it is beside it.
     ///
     /// # Errors
-    /// When the system refuses.
-    pub fn commit(mut self) -> Result<PathBuf, Error> {
-        Manifest::of(&self.partial)?.write(&self.partial)?;
+    /// When the system refuses, or `go_on` breaks, which is asked while files are hashed: then everything is as it
+    /// was before [`create`](Self::create).
+    pub fn commit(mut self, go_on: &mut GoOn<'_>) -> Result<PathBuf, Error> {
+        Manifest::of(&self.partial, go_on)?.write(&self.partial)?;
         let there = self.target.symlink_metadata().is_ok();
-        if there && replaceable(&self.target, self.existing).is_ok() && self.replace(exchange)? {
+        if there && self.may_replace(&self.target, go_on)? && self.replace(exchange, go_on)? {
             return Ok(self.target.clone());
         }
         for place in numbered(&self.target) {
@@ -160,19 +162,20 @@ impl RunDir {
 
     /// Puts the new results in the place of the old ones; false if somebody put a file into these, or changed one,
     /// since they were looked at: they have their place again then.
-    fn replace(&mut self, swap: Swap) -> Result<bool, Error> {
+    fn replace(&mut self, swap: Swap, go_on: &mut GoOn<'_>) -> Result<bool, Error> {
         let aside = self.partial.with_extension(&OLD[1..]);
         let swapped = swap(&self.partial, &self.target, &aside);
         if swapped.is_err() && aside.symlink_metadata().is_ok() {
             self.leave();
         }
         let old = swapped?;
-        if replaceable(&old, self.existing).is_err() {
+        let unchanged = self.may_replace(&old, go_on);
+        if !matches!(unchanged, Ok(true)) {
             if let Err(e) = swap_back(&old, &self.partial, &self.target) {
                 self.leave();
                 return Err(Error::io("move back", &self.target, e));
             }
-            return Ok(false);
+            return unchanged;
         }
         self.committed = true;
         let removed = fs::remove_dir_all(&old).and_then(|()| {
@@ -187,6 +190,14 @@ impl RunDir {
             self.leave();
         }
         Ok(true)
+    }
+
+    /// Whether results may take the place of what is there.
+    fn may_replace(&self, there: &Path, go_on: &mut GoOn<'_>) -> Result<bool, Error> {
+        match replaceable(there, self.existing, go_on) {
+            Err(Error::Stopped) => Err(Error::Stopped),
+            other => Ok(other.is_ok()),
+        }
     }
 
     /// Leaves what is beside the target, with its lock, to [`recover`](crate::recover).
@@ -206,13 +217,13 @@ impl Drop for RunDir {
 }
 
 /// Whether results may take the place of what is at `target`.
-fn replaceable(target: &Path, existing: Existing) -> Result<(), Error> {
+fn replaceable(target: &Path, existing: Existing, go_on: &mut GoOn<'_>) -> Result<(), Error> {
     if existing == Existing::Refuse {
         return Err(Error::Exists {
             path: target.to_owned(),
         });
     }
-    check_replaceable(target)
+    check_replaceable(target, go_on)
 }
 
 /// Puts the new directory in the place of the target; returns where the old one is then.
@@ -314,12 +325,15 @@ fn hidden_sibling(parent: &Path, name: &str) -> Result<(NamedTempFile, PathBuf),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Recovered, recover};
+    use crate::{Recovered, never_stop, recover};
 
     fn make(target: &Path, existing: Existing, file: &str) -> RunDir {
-        let dir = RunDir::create(target, existing).unwrap();
+        let dir = RunDir::create(target, existing, &mut never_stop).unwrap();
         dir.write(file, b"x").unwrap();
-        Manifest::of(dir.path()).unwrap().write(dir.path()).unwrap();
+        Manifest::of(dir.path(), &mut never_stop)
+            .unwrap()
+            .write(dir.path())
+            .unwrap();
         dir
     }
 
@@ -341,9 +355,11 @@ mod tests {
     fn in_two_steps_where_names_cannot_be_exchanged() {
         let scratch = tempfile::tempdir().unwrap();
         let target = scratch.path().join("run");
-        make(&target, Existing::Refuse, "old").commit().unwrap();
+        make(&target, Existing::Refuse, "old")
+            .commit(&mut never_stop)
+            .unwrap();
         let mut new = make(&target, Existing::Replace, "new");
-        assert!(new.replace(step_aside).unwrap());
+        assert!(new.replace(step_aside, &mut never_stop).unwrap());
         drop(new);
         assert_eq!(names(&target), ["manifest.json", "new"]);
         assert_eq!(names(scratch.path()), ["run"]);
@@ -358,10 +374,12 @@ mod tests {
         };
         let scratch = tempfile::tempdir().unwrap();
         let target = scratch.path().join("run");
-        make(&target, Existing::Refuse, "old").commit().unwrap();
+        make(&target, Existing::Refuse, "old")
+            .commit(&mut never_stop)
+            .unwrap();
         let mut new = make(&target, Existing::Replace, "new");
         let partial = new.path().to_owned();
-        new.replace(between).unwrap_err();
+        new.replace(between, &mut never_stop).unwrap_err();
         kill(new);
         assert!(!target.exists());
         assert_eq!(
@@ -405,10 +423,15 @@ mod tests {
         for swap in swaps {
             let scratch = tempfile::tempdir().unwrap();
             let target = scratch.path().join("run");
-            make(&target, Existing::Refuse, "old").commit().unwrap();
+            make(&target, Existing::Refuse, "old")
+                .commit(&mut never_stop)
+                .unwrap();
             let mut new = make(&target, Existing::Replace, "new");
-            assert!(!new.replace(swap).unwrap());
-            assert_eq!(new.commit().unwrap(), scratch.path().join("run-2"));
+            assert!(!new.replace(swap, &mut never_stop).unwrap());
+            assert_eq!(
+                new.commit(&mut never_stop).unwrap(),
+                scratch.path().join("run-2")
+            );
             assert_eq!(names(&target), ["manifest.json", "old", "thesis.tex"]);
             assert_eq!(names(scratch.path()), ["run", "run-2"]);
         }

@@ -1,9 +1,12 @@
 //! Results directories: whole or not there, replaced only if nothing else is in them.
 
 use std::fs::{self, File};
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use gargalo_trace::{Error, Existing, Manifest, Recovered, RunDir, check_replaceable, recover};
+use gargalo_trace::{
+    Error, Existing, GoOn, Manifest, Recovered, RunDir, check_replaceable, never_stop, recover,
+};
 
 fn names(dir: &Path) -> Vec<String> {
     let of = |e: std::io::Result<fs::DirEntry>| e.unwrap().file_name().into_string().unwrap();
@@ -13,9 +16,9 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 fn make(target: &Path, existing: Existing, file: &str) -> Result<(), Error> {
-    let dir = RunDir::create(target, existing)?;
+    let dir = RunDir::create(target, existing, &mut never_stop)?;
     dir.write(file, b"x")?;
-    assert_eq!(dir.commit()?, target);
+    assert_eq!(dir.commit(&mut never_stop)?, target);
     Ok(())
 }
 
@@ -24,19 +27,65 @@ fn a_run_directory_appears_whole() {
     let scratch = tempfile::tempdir().unwrap();
     let parent = scratch.path().join("results");
     let target = parent.join("run-1");
-    let dir = RunDir::create(&target, Existing::Refuse).unwrap();
+    let dir = RunDir::create(&target, Existing::Refuse, &mut never_stop).unwrap();
     dir.write("run.json", b"{}").unwrap();
     assert!(!target.exists());
     assert_eq!(names(&parent).len(), 2, "partial results and their lock");
-    assert_eq!(dir.commit().unwrap(), target);
+    assert_eq!(dir.commit(&mut never_stop).unwrap(), target);
     assert_eq!(names(&target), ["manifest.json", "run.json"]);
     assert_eq!(names(&parent), ["run-1"]);
 }
 
 #[test]
+fn hashing_that_is_stopped_leaves_what_was_there() {
+    let scratch = tempfile::tempdir().unwrap();
+    let parent = scratch.path().join("results");
+    let target = parent.join("run-1");
+    let begin = |text: &[u8], go_on: &mut GoOn<'_>| -> Result<RunDir, Error> {
+        let dir = RunDir::create(&target, Existing::Replace, go_on)?;
+        dir.write("run.json", &text.repeat(100_000))?;
+        dir.write("summary.json", text)?;
+        Ok(dir)
+    };
+    // How often it is asked: with nothing there, and with results that are replaced.
+    let count = |text: &[u8]| {
+        let mut asked = 0;
+        let mut go_on = || {
+            asked += 1;
+            ControlFlow::Continue(())
+        };
+        begin(text, &mut go_on).unwrap().commit(&mut go_on).unwrap();
+        asked
+    };
+    assert_eq!(count(b"old"), 6);
+    let asked = count(b"old");
+    assert_eq!(asked, 4 * 6, "the old ones three times, the new ones once");
+    for stop in 0..asked {
+        let mut left = stop;
+        let mut go_on = || {
+            if left == 0 {
+                return ControlFlow::Break(());
+            }
+            left -= 1;
+            ControlFlow::Continue(())
+        };
+        let done = begin(b"new", &mut go_on).and_then(|dir| dir.commit(&mut go_on));
+        assert!(matches!(done, Err(Error::Stopped)), "{stop}: {done:?}");
+        assert_eq!(names(&parent), ["run-1"]);
+        assert_eq!(fs::read(target.join("summary.json")).unwrap(), b"old");
+        check_replaceable(&target, &mut never_stop).unwrap();
+    }
+}
+
+#[test]
 fn an_abandoned_run_leaves_nothing() {
     let scratch = tempfile::tempdir().unwrap();
-    let dir = RunDir::create(&scratch.path().join("run"), Existing::Refuse).unwrap();
+    let dir = RunDir::create(
+        &scratch.path().join("run"),
+        Existing::Refuse,
+        &mut never_stop,
+    )
+    .unwrap();
     dir.write("run.json", b"{").unwrap();
     drop(dir);
     assert!(names(scratch.path()).is_empty());
@@ -60,20 +109,23 @@ fn existing_results_are_refused_or_replaced() {
 fn nothing_is_lost_when_two_make_the_same() {
     let scratch = tempfile::tempdir().unwrap();
     let target = scratch.path().join("race");
-    let a = RunDir::create(&target, Existing::Refuse).unwrap();
-    let b = RunDir::create(&target, Existing::Refuse).unwrap();
+    let a = RunDir::create(&target, Existing::Refuse, &mut never_stop).unwrap();
+    let b = RunDir::create(&target, Existing::Refuse, &mut never_stop).unwrap();
     a.write("a", b"").unwrap();
     b.write("b", b"").unwrap();
-    assert_eq!(a.commit().unwrap(), target);
+    assert_eq!(a.commit(&mut never_stop).unwrap(), target);
     let beside = scratch.path().join("race-2");
-    assert_eq!(b.commit().unwrap(), beside);
+    assert_eq!(b.commit(&mut never_stop).unwrap(), beside);
     assert_eq!(names(&target), ["a", "manifest.json"]);
     assert_eq!(names(&beside), ["b", "manifest.json"]);
 
     // A file of somebody else comes in while new results are made: both stay.
-    let c = RunDir::create(&target, Existing::Replace).unwrap();
+    let c = RunDir::create(&target, Existing::Replace, &mut never_stop).unwrap();
     fs::write(target.join("thesis.tex"), b"precious").unwrap();
-    assert_eq!(c.commit().unwrap(), scratch.path().join("race-3"));
+    assert_eq!(
+        c.commit(&mut never_stop).unwrap(),
+        scratch.path().join("race-3")
+    );
     assert_eq!(names(&target), ["a", "manifest.json", "thesis.tex"]);
 }
 
@@ -107,14 +159,14 @@ fn only_results_are_replaced() {
     ];
     for dir in &foreign_ones {
         let before = names(dir);
-        let refused = RunDir::create(dir, Existing::Replace).unwrap_err();
+        let refused = RunDir::create(dir, Existing::Replace, &mut never_stop).unwrap_err();
         assert!(matches!(refused, Error::Foreign { .. }), "{refused}");
         assert!(refused.to_string().contains("is no result"), "{refused}");
         assert_eq!(names(dir), before);
     }
     // Somebody else's manifest tells nothing.
     let web = of("web", &["run.json", "manifest.json"]);
-    let refused = RunDir::create(&web, Existing::Replace).unwrap_err();
+    let refused = RunDir::create(&web, Existing::Replace, &mut never_stop).unwrap_err();
     assert!(matches!(refused, Error::BadManifest { .. }), "{refused}");
     // What older versions wrote, and an empty directory.
     let old = [
@@ -133,10 +185,12 @@ fn only_results_are_replaced() {
     let run = scratch.path().join("run");
     make(&run, Existing::Refuse, "odd").unwrap();
     fs::write(run.join("report.html"), b"").unwrap();
-    check_replaceable(&run).unwrap();
+    check_replaceable(&run, &mut never_stop).unwrap();
     for name in ["goodput.png", "mine"] {
         fs::write(run.join(name), b"").unwrap();
-        let told = check_replaceable(&run).unwrap_err().to_string();
+        let told = check_replaceable(&run, &mut never_stop)
+            .unwrap_err()
+            .to_string();
         assert!(told.contains(&format!("{name} is no result")), "{told}");
         fs::remove_file(run.join(name)).unwrap();
     }
@@ -182,7 +236,9 @@ fn every_bit_of_a_manifest_counts() {
         ),
     ] {
         fs::write(&file, text).unwrap();
-        let told = check_replaceable(&run).unwrap_err().to_string();
+        let told = check_replaceable(&run, &mut never_stop)
+            .unwrap_err()
+            .to_string();
         assert!(told.contains(why), "{told}");
         assert!(
             told.contains("run it again into another directory"),
@@ -195,7 +251,7 @@ fn every_bit_of_a_manifest_counts() {
     facts.as_object_mut().unwrap().remove("sha256").unwrap();
     fs::write(&file, facts.to_string()).unwrap();
     let old = Manifest::read(&run).unwrap().unwrap();
-    old.verify(&run, ["summary.json"]).unwrap();
+    old.verify(&run, ["summary.json"], &mut never_stop).unwrap();
     old.write(&run).unwrap();
     assert_eq!(fs::read(&file).unwrap(), good);
     fs::remove_file(&file).unwrap();
@@ -265,7 +321,7 @@ fn links_are_not_followed() {
     make(&far, Existing::Refuse, "x").unwrap();
     let link = scratch.path().join("link");
     std::os::unix::fs::symlink(&far, &link).unwrap();
-    let refused = RunDir::create(&link, Existing::Replace).unwrap_err();
+    let refused = RunDir::create(&link, Existing::Replace, &mut never_stop).unwrap_err();
     assert!(matches!(refused, Error::Foreign { .. }), "{refused}");
     // Nor by what removes stale directories.
     let stale = scratch.path().join(".run.abcdefghijkl.partial");
@@ -290,14 +346,14 @@ fn what_killed_processes_left_is_removed() {
     fs::write(parent.join(".full.abcdefghijkn.lock"), b"1").unwrap();
     fs::write(parent.join(".package.lock"), b"").unwrap();
     // A live one, as another process or container sees it.
-    let live = RunDir::create(&parent.join("live"), Existing::Refuse).unwrap();
+    let live = RunDir::create(&parent.join("live"), Existing::Refuse, &mut never_stop).unwrap();
     let held = File::create(parent.join(".run.abcdefghijkl.lock")).unwrap();
     held.lock().unwrap();
     assert!(recover(parent).unwrap().is_empty());
     drop(held);
     assert_eq!(recover(parent).unwrap(), [Recovered::Removed(stale)]);
     live.write("run.json", b"{}").unwrap();
-    live.commit().unwrap();
+    live.commit(&mut never_stop).unwrap();
     assert_eq!(
         names(parent),
         [
@@ -315,7 +371,7 @@ fn hidden_names_never_repeat_and_fit() {
     let scratch = tempfile::tempdir().unwrap();
     let target = scratch.path().join("\u{e4}".repeat(127));
     let many: Vec<_> = (0..50)
-        .map(|_| RunDir::create(&target, Existing::Refuse).unwrap())
+        .map(|_| RunDir::create(&target, Existing::Refuse, &mut never_stop).unwrap())
         .collect();
     assert_eq!(names(scratch.path()).len(), 100);
     drop(many);
@@ -326,14 +382,14 @@ fn hidden_names_never_repeat_and_fit() {
 fn a_changed_file_is_damaged() {
     let scratch = tempfile::tempdir().unwrap();
     let target = scratch.path().join("run");
-    let dir = RunDir::create(&target, Existing::Refuse).unwrap();
+    let dir = RunDir::create(&target, Existing::Refuse, &mut never_stop).unwrap();
     fs::create_dir(dir.path().join("qlog")).unwrap();
     fs::write(dir.path().join("qlog/flow0.sqlog"), b"deep").unwrap();
     dir.write("run.json", b"{}").unwrap();
-    dir.commit().unwrap();
+    dir.commit(&mut never_stop).unwrap();
     let mut manifest = Manifest::read(&target).unwrap().unwrap();
     let all = ["run.json", "qlog/flow0.sqlog", "flows.parquet"];
-    manifest.verify(&target, all).unwrap();
+    manifest.verify(&target, all, &mut never_stop).unwrap();
     for (file, text, why) in [
         ("run.json", "[]", "checksum"),
         ("qlog/flow0.sqlog", "deeq", "checksum"),
@@ -341,7 +397,10 @@ fn a_changed_file_is_damaged() {
     ] {
         let before = fs::read(target.join(file)).ok();
         fs::write(target.join(file), text).unwrap();
-        let told = manifest.verify(&target, all).unwrap_err().to_string();
+        let told = manifest
+            .verify(&target, all, &mut never_stop)
+            .unwrap_err()
+            .to_string();
         assert!(told.contains(why) && told.contains(file), "{told}");
         match before {
             Some(data) => fs::write(target.join(file), data).unwrap(),
@@ -349,13 +408,19 @@ fn a_changed_file_is_damaged() {
         }
     }
     fs::write(target.join("goodput.png"), b"picture").unwrap();
-    manifest.add(&target, ["goodput.png"]).unwrap();
+    manifest
+        .add(&target, ["goodput.png"], &mut never_stop)
+        .unwrap();
     manifest.write(&target).unwrap();
     let read = Manifest::read(&target).unwrap().unwrap();
     assert_eq!(read, manifest);
-    read.verify(&target, ["goodput.png"]).unwrap();
+    read.verify(&target, ["goodput.png"], &mut never_stop)
+        .unwrap();
     fs::remove_file(target.join("run.json")).unwrap();
-    let told = read.verify(&target, all).unwrap_err().to_string();
+    let told = read
+        .verify(&target, all, &mut never_stop)
+        .unwrap_err()
+        .to_string();
     assert!(told.contains("run.json is damaged: it cannot be read"));
 }
 
@@ -363,10 +428,15 @@ fn a_changed_file_is_damaged() {
 fn bad_places_are_refused_with_a_remedy() {
     let scratch = tempfile::tempdir().unwrap();
     for bad in ["/", "..", "", "a/.."] {
-        let made = RunDir::create(Path::new(bad), Existing::Replace);
+        let made = RunDir::create(Path::new(bad), Existing::Replace, &mut never_stop);
         assert!(matches!(made, Err(Error::NoName { .. })), "{bad}");
     }
-    let dir = RunDir::create(&scratch.path().join("run"), Existing::Refuse).unwrap();
+    let dir = RunDir::create(
+        &scratch.path().join("run"),
+        Existing::Refuse,
+        &mut never_stop,
+    )
+    .unwrap();
     for bad in ["../x", "a/b", "/x", "", ".", "a/"] {
         assert!(
             matches!(dir.write(bad, b""), Err(Error::BadFileName { .. })),
@@ -374,7 +444,11 @@ fn bad_places_are_refused_with_a_remedy() {
         );
     }
     fs::write(scratch.path().join("file"), b"").unwrap();
-    let below = RunDir::create(&scratch.path().join("file/run"), Existing::Refuse);
+    let below = RunDir::create(
+        &scratch.path().join("file/run"),
+        Existing::Refuse,
+        &mut never_stop,
+    );
     let message = below.unwrap_err().to_string();
     assert!(message.contains("file"), "{message}");
 }

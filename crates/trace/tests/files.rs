@@ -8,6 +8,7 @@ use arrow_array::{Array, RecordBatch};
 use gargalo_trace::schema::{self, FlowSamples, Flows};
 use gargalo_trace::{
     EventRow, Existing, FlowRow, FlowSample, LinkSample, Quantiles, RunDir, Table, Tables,
+    never_stop,
 };
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -156,11 +157,11 @@ fn tables() -> Tables {
 fn tables_are_written_to_a_directory() {
     let scratch = tempfile::tempdir().unwrap();
     let target = scratch.path().join("results/run-1");
-    let dir = RunDir::create(&target, Existing::Refuse).unwrap();
+    let dir = RunDir::create(&target, Existing::Refuse, &mut never_stop).unwrap();
     tables()
         .write_to(&dir, &mut |_| ControlFlow::Continue(()))
         .unwrap();
-    dir.commit().unwrap();
+    dir.commit(&mut never_stop).unwrap();
     let flows = read(std::fs::read(target.join("flows.parquet")).unwrap());
     let p95 = flows["rtt_p95_s"].as_primitive::<Float64Type>().value(0);
     assert!((p95 - 0.095).abs() < 0.001, "{p95}");
