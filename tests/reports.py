@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
 import polars as pl
@@ -118,3 +120,73 @@ def browser() -> Chrome:
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     return webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+
+
+LIGHT = """(() => {
+    const parts = c => c.match(/[\\d.]+/g).map(Number);
+    const light = c => { const [r, g, b] = parts(c).slice(0, 3).map(v => v / 255).map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+                         return .2126 * r + .7152 * g + .0722 * b; };
+    const paper = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (parts(c)[3] !== 0) return c; } return 'rgb(255,255,255)'; };
+    return [...document.querySelectorAll(arguments[0])]
+      .filter(e => e.checkVisibility() && e.textContent.trim())
+      .map(e => { const a = light(getComputedStyle(e).color), b = light(paper(e)); return [(Math.max(a, b) + .05) / (Math.min(a, b) + .05), e.tagName + '.' + e.className + ' ' + e.textContent.trim().slice(0, 20)]; })
+      .filter(r => r[0] < 4.5); }).apply(null, arguments)"""
+
+
+class Shown:
+    """A page in the browser."""
+
+    def __init__(
+        self, driver: Chrome, path: Path, width: int = 1280, scheme: str = "light"
+    ) -> None:
+        self.driver = driver
+        self.media("", scheme)
+        self.do("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)  # fmt: skip
+        for kind in ("browser", "performance"):
+            driver.get_log(kind)
+        driver.get("about:blank")
+        driver.get(path.as_uri())
+        self.wait("document.documentElement.dataset.ready === 'yes'")
+
+    def media(self, media: str, scheme: str) -> None:
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.do("Emulation.setEmulatedMedia", media=media, features=features)
+
+    def do(self, method: str, **arguments: Any) -> Any:
+        return self.driver.execute_cdp_cmd(method, arguments)
+
+    def js(self, script: str, *arguments: Any) -> Any:
+        return self.driver.execute_script(f"return {script}", *arguments)
+
+    def wait(self, condition: str) -> None:
+        end = time.monotonic() + 60
+        while not self.js(condition):
+            assert time.monotonic() < end, f"not within a minute: {condition}"
+            time.sleep(0.05)
+
+    def requested(self) -> list[str]:
+        """Addresses that were asked for, without those of what the page holds itself."""
+        found = [json.loads(e["message"])["message"] for e in self.driver.get_log("performance")]
+        sent = [m["params"]["request"] for m in found if m["method"] == "Network.requestWillBeSent"]
+        return [r["url"] for r in sent if not r["url"].startswith(("data:", "blob:", "about:"))]
+
+    def faint(self, selectors: str) -> list[Any]:
+        """Texts whose contrast is below 4.5, with their ratio."""
+        return self.js(LIGHT, selectors)
+
+    def press(self, key: str) -> None:
+        from selenium.webdriver.common.action_chains import ActionChains
+        from selenium.webdriver.common.keys import Keys
+
+        ActionChains(self.driver).send_keys(getattr(Keys, key)).perform()
+
+    def reached(self, tabs: int) -> list[str]:
+        """Elements that the key Tab reaches, with class or name."""
+        found = []
+        for _ in range(tabs):
+            self.press("TAB")
+            element = "document.activeElement"
+            found.append(
+                self.js(f"{element}.tagName + '.' + ({element}.className || {element}.name)")
+            )
+        return found

@@ -111,7 +111,10 @@ def test_what_cannot_be_done_is_a_sentence(gargalo, tmp_path):
         (["nosuch"], 'no congestion control "nosuch"'),
         (["nosuch.py"], "nosuch.py: no such file"),
         (["reno", "--profile", "brief"], 'no profile "brief"; there are quick, standard, full'),
-        (["reno", "--only", "bufferblot"], 'no criterion "bufferblot"; did you mean "bufferbloat"?'),
+        (
+            ["reno", "--only", "bufferblot"],
+            'no criterion "bufferblot"; did you mean "bufferbloat"?',
+        ),
         (["reno", "--fail-on", "regression"], "needs a --baseline FILE"),
         (["reno", "--baseline", "none.json"], "none.json: cannot be read"),
     ):

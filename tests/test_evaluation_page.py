@@ -6,11 +6,9 @@ import base64
 import html
 import io
 import itertools
-import json
 import math
 import re
 import sys
-import time
 import zipfile
 from collections import Counter
 from dataclasses import replace
@@ -39,7 +37,7 @@ from gargalo.judging import FailureReason
 from gargalo.reporting import FigureBlock
 from gargalo.running import resolve
 from gargalo.scenario import to_toml
-from reports import browser, browser_missing
+from reports import Shown, browser, browser_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -457,34 +455,8 @@ def chromium() -> Iterator[Chrome]:
     driver.quit()
 
 
-class Page:
-    """A page in the browser."""
-
-    def __init__(self, driver: Chrome, path: Path, width: int = 1280, scheme: str = "light") -> None:  # fmt: skip
-        self.driver = driver
-        self.media("", scheme)
-        self.do("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)  # fmt: skip
-        for kind in ("browser", "performance"):
-            driver.get_log(kind)
-        driver.get("about:blank")
-        driver.get(path.as_uri())
-        self.wait("document.documentElement.dataset.ready === 'yes'")
-
-    def media(self, media: str, scheme: str) -> None:
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.do("Emulation.setEmulatedMedia", media=media, features=features)
-
-    def do(self, method: str, **arguments: Any) -> Any:
-        return self.driver.execute_cdp_cmd(method, arguments)
-
-    def js(self, script: str, *arguments: Any) -> Any:
-        return self.driver.execute_script(f"return {script}", *arguments)
-
-    def wait(self, condition: str) -> None:
-        end = time.monotonic() + 60
-        while not self.js(condition):
-            assert time.monotonic() < end, f"not within a minute: {condition}"
-            time.sleep(0.05)
+class Page(Shown):
+    """A scorecard in the browser."""
 
     def click(self, selector: str) -> None:
         self.js("document.querySelector(arguments[0]).click()", selector)
@@ -515,13 +487,7 @@ KINDS = ("card", "hostile", "broken", "index")
 def test_drawn_without_errors_or_requests(chromium, pages, kind):
     shown = Page(chromium, pages[kind])
     assert [e for e in chromium.get_log("browser") if e["level"] != "DEBUG"] == []
-    requested = []
-    for entry in chromium.get_log("performance"):
-        message = json.loads(entry["message"])["message"]
-        if message["method"] == "Network.requestWillBeSent":
-            requested.append(message["params"]["request"]["url"])
-    local = [u for u in requested if not u.startswith(("data:", "blob:", "about:"))]
-    assert local == [pages[kind].as_uri()]
+    assert shown.requested() == [pages[kind].as_uri()]
     assert shown.js("performance.getEntriesByType('resource').length") == 0
     # Nothing of what names and tracebacks say became an element.
     assert shown.js("window.owned === undefined")
@@ -662,39 +628,21 @@ def test_contrast(chromium, pages, kind):
     for scheme in ("light", "dark"):
         shown = Page(chromium, pages[kind], scheme=scheme)
         shown.js("document.querySelectorAll('details').forEach(d => { d.open = true; })")
-        ratios = shown.js(
-            """(() => {
-                 const parts = c => c.match(/[\\d.]+/g).map(Number);
-                 const light = c => { const [r, g, b] = parts(c).slice(0, 3).map(v => v / 255).map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
-                                      return .2126 * r + .7152 * g + .0722 * b; };
-                 const paper = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (parts(c)[3] !== 0) return c; } return 'rgb(255,255,255)'; };
-                 return [...document.querySelectorAll('h1, h2, h3, h4, p, .verdict, .sign, .section, .strength, .way, .interval, .count, .mark, td, th, figcaption, a, button, dt, dd, label, li, code, summary, textarea')]
-                   .filter(e => e.checkVisibility() && e.textContent.trim())
-                   .map(e => { const a = light(getComputedStyle(e).color), b = light(paper(e)); return [(Math.max(a, b) + .05) / (Math.min(a, b) + .05), e.tagName + '.' + e.className + ' ' + e.textContent.trim().slice(0, 20)]; })
-                   .filter(r => r[0] < 4.5); })()"""
+        faint = shown.faint(
+            "h1, h2, h3, h4, p, .verdict, .sign, .section, .strength, .way, .interval, .count, .mark, td, th, figcaption, a, button, dt, dd, label, li, code, summary, textarea"
         )
-        assert ratios == [], f"text without contrast ({scheme})"
+        assert faint == [], f"text without contrast ({scheme})"
 
 
 @needs_browser
 def test_keyboard_and_words(chromium, pages):
-    from selenium.webdriver.common.action_chains import ActionChains
-    from selenium.webdriver.common.keys import Keys
-
     shown = Page(chromium, pages["card"])
-    reached = []
-    for _ in range(80):
-        ActionChains(chromium).send_keys(Keys.TAB).perform()
-        reached.append(
-            shown.js(
-                "document.activeElement.tagName + '.' + (document.activeElement.className || document.activeElement.name)"
-            )
-        )
+    reached = shown.reached(80)
     assert reached[0] == "A.skip"
     for wanted in ("SUMMARY.undefined", "INPUT.verdict", "INPUT.strength", "INPUT.different", "DIV.scroll", "A.csv figure-csv"):  # fmt: skip
         assert wanted in reached, wanted
     shown.js("document.querySelector('input[name=verdict]').focus()")
-    ActionChains(chromium).send_keys(Keys.SPACE).perform()
+    shown.press("SPACE")
     assert "starver" not in shown.articles()
     assert shown.js("[...document.querySelectorAll('input, textarea')].every(i => i.labels.length === 1)")  # fmt: skip
     assert shown.js("[...document.querySelectorAll('table')].every(t => t.caption && t.caption.textContent)")  # fmt: skip

@@ -5,16 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import json
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import gargalo
 import pytest
 from conftest import ROOT, TINY
 from gargalo import reporting
-from reports import browser, browser_missing, small_sweep, study
+from reports import Shown, browser, browser_missing, small_sweep, study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,29 +48,8 @@ def chromium() -> Iterator[Chrome]:
     driver.quit()
 
 
-class Page:
-    """A page in the browser."""
-
-    def __init__(self, driver: Chrome, path: Path, width: int = 1280, **media: str) -> None:
-        self.driver = driver
-        self.do("Emulation.setEmulatedMedia", media="", features=[{"name": k.replace("_", "-"), "value": v} for k, v in media.items()])  # fmt: skip
-        self.do("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)  # fmt: skip
-        for kind in ("browser", "performance"):
-            driver.get_log(kind)
-        driver.get(path.as_uri())
-        self.wait("document.documentElement.dataset.ready === 'yes'")
-
-    def do(self, method: str, **arguments: Any) -> Any:
-        return self.driver.execute_cdp_cmd(method, arguments)
-
-    def js(self, script: str, *arguments: Any) -> Any:
-        return self.driver.execute_script(f"return {script}", *arguments)
-
-    def wait(self, condition: str) -> None:
-        end = time.monotonic() + 60
-        while not self.js(condition):
-            assert time.monotonic() < end, f"not within a minute: {condition}"
-            time.sleep(0.05)
+class Page(Shown):
+    """A report in the browser."""
 
     def choose(self, name: str, *values: str) -> None:
         self.js(
@@ -128,12 +105,7 @@ def test_drawn_without_errors_or_requests(chromium, pages, kind):
         assert marks > 0
     console = [entry for entry in chromium.get_log("browser") if entry["level"] != "DEBUG"]
     assert console == []
-    requested = []
-    for entry in chromium.get_log("performance"):
-        message = json.loads(entry["message"])["message"]
-        if message["method"] == "Network.requestWillBeSent":
-            requested.append(message["params"]["request"]["url"])
-    assert [u for u in requested if not u.startswith(("data:", "blob:"))] == [pages[kind].as_uri()]
+    assert page.requested() == [pages[kind].as_uri()]
     assert page.js("performance.getEntriesByType('resource').length") == 0
 
 
@@ -258,9 +230,9 @@ def test_on_a_phone(chromium, pages, kind):
 
 
 def test_on_paper(chromium, pages):
-    page = Page(chromium, pages["study"], prefers_color_scheme="dark")
+    page = Page(chromium, pages["study"], scheme="dark")
     assert page.js("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
-    page.do("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])  # fmt: skip
+    page.media("print", "dark")
     page.wait("document.querySelector('.plot').layout.font.color === '#1c2126'")
     assert page.js("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.js("[...document.querySelectorAll('#verdicts .verdict')].map(v => v.checkVisibility() && v.getBoundingClientRect().width > 20)") == [True] * 3  # fmt: skip
@@ -275,39 +247,21 @@ def test_on_paper(chromium, pages):
 
 
 def test_dark_and_light(chromium, pages):
-    page = Page(chromium, pages["study"], prefers_color_scheme="dark")
+    page = Page(chromium, pages["study"], scheme="dark")
     assert page.js("document.querySelector('.plot').layout.font.color") == "#e6e9ec"
-    page.do("Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": "light"}])  # fmt: skip
+    page.media("", "light")
     page.wait("document.querySelector('.plot').layout.font.color === '#1c2126'")
     for scheme in ("light", "dark"):
-        page.do("Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": scheme}])  # fmt: skip
-        ratios = page.js(
-            """(() => {
-                 const parts = c => c.match(/[\\d.]+/g).map(Number);
-                 const light = c => { const [r, g, b] = parts(c).slice(0, 3).map(v => v / 255).map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
-                                      return .2126 * r + .7152 * g + .0722 * b; };
-                 const paper = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (parts(c)[3] !== 0) return c; } return 'rgb(255,255,255)'; };
-                 return [...document.querySelectorAll('h1, p, .verdict, td, th, figcaption, .rating, a, button, dt, dd, label, .interval, .expected')]
-                   .filter(e => e.checkVisibility() && e.textContent.trim())
-                   .map(e => { const a = light(getComputedStyle(e).color), b = light(paper(e)); return [(Math.max(a, b) + .05) / (Math.min(a, b) + .05), e.tagName + '.' + e.className]; })
-                   .filter(r => r[0] < 4.5); })()"""
+        page.media("", scheme)
+        faint = page.faint(
+            "h1, p, .verdict, td, th, figcaption, .rating, a, button, dt, dd, label, .interval, .expected"
         )
-        assert ratios == [], f"text without contrast ({scheme})"
+        assert faint == [], f"text without contrast ({scheme})"
 
 
 def test_keyboard_and_words(chromium, pages):
-    from selenium.webdriver.common.action_chains import ActionChains
-    from selenium.webdriver.common.keys import Keys
-
     page = Page(chromium, pages["study"])
-    reached = []
-    for _ in range(60):
-        ActionChains(chromium).send_keys(Keys.TAB).perform()
-        reached.append(
-            page.js(
-                "document.activeElement.tagName + '.' + (document.activeElement.className || document.activeElement.name)"
-            )
-        )
+    reached = page.reached(60)
     assert reached[0] == "A.skip"
     for wanted in (
         "INPUT.algorithm",
@@ -319,7 +273,7 @@ def test_keyboard_and_words(chromium, pages):
     ):
         assert wanted in reached
     page.js("document.querySelector('input[name=algorithm]').focus()")
-    ActionChains(chromium).send_keys(Keys.SPACE).perform()
+    page.press("SPACE")
     assert page.drawn()[0] == ["cubic", "reno"]
     words = page.js(
         "[...document.querySelectorAll('.plot')].map(p => p.getAttribute('aria-label'))"
