@@ -26,7 +26,7 @@ def engine(path: str) -> Any:
 
 
 def enter(core: Any, *, kept: bool) -> None:
-    """Enter the sandbox; a root that may not keep its network gets a new one, like everybody."""
+    """Enter the sandbox; root gets a new network too, unless it may keep its own."""
     if kept:
         try:
             core.enter_sandbox(kept=True)
@@ -38,7 +38,7 @@ def enter(core: Any, *, kept: bool) -> None:
 
 
 def interrupt(*_: Any) -> None:
-    """End the run; a second signal, from the terminal and from our parent, say, disturbs nothing."""
+    """End the run. A second signal, such as one from the terminal and one from our parent, has no effect."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt
@@ -60,7 +60,7 @@ def main(request_fd: int, events_fd: int) -> int:
     try:
         enter(core, kept=request.get("kept", False))
         if "shell" in request:
-            # A handler, unlike SIG_IGN, is not inherited by the program, which shall get its Ctrl-C.
+            # A handler, unlike SIG_IGN, is not inherited by the program, which must get its own Ctrl-C.
             signal.signal(signal.SIGINT, lambda *_: None)
 
             def watch(time_s: float, up: list[Any], down: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""The auditor of sweeps and studies: what their runs say together that none of them says alone.
+"""The auditor of sweeps and studies: findings about several runs together.
 
 A run's own findings come from the engine (`gargalo.Run.findings`); here they are counted, and
 repeats that are the same run and intervals beyond a quantity's range are found.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 """The gravest first."""
 NAMED = 3
-"""So many cells are named in a sentence."""
+"""A sentence names at most this many cells."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Finding:
     text: str
     """A sentence."""
     figures: Mapping[str, Any] = field(default_factory=dict)
-    """What it stands on, in SI."""
+    """The figures behind it, in SI units."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it for `--json`."""
@@ -63,7 +63,7 @@ def _equal(labels: Sequence[str]) -> pl.Expr:
 
 
 def marked(frame: pl.DataFrame, labels: Sequence[str]) -> pl.DataFrame:
-    """Return the runs with a column `_constant`: all repeats of the cell are the same run, nothing in it is chance."""
+    """Return the runs with a column `_constant`: all repeats of the cell gave the same results, so nothing in it is random."""
     if "results_hash" not in frame.columns:
         return frame.with_columns(_constant=pl.lit(False))
     return frame.with_columns(_constant=_equal(labels))

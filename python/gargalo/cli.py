@@ -221,7 +221,7 @@ def run(
         class_failed(e)
     finally:
         if target is not None and not existed:
-            # Nothing written means no empty runs/ either.
+            # If nothing was written, leave no empty runs/ either.
             with contextlib.suppress(OSError):
                 target.parent.rmdir()
     if done.directory is not None and done.directory != target:
@@ -293,7 +293,7 @@ def checked(file: Path, settings: dict[str, Any]) -> Setup:
 
 
 def directory(made: Setup, output: Path | None, overwrite: bool, as_json: bool) -> Path | None:
-    """Where results go, with what killed runs left there put in order."""
+    """Return the directory for results, after recovering what killed runs left there."""
     if output is not None:
         recover(output.parent)
     elif as_json:
@@ -393,7 +393,7 @@ def list_(
     ] = False,
     as_json: Annotated[bool, json_option("As JSON, parameters included.")] = False,
 ) -> None:
-    """Print what there is: name, one line about it, its source."""
+    """Print what is available: name, one line about it, its source."""
     entries = listing(what)
     if as_json:
         print(to_json(entries))
@@ -441,7 +441,7 @@ CHOICES = {
 
 
 def print_entries(entries: Iterable[dict[str, Any]], *, parameters: bool = False) -> None:
-    """Print one line an entry, and if asked for one line a parameter of it."""
+    """Print one line for each entry and, if asked for, one line for each of its parameters."""
     entries = [{**e, "names": ", ".join([e["name"], *e.get("aliases", [])])} for e in entries]
     width = max((len(e["names"]) for e in entries), default=0)
     for e in entries:
@@ -464,7 +464,7 @@ def schema() -> None:
 
 def main() -> None:
     """Run the command; the entry point of the package."""
-    # What a scheduler or a container sends before it kills: what is done is kept, as after Ctrl-C.
+    # Schedulers and containers send SIGTERM before they kill: finished work is kept, as after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     code: str | int | None = 0
     if isinstance(sys.stdout, io.TextIOWrapper):  # None where it was closed.
@@ -481,7 +481,7 @@ def main() -> None:
         if sys.stdout is not None:  # None where it was closed.
             sys.stdout.flush()
     except BrokenPipeError:
-        # `gargalo … | head` is no failure.
+        # `gargalo … | head` is not a failure.
         _drop_output()
     except OutputError as e:
         told = str(e)
@@ -490,7 +490,7 @@ def main() -> None:
             err.print(f"error: {told}", markup=False)
         code = FAILED
     except OSError as e:
-        # A full disk, say. What one step has finished it has kept.
+        # For example a full disk. Every step keeps what it has finished.
         where = "" if e.filename is None else f"{e.filename}: "
         _drop_output()
         with contextlib.suppress(OSError):
@@ -500,7 +500,7 @@ def main() -> None:
 
 
 def _drop_output() -> None:
-    """Let what is still to be printed go nowhere: the interpreter must not complain at exit."""
+    """Discard output that is still buffered, so that the interpreter does not complain at exit."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.close(null)

@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, how they say what is wrong, what a sweep may raise."""
+"""What the commands share: exit codes, options, error messages, the errors of sweeps."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class World(str, Enum):
 
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Characters that steer a terminal, or turn the text around; line ends and tabs do not."""
+"""Characters that control a terminal or reverse the direction of text, except line ends and tabs."""
 
 
 class Screen(Console):
-    """A console on which text of files, plugins and peers steers nothing: only styles do."""
+    """A console on which text of files, plugins and peers cannot control the terminal."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -59,12 +59,12 @@ class Screen(Console):
                 yield segment
 
     def on_broken_pipe(self) -> None:
-        """Leave it to `gargalo.cli.main`, as what `print` raises."""
+        """Raise what `print` raises, for `gargalo.cli.main` to handle."""
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 def printable(text: str) -> str:
-    """Return text without what would steer a terminal."""
+    """Return text without characters that control a terminal."""
     return CONTROL.sub("\ufffd", text)
 
 
@@ -72,11 +72,11 @@ err = Screen(stderr=True, highlight=False, soft_wrap=True)
 
 
 _json_asked: ContextVar[bool] = ContextVar("json_asked", default=False)
-"""Whether the command answers in JSON, and so says in JSON what is wrong, too."""
+"""Whether the command prints JSON; then errors are JSON, too."""
 
 
 def ask_json(value: bool) -> bool:
-    """Note whether the command answers in JSON."""
+    """Remember whether the command prints JSON."""
     _json_asked.set(value)
     return value
 
@@ -132,13 +132,13 @@ OneObject: TypeAlias = Annotated[bool, json_option("Print one JSON object.")]
 def fail(
     message: str, code: int = BAD_INPUT, diagnostics: Iterable[_core.Diagnostic] = ()
 ) -> NoReturn:
-    """Say what is wrong and leave."""
+    """Print what is wrong and end the command."""
     err.print(f"error: {message}", markup=False)
     leave(message, code, diagnostics)
 
 
 def refuse(error: _core.ScenarioError, *, in_color: bool = False) -> NoReturn:
-    """Show what is wrong with a scenario, and leave."""
+    """Show what is wrong with a scenario and end the command."""
     text = str(error).rstrip("\n")
     if in_color:
         print(text, file=sys.stderr)  # A screen would replace the engine's colours.
@@ -148,7 +148,7 @@ def refuse(error: _core.ScenarioError, *, in_color: bool = False) -> NoReturn:
 
 
 def leave(message: str, code: int, diagnostics: Iterable[_core.Diagnostic]) -> NoReturn:
-    """End a command that failed; one that answers in JSON prints an object with `error` instead of results."""
+    """End a command that failed; with --json it prints an object with `error` instead of results."""
     if _json_asked.get():
         told = [d.to_json() for d in diagnostics]
         error = {"message": message, "exit_code": code, "diagnostics": told}
@@ -215,7 +215,7 @@ def recover(parent: Path) -> None:
 
 
 def check_target(target: Path, *, overwrite: bool) -> None:
-    """Leave if results may not be written to a directory, or to a file beside a manifest."""
+    """End the command if results may not be written to a directory, or to a file beside a manifest."""
     if not os.path.lexists(target):
         return
     if not overwrite:
@@ -227,7 +227,7 @@ def check_target(target: Path, *, overwrite: bool) -> None:
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
-    """Return JSON for a terminal: readable, and what would steer the terminal escaped."""
+    """Return JSON for a terminal: readable, with control characters escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     # JSON itself escapes those below U+0020; the others are only inside of strings.
     return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
@@ -270,7 +270,7 @@ def _file_of(descriptor: int) -> str:
 
 
 class Output(io.TextIOWrapper):
-    """Standard output whose failures say that they are its own."""
+    """Standard output whose errors say that they are about standard output."""
 
     def write(self, text: str) -> int:
         """Write text."""
@@ -278,7 +278,7 @@ class Output(io.TextIOWrapper):
             return super().write(text)
 
     def flush(self) -> None:
-        """Pass on what was written."""
+        """Flush what was written."""
         with _output_errors():
             super().flush()
 
@@ -288,7 +288,7 @@ def _output_errors() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise  # What reads it has enough.
+        raise  # The reader has closed the pipe.
     except OSError as e:
         raise OutputError(e.errno, e.strerror) from None
 
@@ -323,9 +323,9 @@ def sweep_errors() -> Iterator[None]:
         )
         raise typer.Exit(INTERRUPTED) from None
     except (BrokenPipeError, OutputError):
-        raise  # What is printed has nowhere to go: `gargalo.cli.main` knows.
+        raise  # Output cannot be written: `gargalo.cli.main` handles it.
     except OSError as error:
-        # A full disk while the report is written, say; finished runs are in the store.
+        # For example a full disk while the report is written; finished runs are in the store.
         where = "" if error.filename is None else f"{error.filename}: "
         fail(
             f"{where}{because(error)}; finished runs are kept, the same command goes on from them",

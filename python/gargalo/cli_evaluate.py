@@ -225,10 +225,10 @@ def keep(
 
 
 def check_index(index: Path, *, overwrite: bool) -> None:
-    """Leave if the table of several scorecards may not be written: the rule is that of results directories.
+    """End the command if the table of several scorecards may not be written, by the rule of results directories.
 
-    What is replaced is listed in the manifest beside it and as it was written. Older versions wrote no manifest:
-    there it is any page that this command made.
+    It is replaced only if the manifest beside it lists it and it is unchanged. Older versions wrote no manifest:
+    then any page that this command made is replaced.
     """
     if not os.path.lexists(index):
         return

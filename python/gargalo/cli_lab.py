@@ -46,7 +46,7 @@ def lab(
 
 
 def examine() -> dict[str, Any]:
-    """Return what there is, and what a trial run met."""
+    """Return what is available, and the result of a trial run."""
     from gargalo import run
 
     facts: dict[str, Any] = {

@@ -106,7 +106,7 @@ def read(directory: Path, name: str | None, date: str) -> Report:
     except (OSError, ValueError, RuntimeError) as e:
         fail(str(e))
     except Exception as e:
-        # A Parquet file that is none: Polars has errors of its own.
+        # A damaged Parquet file: Polars has errors of its own.
         if type(e).__module__.startswith("polars"):
             fail(f"{directory}: a table cannot be read: {sentence(e)}")
         raise

@@ -25,7 +25,7 @@ HISTORY = 60
 
 
 def option(name: str, metavar: str, text: str) -> Any:
-    """Make an option that applies to both directions, and one for each."""
+    """Return an option of the link."""
     return typer.Option(f"--{name}", metavar=metavar, help=text)
 
 
@@ -169,7 +169,7 @@ def direction(
 
 
 def check(text: str) -> None:
-    """Leave with a message if the link makes no sense."""
+    """End the command with a message if the link is not valid."""
     from gargalo.running import resolve
 
     try:
@@ -179,11 +179,11 @@ def check(text: str) -> None:
 
 
 def execute(request: dict[str, Any], *, graph: bool) -> int:
-    """Run the program inside; its exit code is ours."""
+    """Run the program inside and return its exit code."""
     from gargalo.lab import Inside
 
     def nothing(*_: object) -> None:
-        """Leave Ctrl-C to the program."""
+        """Let the program handle Ctrl-C."""
 
     before = signal.signal(signal.SIGINT, nothing)
     try:
@@ -237,7 +237,7 @@ class View:
         self.latest: list[list[Any]] = [[0, None, 0.0, 0, 0]] * 2
 
     def add(self, time_s: float, up: list[Any], down: list[Any]) -> None:
-        """Take the latest tenth of a second."""
+        """Add the latest tenth of a second."""
         self.time_s = time_s
         self.latest = [up, down]
         for i, sample in enumerate((up, down)):
@@ -245,7 +245,7 @@ class View:
             self.delays[i].append(float(sample[2]))
 
     def draw(self, width: int) -> RenderableType:
-        """Return a table of a row per direction."""
+        """Return a table with a row for each direction."""
         from rich import box
         from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""`gargalo study`: published experiments once more, ending in verdicts and a report."""
+"""`gargalo study`: published experiments repeated, with verdicts and a report."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def sweep(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a scenario over and over along axes; do again only what is missing."""
+    """Run a scenario for every point of some axes; only missing runs are done."""
     from gargalo.sweeps import SweepFile, execute
     from gargalo.sweeps.plugins import Plugins
     from gargalo.sweeps.progress import display
@@ -142,7 +142,7 @@ def _tell_version(target: Path) -> None:
     try:
         store = Store(target)
     except DamagedError:
-        return  # Told, or repaired, when it is opened for writing.
+        return  # Reported, or repaired, when it is opened for writing.
     if store.version != _core.__version__:
         err.print(
             f"note: {target} was begun by gargalo {store.version}, this is {_core.__version__}: "

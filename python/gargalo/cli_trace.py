@@ -45,7 +45,7 @@ def write(path: Path, text: str, *, overwrite: bool) -> None:
 
 @app.command()
 def info(file: In, as_json: Annotated[bool, json_option("In SI units, as JSON.")] = False) -> None:
-    """Say what a trace is like."""
+    """Print the properties of a trace."""
     try:
         facts = _core.trace_info(read(file))
     except ValueError as e:

@@ -124,7 +124,7 @@ def address(name: str, v4: bool, v6: bool) -> str:
 
 
 def write(text: str, is_error: bool) -> None:
-    """Print what a program says."""
+    """Print the output of a program."""
     stream = sys.stderr if is_error else sys.stdout
     stream.write(text)
     stream.flush()
@@ -292,7 +292,7 @@ def common(
     nat: bool,
     capture: Path | None,
 ) -> dict[str, Any]:
-    """Collect what both commands know."""
+    """Return the options of both commands."""
     return {
         "congestion": congestion or "cubic",
         "params": parameters(params),
@@ -338,7 +338,7 @@ def connect(
     """Send standard input over our TCP and print what comes, like nc.
 
     The end of the input closes our direction only; the command ends when both are closed. Web servers
-    often take that for a client that has gone: say --keep-open to them. Exit code 1 when the connection
+    often treat that as a client that has gone: use --keep-open with them. Exit code 1 when the connection
     was refused, reset or timed out.
     """
     if listen is None and (host is None or port is None):

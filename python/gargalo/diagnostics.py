@@ -1,4 +1,4 @@
-"""What is wrong with a scenario, as values: the engine's diagnostics made, and told in a sentence."""
+"""Diagnostics of scenarios as values: making them, and writing them as a sentence."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Mark:
 
     sign: str
     style: str
-    """In a terminal, in the words of Rich."""
+    """In a terminal, as Rich names styles."""
     meaning: str = ""
     """A sentence for the legend of a page."""
 
@@ -65,10 +65,10 @@ class FailureReason:
 
 
 def find(kind: str, name: str, known: Mapping[str, T]) -> T:
-    """Return what has a name.
+    """Return the entry with a name.
 
     Raises:
-        KeyError: Nothing has it; the message has the nearest name, or all names.
+        KeyError: There is none; the message has the nearest name, or all names.
 
     """
     if name in known:
@@ -98,7 +98,7 @@ def cell_means(
     Args:
         rows: The runs of an experiment, one row each.
         labels: Columns that tell cells apart; those without any value are left out.
-        metrics: Columns to take the mean of, likewise.
+        metrics: Columns to take the mean of; those without any value are left out.
         more: Other aggregates.
         interval: A positive metric whose 95% interval is added, as columns `_low` and `_high`.
 

@@ -46,7 +46,7 @@ class Inside:
             json.dump(request, file)
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """Yield what it tells until it ends."""
+        """Yield its events until it ends."""
         with self._events:
             for line in self._events:
                 yield json.loads(line)
@@ -63,7 +63,7 @@ def run(
     replace: bool = False,
     memory_limit: int | None = None,
 ) -> tuple[Run, bool]:
-    """Run a scenario in the sandbox; also tells whether the keyboard interrupted it.
+    """Run a scenario in the sandbox; return also whether the keyboard interrupted it.
 
     Raises:
         ScenarioError: The lab cannot do what the scenario asks for.
@@ -108,7 +108,7 @@ def _in_memory(run: Run) -> Callable[[str], Any]:
 def _follow(
     inside: Inside, progress: Callable[..., bool] | None
 ) -> tuple[dict[str, Any], bool, Path]:
-    """Pass progress on until the end; an interrupt of the terminal reaches the process inside by itself.
+    """Pass progress on until the end; an interrupt from the terminal also reaches the process inside.
 
     SIGTERM is passed on: it is an interrupt inside, too.
     """
@@ -153,7 +153,7 @@ def _follow(
 def refusal(congestion: str = "cubic") -> str | None:
     """Return why this machine cannot do runs with the kernel's stack; None if it can.
 
-    Found out by doing one, of some milliseconds.
+    This does a run of some milliseconds.
 
     Args:
         congestion: The congestion control of the kernel that is needed.

@@ -108,7 +108,7 @@ class Model:
         return plain.get(str(kind), "text") + span(least, target.get("maximum"))
 
     def _alone(self, name: str, content: Node, doc: str) -> list[dict[str, str]]:
-        """Return the one parameter of a kind whose content is no table; none of an empty table."""
+        """Return the single parameter of a kind whose content is not a table; nothing for an empty table."""
         if content.get("type") == "object":
             return []
         valid = self.takes(content)

@@ -27,7 +27,7 @@ def count(n: float) -> str:
 
 @contextmanager
 def bar(console: Console, *, shown: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """Show what is done, packets per second and time left, where somebody can see it."""
+    """Show what is done, packets per second and time left, on a terminal."""
     if not (shown and console.is_terminal):
         yield None
         return

@@ -42,7 +42,7 @@ def register(name: str, class_: type) -> None:
     `gargalo.Scheduler` is `scheduler = "name"`, one from `gargalo.PathManager` is `path_manager = "name"`.
 
     Raises:
-        TypeError: It is no such class.
+        TypeError: It does not derive from one of these classes.
         ValueError: This cannot be a name.
 
     """
@@ -69,7 +69,7 @@ def names() -> dict[Kind, list[str]]:
 
 
 def added(before: Classes, after: Classes) -> Classes:
-    """Return the classes that are new."""
+    """Return the classes that were not there before."""
     return {
         kind: {n: c for n, c in classes.items() if before[kind].get(n) is not c}
         for kind, classes in after.items()

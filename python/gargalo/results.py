@@ -93,7 +93,7 @@ class Run:
 
     @cached_property
     def gauges(self) -> pl.DataFrame:
-        """A row per quantity inside a congestion control and look at it (with `record.gauges`)."""
+        """A row per internal quantity of a congestion control and sample (with `record.gauges`)."""
         return self._table("gauges")
 
     @cached_property
@@ -125,7 +125,7 @@ class Run:
 
     @property
     def ended_early(self) -> str | None:
-        """Why the run ended before its end, if nobody asked for it: it reached its memory limit."""
+        """Why the run ended early without being interrupted: it reached its memory limit."""
         return self.info.get("ended_early")
 
     @property
@@ -146,8 +146,8 @@ class Run:
 def load(directory: str | Path) -> Run:
     """Read the results of an earlier run from its directory.
 
-    Each file is compared with the directory's manifest before it is read; results of before there
-    were manifests are taken as they are.
+    Each file is compared with the directory's manifest before it is read; results of
+    versions that wrote no manifest are not checked.
 
     Raises:
         FileNotFoundError: The directory has no results.

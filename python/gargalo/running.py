@@ -93,11 +93,11 @@ def run(
         set: Changes of settings, as `{"topology.simple.link.rate": "5Mbit/s", "flows.0.start": "1s"}`.
         output: Directory to write results to; without it they stay in memory.
         existing: What to do if `output` exists.
-        progress: Called some times a second, while flows are made and results are written too; returning
+        progress: Called a few times a second, also while flows are made and results are written; returning
             False stops the run.
-        controllers: Congestion controls by name, besides those registered.
-        schedulers: Schedulers of Multipath TCP by name, likewise.
-        path_managers: Path managers of Multipath TCP by name, likewise.
+        controllers: Congestion controls by name, in addition to those registered.
+        schedulers: Schedulers of Multipath TCP by name, in addition to those registered.
+        path_managers: Path managers of Multipath TCP by name, in addition to those registered.
         world: `sim` simulates it; `lab` runs it in real time on this machine (Linux).
         memory_limit: What a run may take of memory, records and their tables included, in bytes or
             like `"4GB"`; by default half of what the machine has left. A scenario that would record more
@@ -165,7 +165,7 @@ def memory_bytes(limit: int | str | None) -> int | None:
     """Return an amount of memory in bytes.
 
     Raises:
-        ValueError: It is no amount.
+        ValueError: It is not an amount.
 
     """
     if limit is None or isinstance(limit, int):

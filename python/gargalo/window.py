@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gargalo._core import Acked, Congestion, Init, Path, Sent, Spurious
 
 MAX_WINDOW = 1 << 40
-"""No window grows beyond this, in bytes."""
+"""The largest window, in bytes."""
 
 _OWN = {"mss", "window", "threshold", "_fraction", "_after_timeout", "_recovering", "_saved"}
 

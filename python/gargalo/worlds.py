@@ -1,4 +1,4 @@
-"""What the simulator and the lab can do of what a scenario can ask for."""
+"""Which features of scenarios the simulator and the lab have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gargalo import _core
 
 @dataclass(frozen=True)
 class Capability:
-    """Something that a scenario can ask for, and who does it."""
+    """A feature of scenarios, and which world has it."""
 
     key: str
     """The key that asks for it, like `flows.*.transport.tcp`; `*` is any item of a list and any name."""

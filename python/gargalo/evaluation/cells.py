@@ -61,7 +61,7 @@ def quantity_text(label: str, value: object) -> str:
 
 
 def value_text(label: str, value: object) -> str:
-    """Write the value of a label for people."""
+    """Write the value of a label for readers."""
     text = quantity_text(label, value)
     read = si(text)
     if read is None or read[1] == "":

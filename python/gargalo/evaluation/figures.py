@@ -60,7 +60,7 @@ def by_cell(
 
 
 STARVING = 0.2
-"""Share of the time from which on a flow that has less than a tenth of its fair share is said to starve.
+"""A flow starves if it has less than a tenth of its fair share for more than this share of the time.
 
 The text sets no bound. Reno and CUBIC are far below it wherever they meet each other; probing for the round-trip time
 (BBR: 2% of the time), a timeout, or the start of a late flow do not reach it.
@@ -110,7 +110,7 @@ COST = figure(
     bounds=SHARE,
     margin=0.1,
 )
-"""Where the question is another, use of the link is what the answer costs, and matters from a tenth on."""
+"""Where a criterion asks about something else, use of the link is its cost, and differences matter from a tenth on."""
 QUEUE_P50 = figure(
     "queue_p50_s",
     "queueing delay, median over time",

@@ -24,12 +24,12 @@ WARM_UP = 0.25
 STARVED = 0.1
 """A flow with less than this share of its fair share starves; the threshold is ours."""
 RECOVERED = 0.8
-"""Share of what it had, or of what there is, that a flow must reach again."""
+"""Share of its former rate, or of the capacity, that a flow must reach again."""
 PACKET_BITS = 8 * 1500
 BIN_S = 0.5
-"""Bins in which a flow's way back is watched."""
+"""Width of the bins in which the recovery of a flow is measured."""
 HELD = 4
-"""So many bins in a row, 2 s, must have `RECOVERED` on average: a burst of data that waited for a repetition is no rate."""
+"""This many bins in a row, 2 s, must have `RECOVERED` on average: a burst of data that waited for a retransmission is not a rate."""
 
 
 def measure(run: Run) -> Mapping[str, float]:
@@ -47,7 +47,7 @@ def measure(run: Run) -> Mapping[str, float]:
     Of the bottleneck (the most used direction): `utilization`, `queue_p50_s`, `queue_p95_s`, `queue_p99_s`
     (over time, after the warm-up), `standing_queue_s`, `queue_mean_s` (over packets), `drop_rate` and `mark_rate` (of all packets, slow start
     included: it is part of what an algorithm does to a queue), `capacity_bps`. `wasted_bps`: what the queues of
-    links with a rate drop, other than the first link's: it has taken the first one's time in vain.
+    links with a rate drop, other than the first link's: data that used the first link and did not arrive.
 
     Of files: `flow_bps.L`, the mean of their goodputs, and of the smallest and largest quarter of them
     `flow_bps_small.L` and `flow_bps_large.L`.
@@ -177,14 +177,14 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
 
 
 def sent_rate(flows: pl.DataFrame) -> float:
-    """Return what flows sent together, over the time from the first start to the last end; in bit/s."""
+    """Return the rate of all flows together, from the first start to the last end, in bit/s."""
     bits = (flows["throughput_bps"] * (flows["end_s"] - flows["start_s"])).sum()
     span = float(flows["end_s"].max() - flows["start_s"].min())  # type: ignore[arg-type, operator]
     return float(bits) / span if span > 0 else 0.0
 
 
 def mean(column: pl.Series) -> float | None:
-    """Return the mean of what is there."""
+    """Return the mean of the values that are not null."""
     there = column.drop_nulls()
     return float(there.mean()) if there.len() else None  # type: ignore[arg-type]
 
@@ -232,7 +232,7 @@ def converged(run: Run) -> dict[str, float | None]:
         return {}
     took = metrics.fairness_time(bins, flows=ids, epsilon=0.2, start_s=last, hold_s=2.0)
     end = float(run.info["virtual_s"])
-    # Who does not get there counts with the time there was.
+    # Flows that do not get there count with the time they had.
     return {"convergence_s": took if took is not None else max(end - last, 1.0)}
 
 
@@ -243,7 +243,7 @@ def rate_of(run: Run, flow: int, bin_s: float) -> tuple[Any, Any]:
 
 
 def held(rates: Any) -> Any:
-    """Return for each bin the mean of it and those after it, `HELD` in all; the last ones have none."""
+    """Return for each bin the mean of `HELD` bins from it on; the last bins have none."""
     if rates.size < HELD:
         return np.empty(0)
     return np.convolve(rates, np.full(HELD, 1 / HELD), "valid")
@@ -271,7 +271,7 @@ def outages(run: Run) -> dict[str, float | None]:
         return {}
     link = run.setup.links[0].name
     rows = run.link_samples.filter((pl.col("link") == link) & (pl.col("direction") == "up"))
-    # What came to the link: sent and dropped, in packets of full size for what was sent.
+    # What arrived at the link: sent and dropped; sent bytes are counted in packets of full size.
     sent = 8 * rows["sent_bytes"].to_numpy() / PACKET_BITS + rows["dropped_packets"].to_numpy()
     until = min(end, stop)
     at = np.interp([begin, (begin + until) / 2, until], rows["time_s"].to_numpy(), sent)
@@ -315,7 +315,7 @@ def changes(run: Run) -> dict[str, float | None]:
     if not rates or end <= last:
         return {}
     at, got = rate_of(run, 0, BIN_S)
-    # Headers: what a flow alone could have of the capacity at most.
+    # Without headers: the most that a flow alone can have of the capacity.
     once, most = (r * 1448 / 1500 for r in (rates[-2:] * 2)[:2])
     early = got[(at >= last / 2) & (at < last - BIN_S)]
     quarter = (end - last) / 4
@@ -344,7 +344,7 @@ def changes(run: Run) -> dict[str, float | None]:
 def ramp(run: Run) -> dict[str, float | None]:
     """Return how long flows with the label `new` need to their byte 1500 * 10^n, `reach_n_s.new`.
 
-    Who does not get there counts with the time there was (tcpeval-01 section 5.2).
+    Flows that do not get there count with the time they had (tcpeval-01 section 5.2).
     """
     ids = run.flows.filter(pl.col("label") == "new")["id"].to_list()
     if not ids or run.flow_samples.height == 0:

@@ -67,12 +67,12 @@ class Plan:
 
     @property
     def quick(self) -> bool:
-        """Whether a point or a few must do."""
+        """Whether only a few points are run."""
         return self.profile.name == "quick"
 
     @property
     def full(self) -> bool:
-        """Whether a night may be spent."""
+        """Whether wide grids are run."""
         return self.profile.name == "full"
 
     def pick(
@@ -84,7 +84,7 @@ class Plan:
         return full if self.full and full is not None else standard
 
     def start(self, *names: object, within_s: float = 0.5) -> float:
-        """Return a start: the same in every algorithm's runs of this repeat, another in other repeats."""
+        """Return a start time: the same for all algorithms in this repeat, another one in other repeats."""
         return random.Random(f"{self.seed} {names}").uniform(0.0, within_s)
 
 
@@ -162,24 +162,24 @@ class Criterion:
     """As "RFC 9743 5.1.1"."""
     strength: Strength
     asks: str
-    """What the text wants, in a sentence or two of ours."""
+    """What the text asks for, in our words."""
     does: str
     """What is run and measured."""
     cells: Callable[[Plan], list[Cell]]
     """The cells of an algorithm; labels do not depend on the seed."""
     figures: Sequence[Figure]
     faults: Callable[[Scores], list[str]] = lambda _: []
-    """Sentences that say what is wrong beyond comparison; none: nothing."""
+    """Sentences that say what is wrong whatever one compares with; empty if nothing is."""
     picture: Callable[[Scores], FigureBlock | None] = lambda _: None
     group: str = "alone"
     """Section of the scorecard: alone, mixed, general, special, properties, tcpeval."""
     profiles: Sequence[str] = ("quick", "standard", "full")
     algorithms: Sequence[str] = ()
-    """Those it applies to, if not to all; then it is run for the one that is judged, not for the references."""
+    """The algorithms it applies to, if not to all; then it is run for the judged algorithm, not for the references."""
     cases: Callable[[Scores], Conformance] | None = None
-    """What became of cases of conformance, which do not compare; None: there are none."""
+    """The results of cases of conformance, which are not compared; None: there are no cases."""
     repeat: int | None = None
-    """Most runs of a cell, where more would be the same run again."""
+    """The most runs of a cell, where more would only repeat the same run."""
 
     def applies_to(self, algorithm: str) -> bool:
         """Whether an algorithm is judged by it."""

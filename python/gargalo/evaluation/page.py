@@ -70,7 +70,7 @@ class Value:
     text: str
     interval: str = ""
     runs: str = ""
-    """How many runs are behind it, if not as many as there should be."""
+    """How many runs are behind it, if fewer than planned."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def page_name(scorecard: Scorecard) -> str:
 def html(scorecard: Scorecard) -> str:
     """Return the page of a scorecard as text."""
     references = [r for r in scorecard.references if r != scorecard.algorithm]
-    # The yardstick is next to what it is compared with.
+    # The yardstick comes first, next to the algorithm.
     references.sort(key=lambda r: r != YARDSTICK)
     palette = palette_of(scorecard)
     cards: list[Card] = []
@@ -269,7 +269,7 @@ def ends_text(low: float, high: float, mean: float, unit: str) -> str:
     """Write an interval in one unit: ± its half if it is even about the mean, else its ends."""
     half = (high - low) / 2
     if half < 1e-9 * abs(mean):
-        half = 0.0  # What rounding of floating-point numbers left.
+        half = 0.0  # A remainder of rounding.
     even = half == 0 or abs(high + low - 2 * mean) <= 0.05 * half
     q = quantity("x", [mean or half] if even else [low, high], unit)
     if even:
@@ -278,7 +278,7 @@ def ends_text(low: float, high: float, mean: float, unit: str) -> str:
 
 
 def digits(value: float, most: int) -> str:
-    """Write a number with so many significant digits."""
+    """Write a number with at most this many significant digits."""
     short = f"{value:.{most}g}"
     text = short if 0 < abs(value) < 1e-3 else number(float(short))
     return text.replace("-", "\u2212")
@@ -292,7 +292,7 @@ def difference(outcome: Outcome) -> Value:
     unit = outcome.figure.unit
     text = rounded(gap, unit) if gap <= 0 else f"+{rounded(gap, unit)}"
     own = outcome.own.mean
-    # A share of what has another sign says nothing.
+    # A ratio of values with different signs has no meaning.
     if (
         gap
         and own
@@ -370,7 +370,7 @@ def palette_of(scorecard: Scorecard) -> Palette:
 
 
 def first_told(scorecard: Scorecard) -> set[tuple[str, FailureReason]]:
-    """Return where each reason of failures is told first: criterion and reason."""
+    """Return the first criterion of each reason of failures."""
     found: dict[FailureReason, str] = {}
     for r in scorecard.results:
         for failure in r.failures:

@@ -1,4 +1,4 @@
-"""Pictures of a criterion: its figures side by side with the references', and along what varies."""
+"""Pictures of a criterion: its figures beside those of the references, and against what varies."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Dot:
 
 
 WIDEST = 3.0
-"""A lane ends at this many times its greatest mean, if not before."""
+"""A lane ends at most at this many times its greatest mean."""
 
 
 @dataclass(frozen=True)
 class Lane:
-    """A figure of an algorithm and of the references, from nothing to the largest of them."""
+    """A figure of an algorithm and of the references, from zero to the largest of them."""
 
     outcome: Outcome
     dots: Sequence[Dot]
@@ -70,7 +70,7 @@ def lane(outcome: Outcome, algorithm: str, references: Sequence[str]) -> Lane | 
     means = [i.mean for i in known.values() if i.mean is not None]
     if not means:
         return None
-    # Intervals about small values reach below nothing, or far above everything: of no interest.
+    # Intervals of small values may reach below zero or far above all values: they are cut.
     least = min([0.0, *means])
     far = WIDEST * max([0.0, *means])
     most = max([0.0, *means, *(min(i.high, far) for i in known.values() if i.high is not None)])
@@ -109,7 +109,7 @@ def levels(frame: pl.DataFrame, label: str, figures: Sequence[Figure]) -> pl.Dat
 def along(result: Result, algorithms: Sequence[str]) -> FigureBlock | None:
     """Draw the figures along the label that varies most; None if there are not two values of one.
 
-    Other labels are not held still: a point is what the figure makes of all cells with its value.
+    Other labels are not fixed: a point is the figure over all cells with this value.
     """
     frame = result.scores.frame
     if frame.height == 0 or "repeat" not in frame.columns:
@@ -119,14 +119,14 @@ def along(result: Result, algorithms: Sequence[str]) -> FigureBlock | None:
     best: tuple[tuple[int, int], str, pl.DataFrame, list[str]] | None = None
     for label in labels_of(frame):
         long = levels(frame, label, figures)
-        # What is the same everywhere makes no picture.
+        # A figure with one value everywhere is not drawn.
         counts = {
             str(name): part["level"].n_unique()
             for (name,), part in long.group_by("figure", maintain_order=True)
             if part["value"].n_unique() > 1
         }
         drawn = [f.name for f in figures if counts.get(f.name, 0) > 1]
-        # Numbers make an axis, names only a row of columns.
+        # Numbers are drawn on an axis, names as categories.
         numbers = all(si(v) is not None for v in long["level"].to_list())
         rank = (max(counts.values(), default=0) + (1 if numbers else 0), len(drawn))
         if drawn and (best is None or rank > best[0]):
@@ -175,10 +175,10 @@ def panels(
             trace |= {"xaxis": f"x{end}", "yaxis": f"y{end}", "showlegend": i == 0}
             trace["meta"] = f"{trace['name']}: {figure.text}"
             if x.get("type") == "category":
-                # Between names there is nothing: dots beside each other.
+                # Between categories there are no values: draw dots beside each other.
                 trace |= {"mode": "markers", "offsetgroup": trace["name"]}
                 layout["scattermode"] = "group"
-            # Names are markup to Plotly.
+            # Plotly reads names as markup.
             trace["name"] = html.escape(trace["name"])
             drawn["data"].append(trace)
         title = y["title"]["text"]
@@ -206,5 +206,5 @@ def panels(
 
 
 def lines(text: str) -> list[str]:
-    """Break a title into at most two lines that a phone has room for."""
+    """Break a title into at most two lines that fit on a phone."""
     return textwrap.wrap(text, 34, max_lines=2, placeholder=" …")

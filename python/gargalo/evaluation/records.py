@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gargalo.metrics import Interval
 
 FORMAT = 2
-"""Of the JSON; raised when a reader of the former would go wrong."""
+"""Version of the JSON; raised when readers of the former version would read it wrongly."""
 
 
 class BaselineError(ValueError):
@@ -167,7 +167,7 @@ def compare(baseline: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]
         name = old["id"]
         new = present.get(name)
         if new is None:
-            continue  # Left out on purpose: --only, or a criterion that there is no longer.
+            continue  # Left out on purpose: by --only, or as a criterion that no longer exists.
         changes += faults(name, old, new)
         figures = {f["name"]: f for f in new["figures"]}
         for before in old["figures"]:
@@ -178,7 +178,7 @@ def compare(baseline: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]
 
 
 def faults(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
-    """Return faults and failures that came or went; of cases of conformance, each by itself."""
+    """Return faults and failures that are new or gone, each case of conformance separately."""
     found: list[Change] = []
     cases = {c["id"]: c for c in new.get("cases", ())}
     for before in old.get("cases", ()):
@@ -222,7 +222,7 @@ def figure_change(name: str, before: Mapping[str, Any], after: Mapping[str, Any]
 
 
 def values(figure: Mapping[str, Any]) -> list[float]:
-    """Return the values of the repeats that there are."""
+    """Return the values of the repeats that have one."""
     return [float(v) for v in figure["values"] if v is not None]
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 STORE = Path("runs") / "evaluation" / "store"
 STALL_S = 60.0
-"""A run that makes no progress for so long hangs."""
+"""A run without progress for this time hangs."""
 SEED = 9743
 
 
@@ -83,7 +83,7 @@ def candidates(names: Sequence[str | Path]) -> tuple[list[Candidate], list[Path]
     from gargalo import _core
     from gargalo.registry import registered
 
-    # By all names, the one it is listed under.
+    # From every name to the one it is listed under.
     known = {n: str(c["name"]) for c in _core.congestion() for n in (c["name"], *c["aliases"])}
     found: list[Candidate] = []
     files: list[Path] = []

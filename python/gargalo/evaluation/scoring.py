@@ -70,7 +70,7 @@ def outcome(figure: Figure, found: Scores, references: Sequence[str]) -> Outcome
     if lists and min(map(len, lists)) > 1:
         found_difference = metrics.difference(*sides)
         low, high = found_difference.low, found_difference.high
-        # Equal values in each leave no doubt.
+        # If all values of each side are equal, the difference is certain.
         certain = low is None or high is None or low > 0 or high < 0
     verdict: Verdict = "like"
     if abs(gap) > margin and certain:

@@ -265,7 +265,7 @@ def _t_interval(x: Values, y: Values, paired: bool, level: float) -> tuple[float
 
 def _t_test(x: Values, y: Values, side: Side, paired: bool) -> float:
     if _still(x, y, paired):
-        # All values alike, on both sides: only the margin of an equivalence is between them.
+        # All values are equal on both sides: only the margin of an equivalence is between them.
         middle = float(x.mean() - y.mean())
         certain = {"two-sided": False, "greater": middle > 0, "less": middle < 0}[side]
         return 0.0 if certain else 1.0

@@ -88,7 +88,7 @@ def share(
     """Share that one group of flows (all that run `reno`, say) gets of all, or of the link.
 
     Formula: Σ(x in group) / Σx, or over the capacity if that is given.
-    Unit: none. None: nobody got anything (without capacity), or no flow is of that group.
+    Unit: none. None: no flow got anything (without capacity), or no flow is of that group.
     Source: RFC 9743 section 5.2.1 (competition with standard congestion controls).
 
     Example: `share(run.flows["measured_bytes"], run.flows["congestion"], "reno")`: rates of flows that were active

@@ -220,7 +220,7 @@ def bootstrap_interval(
 
     Formula: resample the n values with replacement `resamples` times; the interval is between the
     (corrected) (1 - level)/2 and (1 + level)/2 quantiles of the statistic, bias-corrected and accelerated ("bca",
-    Efron 1987) or plain ("percentile"). Where BCa is undefined (all resamples alike on one side) the
+    Efron 1987) or plain ("percentile"). Where BCa is undefined (all resamples equal on one side) the
     plain one is given, and `method` says so. Equal seeds give equal intervals. Below about ten
     values it is too narrow: prefer `mean_interval`. None: with fewer than three values, or values that are all the
     same, the interval is unknown.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gargalo.metrics.intervals import Bounds
 
 MOST_POINTS = 1500
-# With more lines, those of an algorithm look alike and share an entry of the legend.
+# With more lines, those of an algorithm have the same style and share an entry of the legend.
 MOST_ENTRIES = 12
 
 

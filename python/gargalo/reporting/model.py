@@ -73,7 +73,7 @@ class FigureBlock:
     group: str = ""
     """Section of the report it belongs to; the filter bar chooses among them."""
     alt: str = ""
-    """What it shows, in words, for who cannot see it; the caption if empty."""
+    """What it shows, in words, for readers who cannot see it; the caption if empty."""
     restyle: bool = True
     """Give traces the colours, dashes and markers of their algorithms."""
 

@@ -168,7 +168,7 @@ def contradicted(lines: Sequence[Evidence] | str, explanation: str = "") -> Find
 
 
 def inconclusive(lines: Sequence[Evidence] | str, explanation: str = "") -> Finding:
-    """The runs do not tell."""
+    """The runs do not decide the claim."""
     return Finding("inconclusive", lines, explanation)
 
 

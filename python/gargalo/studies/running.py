@@ -66,7 +66,7 @@ class Outcome:
 
 
 def evidence_json(line: Evidence) -> dict[str, Any]:
-    """Return a line of evidence as JSON knows it."""
+    """Return a line of evidence as JSON."""
     return {
         key: finite(value) if isinstance(value, float) else value
         for key, value in asdict(line).items()
@@ -202,7 +202,7 @@ def possible(jobs: list[Job]) -> tuple[list[Job], dict[str, str]]:
         for control in controls:
             reason = lab.refusal(control)
             if reason is not None:
-                # If not even the kernel's default works, nothing in the lab does.
+                # If the kernel's default does not work either, nothing in the lab works.
                 whole = lab.refusal() is not None
                 missing["lab" if whole else f"lab: {control}"] = reason
                 break

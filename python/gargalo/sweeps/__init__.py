@@ -1,4 +1,4 @@
-"""Sweeps: many runs of a scenario, with workers, a store that survives anything, and statistics.
+"""Sweeps: many runs of a scenario, with workers, a crash-safe store, and statistics.
 
 >>> sweep = gargalo.sweep(
 ...     "examples/cubic-vs-bbr.toml",

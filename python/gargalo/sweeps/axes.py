@@ -4,7 +4,7 @@ Forms, in a sweep file below `[axes]` or as a dictionary in Python:
 
     topology.simple.link.rate = ["1Mbit/s", "10Mbit/s"]       one key; the label is its last part
     rate = { key = "topology.simple.link.rate", values = [ … ] }        the same under a chosen label
-    rate = { keys = ["topology.…up.rate", "topology.…down.rate"], values = [ … ] }   several keys alike
+    rate = { keys = ["topology.…up.rate", "topology.…down.rate"], values = [ … ] }   several keys, same value
     size = { zip = { "topology.…rate" = [ … ], "topology.…queue.droptail" = [ … ] }, names = [ … ] }
     loss = { key = "…loss.independent", from = 1e-4, to = 1e-1, steps = 4, scale = "log" }
     network = [{ name = "dsl", set = { … } }, { name = "fibre", set = { … } }]       any settings, named
@@ -54,7 +54,7 @@ class Axis:
 
 
 def axis(name: str, key: str | Sequence[str], values: Sequence[Any]) -> Axis:
-    """Return an axis where one key, or several alike, take each of the values."""
+    """Return an axis where one key, or several with the same value, take each of the values."""
     keys = [key] if isinstance(key, str) else list(key)
     points = [Point({name: label_of(v)}, dict.fromkeys(keys, plain(v))) for v in values]
     return _checked(Axis(name, tuple(points)))

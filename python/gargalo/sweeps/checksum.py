@@ -1,7 +1,7 @@
 """Checksums that the Parquet files of a store carry in themselves.
 
 The footer of a file has the key `gargalo.sha256`: the SHA-256 of the whole file, taken with 64 zeros in
-the place of its digits. So a file and its checksum appear at once, by one rename, whoever writes it and
+the place of its digits. So a file and its checksum appear at once, by one rename, whichever process writes it and
 whenever that is killed, and stay together when files are merged, copied or moved. Other readers of
 Parquet see a key that they do not know.
 """

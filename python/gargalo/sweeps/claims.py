@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 COMPACTION = (1 << 62) + 1
-"""The byte that whoever rewrites small files into large ones locks; no identifier has it."""
+"""The byte that a process locks while it merges small files; no identifier has it."""
 
 _guard = threading.Lock()
 _files: dict[tuple[int, int], tuple[int, set[int]]] = {}
@@ -51,7 +51,7 @@ class Claims:
         self.unlock(_offset(run))
 
     def holder(self, run: str) -> str:
-        """Return who has a claim on a run and how it stands, as in "process 7 does"; as far as can be told here."""
+        """Return which process has a claim on a run and its state, as in "process 7 does", as far as is known here."""
         query = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, _offset(run), 1, 0)
         process = 0
         # Elsewhere the structure is another.

@@ -110,7 +110,7 @@ class Cluster:
             if known is None or known[1] is not future:
                 continue
             if future.cancelled():
-                # Not by us: the connection to the scheduler was lost, which is not the run's fault.
+                # Not cancelled by us: the connection to the scheduler was lost; the run is not the cause.
                 self.start(known[0])
             else:
                 news.append(self._heard(run, future))
@@ -203,7 +203,7 @@ class Cluster:
         return found
 
     def close(self) -> None:
-        """Cancel what is under way and hang up."""
+        """Cancel running tasks and disconnect."""
         with suppress(Exception):
             self._client.cancel([future for _, future in self._futures.values()])
         self._futures.clear()
@@ -244,7 +244,7 @@ def _connect(address: str) -> Client:
     import distributed
     from distributed.comm import registry
 
-    # Dask logs every attempt with tracebacks; one sentence of ours says it all. As it is imported it gives
+    # Dask logs every attempt with tracebacks; one sentence of ours is enough. When imported it gives
     # some of its loggers levels of their own.
     for name in ("distributed", "tornado", "asyncio", *logging.root.manager.loggerDict):
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):

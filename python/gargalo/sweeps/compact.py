@@ -1,4 +1,4 @@
-"""Many small files of a store become a few large ones.
+"""Merges many small files of a store into a few large ones.
 
 A segment is written and renamed before the files it is made of are removed. Killed in between, a run
 is in both: readers take the segment, and the next sweep removes the rest. Merging only saves files: where
@@ -41,7 +41,7 @@ def compact(store: Store, claims: Claims, *, least_files: int | None = None) -> 
         removed = 0
         with suppress(OSError):
             for table in store.tables():
-                # A table with a damaged segment stays as it is; whoever reads it is told.
+                # A table with a damaged segment stays as it is; reading it raises an error.
                 with suppress(DamagedError):
                     removed += _table(store, table, least)
         return removed

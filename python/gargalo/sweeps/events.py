@@ -40,14 +40,14 @@ class Failed:
 
 @dataclass(frozen=True)
 class Crashed:
-    """What did a run died, which may or may not be the run's fault."""
+    """The process that did a run died; the run may or may not be the cause."""
 
     run: str
     reason: str
 
 
 class Executor(Protocol):
-    """Does runs, some at a time."""
+    """Something that does several runs at a time."""
 
     def room(self) -> int:
         """Return how many more runs can be given now."""

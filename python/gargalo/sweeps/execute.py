@@ -1,4 +1,4 @@
-"""Doing what is missing of a sweep."""
+"""Execution of the missing runs of a sweep."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from gargalo.sweeps.claims import Claims
 
 MOST_CRASHES = 2
-"""A run that killed so many workers is given up."""
+"""A run that killed this many workers is given up."""
 POLL_S = 0.2
 WAIT_S = 1.0
-"""After so long without a run to do, it is said whose runs are waited for."""
+"""After this time without a run to do, progress says which runs are waited for."""
 COMPACT_EVERY = 1000
 WORLDS = ("sim", "lab")
 """In the order in which their runs are done."""
@@ -62,7 +62,7 @@ def execute(
 ) -> Sweep:
     """Do the runs that the store does not have yet.
 
-    A run that fails is told in `Sweep.failures`; the others go on.
+    A run that fails is listed in `Sweep.failures`; the others continue.
 
     Args:
         jobs: The runs, from `plan` or made one by one.
@@ -77,8 +77,8 @@ def execute(
         plugins: Python files that register congestion controls, schedulers or path managers.
         name: Of the sweep in the store; by default made from its labels.
         stall_s: A simulation on this machine that makes no progress for so long fails, with a
-            traceback of where it was; by default it may take for ever.
-        memory_limit: What each run may take of memory, in bytes or like `"4GB"`; one that wants more
+            traceback of where it was; by default there is no limit.
+        memory_limit: What each run may take of memory, in bytes or like `"4GB"`; one that needs more
             fails. By default half of what its machine has left, divided among the workers on it.
         repair: Move the files of the store that are damaged aside, and do again what they held of these runs;
             see `Sweep.repaired`.

@@ -84,7 +84,7 @@ class LocalPool:
 
     @property
     def pids(self) -> list[int]:
-        """The processes, for whoever watches them."""
+        """The worker processes, for tests and progress."""
         return [w.process.pid for w in self._workers]
 
     def room(self) -> int:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 LINE_EVERY_S = 10.0
-"""Where nobody watches, a line in so many seconds."""
+"""Without a terminal, seconds between two lines."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class SweepProgress:
     """Simulated by this sweep, runs under way included."""
     elapsed_s: float
     waiting_for: str = ""
-    """Runs that another sweep does, if nothing else has been left to do for a second, and who does them."""
+    """Runs of other sweeps that are waited for, if there was nothing else to do for a second, and which processes do them."""
 
     @property
     def runs_per_s(self) -> float:
@@ -80,7 +80,7 @@ def clock(seconds: float) -> str:
 
 @contextmanager
 def display(console: Console, *, shown: bool) -> Iterator[Callable[[SweepProgress], None]]:
-    """Show progress: a bar on a terminal, elsewhere a line now and then; whom it waits for in any case."""
+    """Show progress: a bar on a terminal, elsewhere a line from time to time; always what it waits for."""
     if not (shown and console.is_terminal):
         yield _lines(console, LINE_EVERY_S if shown else math.inf)
         return

@@ -25,7 +25,7 @@ CLOSE_S = 10.0
 
 
 class _UnwantedError(Exception):
-    """Nobody waits for the run: its process is killed."""
+    """The run is no longer needed: its process is killed."""
 
 
 class RealTime:

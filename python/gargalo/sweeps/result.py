@@ -271,7 +271,7 @@ class Sweep:
         )
 
     def _steadily(self, read: Callable[[], T]) -> T:
-        """Read once more when another sweep merged files since they were listed: no row may be missed."""
+        """Read again if another sweep merged files since they were listed, so that no row is missed."""
         for _ in range(20):
             try:
                 return read()

@@ -125,7 +125,7 @@ class Store:
     def _create(cls, path: Path, *, repair: bool) -> Store:
         tmp = path / "tmp"
         if tmp.is_symlink():
-            # What it points to is not ours to write to, nor to clean.
+            # Do not write to, or clean, what it points to.
             msg = f"{tmp} is a symbolic link: remove it, or choose another directory"
             raise BadStoreError(msg)
         marker = path / MARKER
@@ -147,7 +147,7 @@ class Store:
                 raise
             cls._mark(path)
             store = cls(path)
-        # Says now, not after the first run, that nothing can be written.
+        # Fails now, not after the first run, if nothing can be written.
         probe = path / "tmp" / f"probe.{os.getpid()}.{secrets.token_hex(4)}"
         probe.write_bytes(b"")
         probe.unlink()
@@ -188,7 +188,7 @@ class Store:
                 others = [p for p in (self.path / PLANS).glob(f"*{SUFFIX}") if p != target]
                 latest = max((p.stat().st_mtime_ns for p in others), default=0)
                 write_file(self.path, target, data, "plan")
-                # It is the latest, whatever the clock says.
+                # It is the latest, even if the clock was set back.
                 if target.stat().st_mtime_ns <= latest:
                     os.utime(target, ns=(latest + 10**9, latest + 10**9))
 
@@ -495,19 +495,19 @@ def write_file(store: Path, target: Path, data: bytes, owner: str) -> None:
 
 
 def _temporary(store: Path, owner: str) -> tuple[Path, int]:
-    """Make a temporary file, locked as long as it is open: so others see that somebody writes it."""
+    """Make a temporary file, locked while it is open, so that other processes see that it is in use."""
     while True:
         path = store / "tmp" / f"{owner}.{os.getpid()}.{secrets.token_hex(4)}"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        with suppress(OSError):  # No locks here: the process in its name has to do.
+        with suppress(OSError):  # No locks here: use the process in its name.
             fcntl.flock(fd, fcntl.LOCK_EX)
         if os.fstat(fd).st_nlink:
             return path, fd
-        os.close(fd)  # Somebody cleaned before it was locked.
+        os.close(fd)  # Another process removed it before it was locked.
 
 
 def _remove_abandoned(file: Path) -> bool:
-    """Remove a temporary file unless somebody is writing it.
+    """Remove a temporary file unless a process is writing it.
 
     The number in its name does not tell: in containers, processes have the same few numbers.
     """

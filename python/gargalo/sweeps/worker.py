@@ -102,7 +102,7 @@ def _one(
         try:
             pipe.send(("moved", packets))
         except OSError:
-            return False  # Nobody waits for this run.
+            return False  # The run is no longer needed.
         return True
 
     try:

@@ -34,7 +34,7 @@ A single flow on a network without chance is the same run again whenever it star
 (phase effects: Floyd and Jacobson, Internetworking 3(3), 1992). All algorithms meet the same round trips.
 """
 MUCH_LOST = 0.1
-"""Share of packets from which on loss is called excessive, if it is also three times what CUBIC causes.
+"""Loss is excessive from this share of packets on, if it is also three times what CUBIC causes.
 
 At that rate the media circuit breaker of RFC 8083 section 4.3 ends a call of 0.8 Mbit/s over a round trip of 0.4 s. BBRv1,
 which RFC 9743 names, causes more, BBRv3 half of it.
@@ -53,7 +53,7 @@ def several(
     queue: Any = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Flows of the algorithm alone, each from a pair of hosts of its own; round trips as `NEAR` says."""
+    """Flows of the algorithm alone, each between its own pair of hosts; round trips vary by `NEAR`."""
     base = rtt_s if isinstance(rtt_s, float) else max(rtt_s)
     near = 1 - NEAR + plan.start("round trip", within_s=2 * NEAR)
     rtts = rtt_s * near if isinstance(rtt_s, float) else [r * near for r in rtt_s]
@@ -100,7 +100,7 @@ def loss_cells(plan: Plan) -> list[Cell]:
 
 
 def loss_faults(scores: Scores) -> list[str]:
-    """Loss far beyond what the standard causes."""
+    """Much more loss than the standard algorithm causes."""
     own, usual = (
         by_cell(scores, name, "retransmitted.own", ("n", "buffer_bdp"))
         for name in (scores.algorithm, YARDSTICK)
@@ -121,7 +121,7 @@ def loss_faults(scores: Scores) -> list[str]:
 
 
 def self_cells(plan: Plan) -> list[Cell]:
-    """The same round trip, unequal ones, and one who comes late."""
+    """Equal round trips, unequal ones, and one late flow."""
     cells = [
         Cell({"case": "same", "n": n}, several(plan, n, duration_s=60))
         for n in plan.pick((4,), (2, 4, 16))
@@ -137,7 +137,7 @@ def self_cells(plan: Plan) -> list[Cell]:
 
 def self_faults(scores: Scores) -> list[str]:
     """Flows of its own that starve."""
-    # Where all have little, nobody takes it from anybody.
+    # Where all flows have little, none starves because of another.
     used = by_cell(scores, scores.algorithm, "utilization", ("case", "n"))
     return starvation(scores, "its own: a flow has") if min(used.values(), default=0) > 0.5 else []
 

@@ -1,9 +1,9 @@
-"""Receivers that lie: optimistic acknowledgements, divided ones, hidden marks.
+"""Misbehaving receivers: optimistic acknowledgements, divided acknowledgements, hidden marks.
 
 What a lie does is seen against the same network with an honest receiver: an algorithm that is greedy anyway is told so by
 other criteria. Optimistic acknowledgements and hidden marks take from a sender what it answers to (Savage, Cardwell,
 Wetherall, Anderson, CCR 29(5), 1999; RFC 3168 section 19): how much that costs others is a figure beside those of the
-references. Divided acknowledgements gain for who counts acknowledgements and not bytes, which RFC 3465 section 2 mends:
+references. Divided acknowledgements help a sender that counts acknowledgements instead of bytes, which RFC 3465 section 2 corrects:
 that is a fault.
 """
 
@@ -27,28 +27,28 @@ RATE_BPS = 20e6
 RTT_S = 0.04
 LOSS = 0.004
 """Of the link on which acknowledgements are divided: some hundred losses a minute, from each of which a window grows anew."""
-LIARS = {"loss": "divides-acks", "tail drop": "optimistic", "marks": "hides-ecn"}
+MISBEHAVIOURS = {"loss": "divides-acks", "tail drop": "optimistic", "marks": "hides-ecn"}
 GAINED = 1.5
 """Goodput with divided acknowledgements over that with whole ones from which on they are said to gain.
 
-Two segments and one acknowledgement for them make four pieces: who counts them grows four times as fast, which is twice
+Two segments and one acknowledgement for them make four pieces: a sender that counts them grows four times as fast, which is twice
 the goodput at such loss (the square root of the increase: RFC 5348 section 3.1). By bytes there is no difference but that of
 other packets being lost, a tenth or so in a run.
 """
 
 
 def cells(plan: Plan) -> list[Cell]:
-    """One flow to a liar or to an honest receiver: beside one honest CUBIC flow, or alone and with loss."""
+    """One flow to a misbehaving or to an honest receiver: beside one honest CUBIC flow, or alone and with loss."""
 
     def toward(receiver: str, **more: Any) -> dict[str, Any]:
         tcp = {"congestion": plan.algorithm, **more}
         if receiver != "honest":
             tcp["receiver"] = receiver
-        # The same instants with a lie and without.
+        # The same start times with the honest and the misbehaving receiver.
         return flow(OWN, None, 0, start_s=plan.start("own"), transport={"tcp": tcp})
 
     made = []
-    for receiver in ("honest", LIARS["loss"]):
+    for receiver in ("honest", MISBEHAVIOURS["loss"]):
         scenario = dumbbell(
             [toward(receiver)],
             bps=RATE_BPS,
@@ -81,10 +81,10 @@ def cells(plan: Plan) -> list[Cell]:
 
 
 def pair(rows: pl.DataFrame, case: str, column: str) -> tuple[float, float] | None:
-    """Return a measured column toward the honest receiver of a case, and toward the liar."""
+    """Return a measured column of a case with the honest receiver, and with the misbehaving one."""
     honest = mean_of(column, case=case, receiver="honest")(rows)
-    lied = mean_of(column, case=case, receiver=LIARS[case])(rows)
-    return None if honest is None or lied is None else (honest, lied)
+    misled = mean_of(column, case=case, receiver=MISBEHAVIOURS[case])(rows)
+    return None if honest is None or misled is None else (honest, misled)
 
 
 def divided_gain(rows: pl.DataFrame) -> float | None:
@@ -94,7 +94,7 @@ def divided_gain(rows: pl.DataFrame) -> float | None:
 
 
 def hidden_harm(rows: pl.DataFrame) -> float | None:
-    """Return the harm of hidden marks to the honest flow's goodput, against an honest receiver in the liar's place."""
+    """Return the harm of hidden marks to the honest flow's goodput, compared with an honest receiver."""
     found = pair(rows, "marks", "goodput_bps.other")
     harm = metrics.harm(*found) if found else None
     return None if harm is None else max(HELP, harm)

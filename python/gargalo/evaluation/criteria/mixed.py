@@ -33,11 +33,11 @@ OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "cubic": ("CUBIC (RFC 9438)", {"tcp": {"congestion": "cubic"}}),
     "bbr": ("BBR", {"tcp": {"congestion": "bbr"}}),
 }
-"""Whom it meets: in words, and their transport."""
+"""The other algorithms: in words, and their transport."""
 
 
 def cells(other: str, plan: Plan) -> list[Cell]:
-    """One to one, one to many and many to one, and either begins; and the others alone, each number of them (`own` is 0)."""
+    """One to one, one to many and many to one, with either first; and each number of the others alone (`own` is 0)."""
     _, transport = OTHERS[other]
     made = []
     alone = set()
@@ -66,19 +66,19 @@ def cells(other: str, plan: Plan) -> list[Cell]:
 
 
 def network(flows: Sequence[dict[str, Any]], factor: float) -> dict[str, Any]:
-    """The bottleneck that they meet at, with a buffer of so many bandwidth-delay products."""
+    """Their common bottleneck, with a buffer of so many bandwidth-delay products."""
     return dumbbell(
         flows, bps=RATE_BPS, rtt_s=RTT_S, queue=buffer(RATE_BPS, RTT_S, factor), duration_s=60
     )
 
 
 def together(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the runs in which both are there."""
+    """Return the runs with flows of both."""
     return rows.filter(pl.col("own") > 0) if "own" in rows.columns else rows.head(0)
 
 
 def beside(column: str, how: str = "mean") -> Callable[[pl.DataFrame], float | None]:
-    """Return the mean (or the largest value) of a measured column where both are there."""
+    """Return the mean (or the largest value) of a measured column in runs with flows of both."""
     return lambda rows: reduce(together(rows), column, how, {})
 
 
@@ -99,9 +99,9 @@ def share_of_others(rows: pl.DataFrame) -> float | None:
 
 
 HELP = -1.0
-"""Least harm that counts: where company brings less loss or delay than half, how much less matters no more."""
+"""The least harm: below it, less loss or delay makes no difference."""
 HARM = (HELP, 1.0)
-"""Bounds of harm: 1 is ruin."""
+"""Bounds of harm: 1 means that nothing is left."""
 
 
 def harm(column: str, *, more_is_better: bool) -> Callable[[pl.DataFrame], float | None]:
@@ -131,7 +131,7 @@ def harm_of_others(rows: pl.DataFrame, *, column: str, more_is_better: bool) -> 
             found.append(0.0)
             continue
         value = metrics.harm(alone, now, more_is_better=more_is_better)
-        # No loss at all where there was some: the quotient has no value, the company helps.
+        # No loss where there was some: the quotient has no value, and there is no harm.
         found.append(HELP if value is None else max(HELP, value))
     return sum(found) / len(found) if found else None
 
@@ -142,7 +142,7 @@ def starves(name: str, scores: Scores) -> list[str]:
 
 
 def versus(other: str, strength: str, about: str) -> Criterion:
-    """Make the criterion of one of the others."""
+    """Return the criterion of one of the other algorithms."""
     name, _ = OTHERS[other]
     figures: Sequence[Figure] = (
         figure("share", f"share of {name}: what it got over an equal share", "more", share_of_others, bounds=POSITIVE, margin=0.1, least=0.05),
@@ -247,7 +247,7 @@ def downloads(plan: Plan, senders: int, until_s: float) -> list[dict[str, Any]]:
 
 
 MEDIA_LOST = 0.1
-"""Share of lost packets from which on media cannot go on.
+"""Media cannot continue from this share of lost packets on.
 
 The breaker of RFC 8083 section 4.3 opens when media send ten times what TCP could: for the 0.75 Mbit/s of the video and the
 0.4 s of a full queue's round trip, at a tenth (8 * 1028 / (0.4 * sqrt(2 * 0.1 / 3)) = 80 kbit/s).
@@ -255,7 +255,7 @@ The breaker of RFC 8083 section 4.3 opens when media send ten times what TCP cou
 
 
 def media_faults(scores: Scores) -> list[str]:
-    """Media made useless where the standards leave them alone."""
+    """Media made useless where the standard algorithms do not make them useless."""
     lost, usual = scores.mean("constant_lost"), scores.mean("constant_lost", YARDSTICK)
     if lost is None or usual is None or lost < max(MEDIA_LOST, 3 * usual):
         return []

@@ -1,4 +1,4 @@
-"""Paths that change, break and multiply."""
+"""Paths that change, links that are cut, several paths."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def change_cells(plan: Plan) -> list[Cell]:
                 "delay": {"steps": [["0s", "5ms"], ["20s", "30ms"]]},
             },
         ),
-        # Two routes that take turns.
+        # Two alternating routes.
         (
             "to and fro",
             {
@@ -63,12 +63,12 @@ def change_faults(scores: Scores) -> list[str]:
 
 
 def cut_faults(scores: Scores) -> list[str]:
-    """A link that comes back in vain."""
+    """A link that comes back and is not used."""
     return lost_for_good(scores, "a cut of the link")
 
 
 def multipath_faults(scores: Scores) -> list[str]:
-    """Who starves beside two subflows."""
+    """Flows that starve beside two subflows."""
     return starvation(scores, "others: at a bottleneck that two subflows share, CUBIC has")
 
 

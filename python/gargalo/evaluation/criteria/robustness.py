@@ -76,7 +76,7 @@ RISING = 1.1
 def behind(scores: Scores, cases: Sequence[str] = ()) -> dict[str, tuple[float, float]]:
     """Return the cases in which capacity stays unused after a change: what it has of it, and the yardstick.
 
-    Who did not use the path before the change either has another fault, and who still grows is slow, not wrong.
+    An algorithm that did not use the path before the change either has another fault; one that still grows is slow, not wrong.
     """
     own, usual = (
         by_cell(scores, name, "followed", ("case",)) for name in (scores.algorithm, YARDSTICK)
@@ -120,7 +120,7 @@ def reordering_cells(plan: Plan) -> list[Cell]:
 
 
 def slow_cells(plan: Plan) -> list[Cell]:
-    """Rates at which a window of one packet is already much."""
+    """Rates at which one packet is already a large window."""
     return [
         Cell(
             {"rate_bps": bps, "n": n},
@@ -132,7 +132,7 @@ def slow_cells(plan: Plan) -> list[Cell]:
 
 
 def fast_cells(plan: Plan) -> list[Cell]:
-    """Much in flight: a satellite, and a long fat network."""
+    """Large bandwidth-delay products: a satellite link and a long, fast path."""
     grid: Sequence[tuple[float, float, float, float]] = plan.pick(
         ((40e6, 0.6, 0.0, 60.0), (100e6, 0.2, 1e-5, 60.0), (100e6, 0.1, 1e-4, 60.0)),
         (

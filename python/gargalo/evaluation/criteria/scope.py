@@ -66,11 +66,11 @@ def range_cells(plan: Plan) -> list[Cell]:
 
 
 STEP: dict[str, Any] = {"step": {"mark_above": "20 packets", "limit": "400 packets"}}
-"""Marks all that finds 20 packets waiting, and drops only far above: who ignores marks fills it."""
+"""Marks every packet that finds 20 packets waiting, and drops only far above: an algorithm that ignores marks fills it."""
 MARKED = 0.5
-"""Share of marked packets from which on marks may be said to be ignored."""
+"""Marks count as ignored from this share of marked packets on."""
 STANDING_S = 0.03
-"""Queueing delay from which on they are said to be, if it is the median.
+"""They count as ignored from this median queueing delay on.
 
 That is 50 packets, beside 67 that the path holds: one reduction to 0.7 of that (RFC 9438 section 4.6), let alone to a half
 (RFC 3168 section 6.1.2), leaves fewer than the 20 above which packets are marked. Where the median is higher, marks come

@@ -1,4 +1,4 @@
-"""Congestion collapse, loss of all feedback, sudden change: whether it backs off and comes back."""
+"""Congestion collapse, loss of all feedback, sudden change: whether it backs off and recovers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def collapse_cells(plan: Plan) -> list[Cell]:
             bottleneck={"up": {"loss": loss}},
         )
         cells.append(Cell({"case": "loss", "loss": loss}, scenario))
-    # All of it: with the handshake through, nothing arrives from 20 s on.
+    # All packets: after the handshake, nothing arrives from 20 s on.
     scenario = dumbbell(
         [flow(OWN, plan.algorithm, 0, start_s=plan.start("all"))],
         bps=RATE_BPS,
@@ -68,7 +68,7 @@ def collapse_cells(plan: Plan) -> list[Cell]:
         bottleneck={"up": {"outages": [["20s", "50s"]]}},
     )
     cells.append(Cell({"case": "all lost", "loss": 1.0}, scenario))
-    # 110% of the capacity is offered by datagrams that never back off; what is sent into it is in vain.
+    # 110% of the capacity is offered by datagrams that never back off; what is sent into it is lost.
     over = flow(
         OTHER,
         None,
@@ -117,7 +117,7 @@ def wasted(rows: pl.DataFrame) -> float | None:
 
 
 def collapse_faults(scores: Scores) -> list[str]:
-    """Sending on into heavy loss, or none at all."""
+    """Continuing to send into heavy loss, or not sending at all."""
     found = []
     at = scores.mean("offered_at_half")
     if at is not None and at > SENT_AT_HALF:
@@ -168,7 +168,7 @@ def blackout_cells(plan: Plan) -> list[Cell]:
             [flow(OWN, plan.algorithm, 0, start_s=plan.start("blackout", length))],
             bps=RATE_BPS,
             rtt_s=RTT_S,
-            # A timer that has doubled up to the outage's length fires within it once more.
+            # A timer that has doubled up to the length of the outage expires within this time again.
             duration_s=40 + 2 * length,
             interval_s=0.05,
             bottleneck={"down": {"outages": [["20s", f"{20 + length:g}s"]]}},
@@ -178,7 +178,7 @@ def blackout_cells(plan: Plan) -> list[Cell]:
 
 
 def blackout_faults(scores: Scores) -> list[str]:
-    """Sending on without feedback, or never coming back."""
+    """Continuing to send without feedback, or not recovering."""
     found = []
     late = scores.mean("late_packets")
     if late is not None and late > LATE_PACKETS:
@@ -189,7 +189,7 @@ def blackout_faults(scores: Scores) -> list[str]:
 
 
 def lost_for_good(scores: Scores, after: str) -> list[str]:
-    """Not coming back after an outage."""
+    """Not recovering after an outage."""
     again = scores.mean("regained")
     usual = scores.mean("regained", YARDSTICK)
     if again is None or again >= REGAINED or (usual is not None and usual < REGAINED):

@@ -38,7 +38,7 @@ def network(
     right_s: Sequence[float] = RIGHT_S,
     edge_bps: float = 100e6,
 ) -> Json:
-    """Three hosts a side, each with a delay of its own, and one link between."""
+    """Three hosts on each side, each with its own delay, and one link between them."""
     links: list[Json] = [{"name": "centre", "from": "L", "to": "R", **centre}]
     for i, delay in enumerate(left_s):
         links.append({"from": f"l{i}", "to": "L", "rate": rate(edge_bps), "delay": seconds(delay)})
@@ -199,7 +199,7 @@ def dropped(case: str) -> Callable[[pl.DataFrame], float | None]:
 
 
 def impact_cells(plan: Plan) -> list[Cell]:
-    """Section 6.1: two camps with the same files at the same times; one is Reno's, the other Reno's or its own."""
+    """Section 6.1: two groups with the same files at the same times; one uses Reno, the other Reno or the algorithm."""
     made = []
     for bps, mean, length in ((10e6, 1e5, 120.0), (1e9, 4e6, 30.0)):
         for load in (0.5, 1.0):

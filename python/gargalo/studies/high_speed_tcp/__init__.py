@@ -1,4 +1,4 @@
-"""TCP variants for paths of large bandwidth-delay product: a dissertation of 2008 once more."""
+"""TCP variants for paths of large bandwidth-delay product: a dissertation of 2008, repeated."""
 
 from gargalo.metrics.intervals import POSITIVE, SHARE
 from gargalo.studies.high_speed_tcp.claims import CLAIMS

@@ -241,7 +241,7 @@ def rtt_fair(context: Context) -> Finding:
 
 
 def who_converges(context: Context) -> Finding:
-    """Who is slow: bic and cubic; who is fast: fast and hstcp fastest; htcp in at most 8 s."""
+    """Slowest are bic and cubic, fastest fast and hstcp; htcp needs at most 8 s."""
     load = context.profile.settings["convergence_loads"][0]
     times = {
         p: context.mean("convergence_s", "convergence", protocol=p, load=load) for p in PROTOCOLS

@@ -248,7 +248,7 @@ def parking_compatibility(profile: Profile) -> list[Job]:
 
 
 def open_parameters(profile: Profile) -> list[Job]:
-    """FAST and Libra read otherwise, where their claims are judged; factor `cell`."""
+    """FAST and Libra with other readings of what the work leaves open, in the cells that claims judge; factor `cell`."""
     s = profile.settings
     standard = {"mbps": 1000, "one_way_s": 0.1, "load": 0.2, "duration_s": s["duration_s"]}
 

@@ -74,7 +74,7 @@ def dumbbell(
     """One flow per entry of `protocols` over one bottleneck.
 
     Starts (within the first second) and access delays (by a tenth of a millisecond and more) are slightly
-    random against synchronisation; the same seed gives the same ones whatever the protocols.
+    random to avoid synchronisation; the same seed gives the same values for all protocols.
     """
     chance = random.Random(f"dumbbell {seed}")
     n = len(protocols)

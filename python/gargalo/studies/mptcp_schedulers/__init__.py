@@ -1,4 +1,4 @@
-"""MPTCP schedulers and a path manager for disjoint paths: measurements in a Linux kernel of 2017 once more."""
+"""MPTCP schedulers and a path manager for disjoint paths: measurements in a Linux kernel of 2017, repeated."""
 
 from gargalo.metrics.intervals import POSITIVE, SHARE
 from gargalo.studies.model import Study

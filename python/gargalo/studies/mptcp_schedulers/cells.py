@@ -113,7 +113,7 @@ def place_text(labels: dict[str, Any]) -> str:
 
 
 def name_of(labels: dict[str, Any]) -> str:
-    """Write who sends.
+    """Write the sender's congestion control and scheduler.
 
     >>> name_of({"congestion": "lia", "scheduler": "lowest-latency"})
     'LIA, LL'
@@ -138,10 +138,10 @@ def alike(found: Interval) -> bool | None:
 
 
 def leads(found: Interval) -> bool | None:
-    """Whether a ratio is above 1, and not only by what counts as the same."""
+    """Whether a ratio is above 1 by more than counts as equal."""
     return False if alike(found) else above(found, 1.0)
 
 
 def trails(found: Interval) -> bool | None:
-    """Whether a ratio is below 1, and not only by what counts as the same."""
+    """Whether a ratio is below 1 by more than counts as equal."""
     return False if alike(found) else below(found, 1.0)

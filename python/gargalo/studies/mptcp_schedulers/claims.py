@@ -98,7 +98,7 @@ def lossy_gain(scheduler: str, gain: float) -> Callable[[Context], Finding]:
 
 
 def lossy_same(context: Context) -> Finding:
-    """HSR has what LL has, and under BALIA all have."""
+    """HSR has the same as LL, and under BALIA all schedulers have."""
     lines: list[Evidence] = []
     conditions: Conditions = []
     pairs = [(HSR, c) for c in (LIA, OLIA, WVEGAS)] + [(s, BALIA) for s in SCHEDULERS[1:]]
@@ -203,7 +203,7 @@ def exp4_olia(context: Context) -> Finding:
 
 
 def balia_wvegas(context: Context) -> Finding:
-    """Under BALIA LL wins on average of E2, under wVegas schedulers are alike."""
+    """Under BALIA LL is best on average of E2; under wVegas schedulers do not differ."""
     lines: list[Evidence] = []
     conditions: Conditions = []
     for c in (BALIA, WVEGAS):
@@ -219,7 +219,7 @@ def balia_wvegas(context: Context) -> Finding:
 
 
 def lossy_alike(context: Context) -> Finding:
-    """With losses schedulers are alike."""
+    """With losses schedulers do not differ."""
     lines: list[Evidence] = []
     conditions: Conditions = []
     for n in LOSSY_EXPS:
@@ -285,7 +285,7 @@ def below_single_path(context: Context) -> Finding:
             lines.append(evidence(f"{where}: one TCP CUBIC on the best path", one, unit="bit/s"))
 
             def over(cell: Cell, one: float = one.mean) -> Interval:
-                """A cell's goodput over that of the single path, which hardly knows chance."""
+                """A cell's goodput over that of the single path, which hardly varies."""
                 return positive([x / one for x in rates(context, cell).values()])
 
             for c in COUPLED:

@@ -66,7 +66,7 @@ def paths_of(labels: dict[str, Any]) -> Paths:
 
 
 UNEVEN = (3, 4)
-"""Of E2: no loss, rates differ; the first overflows of so different queues are felt for long."""
+"""Of E2: no loss, rates differ; the first overflows of such different queues have long effects."""
 
 
 def size_of(profile: Profile, labels: dict[str, Any]) -> float:
@@ -91,7 +91,7 @@ def cells_of(
     congestion: Sequence[str] = sc.COUPLED,
     meshes: Sequence[str] = (sc.FULL,),
 ) -> list[dict[str, Any]]:
-    """Combine places with who sends."""
+    """Combine places with senders."""
     return [
         {**place, "congestion": c, "scheduler": s, "mesh": m}
         for place in places
@@ -114,7 +114,7 @@ def plain(profile: Profile, experiment: str, cells: Iterable[dict[str, Any]]) ->
 ALL_LOSSES: tuple[dict[str, Any], ...] = tuple({"loss": x} for x in LOSSES)
 ALL_EXPS: tuple[dict[str, Any], ...] = tuple({"exp": n} for n in sc.EXPS)
 FEW: tuple[dict[str, Any], ...] = (*({"loss": x} for x in (0.0, 0.01, 0.06)), *({"exp": n} for n in (3, 4, 7, 8)))  # fmt: skip
-"""Where schedulers and controls that the work did not have are looked at."""
+"""Where schedulers and controls that the work did not have are measured."""
 
 
 def by_loss(profile: Profile) -> list[Job]:
@@ -154,7 +154,7 @@ def other_schedulers(profile: Profile) -> list[Job]:
 
 
 def uncoupled(profile: Profile) -> list[Job]:
-    """Congestion controls that know nothing of each other."""
+    """Congestion controls that are not coupled."""
     return plain(fewer(profile), "uncoupled", cells_of(FEW, (sc.LL,), sc.UNCOUPLED, (sc.FULL, sc.SINGLE)))  # fmt: skip
 
 
@@ -168,7 +168,7 @@ VARIANTS: dict[str, tuple[sc.Shaping, dict[str, Any]]] = {
     "loss and delay both ways": (sc.Shaping(both_ways=True), {}),
     "RACK": (sc.ASSUMED, {"recovery": "rack-tlp"}),
 }  # fmt: skip
-"""What else could have been, for what the work does not say or our stack does otherwise than the kernel."""
+"""Other assumptions about what the work does not say, and about what our stack does differently from the kernel."""
 DECIDING = ("no penalisation", "RACK")
 """Variants that explain a claim."""
 DOUBTFUL: tuple[dict[str, Any], ...] = (

@@ -1,4 +1,4 @@
-"""The paths of the work, and who sends over them: MPTCP as Linux had it in 2017, TCP, QUIC."""
+"""The paths of the work and the senders: MPTCP as in Linux of 2017, TCP, QUIC."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAME_RATE, SAME_DELAY_MS = 10.0, 5.0
 LAN_MS = 0.1
 """One way, of the Gigabit links without any added delay."""
 JITTER_MS = 0.05
-"""What a real network adds at random: without it runs without loss would have no chance in them."""
+"""What a real network adds at random: without it, runs without loss would all be equal."""
 QUEUE = 1000
 """Packets: the default limit of netem, which shapes, delays and loses on the sender's interfaces."""
 WINDOW = 3 << 20
@@ -150,7 +150,7 @@ def tcp_options(window: int = WINDOW) -> dict[str, Any]:
 
 
 def mptcp(congestion: str, scheduler: str, path_manager: str, **more: Any) -> dict[str, Any]:
-    """MPTCP like v0.90: opportunistic retransmission and penalisation are on, nothing probes."""
+    """MPTCP like v0.90: opportunistic retransmission and penalisation are on, there are no probes."""
     return {
         "mptcp": {
             "congestion": control(congestion),

@@ -1,4 +1,4 @@
-"""QUIC against thirteen TCPs: a simulation study of 2018 once more, with its defaults and with today's."""
+"""QUIC against thirteen TCPs: a simulation study of 2018, repeated with its defaults and with today's."""
 
 from gargalo.metrics.intervals import POSITIVE, SHARE
 from gargalo.studies.model import Study

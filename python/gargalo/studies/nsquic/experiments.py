@@ -45,7 +45,7 @@ def jobs_of(
 ) -> list[Job]:
     """Make the jobs of an experiment: without loss or reordering one seed is enough.
 
-    Protocols that no claim about loss speaks of may do with fewer.
+    Protocols that no claim about loss names have fewer.
     """
     seeds = derive_seeds(SEED, profile.repeat)
     jobs = []
@@ -68,7 +68,7 @@ def one_at_a_time() -> list[dict[str, Any]]:
 
 
 def protocols(profile: Profile, defaults: str) -> list[str]:
-    """Return who is compared: with the new defaults also TCP behind a TLS handshake."""
+    """Return the protocols to compare: with the new defaults also TCP after a TLS handshake."""
     return [t.QUIC, *profile.settings["tcps"], *([t.TLS] if defaults == t.MODERN else [])]
 
 
@@ -141,7 +141,7 @@ def fairness(profile: Profile) -> list[Job]:
 
 
 TOOL = ("quic", "hybla", "newreno")
-"""Who is compared in the tool paper."""
+"""The protocols of the tool paper."""
 
 
 def tool_simple(profile: Profile) -> list[Job]:

@@ -1,4 +1,4 @@
-"""BBR in a user-space TCP against the kernel's TCP: an experiment of 2023 once more, in the lab and in the simulator."""
+"""BBR in a user-space TCP against the kernel's TCP: an experiment of 2023, repeated in the lab and in the simulator."""
 
 from gargalo.metrics.intervals import OPINION, POSITIVE, SHARE
 from gargalo.studies.model import Study

@@ -25,7 +25,7 @@ AS_PUBLISHED: dict[str, Sender] = {
     RENO: kernel(RENO),
     CUBIC: kernel(CUBIC),
 }
-"""Who stands for whom: a user-space BBR without pacing against the kernel's others."""
+"""The senders of the work: a user-space BBR without pacing, and the kernel's other algorithms."""
 FACTORS = {"loss": "loss", "rate": "mbps", "traces": "trace"}
 """What the experiments of the work vary."""
 PLACE = ("experiment", "mbps", "loss", "trace", "queue_packets", "mb")
@@ -56,7 +56,7 @@ def goodput(context: Context, experiment: str, sender: Sender, **labels: Any) ->
 def overall(context: Context, experiment: str, sender: Sender) -> Interval:
     """Return the mean over the levels of an experiment, one for each seed.
 
-    A level that knows no chance has fewer runs: its mean stands for the other seeds.
+    A level without randomness has fewer runs: its mean is used for the other seeds.
     """
     by_level = []
     for level in levels(context, experiment):

@@ -118,7 +118,7 @@ KERNEL = kernel("bbr")
 
 
 def share_of(context: Context, sender: Sender, packets: int, rival: str = "cubic") -> Interval:
-    """Return the share of a flow beside another one, over who was first."""
+    """Return the share of a flow beside another one, as a mean over which was first."""
     labels = {**sender.labels, "queue_packets": packets, "rival": rival}
     return context.interval("share", "competition", **labels)
 

@@ -42,11 +42,11 @@ LOSS = 1e-3
 BDP = 100
 """Packets of the standard link's bandwidth-delay product."""
 TRACE_QUEUE = BDP
-"""On traces, where without a limit nothing is ever lost and all congestion controls are alike."""
+"""On traces, where without a limit nothing is lost and congestion controls do not differ."""
 LONG_MB = 50.0
 """Of the transfers of the work, and of those that a claim about utilisation judges: their start counts little."""
 STATIC = 3
-"""Runs of what knows no chance: enough for an interval."""
+"""Runs of cells without randomness: enough for an interval."""
 
 
 def jobs_of(
@@ -57,7 +57,7 @@ def jobs_of(
 ) -> list[Job]:
     """Make the jobs of an experiment: each cell of a sender has the seeds of all others.
 
-    The n-th packet of a run is lost in all of them or in none, whoever sends it, in both worlds.
+    The n-th packet of a run is lost in all of them or in none, for every sender, in both worlds.
     """
     seeds = derive_seeds(SEED, profile.repeat)
     jobs = []

@@ -39,7 +39,7 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """Where it is and who sends."""
+        """The place and the sender."""
         return f"{self.lab.name}, {place_text(self.labels)}"
 
     def close(self, bound: float) -> bool:

@@ -1,4 +1,4 @@
-"""Who sends, over what: senders of both stacks in both worlds, one link with the work's delay."""
+"""Senders of both stacks in both worlds, and one link with the work's delay."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def ours(congestion: str, world: World, *, paced: bool) -> Sender:
 
 
 def twin(of: Sender) -> Sender:
-    """Return who in the simulator does what a sender of the kernel's does in the lab."""
+    """Return the sender in the simulator that corresponds to a sender of the kernel's stack in the lab."""
     return Sender(of.congestion, OURS, "sim", of.paced, of.sack)
 
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 Json: TypeAlias = dict[str, Any]
 Figures: TypeAlias = "Mapping[str, float]"
 PREFIX = "conformance "
-"""What the labels of their flows begin with: the runs tell by them what is to be measured."""
+"""Prefix of the labels of their flows, which say what is measured of a run."""
 COLUMN = "seen."
-"""What the columns of their figures begin with."""
+"""Prefix of the columns of their figures."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,13 @@ class Case:
     judge: Callable[[Figures, str], Finding]
     """Of these figures and the algorithm."""
     not_for: Mapping[str, str] = field(default_factory=dict)
-    """Algorithms that it does not apply to, and why: continues "not applicable to …: "."""
+    """Algorithms that it does not apply to, and why; continues "not applicable to …: "."""
 
 
 def named(case: Case, algorithm: str, seed: int) -> Json:
     """Return the scenario of a case, with the label by which its runs are known."""
     made = case.scenario(algorithm, seed)
-    # The name of a scenario is no part of what a stored run is known by; labels are.
+    # Stored runs are identified by labels, not by the name of the scenario.
     flows = [{"label": f"{PREFIX}{case.id}", **f} for f in made["flows"]]
     return {"name": case.id, **made, "flows": flows}
 
@@ -106,7 +106,7 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def results(cases: Sequence[Case], scores: Scores) -> Conformance:
-    """Judge each case by all runs of the algorithm; one that shows something else decides."""
+    """Judge each case by all runs of the algorithm; one run that does not conform decides."""
     by_id = {c.id: c for c in cases}
     own = scores.own()
     findings: dict[str, list[Finding]] = {}

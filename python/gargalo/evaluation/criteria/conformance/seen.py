@@ -1,4 +1,4 @@
-"""What a run shows of a congestion control: its phases, and its inner quantities over time."""
+"""The phases and internal quantities of a congestion control over time, as a run recorded them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Seen:
 
     run: Run
     table: pl.DataFrame
-    """A row for each look: time_s, cause, phase, and a column for each quantity."""
+    """A row for each sample: time_s, cause, phase, and a column for each quantity."""
     spans: Sequence[Span]
 
     @classmethod
@@ -57,7 +57,7 @@ class Seen:
         """Read what a run with `record.gauges` keeps of its first flow."""
         rows = run.gauges.filter(pl.col("flow") == 0)
         names = rows["name"].unique(maintain_order=True).to_list()
-        # Each look is a block of rows with all quantities in one order.
+        # Each sample is a block of rows with all quantities in the same order.
         values = rows["value"].cast(pl.Float64).to_numpy().reshape(-1, len(names))
         looks = rows.gather_every(len(names)).select("time_s", "cause", "phase")
         table = looks.with_columns(pl.Series(n, values[:, i]) for i, n in enumerate(names))
@@ -89,21 +89,21 @@ class Seen:
         return next((s.phase for s in self.spans if s.start <= at < s.end), "")
 
     def column(self, name: str, start: float, end: float) -> NDArray[np.float64]:
-        """Return what a quantity was in [start, end), NaN where it had no value."""
+        """Return the values of a quantity in [start, end), NaN where it had none."""
         rows = self.table.filter((pl.col("time_s") >= start) & (pl.col("time_s") < end))
         if name not in rows.columns:
             return np.empty(0)
         return rows[name].to_numpy()
 
     def at(self, name: str, at: float) -> float:
-        """Return what a quantity was at the last look up to an instant; NaN if it had no value."""
+        """Return a quantity at the last sample up to an instant; NaN if it had no value."""
         rows = self.table.filter(pl.col("time_s") <= at)
         if rows.height == 0 or name not in rows.columns:
             return float("nan")
         return float(rows[name][-1])
 
     def before(self, name: str, at: float) -> float:
-        """Return what a quantity was at the last look before an instant; NaN if it had no value."""
+        """Return a quantity at the last sample before an instant; NaN if it had no value."""
         return self.at(name, float(np.nextafter(at, 0.0)))
 
     def events(self, cause: str, since: float = 0.0) -> list[float]:
@@ -126,8 +126,8 @@ class Seen:
     def sending(self, since: float) -> float:
         """Return an instant from `since` on at which the first link's forward direction is sending.
 
-        Windows leave in less than a round trip, then there is nothing: of the samples of the next 200 ms the one in which
-        most was sent.
+        A window is sent in less than a round trip, followed by a gap: this is the sample of the next 200 ms in which most
+        was sent.
         """
         link = self.run.setup.links[0].name
         rows = self.run.link_samples.filter(
