@@ -9,6 +9,7 @@ use rand_pcg::Pcg64;
 use serde_json::{Map, json};
 
 use crate::params::{Param, ParamKind, ParamValue, Params};
+use crate::registry::Entry;
 use crate::{ALGORITHMS, Init, registry};
 
 /// What can be chosen by name.
@@ -21,34 +22,13 @@ pub trait Registry: Clone + Debug + PartialEq + 'static {
     const DEFAULT: &'static str;
 
     /// Everything that has a name here.
-    fn entries() -> Vec<Listed>;
+    fn entries() -> Vec<Entry<()>>;
 
     /// What is wrong with parameters of an entry; its name may be an alias.
     ///
     /// # Errors
     /// A sentence.
     fn check(name: &str, params: &Params) -> Result<(), String>;
-}
-
-/// An entry of a registry.
-#[derive(Clone, Copy, Debug)]
-pub struct Listed {
-    /// Its name.
-    pub name: &'static str,
-    /// Other names it answers to.
-    pub aliases: &'static [&'static str],
-    /// One line about it.
-    pub summary: &'static str,
-    /// Where it is specified.
-    pub source: &'static str,
-    /// Its parameters.
-    pub params: &'static [Param],
-}
-
-impl Listed {
-    fn names(&self) -> impl Iterator<Item = &'static str> {
-        std::iter::once(self.name).chain(self.aliases.iter().copied())
-    }
 }
 
 /// An entry of a registry and its parameters. A name that the registry does not know is one that the caller
@@ -79,7 +59,7 @@ impl<R: Registry> Chosen<R> {
     /// not know stay as they are.
     pub fn complete(&mut self) {
         let known = R::entries().into_iter().find(|e| e.name == self.name);
-        for param in known.map_or(&[][..], |e| e.params) {
+        for param in known.map_or(&[][..], |e| (e.params)()) {
             if self.params.iter().all(|(key, _)| key != param.name) {
                 self.params.push(param.name, param.default_value());
             }
@@ -98,7 +78,9 @@ impl<R: Registry> Setting for Chosen<R> {
         schemas.define(R::DEFINITION, |_| {
             let entries = R::entries();
             let tables = entries.iter().flat_map(|entry| {
-                let params = entry.params.iter().map(|p| (p.name.to_owned(), param(p)));
+                let params = (entry.params)()
+                    .iter()
+                    .map(|p| (p.name.to_owned(), param(p)));
                 let table = json!({
                     "type": "object",
                     "description": format!("{} ({})", entry.summary, entry.source),
@@ -111,7 +93,7 @@ impl<R: Registry> Setting for Chosen<R> {
                     })
                 })
             });
-            let names: Vec<_> = entries.iter().flat_map(Listed::names).collect();
+            let names: Vec<_> = entries.iter().flat_map(Entry::names).collect();
             json!({
                 "description":
                     format!("{}: its name, or a table of its name and parameters.", R::WHAT),
@@ -208,15 +190,8 @@ impl Registry for Algorithms {
     const DEFINITION: &'static str = "Congestion";
     const DEFAULT: &'static str = "cubic";
 
-    fn entries() -> Vec<Listed> {
-        let listed = |a: &crate::Algorithm| Listed {
-            name: a.name,
-            aliases: a.aliases,
-            summary: a.summary,
-            source: a.source,
-            params: (a.params)(),
-        };
-        ALGORITHMS.iter().map(listed).collect()
+    fn entries() -> Vec<Entry<()>> {
+        ALGORITHMS.iter().map(Entry::listed).collect()
     }
 
     fn check(name: &str, params: &Params) -> Result<(), String> {
@@ -264,7 +239,7 @@ mod tests {
         for entry in Algorithms::entries() {
             let mut chosen = Congestion::new(entry.name, Params::new());
             chosen.complete();
-            assert_eq!(chosen.params.iter().count(), entry.params.len());
+            assert_eq!(chosen.params.iter().count(), (entry.params)().len());
             let again = Congestion::read(&chosen.write(), &mut Files::default()).unwrap();
             assert_eq!(again.write(), chosen.write());
         }

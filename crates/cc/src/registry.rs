@@ -23,9 +23,9 @@ pub struct Init {
 /// Builds a controller from checked parameters.
 pub type Build = fn(&Params, Init) -> Result<Box<dyn Controller>, BuildError>;
 
-/// A congestion control as listed.
+/// An entry of a registry, which is built by a `B`.
 #[derive(Clone, Copy, Debug)]
-pub struct Algorithm {
+pub struct Entry<B> {
     /// Name in scenarios.
     pub name: &'static str,
     /// Other names it answers to.
@@ -36,8 +36,30 @@ pub struct Algorithm {
     pub source: &'static str,
     /// Its parameters.
     pub params: fn() -> &'static [Param],
-    /// Builds a controller; see [`build`].
-    pub build: Build,
+    /// Builds it from parameters.
+    pub build: B,
+}
+
+/// A congestion control; see [`build`] for its function.
+pub type Algorithm = Entry<Build>;
+
+impl<B> Entry<B> {
+    /// Its name and its aliases.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<B> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+
+    /// What can be said of it without building it.
+    pub fn listed(&self) -> Entry<()> {
+        Entry {
+            name: self.name,
+            aliases: self.aliases,
+            summary: self.summary,
+            source: self.source,
+            params: self.params,
+            build: (),
+        }
+    }
 }
 
 /// The algorithm of this name or alias.
@@ -47,15 +69,10 @@ pub struct Algorithm {
 pub fn find(name: &str) -> Result<&'static Algorithm, BuildError> {
     ALGORITHMS
         .iter()
-        .find(|a| a.name == name || a.aliases.contains(&name))
-        .ok_or_else(|| {
-            let names = ALGORITHMS
-                .iter()
-                .flat_map(|a| std::iter::once(a.name).chain(a.aliases.iter().copied()));
-            BuildError::UnknownAlgorithm {
-                name: name.to_owned(),
-                nearest: nearest(name, names),
-            }
+        .find(|a| a.names().any(|n| n == name))
+        .ok_or_else(|| BuildError::UnknownAlgorithm {
+            name: name.to_owned(),
+            nearest: nearest(name, ALGORITHMS.iter().flat_map(Entry::names)),
         })
 }
 

@@ -8,8 +8,9 @@ use gargalo_units::Duration;
 use rand_pcg::Pcg64;
 
 use crate::Names;
-use crate::path_manager::{self, PathManagerFactory};
-use crate::scheduler::{self, SchedulerFactory};
+use crate::path_manager::{self, PathManager};
+use crate::registry::Factory;
+use crate::scheduler::{self, Scheduler};
 
 /// The shortest time between probes of a path, which bounds the load they cause.
 const LEAST_PROBE: Duration = Duration::from_millis(1);
@@ -77,9 +78,9 @@ pub struct Config {
     /// The configuration of every subflow; its receive and send buffers are those of the whole connection.
     pub tcp: Arc<gargalo_tcp::Config>,
     /// The scheduler: selects the path of the next segment.
-    pub scheduler: Arc<dyn SchedulerFactory>,
+    pub scheduler: Arc<dyn Factory<dyn Scheduler>>,
     /// The path manager: decides which subflows are opened.
-    pub path_manager: Arc<dyn PathManagerFactory>,
+    pub path_manager: Arc<dyn Factory<dyn PathManager>>,
     /// The options of the user.
     pub options: Options,
     /// Maximum number of stored addresses of the peer.

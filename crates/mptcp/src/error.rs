@@ -1,7 +1,5 @@
 //! Errors of connections.
 
-use gargalo_units::nearest;
-
 /// A name that is not registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no {kind} \"{name}\"{}", .nearest.map_or_else(String::new, |n| format!(" (did you mean \"{n}\"?)")))]
@@ -12,24 +10,6 @@ pub struct UnknownName {
     pub name: String,
     /// The closest existing name.
     pub nearest: Option<&'static str>,
-}
-
-impl UnknownName {
-    pub(crate) fn look_up<T>(
-        kind: &'static str,
-        name: &str,
-        table: &'static [T],
-        name_of: fn(&T) -> &'static str,
-    ) -> Result<&'static T, Self> {
-        table
-            .iter()
-            .find(|t| name_of(t) == name)
-            .ok_or_else(|| Self {
-                kind,
-                name: name.to_owned(),
-                nearest: nearest(name, table.iter().map(name_of)),
-            })
-    }
 }
 
 /// Why a connection cannot be created.

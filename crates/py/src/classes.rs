@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gargalo_cc::Params;
-use gargalo_mptcp::path_manager::PathManagerFactory;
-use gargalo_mptcp::scheduler::SchedulerFactory;
+use gargalo_mptcp::Factory;
+use gargalo_mptcp::path_manager::PathManager;
+use gargalo_mptcp::scheduler::Scheduler;
 use gargalo_scenario::resolved::Transport;
 use gargalo_scenario::{Names, Scenario};
 use gargalo_sim::ControllerFactory;
@@ -47,9 +48,9 @@ pub struct Classes {
     /// Congestion controls.
     pub controllers: Named<dyn ControllerFactory>,
     /// Schedulers.
-    pub schedulers: Named<dyn SchedulerFactory>,
+    pub schedulers: Named<dyn Factory<dyn Scheduler>>,
     /// Path managers.
-    pub path_managers: Named<dyn PathManagerFactory>,
+    pub path_managers: Named<dyn Factory<dyn PathManager>>,
 }
 
 impl Classes {

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gargalo_cc::Params;
-use gargalo_mptcp::path_manager::PathManagerFactory;
-use gargalo_mptcp::scheduler::SchedulerFactory;
+use gargalo_mptcp::Factory;
+use gargalo_mptcp::path_manager::PathManager;
+use gargalo_mptcp::scheduler::Scheduler;
 use gargalo_sim::GeneratorSpec;
 use gargalo_sim::{
     BuildError, CaptureSpec, ControllerFactory, FlowSpec, LinkSpec, Node, Outcome as SimOutcome,
@@ -45,9 +46,9 @@ pub struct RunOptions {
     /// Congestion controls beside the registry's, by name.
     pub controllers: BTreeMap<String, Arc<dyn ControllerFactory>>,
     /// Schedulers of Multipath TCP beside the registry's, by name.
-    pub schedulers: BTreeMap<String, Arc<dyn SchedulerFactory>>,
+    pub schedulers: BTreeMap<String, Arc<dyn Factory<dyn Scheduler>>>,
     /// Path managers of Multipath TCP beside the registry's, by name.
-    pub path_managers: BTreeMap<String, Arc<dyn PathManagerFactory>>,
+    pub path_managers: BTreeMap<String, Arc<dyn Factory<dyn PathManager>>>,
     /// Folder for captures.
     pub output: Option<PathBuf>,
     /// What the run may take of memory, records and their tables included; `None`: as much as there is.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use gargalo_cc::chosen::Chosen;
-use gargalo_mptcp::{Config, path_manager, scheduler};
+use gargalo_mptcp::{Config, Factory, path_manager, scheduler};
 use gargalo_sim::{AddressChange, FlowResult, MptcpSpec, Outcome, SubflowResult};
 use gargalo_trace::Table;
 use gargalo_trace::schema::{FlowRow, SubflowRow, SubflowSample, SubflowSamples, Subflows};
@@ -25,7 +25,7 @@ pub(crate) fn spec(
     let options = factories.options;
     let spec = &m.spec;
     let Chosen { name, params, .. } = &spec.scheduler;
-    let scheduler: Arc<dyn scheduler::SchedulerFactory> = match options.schedulers.get(name) {
+    let scheduler: Arc<dyn Factory<dyn scheduler::Scheduler>> = match options.schedulers.get(name) {
         Some(own) => Arc::clone(own),
         None => {
             Arc::new(scheduler::Registered::new(name, params.clone()).map_err(RunError::Multipath)?)
@@ -33,7 +33,7 @@ pub(crate) fn spec(
     };
     let Chosen { name, params, .. } = &spec.path_manager.clone().unwrap_or_default();
     let own = options.path_managers.get(name);
-    let path_manager: Arc<dyn path_manager::PathManagerFactory> = match own {
+    let path_manager: Arc<dyn Factory<dyn path_manager::PathManager>> = match own {
         Some(own) => Arc::clone(own),
         None => Arc::new(
             path_manager::Registered::new(name, params.clone()).map_err(RunError::Multipath)?,

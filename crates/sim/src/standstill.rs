@@ -8,6 +8,8 @@
 //! A sender that paces itself gives time some nanoseconds a step, and creeps: over links that take no time a flow without
 //! an end is refused once it has got as much since it started, within a second.
 
+use std::sync::Arc;
+
 use gargalo_flow::{FlowSpec, TransportSpec};
 use gargalo_link::{Delay, LinkConfig, RateModel};
 use gargalo_units::{Duration, Instant};
@@ -79,11 +81,7 @@ impl World {
         for (_, flow) in self.flows.iter_mut() {
             let is_young = flow.start >= since && self.now > flow.start;
             if is_young && most(flow).is_some_and(|most| flow.talk.delivered() > most) {
-                found = Some((
-                    flow.spec.clone(),
-                    flow.id,
-                    flow.sides[flow.talk.sender()].route,
-                ));
+                found = Some(suspect(flow));
                 break;
             }
         }
@@ -133,11 +131,7 @@ impl World {
             if before.0 != flow.generation {
                 *before = (flow.generation, flow.talk.delivered());
             } else if flow.talk.delivered() - before.1 > most {
-                found = Some((
-                    flow.spec.clone(),
-                    flow.id,
-                    flow.sides[flow.talk.sender()].route,
-                ));
+                found = Some(suspect(flow));
                 break;
             }
         }
@@ -146,6 +140,12 @@ impl World {
             None => Ok(()),
         }
     }
+}
+
+/// A flow that may go round in a circle: what it is, its number and the route of its sender.
+fn suspect(flow: &Flow) -> (Arc<FlowSpec>, u64, u32) {
+    let route = flow.sides[flow.talk.sender()].route;
+    (flow.spec.clone(), flow.id, route)
 }
 
 /// Whether packets cross a link direction at the instant at which they come.

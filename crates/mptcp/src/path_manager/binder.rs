@@ -10,6 +10,7 @@ use super::{Entry, Open, PathManager, View};
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "binder",
+    aliases: &[],
     summary: "one subflow per gateway of the client's network",
     source: "Boccassi, Fayed, Marina, Binder, MobiArch 2013; Linux MPTCP v0.9x, mptcp_binder",
     params: NoParams::params,

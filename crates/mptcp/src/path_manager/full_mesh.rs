@@ -15,6 +15,7 @@ params! {
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "full-mesh",
+    aliases: &[],
     summary: "subflows between every pair of addresses",
     source: "Linux MPTCP v0.9x, mptcp_fullmesh (num_subflows)",
     params: FullMeshParams::params,

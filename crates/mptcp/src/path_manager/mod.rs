@@ -10,9 +10,7 @@ mod single_mesh;
 #[cfg(test)]
 mod testing;
 
-pub use registry::{
-    DEFAULT, Entry, PATH_MANAGERS, PathManagerFactory, PathManagers, Registered, find,
-};
+pub use registry::{DEFAULT, Entry, PATH_MANAGERS, PathManagers, Registered};
 
 use std::fmt::Debug;
 use std::net::IpAddr;

@@ -16,6 +16,7 @@ params! {
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "ndiffports",
+    aliases: &[],
     summary: "n subflows between one pair of addresses, from other ports",
     source: "Linux MPTCP v0.9x, mptcp_ndiffports (num_subflows)",
     params: NdiffportsParams::params,

@@ -7,6 +7,7 @@ use super::{Entry, Open, PathManager, View};
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "default",
+    aliases: &[],
     summary: "accepts subflows, opens none",
     source: "Linux MPTCP v0.9x (\"default\")",
     params: NoParams::params,

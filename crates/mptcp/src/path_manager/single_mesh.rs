@@ -8,6 +8,7 @@ use super::{Entry, Open, PathManager, View};
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "single-mesh",
+    aliases: &[],
     summary: "one subflow per address: min(n, m) in all",
     source: "MPTCP schedulers, master's dissertation, UNIFEI 2017",
     params: NoParams::params,

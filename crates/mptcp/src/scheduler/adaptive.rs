@@ -35,6 +35,7 @@ params! {
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "adaptive",
+    aliases: &[],
     summary: "largest-window-space, lowest-time-space or highest-sending-rate, by the state of the paths",
     source: "future work of MPTCP schedulers, master's dissertation, UNIFEI 2017; rule of this project",
     params: AdaptiveParams::params,

@@ -27,6 +27,7 @@ params! {
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "blest",
+    aliases: &[],
     summary: "waits for the fastest path where a slower one would block the window",
     source: "Ferlin et al., BLEST, IFIP Networking 2016; Linux MPTCP v0.9x, mptcp_blest",
     params: BlestParams::params,

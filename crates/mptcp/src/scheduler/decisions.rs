@@ -10,7 +10,10 @@ use super::{Choice, Context, PathView, SCHEDULERS};
 
 /// The choice of a new scheduler: the index, and whether it is for all paths.
 fn choice(name: &str, context: &Context<'_>) -> Option<(usize, bool)> {
-    let mut s = (super::find(name).unwrap().build)(&Params::new()).unwrap();
+    let mut s = (crate::registry::find::<dyn super::Scheduler>(name)
+        .unwrap()
+        .build)(&Params::new())
+    .unwrap();
     match s.select(context) {
         Choice::Send(i) => Some((i, false)),
         Choice::SendAll(i) => Some((i, true)),

@@ -21,6 +21,7 @@ params! {
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "ecf",
+    aliases: &[],
     summary: "waits for the fastest path where it completes earlier",
     source: "Lim et al., ECF, CoNEXT 2017; Linux MPTCP v0.9x, mptcp_ecf",
     params: EcfParams::params,

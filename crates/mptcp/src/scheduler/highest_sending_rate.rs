@@ -8,6 +8,7 @@ use super::{Choice, Context, Entry, PathView, Scheduler};
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "highest-sending-rate",
+    aliases: &[],
     summary: "the path with the largest congestion window per round-trip time",
     source: "MPTCP schedulers, master's dissertation, UNIFEI 2017 (HSR)",
     params: NoParams::params,

@@ -8,6 +8,7 @@ use super::{Choice, Context, Entry, Scheduler};
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "largest-window-space",
+    aliases: &[],
     summary: "the path with the most room in its congestion window",
     source: "MPTCP schedulers, master's dissertation, UNIFEI 2017 (LWS)",
     params: NoParams::params,

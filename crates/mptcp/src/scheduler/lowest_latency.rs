@@ -8,6 +8,7 @@ use super::{Choice, Context, Entry, Scheduler};
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "lowest-latency",
+    aliases: &[],
     summary: "the path with the lowest smoothed round-trip time that has room",
     source: "Raiciu et al., NSDI 2012; Linux MPTCP v0.9x (\"default\")",
     params: NoParams::params,

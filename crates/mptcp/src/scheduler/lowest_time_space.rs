@@ -10,6 +10,7 @@ use super::{Choice, Context, Entry, PathView, Scheduler};
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "lowest-time-space",
+    aliases: &[],
     summary: "the path with the lowest round-trip time per segment of room in its window",
     source: "MPTCP schedulers, master's dissertation, UNIFEI 2017 (LTS)",
     params: NoParams::params,

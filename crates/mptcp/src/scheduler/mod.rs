@@ -17,7 +17,7 @@ mod testing;
 mod view;
 mod window_aware;
 
-pub use registry::{DEFAULT, Entry, Registered, SCHEDULERS, SchedulerFactory, Schedulers, find};
+pub use registry::{DEFAULT, Entry, Registered, SCHEDULERS, Schedulers};
 pub use view::{Context, PathView};
 
 use std::fmt::Debug;

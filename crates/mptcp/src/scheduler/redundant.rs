@@ -8,6 +8,7 @@ use super::{Choice, Context, Entry, Scheduler};
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "redundant",
+    aliases: &[],
     summary: "every segment on every path: the first copy counts",
     source: "Linux MPTCP v0.9x, mptcp_redundant; Lopez et al., ISCC 2015",
     params: NoParams::params,

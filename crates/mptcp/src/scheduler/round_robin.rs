@@ -18,6 +18,7 @@ params! {
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "round-robin",
+    aliases: &[],
     summary: "the paths in turn",
     source: "Linux MPTCP v0.9x, mptcp_rr (num_segments, cwnd_limited)",
     params: RoundRobinParams::params,

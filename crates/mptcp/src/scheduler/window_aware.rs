@@ -47,6 +47,7 @@ params! {
 /// The table entry.
 pub const ENTRY: Entry = Entry {
     name: "window-aware",
+    aliases: &[],
     summary: "uses a slower path only where it cannot hold up the faster ones (the default)",
     source: "this project, after BLEST (IFIP Networking 2016) and ECF (CoNEXT 2017)",
     params: WindowAwareParams::params,

@@ -14,7 +14,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use gargalo_cc::{ControllerFactory, Params, Registered};
-use gargalo_mptcp::{Config, Init};
+use gargalo_mptcp::path_manager::PathManager;
+use gargalo_mptcp::scheduler::Scheduler;
+use gargalo_mptcp::{Config, Factory, Init};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use rand_pcg::Pcg64;
 
@@ -90,11 +92,11 @@ pub fn congestion(name: &str) -> Arc<dyn ControllerFactory> {
     Arc::new(Registered::new(name, Params::new()).unwrap())
 }
 
-pub fn scheduler(name: &str) -> Arc<dyn gargalo_mptcp::scheduler::SchedulerFactory> {
+pub fn scheduler(name: &str) -> Arc<dyn Factory<dyn Scheduler>> {
     Arc::new(gargalo_mptcp::scheduler::Registered::new(name, Params::new()).unwrap())
 }
 
-pub fn manager(name: &str) -> Arc<dyn gargalo_mptcp::path_manager::PathManagerFactory> {
+pub fn manager(name: &str) -> Arc<dyn Factory<dyn PathManager>> {
     Arc::new(gargalo_mptcp::path_manager::Registered::new(name, Params::new()).unwrap())
 }
 

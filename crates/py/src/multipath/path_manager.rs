@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use gargalo_mptcp::Factory;
 use gargalo_mptcp::path_manager::{self, Open, PathManager, View};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -16,7 +17,7 @@ use crate::controller::Faults;
 #[derive(Debug)]
 pub struct PyPathManagerFactory(pub Class);
 
-impl path_manager::PathManagerFactory for PyPathManagerFactory {
+impl Factory<dyn path_manager::PathManager> for PyPathManagerFactory {
     fn name(&self) -> &str {
         &self.0.name
     }

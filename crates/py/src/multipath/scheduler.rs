@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use gargalo_mptcp::scheduler::{Choice, Context, Scheduler, SchedulerFactory};
+use gargalo_mptcp::Factory;
+use gargalo_mptcp::scheduler::{Choice, Context, Scheduler};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
@@ -15,7 +16,7 @@ use crate::controller::Faults;
 #[derive(Debug)]
 pub struct PySchedulerFactory(pub Class);
 
-impl SchedulerFactory for PySchedulerFactory {
+impl Factory<dyn Scheduler> for PySchedulerFactory {
     fn name(&self) -> &str {
         &self.0.name
     }
