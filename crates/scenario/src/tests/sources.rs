@@ -272,7 +272,7 @@ fn what_a_source_cannot_do_is_told() {
     );
     refused(
         &flow(r#"video = { buffer = "1s" }"#),
-        "does not hold a segment",
+        "smaller than a segment",
         "larger",
     );
     refused(
