@@ -101,7 +101,7 @@ def test_the_baseline_decides_the_exit_code(gargalo, tmp_path):
     (tmp_path / "new" / "notes.md").write_text("precious")
     told = gargalo("evaluate", *again, "--overwrite")
     assert told.returncode == 2
-    assert "new/notes.md is no result" in told.stderr
+    assert "new/notes.md is not a result" in told.stderr
     (tmp_path / "new" / "notes.md").unlink()
     assert gargalo("evaluate", *again, "--overwrite").returncode == 0
 

@@ -54,13 +54,13 @@ def thesis(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("name", "more", "told"),
     [
-        ("foo", [], "runs/foo-1/thesis.tex is no result"),
+        ("foo", [], "runs/foo-1/thesis.tex is not a result"),
         ("../docs", [], "separator"),
         ("..", [], "begins with a dot"),
         ("a\\u0000b", [], "U+0000"),
         ("\\u001b[2Jgone", [], "U+001B"),
-        ("foo", ["--output", "mixed"], "mixed/thesis.tex is no result"),
-        ("foo", ["--output", "docs"], "docs/thesis.tex is no result"),
+        ("foo", ["--output", "mixed"], "mixed/thesis.tex is not a result"),
+        ("foo", ["--output", "docs"], "docs/thesis.tex is not a result"),
     ],
 )
 def test_overwriting_touches_nothing_but_results(cli, thesis, name, more, told):

@@ -218,7 +218,7 @@ def test_the_report_of_a_study_is_a_results_directory(tmp_path, monkeypatch):
     reporting.save(saved(1), at)
     # What the user did there is not touched, and told before anything runs.
     (at / "figures" / "00.json").write_text("{}")
-    for name, why in (("figures/00.json", "was changed"), ("thesis.tex", "is no result")):
+    for name, why in (("figures/00.json", "was changed"), ("thesis.tex", "is not a result")):
         (at / name).write_text("{}")
         with pytest.raises(SweepError, match=f"report/{name} {why}"):
             studies.run_study(small(), "quick", directory=tmp_path, workers=1)

@@ -1,4 +1,4 @@
-//! What both ends of a connection are told, as scenarios write it.
+//! The configuration of both ends of a connection, as in scenarios.
 
 use gargalo_cc::chosen::Congestion;
 use gargalo_settings::support::overlay;
@@ -10,47 +10,48 @@ use crate::Profile;
 use crate::congestion::OursOrOwn;
 
 settings! {
-    /// QUIC (RFC 9000): a production implementation in virtual time. What is not said is as the profile has it.
+    /// QUIC (RFC 9000): a production implementation in virtual time. Options that are not given have the profile's
+    /// value.
     pub struct Config as "Quic", over Config::usual, checked by Config::consistent {
         /// Congestion control of both ends: a name, or a table of one name and its parameters. `noq-cubic`,
         /// `noq-newreno` and `noq-bbr3` are the implementation's own.
         congestion: Congestion as OursOrOwn = Congestion::default();
-        /// Named set of defaults for all that follows.
+        /// Named set of defaults for all other options.
         profile: Profile = Profile::Standard;
         /// `0-rtt` sends data before the handshake is complete, with a ticket of an earlier connection of the
         /// same hosts.
         handshake: Handshake = Handshake::OneRtt;
-        /// `null` has the same packets at the same times, but does not encrypt: for large sweeps.
+        /// `null` sends packets of the same sizes at the same times, but does not encrypt: for large sweeps.
         crypto: Crypto = Crypto::Tls;
         /// Initial congestion window, in packets or bytes.
         initial_window: Window = Window::Bytes(Bytes::new(12_000));
-        /// The congestion window never counts for more than this. Default: no such limit.
+        /// Upper limit of the effective congestion window. Default: no limit.
         max_window: Option<Window> = None;
-        /// UDP payload of a full packet, before discovery finds room for more. Default: the profile's, or
-        /// less if the route's MTU is smaller.
+        /// UDP payload of a full packet, before discovery increases it. Default: the profile's, or less if the
+        /// route's MTU is smaller.
         datagram_size: u16 as Bytes = 1200, in LEAST..=MOST;
         /// Discovery of larger datagrams (RFC 8899): true up to 1452 bytes, or up to a size.
         mtu_discovery: Switch<Bytes> = Switch::On;
-        /// Spread packets over the round trip; false: only where the congestion control gives a rate.
+        /// Pace packets over the round trip; false: only where the congestion control gives a rate.
         pacing: bool = true;
-        /// Ask the peer to acknowledge less often (draft-ietf-quic-ack-frequency). Default: each second packet
-        /// (RFC 9000 §13.2.2).
+        /// Request fewer acknowledgements from the peer (draft-ietf-quic-ack-frequency). Default: every second
+        /// packet is acknowledged (RFC 9000 §13.2.2).
         ack: Option<AckFrequency> = None;
-        /// Streams that a bulk transfer is spread over.
+        /// Number of streams of a bulk transfer.
         streams: u32 = 1, in 1..=10_000;
-        /// What the peer may send on a stream ahead of its reader.
+        /// Receive window of a stream.
         stream_window: u64 as Bytes = 64 << 20;
-        /// What the peer may send on all streams ahead of their reader.
+        /// Receive window of the connection.
         connection_window: u64 as Bytes = 64 << 20;
-        /// What the application may write ahead of acknowledgements.
+        /// Capacity of the send buffer.
         send_window: u64 as Bytes = 64 << 20;
-        /// A packet is lost when one this much later was acknowledged (RFC 9002 §6.1.1).
+        /// Packet threshold of loss detection (RFC 9002 §6.1.1).
         packet_threshold: u32 = 3, in 1..=1_000_000;
-        /// Or after this share of a round trip (RFC 9002 §6.1.2).
+        /// Time threshold of loss detection, in round trips (RFC 9002 §6.1.2).
         time_threshold: f64 = 1.125, in 1.0..=100.0;
         /// Explicit congestion notification.
         ecn: bool = false;
-        /// A silent connection is dropped after this.
+        /// An idle connection is closed after this time.
         idle_timeout: Duration = Duration::from_secs(30),
             in Duration::from_millis(10)..=Duration::from_secs(86_400);
         /// Use disjoint paths between the hosts at once (draft-ietf-quic-multipath): true for up to eight,
@@ -62,43 +63,43 @@ settings! {
 }
 
 settings! {
-    /// When the peer acknowledges.
+    /// The acknowledgement frequency of the peer.
     pub struct AckFrequency: Copy as "AckMap" {
-        /// Each so many packets.
+        /// Number of packets per acknowledgement.
         every: u32 = 2, in 1..=10_000;
-        /// Longest delay. Default: the peer's.
+        /// Maximum acknowledgement delay. Default: the peer's.
         max_delay: Option<Duration> = None, in Some(Duration::from_millis(1))..;
-        /// A gap of so many packets is acknowledged at once; 0: never.
+        /// Reordering of this many packets is acknowledged at once; 0: never.
         reordering: u32 = 3, in 0..=10_000;
     }
 }
 
 settings! {
-    /// The client moves.
+    /// A migration of the client.
     pub struct Migration: Copy as "MigrationMap" {
-        /// So long after the flow's start.
+        /// Time after the start of the flow.
         after: Duration;
-        /// What changes: the address, or only the port as behind a NAT that forgot.
+        /// What changes: the address, or only the port as after a NAT rebinding.
         change: Change = Change::Address;
     }
 }
 
 names! {
-    /// What of the client's address changes.
+    /// The part of the client's address that changes.
     pub enum Change {
-        /// Address and path.
+        /// The address, and with it the path.
         Address = "address",
-        /// The port alone.
+        /// The port only.
         Port = "port",
     }
 }
 
 names! {
-    /// How a connection begins.
+    /// The handshake of a connection.
     pub enum Handshake {
-        /// Data after a round trip.
+        /// Data after one round trip.
         OneRtt = "1-rtt",
-        /// Data at once.
+        /// Data at once, as 0-RTT.
         ZeroRtt = "0-rtt",
     }
 }
@@ -108,7 +109,7 @@ names! {
     pub enum Crypto {
         /// TLS 1.3 (RFC 9001).
         Tls = "tls",
-        /// The handshake of TLS 1.3 and packets of the same sizes, not encrypted.
+        /// The handshake of TLS 1.3; packets of the same sizes that are not encrypted.
         Null = "null",
     }
 }
@@ -121,18 +122,18 @@ pub(crate) const MAX_STREAMS: u32 = 100;
 /// Least and largest UDP payload (RFC 9000 §14, and IPv6's largest).
 const LEAST: u16 = 1200;
 const MOST: u16 = 65_527;
-/// Largest UDP payload that discovery tries unless told otherwise.
+/// Largest UDP payload that discovery tries by default.
 const DISCOVERED: u16 = 1452;
 /// IPv4 and UDP header.
 const HEADERS: u32 = 28;
-/// Most paths of a connection.
+/// Maximum number of paths of a connection.
 const MOST_PATHS: u32 = 8;
 
 impl Config {
-    /// The options of a connection over a route of this MTU: what was given takes the place of what its profile has.
+    /// The options of a connection over a route of this MTU: `given` overrides the profile.
     ///
     /// # Errors
-    /// The first value that cannot be, or does not fit the route.
+    /// The first value that is out of range, or does not fit the route.
     pub fn on_route(given: &Map<String, Json>, mtu: u32, files: &mut Files) -> Result<Self, Error> {
         let room = u16::try_from(mtu.saturating_sub(HEADERS)).unwrap_or(u16::MAX);
         if room < LEAST {
@@ -161,13 +162,13 @@ impl Config {
         Ok(config)
     }
 
-    /// What options that a table does not say are: as the profile has them.
+    /// The defaults of options that a table does not give: those of the profile.
     fn usual(given: &Map<String, Json>, files: &mut Files) -> Result<Self, Error> {
         let profile = given.get("profile").map(|p| Profile::read(p, files));
         let profile = profile.transpose().map_err(|e| e.at("profile"))?;
         let mut usual = profile.unwrap_or(Profile::Standard).config();
         if given.contains_key("congestion") {
-            // Parameters are of the one that is named, not added to the profile's.
+            // The parameters belong to the named congestion control; those of the profile are not merged in.
             usual.congestion = Congestion::default();
         }
         Ok(usual)
@@ -178,13 +179,13 @@ impl Config {
         self.initial_window.bytes(self.datagram_size as u64)
     }
 
-    /// What the congestion window never counts for more than.
+    /// The upper limit of the effective congestion window.
     pub fn max_window(&self) -> Option<Bytes> {
         self.max_window
             .map(|w| w.bytes(u64::from(self.datagram_size)))
     }
 
-    /// The largest UDP payload that is looked for; `None`: no discovery.
+    /// The largest UDP payload that discovery tries; `None`: no discovery.
     pub(crate) fn discovered(&self) -> Option<u16> {
         match self.mtu_discovery {
             Switch::Off => None,
@@ -193,7 +194,7 @@ impl Config {
         }
     }
 
-    /// Most paths at once; 1: no multipath.
+    /// Maximum number of paths at once; 1: no multipath.
     pub const fn paths(&self) -> u32 {
         match self.multipath {
             Switch::Off => 1,
@@ -202,7 +203,7 @@ impl Config {
         }
     }
 
-    /// What is wrong with values that depend on each other.
+    /// Checks the values that depend on each other.
     fn consistent(&self) -> Result<(), Error> {
         let datagram = u64::from(self.datagram_size);
         let sizes = Bytes::new(datagram)..=Bytes::from(MOST);

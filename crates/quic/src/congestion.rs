@@ -1,4 +1,4 @@
-//! Who controls congestion.
+//! The congestion control of a connection.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use gargalo_cc::chosen::Congestion as Ours;
 use gargalo_settings::{Error, Files, Json, Schemas, Setting};
 use serde_json::json;
 
-/// Makes a path's congestion control; the argument has the datagram size as `mss`.
+/// Creates the congestion control of a path; the argument has the datagram size as `mss`.
 pub type Build = Arc<dyn Fn(cc::Init) -> Result<Box<dyn cc::Controller>, String> + Send + Sync>;
 
-/// Who controls congestion.
+/// The congestion control of a connection.
 #[derive(Clone)]
 pub enum Congestion {
-    /// One of ours.
+    /// One of this project.
     Ours(Build),
     /// noq's own CUBIC.
     NoqCubic,
@@ -28,7 +28,7 @@ impl Congestion {
     /// The names of the congestion controls of the implementation itself.
     pub const OWN: &'static [&'static str] = &["noq-bbr3", "noq-cubic", "noq-newreno"];
 
-    /// That of the implementation itself which has this name; `None`: the name is one of ours.
+    /// The implementation's own congestion control of this name; `None` if it is not one of these.
     pub fn own(name: &str) -> Option<Self> {
         match name {
             "noq-bbr3" => Some(Self::NoqBbr3),
@@ -50,7 +50,7 @@ impl Debug for Congestion {
     }
 }
 
-/// A congestion control as it is written: one of ours with its parameters, or one of the implementation's own.
+/// A congestion control in a scenario: one of this project with its parameters, or one of the implementation's own.
 #[derive(Clone)]
 pub(crate) struct OursOrOwn(Ours);
 

@@ -1,5 +1,5 @@
-//! A production QUIC stack in our worlds: [noq-proto](noq_proto), unmodified, behind a sans-IO endpoint
-//! that knows virtual time and any of our congestion controls.
+//! A production QUIC stack in simulator and lab: [noq-proto](noq_proto), unmodified, behind a sans-IO endpoint with
+//! virtual time and any of our congestion controls.
 #![forbid(unsafe_code)]
 
 mod config;
@@ -21,11 +21,11 @@ pub use endpoint::{
 pub use profile::Profile;
 pub use realm::Realm;
 
-/// Why an endpoint cannot be made.
+/// Why an endpoint cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An option is impossible.
+    /// An option is invalid.
     #[error("{0}")]
     Option(String),
     /// The certificate or TLS configuration could not be made.

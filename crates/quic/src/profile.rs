@@ -35,7 +35,7 @@ impl Profile {
                     congestion: Congestion::new("cubic", params),
                     datagram_size: 1350,
                     mtu_discovery: Switch::Off,
-                    // 32 and 2000 datagrams of 1350 bytes, whatever datagram size is given.
+                    // 32 and 2000 datagrams of 1350 bytes, independently of `datagram_size`.
                     initial_window: Window::Bytes(Bytes::new(43_200)),
                     max_window: Some(Window::Bytes(Bytes::new(2_700_000))),
                     ..Config::default()

@@ -1,4 +1,4 @@
-//! What all QUIC endpoints of a world share: certificate, TLS configurations, tickets, and the clock that
+//! State shared by all QUIC endpoints of a simulation: certificate, TLS configurations, tickets, and the clock that
 //! TLS reads.
 
 use std::fmt;
@@ -13,16 +13,17 @@ use ring::hmac;
 use crate::Error;
 use crate::tls::{ClientMemory, ServerMemory, Templates, Tickets, TokenKey, lock};
 
-/// What all QUIC endpoints of a world share. Cheap to clone; clones are the same realm.
+/// The state shared by all QUIC endpoints of a simulation. Cheap to clone; clones share the state.
 ///
-/// Everything secret in it follows from the seed: good for experiments, and for nothing else.
+/// All its secrets follow from the seed: it is suitable only for experiments.
 #[derive(Clone)]
 pub struct Realm {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    /// Stands for [`Instant::ZERO`] where noq wants the standard library's type; only differences matter.
+    /// The counterpart of [`Instant::ZERO`] in the standard library's type, which noq uses; only differences
+    /// matter.
     base: std::time::Instant,
     templates: Templates,
     tickets: Mutex<Tickets>,
@@ -31,7 +32,7 @@ struct Inner {
 }
 
 impl Realm {
-    /// A realm whose randomness comes from `seed` alone.
+    /// Creates a realm whose randomness depends on `seed` only.
     ///
     /// # Errors
     /// When the certificate cannot be made.
@@ -52,8 +53,8 @@ impl Realm {
         })
     }
 
-    /// The server at this address has been restarted: it knows no tickets any more, and early data that
-    /// relies on one will be rejected.
+    /// Removes the tickets of the server at this address, as after a restart: early data with one of them will be
+    /// rejected.
     pub fn forget_tickets(&self, server: IpAddr) {
         lock(&self.inner.tickets).forget_server(server);
     }
@@ -96,7 +97,7 @@ impl fmt::Debug for Realm {
     }
 }
 
-/// Our instants as noq's and back.
+/// Conversion between our instants and noq's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeline(std::time::Instant);
 

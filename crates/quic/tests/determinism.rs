@@ -11,7 +11,7 @@ use pair::{CLIENT, Link, Pair, SERVER, ours, pair};
 
 const CHILD: &str = "GARGALO_QUIC_TRACE";
 
-/// Every datagram with its time, as one number per run, and how many there were.
+/// A hash of all datagrams with their times per run, and their number.
 fn traces(seed: u64) -> String {
     let mut out = String::new();
     for (congestion, crypto) in [

@@ -38,7 +38,7 @@ fn request(
     });
     assert_eq!(p.apps[CLIENT].read.values().sum::<u64>(), answer);
     assert_eq!(p.apps[SERVER].read.values().sum::<u64>(), ask);
-    // Tickets come after the handshake.
+    // Tickets are sent after the handshake.
     p.close();
     p
 }
@@ -100,7 +100,7 @@ fn tickets_are_kept_but_not_used_unless_wanted() {
 fn rejected_early_data_is_sent_again() {
     let (realm, config) = (Realm::new(1).unwrap(), Config::default());
     let _ = request(&realm, &config, 1, Instant::ZERO, false, 200, 5_000);
-    realm.forget_tickets(pair::addr(2));
+    realm.forget_tickets(pair::addr(2).ip());
     let p = request(&realm, &config, 2, LATER, true, 30_000, 5_000);
     assert!(
         p.happened(CLIENT, &Event::Connected { early: true })
@@ -125,7 +125,7 @@ fn rejected_early_data_is_sent_again() {
 
 #[test]
 fn a_resumed_server_answers_at_once_however_long_its_answer() {
-    // The address token lifts the limit of three times what has come in (RFC 9000 §8.1).
+    // The address token removes the limit of three times the received bytes (RFC 9000 §8.1).
     let (realm, config) = (Realm::new(1).unwrap(), Config::default());
     let _ = request(&realm, &config, 1, Instant::ZERO, false, 200, 9_000);
     let p = request(&realm, &config, 2, LATER, true, 200, 9_000);

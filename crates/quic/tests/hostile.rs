@@ -1,4 +1,4 @@
-//! Packets that no honest peer sends: nothing panics, memory stays bounded, honest connections go on.
+//! Packets of malicious peers: no panic, bounded memory, and other connections continue.
 
 mod pair;
 

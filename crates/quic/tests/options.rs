@@ -1,4 +1,4 @@
-//! Options that cannot be.
+//! Invalid options.
 
 mod pair;
 
@@ -21,6 +21,7 @@ fn refusal(config: &Config) -> String {
     client.to_string()
 }
 
+/// Longer than 100 lines: a table of values and messages.
 #[test]
 fn impossible_values_are_refused_with_a_remedy() {
     let d = Config::default;

@@ -1,4 +1,4 @@
-//! Clients that move, and several paths at once.
+//! Migration of clients, and multipath.
 
 mod pair;
 
@@ -93,11 +93,11 @@ fn two_paths_carry_more_than_one() {
     assert_eq!(addr(1).port(), 4433);
 }
 
-/// A window's worth of packets waits for a slower path, in more pieces than noq puts in order itself.
+/// A window of packets waits for a slower path, in more pieces than noq reassembles itself.
 #[test]
 fn paths_that_differ_fill_the_window_and_no_more() {
     let slow = Link::new(20, 150);
-    // So little is missing on this one that it could be lost among the steps in which windows are told of.
+    // The missing amount on this one is below the granularity of window updates.
     let thin = Link {
         buffer: 30_000,
         ..Link::new(1, 10)
@@ -136,7 +136,7 @@ fn paths_that_differ_fill_the_window_and_no_more() {
     }
 }
 
-/// Both ends know two paths, and what went over each.
+/// Checks that both endpoints have two paths, and the data on each.
 fn check_paths(p: &mut Pair) {
     let (near, far) = (p.ends[CLIENT].paths(), p.ends[SERVER].paths());
     assert_eq!((near.len(), far.len()), (2, 2));

@@ -1,4 +1,4 @@
-//! Lost, late, doubled, damaged and invented datagrams.
+//! Lost, late, duplicated, damaged and forged datagrams.
 
 mod pair;
 
@@ -85,7 +85,7 @@ proptest! {
         }
         for side in [CLIENT, SERVER] {
             let mut data = data.clone();
-            // As a stranger, as the peer, and with a connection ID that exists.
+            // From an unknown address, from the peer's, and with a valid connection ID.
             let ids = p.sent.iter().rev().find(|s| s.from != side).map(|s| s.payload.clone());
             for stranger in [true, false, false] {
                 let from = addr(if stranger { 9 } else { 2 - side as u8 });
@@ -124,7 +124,7 @@ fn handshakes_survive_heavy_loss() {
 
 #[test]
 fn probe_timeouts_are_counted() {
-    // All of the first data is lost: only a probe finds out.
+    // All of the first data is lost: only a probe detects it.
     let config = Config::default();
     let mut p = pair(1, &config, &ours("cubic"), Link::new(20, 10));
     p.run_until(Duration::from_secs(1), |p| !p.events[CLIENT].is_empty());

@@ -7,25 +7,25 @@ use thiserror::Error as ThisError;
 #[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file system refused.
+    /// An error of the file system.
     #[error("cannot {action} {path}: {source}{}", remedy(.source))]
     Io {
         /// "create", "write", "rename", …
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The results directory is there already.
+    /// The results directory exists already.
     #[error("{path} exists already; choose another directory or ask to replace it")]
     Exists {
         /// The directory.
         path: PathBuf,
     },
-    /// What is to be replaced holds a file that is no result.
+    /// The directory to be replaced has a file that is not a result.
     #[error(
-        "{path} is not replaced: {file} is no result that gargalo wrote; choose another directory or move it away"
+        "{path} is not replaced: {file} is not a result written by gargalo; choose another directory or move it away"
     )]
     Foreign {
         /// The directory.
@@ -33,7 +33,7 @@ pub enum Error {
         /// The first such file.
         file: PathBuf,
     },
-    /// What is to be replaced holds a file that was changed after it was written.
+    /// The directory to be replaced has a file that was changed after it was written.
     #[error(
         "{path} is not replaced: {file} was changed since gargalo wrote it; move it away, or remove it"
     )]
@@ -53,7 +53,7 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
-    /// A file is not what was written.
+    /// A file differs from what was written.
     #[error("{path} is damaged: {why}; run it again")]
     Damaged {
         /// The file.
@@ -61,7 +61,7 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
-    /// The target has no name that a directory could have (such as "/" or "..").
+    /// The target has no directory name (such as "/" or "..").
     #[error("{path} cannot be a results directory; give a path that ends in a name")]
     NoName {
         /// What was given.
@@ -73,7 +73,7 @@ pub enum Error {
         /// What was given.
         name: String,
     },
-    /// The caller did not want to go on.
+    /// The caller stopped the operation.
     #[error("stopped while results were being written; nothing was kept")]
     Stopped,
     /// A table could not be encoded.
@@ -81,7 +81,7 @@ pub enum Error {
     Encode {
         /// The table's name.
         table: &'static str,
-        /// What the encoder said.
+        /// The error of the encoder.
         message: String,
     },
 }

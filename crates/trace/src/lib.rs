@@ -1,7 +1,7 @@
-//! What a run records: tables of results, Parquet, Arrow IPC and packet captures.
+//! Results of a run: tables, Parquet, Arrow IPC and packet captures.
 //!
-//! The columns of every results table are defined once, in [`schema`]; row types, files and the
-//! reference page derive from there.
+//! The columns of every results table are defined once, in [`schema`]; row types, files and the reference page are
+//! derived from it.
 #![forbid(unsafe_code)]
 
 mod error;

@@ -1,7 +1,7 @@
-//! What a results directory consists of: every file that was written, with its length and SHA-256.
+//! The manifest of a results directory: every file that was written, with its length and SHA-256.
 //!
-//! The manifest tells whether results are as they were written ([`Manifest::verify`]), and whether new
-//! results may take the place of a directory ([`check_replaceable`]). It carries its own checksum.
+//! With the manifest, results are verified ([`Manifest::verify`]), and it is checked whether new results may
+//! replace a directory ([`check_replaceable`]). It has a checksum of itself.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use crate::schema::TABLES;
 /// The file's name.
 pub const MANIFEST: &str = "manifest.json";
 const FORMAT: u32 = 2;
-/// The format before the manifest had a checksum of itself: it is read.
+/// The format before the manifest had a checksum of itself; it can still be read.
 const WITHOUT_CHECKSUM: u32 = 1;
 
 /// Asked after every piece of a file that is hashed; a break ends it with [`Error::Stopped`].
@@ -33,23 +33,23 @@ pub fn never_stop() -> ControlFlow<()> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     format: u32,
-    /// The version that wrote them.
+    /// The version of Gargalo that wrote them.
     gargalo: String,
-    /// By path from the directory, with `/`.
+    /// By path relative to the directory, with `/`.
     files: BTreeMap<String, Sum>,
-    /// Of this manifest as it is written without this field.
+    /// The checksum of this manifest as written without this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
 }
 
-/// What every format says.
+/// The fields that every format has.
 #[derive(Deserialize)]
 struct Header {
     format: u32,
     gargalo: String,
 }
 
-/// What a file was when it was written.
+/// Length and SHA-256 of a file when it was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Sum {
     bytes: u64,
@@ -57,7 +57,7 @@ struct Sum {
 }
 
 impl Default for Manifest {
-    /// Of no files.
+    /// A manifest without files.
     fn default() -> Self {
         Self {
             format: FORMAT,
@@ -69,7 +69,7 @@ impl Default for Manifest {
 }
 
 impl Manifest {
-    /// Of all files in a directory as they are now.
+    /// The manifest of all files in a directory in their current state.
     ///
     /// # Errors
     /// When one cannot be read, or `go_on` breaks.
@@ -84,10 +84,10 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Of a directory; `None` if it has none.
+    /// Reads the manifest of a directory; `None` if it has none.
     ///
     /// # Errors
-    /// When it is not what was written, another version wrote it, or it cannot be read.
+    /// When it is damaged, was written by another version, or cannot be read.
     pub fn read(dir: &Path) -> Result<Option<Self>, Error> {
         let path = dir.join(MANIFEST);
         let text = match fs::read(&path) {
@@ -99,7 +99,7 @@ impl Manifest {
             path: path.clone(),
             why,
         };
-        let no_manifest = |_| bad("it is damaged, or not of gargalo".to_owned());
+        let no_manifest = |_| bad("it is damaged, or was not written by gargalo".to_owned());
         let header: Header = serde_json::from_slice(&text).map_err(no_manifest)?;
         if ![FORMAT, WITHOUT_CHECKSUM].contains(&header.format) {
             return Err(bad(format!(
@@ -112,12 +112,12 @@ impl Manifest {
         if (sum.is_some() || found.format == FORMAT) && found.to_text()? != text {
             return Err(bad("it is damaged: its checksum does not match".to_owned()));
         }
-        // From here on it is one of this version.
+        // From here on it is a manifest of the current format.
         found.format = FORMAT;
         Ok(Some(found))
     }
 
-    /// What the file holds: this, with its checksum.
+    /// The content of the file: this manifest with its checksum.
     fn to_text(&self) -> Result<Vec<u8>, Error> {
         let encoded = |manifest: &Self| {
             serde_json::to_vec_pretty(manifest)
@@ -130,7 +130,7 @@ impl Manifest {
         })
     }
 
-    /// Notes files that were added, or written anew.
+    /// Adds files that were added or rewritten.
     ///
     /// # Errors
     /// When one cannot be read, or `go_on` breaks.
@@ -147,10 +147,10 @@ impl Manifest {
         Ok(())
     }
 
-    /// Writes it into its directory; it appears whole.
+    /// Writes it into its directory, atomically.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// When the file system reports an error.
     pub fn write(&self, dir: &Path) -> Result<(), Error> {
         let path = dir.join(MANIFEST);
         let new = dir.join(format!(".{MANIFEST}"));
@@ -163,8 +163,7 @@ impl Manifest {
         })
     }
 
-    /// Compares files with what was written; a name that was not written is fine if there is no such
-    /// file.
+    /// Verifies files; a name that is not listed is accepted if there is no such file.
     ///
     /// # Errors
     /// The first that differs; [`Error::Stopped`] when `go_on` breaks.
@@ -240,12 +239,11 @@ impl Sum {
     }
 }
 
-/// Whether new results may take the place of a directory: all that is in it was written by Gargalo, and is as it
-/// was written.
+/// Checks that new results may replace a directory: everything in it was written by Gargalo, and is unchanged.
 ///
-/// Written is what the manifest lists, and the report that may be added to it. Older versions wrote no manifest: there
-/// `run.json`, `scorecard.json` or `report.json` must have the keys that they gave it, and every file a name that they
-/// gave. A directory with none of them is foreign itself.
+/// Gargalo writes the files that the manifest lists, and a report that may be added to them. Older versions wrote
+/// no manifest: then `run.json`, `scorecard.json` or `report.json` must have their keys, and every file one of
+/// their names. A directory with none of them is foreign.
 ///
 /// # Errors
 /// The first file that is foreign or was changed; when the manifest is damaged, the directory cannot be read, or
@@ -294,8 +292,8 @@ pub fn check_replaceable(dir: &Path, go_on: &mut GoOn<'_>) -> Result<(), Error> 
         .try_for_each(|name| manifest.check_unchanged(dir, name, go_on))
 }
 
-/// Whether a new file may take the place of one in a directory that holds other things, too: its manifest lists it, and
-/// it is as it was written. False if the directory has no manifest.
+/// Whether a new file may replace one in a directory that has other files, too: the manifest lists it, and it is
+/// unchanged. False if the directory has no manifest.
 ///
 /// # Errors
 /// When it is foreign or was changed, the manifest is damaged, or `go_on` breaks.
@@ -314,13 +312,13 @@ pub fn check_file(dir: &Path, name: &str, go_on: &mut GoOn<'_>) -> Result<bool, 
     Ok(true)
 }
 
-/// Beside what a manifest lists; the last is of a writer that was killed.
+/// Files that a manifest does not list; the last one is left by a killed writer.
 const UNLISTED: [&str; 3] = [MANIFEST, "report.html", ".manifest.json"];
 
-/// A file that makes a directory results if it has no manifest.
+/// A file that identifies a results directory without a manifest.
 struct Mark {
     name: &'static str,
-    /// What every version wrote into it.
+    /// The keys that every version wrote.
     keys: [&'static str; 3],
 }
 
@@ -371,7 +369,7 @@ const PICTURES: [&str; 7] = [
     "subflow_window",
 ];
 
-/// Whether a path in a results directory is one that Gargalo gives.
+/// Whether a path in a results directory is one that Gargalo uses.
 fn is_ours(name: &str) -> bool {
     if let Some((folder, file)) = name.split_once('/') {
         return match folder {
@@ -388,14 +386,14 @@ fn is_ours(name: &str) -> bool {
         || (matches!(kind, "png" | "svg") && PICTURES.contains(&stem))
 }
 
-/// Whether a file of a study's report has such a name: `07.json`.
+/// Whether a file of a study's report has a name like `07.json`.
 fn is_numbered(file: &str, suffix: &str) -> bool {
     let number = file.strip_suffix(suffix).unwrap_or_default();
     number.len() >= 2 && number.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Tells of every file below a directory, by its path from there, and whether it is a plain file;
-/// false stops it.
+/// Calls `tell` for every file below a directory, with its relative path and whether it is a plain file; false
+/// stops the walk.
 fn walk(dir: &Path, tell: &mut dyn FnMut(&str, bool) -> bool) -> Result<(), Error> {
     let mut open = vec![(dir.to_owned(), String::new())];
     while let Some((folder, prefix)) = open.pop() {

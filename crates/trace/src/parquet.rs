@@ -1,8 +1,8 @@
 //! Tables as Parquet files and Arrow IPC streams. Both carry unit and meaning of each column as field
 //! metadata (`unit`, `doc`) and of the table as schema metadata (`table`, `doc`).
 //!
-//! The same table gives the same bytes: no time stamp, a fixed `created_by`, and metadata that the
-//! arrow crates keep sorted.
+//! The same table gives the same bytes: there is no time stamp, `created_by` is fixed, and the arrow crates sort
+//! the metadata.
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -21,12 +21,11 @@ use crate::table::{Buffer, Columns};
 
 const CREATED_BY: &str = concat!("gargalo-trace ", env!("CARGO_PKG_VERSION"));
 
-/// Rows that are encoded at once: a multiple of the encoder's own batches, so that slices show nowhere in
-/// the file.
+/// Rows encoded at once: a multiple of the encoder's own batches, so that slices do not change the file.
 const SLICE: usize = 1 << 16;
 
 impl Schema {
-    /// The schema as Arrow and Parquet know it.
+    /// The schema for Arrow and Parquet.
     pub fn to_arrow(&self) -> SchemaRef {
         let fields: Vec<_> = self.columns.iter().map(field).collect();
         let metadata = [("table", self.name), ("doc", self.doc())];
@@ -57,7 +56,7 @@ impl Columns {
     /// A copy as an Arrow record batch.
     ///
     /// # Errors
-    /// When the columns do not fit the schema, which [`Table`](crate::Table) excludes.
+    /// When the columns do not fit the schema, which cannot happen with a [`Table`](crate::Table).
     pub fn to_batch(&self) -> Result<RecordBatch, Error> {
         let arrays = self.buffers().iter().map(Buffer::to_array).collect();
         RecordBatch::try_new(self.schema().to_arrow(), arrays).map_err(|e| self.failed(&e))
@@ -71,7 +70,7 @@ impl Columns {
         self.write_parquet_while(out, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// The same, and `go_on` is asked now and then: it gets the rows written so far.
+    /// The same; `go_on` is called at intervals with the number of rows written so far.
     ///
     /// # Errors
     /// When `out` cannot be written, or `go_on` breaks.
@@ -133,7 +132,7 @@ mod tests {
     use crate::schema::{EventRow, Events};
     use gargalo_units::Instant;
 
-    /// A table of so many rows, with texts and missing values.
+    /// A table of this many rows, with texts and missing values.
     fn table(rows: usize) -> Table<Events> {
         let mut table = Table::new();
         for i in 0..rows {

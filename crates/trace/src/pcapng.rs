@@ -1,8 +1,8 @@
 //! Packet captures in pcapng (draft-ietf-opsawg-pcapng): real headers with nanosecond timestamps,
 //! which Wireshark, tshark and tcptrace open.
 //!
-//! An own writer: the format is three little-endian blocks, and this one copies each packet once and
-//! allocates nothing per packet.
+//! This is our own writer: the format has three little-endian blocks, and it copies each packet once without
+//! allocation.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -43,9 +43,9 @@ pub struct Interface {
 /// A captured packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Packet<'a> {
-    /// When it passed.
+    /// When it was captured.
     pub time: Instant,
-    /// The number that [`Writer::add_interface`] gave.
+    /// The number returned by [`Writer::add_interface`].
     pub interface: u32,
     /// The IP packet or its beginning.
     pub bytes: &'a [u8],
@@ -82,7 +82,7 @@ impl<W: Write> Writer<W> {
     /// Begins a capture with a section header; `comment` describes the run (scenario, seed).
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn new(out: W, comment: &str) -> io::Result<Self> {
         let mut writer = Self {
             out,
@@ -102,7 +102,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Declares an interface and gives its number.
+    /// Adds an interface and returns its number.
     ///
     /// # Errors
     /// Those of the output.
@@ -152,7 +152,7 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Writes a packet of which only the beginning may be at hand, with a comment.
+    /// Writes a packet, which may be truncated, with a comment.
     ///
     /// # Errors
     /// Those of the output; `InvalidInput` for an interface that was not added.
@@ -186,7 +186,7 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
-    /// Flushes and gives the output back.
+    /// Flushes and returns the output.
     ///
     /// # Errors
     /// Those of the output.

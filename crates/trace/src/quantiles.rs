@@ -23,7 +23,7 @@ pub struct Quantiles {
     max: u64,
 }
 
-/// The usual figures of a distribution of durations.
+/// Summary of a distribution of durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuantileSummary {
     /// Smallest sample.
@@ -159,7 +159,7 @@ impl Quantiles {
         self.max()
     }
 
-    /// The usual figures, if there is any sample.
+    /// The summary, if there are samples.
     pub fn summary(&self) -> Option<QuantileSummary> {
         Some(QuantileSummary {
             min: self.min()?,

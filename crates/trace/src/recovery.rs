@@ -1,5 +1,5 @@
-//! What killed writers of results left behind: unfinished results are removed, old ones that were to be replaced
-//! return to their place.
+//! Recovery after killed writers of results: unfinished results are removed, and old ones that were being replaced
+//! are restored.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -10,13 +10,13 @@ use crate::Error;
 use crate::manifest::{MANIFEST, Manifest, check_replaceable, never_stop};
 use crate::run_dir::{LOCK, OLD, PARTIAL, RANDOM, numbered};
 
-/// What was done about something that a killed process left.
+/// An action of the recovery.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Recovered {
     /// Unfinished results were removed.
     Removed(PathBuf),
-    /// Results that were being replaced are at this place again.
+    /// Results that were being replaced were restored at this path.
     Restored(PathBuf),
 }
 
@@ -42,10 +42,10 @@ impl fmt::Display for Recovered {
     }
 }
 
-/// Puts `parent` in order after killed processes, and returns what was done.
+/// Cleans up `parent` after killed processes, and returns what was done.
 ///
-/// What live processes write, in other containers too, has a lock that they hold, and stays. What cannot be moved or
-/// removed stays hidden: it must not keep anybody from working here.
+/// Results that live processes write, in other containers too, are locked and left alone. What cannot be moved or
+/// removed stays hidden, so that it does not block other work.
 ///
 /// # Errors
 /// When `parent` cannot be read.
@@ -68,7 +68,7 @@ pub fn recover(parent: &Path) -> Result<Vec<Recovered>, Error> {
             continue;
         };
         if file.try_lock().is_ok() && put_in_order(parent, stem, &mut done).is_ok() {
-            // If this fails, whoever comes next finds a lock with nothing beside it.
+            // If this fails, the next recovery finds a lock without a directory.
             let _ = fs::remove_file(&lock);
         }
     }
@@ -76,18 +76,18 @@ pub fn recover(parent: &Path) -> Result<Vec<Recovered>, Error> {
     Ok(done)
 }
 
-/// Deals with what one killed process left.
+/// Cleans up after one killed process.
 fn put_in_order(parent: &Path, stem: &str, done: &mut Vec<Recovered>) -> io::Result<()> {
     let is_dir = |path: &Path| path.symlink_metadata().is_ok_and(|m| m.is_dir());
     let partial = parent.join(format!("{stem}{PARTIAL}"));
     let aside = parent.join(format!("{stem}{OLD}"));
     if is_dir(&aside) {
-        // The partial results are renamed to the target after the old ones have stepped aside.
+        // The partial results are renamed to the target after the old ones were moved aside.
         let in_place = partial.symlink_metadata().is_err();
         put_back(parent, &aside, in_place, done)?;
     }
     if is_dir(&partial) {
-        // After an exchange, which is one step, these are the old results: somebody may have put a file there.
+        // After an exchange, which is atomic, these are the old results; another process may have added a file.
         if partial.join(MANIFEST).symlink_metadata().is_ok()
             && check_replaceable(&partial, &mut never_stop).is_err()
         {
@@ -99,7 +99,7 @@ fn put_in_order(parent: &Path, stem: &str, done: &mut Vec<Recovered>) -> io::Res
     Ok(())
 }
 
-/// Restores results that had stepped aside, unless the new ones are in their place and whole.
+/// Restores results that were moved aside, unless the new ones are in their place and complete.
 fn put_back(
     parent: &Path,
     aside: &Path,
@@ -123,7 +123,7 @@ fn put_back(
     fs::remove_dir(aside)
 }
 
-/// What the name of a lock has in common with those of its directories.
+/// The common part of the names of a lock and of its directories.
 fn stem_of_lock(name: &str) -> Option<&str> {
     let stem = name.strip_prefix('.')?.strip_suffix(LOCK)?;
     let (_, random) = stem.rsplit_once('.')?;

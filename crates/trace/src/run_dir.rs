@@ -9,29 +9,29 @@ use crate::Error;
 use crate::manifest::{GoOn, Manifest, check_replaceable};
 use crate::table::Columns;
 
-/// What to do if the results directory is there already.
+/// What to do if the results directory exists already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Existing {
-    /// Leave it alone and fail.
+    /// Fail and leave it unchanged.
     #[default]
     Refuse,
-    /// Put the new one in its place, if it holds nothing but results.
+    /// Replace it, if it has only results.
     Replace,
 }
 
-/// A results directory that appears whole or not at all, with its [`Manifest`].
+/// A results directory that is created atomically, with its [`Manifest`].
 ///
-/// Files go to a hidden sibling, `.<name>.<random>.partial`, which [`RunDir::commit`] renames; beside
-/// it is `.<name>.<random>.lock`, which its writer holds locked. Dropping it uncommitted removes
-/// both. A killed process leaves them: no reader takes them for results, and [`recover`](crate::recover)
-/// removes them, because their lock is free. Where the file system cannot exchange two directories, results that
-/// are being replaced are in `.<name>.<random>.old` for a moment; `recover` puts them back. Renaming
-/// protects against killed processes; nothing is forced to disk against power failures.
+/// Files go to a hidden sibling, `.<name>.<random>.partial`, which [`RunDir::commit`] renames; beside it is
+/// `.<name>.<random>.lock`, which its writer holds locked. Dropping it uncommitted removes both. A killed process
+/// leaves them behind: readers ignore them, and [`recover`](crate::recover) removes them, because their lock is
+/// free. Where the file system cannot exchange two directories, results that are being replaced are in
+/// `.<name>.<random>.old` for a moment; `recover` puts them back. Renaming protects against killed processes;
+/// nothing is forced to disk against power failures.
 #[derive(Debug)]
 pub struct RunDir {
     target: PathBuf,
     partial: PathBuf,
-    /// Removed with this value, and unlocked then.
+    /// The lock file; removed and unlocked when this is dropped.
     lock: Option<NamedTempFile>,
     existing: Existing,
     committed: bool,
@@ -39,22 +39,22 @@ pub struct RunDir {
 
 pub(crate) const PARTIAL: &str = ".partial";
 pub(crate) const LOCK: &str = ".lock";
-/// A directory with results that step aside, under their own name.
+/// Suffix of a directory with results that were moved aside.
 pub(crate) const OLD: &str = ".old";
 /// Random characters in hidden names.
 pub(crate) const RANDOM: usize = 12;
-/// So much of a directory's name goes into that of its hidden sibling.
+/// Number of bytes of a directory's name in that of its hidden sibling.
 const STEM_BYTES: usize = 100;
-/// So many names are tried beside one that is taken.
+/// Number of alternative names that are tried if one is taken.
 const MOST_NAMES: u32 = 10_000;
 
 impl RunDir {
-    /// Begins results that will be at `target`; parents are created.
+    /// Starts writing results for `target`; parents are created.
     ///
     /// # Errors
-    /// When `target` exists (unless it shall be replaced), holds what is no result or was changed, has no name, or
-    /// the system refuses; [`Error::Stopped`] when `go_on` breaks, which is asked while what is to be replaced is
-    /// compared with its manifest.
+    /// When `target` exists (unless it is to be replaced), has files that are not results or were changed, has no
+    /// name, or the file system reports an error; [`Error::Stopped`] when `go_on` breaks, which is called while the
+    /// directory to be replaced is verified.
     pub fn create(target: &Path, existing: Existing, go_on: &mut GoOn<'_>) -> Result<Self, Error> {
         let Some(Component::Normal(name)) = target.components().next_back() else {
             return Err(Error::NoName {
@@ -76,7 +76,7 @@ impl RunDir {
         })
     }
 
-    /// The directory that files are to be written to until the commit.
+    /// The directory to which files are written until the commit.
     pub fn path(&self) -> &Path {
         &self.partial
     }
@@ -86,7 +86,7 @@ impl RunDir {
         &self.target
     }
 
-    /// Where a file is to be written until the commit; for writers that want a path, such as captures.
+    /// The path of a file until the commit; for writers that need a path, such as captures.
     ///
     /// # Errors
     /// When `name` is not a plain file name.
@@ -103,16 +103,16 @@ impl RunDir {
     /// Writes a whole file, such as `run.json`.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// When the file system reports an error.
     pub fn write(&self, name: &str, contents: &[u8]) -> Result<(), Error> {
         let path = self.file(name)?;
         fs::write(&path, contents).map_err(|e| Error::io("write", &path, e))
     }
 
-    /// Writes a table as `<name>.parquet`; `go_on` is asked now and then and gets the rows written so far.
+    /// Writes a table as `<name>.parquet`; `go_on` is called at intervals with the number of rows written so far.
     ///
     /// # Errors
-    /// When the system refuses, or `go_on` breaks.
+    /// When the file system reports an error, or `go_on` breaks.
     pub fn write_table(
         &self,
         table: &Columns,
@@ -126,12 +126,12 @@ impl RunDir {
             .map_err(|e| Error::io("write", &path, e))
     }
 
-    /// Writes the manifest and puts the results in their place; returns where that is. If somebody else
-    /// made the target meanwhile, or put a file into what was to be replaced, it is beside it.
+    /// Writes the manifest and moves the results to the target; returns their path. If another process has created
+    /// the target meanwhile, or has added a file to the directory to be replaced, that path is beside the target.
     ///
     /// # Errors
-    /// When the system refuses, or `go_on` breaks, which is asked while files are hashed: then everything is as it
-    /// was before [`create`](Self::create).
+    /// When the file system reports an error, or `go_on` breaks, which is called while files are hashed: the state
+    /// is then that before [`create`](Self::create).
     pub fn commit(mut self, go_on: &mut GoOn<'_>) -> Result<PathBuf, Error> {
         Manifest::of(&self.partial, go_on)?.write(&self.partial)?;
         let there = self.target.symlink_metadata().is_ok();
@@ -160,8 +160,8 @@ impl RunDir {
         })
     }
 
-    /// Puts the new results in the place of the old ones; false if somebody put a file into these, or changed one,
-    /// since they were looked at: they have their place again then.
+    /// Replaces the old results; false if another process has added or changed a file since the check: the old
+    /// results are then restored.
     fn replace(&mut self, swap: Swap, go_on: &mut GoOn<'_>) -> Result<bool, Error> {
         let aside = self.partial.with_extension(&OLD[1..]);
         let swapped = swap(&self.partial, &self.target, &aside);
@@ -186,13 +186,13 @@ impl RunDir {
             }
         });
         if removed.is_err() {
-            // The results are in place.
+            // The results are at the target.
             self.leave();
         }
         Ok(true)
     }
 
-    /// Whether results may take the place of what is there.
+    /// Whether results may replace `there`.
     fn may_replace(&self, there: &Path, go_on: &mut GoOn<'_>) -> Result<bool, Error> {
         match replaceable(there, self.existing, go_on) {
             Err(Error::Stopped) => Err(Error::Stopped),
@@ -200,7 +200,7 @@ impl RunDir {
         }
     }
 
-    /// Leaves what is beside the target, with its lock, to [`recover`](crate::recover).
+    /// Leaves the hidden sibling and its lock to [`recover`](crate::recover).
     fn leave(&mut self) {
         self.committed = true;
         let _ = self.lock.take().map(NamedTempFile::keep);
@@ -210,13 +210,13 @@ impl RunDir {
 impl Drop for RunDir {
     fn drop(&mut self) {
         if !self.committed {
-            // Nothing could be done about an error here; the directory is hidden.
+            // An error is ignored: the directory is hidden.
             let _ = fs::remove_dir_all(&self.partial);
         }
     }
 }
 
-/// Whether results may take the place of what is at `target`.
+/// Checks that results may replace `target`.
 fn replaceable(target: &Path, existing: Existing, go_on: &mut GoOn<'_>) -> Result<(), Error> {
     if existing == Existing::Refuse {
         return Err(Error::Exists {
@@ -226,10 +226,10 @@ fn replaceable(target: &Path, existing: Existing, go_on: &mut GoOn<'_>) -> Resul
     check_replaceable(target, go_on)
 }
 
-/// Puts the new directory in the place of the target; returns where the old one is then.
+/// Replaces the target by the new directory; returns the new path of the old one.
 type Swap = fn(new: &Path, target: &Path, aside: &Path) -> Result<PathBuf, Error>;
 
-/// In one step where the file system can.
+/// Atomically, where the file system supports it.
 fn exchange(new: &Path, target: &Path, aside: &Path) -> Result<PathBuf, Error> {
     if exchange_names(new, target).is_ok() {
         return Ok(new.to_owned());
@@ -291,7 +291,7 @@ fn parent_of(path: &Path) -> &Path {
     }
 }
 
-/// Makes a hidden directory with a name that nothing else has, and its lock, which is held.
+/// Creates a hidden directory with a unique name, and its lock, which is held.
 fn hidden_sibling(parent: &Path, name: &str) -> Result<(NamedTempFile, PathBuf), Error> {
     let end = name.floor_char_boundary(STEM_BYTES);
     let prefix = format!(".{}.", &name[..end]);
@@ -305,7 +305,7 @@ fn hidden_sibling(parent: &Path, name: &str) -> Result<(NamedTempFile, PathBuf),
             .map_err(fail)?;
         match lock.as_file().try_lock() {
             Ok(()) => {}
-            // Somebody cleans up and takes it for stale.
+            // Another process cleans up and considers it stale.
             Err(TryLockError::WouldBlock) => continue,
             // A file system without locks: then nobody else gets one either.
             Err(TryLockError::Error(_)) => {}
@@ -346,7 +346,7 @@ mod tests {
         names
     }
 
-    /// As a process that is killed leaves things.
+    /// The state that a killed process leaves.
     fn kill(mut dir: RunDir) {
         dir.leave();
     }

@@ -1,13 +1,13 @@
 //! The columns of every results table, defined once.
 //!
-//! The macro below makes from each definition a row type, the [`Schema`] that files carry and the
-//! reference page prints, and the code that appends a row. Columns are SI, the unit is in the name.
+//! The macro below generates from each definition a row type, the [`Schema`] for files and the reference page, and
+//! the code that appends a row. Columns use SI units; the unit is in the name.
 
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use crate::table::{Buffer, Cell, Kind};
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// Unsigned 64-bit integer.
@@ -67,7 +67,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// What a row is.
+    /// The meaning of a row.
     pub fn doc(&self) -> &'static str {
         self.doc.trim()
     }
@@ -140,7 +140,7 @@ macro_rules! tables {
 }
 
 tables! {
-    /// A flow: what it moved, when, and what that cost.
+    /// A flow: its data, times, packets and losses.
     Flows("flows"): FlowRow<'a> {
         /// Number of the flow in the scenario, from 0.
         id: u64 => "id" [""],
@@ -160,38 +160,39 @@ tables! {
         start: Instant => "start_s" ["s"],
         /// When it ended: completed, failed, stopped, or the end of the run.
         end: Instant => "end_s" ["s"],
-        /// From the start until the client's application could write: handshake of TCP and TLS, or of
-        /// QUIC; missing for UDP and if it never could.
+        /// From the start until the client's application could write: handshake of TCP and TLS, or of QUIC; missing
+        /// for UDP, and if the handshake was not completed.
         handshake: Option<Duration> => "handshake_s" ["s"],
         /// From the start to the first byte delivered to the receiving application.
         first_byte: Option<Duration> => "first_byte_s" ["s"],
         /// From the start to the last byte delivered; missing if the flow did not complete.
         completion: Option<Duration> => "completion_s" ["s"],
-        /// Data delivered in order to the receiving application, each byte once; over UDP as it arrives.
+        /// Data delivered in order to the receiving application, each byte once; over UDP in order of arrival.
         delivered: Bytes => "delivered_bytes" ["byte"],
-        /// Of that, in the measured window: all of it, or if the scenario has `measure`, what arrived then.
+        /// Of that, the data delivered in the measured window: all of it, unless the scenario has `measure`.
         measured: Bytes => "measured_bytes" ["byte"],
         /// Data delivered in the measured window over the time that the flow was active in it (from its
         /// start to its end); missing if it was not. Rates of flows that were active at different times
         /// do not add up: `measured_bytes` do.
         goodput: Option<Rate> => "goodput_bps" ["bit/s"],
-        /// Payload sent, repetitions included and headers not, likewise.
+        /// Payload sent in the measured window, with retransmissions and without headers.
         throughput: Option<Rate> => "throughput_bps" ["bit/s"],
-        /// Data packets sent, repetitions included; over QUIC all that the sender wants acknowledged, those
-        /// of the handshake too.
+        /// Data packets sent, retransmissions included; over QUIC all ack-eliciting packets, those of the handshake
+        /// too.
         sent_packets: u64 => "sent_packets" ["packet"],
-        /// Of those, repetitions of data.
+        /// Of those, retransmissions of data.
         retransmitted_packets: u64 => "retransmitted_packets" ["packet"],
-        /// Packets the sender took for lost; UDP: that the network dropped, or in the lab, that did not arrive.
+        /// Packets that the sender declared lost; UDP: packets that the network dropped or, in the lab, that did
+        /// not arrive.
         lost_packets: u64 => "lost_packets" ["packet"],
-        /// Retransmission timeouts; over QUIC probe timeouts.
+        /// Retransmission timeouts; QUIC: probe timeouts.
         timeouts: u64 => "timeouts" ["1"],
         /// Congestion events that turned out to be spurious.
         spurious_losses: u64 => "spurious_losses" ["1"],
-        /// Packets that arrived with a Congestion Experienced mark, at either end; in the lab only data.
+        /// Packets received with a Congestion Experienced mark, at either end; in the lab only data packets.
         ce_marks: u64 => "ce_marks" ["packet"],
-        /// Smallest round-trip time that the sender measured in the measured window. UDP: one-way delay of what
-        /// arrived. The kernel's stack: of its smoothed round-trip time, as sampled.
+        /// Smallest round-trip time that the sender measured in the measured window. UDP: one-way delay of received
+        /// packets. The kernel's stack: minimum of its sampled smoothed round-trip time.
         rtt_min: Option<Duration> => "rtt_min_s" ["s"],
         /// Mean of the round-trip samples.
         rtt_mean: Option<Duration> => "rtt_mean_s" ["s"],
@@ -203,17 +204,17 @@ tables! {
         rtt_p99: Option<Duration> => "rtt_p99_s" ["s"],
         /// Largest round-trip sample.
         rtt_max: Option<Duration> => "rtt_max_s" ["s"],
-        /// Every byte that arrived was the one that was sent; missing without `record.verify`.
+        /// Whether every received byte equals the one that was sent; missing without `record.verify`.
         verified: Option<bool> => "verified" [""],
         /// Why the flow failed; missing if it did not.
         failure: Option<&'a str> => "failure" [""],
-        /// Voice and media: share of the packets that did not arrive, or too late.
+        /// Voice and media: share of the packets that did not arrive, or arrived too late.
         loss: Option<f64> => "loss" ["1"],
         /// Voice: packets that arrived too late to be played.
         late_packets: Option<u64> => "late_packets" ["packet"],
         /// Voice and media: mean interarrival jitter (RFC 3550).
         jitter: Option<Duration> => "jitter_s" ["s"],
-        /// Voice: mean time from mouth to ear, playout buffer included.
+        /// Voice: mean mouth-to-ear delay, playout buffer included.
         mouth_to_ear: Option<Duration> => "mouth_to_ear_s" ["s"],
         /// Voice: rating R of the E-model (ITU-T G.107).
         rating: Option<f64> => "rating" ["1"],
@@ -221,17 +222,17 @@ tables! {
         mos: Option<f64> => "mos" ["1"],
         /// Media: reports of the receiver that reached the sender.
         reports: Option<u64> => "reports" ["1"],
-        /// Video: from the first request to the first picture; missing if none was shown.
+        /// Video: startup delay, from the first request to the first picture; missing if none was shown.
         startup: Option<Duration> => "startup_s" ["s"],
         /// Video: segments that arrived.
         segments: Option<u64> => "segments" ["1"],
-        /// Video: length of what was shown.
+        /// Video: played time.
         played: Option<Duration> => "played_s" ["s"],
-        /// Video: time spent standing still after the first picture.
+        /// Video: stall time after the first picture.
         rebuffering: Option<Duration> => "rebuffering_s" ["s"],
-        /// Video: how often it stood still.
+        /// Video: number of stalls.
         rebufferings: Option<u64> => "rebufferings" ["1"],
-        /// Video: mean rate of the segments asked for; media: of the encoder.
+        /// Video: mean rate of the requested segments; media: of the encoder.
         bitrate: Option<Rate> => "bitrate_bps" ["bit/s"],
         /// Video: changes of rate from one segment to the next.
         bitrate_switches: Option<u64> => "bitrate_switches" ["1"],
@@ -243,23 +244,24 @@ tables! {
         object_completion_p95: Option<f64> => "object_completion_p95_s" ["s"],
         /// Requests: the longest of them.
         object_completion_max: Option<f64> => "object_completion_max_s" ["s"],
-        /// MPTCP and multipath QUIC: subflows that could carry data.
+        /// MPTCP and multipath QUIC: subflows that were established.
         subflows: Option<u64> => "subflows" ["1"],
-        /// MPTCP: packets sent on another subflow because theirs timed out or ended.
+        /// MPTCP: packets reinjected on another subflow because theirs timed out or ended.
         reinjected_packets: Option<u64> => "reinjected_packets" ["packet"],
-        /// MPTCP: packets sent again on a faster subflow because they were in the way.
+        /// MPTCP: opportunistic retransmissions on a faster subflow, of packets that blocked the window.
         opportunistic_packets: Option<u64> => "opportunistic_packets" ["packet"],
         /// MPTCP: copies of packets for a redundant scheduler or to probe a path.
         copied_packets: Option<u64> => "copied_packets" ["packet"],
-        /// MPTCP: data that arrived more than once, or beyond the window.
+        /// MPTCP: data received more than once, or beyond the window.
         duplicate: Option<Bytes> => "duplicate_bytes" ["byte"],
-        /// MPTCP: most data that waited at the receiver for data before it.
+        /// MPTCP: maximum amount of out-of-order data at the receiver.
         out_of_order_max: Option<Bytes> => "out_of_order_max_bytes" ["byte"],
-        /// MPTCP: it became plain TCP.
+        /// MPTCP: whether the connection fell back to plain TCP.
         fell_back: Option<bool> => "fell_back" [""],
     }
 
-    /// A flow at an instant; over several paths sums over its subflows, and the least of their round-trip times.
+    /// A flow at an instant; with several paths, sums over its subflows, and the smallest of their round-trip
+    /// times.
     FlowSamples("flow_samples"): FlowSample<'a> {
         /// When.
         time: Instant => "time_s" ["s"],
@@ -269,7 +271,7 @@ tables! {
         congestion_window: Bytes => "congestion_window_bytes" ["byte"],
         /// Slow-start threshold; missing while infinite.
         slow_start_threshold: Option<Bytes> => "slow_start_threshold_bytes" ["byte"],
-        /// Sent and neither acknowledged nor taken for lost.
+        /// Bytes sent and neither acknowledged nor declared lost.
         bytes_in_flight: Bytes => "bytes_in_flight" ["byte"],
         /// Smoothed round-trip time; missing before the first measurement.
         srtt: Option<Duration> => "srtt_s" ["s"],
@@ -277,11 +279,11 @@ tables! {
         pacing_rate: Option<Rate> => "pacing_rate_bps" ["bit/s"],
         /// Latest delivery-rate sample.
         delivery_rate: Option<Rate> => "delivery_rate_bps" ["bit/s"],
-        /// Delivered to the receiving application since the start.
+        /// Data delivered to the receiving application since the start.
         delivered: Bytes => "delivered_bytes" ["byte"],
         /// Phase of the congestion control: slow-start, congestion-avoidance, probe-bw, …
         phase: &'a str => "phase" [""],
-        /// MPTCP: data that waits at the receiver for data before it; missing for others.
+        /// MPTCP: out-of-order data at the receiver; missing for other transports.
         out_of_order: Option<Bytes> => "out_of_order_bytes" ["byte"],
     }
 
@@ -297,19 +299,19 @@ tables! {
         queue_packets: u64 => "queue_packets" ["packet"],
         /// Bytes waiting.
         queue: Bytes => "queue_bytes" ["byte"],
-        /// Time a packet that arrived now would wait.
+        /// Queueing delay of a packet that arrived now.
         queue_delay: Duration => "queue_delay_s" ["s"],
-        /// Sent since the start, with IP headers.
+        /// Bytes sent since the start, with IP headers.
         sent: Bytes => "sent_bytes" ["byte"],
-        /// Dropped since the start, for whatever reason.
+        /// Packets dropped since the start, for any reason.
         dropped_packets: u64 => "dropped_packets" ["packet"],
-        /// Marked Congestion Experienced since the start.
+        /// Packets marked Congestion Experienced since the start.
         marked_packets: u64 => "marked_packets" ["packet"],
         /// Share of the capacity used since the previous sample; missing where the rate is unlimited.
         utilization: Option<f64> => "utilization" ["1"],
     }
 
-    /// Something a protocol did.
+    /// An event of a protocol.
     Events("events"): EventRow<'a> {
         /// When.
         time: Instant => "time_s" ["s"],
@@ -317,28 +319,28 @@ tables! {
         flow: Option<u64> => "flow" [""],
         /// One word: loss, timeout, recovery, path-added, …
         kind: &'a str => "kind" [""],
-        /// What else there is to say; may be empty.
+        /// Further values of the event; may be empty.
         detail: &'a str => "detail" [""],
     }
 
-    /// A quantity inside of a flow's congestion control; only with `record.gauges`.
+    /// An internal quantity of a flow's congestion control; only with `record.gauges`.
     Gauges("gauges"): GaugeRow<'a> {
         /// When.
         time: Instant => "time_s" ["s"],
         /// Number of the flow.
         flow: u64 => "flow" [""],
-        /// Why it was looked at: sample, phase (it is another one), or the events of the sender at this
-        /// instant; several with + between them.
+        /// Why it was recorded: sample, phase (a change of phase), or the events of the sender at this instant;
+        /// several are joined by +.
         cause: &'a str => "cause" [""],
         /// Phase of the congestion control, as with samples.
         phase: &'a str => "phase" [""],
         /// Name of the quantity, with its unit at the end.
         name: &'a str => "name" [""],
-        /// Its value; missing while it has none.
+        /// Its value; missing while it is undefined.
         value: Option<f64> => "value" ["1"],
     }
 
-    /// An object that was asked for.
+    /// A requested object.
     Objects("objects"): ObjectRow {
         /// Number of the flow.
         flow: u64 => "flow" [""],
@@ -346,9 +348,9 @@ tables! {
         object: u64 => "object" [""],
         /// Size of the object.
         size: Bytes => "size_bytes" ["byte"],
-        /// When it was asked for.
+        /// When it was requested.
         requested: Instant => "requested_s" ["s"],
-        /// From the request to its first byte; missing if none arrived.
+        /// From the request to its first byte; missing if no byte arrived.
         first_byte: Option<Duration> => "first_byte_s" ["s"],
         /// When its last byte arrived; missing if it did not.
         completed: Option<Instant> => "completed_s" ["s"],
@@ -362,36 +364,38 @@ tables! {
         flow: u64 => "flow" [""],
         /// Number of the subflow in its flow, in the order of opening.
         subflow: u64 => "subflow" [""],
-        /// Link by which the data leaves its sender.
+        /// Link on which the sender sends data.
         link: &'a str => "link" [""],
-        /// Link by which acknowledgements leave the receiver.
+        /// Link on which the receiver sends acknowledgements.
         peer_link: &'a str => "peer_link" [""],
-        /// Router that the data goes by; missing if it takes the usual route.
+        /// Router that the data is sent to first; missing with the default route.
         gateway: Option<&'a str> => "gateway" [""],
-        /// It is to be used only when no other can; missing if the kernel's stack does not tell.
+        /// Whether it is a backup, used only when no other can be; missing if the kernel's stack does not report
+        /// it.
         backup: Option<bool> => "backup" [""],
-        /// When it could carry data; of the kernel's stack when that was first seen, which is up to 5 ms later.
+        /// When it was established; for the kernel's stack when that was first observed, up to 5 ms later.
         opened: Instant => "opened_s" ["s"],
-        /// When it ended; missing if with the connection. Of the kernel's stack up to 5 ms later, too.
+        /// When it ended; missing if it ended with the connection. For the kernel's stack up to 5 ms later, too.
         closed: Option<Instant> => "closed_s" ["s"],
-        /// Data that reached the receiver on it, whatever came by others too (QUIC: what it brought first).
+        /// Data received on it, including data that was also received on others (QUIC: only data that it delivered
+        /// first).
         delivered: Bytes => "delivered_bytes" ["byte"],
-        /// Of that, in the measured window.
+        /// Of that, the data received in the measured window.
         measured: Bytes => "measured_bytes" ["byte"],
-        /// That over the time that the subflow was open in the measured window; missing if it was not.
+        /// `measured_bytes` over the time that the subflow was open in the measured window; missing if it was not.
         goodput: Option<Rate> => "goodput_bps" ["bit/s"],
         /// Data packets sent.
         sent_packets: u64 => "sent_packets" ["packet"],
         /// Their payload.
         sent: Bytes => "sent_bytes" ["byte"],
-        /// Of those packets, repetitions (MPTCP: on the same subflow).
+        /// Of those packets, retransmissions (MPTCP: on the same subflow).
         retransmitted_packets: u64 => "retransmitted_packets" ["packet"],
-        /// Packets the sender took for lost.
+        /// Packets that the sender declared lost.
         lost_packets: u64 => "lost_packets" ["packet"],
-        /// Retransmission timeouts; of QUIC probe timeouts.
+        /// Retransmission timeouts; QUIC: probe timeouts.
         timeouts: u64 => "timeouts" ["1"],
-        /// Smallest round-trip time that the sender measured in the measured window; of the kernel's stack the
-        /// last smoothed one alone.
+        /// Smallest round-trip time that the sender measured in the measured window; for the kernel's stack the
+        /// last smoothed one only.
         rtt_min: Option<Duration> => "rtt_min_s" ["s"],
         /// Mean of the round-trip samples.
         rtt_mean: Option<Duration> => "rtt_mean_s" ["s"],
@@ -407,21 +411,21 @@ tables! {
         flow: u64 => "flow" [""],
         /// Number of the subflow.
         subflow: u64 => "subflow" [""],
-        /// Link by which its data leaves.
+        /// Link on which its data is sent.
         link: &'a str => "link" [""],
         /// Congestion window.
         congestion_window: Bytes => "congestion_window_bytes" ["byte"],
         /// Slow-start threshold; missing while infinite.
         slow_start_threshold: Option<Bytes> => "slow_start_threshold_bytes" ["byte"],
-        /// Sent and neither acknowledged nor taken for lost.
+        /// Bytes sent and neither acknowledged nor declared lost.
         bytes_in_flight: Bytes => "bytes_in_flight" ["byte"],
         /// Smoothed round-trip time; missing before the first measurement.
         srtt: Option<Duration> => "srtt_s" ["s"],
         /// Latest delivery-rate sample.
         delivery_rate: Option<Rate> => "delivery_rate_bps" ["bit/s"],
-        /// Payload sent since the start, repetitions included.
+        /// Payload sent since the start, retransmissions included.
         sent: Bytes => "sent_bytes" ["byte"],
-        /// Data that reached the receiver on it since the start.
+        /// Data received on it since the start.
         delivered: Bytes => "delivered_bytes" ["byte"],
         /// Phase of the congestion control.
         phase: &'a str => "phase" [""],

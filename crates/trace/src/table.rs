@@ -105,7 +105,7 @@ impl Buffer {
     }
 }
 
-/// Hands numbers to a digest, many at a time.
+/// Passes numbers to a digest in batches.
 fn values<T: Copy, const N: usize>(
     all: &[T],
     bytes: impl Fn(T) -> [u8; N],
@@ -133,7 +133,7 @@ macro_rules! cells {
             const TYPE: Type = Type::$variant;
             #[inline]
             fn push(self, column: &mut Buffer) {
-                // Buffers are made from the schema, whose types are those of the cells.
+                // Buffers are created from the schema, whose types are those of the cells.
                 if let Buffer::$variant(b) = column {
                     let $x = self;
                     b.append_value($value);
@@ -167,17 +167,17 @@ impl<T: Cell> Cell for Option<T> {
     }
 }
 
-/// Which results table: its schema and row type. The kinds are in [`schema`](crate::schema).
+/// A kind of results table: its schema and row type. The kinds are in [`schema`](crate::schema).
 pub trait Kind {
     /// A row; texts are borrowed.
     type Row<'a>;
     /// The columns.
     const SCHEMA: &'static Schema;
-    /// Appends a row to buffers made from [`Kind::SCHEMA`].
+    /// Appends a row to buffers created from [`Kind::SCHEMA`].
     fn push(row: &Self::Row<'_>, columns: &mut [Buffer]);
 }
 
-/// The columns of a table, whatever its kind.
+/// The columns of a table of any kind.
 #[derive(Debug)]
 pub struct Columns {
     schema: &'static Schema,
@@ -212,7 +212,7 @@ impl Columns {
             _ => None,
         }
     }
-    /// Every row as an object of its columns; what is missing is null.
+    /// Every row as an object of its columns; missing values are null.
     pub fn to_json(&self) -> Json {
         let columns: Vec<_> = self.buffers.iter().map(Buffer::to_json).collect();
         let row = |i: usize| {
@@ -222,7 +222,7 @@ impl Columns {
         };
         (0..self.rows).map(row).collect()
     }
-    /// Hands the content to a digest, column by column: equal bytes mean equal rows.
+    /// Passes the content to a digest, column by column: equal bytes mean equal rows.
     pub fn feed(&self, sink: &mut dyn FnMut(&[u8])) {
         sink(self.schema.name.as_bytes());
         sink(&(self.rows as u64).to_le_bytes());
@@ -241,8 +241,8 @@ impl Columns {
 
 /// A table of results of one kind, filled row by row.
 ///
-/// A row costs some nanoseconds per column and allocates only when a column doubles. Everything that
-/// can be done with any table is a method of [`Columns`], to which it dereferences.
+/// A row costs some nanoseconds per column and allocates only when a column doubles. Operations on any table are
+/// methods of [`Columns`], to which it dereferences.
 pub struct Table<K> {
     columns: Columns,
     kind: PhantomData<fn(K)>,
@@ -300,9 +300,9 @@ pub struct Tables {
     pub link_samples: Table<LinkSamples>,
     /// A row per protocol event.
     pub events: Table<Events>,
-    /// A row per quantity of a congestion control and look at it.
+    /// A row per quantity of a congestion control and recording instant.
     pub gauges: Table<Gauges>,
-    /// A row per object that was asked for.
+    /// A row per requested object.
     pub objects: Table<Objects>,
     /// A row per subflow of a Multipath TCP flow or path of a multipath QUIC one.
     pub subflows: Table<Subflows>,
@@ -325,8 +325,8 @@ impl Tables {
         ]
     }
 
-    /// Writes each as `<name>.parquet`: `flows` always, the others if they have rows. `go_on` is asked now
-    /// and then and gets the share that is done, 0 to 1.
+    /// Writes each as `<name>.parquet`: `flows` always, the others if they have rows. `go_on` is called at
+    /// intervals with the completed share, 0 to 1.
     ///
     /// # Errors
     /// When a file cannot be written, or `go_on` breaks.

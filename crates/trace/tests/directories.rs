@@ -1,4 +1,4 @@
-//! Results directories: whole or not there, replaced only if nothing else is in them.
+//! Results directories: complete or absent, and replaced only if they have nothing but results.
 
 use std::fs::{self, File};
 use std::ops::ControlFlow;
@@ -119,7 +119,7 @@ fn nothing_is_lost_when_two_make_the_same() {
     assert_eq!(names(&target), ["a", "manifest.json"]);
     assert_eq!(names(&beside), ["b", "manifest.json"]);
 
-    // A file of somebody else comes in while new results are made: both stay.
+    // A foreign file is added while new results are written: both are kept.
     let c = RunDir::create(&target, Existing::Replace, &mut never_stop).unwrap();
     fs::write(target.join("thesis.tex"), b"precious").unwrap();
     assert_eq!(
@@ -148,7 +148,7 @@ fn only_results_are_replaced() {
         fs::create_dir_all(&dir).unwrap();
         dir
     };
-    // Whatever is called run.json is no licence for what is beside it; somebody else's manifest neither.
+    // A file called run.json does not make the files beside it results; neither does a foreign manifest.
     let foreign_ones = [
         of("docs", &["thesis.tex"]),
         of("mixed", &["run.json", "summary.json", "notes.md"]),
@@ -161,10 +161,10 @@ fn only_results_are_replaced() {
         let before = names(dir);
         let refused = RunDir::create(dir, Existing::Replace, &mut never_stop).unwrap_err();
         assert!(matches!(refused, Error::Foreign { .. }), "{refused}");
-        assert!(refused.to_string().contains("is no result"), "{refused}");
+        assert!(refused.to_string().contains("is not a result"), "{refused}");
         assert_eq!(names(dir), before);
     }
-    // Somebody else's manifest tells nothing.
+    // A foreign manifest is not used.
     let web = of("web", &["run.json", "manifest.json"]);
     let refused = RunDir::create(&web, Existing::Replace, &mut never_stop).unwrap_err();
     assert!(matches!(refused, Error::BadManifest { .. }), "{refused}");
@@ -181,7 +181,7 @@ fn only_results_are_replaced() {
     let judged = of("judged", &["scorecard.json", "scenarios/high/reno.toml"]);
     make(&judged, Existing::Replace, "new").unwrap();
 
-    // With a manifest: what it lists, whatever others are called.
+    // With a manifest: only the files that it lists, whatever the names of others.
     let run = scratch.path().join("run");
     make(&run, Existing::Refuse, "odd").unwrap();
     fs::write(run.join("report.html"), b"").unwrap();
@@ -191,7 +191,7 @@ fn only_results_are_replaced() {
         let told = check_replaceable(&run, &mut never_stop)
             .unwrap_err()
             .to_string();
-        assert!(told.contains(&format!("{name} is no result")), "{told}");
+        assert!(told.contains(&format!("{name} is not a result")), "{told}");
         fs::remove_file(run.join(name)).unwrap();
     }
 }
@@ -271,11 +271,11 @@ fn results_that_stepped_aside_return() {
         fs::rename(&target, aside.join("run")).unwrap();
         fs::write(&lock, b"").unwrap();
     };
-    // Killed before the new ones came.
+    // Killed before the new ones were in place.
     make(&target, Existing::Refuse, "old").unwrap();
     step_aside();
     fs::create_dir(&partial).unwrap();
-    // A live process: nothing is touched.
+    // A live process: nothing is changed.
     let held = File::options().write(true).open(&lock).unwrap();
     held.lock().unwrap();
     assert!(recover(parent).unwrap().is_empty());
@@ -291,14 +291,14 @@ fn results_that_stepped_aside_return() {
     );
     assert_eq!(names(parent), ["run"]);
     assert_eq!(names(&target), ["manifest.json", "old"]);
-    // Somebody else made the target since: the old ones are beside it.
+    // Another process has created the target since: the old ones are beside it.
     step_aside();
     fs::create_dir(&partial).unwrap();
     make(&target, Existing::Refuse, "another").unwrap();
     recover(parent).unwrap();
     assert_eq!(names(parent), ["run", "run-2"]);
     assert_eq!(names(&parent.join("run-2")), ["manifest.json", "old"]);
-    // The new ones are in place: only with a file of somebody else the old ones stay.
+    // The new ones are in place: the old ones are kept only if they have a foreign file.
     fs::remove_dir_all(parent.join("run-2")).unwrap();
     for foreign in [false, true] {
         step_aside();
@@ -323,7 +323,7 @@ fn links_are_not_followed() {
     std::os::unix::fs::symlink(&far, &link).unwrap();
     let refused = RunDir::create(&link, Existing::Replace, &mut never_stop).unwrap_err();
     assert!(matches!(refused, Error::Foreign { .. }), "{refused}");
-    // Nor by what removes stale directories.
+    // Nor by the removal of stale directories.
     let stale = scratch.path().join(".run.abcdefghijkl.partial");
     std::os::unix::fs::symlink(&far, &stale).unwrap();
     fs::write(scratch.path().join(".run.abcdefghijkl.lock"), b"").unwrap();

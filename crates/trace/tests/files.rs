@@ -1,4 +1,4 @@
-//! Files are read back with the readers that others use.
+//! Files are read back with independent readers.
 
 use std::ops::ControlFlow;
 

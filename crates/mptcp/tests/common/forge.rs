@@ -137,6 +137,7 @@ impl<R: Rng> Forger<R> {
     }
 
     /// Modifies the options of a segment; returns which modification was made.
+    /// Longer than 100 lines: one arm per modification.
     pub fn forge(&mut self, segment: &mut Segment) -> usize {
         let kind = self.below(NAMES.len());
         self.made[kind] += 1;

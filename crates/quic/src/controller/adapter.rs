@@ -1,8 +1,8 @@
-//! One of our congestion controls as noq wants it.
+//! An adapter of our congestion controls to noq's interface.
 //!
-//! noq reports an acknowledgement before the losses it reveals; our controls want to hear of losses
-//! first. So an acknowledgement is held back until noq asks for the window again, which it does before it
-//! sends anything, or reports the next event.
+//! noq reports an acknowledgement before the losses it reveals; our controls expect losses first. So an
+//! acknowledgement is held back until noq reads the window again, which it does before it sends anything, or
+//! reports the next event.
 
 use std::any::Any;
 use std::fmt;
@@ -20,15 +20,15 @@ use super::sender::Sender;
 use super::{Settings, UNPACED};
 use crate::tls::lock;
 
-/// Stands for "no such number" in [`Adapter`]'s copies.
+/// The absent value in [`Adapter`]'s copies.
 const NONE: u64 = u64::MAX;
 
-/// A congestion control of ours in noq's clothes.
+/// One of our congestion controls behind noq's interface.
 pub(super) struct Adapter {
     sender: Mutex<Sender>,
     /// An acknowledgement is held back.
     held: AtomicBool,
-    /// What the controller said last; all its numbers are read far more often than they change.
+    /// The latest outputs of the controller, cached: they are read far more often than they change.
     window: AtomicU64,
     ssthresh: AtomicU64,
     pacing_rate: AtomicU64,
@@ -75,7 +75,7 @@ impl Adapter {
         self.quantum.store(or_none(sender.quantum()), Relaxed);
     }
 
-    /// Reports what was held back.
+    /// Reports the acknowledgement that was held back.
     #[inline]
     fn release(&self) {
         if self.held.load(Relaxed) {

@@ -1,4 +1,4 @@
-//! noq's own congestion controls, watched and bounded.
+//! noq's own congestion controls, with reports and an upper limit of the window.
 
 use std::any::Any;
 use std::time::Instant as StdInstant;
@@ -23,7 +23,7 @@ pub(super) struct Foreign {
     mtu: u64,
     in_flight: u64,
     lost: u64,
-    /// Number and time of sending of the newest packet that the acknowledgement at hand covers.
+    /// Number and send time of the newest packet of the current acknowledgement.
     newest: Option<(u64, Instant)>,
     srtt: Option<std::time::Duration>,
     sampled: bool,

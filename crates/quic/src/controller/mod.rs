@@ -28,15 +28,15 @@ use crate::{Build, Config, Congestion};
 use adapter::Adapter;
 use foreign::Foreign;
 
-/// As good as no pacing, in bytes per second: noq knows no other way to say so. A packet leaves each
-/// nanosecond at most; noq's pacer lets bursts of up to 256 packets go at once.
+/// A rate that is effectively no pacing, in bytes per second: noq has no other way to turn it off. One packet is
+/// sent per nanosecond at most; noq's pacer allows bursts of up to 256 packets.
 const UNPACED: u64 = 10_000_000_000_000;
 
 fn ours(d: std::time::Duration) -> Duration {
     Duration::from_nanos(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// What every path's controller is told.
+/// The settings of every path's controller.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
     initial_window: u64,
@@ -45,11 +45,11 @@ struct Settings {
     time: Timeline,
 }
 
-/// Makes a controller for each path.
+/// Creates a controller for each path.
 pub(crate) struct Factory {
     congestion: Congestion,
     settings: Settings,
-    /// Each controller is of another path.
+    /// Each controller is for another path.
     multipath: bool,
     rng: Mutex<Pcg64>,
     built: AtomicU64,
@@ -79,11 +79,11 @@ impl Factory {
         }
     }
 
-    /// Tries whether the controller can be built at all.
+    /// Checks that the controller can be built.
     pub(crate) fn check(&self, config: &Config, now: gargalo_units::Instant) -> Result<(), String> {
         match &self.congestion {
             Congestion::Ours(build) => {
-                // Not from the generator: the first real build shall have the first numbers.
+                // Not from the generator: the first real build must get the first draws.
                 let rng = lock(&self.rng).clone();
                 build(self.init(now, config.datagram_size, rng)).map(drop)
             }

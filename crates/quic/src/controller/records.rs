@@ -1,4 +1,4 @@
-//! What is remembered of each packet in flight.
+//! Records of the packets in flight.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use gargalo_units::Instant;
 /// A packet in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record {
-    /// Its number; packets of other spaces may have the same.
+    /// Its packet number; packets of other number spaces may have the same.
     number: u64,
     bytes: u16,
     done: bool,
@@ -17,9 +17,9 @@ pub(super) struct Record {
 
 /// Packets in flight in the order of sending, at consecutive indices.
 ///
-/// noq does not tell of which number space a packet is. In the data space numbers only grow, so a
-/// packet is found at once; the few packets of a handshake are told apart by the time of sending, and
-/// those of one instant and number do not differ in anything that matters.
+/// noq does not report the number space of a packet. In the data space numbers only grow, so a packet is found at
+/// once; the few packets of a handshake are distinguished by their send time. Packets with equal send time and
+/// number are equivalent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Records {
     queue: VecDeque<Record>,
@@ -47,7 +47,7 @@ impl Records {
         });
     }
 
-    /// Takes the packet of this number (sent at this time) out of flight and returns it with its index.
+    /// Removes the packet of this number (sent at this time) and returns it with its index.
     pub(super) fn take(&mut self, number: u64, sent_at: Option<Instant>) -> Option<(u64, Record)> {
         let fits = |r: &Record| {
             r.number == number && !r.done && sent_at.is_none_or(|t| r.state.sent_at == t)
@@ -62,7 +62,7 @@ impl Records {
         Some((index, record))
     }
 
-    /// Counts on from the oldest: noq leaves out a number now and then, never uses one twice.
+    /// Finds the index by counting from the oldest packet: noq sometimes skips a number, and never reuses one.
     fn guess(&self, number: u64, fits: impl Fn(&Record) -> bool) -> Option<usize> {
         let ahead = number.checked_sub(self.queue.front()?.number)?;
         let mut at = usize::try_from(ahead).ok()?.min(self.queue.len() - 1);
@@ -71,7 +71,7 @@ impl Records {
             if fits(record) {
                 return Some(at);
             }
-            // Each number left out in between moves the packet forward.
+            // Each skipped number in between moves the packet forward.
             if record.number <= number {
                 return None;
             }
@@ -80,8 +80,8 @@ impl Records {
         None
     }
 
-    /// Packets so far below an acknowledged one have been reported lost, or will never be reported:
-    /// probes of the path's MTU, and packets of a handshake that is over.
+    /// Removes packets far below an acknowledged one: they have been reported lost, or will never be reported (MTU
+    /// probes, and packets of a completed handshake).
     pub(super) fn forget_below(&mut self, number: u64) {
         while let Some(record) = self.queue.front()
             && (record.done || record.number < number)
@@ -98,7 +98,7 @@ impl Records {
         }
     }
 
-    /// The path is another one from now on.
+    /// Removes all records, after a change of the path.
     pub(super) fn clear(&mut self) {
         self.first = self.next_index();
         self.queue.clear();

@@ -1,7 +1,7 @@
-//! What controllers tell their endpoint; noq owns them and gives no way back.
+//! Reports of controllers to their endpoint; noq owns the controllers and gives no access to them.
 //!
-//! noq shows the controller of a path, but not which of ours it is. So who is asked for its initial window,
-//! which noq does only when a path begins, says who it is: see [`Report::path_of`].
+//! noq returns the controller of a path as a trait object without identity. A call of `initial_window`, which noq
+//! makes only when a path begins, is used to identify it: see [`Report::path_of`].
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,9 +19,9 @@ use crate::{Notice, Snapshot};
 #[derive(Default)]
 pub(crate) struct Report {
     first: Arc<PathReport>,
-    /// Of further paths, in the order in which noq wanted their controllers.
+    /// Reports of further paths, in the order in which noq requested their controllers.
     others: Mutex<Vec<Arc<PathReport>>>,
-    /// Which path's controller was asked last who it is.
+    /// The path whose controller was identified last.
     asked: AtomicUsize,
     sent_packets: AtomicU64,
     wants_notices: AtomicBool,
@@ -50,17 +50,17 @@ struct Rest {
     failure: Option<String>,
 }
 
-/// One controller's way to a report.
+/// The handle of a controller to its report.
 #[derive(Clone, Debug)]
 pub(super) struct Voice {
     report: Arc<Report>,
     path: Arc<PathReport>,
-    /// 0: the first path, whose state the trace shows.
+    /// 0 is the first path, whose state the trace shows.
     number: usize,
 }
 
 impl Voice {
-    /// Of the first path, or of one more.
+    /// A handle for the first path, or for a further one.
     pub(super) fn new(report: Arc<Report>, first: bool) -> Self {
         let (path, number) = if first {
             (Arc::clone(&report.first), 0)
@@ -77,7 +77,7 @@ impl Voice {
         }
     }
 
-    /// Somebody asks who it is; see [`Report::path_of`].
+    /// Identifies the controller; see [`Report::path_of`].
     pub(super) fn answer(&self) {
         self.report.asked.store(self.number, Relaxed);
     }
@@ -98,7 +98,7 @@ impl Voice {
         latest.rtt = rtt.or(latest.rtt);
     }
 
-    /// Tells the trace of the sender's view, if there is one.
+    /// Passes the sender's metrics to the trace, if there is one.
     pub(super) fn metrics(&self, metrics: impl FnOnce() -> Metrics) {
         if let Some(trace) = self.report.trace.as_ref().filter(|_| self.number == 0) {
             trace.metrics(metrics());
@@ -128,7 +128,7 @@ impl Report {
         }
     }
 
-    /// A probe timeout has expired.
+    /// Records an expired probe timeout.
     pub(crate) fn probe_timeout(&self) {
         self.notice("timeout", String::new);
         if let Some(trace) = &self.trace {
@@ -141,7 +141,7 @@ impl Report {
         self.failed.store(true, Relaxed);
     }
 
-    /// Tells of an event, if anybody listens.
+    /// Records an event, if notices are collected.
     pub(crate) fn notice(&self, kind: &'static str, detail: impl FnOnce() -> String) {
         if self.wants_notices.load(Relaxed) {
             let detail = detail();
@@ -180,7 +180,7 @@ impl Report {
         &self.first
     }
 
-    /// Of the path that has this controller.
+    /// The report of the path that has this controller.
     pub(crate) fn path_of(&self, controller: &dyn Controller) -> Arc<PathReport> {
         controller.initial_window();
         let others = lock(&self.others);

@@ -1,4 +1,4 @@
-//! Round-trip times as controllers see them.
+//! The round-trip times that controllers get.
 
 use gargalo_units::Duration;
 
@@ -7,10 +7,10 @@ use super::ours;
 /// RFC 9002 §6.1.2: kGranularity.
 const GRANULARITY: Duration = Duration::from_millis(1);
 
-/// Smoothed, latest and least round-trip time of a path.
+/// Smoothed, latest and minimum round-trip time of a path.
 ///
-/// The smoothed one is noq's, which takes out the peer's delays; noq updates it after it has told of an
-/// acknowledgement, so it lacks the latest sample, except that the first counts at once.
+/// The smoothed one is noq's, which subtracts the peer's acknowledgement delays. noq updates it after it has
+/// reported an acknowledgement, so it lacks the latest sample, except for the first one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rtt {
     pub(super) smoothed: Option<Duration>,
@@ -20,14 +20,14 @@ pub(super) struct Rtt {
 }
 
 impl Rtt {
-    /// noq's estimate before the acknowledgement at hand.
+    /// Sets noq's estimate before the current acknowledgement.
     pub(super) fn before(&mut self, smoothed: std::time::Duration) {
         if self.latest.is_some() {
             self.smoothed = Some(ours(smoothed));
         }
     }
 
-    /// A sample of the acknowledgement at hand.
+    /// Adds a sample of the current acknowledgement.
     pub(super) fn sample(&mut self, rtt: Duration) {
         match self.smoothed {
             None => {

@@ -1,20 +1,20 @@
-//! What has arrived of a stream: noq does not tell.
+//! The received parts of a stream, which noq does not report.
 
 use std::collections::BTreeMap;
 
-/// The parts of a stream that have arrived.
+/// The received parts of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Arrived {
-    /// All before it has.
+    /// Everything before this offset has arrived.
     next: u64,
-    /// Ends of what has beyond, and of how many pieces that is, by beginnings. They do not touch each other.
+    /// Received ranges beyond it, by start: their ends and numbers of pieces. They are disjoint and do not touch.
     ahead: BTreeMap<u64, (u64, u64)>,
     /// Pieces in `ahead`.
     pieces: u64,
 }
 
 impl Arrived {
-    /// A piece has; returns how much of it had not before.
+    /// Adds a received piece; returns how many of its bytes are new.
     #[inline]
     pub(super) fn insert(&mut self, from: u64, to: u64) -> u64 {
         if self.ahead.is_empty() && from <= self.next {
@@ -52,7 +52,7 @@ impl Arrived {
         new
     }
 
-    /// Pieces that wait for others before them.
+    /// Number of pieces received out of order.
     pub(super) fn waiting(&self) -> u64 {
         self.pieces
     }

@@ -1,10 +1,10 @@
-//! Frames of a packet, as far as anybody here wants to know (RFC 9000 §19,
+//! Frames of a packet, as far as they are needed here (RFC 9000 §19,
 //! draft-ietf-quic-ack-frequency, draft-ietf-quic-multipath).
 
 /// A frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
-    /// So many bytes of it.
+    /// Its length in bytes.
     Padding(u64),
     Ping,
     Ack(Ack<'a>),
@@ -57,7 +57,7 @@ pub(crate) enum Frame<'a> {
         reason: &'a [u8],
     },
     HandshakeDone,
-    /// Of an extension.
+    /// A frame of an extension.
     Other(u64),
 }
 
@@ -99,7 +99,7 @@ impl Ack<'_> {
     }
 }
 
-/// Goes through the frames of a packet; ends at one that is broken or unknown.
+/// Iterates over the frames of a packet; ends at a malformed or unknown one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frames<'a>(pub(crate) &'a [u8]);
 
@@ -272,7 +272,7 @@ impl<'a> Frames<'a> {
         Some(taken)
     }
 
-    /// RFC 9000 §16.
+    /// Reads a variable-length integer (RFC 9000 §16).
     #[inline]
     fn varint(&mut self) -> Option<u64> {
         let first = *self.0.first()?;

@@ -1,4 +1,4 @@
-//! Packet keys that let others see, and packet keys that do not encrypt.
+//! Packet keys with observers, and packet keys that do not encrypt.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::qlog::{Direction, Trace};
 /// Length of AEAD tags and header protection samples (RFC 9001 §5.3, §5.4.2).
 const TAG: usize = 16;
 
-/// A key that lets others see what it protects.
+/// A packet key that passes the plaintext to observers.
 pub(super) struct Tapped {
     pub(super) inner: Box<dyn PacketKey>,
     /// Counts application data.
     pub(super) meter: Option<Arc<Meter>>,
-    /// Sees all packets.
+    /// Gets all packets.
     pub(super) trace: Option<Arc<Trace>>,
 }
 
@@ -69,10 +69,10 @@ impl PacketKey for Tapped {
     }
 }
 
-/// Leaves packets readable and puts a checksum where the tag would be. The limits are those of the key it
-/// stands for, so that key updates happen at the same packets.
+/// Does not encrypt, and writes a checksum in place of the tag. The limits are those of the key it replaces, so
+/// that key updates happen at the same packets.
 pub(super) struct NullPacket {
-    /// Stands for the key: packets of another one are not accepted.
+    /// Identifies the key: packets of another one are not accepted.
     generation: u64,
     confidentiality: u64,
     integrity: u64,
@@ -89,7 +89,7 @@ impl NullPacket {
 }
 
 impl NullPacket {
-    /// A sum over 64-bit words, quick and blind to malice.
+    /// A sum over 64-bit words: fast, and not cryptographic.
     #[inline]
     fn checksum(&self, path: PathId, packet: u64, header: &[u8], payload: &[u8]) -> [u8; TAG] {
         let number = packet ^ u64::from(path != PathId::ZERO) << 63;
@@ -159,9 +159,9 @@ fn words(bytes: &[u8]) -> u64 {
         })
 }
 
-/// Changes the frames of a packet that is protected by [`Crypto::Null`](crate::Crypto::Null) and makes it valid
-/// again: so tests play a peer that has the keys and no manners. Of datagrams with one 1-RTT packet; `false` of
-/// others, which stay as they are.
+/// Changes the frames of a packet that is protected by [`Crypto::Null`](crate::Crypto::Null) and corrects its
+/// checksum, so that tests can act as a malicious peer that has the keys. For datagrams with one 1-RTT packet;
+/// others are unchanged, and `false` is returned.
 pub fn change_frames(datagram: &mut BytesMut, change: impl FnOnce(&mut Vec<u8>)) -> bool {
     let Some(first) = datagram.first() else {
         return false;
@@ -176,7 +176,7 @@ pub fn change_frames(datagram: &mut BytesMut, change: impl FnOnce(&mut Vec<u8>))
     }
     let (content, tag) = datagram.split_at(end);
     let (header, frames) = content.split_at(header);
-    // What the sum has of the key's generation stays.
+    // The part of the sum from the key's generation is kept.
     let known = sum(header, frames);
     let mut own = [0; 8];
     own.copy_from_slice(&tag[..8]);
@@ -192,7 +192,7 @@ pub fn change_frames(datagram: &mut BytesMut, change: impl FnOnce(&mut Vec<u8>))
     true
 }
 
-/// Leaves headers readable.
+/// Header protection without encryption.
 pub(super) struct NullHeader;
 
 impl HeaderKey for NullHeader {

@@ -1,4 +1,4 @@
-//! Counts stream data on its way out: noq tells what was lost, but not what was sent again.
+//! Counts the stream data sent: noq reports losses, but not retransmissions.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -9,32 +9,32 @@ use super::arrived::Arrived;
 use super::frames::{Frame, Frames, Stream};
 use crate::tls::lock;
 
-/// Stream data that has gone over a path so far.
+/// Stream data of a path so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Carried {
-    /// Bytes sent, repetitions included.
+    /// Bytes sent, retransmissions included.
     pub(crate) bytes: u64,
-    /// Packets sent with any.
+    /// Packets sent with stream data.
     pub(crate) packets: u64,
-    /// Of them, those that repeat some.
+    /// Of these, packets with retransmitted data.
     pub(crate) repeating_packets: u64,
-    /// Bytes received that had not come before, by whatever path.
+    /// New bytes received, on any path.
     pub(crate) received_bytes: u64,
 }
 
-/// Sees the content of each 0-RTT and 1-RTT packet before it is encrypted and after it was decrypted.
+/// Gets the content of each 0-RTT and 1-RTT packet before encryption and after decryption.
 #[derive(Debug, Default)]
 pub(crate) struct Meter(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     paths: BTreeMap<PathId, Carried>,
-    /// How far each stream has been sent.
+    /// Highest offset sent of each stream.
     sent: ByStream<u64>,
     arrived: ByStream<Arrived>,
 }
 
-/// Something of each stream, quick for the one that was asked for last.
+/// A value per stream, with fast access to the one used last.
 #[derive(Debug, Default)]
 struct ByStream<T> {
     latest: (u64, T),
@@ -62,7 +62,7 @@ fn data(frames: &[u8]) -> impl Iterator<Item = Stream> {
 }
 
 impl Meter {
-    /// On all paths together.
+    /// The sum over all paths.
     pub(crate) fn total(&self) -> Carried {
         let sum = |a: Carried, b: &Carried| Carried {
             bytes: a.bytes + b.bytes,
@@ -77,7 +77,7 @@ impl Meter {
         lock(&self.0).paths.get(&id).copied().unwrap_or_default()
     }
 
-    /// A packet with these frames leaves.
+    /// Counts a sent packet with these frames.
     #[inline]
     pub(crate) fn packet(&self, path: PathId, frames: &[u8]) {
         let mut state = lock(&self.0);
@@ -96,7 +96,7 @@ impl Meter {
         }
     }
 
-    /// A packet with these frames has arrived.
+    /// Counts a received packet with these frames.
     #[inline]
     pub(crate) fn arrived(&self, path: PathId, frames: &[u8]) {
         let mut state = lock(&self.0);
@@ -110,12 +110,12 @@ impl Meter {
         }
     }
 
-    /// How many pieces of a stream wait for others before them.
+    /// Number of out-of-order pieces of a stream.
     pub(crate) fn waiting(&self, stream: u64) -> u64 {
         lock(&self.0).arrived.of(stream).waiting()
     }
 
-    /// Early data was rejected: what is sent now is sent for the first time as far as streams know.
+    /// Early data was rejected: data sent from now on counts as sent for the first time.
     pub(crate) fn start_again(&self) {
         lock(&self.0).sent = ByStream::default();
     }
@@ -143,7 +143,7 @@ mod tests {
         m.packet(ZERO, &[0x0e, 4, 3, 1, 7]);
         m.packet(ZERO, &[0x01, 0x0e, 4, 1, 1, 7, 0x0e, 4, 2, 1, 7, 0, 0]);
         assert_eq!((m.total().bytes, m.total().repeating_packets), (11, 2));
-        // The end of a stream alone repeats nothing.
+        // The end of a stream without data is not a retransmission.
         m.packet(ZERO, &[0x0f, 4, 4, 0]);
         assert_eq!((m.total().bytes, m.total().repeating_packets), (11, 2));
     }

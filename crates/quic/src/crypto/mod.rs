@@ -1,4 +1,4 @@
-//! noq's TLS sessions with our packet keys around or instead of theirs.
+//! noq's TLS sessions, with our packet keys around or instead of theirs.
 
 mod arrived;
 pub(crate) mod frames;
@@ -22,24 +22,24 @@ use crate::Crypto;
 use crate::qlog::Trace;
 use keys::{NullHeader, NullPacket, Tapped};
 
-/// What stands for a generation of 0-RTT keys.
+/// The key generation of 0-RTT keys.
 const EARLY: u64 = 0xffff;
 
 type HeaderAndPacket = (Box<dyn HeaderKey>, Box<dyn PacketKey>);
 
-/// What becomes of the keys.
+/// How the keys of a session are wrapped.
 #[derive(Clone)]
 pub(crate) struct Treatment {
     /// How packets with application data are protected.
     pub(crate) crypto: Crypto,
     /// Counts application data.
     pub(crate) meter: Arc<Meter>,
-    /// Writes down all packets.
+    /// Traces all packets.
     pub(crate) trace: Option<Arc<Trace>>,
 }
 
 impl Treatment {
-    /// Of packets with application data, in either direction.
+    /// Wraps a key of packets with application data, in either direction.
     fn metered(&self, key: Box<dyn PacketKey>, generation: u64) -> Box<dyn PacketKey> {
         Box::new(Tapped {
             inner: self.data(key, generation),
@@ -59,7 +59,7 @@ impl Treatment {
         }
     }
 
-    /// Keys of a handshake.
+    /// Wraps the keys of a handshake.
     fn handshake(&self, keys: Keys) -> Keys {
         Keys {
             header: keys.header,
@@ -158,7 +158,7 @@ impl<C: crypto::ServerConfig> crypto::ServerConfig for Server<C> {
     }
 }
 
-/// A TLS session; Initial and Handshake packets are always encrypted as RFC 9001 wants.
+/// A TLS session; Initial and Handshake packets are always encrypted as in RFC 9001.
 struct Wrapped {
     inner: Box<dyn Session>,
     treatment: Treatment,

@@ -12,7 +12,7 @@ use noq_proto::{
 use super::{Datagram, Endpoint, Event, State};
 
 impl Endpoint {
-    /// A datagram has arrived at `local` from `remote`.
+    /// Processes a datagram received at `local` from `remote`.
     pub fn handle(
         &mut self,
         now: Instant,
@@ -38,14 +38,15 @@ impl Endpoint {
         remote: SocketAddr,
     ) {
         let now = self.time.to_std(self.now);
-        // What was on its way to a client that has moved still finds it; it must not move back for that.
+        // Datagrams in flight to the old address of a migrated client are still delivered, but must not cause a
+        // migration back.
         let own = if self.multipath { local } else { self.local };
         let path = FourTuple::new(remote, Some(own.ip()));
         let ecn = EcnCodepoint::from_bits(ecn as u8);
         self.scratch.clear();
         let event = self.noq.handle(now, path, ecn, payload, &mut self.scratch);
         match event {
-            // RFC 9000 §10.2.2: whatever still comes is of no interest, and noq may choke on it.
+            // RFC 9000 §10.2.2: later datagrams are ignored; noq might fail on them.
             Some(DatagramEvent::ConnectionEvent(..)) if self.draining => {}
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some((own, connection)) = &mut self.connection
@@ -84,7 +85,7 @@ impl Endpoint {
         });
     }
 
-    /// Carries events between noq's halves and to the application.
+    /// Passes events between noq's endpoint and connection, and to the application.
     pub(super) fn shuttle(&mut self) {
         let Some((handle, mut connection)) = self.connection.take() else {
             return;
@@ -129,7 +130,7 @@ impl Endpoint {
             self.events.push_back(Event::Connected { early: false });
         }
         self.state = State::Open;
-        // noq does not tell of the path that all connections have.
+        // noq does not report the first path.
         self.path_opened(connection, PathId::ZERO);
         let zero_rtt = self.early.then_some(accepted);
         self.events.push_back(Event::HandshakeComplete { zero_rtt });

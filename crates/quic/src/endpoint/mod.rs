@@ -1,4 +1,4 @@
-//! One end of a connection, sans-IO.
+//! A sans-IO endpoint of a connection.
 
 mod incoming;
 mod paths;
@@ -26,21 +26,25 @@ use crate::controller::Report;
 use crate::crypto::Meter;
 use crate::qlog::Trace;
 use crate::realm::Timeline;
-use crate::tls::{Clock, SERVER_NAME, Secrets, luck};
+use crate::tls::{Clock, SERVER_NAME, Secrets, random};
 use crate::{Config, Congestion, Error, Realm};
 use probes::Probes;
 use setup::Parts;
 use streams::Streams;
 
-/// Datagrams that an end may send between two calls when its connection is over. A closing one answers by a
-/// CONNECTION_CLOSE on each path (RFC 9000 §10.2.1); noq may go on with empty packets for ever instead.
+/// Datagrams that an endpoint may send between two calls after its connection has ended. A closing endpoint answers
+/// with a CONNECTION_CLOSE on each path (RFC 9000 §10.2.1); noq may send empty packets for ever instead.
 const LAST_WORDS: u32 = 16;
 
 /// One end of a connection.
+///
+///  It has more than 25 fields on purpose: they are noq's two halves and the state beside them (streams, paths,
+/// reports,
+/// clock), which the files of this module share.
 pub struct Endpoint {
     side: Side,
     noq: noq_proto::Endpoint,
-    /// Boxed: it is large, and moved about.
+    /// Boxed: it is large, and moved.
     connection: Option<(ConnectionHandle, Box<Connection>)>,
     time: Timeline,
     /// Time of the latest call.
@@ -48,7 +52,7 @@ pub struct Endpoint {
     local: SocketAddr,
     ecn: bool,
     multipath: bool,
-    luck: Pcg64,
+    tls_rng: Pcg64,
     clock: Arc<Clock>,
     report: Arc<Report>,
     meter: Arc<Meter>,
@@ -59,12 +63,12 @@ pub struct Endpoint {
     state: State,
     /// The peer has closed.
     draining: bool,
-    /// How many of [`LAST_WORDS`] are left.
+    /// Remaining datagrams of [`LAST_WORDS`].
     last_words: u32,
     /// Early data is or was possible.
     early: bool,
     events: VecDeque<Event>,
-    /// Answers that belong to no connection.
+    /// Datagrams that belong to no connection.
     answers: VecDeque<Datagram>,
     scratch: Vec<u8>,
     ce_marks: u64,
@@ -76,7 +80,7 @@ pub struct Endpoint {
     wanted_paths: Vec<FourTuple>,
 }
 
-/// How far the connection is.
+/// The state of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// No data can be sent yet.
@@ -89,10 +93,10 @@ enum State {
 }
 
 impl Endpoint {
-    /// A client that connects.
+    /// Creates a client that connects.
     ///
     /// # Errors
-    /// When an option is impossible.
+    /// When an option is invalid.
     pub fn connect(
         realm: &Realm,
         config: &Config,
@@ -106,7 +110,7 @@ impl Endpoint {
         let mut endpoint = Self::new(realm, config, parts, Side::Client, now, local);
         if let Some(client) = client {
             let at = endpoint.time.to_std(now);
-            let connection = luck::with(&mut endpoint.luck, || {
+            let connection = random::with(&mut endpoint.tls_rng, || {
                 endpoint.noq.connect(at, client, remote, SERVER_NAME)
             })
             .map_err(|e| Error::Option(format!("cannot connect to {remote}: {e}")))?;
@@ -115,7 +119,7 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// A server that waits for one connection.
+    /// Creates a server that waits for one connection.
     ///
     /// # Errors
     /// As for [`Endpoint::connect`].
@@ -148,7 +152,7 @@ impl Endpoint {
             local,
             ecn: config.ecn,
             multipath: config.paths() > 1,
-            luck: parts.luck,
+            tls_rng: parts.tls_rng,
             clock: parts.clock,
             report: parts.report,
             meter: parts.meter.clone(),
@@ -171,7 +175,7 @@ impl Endpoint {
         }
     }
 
-    /// There is a connection now.
+    /// Stores the new connection.
     fn begin(&mut self, (handle, connection): (ConnectionHandle, Connection)) {
         self.early = connection.has_0rtt();
         if self.early {
@@ -186,22 +190,22 @@ impl Endpoint {
         self.connection = Some((handle, Box::new(connection)));
     }
 
-    /// Calls noq with everything that it may ask for in place.
+    /// Calls noq with clock and random source set.
     #[inline]
     fn run(&mut self, now: Instant, work: impl FnOnce(&mut Self)) {
         self.now = self.now.max(now);
         self.clock.set(self.now);
         self.last_words = LAST_WORDS;
-        // TLS draws numbers until the handshake is complete.
-        let mut rng = self.luck.clone();
-        luck::with(&mut rng, || {
+        // TLS draws random numbers until the handshake is complete.
+        let mut rng = self.tls_rng.clone();
+        random::with(&mut rng, || {
             work(self);
             self.shuttle();
         });
-        self.luck = rng;
+        self.tls_rng = rng;
     }
 
-    /// The time of [`Endpoint::poll_timeout`] has come.
+    /// Runs the timers due at `now`; to be called at the time of [`Endpoint::poll_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
         self.run(now, |s| {
             let at = s.time.to_std(s.now);
@@ -212,7 +216,7 @@ impl Endpoint {
         });
     }
 
-    /// When [`Endpoint::handle_timeout`] wants to be called; always later than the latest call.
+    /// When to call [`Endpoint::handle_timeout`]; always later than the latest call.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         let (_, connection) = self.connection.as_ref()?;
         let at = self.time.to_ours(connection.poll_timeout()?);
@@ -264,7 +268,7 @@ impl Endpoint {
         self.events.pop_front()
     }
 
-    /// Ends the connection if something went wrong that noq does not know of.
+    /// Ends the connection after an error that noq does not know of.
     fn check(&mut self) {
         if let Some(trace) = &self.trace
             && let Some(why) = trace.take_failure()
@@ -281,7 +285,7 @@ impl Endpoint {
         }
     }
 
-    /// The next piece of a stream that the peer has written.
+    /// The next piece of received stream data.
     pub fn poll_read(&mut self) -> Option<Chunk> {
         let (_, connection) = self.connection.as_mut()?;
         self.streams.read(connection)
@@ -297,7 +301,7 @@ impl Endpoint {
         }
     }
 
-    /// Opens a bidirectional stream; `None` when there may be no more of them now.
+    /// Opens a bidirectional stream; `None` if the limit of streams is reached.
     pub fn open(&mut self) -> Option<StreamId> {
         let (connection, streams) = self.writable()?;
         streams.open(connection)
@@ -310,13 +314,13 @@ impl Endpoint {
         })
     }
 
-    /// Room for [`Endpoint::write`]: 0 also before keys are there and after the end.
+    /// Room for [`Endpoint::write`]; 0 before keys are available and after the end.
     pub fn write_room(&mut self, stream: StreamId) -> u64 {
         self.writable()
             .map_or(0, |(connection, streams)| streams.room(connection, stream))
     }
 
-    /// Ends a stream after what was written.
+    /// Finishes a stream after the written data.
     pub fn finish(&mut self, stream: StreamId) {
         if let Some((connection, streams)) = self.writable() {
             streams.finish(connection, stream);
@@ -346,7 +350,7 @@ impl Endpoint {
         self.streams.all_acknowledged()
     }
 
-    /// Nothing is left to do or to wait for.
+    /// Whether the connection has ended and nothing is pending.
     pub fn is_over(&self) -> bool {
         match &self.connection {
             Some((_, connection)) => connection.is_drained(),
@@ -385,7 +389,7 @@ impl Endpoint {
         self.report.first_path().take_rtt_sample()
     }
 
-    /// What the protocol did, if anybody asked for it with [`Endpoint::record_notices`].
+    /// The next notice of the protocol, if they are collected ([`Endpoint::record_notices`]).
     pub fn poll_notice(&mut self) -> Option<Notice> {
         self.report.poll_notice()
     }

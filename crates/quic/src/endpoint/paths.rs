@@ -1,4 +1,4 @@
-//! Clients that move, and several paths at once.
+//! Migration of clients, and multipath.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::controller::PathReport;
 #[derive(Debug)]
 pub(super) struct Known {
     id: PathId,
-    /// The same, as a number.
+    /// The identifier as a number.
     number: u32,
     addresses: FourTuple,
     opened: Instant,
     closed: Option<Instant>,
-    /// Packets lost, once noq has forgotten the path.
+    /// Packets lost, kept after noq has removed the path.
     lost: Option<u64>,
     report: Arc<PathReport>,
 }
@@ -29,7 +29,7 @@ impl Endpoint {
         let rebound = self.local.ip() == local.ip();
         self.local = local;
         if rebound {
-            return; // a client does not see that its NAT has given it another port
+            return; // a client does not notice a NAT rebinding
         }
         self.run(now, |s| {
             let at = s.time.to_std(s.now);
@@ -47,7 +47,7 @@ impl Endpoint {
         self.run(now, Self::open_wanted_paths);
     }
 
-    /// Opens the paths that wait for connection identifiers of the peer.
+    /// Opens the paths that were waiting for connection identifiers of the peer.
     pub(super) fn open_wanted_paths(&mut self) {
         let at = self.time.to_std(self.now);
         let Some((_, connection)) = &mut self.connection else {
@@ -149,7 +149,7 @@ impl Endpoint {
     }
 }
 
-/// noq keeps a path's number to itself.
+/// The number of a path, which noq does not expose.
 fn number(id: PathId) -> u32 {
     let mut all = 0..=u32::MAX;
     all.find(|n| PathId::from(*n) == id).unwrap_or(u32::MAX)

@@ -1,4 +1,4 @@
-//! Counts probe timeouts (RFC 9002 §6.2), of which noq does not tell.
+//! Counts probe timeouts (RFC 9002 §6.2), which noq does not report.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,21 @@ use noq_proto::{Connection, PathId};
 
 use crate::controller::Report;
 
-/// No probe timeout is shorter: kGranularity of RFC 9002.
+/// Minimum probe timeout: kGranularity of RFC 9002.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// Recognises probes by what they are made of.
+/// Recognises probes by their frames.
 ///
-/// After a timer has expired without finding losses, noq sends CRYPTO frames during a handshake, and later
-/// a request for an immediate acknowledgement (draft-ietf-quic-ack-frequency), only if a probe timeout has
-/// expired; a probe with nothing to say is a PING. Probes of the path's MTU, which have both of the latter,
-/// are counted by noq.
+/// After a timer has expired without finding losses, noq sends CRYPTO frames during a handshake, and later a
+/// request for an immediate acknowledgement (draft-ietf-quic-ack-frequency), only if a probe timeout has expired; a
+/// probe without data is a PING. MTU probes, which have both of the latter, are counted by noq.
 #[derive(Debug)]
 pub(super) struct Probes {
     timeouts: BTreeMap<PathId, u64>,
     /// Ack-eliciting packets so far, and when the last one left.
     sent: u64,
     last: Instant,
-    /// A timer has expired that may have been the one.
+    /// A timer has expired that may have been the probe timer.
     watch: Option<Watch>,
 }
 
@@ -32,7 +31,7 @@ struct Watch {
     seen: BTreeMap<PathId, Seen>,
 }
 
-/// What has been sent and lost on a path so far.
+/// Packets sent and lost on a path so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     crypto: u64,
@@ -108,7 +107,7 @@ fn seen(connection: &mut Connection) -> BTreeMap<PathId, Seen> {
     let of = |id| {
         let path = connection.path_stats(id)?;
         let sent = &path.frame_tx;
-        // noq may count one packet of a handshake too many among the probes of the MTU.
+        // noq may count one packet of a handshake too many as an MTU probe.
         let asks = sent.immediate_ack + sent.ping;
         let seen = Seen {
             crypto: sent.crypto,

@@ -1,10 +1,10 @@
-//! Data of streams on its way to the application.
+//! Reassembly of stream data for the application.
 //!
-//! noq puts a stream in order, but ends the connection when more than about two thousand packets wait
-//! behind holes: two and a half megabytes, less than a round trip at 1 Gbit/s and 20 ms, and easily there
-//! with several paths. So a stream on which nearly that many wait is read out of order from then on, and put
-//! in order here. noq takes for read what waits here and would let the peer send as much again: so from then
-//! on the connection's flow control is ours, see [`Credit`].
+//! noq reassembles a stream, but ends the connection when more than about two thousand packets are out of order:
+//! two and a half megabytes, about a round trip at 1 Gbit/s and 20 ms, and easily reached with several paths. So a
+//! stream with nearly that many is read out of order from then on, and reassembled here. noq counts the data stored
+//! here as read and would let the peer send as much again; so from then on the connection's flow control is done
+//! here, see [`Credit`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use noq_proto::{Connection, ReadError, VarInt};
 use super::{Chunk, StreamId};
 use crate::crypto::Meter;
 
-/// Packets behind holes that noq is trusted with; beyond 1024 it may give up.
+/// Out-of-order packets left to noq; beyond 1024 it may give up.
 const PATIENCE: u64 = 1000;
 
-/// What has arrived of each stream, and what of that has been put in order.
+/// The received data of each stream, and the reassembled part of it.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     readable: VecDeque<noq_proto::StreamId>,
@@ -28,22 +28,22 @@ pub(super) struct Reading {
     meter: Arc<Meter>,
 }
 
-/// The connection's flow control for data that noq takes for read before it is.
+/// The connection's flow control for data that noq counts as read before it is.
 ///
-/// noq lets the peer send up to R + W + D: R is what was read from it, W its window, and D what W was made
-/// smaller by, less what was read since. With W at nearly nothing D takes in whatever is read, and the sum stays
-/// as it is. Making W larger and smaller again at once raises D, and the peer is told. That is done for data
-/// in order, by an eighth of the window at a time, as noq does.
+/// noq lets the peer send up to R + W + D: R is the amount read from it, W its window, and D the amount by which W
+/// was reduced, less the amount read since. With W near zero, D absorbs all reads, and the sum does not change.
+/// Raising W and reducing it again at once raises D, and the new limit is announced to the peer. This is done for
+/// data in order, by an eighth of the window at a time, as noq does.
 #[derive(Debug, Default)]
 struct Credit {
     window: u64,
-    /// Data in order that the peer does not know of; `None`: noq does all that itself.
+    /// Data in order that was not announced to the peer; `None`: noq controls the window.
     owed: Option<u64>,
 }
 
 impl Credit {
-    /// What is left of noq's window: so many bytes more it may give of itself, while fewer are missing. An eighth
-    /// of them it would announce: with nothing left it would do so all the time.
+    /// The rest of noq's window, in bytes. noq announces every eighth of its window: with a window of zero it would
+    /// do so all the time.
     fn rest(&self) -> u64 {
         self.window.min(8)
     }
@@ -54,7 +54,7 @@ impl Credit {
         }
     }
 
-    /// So much was put in order.
+    /// Records that bytes were reassembled.
     fn on_read(&mut self, connection: &mut Connection, bytes: u64) {
         let Some(owed) = &mut self.owed else {
             return;
@@ -80,7 +80,7 @@ impl Credit {
 pub(super) struct Reset;
 
 impl Reading {
-    /// Of a connection with this receive window.
+    /// The state for a connection with this receive window.
     pub(super) fn new(window: u64, meter: Arc<Meter>) -> Self {
         let credit = Credit { window, owed: None };
         Self {
@@ -90,7 +90,7 @@ impl Reading {
         }
     }
 
-    /// Something has happened on this stream.
+    /// A stream is readable, finished or reset.
     pub(super) fn on_readable(&mut self, id: noq_proto::StreamId) {
         self.readable.push_back(id);
     }
@@ -106,7 +106,7 @@ impl Reading {
         Ok(self.ready.pop_front())
     }
 
-    /// Takes over everything that has arrived on a stream.
+    /// Reads everything that has arrived on a stream.
     fn drain(&mut self, connection: &mut Connection, id: noq_proto::StreamId) -> Result<(), Reset> {
         let stream = StreamId::from(id);
         let patient = !self.unordered.contains_key(&id);
@@ -159,7 +159,7 @@ impl Reading {
     }
 }
 
-/// Puts pieces in order, none of which comes twice.
+/// Reassembles pieces, each of which is received once.
 #[derive(Debug, Default)]
 struct Order {
     next: u64,

@@ -1,6 +1,6 @@
-//! From our options to noq's.
+//! Conversion of our options to noq's.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use gargalo_settings::Setting;
@@ -21,18 +21,18 @@ use crate::qlog::{Head, Trace};
 use crate::tls::{Clock, Secrets, lock};
 use crate::{Config, Congestion, Error, Handshake, Realm, crypto};
 
-/// Length of connection IDs, and of the one that a client makes up for its server.
+/// Length of connection IDs, including the one that a client chooses for its server.
 pub(crate) const CID: usize = 8;
 const FIRST_CID: usize = 20;
 /// Address tokens that a server gives to a client (RFC 9000 §8.1.3), as noq does by default.
 const TOKENS: u32 = 2;
 
-/// What an endpoint is made of.
+/// The parts of an endpoint.
 pub(super) struct Parts {
     pub(super) noq: noq_proto::Endpoint,
-    /// Of clients.
+    /// Only of clients.
     pub(super) client: Option<ClientConfig>,
-    pub(super) luck: Pcg64,
+    pub(super) tls_rng: Pcg64,
     pub(super) clock: Arc<Clock>,
     pub(super) report: Arc<Report>,
     pub(super) meter: Arc<Meter>,
@@ -54,7 +54,7 @@ pub(super) fn parts(
         rng.fill_bytes(&mut seed);
         seed
     };
-    let (seed, cids, luck, control) = (branch(), branch(), branch(), branch());
+    let (seed, cids, tls_seed, control) = (branch(), branch(), branch(), branch());
     let meter = Arc::new(Meter::default());
     let clock = Arc::new(Clock::default());
     clock.set(init.now);
@@ -94,54 +94,30 @@ pub(super) fn parts(
     endpoint
         .rng_seed(Some(seed))
         .cid_generator(Arc::new(move || Box::new(Cids(cid_rng.clone()))))
-        // Packets without QUIC's fixed bit puzzle tools that look at captures.
+        // Capture tools do not recognise packets without QUIC's fixed bit.
         .grease_quic_bit(false)
         .max_udp_payload_size(u16::MAX - 8)
         .map_err(|e| Error::Option(e.to_string()))?;
 
-    let tls = |e: noq_proto::crypto::rustls::NoInitialCipherSuite| Error::Tls(e.to_string());
+    let shared = Shared {
+        realm,
+        clock: clock.clone(),
+        secrets: secrets.clone(),
+        treatment,
+        transport,
+    };
     let (mut client, mut server) = (None, None);
     match side {
         Side::Client => {
             let early = config.handshake == Handshake::ZeroRtt;
-            let memory = realm.client_memory(init.local.ip(), init.remote.ip(), early);
-            let inner = realm
-                .templates()
-                .client(clock.clone(), memory.clone(), secrets.clone());
-            let inner = QuicClientConfig::try_from(inner).map_err(tls)?;
-            let session = crypto::client(inner, treatment);
-            let mut config = ClientConfig::new(Arc::new(session));
-            config
-                .transport_config(transport)
-                .token_store(Arc::new(memory))
-                .initial_dst_cid_provider(Arc::new(move || {
-                    let mut id = [0; FIRST_CID];
-                    lock(&first_cid).fill_bytes(&mut id);
-                    ConnectionId::new(&id)
-                }));
-            client = Some(config);
+            client = Some(shared.client(init.local.ip(), init.remote.ip(), early, first_cid)?);
         }
-        Side::Server => {
-            let memory = realm.server_memory(init.local.ip());
-            let inner = realm
-                .templates()
-                .server(clock.clone(), &memory, secrets.clone());
-            let inner = QuicServerConfig::try_from(inner).map_err(tls)?;
-            let session = crypto::server(inner, treatment);
-            let mut tokens = ValidationTokenConfig::default();
-            tokens.log(memory.used.clone()).sent(TOKENS);
-            let mut s = ServerConfig::new(Arc::new(session), realm.token_key());
-            s.transport_config(transport)
-                .validation_token_config(tokens)
-                .time_source(clock.clone())
-                .migration(true);
-            server = Some(Arc::new(s));
-        }
+        Side::Server => server = Some(Arc::new(shared.server(init.local.ip())?)),
     }
     Ok(Parts {
         noq: noq_proto::Endpoint::new(Arc::new(endpoint), server, true),
         client,
-        luck: Pcg64::from_seed(luck),
+        tls_rng: Pcg64::from_seed(tls_seed),
         clock,
         report,
         meter,
@@ -150,11 +126,72 @@ pub(super) fn parts(
     })
 }
 
+/// What the configurations of clients and servers have in common.
+struct Shared<'a> {
+    realm: &'a Realm,
+    clock: Arc<Clock>,
+    secrets: Option<Arc<Secrets>>,
+    treatment: Treatment,
+    transport: Arc<TransportConfig>,
+}
+
+impl Shared<'_> {
+    /// The configuration of a client; `early`: with early data, if there is a ticket.
+    fn client(
+        self,
+        local: IpAddr,
+        remote: IpAddr,
+        early: bool,
+        first_cid: Mutex<Pcg64>,
+    ) -> Result<ClientConfig, Error> {
+        let memory = self.realm.client_memory(local, remote, early);
+        let inner = self
+            .realm
+            .templates()
+            .client(self.clock, memory.clone(), self.secrets);
+        let inner = QuicClientConfig::try_from(inner).map_err(tls_error)?;
+        let mut config = ClientConfig::new(Arc::new(crypto::client(inner, self.treatment)));
+        config
+            .transport_config(self.transport)
+            .token_store(Arc::new(memory))
+            .initial_dst_cid_provider(Arc::new(move || {
+                let mut id = [0; FIRST_CID];
+                lock(&first_cid).fill_bytes(&mut id);
+                ConnectionId::new(&id)
+            }));
+        Ok(config)
+    }
+
+    /// The configuration of a server.
+    fn server(self, local: IpAddr) -> Result<ServerConfig, Error> {
+        let memory = self.realm.server_memory(local);
+        let inner = self
+            .realm
+            .templates()
+            .server(self.clock.clone(), &memory, self.secrets);
+        let inner = QuicServerConfig::try_from(inner).map_err(tls_error)?;
+        let session = crypto::server(inner, self.treatment);
+        let mut tokens = ValidationTokenConfig::default();
+        tokens.log(memory.used.clone()).sent(TOKENS);
+        let mut config = ServerConfig::new(Arc::new(session), self.realm.token_key());
+        config
+            .transport_config(self.transport)
+            .validation_token_config(tokens)
+            .time_source(self.clock)
+            .migration(true);
+        Ok(config)
+    }
+}
+
+fn tls_error(e: noq_proto::crypto::rustls::NoInitialCipherSuite) -> Error {
+    Error::Tls(e.to_string())
+}
+
 fn transport(config: &Config) -> Result<TransportConfig, Error> {
     let varint = |name: &str, n: u64| {
         VarInt::from_u64(n).map_err(|_| {
             Error::Option(format!(
-                "{name} of {n} is more than QUIC can say; at most 2^62 - 1"
+                "{name} of {n} is out of range; give at most 2^62 - 1"
             ))
         })
     };
@@ -178,7 +215,7 @@ fn transport(config: &Config) -> Result<TransportConfig, Error> {
         discovery
     }));
     if discovered.is_none() {
-        // What looks like a black hole must not change the size either.
+        // A suspected black hole must not change the size either.
         t.min_mtu(config.datagram_size);
     }
     let idle = varint("idle timeout", config.idle_timeout.as_millis())?;
@@ -186,7 +223,7 @@ fn transport(config: &Config) -> Result<TransportConfig, Error> {
     if let Some(asked) = &config.ack {
         let mut frequency = AckFrequencyConfig::default();
         frequency
-            // How many may wait for an acknowledgement: one less than "each n-th".
+            // The number of unacknowledged packets: one less than the packets per acknowledgement.
             .ack_eliciting_threshold((asked.every - 1).into())
             .max_ack_delay(asked.max_delay.map(std))
             .reordering_threshold(asked.reordering.into());
@@ -202,7 +239,7 @@ fn std(d: gargalo_units::Duration) -> std::time::Duration {
     std::time::Duration::from_nanos(d.as_nanos())
 }
 
-/// Connection IDs from a seeded generator.
+/// Generates connection IDs from a seeded generator.
 struct Cids(Pcg64);
 
 impl ConnectionIdGenerator for Cids {
@@ -221,7 +258,7 @@ impl ConnectionIdGenerator for Cids {
     }
 }
 
-/// Addresses must be of one family, and such that datagrams can be sent to them.
+/// Checks that addresses are of one family and valid destinations.
 pub(super) fn check_addresses(local: SocketAddr, remote: SocketAddr) -> Result<(), Error> {
     if local.is_ipv4() != remote.is_ipv4() {
         return Err(Error::Option(format!(

@@ -10,18 +10,18 @@ use super::reading::{Reading, Reset};
 use super::{Chunk, StreamId};
 use crate::crypto::Meter;
 
-/// What a stream takes at once; the rest waits for noq's windows.
+/// Bytes that a stream accepts ahead of noq's windows.
 const ROOM: usize = 64 << 10;
 
-/// What waits for noq's windows, and what the application has not read.
+/// Data that waits for noq's windows, and data that the application has not read.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     /// Written, but not yet taken by noq.
     waiting: BTreeMap<StreamId, Waiting>,
-    /// Written to, and not yet acknowledged to the end.
+    /// Streams with data that is not acknowledged completely.
     unfinished: BTreeSet<StreamId>,
     reading: Reading,
-    /// What was done before the handshake was complete, in case that it was in vain.
+    /// Operations before the handshake was complete, to be repeated if early data is rejected.
     early: Option<Vec<Early>>,
     /// The peer has reset a stream.
     pub(super) reset: bool,
@@ -41,7 +41,7 @@ enum Early {
 }
 
 fn noq_id(stream: StreamId) -> Option<noq_proto::StreamId> {
-    // Bidirectional ones only: the others assert who may do what.
+    // Bidirectional streams only: noq asserts the direction of others.
     (stream & 2 == 0 && stream < 1 << 62).then(|| {
         let side = match stream & 1 {
             0 => noq_proto::Side::Client,
@@ -52,7 +52,7 @@ fn noq_id(stream: StreamId) -> Option<noq_proto::StreamId> {
 }
 
 impl Streams {
-    /// Of a connection with this receive window.
+    /// The state for a connection with this receive window.
     pub(super) fn new(window: u64, meter: Arc<Meter>) -> Self {
         Self {
             reading: Reading::new(window, meter),
@@ -73,7 +73,7 @@ impl Streams {
         if !rejected {
             return;
         }
-        // noq has forgotten the streams; opened again in the same order, they get the same numbers.
+        // noq has removed the streams; opened again in the same order, they get the same numbers.
         self.waiting.clear();
         self.unfinished.clear();
         for step in early {
@@ -200,18 +200,18 @@ impl Streams {
         })
     }
 
-    /// Everything written has arrived; a stream that is not finished never counts as arrived.
+    /// Whether everything written was acknowledged; a stream that is not finished never counts as acknowledged.
     pub(super) fn all_acknowledged(&self) -> bool {
         self.unfinished.is_empty() && self.waiting.is_empty()
     }
 }
 
-/// Lets noq take what it can of `data`; returns the rest.
+/// Writes as much of `data` to noq as it accepts; returns the rest.
 fn offer(connection: &mut Connection, stream: StreamId, data: Bytes) -> Result<Bytes, ()> {
     let id = noq_id(stream).ok_or(())?;
     let mut data = [data];
     loop {
-        // Until it says that it is blocked: only then it will say when it no longer is.
+        // Write until it is blocked: only then it reports when it is writable again.
         match connection.send_stream(id).write_chunks(&mut &mut data[..]) {
             Ok(_) if data[0].is_empty() => return Ok(Bytes::new()),
             Ok(_) => {}

@@ -1,4 +1,4 @@
-//! What goes into an endpoint and what comes out of it.
+//! Input and output types of an endpoint.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use rand_pcg::Pcg64;
 /// Number of a stream (RFC 9000 §2.1).
 pub type StreamId = u64;
 
-/// What an endpoint starts from.
+/// The initial values of an endpoint.
 pub struct Init {
     /// When.
     pub now: Instant,
@@ -36,7 +36,7 @@ impl fmt::Debug for Init {
     }
 }
 
-/// A UDP datagram on its way.
+/// A UDP datagram to send.
 #[derive(Debug)]
 pub struct Datagram {
     /// UDP payload.
@@ -49,16 +49,16 @@ pub struct Datagram {
     pub remote: SocketAddr,
 }
 
-/// What an application learns from its endpoint.
+/// Events for the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Data may be sent: the handshake is complete, or 0-RTT keys are there (`early`).
+    /// Data may be sent: the handshake is complete, or 0-RTT keys are available (`early`).
     Connected {
         /// Before the handshake is complete.
         early: bool,
     },
     /// The handshake is complete; `zero_rtt` tells whether early data was accepted, if any was offered.
-    /// What was written early and rejected is sent again without further ado.
+    /// Rejected early data is sent again automatically.
     HandshakeComplete {
         /// `None`: no early data was offered.
         zero_rtt: Option<bool>,
@@ -69,20 +69,20 @@ pub enum Event {
     Failed(String),
 }
 
-/// What happened on a connection so far.
+/// Counters of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Packets with data or other ack-eliciting content sent (first flights included).
     pub sent_packets: u64,
-    /// Bytes of stream data sent, repetitions included.
+    /// Bytes of stream data sent, retransmissions included.
     pub sent_bytes: u64,
-    /// Of the packets sent, those that repeat stream data.
+    /// Of the packets sent, those with retransmitted stream data.
     pub retransmitted_packets: u64,
-    /// Packets taken for lost.
+    /// Packets declared lost.
     pub lost_packets: u64,
     /// Probe timeouts that fired (RFC 9002 §6.2).
     pub timeouts: u64,
-    /// Congestion events withdrawn as spurious.
+    /// Congestion events undone as spurious.
     pub spurious: u64,
     /// Congestion Experienced marks on received packets.
     pub ce_marks: u64,
@@ -122,30 +122,30 @@ pub struct PathSnapshot {
     pub remote: SocketAddr,
     /// When it could carry data.
     pub opened: Instant,
-    /// When it was given up; `None`: not before the connection.
+    /// When it was abandoned; `None`: not before the end of the connection.
     pub closed: Option<Instant>,
     /// Packets with stream data sent.
     pub sent_packets: u64,
-    /// Bytes of stream data sent, repetitions included.
+    /// Bytes of stream data sent, retransmissions included.
     pub sent_bytes: u64,
-    /// Of those packets, repetitions, wherever the data was sent before.
+    /// Of those packets, retransmissions, whatever path the data was first sent on.
     pub retransmitted_packets: u64,
-    /// Packets taken for lost, of any content.
+    /// Packets declared lost, of any content.
     pub lost_packets: u64,
     /// Probe timeouts that fired (RFC 9002 §6.2).
     pub timeouts: u64,
-    /// Bytes of stream data received that no other path had brought before.
+    /// Bytes of stream data received first on this path.
     pub received_bytes: u64,
     /// Its sender.
     pub sender: Snapshot,
 }
 
-/// Something the protocol did, for the table of events.
+/// An event of the protocol, for the table of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// One or two words: `loss`, `recovery`, `timeout`, `handshake`, `zero-rtt`, `path`, `mtu`, ….
     pub kind: &'static str,
-    /// What else there is to say.
+    /// Further values of the event, as text.
     pub detail: String,
 }
 
@@ -156,6 +156,6 @@ pub struct Chunk {
     pub stream: StreamId,
     /// Content; may be empty if `end`.
     pub data: Bytes,
-    /// Nothing follows on this stream.
+    /// This is the end of the stream.
     pub end: bool,
 }

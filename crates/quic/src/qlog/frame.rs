@@ -1,4 +1,4 @@
-//! Headers and frames as qlog wants them (draft-ietf-quic-qlog-quic-events-02 §7).
+//! Headers and frames in qlog's format (draft-ietf-quic-qlog-quic-events-02 §7).
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use super::json::{hex, millis, string};
 use crate::crypto::frames::{Ack, Frame, Frames};
 use crate::endpoint::CID;
 
-/// What ACK delays are shifted by unless a peer says otherwise, which noq does not (RFC 9000 §18.2).
+/// The default ACK delay exponent, which noq uses (RFC 9000 §18.2).
 const ACK_DELAY_EXPONENT: u32 = 3;
 
-/// What a packet's header tells (RFC 9000 §17).
+/// The header of a packet (RFC 9000 §17).
 pub(super) struct Header<'a> {
     pub(super) kind: &'static str,
     pub(super) dcid: &'a [u8],
@@ -50,6 +50,7 @@ pub(super) fn write_all(out: &mut String, payload: &[u8]) {
     }
 }
 
+/// Writes the fields of a frame. It is longer than 100 lines: one arm per frame type.
 fn write(out: &mut String, frame: &Frame<'_>) {
     let kind = |bidirectional| match bidirectional {
         true => "bidirectional",

@@ -1,4 +1,4 @@
-//! Pieces of JSON.
+//! Writing of JSON values.
 
 use std::fmt::Write as _;
 

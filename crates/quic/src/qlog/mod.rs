@@ -16,14 +16,14 @@ use crate::config::{INITIAL_RTT, MAX_STREAMS};
 use crate::tls::{Clock, lock};
 use json::{hex, millis, string};
 
-/// Where packets go.
+/// The direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Out,
     In,
 }
 
-/// What a sender knows of its path.
+/// The metrics of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Metrics {
     pub(crate) congestion_window: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Metrics {
     pub(crate) phase: &'static str,
 }
 
-/// What the head of a trace tells.
+/// The header of a trace.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) title: String,
@@ -55,7 +55,7 @@ pub(crate) struct Trace {
 
 struct State {
     writer: Box<dyn io::Write + Send + Sync>,
-    /// Until the first packet tells the connection's ID.
+    /// Kept until the first packet, which has the connection's ID.
     head: Option<Head>,
     metrics: Metrics,
     /// Packets with long headers that were sent: number and type.
@@ -200,10 +200,10 @@ impl Trace {
         });
     }
 
-    /// Packet `number` was taken for lost.
+    /// Packet `number` was declared lost.
     pub(crate) fn packet_lost(&self, number: u64) {
         let state = &mut *lock(&self.state);
-        // A handshake's numbers are used again by later packets, which are lost later.
+        // Packet numbers of a handshake are reused by later packets, which are lost later.
         let kind = match state.long.iter().position(|(n, _)| *n == number) {
             Some(i) => state.long.remove(i).1,
             None => "1RTT",
@@ -216,7 +216,7 @@ impl Trace {
         });
     }
 
-    /// The sender's view has changed.
+    /// The metrics of the sender have changed.
     pub(crate) fn metrics(&self, now: Metrics) {
         let state = &mut *lock(&self.state);
         let before = state.metrics;
@@ -269,7 +269,7 @@ impl Trace {
         }
     }
 
-    /// The connection is in another state.
+    /// The state of the connection has changed.
     pub(crate) fn state(&self, new: &str) {
         self.event(
             &mut lock(&self.state),
@@ -280,7 +280,7 @@ impl Trace {
         );
     }
 
-    /// A probe timeout has expired.
+    /// Records an expired probe timeout.
     pub(crate) fn probe_timeout(&self) {
         self.event(
             &mut lock(&self.state),
@@ -310,7 +310,7 @@ impl Trace {
         }
     }
 
-    /// Why nothing is written any more, once.
+    /// The error that stopped the trace, once.
     pub(crate) fn take_failure(&self) -> Option<String> {
         let state = &mut *lock(&self.state);
         state

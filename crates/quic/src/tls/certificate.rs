@@ -5,7 +5,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use crate::Error;
 
-/// The name that every server here answers to; `.test` is reserved (RFC 6761).
+/// The name of every server; `.test` is reserved (RFC 6761).
 pub(crate) const SERVER_NAME: &str = "gargalo.test";
 
 /// PKCS #8 version 1 around an Ed25519 key (RFC 8410 §7).
@@ -13,8 +13,8 @@ const PREFIX: [u8; 16] = [
     0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
 ];
 
-/// A self-signed certificate and its key. Ed25519 signatures are deterministic and always 64 bytes: no
-/// handshake differs in size from another.
+/// A self-signed certificate and its key. Ed25519 signatures are deterministic and always 64 bytes, so that all
+/// handshakes have the same size.
 pub(crate) fn make(
     key: [u8; 32],
 ) -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), Error> {

@@ -1,9 +1,9 @@
-//! TLS 1.3 whose every byte follows from seeds.
+//! Reproducible TLS 1.3: every byte follows from seeds.
 
 mod certificate;
 mod clock;
 mod keys;
-pub(crate) mod luck;
+pub(crate) mod random;
 mod secrets;
 mod tickets;
 
@@ -25,20 +25,20 @@ use crate::Error;
 /// Application protocol of both ends (RFC 7301).
 const ALPN: &[u8] = b"gargalo";
 
-/// ring's algorithms with our randomness and key exchange; AES-128-GCM comes first.
+/// ring's algorithms with our random source and key exchange; AES-128-GCM is preferred.
 fn seeded_provider() -> Arc<CryptoProvider> {
     let mut suites = provider::DEFAULT_CIPHER_SUITES.to_vec();
     suites.retain(|s| s.tls13().is_some());
     suites.sort_by_key(|s| s.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
     Arc::new(CryptoProvider {
         cipher_suites: suites,
-        kx_groups: vec![&luck::X25519],
-        secure_random: &luck::Luck,
+        kx_groups: vec![&random::X25519],
+        secure_random: &random::SeededRandom,
         ..provider::default_provider()
     })
 }
 
-/// The TLS configurations that every endpoint of a world starts from.
+/// The TLS configurations of which those of all endpoints are copies.
 #[derive(Clone, Debug)]
 pub(crate) struct Templates {
     client: ClientConfig,

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use super::tickets::lock;
 
-/// Collects secrets until somebody asks for them.
+/// Collects secrets until they are polled.
 #[derive(Default)]
 pub(crate) struct Secrets(Mutex<VecDeque<String>>);
 

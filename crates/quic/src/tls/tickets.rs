@@ -1,4 +1,4 @@
-//! What endpoints remember of earlier connections: session tickets and address tokens.
+//! State of earlier connections: session tickets and address tokens.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,25 +13,26 @@ use rustls::client::{Tls12ClientSessionValue, Tls13ClientSessionValue};
 use rustls::pki_types::ServerName;
 use rustls::server::{ServerSessionMemoryCache, StoresServerSessions};
 
-/// Sessions a server keeps, and tickets or tokens a client keeps of one server; the oldest goes first.
+/// Maximum number of sessions of a server, and of tickets or tokens of a client per server; the oldest is removed
+/// first.
 const SERVER_SESSIONS: usize = 65_536;
 const CLIENT_TICKETS: usize = 8;
 
-/// What one client remembers of one server.
+/// The tickets and tokens of a client for one server.
 #[derive(Debug)]
 struct Memory {
     sessions: ClientSessionMemoryCache,
     tokens: Mutex<Vec<Bytes>>,
 }
 
-/// What one server remembers of its clients.
+/// The sessions of a server.
 #[derive(Clone)]
 pub(crate) struct ServerMemory {
     pub(crate) sessions: Arc<dyn StoresServerSessions>,
     pub(crate) used: Arc<UsedTokens>,
 }
 
-/// What all endpoints of a world remember, by hosts: a server is the same one on each of its ports.
+/// The tickets, tokens and sessions of all endpoints, by hosts: the ports of a server share them.
 #[derive(Default)]
 pub(crate) struct Tickets {
     clients: BTreeMap<(IpAddr, IpAddr), Arc<Memory>>,
@@ -39,8 +40,8 @@ pub(crate) struct Tickets {
 }
 
 impl Tickets {
-    /// The memory of the client at `local` about the server at `remote`; with `resume` it is used,
-    /// without only added to.
+    /// The tickets of the client at `local` for the server at `remote`; with `resume` they are used, without it
+    /// only new ones are added.
     pub(crate) fn client(&mut self, local: IpAddr, remote: IpAddr, resume: bool) -> ClientMemory {
         let memory = self.clients.entry((local, remote)).or_insert_with(|| {
             Arc::new(Memory {
@@ -64,7 +65,7 @@ impl Tickets {
             .clone()
     }
 
-    /// The server at this address has lost its memory.
+    /// Removes the sessions of the server at this address.
     pub(crate) fn forget_server(&mut self, local: IpAddr) {
         self.servers.remove(&local);
     }
@@ -79,7 +80,7 @@ impl fmt::Debug for Tickets {
     }
 }
 
-/// One connection's view of what its client remembers.
+/// The access of a connection to the tickets of its client.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientMemory {
     memory: Arc<Memory>,
@@ -125,7 +126,7 @@ impl TokenStore for ClientMemory {
     }
 }
 
-/// Address tokens that have been used: each is good for one connection (RFC 9000 §8.1.4).
+/// Address tokens that have been used: each is valid for one connection (RFC 9000 §8.1.4).
 #[derive(Debug, Default)]
 pub(crate) struct UsedTokens(Mutex<BTreeSet<u128>>);
 
@@ -144,7 +145,7 @@ impl TokenLog for UsedTokens {
     }
 }
 
-/// A lock that a panic elsewhere does not spoil: what is kept here is whole after every statement.
+/// Locks a mutex, ignoring poisoning: the data is consistent after every statement.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
-//! Frames as a peer that has the keys should not send them (RFC 9000 §19, §21).
+//! Frames of a malicious peer that has the keys (RFC 9000 §19, §21).
 
 use rand::{Rng, RngExt};
 
-/// What is done to the frames of a packet.
+/// The modifications of the frames of a packet.
 pub const NAMES: [&str; 20] = [
     "PATH_CHALLENGE flood",
     "PATH_RESPONSE of nothing",
@@ -26,10 +26,10 @@ pub const NAMES: [&str; 20] = [
     "CONNECTION_CLOSE",
 ];
 
-/// Those that a peer may send: RFC 9000 asks for answers, or to ignore them.
+/// Modifications that RFC 9000 allows: the peer answers or ignores them.
 pub const ALLOWED: [usize; 5] = [0, 4, 6, 8, 9];
 
-/// What an ordinary packet has room for.
+/// The room for frames in an ordinary packet.
 const ROOM: usize = 1100;
 
 fn varint(out: &mut Vec<u8>, n: u64) {
@@ -41,7 +41,7 @@ fn varint(out: &mut Vec<u8>, n: u64) {
     }
 }
 
-/// Of any size, small ones as often as large ones.
+/// A number of any magnitude, with all magnitudes equally likely.
 fn any(rng: &mut impl Rng) -> u64 {
     let bits = rng.random_range(2..64);
     rng.next_u64() >> bits
@@ -91,7 +91,7 @@ pub fn abuse(rng: &mut impl Rng, kind: usize, frames: &mut Vec<u8>) {
         }
         _ => {}
     }
-    // Beside what the peer says, or instead of it.
+    // In addition to the peer's frames, or instead of them.
     if rng.random_bool(0.5) {
         frames.clear();
     }
@@ -128,7 +128,7 @@ fn one(rng: &mut impl Rng, kind: usize, crumb: &mut u64, out: &mut Vec<u8>) {
         3 => frame(out, 0x19, &[any(rng)]),
         4 | 5 => {
             *crumb += 2 + any(rng) % 4;
-            // Never what TLS waits for, and less than what must be kept for it (RFC 9000 §7.5).
+            // Beyond the data that TLS waits for, and less than the required buffer (RFC 9000 §7.5).
             let offset = match kind {
                 4 => 1500 + *crumb % 2000,
                 _ => any(rng),

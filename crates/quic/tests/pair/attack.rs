@@ -1,4 +1,4 @@
-//! Connections under attack: by somebody who sees what passes but has no keys, and by a peer that has them.
+//! Connections under attack: by an observer without keys, and by a peer that has them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use rand_pcg::Pcg64;
 use super::abuse::{ALLOWED, NAMES, abuse};
 use super::{CLIENT, Link, Pair, SERVER, addr, init, ours, pair_in};
 
-/// What somebody without keys sends.
+/// The datagrams of an attacker without keys.
 pub const OUTSIDE: [&str; 9] = [
     "bits flipped",
     "cut or longer",
@@ -26,16 +26,16 @@ pub const OUTSIDE: [&str; 9] = [
     "Initial of a stranger",
 ];
 
-/// What came of it.
+/// The result of an attack.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Datagrams without keys, by kind.
     pub outside: [u64; OUTSIDE.len()],
     /// Packets with keys, by kind.
     pub inside: [u64; NAMES.len()],
-    /// Connections that nobody with keys attacked; all delivered every byte.
+    /// Connections attacked only without keys; all delivered every byte.
     pub honest: u64,
-    /// Connections with a peer without manners, and how many of them ended by it.
+    /// Connections with a malicious peer, and how many of them ended by it.
     pub abused: u64,
     pub ended: u64,
     /// Most packets that a victim sent in answer to one.
@@ -43,7 +43,7 @@ pub struct Outcome {
 }
 
 const EACH_WAY: u64 = 40_000;
-/// Of a peer without manners in one connection.
+/// Packets of a malicious peer in one connection.
 const PACKETS: u64 = 800;
 
 /// Sends about `total` packets, half of them without keys, half with.
@@ -84,7 +84,7 @@ fn between(realm: &Realm, seed: u64, config: &Config) -> Pair {
     p
 }
 
-/// Whoever has no keys does no harm: every byte arrives.
+/// An attacker without keys does no harm: every byte arrives.
 fn from_outside(realm: &Realm, seed: u64, most: u64, rng: &mut Pcg64, out: &mut Outcome) {
     let mut p = between(realm, seed, &Config::default());
     p.apps[CLIENT].to_send = vec![EACH_WAY];
@@ -126,7 +126,7 @@ fn forged(p: &Pair, to: usize, rng: &mut Pcg64) -> (usize, Datagram) {
         1 if d.len() > 1 && rng.random() => d.truncate(rng.random_range(1..d.len())),
         1 => d.extend(noise),
         2 | 3 => {
-            // The first byte and the connection identifier are true.
+            // The first byte and the connection identifier are valid.
             let known = if kind == 2 { 9 } else { 1 };
             d.truncate(known);
             d.extend(noise);
@@ -134,7 +134,7 @@ fn forged(p: &Pair, to: usize, rng: &mut Pcg64) -> (usize, Datagram) {
         }
         4 => {}
         5 => {
-            // What has arrived long ago; otherwise it would be a way that works (RFC 9000 §9.3.3).
+            // A datagram that arrived long ago; a new one would be a valid path (RFC 9000 §9.3.3).
             let old = real
                 .iter()
                 .rev()
@@ -177,7 +177,7 @@ fn flip(d: &mut [u8], rng: &mut Pcg64) {
     }
 }
 
-/// The peer's packets carry what they should not; the connection may end by it, nothing else.
+/// The peer's packets carry invalid frames; the connection may end by them, with no other effect.
 fn from_inside(realm: &Realm, seed: u64, most: u64, rng: &mut Pcg64, out: &mut Outcome) {
     let config = Config {
         crypto: Crypto::Null,

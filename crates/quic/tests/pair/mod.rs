@@ -20,7 +20,7 @@ use rand_pcg::Pcg64;
 pub struct Link {
     pub rate: Rate,
     pub delay: Duration,
-    /// Bytes that may wait.
+    /// Size of the queue in bytes.
     pub buffer: u64,
     /// Larger datagrams are dropped.
     pub mtu: usize,
@@ -52,10 +52,10 @@ struct Wire {
     free_at: Instant,
 }
 
-/// Changes a datagram to an end, or takes it away.
+/// Modifies or removes a datagram on its way to an endpoint.
 pub type Mangle = Box<dyn FnMut(&mut Pcg64, usize, &mut BytesMut) -> bool>;
 
-/// Something that has left: when, from which end, how long, what.
+/// A sent datagram: time, sender, length, content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
     pub at: Instant,
@@ -95,14 +95,14 @@ pub struct Pair {
 
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
-/// Writes patterns and checks patterns.
+/// An application that writes and checks patterns.
 #[derive(Default)]
 pub struct App {
     /// Streams to open, with how much to write on each.
     pub to_send: Vec<u64>,
     /// Answer each finished stream with this much.
     pub answer: Option<u64>,
-    /// Zeros to write on one stream, whose reader does not look at them.
+    /// Zeros to write on one stream, which are not checked.
     pub bulk: u64,
     bulk_stream: Option<StreamId>,
     pub unchecked: bool,
@@ -307,7 +307,7 @@ impl Pair {
             .insert((at, self.serial), Flying { to, datagram });
     }
 
-    /// One step; `false` when nothing is left to happen.
+    /// Runs one step; `false` if there are no more events.
     pub fn step(&mut self) -> bool {
         let timers = [CLIENT, SERVER].map(|s| self.ends[s].poll_timeout());
         let arrival = self.flying.first_key_value().map(|(k, _)| k.0);
@@ -376,7 +376,7 @@ impl Pair {
         });
     }
 
-    /// Acts after a call to an end.
+    /// Processes the results of a call to an endpoint.
     pub fn poke(&mut self) {
         self.pump();
     }

@@ -1,4 +1,4 @@
-//! Losses, congestion events and what becomes of them.
+//! Losses, congestion events, recovery and undo.
 
 use gargalo_cc::{Cause, Congestion, Lost, Spurious};
 use gargalo_units::{Bytes, Instant};
@@ -9,7 +9,7 @@ impl Sender {
     pub(in crate::controller) fn on_lost(&mut self, now: Instant, bytes: u16, number: u64) {
         self.now = now;
         self.report.on_lost(number);
-        // Of an earlier path otherwise, or of no weight.
+        // Other packets are of an earlier path, or not counted.
         let Some((_, record)) = self.records.take(number, None) else {
             return;
         };

@@ -1,4 +1,4 @@
-//! What our congestion controls expect of a transport: samples, rounds, limits and recovery episodes.
+//! The transport side of our congestion controls: samples, rounds, limits and recovery episodes.
 
 mod losses;
 #[cfg(test)]
@@ -15,14 +15,14 @@ use super::rtt::Rtt;
 use crate::Snapshot;
 use crate::qlog::Metrics;
 
-/// Windows in round trips that are sent per round trip while pacing: Linux's gains, as in our TCP.
+/// Pacing gains, in windows per round trip: Linux's, as in our TCP.
 const SLOW_START_GAIN: f64 = 2.0;
 const AVOIDANCE_GAIN: f64 = 1.2;
-/// Datagrams that leave unpaced once there is a rate to pace by, as with Linux and Chromium.
+/// Datagrams that are sent unpaced once there is a pacing rate, as with Linux and Chromium.
 const UNPACED: u64 = 10;
-/// The least window in datagrams (RFC 9002 §7.2).
+/// The minimum window in datagrams (RFC 9002 §7.2).
 const MIN_WINDOW: u64 = 2;
-/// Whatever is this far below the largest acknowledged packet has been reported lost by then.
+/// Packets this far below the largest acknowledged one have been reported lost by then.
 const FORGET: u64 = 4096;
 
 /// One path's sender.
@@ -41,18 +41,18 @@ pub(super) struct Sender {
     limited: Limited,
     episode: Episode,
     batch: Option<Batch>,
-    /// In flight before the first loss of the batch at hand, and how many were lost.
+    /// Bytes in flight before the first loss of the current batch, and bytes lost.
     before_losses: Option<u64>,
     lost: u64,
     last_sent: Instant,
     /// Time of the latest event.
     now: Instant,
     delivery_rate: Option<Rate>,
-    /// May still leave unpaced.
+    /// Datagrams that may still be sent unpaced.
     unpaced: u64,
 }
 
-/// Whether the window or the application was the limit.
+/// Whether the window limited the sender.
 #[derive(Clone, Copy, Debug, Default)]
 struct Limited {
     now: bool,
@@ -61,18 +61,18 @@ struct Limited {
     most_in_flight: u64,
 }
 
-/// A congestion event and what follows it (RFC 9002 §7.3.2).
+/// A congestion event and its recovery period (RFC 9002 §7.3.2).
 #[derive(Clone, Copy, Debug, Default)]
 struct Episode {
     /// Losses of packets sent up to then belong to it.
     began: Option<Instant>,
     /// No packet sent since then has been acknowledged.
     open: bool,
-    /// It was persistent congestion: windows grow meanwhile.
+    /// It was persistent congestion: the window grows during it.
     timeout: bool,
 }
 
-/// What one acknowledgement delivers.
+/// The data delivered by one acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     now: Instant,
@@ -130,7 +130,7 @@ impl Sender {
         (&mut self.controller, path)
     }
 
-    /// Somebody asks which path it is of.
+    /// Identifies the path of the controller.
     pub(super) fn answer(&self) {
         self.report.answer();
     }
@@ -166,7 +166,7 @@ impl Sender {
         rate_of_window(Bytes::new(self.window()), srtt, gain)
     }
 
-    /// A packet leaves; tells whether that may have changed the controller's mind.
+    /// Records a sent packet; returns whether the controller's outputs may have changed.
     #[inline]
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u16, number: u64) -> bool {
         self.now = now;
@@ -175,7 +175,7 @@ impl Sender {
         let idle = (self.in_flight == 0).then(|| Idle {
             duration: now - self.last_sent,
             rto: self.rtt.timeout(),
-            restart_window: None, // RFC 9002 knows none
+            restart_window: None, // RFC 9002 has none
         });
         let state = self.sampler.on_send(now, size, in_flight);
         self.records.push(number, bytes, state);
@@ -202,7 +202,7 @@ impl Sender {
         changed
     }
 
-    /// The window keeps data from being sent.
+    /// The window blocks data.
     pub(super) fn on_window_limited(&mut self) {
         self.limited.now = true;
         self.limited.until = self.records.next_index();
@@ -249,9 +249,9 @@ impl Sender {
         }
     }
 
-    /// That was the acknowledgement; tells whether it delivered anything.
+    /// Ends the acknowledgement; returns whether it delivered anything.
     pub(super) fn end_of_acks(&mut self, in_flight: u64, largest: Option<u64>) -> bool {
-        // noq's count also covers what it does not tell of: spaces that are discarded.
+        // noq's count also includes packets that it does not report: those of discarded number spaces.
         self.in_flight = in_flight;
         let Some(batch) = &mut self.batch else {
             return false;
@@ -273,7 +273,7 @@ impl Sender {
             .notice("mtu", || format!("datagram_bytes={mtu}"));
     }
 
-    /// Reports the acknowledgement at hand to the controller.
+    /// Reports the current acknowledgement to the controller.
     pub(super) fn release(&mut self) {
         let Some(batch) = self.batch.take() else {
             return;
@@ -328,7 +328,7 @@ impl Sender {
         self.tell(batch.rtt);
     }
 
-    /// The same sender on another path to the same peer, where nothing is in flight.
+    /// A sender for another path to the same peer, with nothing in flight.
     pub(super) fn on_new_path(&self) -> Self {
         let mut records = self.records.clone();
         records.clear();

@@ -8,7 +8,7 @@ use crate::Realm;
 use crate::controller::report::Report;
 use crate::tls::lock;
 
-/// Writes down what it is told; its window can be set.
+/// A controller that logs its calls; its window can be set.
 #[derive(Clone, Debug, Default)]
 struct Scribe(Arc<Mutex<(Vec<String>, u64)>>);
 
@@ -173,7 +173,7 @@ fn losses_come_before_the_acknowledgement_that_told_of_them() {
             "acked 3000 rtt 102 flight 4000->0 recovery",
         ]
     );
-    // What was sent afterwards ends it, and may begin the next.
+    // A packet sent afterwards ends it, and may begin the next.
     send(&mut s, 103, 10..14);
     ack(&mut s, 203, 103, 10..11, 3_000);
     s.release();
@@ -289,6 +289,6 @@ fn windows_have_bounds_and_rates_follow_from_them() {
     assert_eq!(
         scribe.take(),
         [""; 0],
-        "a loss on the old path is no news of the new one"
+        "a loss on the old path does not concern the new one"
     );
 }

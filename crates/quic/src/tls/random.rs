@@ -1,8 +1,8 @@
 //! Randomness and key exchange of TLS from a seeded generator.
 //!
-//! rustls wants its random source as a `&'static` object; each endpoint has a generator of its own. So
-//! the static object reads whatever generator the endpoint that is at work on this thread has lent it, and
-//! fails if there is none: nothing here can fall back to the operating system.
+//! rustls requires a `&'static` random source, while each endpoint has its own generator. So the static object uses
+//! the generator that the endpoint running on this thread has set, and fails if there is none: it never falls back
+//! to the operating system.
 
 use std::cell::Cell;
 
@@ -29,11 +29,11 @@ pub(crate) fn with<R>(rng: &mut Pcg64, work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// The random source of every TLS configuration here.
+/// The random source of all TLS configurations.
 #[derive(Debug)]
-pub(crate) struct Luck;
+pub(crate) struct SeededRandom;
 
-impl SecureRandom for Luck {
+impl SecureRandom for SeededRandom {
     fn fill(&self, buf: &mut [u8]) -> Result<(), GetRandomFailed> {
         let mut rng = LENT.take().ok_or(GetRandomFailed)?;
         rng.fill_bytes(buf);
@@ -42,14 +42,14 @@ impl SecureRandom for Luck {
     }
 }
 
-/// X25519 (RFC 7748) with scalars from [`Luck`].
+/// X25519 (RFC 7748) with scalars from [`SeededRandom`].
 #[derive(Debug)]
 pub(crate) struct X25519;
 
 impl SupportedKxGroup for X25519 {
     fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, Error> {
         let mut scalar = [0; 32];
-        Luck.fill(&mut scalar)?;
+        SeededRandom.fill(&mut scalar)?;
         let secret = StaticSecret::from(scalar);
         let public = PublicKey::from(&secret);
         Ok(Box::new(Exchange { secret, public }))
@@ -98,15 +98,15 @@ mod tests {
     #[test]
     fn only_a_lent_generator_is_drawn_from() {
         let mut buf = [0; 8];
-        assert!(Luck.fill(&mut buf).is_err());
+        assert!(SeededRandom.fill(&mut buf).is_err());
         let mut a = Pcg64::seed_from_u64(7);
         let mut b = a.clone();
-        with(&mut a, || Luck.fill(&mut buf)).unwrap();
+        with(&mut a, || SeededRandom.fill(&mut buf)).unwrap();
         let mut expected = [0; 8];
         b.fill_bytes(&mut expected);
         assert_eq!(buf, expected);
         assert_eq!(a, b, "the generator has advanced by what was drawn");
-        assert!(Luck.fill(&mut buf).is_err());
+        assert!(SeededRandom.fill(&mut buf).is_err());
     }
 
     #[test]
