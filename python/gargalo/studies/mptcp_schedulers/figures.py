@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from gargalo.judging import cell_means
 from gargalo.reporting.model import FigureBlock, TableBlock
+from gargalo.studies.model import error_bars
 from gargalo.studies.mptcp_schedulers import experiments as ex
 from gargalo.studies.mptcp_schedulers import scenarios as sc
 from gargalo.studies.mptcp_schedulers.cells import (
@@ -30,13 +31,6 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 GOODPUT = "goodput (Mbit/s)"
 
 
-def errors(found: Sequence[Interval]) -> dict[str, Any]:
-    """Error bars of 95% intervals, in Mbit/s."""
-    up = [1e-6 * ((i.high or 0) - (i.mean or 0)) if i.high is not None else 0.0 for i in found]
-    down = [1e-6 * ((i.mean or 0) - (i.low or 0)) if i.low is not None else 0.0 for i in found]
-    return {"type": "data", "array": up, "arrayminus": down, "thickness": 1, "width": 3}
-
-
 def megabits(found: Sequence[Interval]) -> list[float | None]:
     """Means in Mbit/s."""
     return [None if i.mean is None else 1e-6 * i.mean for i in found]
@@ -52,7 +46,7 @@ def over_loss(context: Context, congestion: str) -> go.Figure:
                 go.Scatter(
                     x=[100 * x for x in ex.LOSSES],
                     y=megabits(found),
-                    error_y=errors(found),
+                    error_y=error_bars(found, 1e-6),
                     mode="lines+markers",
                     name=sc.SHORT[scheduler],
                     line={"color": colour},
@@ -71,7 +65,7 @@ def controls_over_loss(context: Context) -> go.Figure:
         if any(i.mean is not None for i in found):
             line = {"color": colour}
             xs = [100 * x for x in ex.LOSSES]
-            figure.add_trace(go.Scatter(x=xs, y=megabits(found), error_y=errors(found), mode="lines+markers", name=sc.TITLES[c], line=line))  # fmt: skip
+            figure.add_trace(go.Scatter(x=xs, y=megabits(found), error_y=error_bars(found, 1e-6), mode="lines+markers", name=sc.TITLES[c], line=line))  # fmt: skip
     figure.update_layout(xaxis_title="packets lost on each path (%)", yaxis_title=GOODPUT)
     figure.update_yaxes(type="log")
     return figure
@@ -82,7 +76,7 @@ def bars(xs: Sequence[str], series: dict[str, list[Interval]]) -> go.Figure:
     figure = go.Figure()
     for (name, found), colour in zip(series.items(), COLOURS, strict=False):
         if any(i.mean is not None for i in found):
-            figure.add_trace(go.Bar(x=list(xs), y=megabits(found), error_y=errors(found), name=name, marker={"color": colour}))  # fmt: skip
+            figure.add_trace(go.Bar(x=list(xs), y=megabits(found), error_y=error_bars(found, 1e-6), name=name, marker={"color": colour}))  # fmt: skip
     figure.update_layout(barmode="group", yaxis_title=GOODPUT)
     return figure
 

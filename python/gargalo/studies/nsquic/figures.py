@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from gargalo.reporting.model import FigureBlock
-from gargalo.studies.model import positive
+from gargalo.studies.model import error_bars, positive
 from gargalo.studies.nsquic import experiments as ex
 from gargalo.studies.nsquic.gains import factor_cells, gain, levels, ratio, share
 from gargalo.studies.nsquic.published import SHARE_100_KB, TITLES, level_text
@@ -46,15 +46,6 @@ LINES: tuple[tuple[str, str, str, str, str], ...] = (
 """Comparisons of QUIC with CUBIC: name, defaults, the TCP, colour, dash."""
 
 
-def errors(found: Sequence[Interval]) -> dict[str, Any] | None:
-    """Error bars of 95% intervals; None if there are none."""
-    if all(i.high is None for i in found):
-        return None
-    up = [0.0 if i.high is None or i.mean is None else i.high - i.mean for i in found]
-    down = [0.0 if i.low is None or i.mean is None else i.mean - i.low for i in found]
-    return {"type": "data", "array": up, "arrayminus": down, "thickness": 1, "width": 3}
-
-
 def points(
     xs: Sequence[float | str], found: Sequence[Interval], name: str, **style: Any
 ) -> go.Scatter:
@@ -65,7 +56,7 @@ def points(
         y=[i.mean for _, i in kept],
         mode="lines+markers",
         name=name,
-        error_y=errors([i for _, i in kept]),
+        error_y=error_bars([i for _, i in kept]),
         **style,
     )
 
@@ -138,7 +129,7 @@ def grouped(
                 y=[i.mean for i in found],
                 name=name,
                 legendgroup=name,
-                error_y=errors(found),
+                error_y=error_bars(found),
                 **style,
             )
         )

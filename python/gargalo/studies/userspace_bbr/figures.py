@@ -9,6 +9,7 @@ import polars as pl
 
 from gargalo.judging import cell_means
 from gargalo.reporting.model import FigureBlock, TableBlock
+from gargalo.studies.model import error_bars
 from gargalo.studies.userspace_bbr import experiments as ex
 from gargalo.studies.userspace_bbr import published
 from gargalo.studies.userspace_bbr.cells import AS_PUBLISHED, goodput, levels, overall
@@ -19,22 +20,12 @@ from gargalo.studies.userspace_bbr.scenarios import KERNEL, SENDERS, WITHOUT_SAC
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gargalo.metrics import Interval
     from gargalo.studies.model import Context
 
 COLOURS = {"reno": "#D55E00", "cubic": "#0072B2", "bbr": "#009E73", "bbr3": "#CC79A7"}
 NO_LOSS = 2e-5
 """Where no loss stands on a logarithmic axis."""
 LAB_AND_SIM = {"lab": "in the lab", "sim": "in the simulator"}
-
-
-def errors(found: Sequence[Interval]) -> dict[str, Any] | None:
-    """Error bars of 95% intervals; None if there are none."""
-    if all(i.high is None for i in found):
-        return None
-    up = [0.0 if i.high is None or i.mean is None else 1e-6 * (i.high - i.mean) for i in found]
-    down = [0.0 if i.low is None or i.mean is None else 1e-6 * (i.mean - i.low) for i in found]
-    return {"type": "data", "array": up, "arrayminus": down, "thickness": 1, "width": 3}
 
 
 def look(sender: Sender) -> dict[str, Any]:
@@ -64,7 +55,7 @@ def drawn(context: Context, experiment: str, senders: Sequence[Sender]) -> go.Fi
             continue
         xs = [NO_LOSS if factor == "loss" and x == 0 else x for x, _ in kept]
         ys = [1e-6 * (i.mean or 0.0) for _, i in kept]
-        bars = errors([i for _, i in kept])
+        bars = error_bars([i for _, i in kept], 1e-6)
         style = look(sender)
         if factor == "trace":
             colour = {"color": style["line"]["color"]}
@@ -111,7 +102,7 @@ def side_by_side(context: Context, experiment: str) -> go.Figure:
                     x=titles,
                     y=[None if i.mean is None else 1e-6 * i.mean for i in found],
                     name=name,
-                    error_y=errors(found),
+                    error_y=error_bars(found, 1e-6),
                     marker={"color": colour},
                 )
             )
