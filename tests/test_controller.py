@@ -210,7 +210,7 @@ def test_registration():
         assert gargalo.run(scenario("registered")).flows["congestion"][0] == "registered"
     finally:
         gargalo.registry._registered["congestion"].pop("registered")
-    with pytest.raises(TypeError, match="no class derived"):
+    with pytest.raises(TypeError, match="not a class derived"):
         gargalo.register("x", object)
     with pytest.raises(ValueError, match="cannot be a name"):
         gargalo.register("a b", Fixed)

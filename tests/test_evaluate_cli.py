@@ -178,7 +178,7 @@ def test_the_table_of_another_evaluation_stays(gargalo, tmp_path):
     index.write_text(page)
     assert "index.html exists; choose another --output or add --overwrite" in refused()
     index.write_text("mine")
-    assert "index.html is no page of gargalo" in refused("--overwrite")
+    assert "index.html is not a page of gargalo" in refused("--overwrite")
     index.write_text(page)
     _core.add_files(tmp_path, ["index.html"], make=True)
     index.write_text(f"{page} my remarks")

@@ -350,7 +350,7 @@ def test_bad_usage(tmp_path, report):
     assert report("out", "--output", "mine.html").exit_code == 0, "a report is replaced"
     assert "does not exist; make it" in refused("out", "--output", "no/where.html")
     assert "is a directory" in refused("out", "--output", "empty")
-    assert "is no store" in refused("out", "--name", "x")
+    assert "is not a store" in refused("out", "--name", "x")
     assert "cannot be written" in refused("out", "--output", "/proc/report.html", code=1)
     (tmp_path / "out" / "flows.parquet").write_bytes(b"PAR1 no")
     assert "flows.parquet is damaged: its checksum does not match" in refused("out")

@@ -199,7 +199,7 @@ def test_dead_addresses(gargalo, tmp_path, monkeypatch):
     assert not (tmp_path / "sweeps").exists()
     wrong = gargalo("sweep", path, "--cluster", "telnet://x")
     assert wrong.returncode == 2
-    assert "no address of a Dask scheduler" in wrong.stderr
+    assert "not an address of a Dask scheduler" in wrong.stderr
     assert len(wrong.stderr.splitlines()) == 1
     both = gargalo("sweep", path, "--cluster", "tcp://127.0.0.1:9", "--workers", 2)
     assert both.returncode == 2

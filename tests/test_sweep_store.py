@@ -290,7 +290,7 @@ def test_unusable_directories(gargalo, tmp_path):
     (thesis / "chapter.tex").write_text("precious")
     done = gargalo("sweep", path, "--store", "thesis")
     assert done.returncode == 2
-    assert "is no store" in done.stderr
+    assert "is not a store" in done.stderr
     assert [p.name for p in thesis.iterdir()] == ["chapter.tex"]
     assert "does not exist" in gargalo("compare", "a", "b").stderr
 

@@ -322,12 +322,12 @@ def test_what_fails_is_one_sentence(net: Network, tmp_path: Path):
     says(1, "error: unable to connect to server: connection refused", "iperf3", "-c", "127.0.0.1")
     says(2, 'did you mean "cubic"?', "iperf3", "-c", "127.0.0.1", "-C", "cubik")
     says(2, "it must be a number", "connect", "127.0.0.1", 9, "-C", "reno", "--param", "beta=7")
-    says(2, "say -c HOST", "iperf3")
+    says(2, "give -c HOST", "iperf3")
     says(2, "UDP tests are not offered", "iperf3", "-c", "127.0.0.1", "-u")
     says(2, "-t -n: give one end", "iperf3", "-c", "127.0.0.1", "-t", 1, "-n", "1M")
     says(2, "-b 1M/10: bursts are not offered", "iperf3", "-c", "127.0.0.1", "-b", "1M/10")
     says(2, "no-such-file", "connect", "127.0.0.1", 9, "--send", tmp_path / "no-such-file")
-    says(2, "say HOST PORT", "connect")
+    says(2, "give HOST PORT", "connect")
 
 
 def test_a_reset_is_told(net: Network):

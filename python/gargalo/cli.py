@@ -173,7 +173,7 @@ def run(
     world: InWorld = World.sim,
     stack: Annotated[
         Stack | None,
-        typer.Option(help="The stack of hosts that do not say, in the lab. Default: gargalo."),
+        typer.Option(help="The stack of hosts that name none, in the lab. Default: gargalo."),
     ] = None,
     memory_limit: MemoryLimit = None,
 ) -> None:
@@ -189,7 +189,7 @@ def run(
     for path in plugin or []:
         load_plugin(path)
     if capture and as_json and output is None:
-        fail("--capture writes a file: say where with --output DIR")
+        fail("--capture writes a file: give its directory with --output DIR")
     settings |= capture_settings(capture, capture_ends, capture_payload)
     made = checked(file, settings if seed is None else {**settings, "seed": seed})
     check_capture(made, capture_ends, capture_payload)
@@ -225,7 +225,7 @@ def run(
             with contextlib.suppress(OSError):
                 target.parent.rmdir()
     if done.directory is not None and done.directory != target:
-        err.print(f"note: {target} was made meanwhile, or changed", markup=False)
+        err.print(f"note: {target} was made or changed in the meantime", markup=False)
         err.print(f"results: {done.directory}", markup=False)
     report(done, as_json=as_json, quiet=quiet, plots=not (no_plots or as_json))
     end_with(done, interrupted=interrupted)
@@ -388,7 +388,7 @@ def list_(
     parameters: Annotated[
         bool,
         typer.Option(
-            "--parameters", help="With the keys of each: default, what they take, meaning."
+            "--parameters", help="With the keys of each: default, allowed values, meaning."
         ),
     ] = False,
     as_json: Annotated[bool, json_option("As JSON, parameters included.")] = False,

@@ -112,7 +112,7 @@ MemoryLimit: TypeAlias = Annotated[
     typer.Option(
         "--memory-limit",
         metavar="SIZE",
-        help="What a run may take of memory, like 4GB. Default: half of what there is.",
+        help="The most memory of a run, like 4GB. Default: half of what is available.",
     ),
 ]
 Workers: TypeAlias = Annotated[
@@ -318,7 +318,7 @@ def sweep_errors() -> Iterator[None]:
     except SweepInterrupted as error:
         err.print(
             f"interrupted; {error.sweep.finished} of {len(error.sweep.plan)} runs are in "
-            f"{error.sweep.store.path}: the same command goes on from there",
+            f"{error.sweep.store.path}: the same command continues from there",
             markup=False,
         )
         raise typer.Exit(INTERRUPTED) from None
@@ -328,11 +328,12 @@ def sweep_errors() -> Iterator[None]:
         # For example a full disk while the report is written; finished runs are in the store.
         where = "" if error.filename is None else f"{error.filename}: "
         fail(
-            f"{where}{because(error)}; finished runs are kept, the same command goes on from them",
+            f"{where}{because(error)}; finished runs are kept, the same command continues from them",
             FAILED,
         )
     except KeyboardInterrupt:
         err.print(
-            "interrupted; finished runs are kept: the same command goes on from there", markup=False
+            "interrupted; finished runs are kept: the same command continues from there",
+            markup=False,
         )
         raise typer.Exit(INTERRUPTED) from None

@@ -239,7 +239,7 @@ def check_index(index: Path, *, overwrite: bool) -> None:
     except _core.RunError as e:
         fail(str(e))
     if not listed and not (index.is_file() and is_page(index)):
-        fail(f"{index} is no page of gargalo: choose another --output, or move it away")
+        fail(f"{index} is not a page of gargalo: choose another --output, or move it away")
 
 
 def is_page(path: Path) -> bool:

@@ -31,11 +31,11 @@ def report(
     ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace FILE.html even if it is no report.")
+        bool, typer.Option("--overwrite", help="Replace FILE.html even if it is not a report.")
     ] = False,
     date: Annotated[
         str | None,
-        typer.Option(help="Date the page tells. Default: $SOURCE_DATE_EPOCH, or today."),
+        typer.Option(help="Date on the page. Default: $SOURCE_DATE_EPOCH, or today."),
     ] = None,
 ) -> None:
     """Write a page with figures, tables and how to run it again; it needs no network."""
@@ -48,7 +48,7 @@ def report(
     if not target.parent.is_dir():
         fail(f"{target.parent} does not exist; make it, or choose another --output")
     if os.path.lexists(target) and not overwrite and not is_report(target):
-        fail(f"{target} exists and is no report; choose another --output or add --overwrite")
+        fail(f"{target} exists and is not a report; choose another --output or add --overwrite")
     found = read(directory, name, date or today())
     from gargalo.reporting import write
 
@@ -92,7 +92,7 @@ def read(directory: Path, name: str | None, date: str) -> Report:
             f"{directory} has no results: run.json (a run), store.json (a sweep) and report.json (a study) are missing"
         )
     if name is not None and not sweep:
-        fail(f"--name chooses a sweep of a store, and {directory} is no store")
+        fail(f"--name chooses a sweep of a store, and {directory} is not a store")
     from gargalo.reporting import report_of_run, report_of_study, report_of_sweep
 
     try:
@@ -102,7 +102,7 @@ def read(directory: Path, name: str | None, date: str) -> Report:
             return report_of_run(directory, facts=facts)
         return report_of_sweep(directory, name=name, facts=facts)
     except FileNotFoundError as e:
-        fail(f"{directory}: {e.filename or e} is missing: the results are not whole")
+        fail(f"{directory}: {e.filename or e} is missing: the results are incomplete")
     except (OSError, ValueError, RuntimeError) as e:
         fail(str(e))
     except Exception as e:

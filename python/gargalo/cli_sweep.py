@@ -70,7 +70,10 @@ def sweep(
     ] = None,
     measure: Annotated[
         str | None,
-        typer.Option(metavar="MODULE:FUNCTION", help="Called with every run; returns figures."),
+        typer.Option(
+            metavar="MODULE:FUNCTION",
+            help="Function that is called with every run and returns figures.",
+        ),
     ] = None,
     plugin: PluginFiles = None,
     world: InWorld = World.sim,

@@ -245,7 +245,7 @@ def iperf3(
     sends too, it is asked to use the same.
     """
     if (client is None) != server:
-        fail("say -c HOST to test with a server, or -s to be one")
+        fail("give -c HOST to test with a server, or -s to be one")
     one_of({"-J": as_json, "--json-stream": json_stream})
     one_of({"--bidir": bidir, "-R": reverse})
     if interval and interval < 0.1:
@@ -342,7 +342,7 @@ def connect(
     was refused, reset or timed out.
     """
     if listen is None and (host is None or port is None):
-        fail("say HOST PORT to connect, or --listen PORT to wait for a connection")
+        fail("give HOST PORT to connect, or --listen PORT to wait for a connection")
     if listen is not None and host is not None:
         fail("HOST and --listen: choose one")
     if nat and listen is not None:

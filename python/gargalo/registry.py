@@ -49,7 +49,7 @@ def register(name: str, class_: type) -> None:
     kind = kind_of(class_)
     if kind is None:
         bases = " or ".join(f"gargalo.{b.__name__}" for b in _bases)
-        msg = f"{class_!r} is no class derived from {bases}"
+        msg = f"{class_!r} is not a class derived from {bases}"
         raise TypeError(msg)
     if not name or not name.replace("-", "").replace("_", "").isalnum():
         msg = f"{name!r} cannot be a name; use letters, digits and hyphens"

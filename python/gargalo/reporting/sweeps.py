@@ -73,7 +73,7 @@ def report_of_sweep(
         facts: More to say, such as the date: nothing is asked of the clock.
 
     Raises:
-        StoreError: The directory is no store, or has no such sweep.
+        StoreError: The directory is not a store, or has no such sweep.
         ValueError: No run is done yet.
 
     """

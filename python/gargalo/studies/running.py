@@ -121,7 +121,7 @@ def run_study(
     ours = ("store", "report", "traces", "study.json", f"{study.name}.html")
     begun = (root / "store" / "store.json").is_file()
     if not begun and root.is_dir() and any(p.name not in ours for p in root.iterdir()):
-        msg = f"{root} is not empty and is no study: choose another directory"
+        msg = f"{root} is not empty and is not a study: choose another directory"
         raise SweepError(msg)
     saved = root / "report"
     _core.recover(root)

@@ -253,15 +253,15 @@ def _connect(address: str) -> Client:
     scheme, separator, _ = address.partition("://")
     if separator and scheme not in registry.backends:
         known = ", ".join(f"{s}://" for s in registry.backends)
-        msg = (
-            f'"{address}" is no address of a Dask scheduler: write tcp://HOST:8786 (known: {known})'
-        )
+        msg = f'"{address}" is not an address of a Dask scheduler: write tcp://HOST:8786 (known: {known})'
         raise NoClusterError(msg)
     make: Any = distributed.Client
     try:
         return make(address, timeout=CONNECT_S, set_as_default=False)
     except ValueError as e:
-        msg = f'"{address}" is no address of a Dask scheduler ({e}); write it as tcp://HOST:8786'
+        msg = (
+            f'"{address}" is not an address of a Dask scheduler ({e}); write it as tcp://HOST:8786'
+        )
         raise NoClusterError(msg) from None
     except Exception as e:
         msg = (

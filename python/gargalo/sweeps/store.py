@@ -135,7 +135,7 @@ class Store:
             if foreign and not marker.exists():
                 if _was_store(path):
                     raise DamagedError(path, marker, "it is missing")
-                msg = f"{path} is not empty and is no store of sweeps: choose another directory"
+                msg = f"{path} is not empty and is not a store of sweeps: choose another directory"
                 raise BadStoreError(msg)
         tmp.mkdir(parents=True, exist_ok=True)
         if not marker.exists():

@@ -53,7 +53,7 @@ LATE = ("late_p99_s", "late_max_s")
 
 
 class MeasureError(RuntimeError):
-    """The function that measures a run failed, or returned what is no figure."""
+    """The function that measures a run failed, or returned something that is not a figure."""
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ def measured(identifier: str, figures: Any) -> pl.DataFrame:
         try:
             number = None if value is None else float(value)
         except (TypeError, ValueError):
-            msg = f"the measuring function returned {name} = {value!r}, which is no number"
+            msg = f"the measuring function returned {name} = {value!r}, which is not a number"
             raise MeasureError(msg) from None
         if number is not None and math.isnan(number):
             number = None
