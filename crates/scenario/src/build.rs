@@ -1,4 +1,4 @@
-//! From a scenario to a world, and from what happened in it to tables and a summary.
+//! From a scenario to a world.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -9,18 +9,16 @@ use gargalo_cc::Params;
 use gargalo_mptcp::Factory;
 use gargalo_mptcp::path_manager::PathManager;
 use gargalo_mptcp::scheduler::Scheduler;
-use gargalo_sim::GeneratorSpec;
 use gargalo_sim::{
-    BuildError, CaptureSpec, ControllerFactory, FlowSpec, LinkSpec, Node, Outcome as SimOutcome,
-    Phase, Progress, QuicSpec, Recording, Registered, Settings, TcpSpec, Topology, TransportSpec,
-    Watch as SimWatch, World,
+    BuildError, CaptureSpec, ControllerFactory, FlowSpec, GeneratorSpec, LinkSpec, Node,
+    Outcome as SimOutcome, Phase, Progress, QuicSpec, Recording, Registered, Settings, TcpSpec,
+    Topology, TransportSpec, Watch as SimWatch, World,
 };
 use gargalo_trace::Tables;
-use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, GaugeRow, LinkSample};
 use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_workload::Workload;
 use gargalo_workload::plan::Model;
 use gargalo_workload::tls::TlsVersion;
-use gargalo_workload::{AppResult, Workload};
 use serde_json::{Value as Json, json};
 
 use crate::audit;
@@ -30,9 +28,9 @@ use crate::diagnostic::Diagnostics;
 use crate::jitter;
 use crate::memory::{Estimate, Guard, TooMuch};
 use crate::multipath;
-use crate::objects::{self, Completion};
 use crate::resolved::{Flow, Scenario, Transport};
 use crate::summary;
+use crate::tables::{rows, tables};
 
 /// Is told how far a run is, and may stop it: what is done until then is kept, but while results are
 /// being written nothing is.
@@ -419,198 +417,6 @@ fn factory(
     }
     let registered = Registered::new(congestion, params.clone()).map_err(RunError::Congestion)?;
     Ok(Arc::new(registered))
-}
-
-/// Counts rows of results tables, and lets the caller stop now and then.
-struct Rows<'a, 'w> {
-    done: u64,
-    total: u64,
-    at: Progress,
-    watch: &'a mut SimWatch<'w>,
-}
-
-impl<'a, 'w> Rows<'a, 'w> {
-    /// Rows between two looks at the caller's wishes.
-    const EVERY: u64 = 1 << 12;
-
-    fn new(out: &SimOutcome, watch: &'a mut SimWatch<'w>) -> Self {
-        let s = &out.samples;
-        let samples = s.flows.len() + s.subflows.len() + s.links.len();
-        let total = out.flows.len() + samples + s.events.len() + s.gauges.len();
-        Self {
-            done: 0,
-            total: total as u64,
-            at: Progress {
-                now: out.end,
-                packets: out.packets,
-                events: out.events,
-                ..Progress::begin(Phase::Writing, out.end)
-            },
-            watch,
-        }
-    }
-
-    fn next(&mut self) -> Result<(), RunError> {
-        self.done += 1;
-        if !self.done.is_multiple_of(Self::EVERY) {
-            return Ok(());
-        }
-        // Half of the work: the other half are the files.
-        self.at.fraction = 0.5 * self.done as f64 / self.total as f64;
-        match (self.watch)(&self.at) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(RunError::Stopped),
-        }
-    }
-}
-
-/// Flows and subflows in JSON are the rows of their tables.
-pub(crate) fn rows(tables: &Tables, json: &mut Json) {
-    json["flows"] = tables.flows.to_json();
-    json["subflows"] = tables.subflows.to_json();
-}
-
-pub(crate) fn tables(
-    scenario: &Scenario,
-    mut out: SimOutcome,
-    watch: &mut SimWatch<'_>,
-) -> Result<Tables, RunError> {
-    let mut tables = Tables::default();
-    let mut rows = Rows::new(&out, watch);
-    // What has become a table is freed.
-    let samples = std::mem::take(&mut out.samples);
-    let spec: BTreeMap<u64, &Flow> = scenario.flows.iter().map(|f| (f.id, f)).collect();
-    let node = |i: usize| scenario.nodes[i].name.as_str();
-    for f in &out.flows {
-        rows.next()?;
-        let template = spec.get(&f.template).copied();
-        // With several pairs of hosts a source draws one: what flowed from where says the engine.
-        let (from, to) = match template {
-            Some(t) if t.workload.is_asked_for() => (f.hosts.1, f.hosts.0),
-            _ => f.hosts,
-        };
-        let mut row = FlowRow {
-            id: f.id,
-            label: &f.label,
-            from: node(from as usize),
-            to: node(to as usize),
-            transport: f.transport,
-            congestion: &f.congestion,
-            workload: template.map_or("", |t| t.workload.kind()),
-            start: f.start,
-            end: f.end,
-            handshake: f.handshake,
-            first_byte: f.first_byte.map(|t| t.saturating_since(f.start)),
-            completion: f.completion,
-            delivered: f.delivered,
-            measured: gargalo_units::Bytes::new(f.inside.delivered),
-            goodput: out.goodput(f),
-            throughput: out.throughput(f),
-            sent_packets: f.sent_packets,
-            retransmitted_packets: f.retransmitted_packets,
-            lost_packets: f.lost_packets,
-            timeouts: f.timeouts,
-            spurious_losses: f.spurious_losses,
-            ce_marks: f.ce_marks,
-            verified: scenario.record.verify.then_some(!f.corrupted),
-            failure: f.failure,
-            ..FlowRow::default()
-        };
-        row.set_rtt(&f.rtt);
-        match &f.application {
-            Some(AppResult::Media(m)) => {
-                row.jitter = Some(m.jitter);
-                row.bitrate = Some(m.mean_rate);
-                row.loss = Some(m.loss);
-                row.reports = Some(m.reports);
-            }
-            Some(AppResult::Voice(v)) => {
-                row.late_packets = Some(v.late_packets);
-                row.jitter = Some(v.jitter);
-                row.mouth_to_ear = Some(v.mouth_to_ear);
-                row.loss = Some(v.loss);
-                row.rating = v.rating;
-                row.mos = v.mos;
-            }
-            Some(AppResult::Video(v)) => {
-                row.startup = v.startup;
-                row.segments = Some(v.segments);
-                row.played = Some(v.played);
-                row.rebuffering = Some(v.rebuffering);
-                row.rebufferings = Some(v.rebufferings);
-                row.bitrate = Some(v.mean_bitrate);
-                row.bitrate_switches = Some(v.switches);
-            }
-            Some(AppResult::Request(r)) => {
-                let took = Completion::of(r.objects.iter());
-                row.completed_objects = Some(took.count);
-                row.object_completion_p50 = took.p50;
-                row.object_completion_p95 = took.p95;
-                row.object_completion_max = took.max;
-            }
-            None => {}
-        }
-        objects::push(f, &mut tables.objects);
-        multipath::push(scenario, &out, f, &mut row, &mut tables.subflows);
-        tables.flows.push(&row);
-    }
-    for s in samples.flows {
-        rows.next()?;
-        tables.flow_samples.push(&FlowSample {
-            time: s.time,
-            flow: s.flow,
-            congestion_window: s.cwnd,
-            slow_start_threshold: s.ssthresh,
-            bytes_in_flight: s.in_flight,
-            srtt: s.srtt,
-            pacing_rate: s.pacing_rate,
-            delivery_rate: s.delivery_rate,
-            delivered: s.delivered,
-            phase: s.phase,
-            out_of_order: s.out_of_order,
-        });
-    }
-    for s in samples.subflows {
-        rows.next()?;
-        multipath::sample(scenario, &s, &mut tables.subflow_samples);
-    }
-    for s in samples.links {
-        rows.next()?;
-        let link = &out.links[s.direction as usize];
-        tables.link_samples.push(&LinkSample {
-            time: s.time,
-            link: &link.name,
-            direction: link.direction,
-            queue_packets: s.queue_packets,
-            queue: gargalo_units::Bytes::new(s.queue_bytes),
-            queue_delay: s.queue_delay,
-            sent: gargalo_units::Bytes::new(s.sent_bytes),
-            dropped_packets: s.dropped_packets,
-            marked_packets: s.marked_packets,
-            utilization: s.utilization,
-        });
-    }
-    for e in samples.events {
-        rows.next()?;
-        tables.events.push(&EventRow {
-            time: e.time,
-            flow: Some(e.flow),
-            kind: e.kind,
-            detail: &e.detail,
-        });
-    }
-    for g in samples.gauges {
-        rows.next()?;
-        tables.gauges.push(&GaugeRow {
-            time: g.time,
-            flow: g.flow,
-            cause: &g.cause,
-            phase: g.phase,
-            name: g.name,
-            value: g.value,
-        });
-    }
-    Ok(tables)
 }
 
 /// Seconds, or null.

@@ -11,12 +11,13 @@ use serde_json::{Value as Json, json};
 use crate::audit::audit;
 use crate::build::{
     Factories, Outcome, RunError, RunOptions, Watch, captures, findings, flow, hashed, qlog,
-    tables, topology,
+    topology,
 };
 use crate::capabilities::{self, World};
 use crate::memory::{Estimate, Guard};
 use crate::resolved::Scenario;
 use crate::summary;
+use crate::tables::{rows, tables};
 
 /// Output of a program beyond this is left out of the summary; its file has all of it.
 const SHOWN: usize = 64 << 10;
@@ -91,7 +92,7 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
     describe(scenario, &done, &mut json);
     let interrupted = done.outcome.interrupted;
     let tables = tables(scenario, done.outcome, watch)?;
-    crate::build::rows(&tables, &mut json);
+    rows(&tables, &mut json);
     json["run"]["results_hash"] = hashed(scenario, &json, &tables, watch)?;
     Ok(Outcome {
         json,

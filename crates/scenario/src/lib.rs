@@ -50,6 +50,7 @@ mod resolve;
 pub mod resolved;
 mod schema;
 mod summary;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod tree;

@@ -9,7 +9,7 @@ use gargalo_workload::{Carrier, Workload};
 
 use super::routes::{self, Routes};
 use super::{Context, Network, hosts, mptcp, quic, sourced, transport};
-use crate::model::{Flow as Spec, RecordName, Scenario};
+use crate::model::{self, Flow as Spec, RecordName, Scenario};
 use crate::quantity::StartJitter;
 use crate::resolved::{Flow, Group, Transport};
 
@@ -29,16 +29,14 @@ pub(crate) struct Expanded {
 
 /// Expands every flow and fills in what depends on the routes.
 pub(crate) fn resolve(raw: &Scenario, net: &mut Network, cx: &mut Context<'_>) -> Expanded {
-    let mut transports = vec![Json::Null; raw.flows.len()];
-    let mut flows: Vec<Flow> = Vec::new();
-    let mut places: Vec<usize> = Vec::new();
-    let mut groups: Vec<Group> = Vec::new();
+    let mut out = Expanded {
+        transports: vec![Json::Null; raw.flows.len()],
+        ..Expanded::default()
+    };
     let mut routes = Routes::new(net);
-    let mut least_mtu = None;
     let names = hosts::Names::new(net);
     // Longest base round-trip time of a flow through each link.
     let mut longest = vec![None::<Duration>; net.links.len()];
-    let end = Instant::ZERO + raw.duration;
     for (i, spec) in raw.flows.iter().enumerate() {
         let at = format!("flows.{i}");
         let Some(ends) = hosts::endpoints(spec, &at, (net, &names), cx) else {
@@ -46,74 +44,29 @@ pub(crate) fn resolve(raw: &Scenario, net: &mut Network, cx: &mut Context<'_>) -
         };
         let (start, stop) = times(spec, raw, &at, cx);
         let is_source = spec.workload.is_source();
-        let workloads = if is_source {
-            Vec::new()
-        } else {
-            workload(spec, &at, cx)
+        let workloads = match is_source {
+            true => Vec::new(),
+            false => workload(spec, &at, cx),
         };
-        if flows.len() + ends.len() * workloads.len() > MOST_FLOWS {
+        if out.flows.len() + ends.len() * workloads.len() > MOST_FLOWS {
             let message = format!("there are more than {MOST_FLOWS} flows");
             let help = "for many short flows give one flow `arrivals = { rate = \"1000/s\" }`";
             cx.error(&format!("{at}.count"), "too many", message, help.to_owned());
             break;
         }
-        let mut mtu = u32::MAX;
-        let mut reachable = true;
-        let mut seen = None;
-        let mut rtts: Vec<Duration> = Vec::with_capacity(ends.len());
-        for &(from, to) in &ends {
-            if seen == Some((from, to)) {
-                rtts.extend(rtts.last().copied());
-                continue;
-            }
-            seen = Some((from, to));
-            let Some(route) = routes.find(from, to) else {
-                let (a, b) = (&net.nodes[from].name, &net.nodes[to].name);
-                let message = format!("there is no path from \"{a}\" to \"{b}\"");
-                let help = "add a link, or correct the flow's hosts; hosts do not forward packets";
-                cx.error(
-                    &format!("{at}.to"),
-                    "not reachable",
-                    message,
-                    help.to_owned(),
-                );
-                reachable = false;
-                break;
-            };
-            mtu = mtu.min(routes::mtu(net, &route));
-            let rtt = routes::base_rtt(net, &route);
-            rtts.push(rtt);
-            for (link, _) in route {
-                longest[link] = Some(longest[link].map_or(rtt, |l| l.max(rtt)));
-            }
-        }
-        if !reachable {
+        let Some(ways) = ways(&ends, &at, (net, &mut routes), &mut longest, cx) else {
             continue;
-        }
-        if matches!(spec.transport, crate::model::Transport::Mptcp(_)) {
-            mtu = *least_mtu.get_or_insert_with(|| mptcp::mtu(net));
-        }
+        };
+        let mtu = match spec.transport {
+            model::Transport::Mptcp(_) => mptcp::mtu(net),
+            _ => ways.mtu,
+        };
         let mut transport = transport::resolve(&spec.transport, mtu, &at, cx);
         let placed = place(&mut transport, &ends, &at, (net, &routes), cx);
-        transports[i] = transport::written_out(&transport, &placed);
-        let label: Arc<str> = match (&spec.label, &transport) {
-            (Some(label), _) => label.as_str().into(),
-            _ if is_source => sourced::label(spec).into(),
-            (None, Transport::Tcp(tcp)) => tcp.congestion.name.as_str().into(),
-            (None, Transport::Mptcp(mptcp)) => {
-                format!("mptcp {}", mptcp.spec.tcp.congestion.name).into()
-            }
-            (None, Transport::Quic(quic)) => format!("quic {}", quic.congestion.name).into(),
-            (None, Transport::Udp) => "udp".into(),
-        };
-        let rows = match spec.record {
-            Some(record) => record == RecordName::Full,
-            None => !is_source,
-        };
-        let window = (start, stop.unwrap_or(Instant::MAX).min(end));
+        out.transports[i] = transport::written_out(&transport, &placed);
         let common = Flow {
             id: 0,
-            label,
+            label: label(spec, &transport),
             from: 0,
             to: 0,
             start,
@@ -124,57 +77,141 @@ pub(crate) fn resolve(raw: &Scenario, net: &mut Network, cx: &mut Context<'_>) -
             arrivals: spec.arrivals.as_ref().map(|a| gap(a.rate.0)),
             source: None,
             group: None,
-            rows,
+            rows: spec.record.map_or(!is_source, |r| r == RecordName::Full),
         };
+        let end = Instant::ZERO + raw.duration;
+        let window = (start, stop.unwrap_or(Instant::MAX).min(end));
         if is_source {
             let made = sourced::expand(spec, &common, &ends, window, &at, (net, &mut routes), cx);
-            for (group, parts) in made {
-                groups.push(group);
-                for flow in parts {
-                    let (id, group) = (flows.len() as u64, Some(groups.len() - 1));
-                    flows.push(Flow { id, group, ..flow });
-                    places.push(i);
-                }
-            }
+            out.add_source(i, made);
             continue;
         }
-        let group = (!rows).then(|| {
-            groups.push(Group {
-                label: common.label.clone(),
-                workload: workloads.first().map_or("", Workload::kind),
-                congestion: common.transport.congestion().to_owned(),
-                window,
-                loaded: None,
-            });
-            groups.len() - 1
-        });
+        let group = out.group(&common, &workloads, window);
         for (n, &(from, to)) in ends.iter().enumerate() {
-            let jitter = match common.arrivals {
-                None => start_jitter(raw.start_jitter, rtts[n], window),
-                Some(_) => Duration::ZERO,
+            let copy = Flow {
+                from,
+                to,
+                start_jitter: match common.arrivals {
+                    None => start_jitter(raw.start_jitter, ways.rtts[n], window),
+                    Some(_) => Duration::ZERO,
+                },
+                transport: placed.get(n).unwrap_or(&common.transport).clone(),
+                group,
+                ..common.clone()
             };
-            for workload in &workloads {
-                flows.push(Flow {
-                    id: flows.len() as u64,
-                    from,
-                    to,
-                    start_jitter: jitter,
-                    workload: workload.clone(),
-                    transport: placed.get(n).unwrap_or(&common.transport).clone(),
-                    group,
-                    ..common.clone()
-                });
-                places.push(i);
+            out.add_copy(i, &copy, &workloads);
+        }
+    }
+    quic::tickets(&out.flows, &out.places, cx);
+    bandwidth_delay_products(net, &longest);
+    out
+}
+
+impl Expanded {
+    /// Adds a flow that was made from this entry of the scenario.
+    fn add(&mut self, place: usize, flow: Flow) {
+        let id = self.flows.len() as u64;
+        self.flows.push(Flow { id, ..flow });
+        self.places.push(place);
+    }
+
+    /// Adds what a source makes, each group with its flows.
+    fn add_source(&mut self, place: usize, made: sourced::Made) {
+        for (group, parts) in made {
+            self.groups.push(group);
+            for flow in parts {
+                let group = Some(self.groups.len() - 1);
+                self.add(place, Flow { group, ..flow });
             }
         }
     }
-    quic::tickets(&flows, &places, cx);
-    bandwidth_delay_products(net, &longest);
-    Expanded {
-        flows,
-        groups,
-        places,
-        transports,
+
+    /// Adds a copy: a flow for each of its connections.
+    fn add_copy(&mut self, place: usize, copy: &Flow, workloads: &[Workload]) {
+        for workload in workloads {
+            let workload = workload.clone();
+            let flow = copy.clone();
+            self.add(place, Flow { workload, ..flow });
+        }
+    }
+
+    /// The group of flows that have no rows; `None`: they have.
+    fn group(
+        &mut self,
+        common: &Flow,
+        workloads: &[Workload],
+        window: (Instant, Instant),
+    ) -> Option<usize> {
+        if common.rows {
+            return None;
+        }
+        self.groups.push(Group {
+            label: common.label.clone(),
+            workload: workloads.first().map_or("", Workload::kind),
+            congestion: common.transport.congestion().to_owned(),
+            window,
+            loaded: None,
+        });
+        Some(self.groups.len() - 1)
+    }
+}
+
+/// What the routes of an entry's copies say.
+struct Ways {
+    /// The smallest MTU of all.
+    mtu: u32,
+    /// The base round-trip time of each copy.
+    rtts: Vec<Duration>,
+}
+
+/// Finds the routes of an entry's copies, and notes for each of their links the longest round trip over it; `None`:
+/// there is one without.
+fn ways(
+    ends: &[(usize, usize)],
+    at: &str,
+    (net, routes): (&Network, &mut Routes),
+    longest: &mut [Option<Duration>],
+    cx: &mut Context<'_>,
+) -> Option<Ways> {
+    let mut found = Ways {
+        mtu: u32::MAX,
+        rtts: Vec::with_capacity(ends.len()),
+    };
+    let mut seen = None;
+    for &(from, to) in ends {
+        if seen == Some((from, to)) {
+            found.rtts.extend(found.rtts.last().copied());
+            continue;
+        }
+        seen = Some((from, to));
+        let Some(route) = routes.find(from, to) else {
+            let (a, b) = (&net.nodes[from].name, &net.nodes[to].name);
+            let message = format!("there is no path from \"{a}\" to \"{b}\"");
+            let help = "add a link, or correct the flow's hosts; hosts do not forward packets";
+            let path = format!("{at}.to");
+            cx.error(&path, "not reachable", message, help.to_owned());
+            return None;
+        };
+        found.mtu = found.mtu.min(routes::mtu(net, &route));
+        let rtt = routes::base_rtt(net, &route);
+        found.rtts.push(rtt);
+        for (link, _) in route {
+            longest[link] = Some(longest[link].map_or(rtt, |l| l.max(rtt)));
+        }
+    }
+    Some(found)
+}
+
+/// The name of an entry in results.
+fn label(spec: &Spec, transport: &Transport) -> Arc<str> {
+    let congestion = transport.congestion();
+    match (&spec.label, transport) {
+        (Some(label), _) => label.as_str().into(),
+        _ if spec.workload.is_source() => sourced::label(spec).into(),
+        (None, Transport::Tcp(_)) => congestion.into(),
+        (None, Transport::Mptcp(_)) => format!("mptcp {congestion}").into(),
+        (None, Transport::Quic(_)) => format!("quic {congestion}").into(),
+        (None, Transport::Udp) => "udp".into(),
     }
 }
 
@@ -293,7 +330,7 @@ fn times(
 
 /// The workloads of one copy: several if it has several connections.
 fn workload(spec: &Spec, at: &str, cx: &mut Context<'_>) -> Vec<Workload> {
-    let is_udp = matches!(spec.transport, crate::model::Transport::Udp(_));
+    let is_udp = matches!(spec.transport, model::Transport::Udp(_));
     let (workload, path) = (&spec.workload, format!("{at}.workload"));
     let name = workload.kind();
     match workload.carrier() {

@@ -1,5 +1,6 @@
 //! Multipath TCP: TCP for its subflows, then what several paths add.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use gargalo_cc::{Params, chosen::Chosen};
@@ -46,108 +47,30 @@ pub(crate) fn mtu(net: &Network) -> u32 {
 /// What depends on the hosts: links by name, and the path manager of who does not choose.
 pub(crate) fn place(
     resolved: &mut Mptcp,
-    (from, to): (usize, usize),
+    ends: (usize, usize),
     at: &str,
     (net, routes): (&Network, &Routes),
     cx: &mut Context<'_>,
 ) {
     let at = format!("{at}.transport.mptcp");
     let spec = resolved.spec.clone();
-    let of = |host: usize| routes.links_of(host);
-    let name = |l: usize| net.links[l].name.as_str();
-    let find = |given: &str, hosts: &[usize], at: &str, cx: &mut Context<'_>| {
-        let own = || {
-            let all = hosts.iter().flat_map(|h| of(*h));
-            let sorted: std::collections::BTreeSet<usize> = all.collect();
-            sorted.into_iter()
-        };
-        if let Some(link) = own().find(|l| name(*l) == given) {
-            return Some(link);
-        }
-        let hosts: Vec<_> = hosts
-            .iter()
-            .map(|h| format!("\"{}\"", net.nodes[*h].name))
-            .collect();
-        let message = match net.links.iter().any(|l| l.name == given) {
-            true => format!("link \"{given}\" does not lead to {}", hosts.join(" or ")),
-            false => format!("there is no link \"{given}\""),
-        };
-        let help = did_you_mean(nearest(given, own().map(name)), "links", own().map(name));
-        cx.error(at, "no address there", message, help);
-        None
+    let place = Place {
+        ends: [ends.0, ends.1],
+        net,
+        routes,
     };
-    let list = |given: &[String], key: &str, cx: &mut Context<'_>| -> Vec<usize> {
-        let given = given.iter().enumerate();
-        given
-            .filter_map(|(i, n)| find(n, &[from, to], &format!("{at}.{key}.{i}"), cx))
-            .collect()
-    };
-    resolved.backups = list(&spec.backup, "backup", cx);
-    let links = spec.links.as_ref();
-    resolved.links = links.map(|l| list(l, "links", cx));
-    let all_known = |l: &&Vec<usize>| Some(l.len()) == spec.links.as_ref().map(Vec::len);
-    if let Some(links) = resolved.links.as_ref().filter(all_known) {
-        for host in [from, to] {
-            if !of(host).any(|l| links.contains(&l)) {
-                let message = format!(
-                    "no usable path: none of these links leads to \"{}\"",
-                    net.nodes[host].name
-                );
-                let own: Vec<_> = of(host).map(name).collect();
-                let help = format!("its links are {}", own.join(", "));
-                cx.error(&format!("{at}.links"), "no address", message, help);
-            }
+    resolved.backups = place.list(&spec.backup, &format!("{at}.backup"), cx);
+    if let Some(given) = &spec.links {
+        let at = format!("{at}.links");
+        let links = place.list(given, &at, cx);
+        if links.len() == given.len() {
+            place.reaches_both(&links, &at, cx);
         }
+        resolved.links = Some(links);
     }
-    for (i, given) in spec.gateways.iter().enumerate() {
-        let at = format!("{at}.gateways.{i}");
-        let routers = || net.nodes.iter().filter(|n| !n.is_host);
-        match net
-            .nodes
-            .iter()
-            .position(|n| n.name == *given && !n.is_host)
-        {
-            Some(node) => resolved.gateways.push(node),
-            None => {
-                let names = || routers().map(|n| n.name.as_str());
-                let help = did_you_mean(nearest(given, names()), "routers", names());
-                let message = format!("there is no router \"{given}\"");
-                cx.error(&at, "no such router", message, help);
-            }
-        }
-    }
-    for (i, change) in spec.changes.iter().enumerate() {
-        let at = format!("{at}.changes.{i}");
-        let (side, host) = match change.host {
-            EndName::To => (1, to),
-            EndName::From => (0, from),
-        };
-        if change.add.is_none() && change.remove.is_none() {
-            let help = "give `remove`, `add` or both, each the name of a link".to_owned();
-            cx.error(
-                &at,
-                "nothing changes",
-                "neither add nor remove".to_owned(),
-                help,
-            );
-        }
-        for (given, key, add) in [
-            (&change.remove, "remove", false),
-            (&change.add, "add", true),
-        ] {
-            let Some(given) = given else { continue };
-            if let Some(link) = find(given, &[host], &format!("{at}.{key}"), cx) {
-                resolved.changes.push(AddressChange {
-                    after: change.after,
-                    side,
-                    link,
-                    add,
-                });
-            }
-        }
-    }
-    resolved.changes.sort_by_key(|c| c.after);
-    let single = of(from).count().min(of(to).count()) <= 1;
+    resolved.gateways = place.gateways(&spec.gateways, &format!("{at}.gateways"), cx);
+    resolved.changes = place.changes(&spec.changes, &format!("{at}.changes"), cx);
+    let single = place.ends.iter().any(|h| place.links_of(*h).count() <= 1);
     let usual = match single {
         true => "full-mesh",
         false => path_manager::DEFAULT,
@@ -156,4 +79,123 @@ pub(crate) fn place(
     let mut manager = chosen.unwrap_or_else(|| Chosen::new(usual, Params::new()));
     manager.complete();
     resolved.spec.path_manager = Some(manager);
+}
+
+/// Where a connection lies: its two hosts in the network.
+struct Place<'a> {
+    ends: [usize; 2],
+    net: &'a Network,
+    routes: &'a Routes,
+}
+
+impl<'a> Place<'a> {
+    fn links_of(&self, host: usize) -> impl Iterator<Item = usize> {
+        self.routes.links_of(host)
+    }
+
+    fn name(&self, link: usize) -> &'a str {
+        &self.net.links[link].name
+    }
+
+    /// The link of this name that leads to one of these hosts; what is wrong is noted at `at`.
+    fn find(&self, given: &str, hosts: &[usize], at: &str, cx: &mut Context<'_>) -> Option<usize> {
+        let own: BTreeSet<usize> = hosts.iter().flat_map(|h| self.links_of(*h)).collect();
+        let names = || own.iter().map(|l| self.name(*l));
+        if let Some(link) = own.iter().find(|l| self.name(**l) == given) {
+            return Some(*link);
+        }
+        let hosts = hosts
+            .iter()
+            .map(|h| format!("\"{}\"", self.net.nodes[*h].name));
+        let hosts: Vec<_> = hosts.collect();
+        let message = match self.net.links.iter().any(|l| l.name == given) {
+            true => format!("link \"{given}\" does not lead to {}", hosts.join(" or ")),
+            false => format!("there is no link \"{given}\""),
+        };
+        let help = did_you_mean(nearest(given, names()), "links", names());
+        cx.error(at, "no address there", message, help);
+        None
+    }
+
+    /// Links of either host by their names.
+    fn list(&self, given: &[String], at: &str, cx: &mut Context<'_>) -> Vec<usize> {
+        let given = given.iter().enumerate();
+        given
+            .filter_map(|(i, name)| self.find(name, &self.ends, &format!("{at}.{i}"), cx))
+            .collect()
+    }
+
+    /// Refuses links of which none leads to one of the hosts.
+    fn reaches_both(&self, links: &[usize], at: &str, cx: &mut Context<'_>) {
+        for host in self.ends {
+            if self.links_of(host).any(|l| links.contains(&l)) {
+                continue;
+            }
+            let message = format!(
+                "no usable path: none of these links leads to \"{}\"",
+                self.net.nodes[host].name
+            );
+            let own: Vec<_> = self.links_of(host).map(|l| self.name(l)).collect();
+            let help = format!("its links are {}", own.join(", "));
+            cx.error(at, "no address", message, help);
+        }
+    }
+
+    /// Routers by their names.
+    fn gateways(&self, given: &[String], at: &str, cx: &mut Context<'_>) -> Vec<usize> {
+        let mut found = Vec::new();
+        for (i, name) in given.iter().enumerate() {
+            let mut nodes = self.net.nodes.iter();
+            if let Some(node) = nodes.position(|n| n.name == *name && !n.is_host) {
+                found.push(node);
+                continue;
+            }
+            let routers = || self.net.nodes.iter().filter(|n| !n.is_host);
+            let names = || routers().map(|n| n.name.as_str());
+            let help = did_you_mean(nearest(name, names()), "routers", names());
+            let message = format!("there is no router \"{name}\"");
+            cx.error(&format!("{at}.{i}"), "no such router", message, help);
+        }
+        found
+    }
+
+    /// Addresses that come and go, in the order of time.
+    fn changes(
+        &self,
+        given: &[crate::model::AddressChange],
+        at: &str,
+        cx: &mut Context<'_>,
+    ) -> Vec<AddressChange> {
+        let mut changes = Vec::new();
+        for (i, change) in given.iter().enumerate() {
+            let at = format!("{at}.{i}");
+            let side = match change.host {
+                EndName::From => 0,
+                EndName::To => 1,
+            };
+            let host = self.ends[usize::from(side)];
+            if change.add.is_none() && change.remove.is_none() {
+                let message = "neither add nor remove".to_owned();
+                let help = "give `remove`, `add` or both, each the name of a link".to_owned();
+                cx.error(&at, "nothing changes", message, help);
+            }
+            for (given, key, add) in [
+                (&change.remove, "remove", false),
+                (&change.add, "add", true),
+            ] {
+                let Some(given) = given else { continue };
+                if let Some(link) = self.find(given, &[host], &format!("{at}.{key}"), cx) {
+                    let after = change.after;
+                    changes.push(AddressChange {
+                        after,
+                        side,
+                        link,
+                        add,
+                    });
+                }
+            }
+        }
+        changes.sort_by_key(|c| c.after);
+        changes
+    }
 }

@@ -26,7 +26,7 @@ pub(crate) fn label(spec: &Spec) -> &'static str {
 }
 
 /// Groups with their flows.
-type Made = Vec<(Group, Vec<Flow>)>;
+pub(crate) type Made = Vec<(Group, Vec<Flow>)>;
 type Window = (gargalo_units::Instant, gargalo_units::Instant);
 
 /// The flows of a source with their groups, in order; identifiers and indices are the caller's.

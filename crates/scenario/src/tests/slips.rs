@@ -122,6 +122,11 @@ fn slips_are_told_with_line_and_fix() {
             9,
         );
     }
+}
+
+#[test]
+fn wrong_names_and_counts_are_told_with_line_and_fix() {
+    let t = |from: &str, to: &str| DUMBBELL.replacen(from, to, 1);
     told(
         &t("left1", "left9"),
         "there is no host \"left9\"",

@@ -134,21 +134,22 @@ fn every_form_of_a_source_is_accepted() {
     }
 }
 
+#[track_caller]
+fn refused(text: &str, message: &str, help: &str) {
+    let errors = bad(text);
+    let all = errors.render(false);
+    let fits = |d: &&crate::Diagnostic| d.message.contains(message);
+    let Some(d) = errors.iter().find(fits) else {
+        panic!("no \"{message}\" in\n{all}");
+    };
+    assert!(
+        d.help.as_deref().unwrap_or_default().contains(help),
+        "no \"{help}\" in\n{all}"
+    );
+}
+
 #[test]
-fn what_a_source_cannot_do_is_told() {
-    #[track_caller]
-    fn refused(text: &str, message: &str, help: &str) {
-        let errors = bad(text);
-        let all = errors.render(false);
-        let fits = |d: &&crate::Diagnostic| d.message.contains(message);
-        let Some(d) = errors.iter().find(fits) else {
-            panic!("no \"{message}\" in\n{all}");
-        };
-        assert!(
-            d.help.as_deref().unwrap_or_default().contains(help),
-            "no \"{help}\" in\n{all}"
-        );
-    }
+fn what_a_mix_cannot_do_is_told() {
     let mix = |inside: &str| dumbbell(&format!("workload.mix = {{ {inside} }}"));
     refused(&mix(r#"load = "0%""#), "the load is zero", "50%");
     refused(
@@ -194,6 +195,10 @@ fn what_a_source_cannot_do_is_told() {
         .replace("rate = \"100Mbit/s\", ", "")
         .replace(", down = { rate = \"50Mbit/s\" }", "");
     refused(&unlimited, "has no rate", "give it a rate");
+}
+
+#[test]
+fn what_a_source_cannot_do_is_told() {
     let none = simple("", "transport.tcp = {}\nworkload.ftp = { load = \"10%\" }");
     refused(&none, "no link on the way has a rate", "50Mbit/s");
     let flow = |w: &str| dumbbell(&format!("workload.{w}"));
@@ -230,6 +235,11 @@ fn what_a_source_cannot_do_is_told() {
         "transport.udp = {}",
     );
     refused(&udp, "reliable transport", "transport.tcp");
+}
+
+#[test]
+fn what_media_cannot_do_is_told() {
+    let flow = |w: &str| dumbbell(&format!("workload.{w}"));
     refused(
         &flow("voice = {}"),
         "workload.voice over a reliable transport",
