@@ -43,8 +43,8 @@ anything runs, at the key that asks for it, with its line and column. Every othe
 of `[lab]` have no effect in the simulator, and hosts with the kernel's stack do with a flow's options what the kernel can.
 `gargalo list capabilities` and `gargalo.capabilities()` have the same table.
 
-| asked for | sim | lab |
-| --- | --- | --- |
+| key | sim | lab | asked for by |
+| --- | --- | --- | --- |
 """
 
 
@@ -173,9 +173,9 @@ def capabilities_page() -> str:
     """Write the table of what each world does."""
     text = CAPABILITIES
     for c in capabilities():
-        asked = f"{c.key} = {c.example}" if c.example else c.key
+        asked = f"`{cell(c.example)}`" if c.example else ""
         sim, lab = (cell(f"no: {why}") if why else "yes" for why in (c.sim, c.lab))
-        text += f"| `{cell(asked)}` | {sim} | {lab} |\n"
+        text += f"| `{c.key}` | {sim} | {lab} | {asked} |\n"
     return text
 
 

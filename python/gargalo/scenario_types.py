@@ -77,10 +77,10 @@ class Arrivals:
 
 @dataclass(frozen=True, kw_only=True)
 class Bulk:
-    """One transfer, as fast as the network lets it."""
+    """One transfer, as fast as the network allows."""
 
     bytes: str | None = None
-    """Bytes to carry; decimal (1 MB is 1,000,000 bytes; MiB when meant). Default: until the flow stops."""
+    """Bytes to transfer; MB is decimal (1,000,000 bytes), MiB is binary. Default: unlimited, until the flow stops."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,9 +88,9 @@ class ByBuffer:
     """A rate that grows with the buffer."""
 
     cushion: str | None = None
-    """So much above the reservoir the highest rate."""
+    """The highest rate is used from this much above the reservoir."""
     reservoir: str | None = None
-    """Below this much in the buffer the lowest rate."""
+    """Buffered playing time below which the lowest rate is used."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +100,7 @@ class ByThroughput:
     efficiency: float | None = None
     """The share."""
     window: int | None = None
-    """Over so many segments."""
+    """Number of segments."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +126,7 @@ class CoDel:
     """Controlled Delay (RFC 8289)."""
 
     ce_threshold: str | None = None
-    """Mark every ECN-capable packet that waited longer. Default: none."""
+    """Mark every ECN-capable packet that waited longer than this. Default: none."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them."""
     interval: str | None = None
@@ -158,69 +158,69 @@ class CountMap:
     geometric: float | None = None
     """Geometric from 1 with this mean."""
     pareto: CountPareto | Mapping[str, Any] | None = None
-    """Pareto, clipped and moved to zero."""
+    """Pareto, clipped and shifted to zero."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CountPareto:
-    """Pareto distribution of a number: drawn from `min`, what is above `max` becomes `max`, then `min` is taken off and the rest rounded (3GPP2 C.R1002)."""
+    """Pareto distribution of a number: drawn from `min`, clipped to `max`, then `min` is subtracted and the result rounded (3GPP2 C.R1002)."""
 
     alpha: float
     """Tail index."""
     max: float
-    """Most before `min` is taken off."""
+    """Largest value before the subtraction of `min`."""
     min: float
-    """Least before it is taken off."""
+    """Smallest value before the subtraction."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DelayMap:
-    """Propagation delay: how long a packet travels after its last byte has left; give exactly one."""
+    """Propagation delay: the time from the departure of a packet's last byte to its arrival; give exactly one."""
 
     steps: Sequence[Sequence[Any]] | None = None
-    """Pairs of an instant and the delay from then on (a route change); the first instant is 0s, the others increase. The departure of a packet decides. Packets keep their order unless the link reorders."""
+    """Pairs of an instant and the delay from then on (a route change); the first instant is 0s, the others increase. The delay at the time of departure applies to a packet. Packets keep their order unless the link reorders."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DelayedAck:
-    """Delayed acknowledgements; what is not said is as the profile has it."""
+    """Delayed acknowledgements; options that are not given have the profile's value."""
 
     every: int | None = None
-    """Acknowledge every so many full segments (RFC 5681 §4.2: 2)."""
+    """Number of full segments per acknowledgement (RFC 5681 §4.2: 2)."""
     quick: int | None = None
-    """So many first segments are acknowledged at once (Linux's quick acknowledgements)."""
+    """Number of segments at the start that are acknowledged at once (Linux's quick acknowledgements)."""
     timeout: str | None = None
     """Longest delay."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Direction:
-    """What packets meet in one direction of a link."""
+    """One direction of a link: rate, delay, loss, queue."""
 
     delay: str | DelayMap | Mapping[str, Any] | None = None
     """Propagation delay of one direction: constant, or steps over time."""
     duplicate: str | float | None = None
-    """Probability that a packet is sent twice."""
+    """Probability that a packet is duplicated."""
     ecn: bool | None = None
-    """Whether the queue marks ECN-capable packets instead of dropping them, where the queue's own table does not say. Default: as the queue does. Tail drop cannot mark."""
+    """Whether the queue marks ECN-capable packets instead of dropping them; a value in the queue's own table has precedence. Default: that of the queue. Tail drop cannot mark."""
     jitter: str | JitterMap | Mapping[str, Any] | None = None
     """Random variation of the delay: half the width of a uniform distribution, or a table that names another one. Packets keep their order. Default: none."""
     loss: str | float | LossMap | Mapping[str, Any] | None = None
-    """Packets lost beside congestion: a probability, or a model."""
+    """Packet loss that is not caused by congestion: a probability, or a model."""
     mtu: str | None = None
     """Largest packet, IP header included; larger ones are dropped."""
     outages: Sequence[Sequence[Any]] | None = None
-    """Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`: in order, apart from each other, from the first instant up to the second."""
+    """Outages: spans of time in which every packet that arrives is lost, like `[["10s", "15s"]]`, in order and without overlap. The first instant is included, the second is not."""
     policer: Policer | Mapping[str, Any] | None = None
-    """Drops what comes faster than a rate, in front of the queue. Default: none."""
+    """A policer in front of the queue: drops packets above a rate. Default: none."""
     queue: str | QueueMap | Mapping[str, Any] | None = None
     """The queue in front of the link: a name, or a table with its parameters."""
     rate: str | RateMap | Mapping[str, Any] | None = None
-    """How fast bytes leave: a rate, `"unlimited"`, steps over time or a recorded trace."""
+    """Transmission rate: a rate, `"unlimited"`, steps over time or a recorded trace."""
     reorder: Reorder | Mapping[str, Any] | None = None
-    """Packets that change places. Default: none."""
+    """Packet reordering. Default: none."""
     strip_mptcp: str | StripMap | Mapping[str, Any] | None = None
-    """A middlebox at the link's entrance that takes Multipath TCP options out of packets, as some firewalls do."""
+    """A middlebox at the entrance of the link that removes Multipath TCP options from packets, as some firewalls do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,19 +244,19 @@ class DualPi2:
     drop_on_overload: bool | None = None
     """Drop in both queues when the low-latency queue would mark everything; otherwise queues grow up to the limit."""
     ecn: bool | None = None
-    """Mark at all; without, everything is in the classic queue and dropped (PI2)."""
+    """Use ECN. Without it, all packets use the classic queue and are dropped instead of marked (PI2)."""
     limit: str | None = None
     """Packets that may wait in both queues."""
     memory_limit: str | None = None
     """Bytes that may wait in both queues. Default: no limit."""
     min_step: str | None = None
-    """The threshold holds only while more packets than this are in the low-latency queue (Th_len), the packet that leaves included. On slow links 1 spares a packet that is alone."""
+    """The threshold applies only while more packets than this are in the low-latency queue (Th_len), the departing packet included. With 1, a single packet on a slow link is not marked."""
     ramp: str | None = None
-    """With a threshold in time: the probability rises from 0 there to 1 so much later. RFC 9332 appendix A has 400us from 800us on."""
+    """With a threshold in time: the marking probability rises from 0 at the threshold to 1 at the threshold plus this. RFC 9332 appendix A uses a ramp of 400us above a threshold of 800us."""
     step_threshold: str | None = None
-    """The low-latency queue marks packets that waited longer; in packets, bytes or multiples of BDP: that find more waiting in it."""
+    """Marking threshold of the low-latency queue. A time: packets that waited longer are marked. Packets, bytes or multiples of BDP: packets that find more than this in the queue are marked."""
     target: str | None = None
-    """Queueing delay that is steered for."""
+    """Target queueing delay."""
     update: str | None = None
     """Time between two updates of the base probability (RFC 9332: the target, but at most a third of the largest round-trip time)."""
 
@@ -305,9 +305,9 @@ class FqCoDel:
     """A queue per flow with CoDel on each (RFC 8290)."""
 
     ce_threshold: str | None = None
-    """Mark every ECN-capable packet that waited longer (§5.2.7). Default: none."""
+    """Mark every ECN-capable packet that waited longer than this (§5.2.7). Default: none."""
     drop_batch: str | None = None
-    """Packets dropped at most at once from the fattest queue."""
+    """Maximum number of packets dropped at once from the longest queue."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (RFC 8290 §5.2.6)."""
     flows: int | None = None
@@ -319,21 +319,21 @@ class FqCoDel:
     memory_limit: str | None = None
     """Bytes that may wait in all queues."""
     quantum: str | None = None
-    """Bytes a queue may send in its turn."""
+    """Bytes that a queue may send per round (quantum)."""
     target: str | None = None
     """Acceptable standing delay."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ftp:
-    """Files, each over a connection of its own, that begin as a Poisson process, spread over the pairs of hosts."""
+    """Files that start as a Poisson process, each on its own connection, spread over the pairs of hosts."""
 
     files: str | None = None
     """Mean number of new files per time; or give `load`."""
     link: str | None = None
-    """The link whose capacity counts. Default: the slowest on the way."""
+    """The link whose capacity is meant. Default: the slowest link on the route."""
     load: str | float | None = None
-    """Bits on the wire from `from` to `to`, headers included: a rate, or a share of the capacity of `link`. It is met over the time the flow lasts."""
+    """Bits on the wire from `from` to `to`, headers included: a rate, or a share of the capacity of `link`. The mean over the lifetime of the flow meets it."""
     size: str | SizeMap | Mapping[str, Any] | None = None
     """Size of a file."""
 
@@ -347,9 +347,9 @@ class GilbertElliott:
     k: str | float | None = None
     """Probability that a packet survives in the good state."""
     p: str | float
-    """Probability to go from good to bad, per packet."""
+    """Probability of the transition from good to bad, per packet."""
     r: str | float
-    """Probability to go from bad to good, per packet."""
+    """Probability of the transition from bad to good, per packet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -373,31 +373,31 @@ class GraphLink:
     down: Direction | Mapping[str, Any] | None = None
     """Overrides for packets from the second end to the first."""
     duplicate: str | float | None = None
-    """Probability that a packet is sent twice."""
+    """Probability that a packet is duplicated."""
     ecn: bool | None = None
-    """Whether the queue marks ECN-capable packets instead of dropping them, where the queue's own table does not say. Default: as the queue does. Tail drop cannot mark."""
+    """Whether the queue marks ECN-capable packets instead of dropping them; a value in the queue's own table has precedence. Default: that of the queue. Tail drop cannot mark."""
     from_: str
     """One end: the name of a node."""
     jitter: str | JitterMap | Mapping[str, Any] | None = None
     """Random variation of the delay: half the width of a uniform distribution, or a table that names another one. Packets keep their order. Default: none."""
     loss: str | float | LossMap | Mapping[str, Any] | None = None
-    """Packets lost beside congestion: a probability, or a model."""
+    """Packet loss that is not caused by congestion: a probability, or a model."""
     mtu: str | None = None
     """Largest packet, IP header included; larger ones are dropped."""
     name: str | None = None
     """Name of the link. Default: `from-to`."""
     outages: Sequence[Sequence[Any]] | None = None
-    """Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`: in order, apart from each other, from the first instant up to the second."""
+    """Outages: spans of time in which every packet that arrives is lost, like `[["10s", "15s"]]`, in order and without overlap. The first instant is included, the second is not."""
     policer: Policer | Mapping[str, Any] | None = None
-    """Drops what comes faster than a rate, in front of the queue. Default: none."""
+    """A policer in front of the queue: drops packets above a rate. Default: none."""
     queue: str | QueueMap | Mapping[str, Any] | None = None
     """The queue in front of the link: a name, or a table with its parameters."""
     rate: str | RateMap | Mapping[str, Any] | None = None
-    """How fast bytes leave: a rate, `"unlimited"`, steps over time or a recorded trace."""
+    """Transmission rate: a rate, `"unlimited"`, steps over time or a recorded trace."""
     reorder: Reorder | Mapping[str, Any] | None = None
-    """Packets that change places. Default: none."""
+    """Packet reordering. Default: none."""
     strip_mptcp: str | StripMap | Mapping[str, Any] | None = None
-    """A middlebox at the link's entrance that takes Multipath TCP options out of packets, as some firewalls do."""
+    """A middlebox at the entrance of the link that removes Multipath TCP options from packets, as some firewalls do."""
     to: str
     """The other end."""
     up: Direction | Mapping[str, Any] | None = None
@@ -432,7 +432,7 @@ class KeepAlive:
     """Keep-alive probes; the defaults are Linux's."""
 
     idle: str | None = None
-    """Silence before the first probe."""
+    """Idle time before the first probe."""
     interval: str | None = None
     """Time between probes."""
     probes: int | None = None
@@ -462,34 +462,34 @@ class Link:
     down: Direction | Mapping[str, Any] | None = None
     """Overrides for packets from the second end to the first."""
     duplicate: str | float | None = None
-    """Probability that a packet is sent twice."""
+    """Probability that a packet is duplicated."""
     ecn: bool | None = None
-    """Whether the queue marks ECN-capable packets instead of dropping them, where the queue's own table does not say. Default: as the queue does. Tail drop cannot mark."""
+    """Whether the queue marks ECN-capable packets instead of dropping them; a value in the queue's own table has precedence. Default: that of the queue. Tail drop cannot mark."""
     jitter: str | JitterMap | Mapping[str, Any] | None = None
     """Random variation of the delay: half the width of a uniform distribution, or a table that names another one. Packets keep their order. Default: none."""
     loss: str | float | LossMap | Mapping[str, Any] | None = None
-    """Packets lost beside congestion: a probability, or a model."""
+    """Packet loss that is not caused by congestion: a probability, or a model."""
     mtu: str | None = None
     """Largest packet, IP header included; larger ones are dropped."""
     outages: Sequence[Sequence[Any]] | None = None
-    """Spans of time in which every packet that comes is lost, like `[["10s", "15s"]]`: in order, apart from each other, from the first instant up to the second."""
+    """Outages: spans of time in which every packet that arrives is lost, like `[["10s", "15s"]]`, in order and without overlap. The first instant is included, the second is not."""
     policer: Policer | Mapping[str, Any] | None = None
-    """Drops what comes faster than a rate, in front of the queue. Default: none."""
+    """A policer in front of the queue: drops packets above a rate. Default: none."""
     queue: str | QueueMap | Mapping[str, Any] | None = None
     """The queue in front of the link: a name, or a table with its parameters."""
     rate: str | RateMap | Mapping[str, Any] | None = None
-    """How fast bytes leave: a rate, `"unlimited"`, steps over time or a recorded trace."""
+    """Transmission rate: a rate, `"unlimited"`, steps over time or a recorded trace."""
     reorder: Reorder | Mapping[str, Any] | None = None
-    """Packets that change places. Default: none."""
+    """Packet reordering. Default: none."""
     strip_mptcp: str | StripMap | Mapping[str, Any] | None = None
-    """A middlebox at the link's entrance that takes Multipath TCP options out of packets, as some firewalls do."""
+    """A middlebox at the entrance of the link that removes Multipath TCP options from packets, as some firewalls do."""
     up: Direction | Mapping[str, Any] | None = None
     """Overrides for packets from the first end to the second (client to server, left to right)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossMap:
-    """Packets lost beside congestion; give exactly one."""
+    """Packet loss that is not caused by congestion; give exactly one."""
 
     independent: str | float | None = None
     """Each packet is lost with this probability, independently."""
@@ -513,14 +513,14 @@ class Measure:
 
 @dataclass(frozen=True, kw_only=True)
 class Media:
-    """One direction of a video call over UDP whose rate follows the network by NADA (RFC 8698): `from` shows itself, `to` watches and reports."""
+    """One direction of a video call over UDP with the congestion control NADA (RFC 8698): `from` sends video, `to` receives it and sends reports."""
 
     ecn: bool | None = None
-    """Packets carry ECT(0), and marks count as signals."""
+    """Packets carry ECT(0), and CE marks are congestion signals."""
     feedback: str | None = None
     """Time between two reports of the receiver."""
     frame_rate: float | None = None
-    """Frames a second."""
+    """Frames per second."""
     max_rate: str | None = None
     """Highest rate of the encoder."""
     min_rate: str | None = None
@@ -528,13 +528,13 @@ class Media:
     packet_size: str | None = None
     """Largest payload of a packet, RTP header included."""
     priority: float | None = None
-    """Weight of the flow among others of its kind."""
+    """Weight of the flow relative to other NADA flows."""
     reaction: str | None = None
-    """The encoder takes a new rate so long after the last one (tau_v, RFC 8593 section 5)."""
+    """Minimum time between two changes of the encoder's rate (tau_v, RFC 8593 section 5)."""
     reference: str | None = None
     """Reference congestion level (XREF): the queueing delay at `max_rate`."""
     variation: str | float | None = None
-    """How far frame sizes vary around their mean (scale of a Laplace distribution; RFC 8593 section 5)."""
+    """Variation of frame sizes around their mean (scale of a Laplace distribution; RFC 8593 section 5)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -549,14 +549,14 @@ class MigrationMap:
 
 @dataclass(frozen=True, kw_only=True)
 class Mix:
-    """Background traffic as a share of a link's capacity: constant bit rate over UDP, files and web, the last two over the flow's transport."""
+    """Background traffic as a share of a link's capacity: constant bit rate over UDP, and files and web over the flow's transport."""
 
     direction: str | None = None
     """The loaded direction."""
     ftp: Ftp | Mapping[str, Any] | None = None
     """The files; their load follows from the share."""
     link: str | None = None
-    """The loaded link. Default: the slowest on the way."""
+    """The loaded link. Default: the slowest link on the route."""
     load: str | float
     """Bits on the wire in each loaded direction, headers and acknowledgements included: a share of the link's capacity, or a rate."""
     packet_size: str | None = None
@@ -576,7 +576,7 @@ class Mptcp:
     changes: Sequence[AddressChange | Mapping[str, Any]] | None = None
     """Addresses that come and go, as in a hand-over."""
     checksum: bool | None = None
-    """Ask for checksums over data and its mapping (RFC 8684 §3.3.1); used if either side asks."""
+    """Request checksums over data and mappings (RFC 8684 §3.3.1); they are used if either side requests them."""
     congestion: str | Mapping[str, Any] | None = None
     """Congestion control of both ends: a name, or a table of one name and its parameters, like `{ cubic = { beta = 0.7 } }`."""
     data_numbers: str | None = None
@@ -586,7 +586,7 @@ class Mptcp:
     delayed_ack: bool | DelayedAck | Mapping[str, Any] | None = None
     """Delayed acknowledgements; false acknowledges each segment at once."""
     dsack: bool | None = None
-    """Reports of duplicates (RFC 2883)."""
+    """Duplicate SACK reports (D-SACK, RFC 2883)."""
     ecn: bool | str | None = None
     """Explicit congestion notification; true is `classic`, with `congestion = "dctcp"` it is `dctcp` and with `"prague"` `l4s`, which are the defaults there."""
     frto: bool | None = None
@@ -602,61 +602,61 @@ class Mptcp:
     links: Sequence[str] | None = None
     """Names of the links whose addresses take part from the beginning. Default: all links of the two hosts."""
     max_rto: str | None = None
-    """Largest retransmission timeout."""
+    """Maximum retransmission timeout."""
     max_subflows: int | None = None
-    """Most subflows at a time; joins beyond are refused."""
+    """Maximum number of subflows at a time; further joins are refused."""
     min_rto: str | None = None
-    """Least retransmission timeout."""
+    """Minimum retransmission timeout."""
     min_rto_above_srtt: bool | None = None
-    """Linux's rule: the least timeout bounds the variance term, so that the timeout is at least the round-trip time plus `min_rto`; otherwise it bounds the sum (RFC 6298 §2.4)."""
+    """Linux's rule: `min_rto` bounds the variance term, so that the timeout is at least the round-trip time plus `min_rto`. Otherwise it bounds the sum (RFC 6298 §2.4)."""
     mss: str | None = None
     """Payload of a full segment. The MSS option announces that much plus the length of the timestamps option when timestamps are on, so that 1448 fills a packet of 1500 bytes. Default: the profile's, or less if the route's MTU is smaller."""
     nagle: bool | None = None
-    """Hold back small segments while data is outstanding (RFC 9293 §3.7.4); programs that mind set `TCP_NODELAY`."""
+    """Nagle algorithm: hold back small segments while data is outstanding (RFC 9293 §3.7.4). Real programs turn it off with `TCP_NODELAY`."""
     opportunistic_retransmission: bool | None = None
-    """When the window is full because of data on a slower path, send that again on a faster one that would idle otherwise (Raiciu et al., NSDI 2012, mechanism 1)."""
+    """Opportunistic retransmission: when data on a slower path fills the window, retransmit that data on a faster path that would be idle otherwise (Raiciu et al., NSDI 2012, mechanism 1)."""
     pacing: bool | str | PacingMap | Mapping[str, Any] | None = None
     """When the sender paces; false is `off`, true is `window`."""
     path_manager: str | Mapping[str, Any] | None = None
     """Which subflows there are. Default: `single-mesh`, or `full-mesh` if one of the hosts has a single link."""
     penalisation: bool | None = None
-    """Let a path that filled the window so carry half as much for a while, at most once per round trip (the same, mechanism 2). Its congestion window is not touched: what it may carry is. Under a scheduler that minds the window itself, only if it carries less than the path that waits."""
+    """Penalisation: a path that filled the window in this way may carry half as much for a while, at most once per round trip (the same, mechanism 2). Its bytes in flight are limited; its congestion window does not change. Under a scheduler that accounts for the window itself, only if it carries less than the path that waits."""
     probe_interval: bool | str | None = None
-    """A path that the scheduler leaves out carries a copy of a segment that often, so that what is known of it does not age; false: never. Backups carry none."""
+    """Interval at which a path that the scheduler does not use carries a copy of a segment, so that its measurements stay current; false: never. Backups carry no copies."""
     profile: str | None = None
-    """Named set of defaults for all that follows."""
+    """Named set of defaults for all other options."""
     prr: bool | None = None
     """Proportional rate reduction in recovery (RFC 6937)."""
     receive_buffer: str | None = None
-    """The largest window ever announced."""
+    """The largest receive window that is announced."""
     receiver: str | None = None
     """How the receiving end misbehaves (RFC 9743 §7.6), in the simulator."""
     recovery: str | None = None
-    """How losses are found."""
+    """How losses are detected."""
     sack: bool | None = None
     """Selective acknowledgements (RFC 2018)."""
     scheduler: str | Mapping[str, Any] | None = None
     """Which subflow carries the next segment: a name, or a table of one name and its parameters, like `{ round-robin = { segments = 4 } }`."""
     send_buffer: str | None = None
-    """What the application may write ahead of acknowledgements: bytes of the stream, sent or not. (Linux counts memory, which is more.) Default: the profile's, or `receive_buffer` if that is larger."""
+    """Capacity of the send buffer: bytes written and not acknowledged, sent or not. (Linux counts memory, which is more.) Default: the profile's, or `receive_buffer` if that is larger."""
     slow_start_after_idle: bool | None = None
     """Shrink the window to the restart window after an idle period (RFC 5681 §4.1)."""
     syn_ack_retries: int | None = None
-    """How often a SYN-ACK is repeated."""
+    """Retransmissions of a SYN-ACK before the connection is given up."""
     syn_retries: int | None = None
-    """How often a SYN is repeated before the connection is given up."""
+    """Retransmissions of a SYN before the connection is given up."""
     syn_timeout: str | None = None
-    """First timeout of the handshake and before a round-trip time is known (RFC 6298 §2.1: 1 s)."""
+    """Retransmission timeout of the handshake, and until there is a round-trip sample (RFC 6298 §2.1: 1 s)."""
     tail_loss_probe: bool | None = None
     """Tail loss probes (RFC 8985 §7); they need recovery by `rack-tlp`."""
     time_wait: str | None = None
-    """Length of TIME-WAIT, 2 MSL (RFC 9293 §3.6.1; Linux: 60 s). It must outlast the peer's repeated FINs, or they are answered by resets."""
+    """Length of TIME-WAIT, 2 MSL (RFC 9293 §3.6.1; Linux: 60 s). It must be longer than the peer retransmits its FIN; later FINs are answered with resets."""
     timestamps: bool | None = None
     """Timestamps (RFC 7323 §3)."""
     tls: bool | str | TlsMap | Mapping[str, Any] | None = None
     """TLS 1.3 between TCP and the application, as flights of its handshake and headers of its records; true and `"1.3"` are the same."""
     undo: bool | None = None
-    """Detection of spurious retransmissions by timestamps (Eifel, RFC 3522) and by reports of duplicates (RFC 3708): their effect is taken back."""
+    """Detection of spurious retransmissions by timestamps (Eifel, RFC 3522) and by D-SACK (RFC 3708); the window reduction is undone."""
     window_scaling: bool | None = None
     """Window scaling (RFC 7323 §2)."""
 
@@ -671,7 +671,7 @@ class Multipath:
 
 @dataclass(frozen=True, kw_only=True)
 class OnOff:
-    """A constant rate in on periods, silence in off periods."""
+    """A constant rate in on periods, no packets in off periods."""
 
     off: str | PeriodMap | Mapping[str, Any]
     """Length of the off periods."""
@@ -685,7 +685,7 @@ class OnOff:
 
 @dataclass(frozen=True, kw_only=True)
 class PacingMap:
-    """Multiples of window over round-trip time to pace at; the defaults are Linux's."""
+    """Pacing rate as a multiple of window over round-trip time; the defaults are Linux's."""
 
     avoidance: float | None = None
     """In congestion avoidance."""
@@ -726,13 +726,13 @@ class Pie:
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them while the probability is below `mark_threshold`."""
     estimator: str | None = None
-    """How the delay is known."""
+    """How the queueing delay is estimated."""
     limit: str | None = None
     """Packets that may wait."""
     mark_threshold: str | float | None = None
     """Drop even ECN-capable packets from this probability on (MARK_ECNTH, §5.1)."""
     max_burst: str | None = None
-    """Time a burst passes without drops (MAX_BURST)."""
+    """Duration of a burst that passes without drops (MAX_BURST)."""
     target: str | None = None
     """Reference delay (QDELAY_REF)."""
     update: str | None = None
@@ -741,12 +741,12 @@ class Pie:
 
 @dataclass(frozen=True, kw_only=True)
 class Policer:
-    """Drops what comes faster than a rate."""
+    """A token bucket: drops packets above a rate."""
 
     burst: str
-    """Size of the bucket, which is full at first; at least the MTU."""
+    """Size of the bucket, which is full at the start; at least the MTU."""
     rate: str
-    """Rate at which tokens come."""
+    """Rate at which tokens are added."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -754,19 +754,19 @@ class QueueMap:
     """The queue in front of a link: a name, or a table with its parameters; give exactly one."""
 
     droptail: str | None = None
-    """First in, first out; what does not fit is dropped. In packets, bytes, time, or multiples of BDP: the link's rate (the highest of steps, the mean of a trace) times the base round-trip time of the longest route through the link that a flow takes. RFC 7567 §2.1"""
+    """First in, first out; packets that do not fit are dropped. The limit is in packets, bytes, time, or multiples of BDP: the link's rate (the highest of steps, the mean of a trace) times the base round-trip time of the longest route through the link that a flow takes. RFC 7567 §2.1"""
     red: Red | Mapping[str, Any] | None = None
-    """Random Early Detection: drops at random by the average queue length. Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993; gentle: Floyd 2000"""
+    """Random Early Detection: drops with a probability that depends on the average queue length. Floyd and Jacobson, IEEE/ACM ToN 1(4), 1993; gentle: Floyd 2000"""
     codel: CoDel | Mapping[str, Any] | None = None
-    """Controlled Delay: drops at a growing pace while packets wait too long. RFC 8289"""
+    """Controlled Delay: drops at an increasing rate while the queueing delay stays above the target. RFC 8289"""
     fq_codel: FqCoDel | Mapping[str, Any] | None = None
     """A queue per flow, sparse flows first, with CoDel on each. RFC 8290"""
     pie: Pie | Mapping[str, Any] | None = None
-    """Proportional Integral controller Enhanced: steers the drop probability so that the delay meets a target. RFC 8033"""
+    """Proportional Integral controller Enhanced: adjusts the drop probability to keep the queueing delay at a target. RFC 8033"""
     step: Step | Mapping[str, Any] | None = None
-    """Tail drop that marks every packet which finds more than a threshold waiting. RFC 8257 §3.1; Alizadeh et al., SIGCOMM 2010 §3.1; in time: RFC 9332"""
+    """Tail drop that marks every packet that finds more than a threshold in the queue. RFC 8257 §3.1; Alizadeh et al., SIGCOMM 2010 §3.1; in time: RFC 9332"""
     dualpi2: DualPi2 | Mapping[str, Any] | None = None
-    """The coupled dual queue of L4S: a shallow queue for ECT(1), PI2 for the others, about equal rates. RFC 9332; defaults: tc-dualpi2(8)"""
+    """The coupled dual queue of L4S: a shallow queue for ECT(1), PI2 for all other packets, with about equal rates. RFC 9332; defaults: tc-dualpi2(8)"""
     _names: ClassVar[Mapping[str, str]] = {"fq_codel": "fq-codel"}
 
 
@@ -818,12 +818,12 @@ class Quic:
 
 @dataclass(frozen=True, kw_only=True)
 class RateMap:
-    """How fast bytes leave; give exactly one."""
+    """Transmission rate; give exactly one."""
 
     steps: Sequence[Sequence[Any]] | None = None
-    """Pairs of an instant and the rate from then on; the first instant is 0s, the others increase. A rate of zero is an outage; a packet in transmission goes on where it stopped."""
+    """Pairs of an instant and the rate from then on; the first instant is 0s, the others increase. A rate of zero is an outage; a packet in transmission continues after it."""
     trace: str | None = None
-    """A file of packet-delivery opportunities in mahimahi's format, relative to the scenario; it repeats at its end."""
+    """A file of packet-delivery opportunities in mahimahi's format, relative to the scenario; it is repeated at its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -876,32 +876,32 @@ class Red:
 
 @dataclass(frozen=True, kw_only=True)
 class Reorder:
-    """Packets that change places."""
+    """Packet reordering."""
 
     correlation: str | float | None = None
     """Probability that a decision repeats the last one; the share of displaced packets stays `probability` (netem's averaging of random numbers changes it)."""
     early: str | None = None
-    """A displaced packet arrives that much earlier. Default, if `late` is not given either: as early as can be, without any propagation delay (as netem does)."""
+    """A displaced packet arrives this much earlier. Default, if `late` is not given either: as early as possible, without propagation delay (as netem does)."""
     gap: int | None = None
     """Only every n-th packet may be displaced."""
     late: str | None = None
-    """A displaced packet arrives that much later, and packets behind it overtake it."""
+    """A displaced packet arrives this much later, and packets behind it overtake it."""
     probability: str | float
     """Probability that a packet is displaced."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """`from` asks, `to` answers with objects."""
+    """`from` sends requests, `to` answers with objects."""
 
     connections: int | None = None
-    """Connections in parallel, each a flow of its own; objects are dealt out in turn."""
+    """Parallel connections, each its own flow; objects are assigned to them in turn."""
     frame: str | None = None
-    """With `order = "multiplexed"` on one byte stream: most bytes of an object in a frame, which has a header of 9 bytes besides (RFC 9113 section 4.1). Over QUIC there are streams instead. Default: 16KiB."""
+    """With `order = "multiplexed"` on one byte stream: maximum content of a frame, to which a header of 9 bytes is added (RFC 9113 section 4.1). Over QUIC each object has its own stream instead. Default: 16KiB."""
     objects: int | None = None
     """Number of objects. Default: as many as there are `sizes`, or 1."""
     order: str | None = None
-    """What is asked for when, and how the answers share a connection. Default: `sequential`."""
+    """Order of requests, and multiplexing of the answers on a connection. Default: `sequential`."""
     pipelined: bool | None = None
     """The same as `order = "pipelined"`. Default: `false`."""
     request_size: str | None = None
@@ -926,7 +926,7 @@ class SelectionMap:
 
 @dataclass(frozen=True, kw_only=True)
 class Shares:
-    """Shares of a load; together 1."""
+    """Shares of a load, which add up to 1."""
 
     cbr: str | float | None = None
     """Constant bit rate over UDP."""
@@ -1009,19 +1009,19 @@ class Step:
     drop_incapable: bool | None = None
     """Drop packets that would be marked but are not ECN-capable, as RED does."""
     ecn: bool | None = None
-    """Mark at all."""
+    """Mark ECN-capable packets; without it, none is marked."""
     limit: str | None = None
     """Packets that may wait."""
     mark_above: str | None = None
-    """Mark ECN-capable packets that find more than this waiting (K), in packets, bytes or multiples of BDP as with `droptail`; in time: that waited longer."""
+    """Marking threshold K. Packets, bytes or multiples of BDP, as with `droptail`: ECN-capable packets that find more than this in the queue are marked. A time: those that waited longer are marked."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StripMap:
-    """Which packets lose their Multipath TCP options; give exactly one."""
+    """The packets from which Multipath TCP options are removed; give exactly one."""
 
     after: str | None = None
-    """All after so much payload has passed in this direction."""
+    """All packets after this amount of payload has passed in this direction."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1035,7 +1035,7 @@ class Tcp:
     delayed_ack: bool | DelayedAck | Mapping[str, Any] | None = None
     """Delayed acknowledgements; false acknowledges each segment at once."""
     dsack: bool | None = None
-    """Reports of duplicates (RFC 2883)."""
+    """Duplicate SACK reports (D-SACK, RFC 2883)."""
     ecn: bool | str | None = None
     """Explicit congestion notification; true is `classic`, with `congestion = "dctcp"` it is `dctcp` and with `"prague"` `l4s`, which are the defaults there."""
     frto: bool | None = None
@@ -1047,49 +1047,49 @@ class Tcp:
     limited_transmit: bool | None = None
     """New data on the first duplicate acknowledgements (RFC 3042)."""
     max_rto: str | None = None
-    """Largest retransmission timeout."""
+    """Maximum retransmission timeout."""
     min_rto: str | None = None
-    """Least retransmission timeout."""
+    """Minimum retransmission timeout."""
     min_rto_above_srtt: bool | None = None
-    """Linux's rule: the least timeout bounds the variance term, so that the timeout is at least the round-trip time plus `min_rto`; otherwise it bounds the sum (RFC 6298 §2.4)."""
+    """Linux's rule: `min_rto` bounds the variance term, so that the timeout is at least the round-trip time plus `min_rto`. Otherwise it bounds the sum (RFC 6298 §2.4)."""
     mss: str | None = None
     """Payload of a full segment. The MSS option announces that much plus the length of the timestamps option when timestamps are on, so that 1448 fills a packet of 1500 bytes. Default: the profile's, or less if the route's MTU is smaller."""
     nagle: bool | None = None
-    """Hold back small segments while data is outstanding (RFC 9293 §3.7.4); programs that mind set `TCP_NODELAY`."""
+    """Nagle algorithm: hold back small segments while data is outstanding (RFC 9293 §3.7.4). Real programs turn it off with `TCP_NODELAY`."""
     pacing: bool | str | PacingMap | Mapping[str, Any] | None = None
     """When the sender paces; false is `off`, true is `window`."""
     profile: str | None = None
-    """Named set of defaults for all that follows."""
+    """Named set of defaults for all other options."""
     prr: bool | None = None
     """Proportional rate reduction in recovery (RFC 6937)."""
     receive_buffer: str | None = None
-    """The largest window ever announced."""
+    """The largest receive window that is announced."""
     receiver: str | None = None
     """How the receiving end misbehaves (RFC 9743 §7.6), in the simulator."""
     recovery: str | None = None
-    """How losses are found."""
+    """How losses are detected."""
     sack: bool | None = None
     """Selective acknowledgements (RFC 2018)."""
     send_buffer: str | None = None
-    """What the application may write ahead of acknowledgements: bytes of the stream, sent or not. (Linux counts memory, which is more.) Default: the profile's, or `receive_buffer` if that is larger."""
+    """Capacity of the send buffer: bytes written and not acknowledged, sent or not. (Linux counts memory, which is more.) Default: the profile's, or `receive_buffer` if that is larger."""
     slow_start_after_idle: bool | None = None
     """Shrink the window to the restart window after an idle period (RFC 5681 §4.1)."""
     syn_ack_retries: int | None = None
-    """How often a SYN-ACK is repeated."""
+    """Retransmissions of a SYN-ACK before the connection is given up."""
     syn_retries: int | None = None
-    """How often a SYN is repeated before the connection is given up."""
+    """Retransmissions of a SYN before the connection is given up."""
     syn_timeout: str | None = None
-    """First timeout of the handshake and before a round-trip time is known (RFC 6298 §2.1: 1 s)."""
+    """Retransmission timeout of the handshake, and until there is a round-trip sample (RFC 6298 §2.1: 1 s)."""
     tail_loss_probe: bool | None = None
     """Tail loss probes (RFC 8985 §7); they need recovery by `rack-tlp`."""
     time_wait: str | None = None
-    """Length of TIME-WAIT, 2 MSL (RFC 9293 §3.6.1; Linux: 60 s). It must outlast the peer's repeated FINs, or they are answered by resets."""
+    """Length of TIME-WAIT, 2 MSL (RFC 9293 §3.6.1; Linux: 60 s). It must be longer than the peer retransmits its FIN; later FINs are answered with resets."""
     timestamps: bool | None = None
     """Timestamps (RFC 7323 §3)."""
     tls: bool | str | TlsMap | Mapping[str, Any] | None = None
     """TLS 1.3 between TCP and the application, as flights of its handshake and headers of its records; true and `"1.3"` are the same."""
     undo: bool | None = None
-    """Detection of spurious retransmissions by timestamps (Eifel, RFC 3522) and by reports of duplicates (RFC 3708): their effect is taken back."""
+    """Detection of spurious retransmissions by timestamps (Eifel, RFC 3522) and by D-SACK (RFC 3708); the window reduction is undone."""
     window_scaling: bool | None = None
     """Window scaling (RFC 7323 §2)."""
 
@@ -1121,15 +1121,15 @@ class TlsMap:
     """TLS 1.3 as flights of these sizes, headers of records included."""
 
     client_finished: str | None = None
-    """The client's Finished. With `early_data` 100 B unless said otherwise, since EndOfEarlyData comes before it."""
+    """The client's Finished. Default with `early_data`: 100 B, with EndOfEarlyData before it."""
     client_hello: str | None = None
-    """ClientHello. With `early_data` 330 B unless said otherwise, since it then bears a ticket."""
+    """ClientHello. Default with `early_data`: 330 B, as it then carries a ticket."""
     early_data: bool | None = None
     """The client has a ticket of an earlier connection and sends data with its ClientHello (0-RTT)."""
     record_size: str | None = None
-    """Most data in a record; the receiver opens a record when it is whole (RFC 8446 §5.1)."""
+    """Maximum data in a record; the receiver decrypts a record when it is complete (RFC 8446 §5.1)."""
     server_flight: str | None = None
-    """From ServerHello to Finished; 3 to 4 kB with a usual chain of certificates. With `early_data` 232 B unless said otherwise, since there is no certificate then."""
+    """From ServerHello to Finished; 3 to 4 kB with a typical certificate chain. Default with `early_data`: 232 B, as there is no certificate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1165,14 +1165,14 @@ class Transport:
 
 @dataclass(frozen=True, kw_only=True)
 class Video:
-    """Adaptive streaming over TCP: `to` plays what `from` has, one segment after another."""
+    """Adaptive streaming over TCP: `to` requests and plays the segments of `from`, one after another."""
 
     buffer: str | None = None
-    """Most playing time that is buffered. Default: 60 s, with `buffer` selection 240 s."""
+    """Maximum buffered playing time. Default: 60 s, with `buffer` selection 240 s."""
     ladder: Sequence[str] | None = None
-    """Rates it comes in, rising. The usual ones are those of T.-Y. Huang et al., SIGCOMM 2014, and two more above."""
+    """Available rates, in increasing order. The defaults are those of T.-Y. Huang et al., SIGCOMM 2014, and two higher ones."""
     length: str | None = None
-    """Playing time of the whole. Default: until the flow stops."""
+    """Playing time of the video. Default: until the flow stops."""
     request_size: str | None = None
     """Size of a request."""
     segment: str | None = None
@@ -1180,7 +1180,7 @@ class Video:
     selection: str | SelectionMap | Mapping[str, Any] | None = None
     """How the rate of a segment is chosen."""
     startup: str | None = None
-    """Playing begins, and goes on after standing still, with this much in the buffer. Default: two segments."""
+    """Buffered playing time at which playback starts, and resumes after a stall. Default: two segments."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1188,7 +1188,7 @@ class Voice:
     """One direction of a call over UDP: `from` speaks, `to` listens."""
 
     codec: str | None = None
-    """How speech is coded: a packet every 20 ms."""
+    """The codec; a packet is sent every 20 ms."""
     pause: str | PeriodMap | Mapping[str, Any] | None = None
     """Length of pauses. The default is that of ITU-T P.59."""
     playout: str | None = None
@@ -1199,7 +1199,7 @@ class Voice:
 
 @dataclass(frozen=True, kw_only=True)
 class Web:
-    """Web browsing: sessions that begin as a Poisson process, spread over the pairs of hosts."""
+    """Web browsing: sessions that start as a Poisson process, spread over the pairs of hosts."""
 
     connections: int | None = None
     """Connections of a page at the same time."""
@@ -1208,19 +1208,19 @@ class Web:
     embedded_size: str | SizeMap | Mapping[str, Any] | None = None
     """Size of an embedded object. Default: that of the model."""
     link: str | None = None
-    """The link whose capacity counts. Default: the slowest on the way."""
+    """The link whose capacity is meant. Default: the slowest link on the route."""
     load: str | float | None = None
-    """Bits on the wire from `from` to `to`, headers included: a rate, or a share of the capacity of `link`. It is met over the time the flow lasts; sessions are under way from the beginning."""
+    """Bits on the wire from `from` to `to`, headers included: a rate, or a share of the capacity of `link`. The mean over the lifetime of the flow meets it; sessions are active from the beginning."""
     main_size: str | SizeMap | Mapping[str, Any] | None = None
     """Size of the main object of a page. Default: that of the model."""
     model: str | None = None
-    """Where the defaults of all that follows come from."""
+    """The model that gives the defaults of the following keys."""
     pages: int | CountMap | Mapping[str, Any] | None = None
     """Pages of a session."""
     parsing_time: str | TimeMap | Mapping[str, Any] | None = None
     """From the main object's last byte to the request of the first embedded one."""
     persistent: bool | None = None
-    """Use connections for one object after another (HTTP/1.1); otherwise each object has a connection of its own (HTTP/1.0)."""
+    """Use connections for several objects, one after another (HTTP/1.1); otherwise each object has its own connection (HTTP/1.0)."""
     request_size: str | None = None
     """Size of a request."""
     sessions: str | None = None
@@ -1231,24 +1231,24 @@ class Web:
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """What is carried; give exactly one."""
+    """The traffic of a flow; give exactly one."""
 
     bulk: Bulk | Mapping[str, Any] | None = None
-    """One transfer, as fast as the network lets it."""
+    """One transfer, as fast as the network allows."""
     request: Request | Mapping[str, Any] | None = None
-    """`from` asks, `to` answers with objects."""
+    """`from` sends requests, `to` answers with objects."""
     cbr: Cbr | Mapping[str, Any] | None = None
     """Packets at a constant rate."""
     onoff: OnOff | Mapping[str, Any] | None = None
-    """A constant rate in on periods, silence in off periods."""
+    """A constant rate in on periods, no packets in off periods."""
     web: Web | Mapping[str, Any] | None = None
     """Web browsing: sessions of pages, each object a short flow."""
     ftp: Ftp | Mapping[str, Any] | None = None
-    """Files that begin at random, each a flow."""
+    """Files that start at random instants, each a flow."""
     mix: Mix | Mapping[str, Any] | None = None
     """Background traffic as a share of a link's capacity."""
     media: Media | Mapping[str, Any] | None = None
-    """One direction of a video call whose rate follows the network."""
+    """One direction of a video call with congestion control."""
     voice: Voice | Mapping[str, Any] | None = None
     """One direction of a call."""
     video: Video | Mapping[str, Any] | None = None

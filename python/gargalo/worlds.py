@@ -14,7 +14,7 @@ class Capability:
     key: str
     """The key that asks for it, like `flows.*.transport.tcp`; `*` is any item of a list and any name."""
     example: str
-    """A value that asks for it where not every value does, as in TOML; empty: any."""
+    """What asks for it, as in TOML (below a flow if the key is one of flows); empty if both do it."""
     sim: str | None
     """Why the simulator does not, in a sentence without full stop; `None`: it does."""
     lab: str | None

@@ -184,7 +184,7 @@ fn world(
     options: &RunOptions,
     watch: &mut SimWatch<'_>,
 ) -> Result<World, RunError> {
-    capabilities::check(&scenario.document, crate::World::Sim)?;
+    capabilities::check(scenario, crate::World::Sim)?;
     let record = &scenario.record;
     let captures = captures(scenario, options.output.as_deref())?;
     let qlog = qlog(scenario, options)?;

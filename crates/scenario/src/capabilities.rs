@@ -8,6 +8,7 @@ use gargalo_workload::Workload;
 
 use crate::diagnostic::{Diagnostics, Origin, Place};
 use crate::model::{Topology, Transport};
+use crate::resolved::Scenario;
 use crate::schema;
 use crate::tree::{Node, Value, joined};
 
@@ -28,7 +29,7 @@ pub struct Limit {
     pub key: &'static str,
     /// The value, as JSON, with which the key asks for nothing; empty: it always asks.
     pub idle: &'static str,
-    /// A value that asks for it, as a scenario writes it.
+    /// What asks for it, as a scenario writes it: below a flow if the key is one of flows.
     pub example: &'static str,
     /// The world that does not do it.
     pub lacking: World,
@@ -73,20 +74,19 @@ const fn lab(
 /// The table: one row, one line.
 #[rustfmt::skip]
 pub const LIMITS: &[Limit] = &[
-    sim("flows.*.transport.quic", "", "{}", "QUIC runs in the simulator only"),
-    sim("flows.*.transport.tcp.receiver", "\"honest\"", "\"optimistic\"", "misbehaving receivers are in the simulator only"),
-    sim("flows.*.transport.mptcp.gateways", "[]", "[\"router\"]", "packets choose their gateway in the simulator only"),
-    sim("flows.*.workload.web", "", "{ load = \"10%\" }", "flows that a source makes at random are in the simulator only"),
-    sim("flows.*.workload.ftp", "", "{ load = \"10%\" }", "flows that a source makes at random are in the simulator only"),
-    sim("flows.*.workload.mix", "", "{ load = \"10%\" }", "flows that a source makes at random are in the simulator only"),
-    sim("flows.*.arrivals", "", "{ rate = \"10/s\" }", "flows that arrive at random are in the simulator only"),
-    sim("flows.*.record", "\"full\"", "\"summary\"", "totals without rows are kept in the simulator only"),
-    sim("record.gauges", "false", "true", "quantities of congestion controls are recorded in the simulator only"),
-    sim("record.decisions", "false", "true", "decisions of schedulers are recorded in the simulator only"),
-    sim("record.qlog", "false", "true", "traces of QUIC are written in the simulator only"),
-    lab("hosts.*.stack", "\"gargalo\"", "\"kernel\"", "the stack of the kernel is in the lab only"),
-    lab("lab.stack", "\"gargalo\"", "\"kernel\"", "the stack of the kernel is in the lab only"),
-    lab("commands", "[]", "[{ host = \"client\", run = \"true\" }]", "programs run in the lab only"),
+    sim("flows.*.transport.tcp.receiver", "\"honest\"", "transport.tcp.receiver = \"optimistic\"", "misbehaving receivers are in the simulator only"),
+    sim("flows.*.transport.mptcp.gateways", "[]", "transport.mptcp.gateways = [\"router\"]", "packets choose their gateway in the simulator only"),
+    sim("flows.*.transport.quic.migration.change", "\"port\"", "transport.quic.migration = { after = \"1s\", change = \"address\" }", "a host keeps its address in the lab; only its port can change there"),
+    sim("flows.*.workload.web", "", "workload.web = { load = \"10%\" }", "flows that a source makes at random are in the simulator only"),
+    sim("flows.*.workload.ftp", "", "workload.ftp = { load = \"10%\" }", "flows that a source makes at random are in the simulator only"),
+    sim("flows.*.workload.mix", "", "workload.mix = { load = \"10%\" }", "flows that a source makes at random are in the simulator only"),
+    sim("flows.*.arrivals", "", "arrivals = { rate = \"10/s\" }", "flows that arrive at random are in the simulator only"),
+    sim("flows.*.record", "\"full\"", "record = \"summary\"", "totals without rows are kept in the simulator only"),
+    sim("record.gauges", "false", "record.gauges = true", "quantities of congestion controls are recorded in the simulator only"),
+    sim("record.decisions", "false", "record.decisions = true", "decisions of schedulers are recorded in the simulator only"),
+    lab("hosts.*.stack", "\"gargalo\"", "hosts.client.stack = \"kernel\"", "the stack of the kernel is in the lab only"),
+    lab("lab.stack", "\"gargalo\"", "lab.stack = \"kernel\"", "the stack of the kernel is in the lab only"),
+    lab("commands", "[]", "commands = [{ host = \"client\", run = \"true\" }]", "programs run in the lab only"),
 ];
 
 /// Something that a scenario can ask for, and who does it.
@@ -94,7 +94,7 @@ pub const LIMITS: &[Limit] = &[
 pub struct Capability {
     /// The key, as in [`Limit::key`].
     pub key: String,
-    /// A value that asks for it, as a scenario writes it; empty: any.
+    /// What asks for it, as a scenario writes it (below a flow if the key is one of flows); empty if both worlds do it.
     pub example: &'static str,
     /// Why the simulator does not; `None`: it does.
     pub sim: Option<&'static str>,
@@ -137,69 +137,108 @@ pub fn capabilities() -> Vec<Capability> {
     keys.into_iter().map(row).collect()
 }
 
-/// Notes what this world lacks of what a scenario asks for, each at the first key that asks for it.
-pub(crate) fn ask(tree: &Node, world: World, errors: &mut Diagnostics) {
+/// Notes what this world lacks of what a scenario asks for, each at the first key that asks for it. What is asked for
+/// says `document`, the scenario in its own words with every default, or what there is of it; where, its text.
+pub(crate) fn ask(document: &Json, world: World, text: &Node, errors: &mut Diagnostics) {
     for limit in LIMITS.iter().filter(|l| l.lacking == world) {
         let parts: Vec<&str> = limit.key.split('.').collect();
-        let Some((path, place)) = first(tree, &parts, "", &tree.place, limit.idle) else {
+        let mut path = Vec::new();
+        if !asks(document, &parts, limit.idle, &mut path) {
             continue;
-        };
+        }
         let (here, there) = match world {
             World::Sim => ("the simulator", World::Lab),
             World::Lab => ("the lab", World::Sim),
         };
         let help = format!("leave it out, or run it with --world {}", there.name());
         let label = format!("not in {here}");
+        let place = place(text, &path);
+        let path = path
+            .iter()
+            .fold(String::new(), |path, key| joined(&path, key));
         errors.add(place, &path, label, limit.reason, Some(help));
     }
 }
 
-/// The path of the first key that fits and asks for something, and where the key was written.
-fn first(
-    node: &Node,
-    parts: &[&str],
-    path: &str,
-    place: &Place,
-    idle: &str,
-) -> Option<(String, Place)> {
+/// Whether a value asks for what a key stands for, and which key does: `path` is that of the first.
+fn asks(value: &Json, parts: &[&str], idle: &str, path: &mut Vec<String>) -> bool {
     let Some((part, rest)) = parts.split_first() else {
-        let is_idle = serde_json::from_str::<Json>(idle).is_ok_and(|idle| idle == node.to_json());
-        return (!is_idle).then(|| (path.to_owned(), place.clone()));
+        let idle = serde_json::from_str::<Json>(idle);
+        return !value.is_null() && idle.ok().as_ref() != Some(value);
     };
-    match &node.value {
-        Value::Table(entries) => {
-            let mut fitting = entries.iter().filter(|e| *part == "*" || e.key == *part);
-            fitting.find_map(|e| first(&e.value, rest, &joined(path, &e.key), &e.place, idle))
+    let inside: Vec<(String, &Json)> = match value {
+        Json::Object(table) if *part == "*" => table.iter().map(|(k, v)| (k.clone(), v)).collect(),
+        Json::Object(table) => table
+            .get_key_value(*part)
+            .map(|(k, v)| (k.clone(), v))
+            .into_iter()
+            .collect(),
+        Json::Array(items) if *part == "*" => {
+            let items = items.iter().enumerate();
+            items.map(|(i, v)| (i.to_string(), v)).collect()
         }
-        Value::Array(items) if *part == "*" => {
-            let mut items = items.iter().enumerate();
-            items.find_map(|(i, n)| first(n, rest, &joined(path, &i.to_string()), &n.place, idle))
+        _ => Vec::new(),
+    };
+    for (key, value) in inside {
+        path.push(key);
+        if asks(value, rest, idle, path) {
+            return true;
         }
-        _ => None,
+        path.pop();
     }
+    false
 }
 
-/// What this world lacks of what a scenario asks for, in its own words as JSON.
+/// Where a key was written, or the last around it that was.
+fn place(text: &Node, path: &[String]) -> Place {
+    let (mut node, mut place) = (text, &text.place);
+    for key in path {
+        let found = match &node.value {
+            Value::Table(entries) => {
+                let entry = entries.iter().find(|e| e.key == *key);
+                entry.map(|e| (&e.value, &e.place))
+            }
+            Value::Array(items) => {
+                let item = key.parse().ok().and_then(|i: usize| items.get(i));
+                item.map(|n| (n, &n.place))
+            }
+            _ => None,
+        };
+        match found {
+            Some(found) => (node, place) = found,
+            None => break,
+        }
+    }
+    place.clone()
+}
+
+/// What this world lacks of what a resolved scenario asks for.
 ///
 /// # Errors
 /// Everything that it lacks; the diagnostics have no lines.
-pub fn check(document: &Json, world: World) -> Result<(), Diagnostics> {
+pub fn check(scenario: &Scenario, world: World) -> Result<(), Diagnostics> {
     let mut errors = Diagnostics::new(&Origin::default(), "", &[]);
-    if let Some(tree) = Node::from_json(document) {
-        ask(&tree, world, &mut errors);
-    }
+    let nowhere = Node {
+        value: Value::Table(Vec::new()),
+        place: Place::Nowhere,
+    };
+    ask(&scenario.document, world, &nowhere, &mut errors);
     match errors.is_empty() {
         true => Ok(()),
         false => Err(errors),
     }
 }
 
-/// Likewise of a text that need not be right otherwise: a sentence each.
+/// Likewise of a text, a sentence each. What is wrong with it otherwise is not told, like names of classes that only
+/// Python knows; defaults are then not known.
 pub fn missing(text: &str, world: World) -> Vec<String> {
     let mut errors = Diagnostics::new(&Origin::default(), text, &[]);
-    if let Some(tree) = Node::from_toml(text, &mut errors) {
-        ask(&tree, world, &mut errors);
-    }
+    let Some(tree) = Node::from_toml(text, &mut errors) else {
+        return Vec::new();
+    };
+    let resolved = crate::parse(text, &Origin::default(), &[]);
+    let document = resolved.map_or_else(|_| tree.to_json(), |scenario| scenario.document);
+    ask(&document, world, &tree, &mut errors);
     errors.sort();
     errors.iter().map(|d| d.message.clone()).collect()
 }

@@ -31,7 +31,7 @@ const SHOWN: usize = 64 << 10;
 /// # Errors
 /// When something cannot be built, or the system refuses something.
 pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunError> {
-    capabilities::check(&scenario.document, World::Lab)?;
+    capabilities::check(scenario, World::Lab)?;
     Estimate::of(scenario).check(scenario, options.memory_limit)?;
     let captures = captures(scenario, options.output.as_deref())?;
     let mut progress = options.progress.take();

@@ -217,7 +217,7 @@ fn finish(
     };
     let scenario = resolve::resolve(&raw, &mut context);
     if let Some(world) = world {
-        capabilities::ask(&tree, world, &mut errors);
+        capabilities::ask(&scenario.document, world, &tree, &mut errors);
     }
     if errors.is_empty() {
         return Ok(scenario);

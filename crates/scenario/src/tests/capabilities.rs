@@ -12,25 +12,21 @@ fn parse(world: World, text: &str, set: &[(String, String)]) -> Result<Scenario,
     parse_for(world, text, &Origin::default(), set, &Names::default())
 }
 
-/// A scenario that says this of a key.
-fn with(key: &str, value: &str) -> String {
-    let carried = |what: &str, usual: &str| match key.starts_with(&format!("flows.*.{what}")) {
+/// A scenario that says this, of a flow or at its top.
+fn with(key: &str, line: &str) -> String {
+    let carried = |what: &str, usual: &str| match line.starts_with(what) {
         true => String::new(),
-        false => usual.to_owned(),
+        false => format!("{usual}\n"),
     };
-    let transport = carried("transport", "transport.tcp = {}\n");
-    let workload = carried("workload", "workload.bulk = { bytes = \"10kB\" }\n");
-    let (flow, root) = match key.strip_prefix("flows.*.") {
-        Some(key) => (format!("{key} = {value}\n"), String::new()),
-        None => (
-            String::new(),
-            format!("{} = {value}\n", key.replace('*', "client")),
+    let transport = carried("transport", "transport.tcp = {}");
+    let workload = carried("workload", "workload.bulk = { bytes = \"10kB\" }");
+    match key.starts_with("flows.") {
+        true => simple(LINK, &format!("{transport}{workload}{line}\n")),
+        false => format!(
+            "{line}\n{}",
+            simple(LINK, &format!("{transport}{workload}"))
         ),
-    };
-    format!(
-        "{root}{}",
-        simple(LINK, &format!("{transport}{workload}{flow}"))
-    )
+    }
 }
 
 fn told<'a>(limit: &Limit, errors: &'a Diagnostics) -> Option<&'a crate::Diagnostic> {
@@ -75,7 +71,16 @@ fn every_row_is_refused_at_its_key() {
 #[test]
 fn what_asks_for_nothing_is_not_refused() {
     for limit in LIMITS.iter().filter(|l| !l.idle.is_empty()) {
-        let text = with(limit.key, limit.idle);
+        let idle = match limit.key {
+            "flows.*.transport.quic.migration.change" => {
+                "transport.quic.migration = { after = \"1s\", change = \"port\" }".to_owned()
+            }
+            key => {
+                let key = key.trim_start_matches("flows.*.").replace('*', "client");
+                format!("{key} = {}", limit.idle)
+            }
+        };
+        let text = with(limit.key, &idle);
         let Err(errors) = parse(limit.lacking, &text, &[]) else {
             continue;
         };
@@ -85,13 +90,26 @@ fn what_asks_for_nothing_is_not_refused() {
     for (transport, worlds) in [
         ("tcp", World::ALL),
         ("mptcp", World::ALL),
-        ("quic", &[World::Sim]),
+        ("quic", World::ALL),
     ] {
         let s = ok(&simple(LINK, &format!("transport.{transport} = {{}}")));
         for world in worlds {
-            assert!(check(&s.document, *world).is_ok(), "{}", s.document);
+            assert!(check(&s, *world).is_ok(), "{}", s.document);
         }
     }
+}
+
+#[test]
+fn a_default_that_asks_is_refused_at_the_table_around_it() {
+    let text = simple(LINK, "transport.quic.migration = { after = \"1s\" }");
+    let errors = parse(World::Lab, &text, &[]).unwrap_err();
+    let d = errors.iter().next().unwrap();
+    let path = "flows.0.transport.quic.migration.change";
+    assert_eq!(d.path.as_deref(), Some(path));
+    let line = text.lines().nth(d.line - 1).unwrap();
+    assert!(line[d.column - 1..].starts_with("migration"), "{line}");
+    assert_eq!(missing(&text, World::Lab).join("; "), d.message);
+    assert!(parse(World::Sim, &text, &[]).is_ok());
 }
 
 #[test]
