@@ -1,4 +1,4 @@
-"""The summary of a run as tables for people."""
+"""The summary of a run as tables in the terminal."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def show(run: Run, console: Console) -> None:
         if len(groups) > MOST_ROWS:
             console.print(f"  … and {len(groups) - MOST_ROWS} more groups\n")
 
-    # Links without a rate, queue or drop are wires: nothing to see.
+    # Links without a rate, queue or drop are left out.
     links = [link for link in run.links if link["utilization"] or link["dropped_packets"]]
     table = _table(
         "Links", ["link", "utilization", "queue p50", "queue p95", "dropped", "marked"], left=1

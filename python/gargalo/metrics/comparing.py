@@ -44,7 +44,7 @@ ONE_SAMPLE = {
 
 @dataclass(frozen=True)
 class Difference:
-    """How far A lies above B, and whether that is more than chance.
+    """The difference of A and B, and whether it is more than chance.
 
     "No difference shown" is not "equal": with few runs it says only that more are needed. Equality
     has to be shown as well: give a `margin` within which a difference does not matter, and the
@@ -76,7 +76,7 @@ class Difference:
     equivalence_p: float | None = None
     """Chance of the values if the difference is as great as the margin (two one-sided tests)."""
     reason: str = ""
-    """Why nothing can be said, where that is so."""
+    """Why there is no result, if there is none."""
     short_reason: str = ""
     """The same in a few words, for a table."""
     clipped: bool = False
@@ -199,7 +199,7 @@ def _beside_constant(
 
 
 def _exact(estimate: float, level: float, margin: float | None) -> Difference:
-    """Return what there is to say about two constants."""
+    """Return the difference of two constants."""
     verdict: Verdict = "A higher" if estimate > 0 else "B higher" if estimate < 0 else "equivalent"
     if margin is not None and abs(estimate) < margin:
         verdict = "equivalent"
@@ -239,7 +239,7 @@ def _t_result(x: Values, y: Values, side: Side, paired: bool) -> Any:
     from scipy import stats
 
     with warnings.catch_warnings():
-        # One side may have no spread: that is no loss of precision.
+        # One side may have no spread; the precision is the same.
         warnings.simplefilter("ignore", RuntimeWarning)
         if paired:
             return stats.ttest_rel(x, y, alternative=side)

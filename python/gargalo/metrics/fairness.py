@@ -126,7 +126,7 @@ def harm(solo: float, contested: float, *, more_is_better: bool = True) -> float
     """Damage done to a flow by its competitor, as a fraction of what it has without.
 
     Formula: (solo - with) / solo where more is better (goodput), (with - solo) / with where less
-    is (delay, loss, completion time). 0 is no harm, 1 is ruin, below 0 the company helps. An
+    is (delay, loss, completion time). 0 is no harm, 1 means that nothing is left, below 0 the competitor helps. An
     algorithm is acceptable beside another if it does no more harm to it than that one does to
     itself.
     Unit: none. None: the reference is 0.

@@ -29,21 +29,21 @@ POSITIVE: Bounds = (0.0, math.inf)
 SHARE: Bounds = (0.0, 1.0)
 """The range of shares, among them utilization, loss rates and Jain's index."""
 HARM: Bounds = (-math.inf, 1.0)
-"""The range of `harm`: 1 is ruin, below 0 is no harm but a benefit."""
+"""The range of `harm`: 1 means that nothing is left, below 0 is a benefit."""
 OPINION: Bounds = (1.0, 4.5)
 """The range of the mean opinion score that ITU-T G.107 computes."""
 ENOUGH = 3
 """Values from which on there is an interval: with two, the t of one degree of freedom is 12.7, and an interval
 on a logarithmic scale may span decades."""
 SAME = 1e-12
-"""Values whose spread is no more than this share of them are the same but for rounding."""
+"""Values whose spread is at most this share of them are equal up to rounding."""
 BEYOND = 1e-9
-"""What is no farther beyond a bound than this, as a share of the values or of 1, is there by rounding."""
+"""Values beyond a bound by no more than this, as a share of the values or of 1, are there by rounding."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A figure of repeated runs and how far it is known.
+    """A figure of repeated runs and its confidence interval.
 
     `low` and `high` are None where nothing can be said: fewer than three values (`ENOUGH`) have no interval,
     nor have values that are all the same; `reason` says which it is.
@@ -86,7 +86,7 @@ class Interval:
 
 
 def check_level(level: float) -> None:
-    """Refuse a confidence level that is none.
+    """Check a confidence level.
 
     Raises:
         ValueError: not between 0 and 1.
@@ -105,7 +105,7 @@ def no_interval(n: int) -> str:
 
 
 def check_bounds(bounds: Bounds) -> None:
-    """Refuse a range that is none.
+    """Check a range.
 
     Raises:
         ValueError: the least value is not below the greatest.
@@ -176,7 +176,7 @@ def of_moments(
         middle, reach = math.log(q / (1 - q)), half / (width * q * (1 - q))
         low, high = (least + width * _logistic(middle + r) for r in (-reach, reach))
         return Interval(mean, low, high, n, level, "logit")
-    # Where values differ much an end has no bound that a float could hold.
+    # If values differ much, an end may be beyond what a float can hold.
     above = mean - least if math.isfinite(least) else most - mean
     factor = math.exp(min(half / above, 700.0))
     if math.isfinite(least):

@@ -1,4 +1,4 @@
-"""Several paths: what each carries, what they gain, what waits for order."""
+"""Several paths: what each carries, what they gain, what waits for reordering."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def path_bins(
         ValueError: the bin has no width.
 
     """
-    # Each subflow is a flow of its own to what draws the curves.
+    # For the bins each subflow counts as a flow.
     keys = with_path(subflows).with_row_index("id").with_columns(pl.col("id").cast(pl.UInt64))
     samples = subflow_samples.join(keys.select("id", "flow", "subflow"), on=["flow", "subflow"])
     last = subflow_samples["time_s"].max()

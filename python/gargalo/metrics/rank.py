@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Above these sizes the normal approximation is as good.
+# Above these sizes the normal approximation is accurate enough.
 EXACT_UNPAIRED = 50
 EXACT_PAIRED = 200
 

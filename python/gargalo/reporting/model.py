@@ -1,4 +1,4 @@
-"""What a report consists of: plain dataclasses that anybody can fill."""
+"""What a report consists of, as plain dataclasses."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """A claim, what became of it, and why."""
+    """A claim, its verdict and the reason."""
 
     id: str
     text: str
@@ -114,7 +114,7 @@ class Report:
     commands: Sequence[str] = ()
     """Shell commands that run everything again."""
     facts: Mapping[str, str | int | float] = field(default_factory=dict)
-    """Engine version, seeds, runs, packets, wall time, date (given, never asked of the clock)."""
+    """Engine version, seeds, runs, packets, wall time, date (given, never read from the clock)."""
     highlights: Mapping[str, str] = field(default_factory=dict)
     """A handful of figures to see at a glance."""
     notes: Sequence[str] = ()

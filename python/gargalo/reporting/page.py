@@ -203,6 +203,6 @@ def template(name: str, folder: Path = ASSETS) -> jinja2.Template:
 
 
 def slug(parts: Iterable[str] | str) -> str:
-    """Return a text as part of a name: lower case, hyphens for what is no letter or digit."""
+    """Return a text as part of a name: lower case, with hyphens for other characters than letters and digits."""
     text = parts if isinstance(parts, str) else "-".join(parts)
     return "".join(c if c.isalnum() else "-" for c in text.lower()).strip("-")

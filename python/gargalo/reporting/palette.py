@@ -1,4 +1,4 @@
-"""One colour, dash and marker an algorithm, the same in every figure."""
+"""One colour, dash and marker for each algorithm, the same in every figure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart; yellow is lost on white and black
+# Okabe and Ito's colours, which colour-blind readers can tell apart; yellow is not visible on white and black
 # on a dark page, so a grey that both show stands for them.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")

@@ -1,4 +1,4 @@
-"""What the report of a run says of the paths of Multipath TCP."""
+"""The parts of a run's report about the paths of Multipath TCP."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BINS = 200
 
 
 def figures(run: Run, named: pl.DataFrame) -> list[FigureBlock]:
-    """Return pictures of what the paths carry, and of what that costs the receiver."""
+    """Return pictures of what the paths carry, and of the data that waits at the receiver."""
     if run.subflows.is_empty() or run.subflow_samples.is_empty():
         return []
     blocks = []

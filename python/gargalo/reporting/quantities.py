@@ -1,4 +1,4 @@
-"""Names and numbers for people: units from column names, prefixes, significant digits."""
+"""Names and numbers for readers: units from column names, prefixes, significant digits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FACTORS = {
     "B": ("byte", 1.0), "kB": ("byte", 1e3), "MB": ("byte", 1e6), "GB": ("byte", 1e9),
     "packets": ("packets", 1.0), "BDP": ("BDP", 1.0), "%": ("", 0.01),
 }  # fmt: skip
-# What names mean where their words do not say it.
+# Titles of columns whose names are not clear by themselves.
 NAMES = {
     "jain_index": "Jain's index",
     "goodput_cov": "variation of goodput",
@@ -102,7 +102,7 @@ def measured(value: float | None, unit: str = "") -> str:
 
 
 def si(value: object) -> tuple[float, str] | None:
-    """Read a label of a sweep as a number in SI and its unit; None if it is a mere name."""
+    """Read a label of a sweep as a number in SI and its unit; None if it is only a name."""
     if isinstance(value, bool):
         return None
     if isinstance(value, (int, float)):

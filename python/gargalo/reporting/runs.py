@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST_LINES = 24
 MOST_ROWS = 5000
-# With fewer completed flows a distribution says nothing.
+# With fewer completed flows a distribution has no meaning.
 FEWEST_COMPLETED = 10
 
 
@@ -34,7 +34,7 @@ def report_of_run(
 
     Args:
         run: The run, or the directory with its results.
-        facts: More to say, such as the date: nothing is asked of the clock.
+        facts: More facts, such as the date: the clock is never read.
 
     Raises:
         FileNotFoundError: The directory has no results of a run.
@@ -61,7 +61,7 @@ def report_of_run(
 def _again(run: Run) -> tuple[dict[str, str], list[str], list[str]]:
     """Return the scenario by file name, the command, and what to know about them.
 
-    The scenario as resolved is in other words than those it was written in; only its source runs.
+    The resolved scenario differs from the text it was made of; the command runs that text.
     """
     source = run.source
     if "text" not in source:
@@ -85,7 +85,7 @@ def _named(run: Run) -> pl.DataFrame:
         .otherwise("label")
         .alias("name"),
     )
-    # A few flows that all run the same are told apart by their own colours.
+    # A few flows with the same algorithm have their own colours.
     alone = flows["kind"].n_unique() == 1 and flows.height <= len(COLOURS)
     return flows.with_columns(pl.col("name" if alone else "kind").alias("colour"))
 
@@ -157,7 +157,7 @@ def _link_figures(run: Run) -> list[FigureBlock]:
         busy = samples.group_by("name", maintain_order=True).agg(
             pl.col("queue_delay_s").max(), pl.col("dropped_packets").max()
         )
-        # A packet that waits for the one before it is no queue.
+        # One packet that waits for the one before it is not a queue.
         worth = pl.col("queue_delay_s") > 0.02 * pl.col("queue_delay_s").max()
         busy = busy.filter(worth | (pl.col("dropped_packets") > 0)).sort(
             "queue_delay_s", descending=True, maintain_order=True
@@ -166,7 +166,7 @@ def _link_figures(run: Run) -> list[FigureBlock]:
             busy.head(8).select("name"), on="name", how="semi", maintain_order="left"
         )
         if not rows.is_empty() and rows[column].drop_nulls().len():
-            # Links are no algorithms: their colours are Plotly's order of ours.
+            # Links are not algorithms: they have our colours in Plotly's order.
             drawn = charts.timelines(rows, column, "name")
             for i, trace in enumerate(drawn.data):
                 trace.legendgroup = None

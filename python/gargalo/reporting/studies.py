@@ -28,7 +28,7 @@ def save(report: Report, directory: str | Path) -> Path:
     The directory appears whole, with a manifest of its files, in the place of an earlier report.
 
     Raises:
-        RunError: It cannot be written, or a file of the earlier report was changed or is none of a report.
+        RunError: It cannot be written, or a file of the earlier report was changed or does not belong to a report.
         OSError: A file cannot be written.
 
     """
@@ -81,7 +81,7 @@ def report_of_study(
 
     Args:
         directory: With report.json.
-        facts: More to say, such as the date.
+        facts: More facts, such as the date.
 
     Raises:
         FileNotFoundError: There is no report, or a figure or table of it is missing.

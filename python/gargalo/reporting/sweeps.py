@@ -70,7 +70,7 @@ def report_of_sweep(
         sweep: The sweep, or the directory of its store.
         name: Of the sweep in the store; by default the latest.
         level: Of the confidence intervals.
-        facts: More to say, such as the date: nothing is asked of the clock.
+        facts: More facts, such as the date: the clock is never read.
 
     Raises:
         StoreError: The directory is not a store, or has no such sweep.
@@ -158,7 +158,7 @@ def report_of_runs(
 def _axes(frame: pl.DataFrame, labels: Sequence[str]) -> tuple[pl.DataFrame, _Axes]:
     algorithm = _algorithm(frame, labels)
     if algorithm is None:
-        # Nothing but numbers: all runs are one line.
+        # Only numeric labels: all runs are one line.
         frame, algorithm = frame.with_columns(pl.lit("all runs").alias("cell")), "cell"
     varied = [n for n in labels if n != algorithm and frame[n].n_unique() > 1]
     numeric = [n for n in varied if all(si(v) is not None for v in frame[n].drop_nulls().unique())]

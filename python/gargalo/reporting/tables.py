@@ -101,7 +101,7 @@ def _column(block: TableBlock, name: str, ends: set[str]) -> Column:
     values = series.drop_nulls().to_list() if numeric else []
     q = quantity(name, values, block.units.get(name))
     if not numeric:
-        # Text keeps its words; a unit would only stand there.
+        # Text has no unit.
         q = quantity(name, (), "")
     bounds = (f"{name}_low", f"{name}_high") if f"{name}_low" in ends else (None, None)
     return Column(name, q.title, numeric, q, q.factor, *bounds)

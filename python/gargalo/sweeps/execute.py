@@ -124,7 +124,9 @@ def execute(
     if cluster is not None:
         from gargalo.sweeps.cluster import Cluster
 
-        executor: Executor = Cluster(cluster, setup)  # First: a dead address leaves no empty store.
+        executor: Executor = Cluster(
+            cluster, setup
+        )  # Before the store is made: a wrong address must not leave an empty store.
         with closing(executor):
             opened, repaired = _open(store, wanted, tasks, title, repair=repair)
             lab = RealTime(setup, at_once)
@@ -165,7 +167,7 @@ def _check(jobs: Sequence[Job], workers: int | None, at_once: int, cluster: str 
 def _open(
     path: str | Path, wanted: _Wanted, tasks: Sequence[Task], name: str, *, repair: bool
 ) -> tuple[Store, Repaired | None]:
-    """Open a store; what it has of these runs is verified, or moved aside where it is damaged."""
+    """Open a store; its files of these runs are verified; damaged ones are moved aside."""
     store = Store.create(path, repair=repair)
     runs = {t.run for t in tasks}
     damaged = store.damaged(wanted.tables, runs)
@@ -258,7 +260,7 @@ class _State:
         self.reused = self.total - len(missing)
         self._tell()
         try:
-            # One after the other: simulations would make the lab late.
+            # One after the other: simulations would delay the lab.
             for executor, world in zip(self.executors, WORLDS, strict=True):
                 self._do(executor, deque(t for t in missing if t.world == world))
         finally:
@@ -383,7 +385,7 @@ def plan_frame(jobs: Sequence[Job], tasks: Sequence[Task], measure: Measure | No
 
 
 def repeats(jobs: Sequence[Job], names: Sequence[str]) -> list[int]:
-    """Return which repeat each job is: as it says, or counted among those of equal labels."""
+    """Return the repeat of each job: as given, or counted among jobs of equal labels."""
     seen: dict[tuple[Any, ...], int] = {}
     found = []
     for job in jobs:
@@ -406,7 +408,7 @@ def _labels(name: str, values: list[Any]) -> pl.Series:
 
 
 def default_name(jobs: Sequence[Job]) -> str:
-    """Return a name for a sweep that was given none: its labels."""
+    """Return the default name of a sweep, made of its labels."""
     names = label_names(jobs)
     name = "-by-".join(["sweep", "-".join(names)]) if names else "sweep"
     name = "".join(c if c.isprintable() and c not in "/\\" else "-" for c in name)

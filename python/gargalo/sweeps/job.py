@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 World: TypeAlias = Literal["sim", "lab"]
 """The simulator, or real time on this machine."""
 SEED_BITS = 53
-"""Derived seeds fit into what every tool reads exactly: Parquet, TOML, JSON, spreadsheets."""
+"""Bits of derived seeds, so that every tool reads them exactly: Parquet, TOML, JSON, spreadsheets."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Task:
-    """A job as it goes to a worker: text only, so that it can travel."""
+    """A job as it is sent to a worker: only text."""
 
     run: str
     """The run's identifier, 32 hexadecimal digits."""

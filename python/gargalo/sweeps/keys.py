@@ -1,4 +1,4 @@
-"""Keys of settings: nested tables become dotted keys, a flow's label stands for its flows."""
+"""Keys of settings: nested tables become dotted keys, the label of flows is replaced by their numbers."""
 
 from __future__ import annotations
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from gargalo.sweeps.job import Task
 
 MEMORY_BYTES = 256 << 20
-"""A worker whose memory has grown by this much gives way to a fresh one."""
+"""A worker whose memory has grown by this much is replaced."""
 MOST_RUNS = 1000
-"""So does one that has done so many runs."""
+"""A worker that has done this many runs is replaced."""
 MOST_BAD_STARTS = 3
 
 _BOOT = (

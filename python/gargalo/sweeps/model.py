@@ -33,7 +33,7 @@ KEYS = (
     "name", "description", "scenario", "repeat", "seed", "start_jitter", "set", "axes", "keep", "measure",
 )  # fmt: skip
 START_JITTER = "1RTT"
-"""Of sweeps with repeats, unless they say otherwise."""
+"""The default of sweeps with repeats."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _unknown(key: str, table: Mapping[str, Any]) -> str:
 
 
 def base_tree(source: Source) -> dict[str, Any]:
-    """Return a scenario as written, as a dictionary; empty if it is no TOML."""
+    """Return a scenario as written, as a dictionary; empty if it is not TOML."""
     try:
         tree: dict[str, Any] = tomllib.loads(source.text)
     except tomllib.TOMLDecodeError:
@@ -260,7 +260,7 @@ def _blame(
     combination: Sequence[_Cell],
     error: _core.ScenarioError,
 ) -> SweepError:
-    """Say which axis is wrong: the one that is wrong alone, or all of the cell."""
+    """Name the axis that is wrong alone, or all axes of the cell."""
     for cell in combination:
         try:
             source.resolve({**common, **cell.changes}, registry.names())

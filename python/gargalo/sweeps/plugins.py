@@ -1,4 +1,4 @@
-"""Classes written in Python: their source counts in a run's identity, and travels."""
+"""Classes written in Python: their source is part of a run's identifier, and is sent to workers."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class Measure:
             raise SweepError(msg)
         module = getattr(function, "__module__", "?")
         name = f"{module}:{getattr(function, '__qualname__', repr(function))}"
-        # The same function may be known as __main__ or by its module; its source tells.
+        # The same function may be known as __main__ or by its module; its source decides.
         table = f"measures-{_digest(source_of(function))[:12]}"
         return cls(name, function, table, declared_bounds(name, getattr(function, "bounds", None)))
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gargalo.sweeps.job import Task
 
 CLOSE_S = 10.0
-"""How long to wait for runs to end that are not wanted any more."""
+"""How long to wait for the end of runs that are no longer needed."""
 
 
 class _UnwantedError(Exception):

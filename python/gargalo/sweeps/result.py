@@ -113,7 +113,7 @@ class Sweep:
         return cls(name, opened, opened.plan(name))
 
     def with_facts(self, *, done: int, reused: int, packets: int, wall_s: float) -> Sweep:
-        """Return it with how it went."""
+        """Return it with the outcome of the runs."""
         return replace(self, done=done, reused=reused, packets=packets, wall_s=wall_s)
 
     @property
@@ -282,7 +282,7 @@ class Sweep:
 
 
 def check_labels(jobs: Sequence[Job]) -> None:
-    """Refuse labels that are names of other columns, or runs that labels do not tell apart."""
+    """Check that labels are not names of other columns, and that they distinguish all runs."""
     for name in label_names(jobs):
         if name in FACTS or name in STANDARD or name.startswith("_"):
             msg = f'a label cannot be called "{name}": that is a column of the results'

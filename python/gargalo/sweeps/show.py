@@ -1,4 +1,4 @@
-"""Sweeps and comparisons as tables for people."""
+"""Sweeps and comparisons as tables in the terminal."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def samples(
         _cells=pl.struct(cell).n_unique().over(group),
         _weight=1 / pl.len().over(cell),
     )
-    # Of a repeat that is not in all cells there is no mean over them.
+    # A repeat that is not in all cells has no mean over them.
     whole = (
         chance.group_by([*group, "repeat"], maintain_order=True)
         .agg(

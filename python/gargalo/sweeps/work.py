@@ -58,7 +58,7 @@ class MeasureError(RuntimeError):
 
 @dataclass(frozen=True)
 class Setup:
-    """What all tasks of a sweep have in common; travels to workers as bytes."""
+    """What all tasks of a sweep have in common; sent to workers as bytes."""
 
     keep: tuple[str, ...] = ()
     measure: bytes | str | None = None
@@ -163,7 +163,7 @@ def perform(
     ready: Ready,
     progress: Callable[..., bool] | None = None,
 ) -> tuple[dict[str, bytes], dict[str, float]] | None:
-    """Do a run; return its files by table, and what to tell meanwhile; None if it was stopped."""
+    """Do a run; return its files by table and figures for progress; None if it was stopped."""
     path = None if task.path is None else Path(task.path)
     overrides = [*task.overrides, ("seed", str(task.seed))]
     if task.world == "lab" and needs_kernel(task.text, path, overrides):
@@ -284,7 +284,7 @@ def one_line(e: BaseException) -> str:
 
 
 def check_keep(keep: tuple[str, ...]) -> None:
-    """Refuse tables that no run has."""
+    """Check that the tables exist."""
     from gargalo.sweeps.errors import SweepError
 
     for name in keep:

@@ -27,11 +27,11 @@ REPORT_EVERY_S = 0.25
 def main(
     descriptor: int, memory_bytes: int, most_runs: int, stall_s: int = 0, log: int = -1
 ) -> None:
-    """Serve until the other end hangs up, or until it is time for a fresh process.
+    """Do tasks until the pipe is closed, or until the process is to be replaced.
 
     Args:
         descriptor: Of the pipe.
-        memory_bytes: Growth of resident memory after which to make place for a new process.
+        memory_bytes: Growth of resident memory after which the process ends.
         most_runs: Runs after which to do so.
         stall_s: A run without progress for so long ends the process; 0: none does.
         log: Descriptor of the file that then gets a traceback of where it was.
@@ -50,7 +50,7 @@ class Watch:
     """Ends the process when a run makes no progress; works while Python code holds the interpreter."""
 
     def __init__(self, stall_s: int, log: int) -> None:
-        """Make one that does nothing if `stall_s` is 0."""
+        """Start it; it does nothing if `stall_s` is 0."""
         self._stall_s, self._log = stall_s, log
 
     def look(self) -> None:

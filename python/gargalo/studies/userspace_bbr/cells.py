@@ -127,7 +127,7 @@ def place_text(cell: dict[str, Any]) -> str:
 
 
 def absent(context: Context) -> str:
-    """Say why the lab's runs are not there."""
+    """Say why there are no runs of the lab."""
     reasons = [f"{what}: {why}" for what, why in context.missing.items()]
     if reasons:
         return "the part in the lab is missing; " + "; ".join(reasons)

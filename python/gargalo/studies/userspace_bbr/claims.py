@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from gargalo.studies.userspace_bbr.cells import Conditions
 
 NEAR = 0.15
-"""Relative distance from a published goodput that counts as the same."""
+"""Relative distance from a published goodput up to which goodputs count as equal."""
 POINTS = 0.08
 """Distance from a published share of a link."""
 OTHERS = (RENO, CUBIC)
 
 
 def complete(context: Context, experiment: str) -> bool:
-    """Whether all that stand for the work's senders have runs."""
+    """Whether all senders of the work have runs."""
     return all(overall(context, experiment, s).mean is not None for s in AS_PUBLISHED.values())
 
 

@@ -192,7 +192,7 @@ def calls(context: Context) -> Finding:
 
 
 def films(context: Context) -> Finding:
-    """At 1% loss a film over BBR comes in a higher rate than over CUBIC."""
+    """At 1% loss a film over BBR has a higher bitrate than over CUBIC."""
     lines: list[Evidence] = []
     conditions: Conditions = []
     rows = context.experiment("streaming")

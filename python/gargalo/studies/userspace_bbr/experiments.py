@@ -132,7 +132,7 @@ PACING_SENDERS = (
 
 
 def long_transfers(profile: Profile) -> list[Job]:
-    """What pacing and SACK are worth: BBR at 1% loss, 50 MB in every profile."""
+    """The effect of pacing and SACK: BBR at 1% loss, 50 MB in every profile."""
     return one_link(profile, "pacing", [standard(loss=LOSSES[-1], mb=LONG_MB)], PACING_SENDERS)
 
 
@@ -165,7 +165,7 @@ def competing(profile: Profile) -> list[Job]:
             {**bulk(s, 1), "workload": {"bulk": {}}, "label": label}
             for s, label in ((sender, "mine"), (other, "rival"))
         ]
-        # Which of them comes first is chance: both begin within the first second.
+        # Which of them starts first is random: both begin within the first second.
         flows[labels["first"] == "rival"]["start"] = "0s"
         flows[labels["first"] != "rival"]["start"] = "1s"
         return scenario(topology, flows, sender.hosts(), limit_s=seconds)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 CLOSE = 0.1
 """How far the ratio of goodputs may be from 1."""
 MOST = 0.8
-"""Share of the cells that must be so close."""
+"""Share of the cells that must be this close."""
 SAME_CLOSE, SAME_MOST = 0.05, 0.9
-"""The same for our stack in both worlds: there is nothing but the world to differ."""
+"""The same for our stack in both worlds, where only the world differs."""
 EXPERIMENTS = ("loss", "rate", "traces", "queue", "pacing")
 
 

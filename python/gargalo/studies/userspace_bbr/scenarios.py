@@ -36,7 +36,7 @@ class Sender:
 
     @property
     def name(self) -> str:
-        """What figures call it, whatever the world."""
+        """Its name in figures, in both worlds."""
         words = [f"kernel {self.congestion}" if self.stack == KERNEL else self.congestion]
         if self.stack == OURS:
             words.append("paced" if self.paced else "unpaced")
@@ -99,7 +99,7 @@ WITHOUT_SACK = (
     Sender("bbr", OURS, "lab", paced=False, sack=False),
     Sender("bbr", OURS, "sim", paced=False, sack=False),
 )
-"""BBR on a TCP that finds losses as the one of the work does."""
+"""BBR on a TCP that detects losses as the work's does."""
 SENDERS = (*KERNELS, *LAB, *SIM, *WITHOUT_SACK)
 NAMES = tuple(dict.fromkeys(s.name for s in SENDERS))
 
@@ -110,7 +110,7 @@ def queue(packets: int) -> dict[str, str]:
 
 
 def link(rate: Any, packets: int, loss: float = 0.0) -> dict[str, Any]:
-    """The work's link: what it restricts is the way of the data; acknowledgements only wait."""
+    """The work's link: it restricts the direction of the data; acknowledgements are only delayed."""
     up: dict[str, Any] = {"rate": rate, "queue": queue(packets)}
     if loss > 0:
         up["loss"] = loss

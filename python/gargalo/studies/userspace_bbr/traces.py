@@ -42,7 +42,7 @@ MODELS = {
     "cellular-a": Model("16Mbit/s", "48Mbit/s", 1000.0, 10.0),
     "cellular-b": Model("3Mbit/s", "6Mbit/s", 100.0, 5.0),
 }
-"""One as fast and as changeable as LTE, and a slow one that falls silent for longer, as networks before it."""
+"""One as fast and as variable as LTE, and a slow one with longer outages, as in older networks."""
 DURATION = "300s"
 SEED = 50
 
