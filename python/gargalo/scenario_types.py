@@ -43,14 +43,14 @@ class Scenario:
 
 @dataclass(frozen=True, kw_only=True)
 class AckMap:
-    """When the peer acknowledges."""
+    """The acknowledgement frequency of the peer."""
 
     every: int | None = None
-    """Each so many packets."""
+    """Number of packets per acknowledgement."""
     max_delay: str | None = None
-    """Longest delay. Default: the peer's."""
+    """Maximum acknowledgement delay. Default: the peer's."""
     reordering: int | None = None
-    """A gap of so many packets is acknowledged at once; 0: never."""
+    """Reordering of this many packets is acknowledged at once; 0: never."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -539,12 +539,12 @@ class Media:
 
 @dataclass(frozen=True, kw_only=True)
 class MigrationMap:
-    """The client moves."""
+    """A migration of the client."""
 
     after: str
-    """So long after the flow's start."""
+    """Time after the start of the flow."""
     change: str | None = None
-    """What changes: the address, or only the port as behind a NAT that forgot."""
+    """What changes: the address, or only the port as after a NAT rebinding."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -775,25 +775,25 @@ class Quic:
     """QUIC (RFC 9000): a production implementation in virtual time."""
 
     ack: AckMap | Mapping[str, Any] | None = None
-    """Ask the peer to acknowledge less often (draft-ietf-quic-ack-frequency). Default: each second packet (RFC 9000 §13.2.2)."""
+    """Request fewer acknowledgements from the peer (draft-ietf-quic-ack-frequency). Default: every second packet is acknowledged (RFC 9000 §13.2.2)."""
     congestion: str | Mapping[str, Any] | str | None = None
     """Congestion control of both ends: a name, or a table of one name and its parameters. `noq-cubic`, `noq-newreno` and `noq-bbr3` are the implementation's own."""
     connection_window: str | None = None
-    """What the peer may send on all streams ahead of their reader."""
+    """Receive window of the connection."""
     crypto: str | None = None
-    """`null` has the same packets at the same times, but does not encrypt: for large sweeps."""
+    """`null` sends packets of the same sizes at the same times, but does not encrypt: for large sweeps."""
     datagram_size: str | None = None
-    """UDP payload of a full packet, before discovery finds room for more. Default: the profile's, or less if the route's MTU is smaller."""
+    """UDP payload of a full packet, before discovery increases it. Default: the profile's, or less if the route's MTU is smaller."""
     ecn: bool | None = None
     """Explicit congestion notification."""
     handshake: str | None = None
     """`0-rtt` sends data before the handshake is complete, with a ticket of an earlier connection of the same hosts."""
     idle_timeout: str | None = None
-    """A silent connection is dropped after this."""
+    """An idle connection is closed after this time."""
     initial_window: str | None = None
     """Initial congestion window, in packets or bytes."""
     max_window: str | None = None
-    """The congestion window never counts for more than this. Default: no such limit."""
+    """Upper limit of the effective congestion window. Default: no limit."""
     migration: MigrationMap | Mapping[str, Any] | None = None
     """The client's address changes (RFC 9000 §9). Default: it stays."""
     mtu_discovery: bool | str | None = None
@@ -801,19 +801,19 @@ class Quic:
     multipath: bool | int | None = None
     """Use disjoint paths between the hosts at once (draft-ietf-quic-multipath): true for up to eight, or how many at most."""
     pacing: bool | None = None
-    """Spread packets over the round trip; false: only where the congestion control gives a rate."""
+    """Pace packets over the round trip; false: only where the congestion control gives a rate."""
     packet_threshold: int | None = None
-    """A packet is lost when one this much later was acknowledged (RFC 9002 §6.1.1)."""
+    """Packet threshold of loss detection (RFC 9002 §6.1.1)."""
     profile: str | None = None
-    """Named set of defaults for all that follows."""
+    """Named set of defaults for all other options."""
     send_window: str | None = None
-    """What the application may write ahead of acknowledgements."""
+    """Capacity of the send buffer."""
     stream_window: str | None = None
-    """What the peer may send on a stream ahead of its reader."""
+    """Receive window of a stream."""
     streams: int | None = None
-    """Streams that a bulk transfer is spread over."""
+    """Number of streams of a bulk transfer."""
     time_threshold: float | None = None
-    """Or after this share of a round trip (RFC 9002 §6.1.2)."""
+    """Time threshold of loss detection, in round trips (RFC 9002 §6.1.2)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,10 +22,10 @@ fn refusal(config: &Config) -> String {
 }
 
 /// Longer than 100 lines: a table of values and messages.
-#[test]
-fn impossible_values_are_refused_with_a_remedy() {
+/// Configurations with one value that cannot be, and what is said of it.
+fn impossible() -> Vec<(Config, &'static str)> {
     let d = Config::default;
-    let wrong = [
+    vec![
         (
             Config {
                 datagram_size: 1199,
@@ -118,8 +118,12 @@ fn impossible_values_are_refused_with_a_remedy() {
             },
             "give 1 to 8",
         ),
-    ];
-    for (config, what) in wrong {
+    ]
+}
+
+#[test]
+fn impossible_values_are_refused_with_a_remedy() {
+    for (config, what) in impossible() {
         let said = refusal(&config);
         assert!(said.contains(what), "{said}");
     }

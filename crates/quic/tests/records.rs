@@ -135,37 +135,37 @@ fn check_event(event: &Value) {
         assert!(["initial", "handshake", "0RTT", "1RTT"].contains(&kind));
         number(&header["packet_number"]);
     }
-    for frame in data
-        .get("frames")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        let fields: &[&str] = match frame["frame_type"].as_str().unwrap() {
-            "padding" | "ping" | "handshake_done" | "new_token" => &[],
-            "ack" => {
-                assert!(frame["ack_delay"].is_f64());
-                let ranges = frame["acked_ranges"].as_array().unwrap();
-                assert!(!ranges.is_empty());
-                for r in ranges {
-                    assert!(number(&r[0]) <= number(&r[1]));
-                }
-                &[]
+    let frames = data.get("frames").and_then(Value::as_array);
+    frames.into_iter().flatten().for_each(check_frame);
+}
+
+/// The fields that every frame of its kind has.
+fn check_frame(frame: &Value) {
+    let number = |v: &Value| v.as_u64().unwrap_or_else(|| panic!("{v} in {frame}"));
+    let fields: &[&str] = match frame["frame_type"].as_str().unwrap() {
+        "padding" | "ping" | "handshake_done" | "new_token" => &[],
+        "ack" => {
+            assert!(frame["ack_delay"].is_f64());
+            let ranges = frame["acked_ranges"].as_array().unwrap();
+            assert!(!ranges.is_empty());
+            for r in ranges {
+                assert!(number(&r[0]) <= number(&r[1]));
             }
-            "crypto" => &["offset", "length"],
-            "stream" => &["stream_id", "offset", "length"],
-            "max_data" => &["maximum"],
-            "max_stream_data" => &["stream_id", "maximum"],
-            "new_connection_id" => &["sequence_number", "retire_prior_to", "connection_id_length"],
-            "retire_connection_id" => &["sequence_number"],
-            "connection_close" => &["raw_error_code"],
-            "unknown" => &["raw_frame_type"],
-            "max_streams" => &["maximum"],
-            other => panic!("unexpected frame {other}"),
-        };
-        for field in fields {
-            number(&frame[*field]);
+            &[]
         }
+        "crypto" => &["offset", "length"],
+        "stream" => &["stream_id", "offset", "length"],
+        "max_data" => &["maximum"],
+        "max_stream_data" => &["stream_id", "maximum"],
+        "new_connection_id" => &["sequence_number", "retire_prior_to", "connection_id_length"],
+        "retire_connection_id" => &["sequence_number"],
+        "connection_close" => &["raw_error_code"],
+        "unknown" => &["raw_frame_type"],
+        "max_streams" => &["maximum"],
+        other => panic!("unexpected frame {other}"),
+    };
+    for field in fields {
+        number(&frame[*field]);
     }
 }
 

@@ -38,8 +38,7 @@ const LAST_WORDS: u32 = 16;
 
 /// One end of a connection.
 ///
-///  It has more than 25 fields on purpose: they are noq's two halves and the state beside them (streams, paths,
-/// reports,
+/// It has more than 25 fields on purpose: they are noq's two halves and the state beside them (streams, paths, reports,
 /// clock), which the files of this module share.
 pub struct Endpoint {
     side: Side,

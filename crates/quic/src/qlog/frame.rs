@@ -52,10 +52,6 @@ pub(super) fn write_all(out: &mut String, payload: &[u8]) {
 
 /// Writes the fields of a frame. It is longer than 100 lines: one arm per frame type.
 fn write(out: &mut String, frame: &Frame<'_>) {
-    let kind = |bidirectional| match bidirectional {
-        true => "bidirectional",
-        false => "unidirectional",
-    };
     let _ = match *frame {
         Frame::Padding(n) => write!(out, r#""frame_type":"padding","length":{n}"#),
         Frame::Ping => write!(out, r#""frame_type":"ping""#),
@@ -87,32 +83,15 @@ fn write(out: &mut String, frame: &Frame<'_>) {
             }
             Ok(())
         }
-        Frame::MaxData(n) => write!(out, r#""frame_type":"max_data","maximum":{n}"#),
-        Frame::MaxStreamData { stream, most } => write!(
-            out,
-            r#""frame_type":"max_stream_data","stream_id":{stream},"maximum":{most}"#
-        ),
-        Frame::MaxStreams {
-            bidirectional,
-            most,
-        } => write!(
-            out,
-            r#""frame_type":"max_streams","stream_type":"{}","maximum":{most}"#,
-            kind(bidirectional)
-        ),
-        Frame::DataBlocked(n) => write!(out, r#""frame_type":"data_blocked","limit":{n}"#),
-        Frame::StreamDataBlocked { stream, limit } => write!(
-            out,
-            r#""frame_type":"stream_data_blocked","stream_id":{stream},"limit":{limit}"#
-        ),
-        Frame::StreamsBlocked {
-            bidirectional,
-            limit,
-        } => write!(
-            out,
-            r#""frame_type":"streams_blocked","stream_type":"{}","limit":{limit}"#,
-            kind(bidirectional)
-        ),
+        Frame::HandshakeDone => write!(out, r#""frame_type":"handshake_done""#),
+        Frame::Other(kind) => write!(out, r#""frame_type":"unknown","raw_frame_type":{kind}"#),
+        _ => return write_control(out, frame),
+    };
+}
+
+/// Frames of flow control, connection identifiers, paths and the end.
+fn write_control(out: &mut String, frame: &Frame<'_>) {
+    let _ = match *frame {
         Frame::NewConnectionId {
             sequence,
             retire_prior_to,
@@ -157,8 +136,44 @@ fn write(out: &mut String, frame: &Frame<'_>) {
             string(out, &String::from_utf8_lossy(reason));
             Ok(())
         }
-        Frame::HandshakeDone => write!(out, r#""frame_type":"handshake_done""#),
-        Frame::Other(kind) => write!(out, r#""frame_type":"unknown","raw_frame_type":{kind}"#),
+        _ => return write_limit(out, frame),
+    };
+}
+
+/// Frames of flow control.
+fn write_limit(out: &mut String, frame: &Frame<'_>) {
+    let kind = |bidirectional| match bidirectional {
+        true => "bidirectional",
+        false => "unidirectional",
+    };
+    let _ = match *frame {
+        Frame::MaxData(n) => write!(out, r#""frame_type":"max_data","maximum":{n}"#),
+        Frame::MaxStreamData { stream, most } => write!(
+            out,
+            r#""frame_type":"max_stream_data","stream_id":{stream},"maximum":{most}"#
+        ),
+        Frame::MaxStreams {
+            bidirectional,
+            most,
+        } => write!(
+            out,
+            r#""frame_type":"max_streams","stream_type":"{}","maximum":{most}"#,
+            kind(bidirectional)
+        ),
+        Frame::DataBlocked(n) => write!(out, r#""frame_type":"data_blocked","limit":{n}"#),
+        Frame::StreamDataBlocked { stream, limit } => write!(
+            out,
+            r#""frame_type":"stream_data_blocked","stream_id":{stream},"limit":{limit}"#
+        ),
+        Frame::StreamsBlocked {
+            bidirectional,
+            limit,
+        } => write!(
+            out,
+            r#""frame_type":"streams_blocked","stream_type":"{}","limit":{limit}"#,
+            kind(bidirectional)
+        ),
+        _ => Ok(()),
     };
 }
 
