@@ -89,3 +89,14 @@ def test_attributes():
     assert link.down.more
     assert [f.endless for f in run.setup.flows] == [True, False]
     assert "cubic" in run.setup.flows[0].transport["tcp"]["congestion"]
+
+
+def test_the_setup_of_another_version_is_an_error(tmp_path):
+    gargalo.run(EVERYTHING, output=tmp_path / "out")
+    (tmp_path / "out" / "manifest.json").unlink()
+    file = tmp_path / "out" / "run.json"
+    facts = json.loads(file.read_text(encoding="utf-8"))
+    del facts["setup"]["nodes"][0]["host"]
+    file.write_text(json.dumps(facts), encoding="utf-8")
+    with pytest.raises(gargalo.RunError, match=r"run\.json: its setup .*run the scenario again"):
+        gargalo.load(tmp_path / "out")

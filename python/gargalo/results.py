@@ -151,7 +151,7 @@ def load(directory: str | Path) -> Run:
 
     Raises:
         FileNotFoundError: The directory has no results.
-        RunError: A file is not what was written.
+        RunError: A file is not what was written, or another version wrote it.
 
     """
     path = Path(directory)
@@ -166,7 +166,11 @@ def load(directory: str | Path) -> Run:
         raise FileNotFoundError(msg) from None
     scenario, links = info.pop("scenario"), info.pop("links")
     # Older results have no setup: their scenario is what the engine made of it.
-    setup = Setup.read(info.pop("setup", scenario))
+    try:
+        setup = Setup.read(info.pop("setup", scenario))
+    except TypeError as e:
+        msg = f"{path}/run.json: its setup is of another version of gargalo ({e}); run the scenario again"
+        raise _core.RunError(msg) from None
     source = info.pop("source", {})
     interrupted = info.pop("interrupted", False)
 
