@@ -7,6 +7,8 @@
 //! On systems other than Linux only the values exist that say what would be made.
 
 #[cfg(target_os = "linux")]
+pub mod channel;
+#[cfg(target_os = "linux")]
 mod clock;
 #[cfg(target_os = "linux")]
 pub mod coalesce;

@@ -1,13 +1,9 @@
 //! Interfaces, addresses, routes and rules of the network namespace of the calling thread (rtnetlink(7)).
 
-use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::RawFd;
 
-use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
-    NetlinkPayload,
-};
+use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
@@ -18,18 +14,12 @@ use netlink_packet_route::route::{
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
-use netlink_sys::{Socket, SocketAddr};
 
+use crate::channel::Channel;
 use crate::{Error, Result};
 
-/// Longest message that we send or expect as an answer, in bytes.
-const LONGEST: usize = 8192;
-
 /// A connection with the kernel's routing tables, in the namespace of the thread that opened it.
-pub struct Netlink {
-    socket: Socket,
-    sequence: u32,
-}
+pub struct Netlink(Channel);
 
 /// A route to be added.
 #[derive(Clone, Copy, Debug)]
@@ -54,14 +44,9 @@ impl Netlink {
     /// # Errors
     /// When the system has no netlink.
     pub fn open() -> Result<Self> {
-        let failed = |e| Error::system("opening a netlink socket", e);
-        let mut socket = Socket::new(NETLINK_ROUTE).map_err(failed)?;
-        socket.bind_auto().map_err(failed)?;
-        socket.connect(&SocketAddr::new(0, 0)).map_err(failed)?;
-        Ok(Self {
-            socket,
-            sequence: 0,
-        })
+        Channel::open(NETLINK_ROUTE)
+            .map(Self)
+            .map_err(|e| Error::system("opening a netlink socket", e))
     }
 
     /// Switches an interface on, with a given MTU in bytes.
@@ -246,31 +231,8 @@ impl Netlink {
 
     /// Sends a request and waits for its acknowledgement.
     fn ask(&mut self, what: &str, request: RouteNetlinkMessage, flags: u16) -> Result<()> {
-        let failed = |e: io::Error| Error::system(what, e);
-        self.sequence += 1;
-        let mut message = NetlinkMessage::from(request);
-        message.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
-        message.header.sequence_number = self.sequence;
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        self.socket.send(&bytes, 0).map_err(failed)?;
-        let mut answer = Vec::with_capacity(LONGEST);
-        loop {
-            answer.clear();
-            self.socket.recv(&mut answer, 0).map_err(failed)?;
-            let reply = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer)
-                .map_err(|e| failed(io::Error::other(e.to_string())))?;
-            if reply.header.sequence_number != self.sequence {
-                continue;
-            }
-            if let NetlinkPayload::Error(e) = reply.payload {
-                return match e.code {
-                    None => Ok(()),
-                    Some(_) => Err(failed(e.to_io())),
-                };
-            }
-        }
+        let asked = self.0.ask(request, NLM_F_ACK | flags);
+        asked.map(drop).map_err(|e| Error::system(what, e))
     }
 }
 

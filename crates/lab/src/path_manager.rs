@@ -4,16 +4,15 @@
 use std::io;
 use std::net::Ipv4Addr;
 
+use gargalo_device::channel::Channel;
 use netlink_packet_core::{
-    DecodeError, DefaultNla, Emitable, NLA_F_NESTED, NLM_F_ACK, NLM_F_REQUEST,
-    NetlinkDeserializable, NetlinkMessage, NetlinkPayload, NetlinkSerializable,
-    ParseableParametrized,
+    DecodeError, DefaultNla, Emitable, NLA_F_NESTED, NLM_F_ACK, NetlinkDeserializable,
+    NetlinkSerializable, ParseableParametrized,
 };
 use netlink_packet_generic::ctrl::nlas::GenlCtrlAttrs;
 use netlink_packet_generic::ctrl::{GenlCtrl, GenlCtrlCmd};
 use netlink_packet_generic::{GenlFamily, GenlHeader, GenlMessage};
 use netlink_sys::protocols::NETLINK_GENERIC;
-use netlink_sys::{Socket, SocketAddr};
 
 use crate::multipath::{KernelEndpoint, KernelMptcp};
 use crate::{Error, Result};
@@ -33,13 +32,9 @@ const FLAG_SUBFLOW: u32 = 2;
 const FLAG_BACKUP: u32 = 4;
 const FLAG_FULLMESH: u32 = 8;
 
-/// Longest message that we send or expect as an answer, in bytes.
-const LONGEST: usize = 8192;
-
 /// A connection with the path manager of a network namespace.
 pub struct PathManager {
-    socket: Socket,
-    sequence: u32,
+    channel: Channel,
     family: u16,
 }
 
@@ -98,12 +93,8 @@ impl PathManager {
     /// When the kernel has no MPTCP.
     pub fn open() -> Result<Self> {
         let failed = |e| Error::system("opening a generic netlink socket", e);
-        let mut socket = Socket::new(NETLINK_GENERIC).map_err(failed)?;
-        socket.bind_auto().map_err(failed)?;
-        socket.connect(&SocketAddr::new(0, 0)).map_err(failed)?;
         let mut this = Self {
-            socket,
-            sequence: 0,
+            channel: Channel::open(NETLINK_GENERIC).map_err(failed)?,
             family: 0,
         };
         let ask = GenlMessage::from_payload(GenlCtrl {
@@ -174,41 +165,13 @@ impl PathManager {
         GenlMessage<T>: NetlinkSerializable + NetlinkDeserializable<Error = DecodeError>,
         T: std::fmt::Debug,
     {
-        let failed = |e: io::Error| {
+        self.channel.ask(request, flags).map_err(|e| {
             Error::with_remedy(
                 what,
                 e,
                 "the kernel needs CONFIG_MPTCP, and its sysctl net.mptcp.pm_type must be 0",
             )
-        };
-        self.sequence += 1;
-        let mut message = NetlinkMessage::from(request);
-        message.header.flags = NLM_F_REQUEST | flags;
-        message.header.sequence_number = self.sequence;
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        self.socket.send(&bytes, 0).map_err(failed)?;
-        let mut answer = Vec::with_capacity(LONGEST);
-        loop {
-            answer.clear();
-            self.socket.recv(&mut answer, 0).map_err(failed)?;
-            let reply = NetlinkMessage::<GenlMessage<T>>::deserialize(&answer)
-                .map_err(|e| failed(io::Error::other(e.to_string())))?;
-            if reply.header.sequence_number != self.sequence {
-                continue;
-            }
-            match reply.payload {
-                NetlinkPayload::Error(e) => {
-                    return match e.code {
-                        None => Ok(None),
-                        Some(_) => Err(failed(e.to_io())),
-                    };
-                }
-                NetlinkPayload::InnerMessage(m) => return Ok(Some(m)),
-                _ => {}
-            }
-        }
+        })
     }
 }
 
