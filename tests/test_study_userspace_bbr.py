@@ -125,7 +125,7 @@ def test_settings_of_a_profile_can_be_changed():
     assert (changed.settings["mb"], changed.settings["queue_packets"]) == (2.0, [50])
     assert changed.settings["traces"] == "x y"
     assert profile.settings["mb"] == 12.0
-    with pytest.raises(KeyError, match='no setting "bm"; it has mb, '):
+    with pytest.raises(KeyError, match='no setting "bm"; did you mean "mb"'):
         change(profile, {"bm": "2"})
     for name, text in (("mb", "many"), ("mix_s", "1.5"), ("queue_packets", "50")):
         with pytest.raises(ValueError, match=name):
