@@ -1,4 +1,4 @@
-//! Something of a registry as settings have it: its name, or a table of its name and parameters.
+//! An entry of a registry in settings: its name, or a table of its name and parameters.
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -12,27 +12,27 @@ use crate::params::{Param, ParamKind, ParamValue, Params};
 use crate::registry::Entry;
 use crate::{ALGORITHMS, Init, registry};
 
-/// What can be chosen by name.
+/// A registry whose entries are chosen by name.
 pub trait Registry: Clone + Debug + PartialEq + 'static {
     /// What the entries are, like "A scheduler".
     const WHAT: &'static str;
     /// Name of the definition in the schema.
     const DEFINITION: &'static str;
-    /// What is chosen if nothing is.
+    /// The default entry.
     const DEFAULT: &'static str;
 
-    /// Everything that has a name here.
+    /// All entries.
     fn entries() -> Vec<Entry<()>>;
 
-    /// What is wrong with parameters of an entry; its name may be an alias.
+    /// Checks the parameters of an entry; its name may be an alias.
     ///
     /// # Errors
     /// A sentence.
     fn check(name: &str, params: &Params) -> Result<(), String>;
 }
 
-/// An entry of a registry and its parameters. A name that the registry does not know is one that the caller
-/// brought along; its parameters are not checked.
+/// An entry of a registry and its parameters. A name that is not in the registry belongs to a class of the caller;
+/// its parameters are not checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chosen<R> {
     /// Name in the registry, never an alias.
@@ -43,7 +43,7 @@ pub struct Chosen<R> {
 }
 
 impl<R: Registry> Chosen<R> {
-    /// This one, with parameters that were checked or need no check.
+    /// An entry with parameters that were checked or need no check.
     pub fn new(name: &str, params: Params) -> Self {
         let known = R::entries()
             .into_iter()
@@ -55,8 +55,8 @@ impl<R: Registry> Chosen<R> {
         }
     }
 
-    /// Says the parameters that were not given, too, as they are by default; those of an entry that the registry does
-    /// not know stay as they are.
+    /// Adds the default values of parameters that were not given; those of an entry that is not in the registry are
+    /// unchanged.
     pub fn complete(&mut self) {
         let known = R::entries().into_iter().find(|e| e.name == self.name);
         for param in known.map_or(&[][..], |e| (e.params)()) {
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(usual.write(), json!("bbr3"));
         let told = json!({ "cubic": { "beta": 0.8, "fast_convergence": false } });
         assert_eq!(read(told.clone()).unwrap().write(), told);
-        // Those that the caller brings along are not checked here.
+        // Entries of the caller are not checked here.
         let own = json!({ "my-own": { "gain": 2 } });
         assert_eq!(read(own.clone()).unwrap().write(), own);
         let error = read(json!({ "cubic": { "beta": 7 } })).unwrap_err();

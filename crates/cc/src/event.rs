@@ -1,6 +1,6 @@
 use gargalo_units::{Bytes, Duration, Instant};
 
-/// A packet is about to leave.
+/// A packet is about to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     /// When.
@@ -11,7 +11,7 @@ pub struct Sent {
     pub in_flight: Bytes,
     /// The sender has less to send than the window allows.
     pub app_limited: bool,
-    /// It repeats data.
+    /// It is a retransmission.
     pub retransmission: bool,
     /// Set when nothing was in flight: time since the last transmission (RFC 5681 §4.1).
     pub idle: Option<Idle>,
@@ -36,8 +36,8 @@ pub struct Acked {
     pub now: Instant,
     /// Newly delivered: cumulatively and selectively acknowledged.
     pub bytes: Bytes,
-    /// Of those, bytes acknowledged with a congestion echo: what was marked, if the receiver tells each
-    /// mark (RFC 8257 §3.2).
+    /// Of those, bytes acknowledged with a congestion echo: the marked bytes, if the receiver reports each mark
+    /// (RFC 8257 §3.2).
     pub ce_bytes: Bytes,
     /// Round-trip sample of this acknowledgement.
     pub rtt: Option<Duration>,
@@ -106,11 +106,11 @@ pub struct Congestion {
 pub struct Spurious {
     /// When that became known.
     pub now: Instant,
-    /// The cause that is withdrawn.
+    /// The cause that was spurious.
     pub cause: Cause,
 }
 
-/// What the sampler remembers of the moment a segment was sent.
+/// The state of the sampler when a segment was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendState {
     /// When this segment was sent.

@@ -1,17 +1,17 @@
-//! Makes controllers, one for every path of every connection that shares a configuration.
+//! Creation of controllers, one for every path of every connection that shares a configuration.
 
 use std::fmt::Debug;
 
 use crate::{Algorithm, Controller, Init, Params, registry};
 
-/// Makes the congestion control of a connection.
+/// Creates the congestion controls of connections.
 pub trait ControllerFactory: Debug + Send + Sync {
     /// Its name in results.
     fn name(&self) -> &str;
     /// A fresh instance.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with the parameters.
+    /// A sentence about the wrong parameter.
     fn build(&self, init: Init) -> Result<Box<dyn Controller>, String>;
 }
 

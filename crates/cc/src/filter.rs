@@ -81,13 +81,13 @@ impl<V: Copy + PartialOrd, O: Order> Windowed<V, O> {
         self.window = window;
     }
 
-    /// Forgets everything but `value`.
+    /// Resets the filter to `value`.
     #[inline]
     pub fn reset(&mut self, at: u64, value: V) {
         self.samples = [Sample { at, value }; 3];
     }
 
-    /// Takes a new measurement; ticks never decrease. Returns the best value of the window.
+    /// Adds a measurement; ticks never decrease. Returns the best value of the window.
     #[inline]
     pub fn update(&mut self, at: u64, value: V) -> V {
         let new = Sample { at, value };

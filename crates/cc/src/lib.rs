@@ -1,10 +1,9 @@
 //! Congestion control for TCP, MPTCP and QUIC: one trait, one file per algorithm.
 //!
-//! Facts in, numbers out. A [`Controller`] is told what happened on a path (sent, acknowledged,
-//! lost, congested) and owns three numbers: congestion window, slow-start threshold and pacing
-//! rate. The transport owns everything else: round-trip times, bytes in flight, loss detection,
-//! recovery epochs, proportional rate reduction and the delivery-rate sampler ([`rate`]).
-//! Controllers never see a packet, a clock or a socket.
+//! A [`Controller`] gets the events of a path (sent, acknowledged, lost, congested) and owns three numbers:
+//! congestion window, slow-start threshold and pacing rate. The transport owns everything else: round-trip times,
+//! bytes in flight, loss detection, recovery epochs, proportional rate reduction and the delivery-rate sampler
+//! ([`rate`]). Controllers have no access to packets, clocks or sockets.
 #![forbid(unsafe_code)]
 
 pub mod algorithms;
@@ -55,7 +54,7 @@ use gargalo_units::{Bytes, Rate};
 ///   not grow then.
 /// - `cwnd()` never returns less than one segment.
 pub trait Controller: Debug + Send + Sync {
-    /// A packet left; idle restart is told by [`Sent::idle`].
+    /// A packet was sent; [`Sent::idle`] tells of an idle period before it.
     fn on_send(&mut self, _sent: &Sent, _path: &Path<'_>) {}
     /// Data was acknowledged (cumulatively or selectively).
     fn on_ack(&mut self, ack: &Acked, path: &Path<'_>);
@@ -78,16 +77,16 @@ pub trait Controller: Debug + Send + Sync {
     /// Whether the window about doubles every round trip: slow start, or what a model-based algorithm has in
     /// its place (BBR's Startup). A missing [`Controller::ssthresh`] alone does not say so.
     fn in_slow_start(&self) -> bool;
-    /// The pacing rate the algorithm demands; `None` lets the transport choose (a factor of
+    /// The pacing rate of the algorithm; `None` lets the transport choose (a factor of
     /// cwnd/srtt, or no pacing, by its configuration).
     fn pacing_rate(&self) -> Option<Rate> {
         None
     }
-    /// Most data to release in one burst when pacing; `None` lets the transport choose.
+    /// Maximum size of a burst when pacing; `None` lets the transport choose.
     fn send_quantum(&self) -> Option<Bytes> {
         None
     }
-    /// `true`: the transport obeys `cwnd()` during recovery as it is (BBR); `false`: it runs PRR.
+    /// `true`: the transport uses `cwnd()` unchanged during recovery (BBR); `false`: it runs PRR.
     fn governs_recovery(&self) -> bool {
         false
     }

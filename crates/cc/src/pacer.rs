@@ -1,9 +1,9 @@
 //! Pacing: spreads packets over time at a rate, in bursts of one quantum.
 //!
-//! A burst of up to `quantum` bytes leaves back to back, then the next waits until the rate has
-//! paid for it. A sender that wakes late is credited the delay, at most half of a packet's
-//! serialisation time each, so that coarse timers do not lower the rate (the rule of Linux's
-//! internal pacing); an idle sender gains no more than that either. Integer arithmetic only.
+//! A burst of up to `quantum` bytes is sent back to back; the next one waits until its time at the rate has passed.
+//! A sender that wakes late is credited the delay, at most half of a packet's serialisation time each, so that
+//! coarse timers do not lower the rate (the rule of Linux's internal pacing); an idle sender gains no more than
+//! that either. Integer arithmetic only.
 
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
@@ -17,9 +17,9 @@ const MAX_GAP: Duration = Duration::from_secs(1);
 /// [`Pacer::on_send`].
 #[derive(Clone, Debug)]
 pub struct Pacer {
-    /// When everything sent so far is paid for.
+    /// When the time of everything sent so far has passed.
     next: Instant,
-    /// What the current burst may still send.
+    /// Bytes that the current burst may still send.
     left: Bytes,
     quantum: Bytes,
     /// Lateness not yet credited.
@@ -41,7 +41,7 @@ impl Pacer {
         }
     }
 
-    /// Lets the first `bytes` of the connection leave unpaced (Linux: ten packets).
+    /// The first `bytes` of the connection are sent unpaced (Linux: ten packets).
     pub fn with_unpaced_start(mut self, bytes: Bytes) -> Self {
         self.unpaced = bytes;
         self
@@ -87,7 +87,7 @@ impl Pacer {
             return;
         }
         if self.next <= now {
-            // Everything is paid for: a new burst, credited with its lateness.
+            // The time of all packets has passed: a new burst, credited with its lateness.
             self.credit = now - self.next;
             self.next = now;
             self.left = self.quantum;

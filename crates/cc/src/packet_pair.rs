@@ -1,15 +1,15 @@
-//! Capacity of the bottleneck from pairs of packets: what algorithms that need it share.
+//! Estimation of the bottleneck's capacity by packet pairs.
 //!
-//! Two packets that reach the bottleneck closer together than it can send them leave it one
-//! transmission time apart, and so do their acknowledgements arrive (Hoe, SIGCOMM 1996). Of all such
-//! pairs the one with the least sum of delays is believed, as it met the least cross traffic
-//! (CapProbe; Kapoor, Chen, Lao, Gerla and Sanadidi, SIGCOMM 2004).
+//! Two packets that reach the bottleneck closer together than it can send them leave it one transmission time
+//! apart, and so do their acknowledgements arrive (Hoe, SIGCOMM 1996). Of all pairs the one with the smallest sum
+//! of delays is used, as it met the least cross traffic (CapProbe; Kapoor, Chen, Lao, Gerla and Sanadidi, SIGCOMM
+//! 2004).
 
 use gargalo_units::{Duration, Instant};
 
 use crate::event::Acked;
 
-/// The acknowledgement before.
+/// The previous acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct First {
     arrived: Instant,

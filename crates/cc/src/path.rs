@@ -22,11 +22,11 @@ pub struct Path<'a> {
     pub index: usize,
 }
 
-/// What a coupled congestion control may know of a subflow.
+/// The view of a subflow for coupled congestion controls.
 ///
-/// The transport fills all siblings before each call; coupled algorithms of this crate read `cwnd`,
-/// `srtt`, `can_send` and, OLIA, the two loss intervals (see [`LossIntervals`]). They take their own
-/// window and round-trip time from where these are newest, the loss intervals from their own entry.
+/// The transport fills all siblings before each call; coupled algorithms of this crate read `cwnd`, `srtt`,
+/// `can_send` and, OLIA, the two loss intervals (see [`LossIntervals`]). They use the current values of their own
+/// window and round-trip time, and the loss intervals of their own entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Sibling {
     /// Settled window: ssthresh while recovering, cwnd otherwise.
@@ -47,7 +47,7 @@ pub struct Sibling {
     pub can_send: bool,
 }
 
-/// Counts what is acknowledged between losses, for [`Sibling`].
+/// Counts the bytes acknowledged between losses, for [`Sibling`].
 ///
 /// A congestion event ends an interval, a mark as much as a loss (Linux moves its counters on entry to
 /// CWR, Recovery and Loss); a repeated timeout does not, nor one before anything was acknowledged.

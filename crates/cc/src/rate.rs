@@ -8,7 +8,7 @@
 //! counts as in flight; the returned state replaces the segment's earlier one.
 //!
 //! One incoming acknowledgement:
-//! 1. [`RateSampler::set_app_limited`] if the application leaves the window unused (§3.4);
+//! 1. [`RateSampler::set_app_limited`] if the application does not use the window (§3.4);
 //! 2. [`RateSampler::on_delivered`] once for each segment that is newly acknowledged, cumulatively
 //!    or selectively; a segment already reported (by an earlier SACK) is not reported again;
 //! 3. [`RateSampler::on_lost`] for each segment newly marked lost;
@@ -51,7 +51,7 @@ impl RateSampler {
         Self::default()
     }
 
-    /// A segment of `bytes` leaves while `in_flight` bytes are in flight without it (§3.2).
+    /// A segment of `bytes` is sent while `in_flight` bytes are in flight without it (§3.2).
     #[inline]
     pub fn on_send(&mut self, now: Instant, bytes: Bytes, in_flight: Bytes) -> SendState {
         if in_flight.is_zero() {
@@ -137,7 +137,7 @@ impl RateSampler {
         })
     }
 
-    /// The application leaves the window unused while `in_flight` bytes are in flight: segments
+    /// The application does not use the window while `in_flight` bytes are in flight: segments
     /// sent until those are delivered yield samples marked `app_limited` (§3.4).
     #[inline]
     pub fn set_app_limited(&mut self, in_flight: Bytes) {

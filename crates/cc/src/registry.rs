@@ -1,4 +1,4 @@
-//! Algorithms by name: what stands behind the command line, the documentation and the scenarios.
+//! Algorithms by name, for the command line, the documentation and scenarios.
 
 use gargalo_units::{Bytes, Instant, nearest};
 use rand_pcg::Pcg64;
@@ -7,7 +7,7 @@ use crate::Controller;
 use crate::algorithms::ALGORITHMS;
 use crate::params::{BuildError, Param, Params};
 
-/// What a controller starts from.
+/// The initial values of a controller.
 #[derive(Clone, Debug)]
 pub struct Init {
     /// When the path is opened.
@@ -28,7 +28,7 @@ pub type Build = fn(&Params, Init) -> Result<Box<dyn Controller>, BuildError>;
 pub struct Entry<B> {
     /// Name in scenarios.
     pub name: &'static str,
-    /// Other names it answers to.
+    /// Aliases.
     pub aliases: &'static [&'static str],
     /// One line about it.
     pub summary: &'static str,

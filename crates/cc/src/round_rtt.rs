@@ -1,4 +1,4 @@
-//! Round-trip times round by round and the backlog they tell of: what delay-based algorithms share.
+//! Round-trip times per round and the backlog derived from them, for delay-based algorithms.
 //!
 //! A window of w segments whose packets took `rtt` where `base` is the time without queues moves
 //! w/rtt segments a second; w · base/rtt of them are on the wire and the rest waits in queues.
@@ -9,7 +9,7 @@ use crate::event::Acked;
 use crate::path::Path;
 use crate::window::Window;
 
-/// What a round has told.
+/// The measurements of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Round {
     /// Least round-trip time of the connection.
@@ -75,8 +75,8 @@ impl RoundRtt {
         }
     }
 
-    /// Takes the sample of an acknowledgement; what the round has told if it ends with this one.
-    /// Rounds that ended without a sample tell nothing.
+    /// Processes the sample of an acknowledgement; returns the measurements of the round if it ends with this one
+    /// and had samples.
     #[inline]
     pub fn observe(&mut self, window: &Window, ack: &Acked, path: &Path<'_>) -> Option<Round> {
         if let Some(rtt) = ack.rtt {
@@ -95,7 +95,7 @@ impl RoundRtt {
         round
     }
 
-    /// What the round under way has told so far; nothing before its first sample.
+    /// The measurements of the current round so far; `None` before its first sample.
     pub fn so_far(&self, window: &Window, path: &Path<'_>) -> Option<Round> {
         (self.samples > 0 && self.stale == 0).then(|| Round {
             base: path.min_rtt.unwrap_or(self.rtt).min(self.rtt),
@@ -105,8 +105,8 @@ impl RoundRtt {
         })
     }
 
-    /// The window has jumped to `window`: what was seen before says nothing about it, and neither do
-    /// this round and the next, whose packets were sent before.
+    /// The window has jumped to `window`: earlier samples do not apply to it, nor do those of this round and the
+    /// next, whose packets were sent before.
     pub fn restart(&mut self, window: Bytes) {
         *self = Self {
             stale: 2,
@@ -115,7 +115,7 @@ impl RoundRtt {
     }
 }
 
-/// Sets a window that delay asks for, at least `floor` segments: never back into slow start.
+/// Sets a window computed from delay, at least `floor` segments, without returning to slow start.
 pub(super) fn settle(window: &mut Window, segments: f64, floor: f64) {
     window.set_cwnd(Bytes::from_f64(segments.max(floor) * window.mss().as_f64()));
     if window.in_slow_start() {

@@ -1,4 +1,4 @@
-//! What loss-based algorithms share: cwnd, ssthresh, slow start, reductions, undo, idle restart.
+//! The common part of loss-based algorithms: cwnd, ssthresh, slow start, reductions, undo, idle restart.
 //!
 //! An algorithm holds a [`Window`], asks it on each acknowledgement how many bytes are left for
 //! congestion avoidance ([`Window::slow_start`]), and decides alone how cwnd grows from them and how
@@ -15,7 +15,7 @@ use crate::{choices, params};
 pub const MAX_WINDOW: Bytes = Bytes::new(1 << 40);
 
 choices! {
-    /// What a reduction is a fraction of.
+    /// The base of a reduction.
     pub enum ReduceFrom {
         /// The bytes in flight, but no more than cwnd (RFC 5681 equation 4).
         FlightSize = "flight-size",
@@ -33,12 +33,12 @@ params! {
         /// Slow start: most segments of growth per acknowledgement (L, RFC 3465 §2.2); 0: 8 for hystart++, 2
         /// for the others. After a timeout it is 1 (RFC 3465 §2.3).
         abc_limit: u64 = 0, in 0..=1_000_000;
-        /// What a reduction is a fraction of (RFC 5681: flight-size; many stacks: cwnd).
+        /// The base of a reduction (RFC 5681: flight-size; many stacks: cwnd).
         reduce_from: ReduceFrom = ReduceFrom::FlightSize;
     }
 }
 
-/// What an undo restores.
+/// The state that an undo restores.
 #[derive(Clone, Copy, Debug)]
 struct Saved {
     cwnd: Bytes,
@@ -231,7 +231,7 @@ impl Window {
         self.cwnd = cwnd.min(MAX_WINDOW).max(self.mss);
     }
 
-    /// What this event's reduction is a fraction of. FlightSize never counts more than cwnd, since
+    /// The base of this event's reduction. FlightSize never counts more than cwnd, since
     /// limited transmit sends beyond it (RFC 5681 §3.2 step 1).
     pub fn reduction_base(&self, event: &Congestion) -> Bytes {
         match self.params.reduce_from {

@@ -2,15 +2,14 @@
 //! and implementation", IEEE/ACM ToN 24(1), 2016; draft-walid-mptcp-congestion-control-04): between LIA's
 //! responsiveness and OLIA's friendliness.
 //!
-//! With x = w/rtt and a = max(x)/x the ratio of the best subflow's rate to this one's, both the increase
-//! and the decrease depend on a. Slow start is TCP's. Alone on a path, a = 1, it is [`super::reno`] to the
-//! byte.
+//! With x = w/rtt and a = max(x)/x the ratio of the best subflow's rate to this one's, both the increase and the
+//! decrease depend on a. Slow start is TCP's. Alone on a path (a = 1) it equals [`super::reno`] to the byte.
 //!
 //! # Choices
-//! - The decrease takes a as it is, as paper and draft do. Linux' out-of-tree MPTCP divided integers, so
-//!   that a cut was w/2 or 3w/4 and nothing between: `whole_ratio = true`.
-//! - Marks and timeouts reduce like losses (one function in Linux; the paper has losses only); what is
-//!   reduced is the flight size, as for Reno (RFC 5681 equation 4), to two segments at least.
+//! - The decrease uses a as a real number, as paper and draft do. Linux' out-of-tree MPTCP divided integers, so
+//!   that a reduction was either w/2 or 3w/4: `whole_ratio = true`.
+//! - Marks and timeouts reduce like losses (one function in Linux; the paper has losses only); the flight size is
+//!   reduced, as for Reno (RFC 5681 equation 4), to two segments at least.
 //! - Bytes acknowledged count, as in the draft (Linux: acknowledgements).
 
 use gargalo_units::Bytes;

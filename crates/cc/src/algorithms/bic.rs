@@ -1,10 +1,10 @@
 //! BIC (L. Xu, K. Harfoush and I. Rhee, "Binary increase congestion control for fast long-distance
 //! networks", INFOCOM 2004).
 //!
-//! The window at the latest loss and the window after it bound the right one, which is searched by
-//! bisection: in steps of at most S_max towards the maximum, then away from it in growing steps.
+//! The window at the latest loss and the window after it bound the optimal one, which is searched by bisection: in
+//! steps of at most S_max towards the maximum, then beyond it in growing steps.
 //!
-//! # Where the sources differ or are silent
+//! # Where the sources differ or leave a choice
 //! - `beta` is Linux's (819/1024, here 0.8); the paper keeps 0.875.
 //! - S_max is 32 and the bisection is at 1/2, as in the paper; Linux has 16 and 1/4 (`search` = 4).
 //! - Max probing starts with S_min and doubles every round trip up to S_max, as in the paper's text;
@@ -56,7 +56,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     },
 };
 
-/// Where the window is looked for.
+/// The phase of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Search {
     /// Below `max`, the window the latest loss suggests.

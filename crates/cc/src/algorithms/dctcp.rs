@@ -1,14 +1,13 @@
 //! DCTCP (RFC 8257; Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010).
 //!
-//! ECN marks are counted, not only noticed: the window falls in proportion to the share of bytes that
-//! were marked. It needs a receiver that reports each mark (`ecn = "dctcp"`, RFC 8257 §3.2, which is the
-//! default for this algorithm) and a queue that marks by its present length
-//! (`queue = "step"`).
+//! The window is reduced in proportion to the share of marked bytes. It needs a receiver that reports each mark
+//! (`ecn = "dctcp"`, RFC 8257 §3.2, which is the default for this algorithm) and a queue that marks by its
+//! instantaneous length (`queue = "step"`).
 //!
 //! # Differences from the RFC's text
 //! - §3.3: where one acknowledgement both ends an observation window and causes a reduction, the
 //!   reduction comes first and takes the alpha of the window before.
-//! - §3.3: bytes acknowledged selectively count when they are, and not when the hole below is filled.
+//! - §3.3: selectively acknowledged bytes are counted at once, and not when the hole below is filled.
 
 use gargalo_units::Bytes;
 
@@ -59,7 +58,7 @@ pub struct Dctcp {
     params: DctcpParams,
     /// The share of bytes marked, averaged (DCTCP.Alpha).
     alpha: f64,
-    /// In the present observation window (DCTCP.BytesAcked, DCTCP.BytesMarked).
+    /// In the current observation window (DCTCP.BytesAcked, DCTCP.BytesMarked).
     acked: Bytes,
     marked: Bytes,
 }
@@ -111,7 +110,7 @@ impl Policy for Dctcp {
         window.reduction_base(event).mul_f64(kept)
     }
 
-    /// What was observed stays observed when a loss turns out to be none.
+    /// Measurements are kept when a loss was spurious.
     fn restore(&mut self, _before: &Self) {}
 
     fn gauges(&self, _window: &Window, out: &mut Vec<(&'static str, f64)>) {

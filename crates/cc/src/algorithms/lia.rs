@@ -1,15 +1,16 @@
-//! LIA, the linked increases of RFC 6356: the subflows of a connection together grow as one Reno flow
-//! on the best of their paths would, and none faster than Reno on its own.
+//! LIA, the linked increases of RFC 6356: the subflows of a connection together grow like one Reno flow on the best
+//! of their paths, and none faster than Reno alone.
 //!
-//! Only the increase of congestion avoidance is coupled; slow start, the answer to loss and everything
-//! else are [`super::reno`]'s. Alone on a path it is Reno to the byte.
+//! Only the increase of congestion avoidance is coupled; slow start, the response to loss and everything else are
+//! [`super::reno`]'s. Alone on a path it equals Reno to the byte.
 //!
-//! # Choices where the RFC leaves one
+//! # Where the RFC leaves a choice
 //! - alpha is computed anew for every acknowledgement, in floating point (§4.1 allows once a round trip
 //!   or per drop; Linux' out-of-tree MPTCP did it when a window had changed, in fixed point).
-//! - What counts is bytes acknowledged (RFC 3465), as in equation 1; Linux counted acknowledgements, so
-//!   that delayed ones halved the growth.
-//! - A subflow without a round-trip time, or that cannot send, is in no sum; an idle one is (Linux).
+//! - The increase is per acknowledged byte (RFC 3465), as in equation 1; Linux counted acknowledgements, so that
+//!   delayed ones halved the growth.
+//! - A subflow without a round-trip time, or that cannot send, is excluded from all sums; an idle one is included
+//!   (Linux).
 //! - A subflow in recovery counts with its ssthresh (Linux' OLIA; the RFC says nothing).
 
 use gargalo_units::Bytes;

@@ -1,8 +1,8 @@
 //! NewReno as RFC 5681 and RFC 6582 specify it: the window grows by acknowledgements, not by bytes.
 //!
-//! In slow start every acknowledgement adds min(N, SMSS), in congestion avoidance SMSS * SMSS / cwnd
-//! (equations 2 and 3), so that a receiver that delays acknowledgements halves the growth. Recovery
-//! from partial acknowledgements, NewReno's own part, is the transport's: `recovery = "newreno"` there
+//! In slow start every acknowledgement adds min(N, SMSS), in congestion avoidance SMSS * SMSS / cwnd (equations 2
+//! and 3), so that a receiver that delays acknowledgements halves the growth. Recovery from partial
+//! acknowledgements, the distinguishing part of NewReno, is done by the transport: `recovery = "newreno"` there
 //! turns SACK off. [`super::reno`] is the same with appropriate byte counting.
 
 use gargalo_units::Bytes;

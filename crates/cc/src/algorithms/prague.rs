@@ -1,17 +1,17 @@
 //! Prague, the congestion control of L4S: draft-briscoe-iccrg-prague-congestion-control-04, for the
 //! requirements of RFC 9331 §4.
 //!
-//! DCTCP for the Internet. Packets carry ECT(1) (`ecn = "l4s"`, which is the default for this
-//! algorithm), so that a queue of L4S (`queue = "dualpi2"`) keeps them apart from Classic traffic and
-//! marks early and often; the window falls by half of the share that was marked and goes on growing meanwhile.
-//! Marks are reported as by DCTCP's receiver (RFC 8257 §3.2).
+//! It is DCTCP for the Internet. Packets carry ECT(1) (`ecn = "l4s"`, which is the default for this algorithm), so
+//! that a queue of L4S (`queue = "dualpi2"`) separates them from Classic traffic and marks early and often; the
+//! window is reduced by half of the marked share and keeps growing at the same time. Marks are reported as by
+//! DCTCP's receiver (RFC 8257 §3.2).
 //!
 //! # Differences from the draft's text
 //! - Feedback is not AccECN (RFC 9768) but the mirrored echo of RFC 8257, exact as long as no
 //!   acknowledgement is lost.
 //! - No detection (optional) of a queue that marks ECT(1) as RFC 3168 would.
 //! - Instead of one reduction in the longer round of §2.4.4 each of the flow's own rounds reduces by its share,
-//!   which amounts to the same.
+//!   with the same result.
 //! - Windows below one segment are not supported.
 
 use gargalo_units::{Bytes, Duration, Instant, Rate};
@@ -65,15 +65,15 @@ pub const ALGORITHM: Algorithm = Algorithm {
     },
 };
 
-/// Additive increase on what was not marked, decrease by half of what was.
+/// Additive increase by unmarked bytes, decrease by half of the marked share.
 #[derive(Clone, Debug)]
 pub struct Prague {
     params: PragueParams,
     /// The share of bytes marked, averaged over rounds.
     alpha: f64,
-    /// A mark was seen: from now on alpha is an average.
+    /// A mark was received: from now on alpha is an average.
     marked_once: bool,
-    /// In the present round.
+    /// In the current round.
     acked: Bytes,
     marked: Bytes,
     round_began: Instant,
@@ -104,21 +104,20 @@ impl Prague {
         WindowBased::new(policy, params.window, init)
     }
 
-    /// The round-trip time it behaves as if it had, if that is longer than its own (§2.4.4).
+    /// The emulated round-trip time, if it is longer than its own (§2.4.4).
     fn longer_rtt(&self) -> Option<Duration> {
         let reference = self.params.reference_rtt;
         let applies = self.rounds >= self.params.transition_rounds;
         (applies && self.srtt.is_some_and(|own| own < reference)).then_some(reference)
     }
 
-    /// Whether a round of the round-trip time it behaves as if it had has passed since `then`, one of
-    /// its own having passed.
+    /// Whether one emulated round-trip time has passed since `then`; one of its own has.
     fn is_over(&self, then: Instant, now: Instant) -> bool {
         self.longer_rtt()
             .is_none_or(|rtt| now.saturating_since(then) >= rtt)
     }
 
-    /// Its round-trip time as a part of the one it behaves as if it had.
+    /// The ratio of its round-trip time to the emulated one.
     fn part_of_round(&self) -> f64 {
         match (self.srtt, self.longer_rtt()) {
             (Some(own), Some(longer)) => own.as_secs_f64() / longer.as_secs_f64(),
@@ -133,7 +132,7 @@ impl Prague {
         window.grow_by(window.mss().as_f64() * ratio * ratio * share);
     }
 
-    /// The size of the last reduction, if that was in this round: a loss counts from before it, so that
+    /// The size of the last reduction, if it was in this round: a loss is applied to the window before it, so that
     /// both together are one halving.
     fn recent_cut(&self, now: Instant) -> Bytes {
         let rtt = self.longer_rtt().or(self.srtt).unwrap_or_default();
@@ -164,8 +163,8 @@ impl Policy for Prague {
                 self.round_began = ack.now;
             }
         }
-        // What was not marked makes the window grow during a reduction too, unlike DCTCP; with
-        // marks in every round it would not grow at all otherwise.
+        // Unmarked bytes increase the window during a reduction too, unlike DCTCP; otherwise it would not grow at
+        // all with marks in every round.
         if ack.in_recovery && self.by_mark && ack.cwnd_limited {
             self.grow(window, ack.bytes - marked);
         }
@@ -195,7 +194,7 @@ impl Policy for Prague {
         }
     }
 
-    /// The transport takes a loss during a reduction for part of it; here it halves all the same.
+    /// For the transport a loss during a reduction is part of it; here the window is halved nevertheless.
     fn lost(&mut self, window: &mut Window, lost: &Lost, _path: &Path<'_>) {
         if !self.by_mark || !window.is_recovering() {
             return;
@@ -208,10 +207,10 @@ impl Policy for Prague {
         window.exit_slow_start();
     }
 
-    /// What was observed stays observed when a loss turns out to be none.
+    /// Measurements are kept when a loss was spurious.
     fn restore(&mut self, _before: &Self) {}
 
-    /// RFC 9331 §4.3 demands small bursts: paced at one window per round trip, in slow start at two.
+    /// RFC 9331 §4.3 requires small bursts: paced at one window per round trip, in slow start at two.
     fn pacing_rate(&self, window: &Window) -> Option<Rate> {
         let srtt = self.srtt?.as_secs_f64();
         let factor = if window.in_slow_start() { 2.0 } else { 1.0 };
@@ -219,13 +218,13 @@ impl Policy for Prague {
         Some(Rate::from_bps(bps as u64))
     }
 
-    /// What 250 µs carry, or a segment: longer bursts would be marked for being bursts.
+    /// The amount sent in 250 µs, at least a segment: longer bursts would be marked.
     fn send_quantum(&self, window: &Window) -> Option<Bytes> {
         let rate = self.pacing_rate(window)?;
         Some((rate * BURST).max(window.mss()))
     }
 
-    /// After a mark the window is obeyed as it is; after a loss the transport spreads the reduction.
+    /// After a mark the transport uses the window unchanged; after a loss it spreads the reduction (PRR).
     fn governs_recovery(&self) -> bool {
         self.by_mark
     }

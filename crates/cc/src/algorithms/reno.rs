@@ -1,7 +1,7 @@
 //! Reno (RFC 5681) with appropriate byte counting (RFC 3465).
 //!
-//! The window grows by what is acknowledged, not by how many acknowledgements there are; the
-//! literal RFC 5681 is [`super::newreno`]. Fast retransmit and fast recovery belong to the transport.
+//! The window grows per acknowledged byte, not per acknowledgement; the literal RFC 5681 is [`super::newreno`].
+//! Fast retransmit and fast recovery belong to the transport.
 
 use gargalo_units::Bytes;
 
@@ -51,7 +51,7 @@ impl Reno {
         WindowBased::new(Self::policy(params), params.window, init)
     }
 
-    /// For algorithms that are Reno but for their increase.
+    /// For algorithms that differ from Reno only in their increase.
     pub(super) fn policy(params: RenoParams) -> Self {
         Self { params }
     }

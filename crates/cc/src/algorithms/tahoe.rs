@@ -1,7 +1,7 @@
 //! Tahoe (Jacobson, "Congestion avoidance and control", SIGCOMM 1988): slow start, congestion
 //! avoidance and fast retransmit, without fast recovery.
 //!
-//! Every loss means a window of one segment and a new slow start up to half of what was in flight.
+//! After every loss the window is one segment, and slow start runs up to half of the data in flight.
 //! The transport still knows which segments are missing (the original sent everything again from the
 //! first hole on); the window opens during the repair, as there is no recovery for Tahoe.
 

@@ -1,12 +1,11 @@
 //! Vegas (Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global Internet",
-//! IEEE JSAC 13(8), 1995): keeps between alpha and beta segments in the bottleneck's queue.
+//! IEEE JSAC 13(8), 1995): keeps between alpha and beta segments in the queue of the bottleneck.
 //!
 //! # Differences from the paper
 //! - The round-trip time is the least of the round's samples, not that of one distinguished segment:
-//!   the burst a slow start sends is not mistaken for a queue. In slow start the first samples of a
-//!   round decide.
-//! - Leaving slow start, cwnd falls to what the path carried without a queue, and one more; the paper
-//!   does not say where congestion avoidance begins.
+//!   the burst a slow start sends is not mistaken for a queue. In slow start the first samples of a round are used.
+//! - When slow start ends, cwnd is set to the capacity of the path without a queue plus one segment; the paper does
+//!   not say where congestion avoidance begins.
 //! - A round with fewer than `min_samples` samples (a window of two or three segments) grows like Reno.
 //! - Loss, which the transport detects, halves the window; RACK-TLP replaces the paper's fine-grained
 //!   retransmission.
@@ -85,15 +84,14 @@ impl Vegas {
         }
     }
 
-    /// The window has jumped: rounds under way say nothing about it.
+    /// The window has jumped: samples of the current rounds do not apply to it.
     pub(super) fn restart(&mut self, window: &Window) {
         self.rounds.restart(window.cwnd());
         self.growing = true;
     }
 
-    /// Takes an acknowledgement; at the end of a round of congestion avoidance the window moves
-    /// towards the backlogs between which it rests: what `band` makes of the round. Returns the round
-    /// if it had enough samples to be judged.
+    /// Processes an acknowledgement; at the end of a round of congestion avoidance the window moves towards a
+    /// backlog within the bounds that `band` returns for the round. Returns the round if it had enough samples.
     pub(super) fn steer(
         &mut self,
         window: &mut Window,
@@ -171,7 +169,7 @@ impl Policy for Vegas {
         self.restart(window);
     }
 
-    /// Only measurements are held, and they stay true.
+    /// The state has only measurements, which remain valid.
     fn restore(&mut self, _before: &Self) {}
 
     fn gauges(&self, _window: &Window, out: &mut Vec<(&'static str, f64)>) {

@@ -1,8 +1,8 @@
 //! Veno (Fu and Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks",
-//! IEEE JSAC 21(2), 2003): Reno that decides by Vegas' backlog whether a loss was congestion.
+//! IEEE JSAC 21(2), 2003): Reno that distinguishes random and congestive losses by Vegas' backlog.
 //!
-//! With fewer than beta segments in the queue a loss is taken for a random one and costs a fifth of
-//! the window; with more, congestion avoidance grows at half speed and a loss halves the window.
+//! With fewer than beta segments in the queue a loss counts as random and reduces the window by a fifth; with more,
+//! congestion avoidance grows at half speed and a loss halves the window.
 
 use gargalo_units::{Bytes, Duration};
 
@@ -90,7 +90,7 @@ impl Policy for Veno {
         let Some(sample) = ack.rtt else { return };
         self.base = self.base.min(sample);
         if ack.in_recovery {
-            return; // the verdict stands until the loss is repaired
+            return; // the decision is kept until the loss is repaired
         }
         match (self.params.rtt, round) {
             (VenoRtt::Smoothed, _) => {

@@ -1,15 +1,15 @@
-//! Westwood (Mascolo, Casetti, Gerla, Sanadidi and Wang, "TCP Westwood: bandwidth estimation for
-//! enhanced transport over wireless links", MobiCom 2001): Reno that falls to the bandwidth it
-//! measured times the least round-trip time.
+//! Westwood (Mascolo, Casetti, Gerla, Sanadidi and Wang, "TCP Westwood: bandwidth estimation for enhanced transport
+//! over wireless links", MobiCom 2001): Reno that reduces to the measured bandwidth times the minimum round-trip
+//! time.
 //!
 //! Every acknowledgement is a bandwidth sample; a low-pass filter of time constant tau smooths them,
 //! discretised by Tustin's method for samples at irregular intervals. When no acknowledgement has
 //! come for tau/m, samples of zero are assumed.
 //!
 //! # Differences from the paper
-//! - Virtual samples have no timer: they are taken when the next acknowledgement comes or congestion
-//!   is answered, which gives the same filter.
-//! - What duplicate and delayed acknowledgements stand for is known from SACK, not counted.
+//! - Virtual samples have no timer: they are added at the next acknowledgement or congestion event, with the same
+//!   result.
+//! - The data behind duplicate and delayed acknowledgements is known from SACK, not estimated.
 //! - Acknowledgements at the same instant are one sample.
 
 use gargalo_units::{Bytes, Duration, Instant};
@@ -39,7 +39,7 @@ params! {
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "westwood",
     aliases: &[],
-    summary: "Reno that falls to measured bandwidth times least round-trip time, filtered per ack",
+    summary: "Reno that reduces to measured bandwidth times minimum round-trip time, filtered per ack",
     source: "S. Mascolo, C. Casetti, M. Gerla, M. Y. Sanadidi, R. Wang, TCP Westwood, MobiCom 2001",
     params: WestwoodParams::params,
     build: |params, init| {
@@ -167,11 +167,11 @@ impl Policy for Westwood {
 
     fn decrease(&mut self, window: &Window, event: &Congestion, path: &Path<'_>) -> Bytes {
         self.filter.on_silence(event.now);
-        // Half, as Reno, while there is no estimate.
+        // Half, as in Reno, while there is no estimate.
         pipe(self.filter.estimate, path).unwrap_or_else(|| window.reduction_base(event) / 2)
     }
 
-    /// Only measurements are held, and they stay true.
+    /// The state has only measurements, which remain valid.
     fn restore(&mut self, _before: &Self) {}
 
     fn gauges(&self, _window: &Window, out: &mut Vec<(&'static str, f64)>) {

@@ -76,7 +76,7 @@ impl WestwoodPlus {
 
 impl Policy for WestwoodPlus {
     fn on_send(&mut self, _window: &mut Window, sent: &Sent, _restarted: bool) {
-        // Silence of the application's making is not the path's.
+        // Idle times of the application are not idle times of the path.
         if self.since.is_none() || sent.idle.is_some() {
             self.since = Some(sent.now);
             self.acked = Bytes::ZERO;
@@ -100,11 +100,11 @@ impl Policy for WestwoodPlus {
     }
 
     fn decrease(&mut self, window: &Window, event: &Congestion, path: &Path<'_>) -> Bytes {
-        // Half, as Reno, while there is no estimate.
+        // Half, as in Reno, while there is no estimate.
         pipe(self.estimate, path).unwrap_or_else(|| window.reduction_base(event) / 2)
     }
 
-    /// Only measurements are held, and they stay true.
+    /// The state has only measurements, which remain valid.
     fn restore(&mut self, _before: &Self) {}
 
     fn gauges(&self, _window: &Window, out: &mut Vec<(&'static str, f64)>) {

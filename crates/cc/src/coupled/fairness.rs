@@ -1,5 +1,5 @@
-//! What coupling is for, on a network of packets: no more than a fair share of what is shared, and
-//! traffic that leaves congested paths.
+//! The goals of coupling, tested on a network of packets: no more than a fair share of a common bottleneck, and
+//! traffic that moves away from congested paths.
 
 use gargalo_units::Bytes;
 
@@ -31,8 +31,8 @@ fn mean(links: &[u64], secs: u64, connect: impl Fn(&mut World)) -> Vec<Vec<f64>>
     sum
 }
 
-/// What a connection of `name` gets of a bottleneck it shares with a Reno flow of 40 ms, over the Reno
-/// flow's part.
+/// The rate of a connection of `name` on a bottleneck that it shares with a Reno flow of 40 ms, relative to the
+/// Reno flow's.
 fn over_reno(name: &str, rtts_ms: &[u64]) -> f64 {
     let paths: Vec<(usize, u64)> = rtts_ms.iter().map(|&ms| (0, ms)).collect();
     let rates = mean(&[20], 150, |world| {

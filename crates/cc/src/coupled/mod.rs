@@ -1,15 +1,15 @@
-//! The subflows of a connection as coupled algorithms see them, whatever the transport reports.
+//! The view of the subflows of a connection for coupled algorithms.
 //!
-//! Windows are in bytes, times in seconds, rates in bytes per second. A sibling takes part once it can
-//! send and has a round-trip time; one without a sample is left out of every sum, as in Linux. An idle
-//! sibling and one in slow start count with the window they have. The subflow that asks always takes
-//! part, with the window its own controller holds at this moment.
+//! Windows are in bytes, times in seconds, rates in bytes per second. A sibling is included once it can send and
+//! has a round-trip time; one without a sample is excluded from every sum, as in Linux. An idle sibling and one in
+//! slow start count with their window. The calling subflow is always included, with the current window of its own
+//! controller.
 
 use gargalo_units::{Bytes, Duration};
 
 use crate::path::{Path, Sibling};
 
-/// A subflow that takes part.
+/// An included subflow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Subflow {
     /// Settled window w in bytes.
@@ -38,7 +38,7 @@ impl Subflow {
     }
 }
 
-/// What is the same for all subflows of a connection, theirs being the windows w and rates x.
+/// Sums and maxima over the subflows of a connection, with windows w and rates x.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     /// Σ w.
@@ -64,7 +64,7 @@ impl Totals {
     }
 }
 
-/// The subflow that asks, among at least one other.
+/// The calling subflow, with at least one other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Coupling<'a> {
     pub own: Subflow,
@@ -74,8 +74,8 @@ pub(super) struct Coupling<'a> {
 }
 
 impl<'a> Coupling<'a> {
-    /// Nothing if no other subflow takes part, or before this one has a round-trip time: the
-    /// algorithm is then its single-path base.
+    /// `None` if no other subflow is included, or before this one has a round-trip time: the algorithm is then its
+    /// single-path base.
     pub fn of(window: Bytes, path: &Path<'a>) -> Option<Self> {
         let own = Subflow {
             window: window.as_f64(),
@@ -98,9 +98,9 @@ impl<'a> Coupling<'a> {
         (n > 1).then_some(coupling)
     }
 
-    /// All that take part, in the connection's order, so that every subflow adds up the same sums.
+    /// All included subflows, in the connection's order, so that every subflow computes the same sums.
     pub fn all(&self) -> impl Iterator<Item = Subflow> {
-        // An index that names none is the transport's mistake; this subflow then comes last.
+        // An invalid index is an error of the transport; this subflow then comes last.
         let listed = self.index < self.siblings.len();
         let siblings = self.siblings.iter().enumerate().filter_map(|(i, s)| {
             if i == self.index {
@@ -118,7 +118,7 @@ impl<'a> Coupling<'a> {
     }
 }
 
-/// The siblings other than `index` that take part.
+/// The included siblings other than `index`.
 fn others(siblings: &[Sibling], index: usize) -> impl Iterator<Item = Subflow> {
     let siblings = siblings.iter().enumerate();
     siblings.filter_map(move |(i, s)| (i != index).then(|| Subflow::of(s)).flatten())
@@ -134,7 +134,7 @@ pub(super) fn other_rates(path: &Path<'_>) -> f64 {
     others(path.siblings, path.index).map(|s| s.rate()).sum()
 }
 
-/// A round-trip time to divide by: at least the nanosecond that can be told.
+/// A round-trip time as a divisor: at least one nanosecond.
 pub(super) fn seconds(rtt: Duration) -> f64 {
     rtt.max(Duration::from_nanos(1)).as_secs_f64()
 }
@@ -167,7 +167,7 @@ mod tests {
         // Before its own first sample it is alone too.
         assert!(Coupling::of(Bytes::new(10_000), &among(&alone, 1)).is_none());
 
-        // A failed subflow that hears late acknowledgements sees the others.
+        // A failed subflow that receives late acknowledgements sees the others.
         assert!(Coupling::of(Bytes::new(10_000), &among(&alone, 2)).is_some());
         assert!(has_siblings(&among(&alone, 2)));
     }

@@ -1,4 +1,4 @@
-//! How parameters are declared: the types they can have, `params!` and `choices!`.
+//! Declaration of parameters: their types, `params!` and `choices!`.
 
 use std::ops::RangeInclusive;
 
@@ -6,7 +6,7 @@ use gargalo_units::Duration;
 
 use super::{Checked, Param, ParamKind};
 
-/// A type that a parameter can have. It decides what is valid and how it is written.
+/// A type of parameters. It defines the valid values and their text.
 pub trait Value: Copy {
     /// What its declaration adds after `in`: a range, or nothing.
     type Valid;

@@ -1,7 +1,7 @@
-//! Parameters of algorithms by name: what exists, what was given, what is wrong with it.
+//! Parameters of algorithms by name: declared ones, given ones, and their validation.
 //!
 //! A parameter is declared once, as a field in a [`params!`](crate::params!) struct: its name, its type, its
-//! default, its valid values and the line that documents it everywhere. [`choices!`](crate::choices!) declares
+//! default, its valid values and its documentation. [`choices!`](crate::choices!) declares
 //! a parameter's type that takes one of a few names.
 
 mod declare;
@@ -66,7 +66,7 @@ impl Params {
     pub fn push(&mut self, name: &str, value: ParamValue) {
         self.0.push((name.to_owned(), value));
     }
-    /// What was given, in order.
+    /// The given parameters, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &ParamValue)> {
         self.0.iter().map(|(n, v)| (n.as_str(), v))
     }
@@ -78,7 +78,7 @@ impl FromIterator<(String, ParamValue)> for Params {
     }
 }
 
-/// What values a parameter takes, and its published default.
+/// The valid values of a parameter, and its published default.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParamKind {
     /// A number within an inclusive range.
@@ -256,7 +256,7 @@ pub enum BuildError {
         /// The closest valid name, for choices.
         nearest: Option<&'static str>,
     },
-    /// The value is no quantity with a unit.
+    /// The value is not a quantity with a unit.
     #[error("{algorithm}: {param}: {source}")]
     Quantity {
         /// The algorithm.

@@ -1,7 +1,7 @@
 use gargalo_units::{Bytes, Instant, Rate};
 
-/// How much more than bandwidth times time has been acknowledged since acknowledgements last came no
-/// faster than expected: what aggregation on the path or at the receiver adds.
+/// The excess of acknowledged bytes over bandwidth times time since acknowledgements last arrived no faster than
+/// expected: the amount of aggregation on the path or at the receiver.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Excess {
     since: Instant,

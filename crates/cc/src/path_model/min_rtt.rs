@@ -3,7 +3,7 @@ use gargalo_units::{Bytes, Duration, Instant};
 use super::Round;
 use crate::event::Acked;
 
-/// The least round-trip time over a while, and when it was seen.
+/// The minimum round-trip time over a window, and when it was measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MinRtt {
     window: Duration,
@@ -25,7 +25,7 @@ impl MinRtt {
         self.value
     }
 
-    /// Takes a sample, if there is one; whether the previous minimum has expired.
+    /// Processes a sample, if there is one; returns whether the previous minimum has expired.
     #[inline]
     pub(crate) fn update(&mut self, now: Instant, rtt: Option<Duration>) -> bool {
         let expired = now > self.seen_at + self.window;
@@ -49,13 +49,13 @@ impl MinRtt {
     }
 }
 
-/// PROBE_RTT of BBR: holds a small window for a while and at least a round.
+/// PROBE_RTT of BBR: keeps a small window for a time and at least a round.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProbeRtt {
-    /// When it may end, once few enough bytes are in flight.
+    /// When it may end; set once few enough bytes are in flight.
     done_at: Option<Instant>,
     round_done: bool,
-    /// Segments sent while the `delivered` total was in this range were held back by PROBE_RTT:
+    /// Segments sent while the `delivered` total was in this range were limited by PROBE_RTT:
     /// their samples count as application-limited.
     held_back: Option<(Bytes, Bytes)>,
 }
@@ -69,7 +69,7 @@ impl ProbeRtt {
     }
 
     /// An acknowledgement during PROBE_RTT: waits until no more than `floor` is in flight, then holds
-    /// that for `hold` and a round. Whether it is over.
+    /// that for `hold` and a round. Returns whether it has ended.
     pub(crate) fn on_ack(
         &mut self,
         ack: &Acked,

@@ -1,4 +1,4 @@
-//! Parts of path models that more than one algorithm is built from.
+//! Parts of path models used by several algorithms.
 
 mod excess;
 mod min_rtt;
@@ -10,12 +10,12 @@ pub(crate) use round::Round;
 
 use gargalo_units::{Bytes, Duration, Rate};
 
-/// Pacing never stops, however slow the path.
+/// Minimum pacing rate.
 pub(crate) const MIN_RATE: Rate = Rate::from_bps(1_000);
 /// The round-trip time assumed until one is measured (BBR draft, InitPacingRate).
 pub(crate) const NOMINAL_RTT: Duration = Duration::from_millis(1);
 
-/// What moves at `rate` in `d`, without 128-bit arithmetic.
+/// The amount sent at `rate` in `d`, without 128-bit arithmetic.
 #[inline]
 pub(crate) fn volume(rate: Rate, d: Duration) -> Bytes {
     Bytes::from_f64(rate.bytes_per_sec() * d.as_secs_f64())

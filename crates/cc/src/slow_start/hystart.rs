@@ -13,7 +13,7 @@ use crate::event::Acked;
 /// Constants of hybrid slow start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HyStartParams {
-    /// Window below which nothing is searched for, in segments.
+    /// Window below which there is no search, in segments.
     pub low_window: f64,
     /// Acknowledgements at most this far apart belong to one train.
     pub ack_delta: Duration,

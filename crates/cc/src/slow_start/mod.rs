@@ -1,4 +1,4 @@
-//! How a window-based algorithm starts: a part that any of them holds, chosen by name.
+//! Slow starts: a part of every window-based algorithm, chosen by name.
 
 mod hystart;
 mod hystart_plus_plus;

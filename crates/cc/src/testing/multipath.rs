@@ -1,5 +1,5 @@
-//! Connections of one or several subflows with unlimited data, driven by acknowledgements, on shared
-//! bottlenecks that drop at random before they are full: all who share one see the same loss rate.
+//! Connections of one or several subflows with unlimited data, driven by acknowledgements, on shared bottlenecks
+//! that drop at random before they are full: all flows on one have the same loss rate.
 
 use std::collections::VecDeque;
 

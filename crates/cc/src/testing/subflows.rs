@@ -52,7 +52,7 @@ pub(crate) fn grown(
     c.cwnd().as_f64() - before
 }
 
-/// Anything a transport could say, sense or nonsense.
+/// Any siblings that a transport could report, valid or not.
 pub(crate) fn any_siblings() -> impl Strategy<Value = Vec<Sibling>> {
     let bytes = || prop_oneof![Just(0), 1..100_000_000u64, any::<u64>()].prop_map(Bytes::new);
     let rtt = || {

@@ -5,9 +5,9 @@ use crate::path_model::Excess;
 /// Rounds after which one of the two maxima is renewed: the filter spans 5 to 10 rounds.
 const WINDOW_ROUNDS: u32 = 5;
 
-/// How much more than bandwidth times time is acknowledged at once (Linux since 5.1): aggregation
-/// on the path or at the receiver makes acknowledgements arrive in lumps, and without some more in
-/// flight the sender falls silent between them.
+/// How much more than bandwidth times time is acknowledged at once (Linux since 5.1): aggregation on the path or at
+/// the receiver makes acknowledgements arrive in bursts, and without additional data in flight the sender would
+/// pause between them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aggregation {
     excess: Excess,
@@ -16,7 +16,7 @@ pub(super) struct Aggregation {
     rounds: u32,
 }
 
-/// What one acknowledgement says about aggregation.
+/// The inputs of one acknowledgement for the estimate of aggregation.
 pub(super) struct Observed {
     pub(super) now: Instant,
     pub(super) acked: Bytes,

@@ -40,7 +40,7 @@ impl Cycle {
         GAINS[self.index]
     }
 
-    /// Whether this is the phase that probes for more.
+    /// Whether this is the phase that probes for more bandwidth.
     #[inline]
     pub(super) fn is_probing(&self) -> bool {
         self.index == 0

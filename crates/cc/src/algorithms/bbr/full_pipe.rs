@@ -46,12 +46,12 @@ impl FullPipe {
         self.filled = self.rounds >= self.rounds_needed;
     }
 
-    /// A timeout: the baseline is found anew.
+    /// A timeout: the baseline is measured again.
     pub(super) fn on_timeout(&mut self) {
         self.baseline = Rate::ZERO;
     }
 
-    /// A slow-down turned out to be spurious: look again, unless already filled.
+    /// A reduction was spurious: estimate again, unless the pipe is already full.
     pub(super) fn restart(&mut self) {
         self.baseline = Rate::ZERO;
         self.rounds = 0;

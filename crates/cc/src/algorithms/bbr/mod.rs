@@ -7,8 +7,8 @@
 //! - token-bucket policers are detected (`policer_detection`; on, because deployed BBR v1 has it).
 //!
 //! # Differences from both
-//! - The draft sets the sampler's application-limited mark during PROBE_RTT. A controller writes
-//!   nothing outside itself, so the segments concerned are remembered here instead.
+//! - The draft sets the sampler's application-limited mark during PROBE_RTT. A controller has no access to the
+//!   sampler, so the segments concerned are recorded here instead.
 //! - Windows are in bytes.
 //!
 //! ECN marks are ignored, as both do.
@@ -41,7 +41,7 @@ use crate::window::MAX_WINDOW;
 const SMALL_RATE: Rate = Rate::from_bps(1_200_000);
 const MEDIUM_RATE: Rate = Rate::from_mbps(24);
 const MAX_QUANTUM: Bytes = Bytes::new(64 * 1024);
-/// The most aggregation that is provided for, in time at the estimated bandwidth (Linux).
+/// Maximum aggregation allowed for, as time at the estimated bandwidth (Linux).
 const MAX_AGGREGATION: Duration = Duration::from_millis(100);
 /// Segments after which an aggregation epoch is too old (Linux).
 const AGGREGATION_SEGMENTS: u64 = 1 << 20;
@@ -55,7 +55,7 @@ enum Mode {
     ProbeRtt,
 }
 
-/// What the transport is doing about losses.
+/// The loss recovery state of the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Recovery {
     None,
@@ -90,7 +90,7 @@ pub struct Bbr {
     recovery: Recovery,
     packet_conservation: bool,
     prior_cwnd: Bytes,
-    /// Totals, and what was lost since the last acknowledgement.
+    /// Totals, and bytes lost since the last acknowledgement.
     delivered: Bytes,
     lost: Bytes,
     newly_lost: Bytes,
@@ -442,7 +442,7 @@ fn flag(set: bool) -> f64 {
 
 impl Controller for Bbr {
     fn on_send(&mut self, sent: &Sent, path: &Path<'_>) {
-        // Restart from idle (draft §4.3.4.4); the last segment before it was the last there was.
+        // Restart from idle (draft §4.3.4.4); all segments before it were acknowledged.
         let idle = sent.in_flight.is_zero()
             && sent.idle.is_some()
             && !sent.retransmission

@@ -14,7 +14,7 @@ const CONSISTENT_RATE: Rate = Rate::from_bps(4_000);
 const USE_ROUNDS: u32 = 48;
 const MIN_INTERVAL: gargalo_units::Duration = gargalo_units::Duration::from_millis(1);
 
-/// What one acknowledgement (or timeout) says about policing.
+/// The inputs of one acknowledgement (or timeout) for the detection of policers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Observed {
     pub(super) now: Instant,

@@ -110,8 +110,8 @@ impl ShortTerm {
     }
 }
 
-/// What could be in flight without too much loss when last probed (BBR.inflight_longterm), and how it
-/// grows.
+/// The data that could be in flight without too much loss at the latest probe (BBR.inflight_longterm), and its
+/// growth.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LongTerm {
     /// [`Bytes::MAX`] until loss has set it.
@@ -154,7 +154,7 @@ impl LongTerm {
         self.rounds = (self.rounds + 1).min(30);
     }
 
-    /// How much more fits.
+    /// Raises the bound to `inflight`.
     #[inline]
     pub(super) fn raise_to(&mut self, inflight: Bytes) {
         if self.is_set() {

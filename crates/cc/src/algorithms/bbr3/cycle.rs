@@ -8,7 +8,7 @@ use super::bounds::ShortTerm;
 use super::{Bbr3, Observed, State};
 use crate::event::Acked;
 
-/// What acknowledgements say about a probe for bandwidth (BBR.ack_phase).
+/// The phase of acknowledgements relative to a probe for bandwidth (BBR.ack_phase).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Acks {
     Init,
@@ -18,7 +18,7 @@ enum Acks {
     ProbeStopping,
 }
 
-/// When bandwidth is probed for, and what is known of the latest probe.
+/// The schedule of probes for bandwidth, and the result of the latest probe.
 #[derive(Clone, Debug)]
 pub(super) struct Probe {
     acks: Acks,
@@ -26,7 +26,7 @@ pub(super) struct Probe {
     pub(super) is_sample: bool,
     /// The latest probe lost too much (BBR.prev_probe_too_high).
     pub(super) too_high: bool,
-    /// It was ended early for caution (BBR.prev_probe_precautionary).
+    /// It was ended early as a precaution (BBR.prev_probe_precautionary).
     pub(super) precautionary: bool,
     /// BBR.rounds_since_probe_up.
     pub(super) rounds_since_up: u64,
@@ -54,7 +54,7 @@ impl Probe {
         }
     }
 
-    /// No segments are sent to probe any more, but some are on their way.
+    /// No more segments are sent to probe, but some are still in flight.
     pub(super) fn stopping(&mut self) {
         self.acks = Acks::ProbeStopping;
     }
@@ -213,7 +213,7 @@ impl Bbr3 {
             return true;
         }
         if self.uses_long_term_bound() {
-            self.full_bw.reset(rate); // the bound and not the path may be what limits
+            self.full_bw.reset(rate); // the limit may be the bound and not the path
             return false;
         }
         self.full_bw.is_now()

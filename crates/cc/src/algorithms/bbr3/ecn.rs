@@ -3,15 +3,15 @@ use gargalo_units::Bytes;
 use crate::choices;
 
 choices! {
-    /// The response to Congestion Experienced marks. The draft demands one of whoever turns ECN on and leaves
-    /// open which (§3.7).
+    /// The response to Congestion Experienced marks. The draft requires a response if ECN is enabled and leaves its
+    /// form open (§3.7).
     pub enum EcnResponse {
         /// As to a loss (RFC 3168): a mark ends STARTUP and probes, and at other times reduces by beta, at
         /// most once a round trip.
         Classic = "classic",
         /// By the share of marked bytes, as in Linux's BBRv3; needs a receiver that reports each mark.
         Proportional = "proportional",
-        /// None.
+        /// No response.
         None = "off",
     }
 }
@@ -38,7 +38,7 @@ pub(super) struct Round {
     pub(super) marked: bool,
     /// Their share reached the threshold.
     pub(super) too_many: bool,
-    /// It has so for long enough to end STARTUP.
+    /// It has done so for enough rounds to end STARTUP.
     pub(super) full: bool,
 }
 

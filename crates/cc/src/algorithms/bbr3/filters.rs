@@ -29,8 +29,8 @@ impl MaxBw {
     }
 }
 
-/// The path's round-trip time without queues, in two windows (draft §5.3.4.3): the minimum of the
-/// shorter one schedules PROBE_RTT and feeds the longer one, which outlives a PROBE_RTT.
+/// The path's round-trip time without queues, in two windows (draft §5.3.4.3): the minimum of the shorter one
+/// schedules PROBE_RTT and updates the longer one, which is kept over a PROBE_RTT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MinRtt {
     recent: path_model::MinRtt,
@@ -54,7 +54,7 @@ impl MinRtt {
         self.value
     }
 
-    /// Takes a sample, if there is one; whether it is time for PROBE_RTT.
+    /// Processes a sample, if there is one; returns whether it is time for PROBE_RTT.
     #[inline]
     pub(super) fn update(&mut self, now: Instant, rtt: Option<Duration>) -> bool {
         let expired = self.recent.update(now, rtt);
@@ -67,7 +67,7 @@ impl MinRtt {
         expired
     }
 
-    /// PROBE_RTT has ended: the next is an interval away.
+    /// PROBE_RTT has ended: the next one is due after an interval.
     pub(super) fn schedule(&mut self, now: Instant) {
         self.recent.refresh(now);
     }

@@ -10,7 +10,7 @@ pub(super) struct FullBw {
     baseline: Rate,
     /// BBR.full_bw_count.
     rounds: u32,
-    /// BBR.full_bw_now: since it was last looked for.
+    /// BBR.full_bw_now: since the last reset.
     now: bool,
     /// BBR.full_bw_reached: ever.
     reached: bool,
@@ -28,13 +28,13 @@ impl FullBw {
         }
     }
 
-    /// Since it was last looked for.
+    /// Whether it was reached since the last reset.
     #[inline]
     pub(super) fn is_now(&self) -> bool {
         self.now
     }
 
-    /// Ever.
+    /// Whether it was ever reached.
     #[inline]
     pub(super) fn is_reached(&self) -> bool {
         self.reached
@@ -45,13 +45,13 @@ impl FullBw {
         self.rounds
     }
 
-    /// By losses or marks.
+    /// Sets it as reached, by losses or marks.
     pub(super) fn set_reached(&mut self) {
         self.now = true;
         self.reached = true;
     }
 
-    /// The losses turned out to be spurious.
+    /// Clears it, as the losses were spurious.
     pub(super) fn clear_reached(&mut self) {
         self.reached = false;
     }

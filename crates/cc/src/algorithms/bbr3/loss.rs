@@ -1,4 +1,4 @@
-//! What losses and marks do to the model (draft §5.5.10), and its undoing (§5.5.11).
+//! The reaction of the model to losses and marks (draft §5.5.10), and its undo (§5.5.11).
 
 use gargalo_units::{Bytes, Instant, Rate};
 
@@ -7,7 +7,7 @@ use super::ecn::EcnResponse;
 use super::{Bbr3, Observed, Recovery, State};
 use crate::event::{Congestion, Lost};
 
-/// What to return to if an episode of loss recovery turns out to be spurious.
+/// The state to restore if an episode of loss recovery was spurious.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Undo {
     /// An episode has begun, or losses that will begin one have been marked.
@@ -33,12 +33,12 @@ impl Default for Undo {
 }
 
 impl Undo {
-    /// What was lost up to now and began no episode will begin none.
+    /// Losses so far that began no episode will not begin one.
     pub(super) fn episode_may_begin(&mut self) {
         self.saved &= self.open;
     }
 
-    /// The episode is over, and was none of spurious loss.
+    /// The episode has ended, and was not spurious.
     pub(super) fn end(&mut self) {
         self.saved = false;
         self.open = false;
@@ -146,16 +146,16 @@ impl Bbr3 {
         } else if self.state == State::Startup {
             self.end_startup();
         } else if self.is_settled() {
-            // What was delivered is no lower bound, as it was not less for the marks; what a probe may
-            // fall to is.
+            // The delivered amount is not a lower bound, as marks do not reduce it; the level to which a probe may
+            // fall is.
             let inflight = self.short_term.inflight_or(self.cwnd);
             let bound = inflight.max(self.bdp(self.bw, 1.0));
             self.short_term.inflight = bound.mul_f64(self.params.beta);
         }
     }
 
-    /// Whether marks are of segments sent in CRUISE (or DRAIN): PROBE_BW_DOWN is an answer itself, and
-    /// what it sent comes back for a round trip more.
+    /// Whether marks are of segments sent in CRUISE (or DRAIN): PROBE_BW_DOWN is a response itself, and its
+    /// segments are acknowledged for one more round trip.
     fn is_settled(&self) -> bool {
         match self.state {
             State::Cruise => self.round.count() > self.probe.cruise_round + 1,
@@ -182,7 +182,7 @@ impl Bbr3 {
 
     // --- undo ---
 
-    /// SaveStateUponLoss, before the first loss of an episode does anything.
+    /// SaveStateUponLoss, before the first loss of an episode has an effect.
     fn save_before_loss(&mut self) {
         if self.undo.saved {
             return;

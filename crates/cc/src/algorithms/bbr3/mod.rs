@@ -1,17 +1,17 @@
 //! BBR, version 3: draft-ietf-ccwg-bbr, the working group's text of August 2026.
 //!
 //! # Differences from the draft's text
-//! - §5.5.11: the state to return to after a spurious recovery is saved once an episode, before its
-//!   first loss does anything, and not again in each round with loss.
-//! - §5.3.1.3: loss events are the acknowledgements that bring losses, as in Linux; the sequence
-//!   ranges are not known here. Selective acknowledgements are taken for granted.
-//! - §5.3.4.3: the draft sets the sampler's application-limited mark during PROBE_RTT. A controller
-//!   writes nothing outside itself, so the segments concerned are remembered here instead.
+//! - §5.5.11: the state to return to after a spurious recovery is saved once per episode, before its first loss has
+//!   an effect, and not again in each round with loss.
+//! - §5.3.1.3: loss events are the acknowledgements that reveal losses, as in Linux; the sequence ranges are not
+//!   known here. Selective acknowledgements are assumed.
+//! - §5.3.4.3: the draft sets the sampler's application-limited mark during PROBE_RTT. A controller has no access
+//!   to the sampler, so the segments concerned are recorded here instead.
 //! - §5.5.3: a probing cycle without a bandwidth sample does not advance the filter (Linux).
 //! - §5.6.2: the first round-trip sample renews the initial pacing rate.
-//! - §5.3.3: in flight, where a probe meets the long-term bound or PROBE_BW_DOWN may end, is what it was
-//!   before the acknowledgement (Linux).
-//! - §3.7 demands an answer to ECN marks without saying which: see [`EcnResponse`].
+//! - §5.3.3: the data in flight, when a probe reaches the long-term bound or PROBE_BW_DOWN may end, is that before
+//!   the acknowledgement (Linux).
+//! - §3.7 requires a response to ECN marks without specifying it: see [`EcnResponse`].
 
 mod bounds;
 mod control;
@@ -68,7 +68,7 @@ impl State {
     }
 }
 
-/// What the transport is doing about losses.
+/// The loss recovery state of the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Recovery {
     None,
@@ -76,7 +76,7 @@ enum Recovery {
     Timeout,
 }
 
-/// What one acknowledgement's sample says (RS of the draft).
+/// The sample of one acknowledgement (RS of the draft).
 #[derive(Clone, Copy, Debug)]
 struct Observed {
     rate: Rate,
@@ -100,6 +100,9 @@ impl CwndLimited {
 }
 
 /// BBR version 3.
+///
+/// It has more than 25 fields on purpose: they are the variables of the draft, most of them types of their own, under
+/// its names.
 #[derive(Clone, Debug)]
 pub struct Bbr3 {
     params: Bbr3Params,
@@ -225,7 +228,7 @@ impl Bbr3 {
     /// UpdateACKAggregation.
     fn update_aggregation(&mut self, ack: &Acked) {
         let extra = self.excess.on_ack(ack.now, ack.bytes, self.bw, Bytes::MAX);
-        // In STARTUP only the present round counts.
+        // In STARTUP only the current round counts.
         let window = if self.full_bw.is_reached() {
             self.params.extra_acked_window
         } else {
@@ -257,7 +260,7 @@ impl Controller for Bbr3 {
         if sent.in_flight + sent.bytes + self.mss > self.cwnd {
             self.limited.now = true;
         }
-        // Restart from idle (draft §5.4); the last segment before it was the last there was.
+        // Restart from idle (draft §5.4); all segments before it were acknowledged.
         let idle = sent.in_flight.is_zero()
             && sent.idle.is_some()
             && !sent.retransmission
@@ -315,7 +318,7 @@ impl Controller for Bbr3 {
             Cause::Timeout { .. } => {
                 self.begin_episode();
                 self.recovery = Recovery::Timeout;
-                // One segment may leave (draft §5.6.4.4).
+                // One segment may be sent (draft §5.6.4.4).
                 self.cwnd = (path.in_flight + self.mss).min(self.cwnd).max(self.mss);
             }
         }

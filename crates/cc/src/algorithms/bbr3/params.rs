@@ -1,3 +1,5 @@
+//! BBRv3's parameters: more than 25, one field per parameter, as scenarios have them in one flat table.
+
 use gargalo_units::Duration;
 
 use super::Bbr3;
@@ -84,7 +86,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "bbr3",
     aliases: &["bbrv3"],
-    summary: "BBR that also bounds what is in flight by loss and leaves headroom to others",
+    summary: "BBR that also bounds the data in flight by loss and leaves headroom to others",
     source: "draft-ietf-ccwg-bbr (August 2026)",
     params: Bbr3Params::params,
     build: |params, init| {

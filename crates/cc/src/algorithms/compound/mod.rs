@@ -1,11 +1,10 @@
-//! Compound TCP (Tan, Song, Zhang and Sridharan, "A Compound TCP approach for high-speed and long
-//! distance networks", INFOCOM 2006; draft-sridharan-tcpm-ctcp-02): Reno's window and beside it one
-//! that grows with a power of the sum while there is no queue.
+//! Compound TCP (Tan, Song, Zhang and Sridharan, "A Compound TCP approach for high-speed and long distance
+//! networks", INFOCOM 2006; draft-sridharan-tcpm-ctcp-02): Reno's window plus a delay window that grows with a
+//! power of their sum while there is no queue.
 //!
 //! # Differences
-//! - The queue is judged once a round by the least round-trip time of the round.
-//! - Timeouts and marks are answered as in RFC 5681 and RFC 3168: of the sum, and the delay window is
-//!   given up after a timeout.
+//! - The queue is estimated once per round from the minimum round-trip time of the round.
+//! - Timeouts and marks reduce the sum as in RFC 5681 and RFC 3168, and the delay window is reset after a timeout.
 
 use gargalo_units::Bytes;
 
@@ -53,7 +52,7 @@ params! {
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "compound",
     aliases: &["ctcp"],
-    summary: "Reno's window plus one that grows fast while there is no queue and yields to one",
+    summary: "Reno's window plus a delay window that grows fast without a queue and shrinks with one",
     source: "K. Tan, J. Song, Q. Zhang, M. Sridharan, A Compound TCP approach for high-speed and \
              long distance networks, INFOCOM 2006; draft-sridharan-tcpm-ctcp-02",
     params: CompoundParams::params,
@@ -74,9 +73,9 @@ pub struct Compound {
     dwnd: f64,
     /// γ in force.
     gamma: f64,
-    /// Diff of the latest judged round.
+    /// Diff of the latest estimated round.
     diff: f64,
-    /// Diff_reno: the loss window's part of the queue in the latest judged round; taken by a loss.
+    /// Diff_reno: the loss window's part of the queue in the latest estimated round; used once, by a loss.
     diff_reno: Option<f64>,
 }
 

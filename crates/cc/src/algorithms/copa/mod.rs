@@ -1,16 +1,15 @@
 //! Copa (Arun and Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the Internet",
 //! NSDI 2018).
 //!
-//! The window moves towards the rate 1/(δ d_q), d_q being the queueing delay; δ says how much delay is
-//! worth how much throughput. Where others fill the buffer, which a queue that is never nearly empty
-//! gives away, δ is adapted by additive increase and multiplicative decrease of 1/δ.
+//! The window moves towards the rate 1/(δ d_q), d_q being the queueing delay; δ is the weight of delay against
+//! throughput. If other flows fill the buffer, which Copa detects by a queue that is never nearly empty, δ is
+//! adapted by additive increase and multiplicative decrease of 1/δ.
 //!
-//! # Where the paper is silent
-//! - An acknowledgement of n segments counts n times, so that delayed acknowledgements do not slow Copa
-//!   down; a window that is not used does not grow, but shrinks.
+//! # Where the paper leaves a choice
+//! - An acknowledgement of n segments counts n times, so that delayed acknowledgements do not slow Copa down; an
+//!   unused window does not grow, but may shrink.
 //! - The velocity falls to 1 at once when a step goes against the direction, as in Meta's
-//!   implementation; the paper's end of the window is too late once v has grown large, and the pipe runs
-//!   empty.
+//!   implementation; the paper's end of the window is too late if v is large, and the pipe becomes empty.
 //! - A step is at most a segment for each one acknowledged: v is at most δ cwnd (the authors'
 //!   implementation: "update_amt").
 //! - Competitive mode is never less aggressive than the default one: δ is at most the default, and at
@@ -55,7 +54,7 @@ impl Rtts {
     }
 }
 
-/// Which way the window went, and how fast it may go on.
+/// The direction of the window and its velocity.
 #[derive(Clone, Copy, Debug)]
 struct Velocity {
     v: f64,
@@ -96,7 +95,7 @@ impl Velocity {
         self.rounds = self.rounds.saturating_add(1);
     }
 
-    /// A step goes against the direction: a high velocity was meant for the other one.
+    /// A step against the direction: a high velocity applies only to the other direction.
     fn turn(&mut self, is_up: bool, cwnd: f64) {
         if self.v > 1.0 && self.is_up != Some(is_up) {
             *self = Self::new(cwnd);
@@ -105,7 +104,7 @@ impl Velocity {
     }
 }
 
-/// What an undo restores.
+/// The state that an undo restores.
 #[derive(Clone, Copy, Debug)]
 struct Saved {
     cwnd: f64,
@@ -127,7 +126,7 @@ pub struct Copa {
     competitive: Option<f64>,
     /// When the queue was last nearly empty.
     nearly_empty_at: Instant,
-    /// Loss in the present round trip.
+    /// Loss in the current round trip.
     loss_in_round: bool,
     saved: Option<Saved>,
 }
@@ -180,7 +179,7 @@ impl Copa {
         self.choose_mode(now, srtt);
     }
 
-    /// §2.2: a queue that is not nearly empty for five round trips is filled by others.
+    /// §2.2: a queue that is not nearly empty for five round trips is filled by other flows.
     fn choose_mode(&mut self, now: Instant, srtt: Duration) {
         let patience = srtt.mul_f64(self.params.competitive_rtts);
         if !self.params.mode_switching || now - self.nearly_empty_at <= patience {
@@ -238,7 +237,7 @@ impl Copa {
     fn set_cwnd(&mut self, cwnd: f64) {
         let least = self.mss * self.params.min_window as f64;
         let most = MAX_WINDOW.as_f64().max(self.mss);
-        // A window that a timeout has made smaller than the least one may grow.
+        // A window that a timeout has reduced below the minimum may grow.
         let least = least.min(self.cwnd.max(self.mss)).min(most);
         self.cwnd = cwnd.max(least).min(most);
         let fastest = (self.cwnd / self.mss / self.inverse_delta()).max(1.0);
@@ -269,7 +268,7 @@ impl Controller for Copa {
             self.set_cwnd(window.as_f64());
             self.slow_start = true;
         }
-        // Silence tells nothing about who fills the queue.
+        // An idle time gives no information about the queue.
         self.nearly_empty_at = sent.now;
     }
 

@@ -41,7 +41,7 @@ params! {
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "copa",
     aliases: &[],
-    summary: "steers towards a rate inversely proportional to the queueing delay",
+    summary: "controls the rate to be inversely proportional to the queueing delay",
     source: "Arun and Balakrishnan, Copa, NSDI 2018",
     params: CopaParams::params,
     build: |params, init| {

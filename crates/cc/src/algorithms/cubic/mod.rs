@@ -85,7 +85,7 @@ struct Curve {
     epoch: Option<Instant>,
     /// K.
     k: f64,
-    /// Where the plateau is: W_max unless the stage starts above it.
+    /// The plateau: W_max unless the stage starts above it.
     plateau: f64,
     /// W_max.
     w_max: f64,
@@ -125,7 +125,7 @@ impl Cubic {
         WindowBased::new(cubic, params.window, init)
     }
 
-    /// Starts a congestion-avoidance stage: the only place that takes a cube root.
+    /// Starts a congestion-avoidance stage; the only computation of a cube root.
     fn begin_epoch(&mut self, window: &Window, now: Instant) {
         let cwnd = window.segments();
         let curve = &mut self.curve;
@@ -180,7 +180,7 @@ impl Cubic {
         window.grow_by(growth * window.mss().as_f64());
     }
 
-    /// Moves the epoch past a period in which cwnd was not updated (§5.8); the new epoch.
+    /// Shifts the epoch by a period in which cwnd was not updated (§5.8); returns the new epoch.
     #[inline]
     fn thaw(&mut self, now: Instant, epoch: Instant) -> Instant {
         match self.curve.frozen_since.take() {

@@ -1,13 +1,12 @@
-//! FAST TCP (Wei, Jin, Low and Hegde, "FAST TCP: motivation, architecture, algorithms, performance",
-//! IEEE/ACM ToN 14(6), 2006): steers the window towards alpha segments in the queue, the faster the
-//! farther it is from there.
+//! FAST TCP (Wei, Jin, Low and Hegde, "FAST TCP: motivation, architecture, algorithms, performance", IEEE/ACM ToN
+//! 14(6), 2006): moves the window towards alpha segments in the queue, in steps proportional to the distance.
 //!
 //! # Differences and choices
 //! - α is tuned to the throughput, as in the authors' prototype: 200 segments, the value of the
 //!   paper's experiments, above 180 Mbit/s, fewer below. `tuning = false` uses `alpha` always.
-//! - Slow start doubles until the average queueing delay exceeds `mi_threshold`; what it has put into
-//!   the queue beyond α then leaves by the equation.
-//! - The window's change is released by pacing, not by the prototype's burstiness control.
+//! - Slow start doubles until the average queueing delay exceeds `mi_threshold`; the queue beyond α is then drained
+//!   by the equation.
+//! - Pacing takes the place of the prototype's burstiness control.
 
 use gargalo_units::{Bytes, Duration, Rate};
 
@@ -50,7 +49,7 @@ params! {
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "fast",
     aliases: &[],
-    summary: "steers towards a number of segments in the queue, in steps proportional to the distance",
+    summary: "moves towards a number of segments in the queue, in steps proportional to the distance",
     source: "D. X. Wei, C. Jin, S. H. Low, S. Hegde, FAST TCP: motivation, architecture, algorithms, \
              performance, IEEE/ACM ToN 14(6), 2006",
     params: FastParams::params,
@@ -64,7 +63,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
 
 /// Pacing rate over the window's rate in slow start, which doubles it within the round.
 const SLOW_START_PACE: f64 = 2.0;
-/// Pacing rate over the window's rate otherwise: the window, not the pacer, is in control.
+/// Pacing rate over the window's rate otherwise: the window, not the pacer, limits the sender.
 const PACE: f64 = 1.2;
 
 /// The table of α: (α, throughput in segments per millisecond up to which it holds, and below which
@@ -192,7 +191,7 @@ impl Policy for Fast {
         self.rounds = 0;
     }
 
-    /// Only measurements are held, and they stay true.
+    /// The state has only measurements, which remain valid.
     fn restore(&mut self, _before: &Self) {}
 
     fn pacing_rate(&self, window: &Window) -> Option<Rate> {

@@ -24,7 +24,7 @@ fn fast(params: FastParams, segments: u64) -> WindowBased<Fast> {
     f
 }
 
-/// A policy that has measured this.
+/// A policy with these measurements.
 fn measured(base_ms: u64, average_ms: u64, alpha: f64) -> Fast {
     let params = FastParams { alpha, ..FIXED };
     let mut policy = Fast::build(params, &init()).policy().clone();

@@ -1,10 +1,10 @@
 //! H-TCP (D. Leith and R. Shorten, "H-TCP: TCP for high-speed and long-distance networks", PFLDnet
 //! 2004; draft-leith-tcp-htcp-06).
 //!
-//! The increase grows with the time since the latest congestion event, not with the window, so a new
-//! flow is as fast as an old one; the decrease empties the queue and no more.
+//! The increase grows with the time since the latest congestion event, not with the window, so a new flow is as
+//! fast as an old one; the decrease just empties the queue.
 //!
-//! # Where the sources differ or are silent
+//! # Where the sources differ or leave a choice
 //! - RTT scaling, an option in the sources, is on, as in Linux: ᾱ is multiplied by
 //!   RTTmin/100 ms within [0.1, 2], below Δ_L too.
 //! - RTTmax: what a congestion event leaves of it is `rtt_max_decay`, 0.95 as implementations have
@@ -78,7 +78,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     },
 };
 
-/// Delivered bytes of the round trip under way and the best of the rounds before it.
+/// Delivered bytes of the current round trip, and the maximum of the earlier ones.
 #[derive(Clone, Copy, Debug)]
 struct Throughput {
     since: Instant,

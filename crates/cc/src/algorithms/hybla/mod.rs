@@ -4,14 +4,14 @@
 //! A connection with a round-trip time of rho times RTT0 sends at the rate that Reno would have at
 //! RTT0: 2^rho - 1 segments of growth per segment acknowledged in slow start, rho²/cwnd after it.
 //!
-//! # Where the sources differ or are silent
+//! # Where the sources differ or leave a choice
 //! - rho follows the least round-trip time by default, as Linux (which takes the least smoothed one):
 //!   with the smoothed one a queue makes the window grow faster still.
 //! - rho is at most `rho_max`: 2^rho - 1 is 65535 segments per acknowledgement already at Linux's 16.
 //! - Hoe's bandwidth estimate, which the paper adopts, ends the initial slow start where the window
-//!   reaches it, and until there is one that slow start is Reno's: at 2^rho a round trip an overshoot
-//!   would be noticed too late. Linux has no estimate. Packet spacing, the paper's other
-//!   measure against bursts, is the transport's.
+//!    reaches it, and until there is one that slow start is Reno's: at a growth of 2^rho per round trip an
+//!   overshoot would be detected too late. Linux has no estimate. Packet spacing, the paper's other measure against
+//!   bursts, is done by the transport.
 
 use gargalo_units::{Bytes, Duration};
 
@@ -86,7 +86,7 @@ pub struct Hybla {
     params: HyblaParams,
     /// 1 before the first sample.
     rho: f64,
-    /// 2^rho - 2: what slow start adds to Reno's.
+    /// 2^rho - 2: the growth of slow start in addition to Reno's.
     extra: f64,
     scaled: bool,
     pair: PacketPair,
@@ -119,8 +119,7 @@ impl Hybla {
         Some(Bytes::from_f64(product.min(MAX_WINDOW.as_f64())))
     }
 
-    /// Adds to Reno's slow start, which has grown the window from `before`, what is missing to
-    /// 2^rho - 1.
+    /// Adds the growth that Reno's slow start, which has grown the window from `before`, lacks to 2^rho - 1.
     fn grow(&self, window: &mut Window, before: Bytes) {
         let extra = (window.cwnd() - before).mul_f64(self.extra);
         // The last byte below ssthresh is left to the window, which ends slow start there.

@@ -1,8 +1,8 @@
 //! TCP-Illinois (S. Liu, T. Basar and R. Srikant, "TCP-Illinois: a loss and delay-based congestion
 //! control algorithm for high-speed networks", VALUETOOLS 2006, Performance Evaluation 65, 2008).
 //!
-//! Loss says when to reduce; the queueing delay says how fast to grow (alpha) and by how much to
-//! reduce (beta). Both are set once a round trip from the mean delay of that round.
+//! Loss determines when to reduce; the queueing delay determines the growth (alpha) and the reduction (beta). Both
+//! are set once a round trip from the mean delay of that round.
 
 use gargalo_units::{Bytes, Duration};
 
@@ -96,7 +96,7 @@ pub struct Illinois {
     alpha: f64,
     beta: f64,
     rtt_max: Duration,
-    /// Samples of the round trip under way.
+    /// Samples of the current round trip.
     sum: Duration,
     samples: u64,
     /// The delay has been beyond d1 since α was α_max.
@@ -145,7 +145,7 @@ impl Illinois {
             self.low = 0;
             self.alpha = self.params.alpha_max;
         } else {
-            self.low += 1; // one short round trip proves nothing
+            self.low += 1; // one short round trip is not sufficient
         }
         self.beta = self.params.beta(da, dm);
     }

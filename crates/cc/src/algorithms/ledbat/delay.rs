@@ -48,7 +48,7 @@ impl Delays {
             }
             return;
         }
-        // Minutes without a sample say nothing and are not in the history.
+        // Minutes without a sample are not in the history.
         self.since = Some(since + MINUTE * minutes);
         if self.base.len() >= self.history {
             self.base.pop_front();

@@ -1,14 +1,13 @@
-//! LEDBAT (RFC 6817): background transfers that keep the queueing delay near a target and yield to
-//! everything that fills queues.
+//! LEDBAT (RFC 6817): background transfers that keep the queueing delay near a target and yield to other traffic.
 //!
 //! # Differences from the RFC
-//! - It measures one-way delays; ours are round trips, so a queue on the way back counts as well. What
-//!   cancels there, the offset of two clocks, does not arise here.
+//! - The RFC measures one-way delays; here they are round trips, so a queue on the return path counts as well.
+//!   There is no clock offset to cancel.
 //! - Window and reductions during loss recovery are the transport's (proportional rate reduction).
 //!
 //! # LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus)
-//! `dynamic_gain`, `multiplicative_decrease`, `slowdowns` and `initial_slow_start` with a `target` of
-//! 60 ms make it that.
+//! LEDBAT++ is `dynamic_gain`, `multiplicative_decrease`, `slowdowns` and `initial_slow_start` with a `target` of
+//! 60 ms.
 
 mod delay;
 mod params;
@@ -94,7 +93,7 @@ impl Ledbat {
         gain
     }
 
-    /// What a whole window of acknowledgements changes at this distance from the target, in segments.
+    /// The change of the window per window of acknowledgements at this distance from the target, in segments.
     fn change(&self, off_target: f64, cwnd: f64) -> f64 {
         let gain = self.gain();
         if !self.params.multiplicative_decrease {
@@ -196,7 +195,7 @@ impl Policy for Ledbat {
         }
     }
 
-    /// Only measurements are held, and they stay true.
+    /// The state has only measurements, which remain valid.
     fn restore(&mut self, _before: &Self) {}
 
     fn phase(&self, window: &Window) -> &'static str {

@@ -1,5 +1,5 @@
-//! The slowdowns of LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus §4.4): two round trips with two
-//! segments, in which the queue empties and the base delay shows, then slow start to the old window.
+//! The slowdowns of LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus §4.4): two round trips with two segments, in which
+//! the queue empties and the base delay is measured, then slow start to the old window.
 
 use gargalo_units::{Duration, Instant};
 
@@ -8,7 +8,7 @@ const APART: u64 = 9;
 /// Round trips with two segments, and between slow start and the first slowdown.
 const ROUNDS: u64 = 2;
 
-/// Where the cycle stands.
+/// The phase of the cycle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Slowdown {
     /// The initial slow start has not ended.
@@ -21,17 +21,17 @@ pub(super) enum Slowdown {
     Ramp { began: Instant },
 }
 
-/// What the window has to do.
+/// The action for the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Step {
-    /// Nothing new.
+    /// None.
     None,
-    /// Remember the window and fall to two segments.
+    /// Save the window and reduce it to two segments.
     Enter,
 }
 
 impl Slowdown {
-    /// Moves on at `now`; `starting`: slow start is in force.
+    /// Advances the cycle to `now`; `starting`: slow start is active.
     pub fn step(&mut self, now: Instant, rtt: Duration, starting: bool) -> Step {
         match *self {
             Self::Starting if !starting => *self = Self::Due(now + rtt * ROUNDS),
@@ -54,7 +54,7 @@ impl Slowdown {
         matches!(self, Self::Low { .. })
     }
 
-    /// Congestion ends a slowdown under way: the window it aimed at is void.
+    /// Congestion ends a slowdown: its target window is discarded.
     pub fn interrupt(&mut self, now: Instant) {
         if let Self::Low { began, .. } | Self::Ramp { began } = *self {
             *self = Self::Due(now + (now - began) * APART);

@@ -4,7 +4,7 @@
 //! Increase and decrease depend on the round-trip time T so that the rate w/T does not: in
 //! equilibrium it is √(2α/(p·T1)) segments a second at a loss rate of p, whatever T.
 //!
-//! # Where the source is silent
+//! # Where the source leaves a choice
 //! - The unit of the capacity c in α = k1·c·exp(…) is taken to be Mbit/s.
 //! - c is measured by packet pairs, as in CapProbe of the same authors, but never taken for less than
 //!   the greatest delivery rate; `capacity` fixes it.
@@ -90,7 +90,7 @@ pub struct Libra {
     pair: PacketPair,
     srtt: Option<Duration>,
     rtt_max: Duration,
-    /// What the next gap is multiplied with.
+    /// The factor of the next gap.
     gap: f64,
 }
 
@@ -108,7 +108,7 @@ impl Libra {
         WindowBased::new(policy, params.window, &init)
     }
 
-    /// α; `None` before anything is known of the path.
+    /// α; `None` without measurements of the path.
     fn alpha(&self, path: &Path<'_>) -> Option<f64> {
         let c = if self.params.capacity > 0.0 {
             self.params.capacity
@@ -157,7 +157,7 @@ impl Policy for Libra {
     }
 
     fn restore(&mut self, before: &Self) {
-        // Random numbers are not drawn twice; the rest is measured, not decided.
+        // Random numbers are not drawn again; the rest is measurements.
         self.gap = before.gap;
     }
 

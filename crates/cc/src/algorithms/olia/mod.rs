@@ -1,10 +1,10 @@
-//! OLIA, the opportunistic linked increases of Khalili, Gast, Popovic and Le Boudec ("MPTCP is not
-//! Pareto-optimal: performance issues and a possible solution", CoNEXT 2012;
-//! draft-khalili-mptcp-congestion-control-05): Kelly and Voice's optimal coupling, and a second term that
-//! moves window from the paths with the largest windows to the best paths that have less.
+//! OLIA, the opportunistic linked increases of Khalili, Gast, Popovic and Le Boudec ("MPTCP is not Pareto-optimal:
+//! performance issues and a possible solution", CoNEXT 2012; draft-khalili-mptcp-congestion-control-05): Kelly and
+//! Voice's optimal coupling, and a second term that moves window from the paths with the largest windows to the
+//! best paths with smaller ones.
 //!
-//! Slow start, the answer to loss and everything else are [`super::reno`]'s. Alone on a path it is Reno
-//! to the byte.
+//! Slow start, the response to loss and everything else are [`super::reno`]'s. Alone on a path it equals Reno to
+//! the byte.
 //!
 //! # Choices
 //! - The best paths are those of the largest l/rtt², as in the paper (√(2l)/rtt is the rate a TCP would
@@ -104,8 +104,8 @@ impl Olia {
     }
 }
 
-/// The second term's numerator: what goes from the paths of the largest windows (M) to the best paths
-/// that are none of them (C), and nothing when C is empty.
+/// The numerator of the second term, which moves window from the paths with the largest windows (M) to the best
+/// paths that are not among them (C); zero if C is empty.
 fn alpha(coupling: &Coupling<'_>, best: Best) -> f64 {
     let top = coupling.all().map(|s| best.measure(&s)).fold(0.0, f64::max);
     let is_largest = |s: &Subflow| s.window >= coupling.totals.largest;

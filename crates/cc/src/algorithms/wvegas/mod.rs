@@ -1,13 +1,13 @@
 //! wVegas, weighted Vegas (Cao, Xu and Fu, "Delay-based congestion control for Multipath TCP", ICNP 2012;
-//! draft-xu-mptcp-congestion-control-05): the connection keeps a number of segments in queues and shares
-//! it between its subflows by their rates, which makes the queueing delays of all paths equal.
+//! draft-xu-mptcp-congestion-control-05): the connection keeps a number of segments in queues, divided between its
+//! subflows by their rates, which equalises the queueing delays of all paths.
 //!
-//! Everything else is [`super::vegas`]'s. Alone on a path it is, to the byte, Vegas with
+//! Everything else is [`super::vegas`]'s. Alone on a path it equals, to the byte, Vegas with
 //! alpha = `total_alpha`, beta = alpha + 1 and a slow start that doubles every round.
 //!
-//! # Choices where the sources leave one, or differ
-//! - Between alpha and alpha + 1 segments nothing moves: what Linux' whole numbers came to.
-//! - The rate of another subflow is its present cwnd/srtt; Linux used that of its latest update, zero
+//! # Where the sources differ or leave a choice
+//! - Between alpha and alpha + 1 segments the window does not change, as in Linux with its integers.
+//! - The rate of another subflow is its current cwnd/srtt; Linux used that of its latest update, zero
 //!   before the first.
 //! - The round-trip time of a round is the least of its samples, as in our Vegas; Linux used the mean.
 //!   The base is the transport's least round-trip time.
@@ -15,7 +15,7 @@
 //!   at any backlog: with exact clocks the queue doubles from one segment to two, and the window would
 //!   be halved before it ever held alpha.
 //! - A drained window grows back as far as ssthresh in slow start, as in Linux.
-//! - After a loss alpha begins anew with `initial_alpha` (Linux). Losses and marks halve.
+//! - After a loss alpha starts again with `initial_alpha` (Linux). Losses and marks halve.
 
 use gargalo_units::{Bytes, Duration};
 
@@ -54,7 +54,7 @@ impl WvegasParams {
         (weight * self.total_alpha).max(self.initial_alpha)
     }
 
-    /// The Vegas this is but for the thresholds.
+    /// The parameters of the underlying Vegas.
     fn vegas(&self) -> VegasParams {
         VegasParams {
             alpha: self.total_alpha,
@@ -107,8 +107,8 @@ impl Wvegas {
         WindowBased::new(policy, params.window, init)
     }
 
-    /// The queue has grown since it was at its least: it is emptied, so that the base round-trip times
-    /// of all who share it can be measured.
+    /// Drains the queue if it has grown since its minimum, so that the base round-trip times of all flows that
+    /// share it can be measured.
     fn drain(&mut self, window: &mut Window, round: &Round, path: &Path<'_>) {
         if self.params.drain == 0.0 || round.backlog() < self.alpha || !has_siblings(path) {
             return;
@@ -171,7 +171,7 @@ impl Policy for Wvegas {
         self.least = None;
     }
 
-    /// Only measurements are held, and they stay true.
+    /// The state has only measurements, which remain valid.
     fn restore(&mut self, _before: &Self) {}
 
     fn gauges(&self, window: &Window, out: &mut Vec<(&'static str, f64)>) {

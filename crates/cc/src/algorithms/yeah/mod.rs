@@ -1,11 +1,11 @@
 //! YeAH-TCP (Baiocchi, Castellani and Vacirca, "YeAH-TCP: Yet Another Highspeed TCP", PFLDnet 2007):
-//! Scalable TCP while the queue is short, Reno that empties the queue itself when it is long.
+//! Scalable TCP while the queue is short, and Reno that drains the queue when it is long.
 //!
 //! The constants are those of the authors' Linux module. Precautionary decongestion stops where Reno
 //! flows compete: the window never falls below that of a Reno flow since the queue became long.
 //!
 //! # Differences
-//! - The queue is judged once a round by the least round-trip time of the round.
+//! - The queue is estimated once per round from the minimum round-trip time of the round.
 //! - A decongestion in slow start also ends it.
 
 use gargalo_units::Bytes;
@@ -55,7 +55,7 @@ params! {
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "yeah",
     aliases: &[],
-    summary: "Scalable TCP while the queue is short; empties the queue itself when it is long",
+    summary: "Scalable TCP while the queue is short; drains the queue when it is long",
     source: "A. Baiocchi, A. Castellani, F. Vacirca, YeAH-TCP: Yet Another Highspeed TCP, PFLDnet \
              2007",
     params: YeahParams::params,
@@ -75,13 +75,13 @@ const LEAST: f64 = 2.0;
 pub struct Yeah {
     params: YeahParams,
     rounds: RoundRtt,
-    /// Q of the latest judged round, in segments.
+    /// Q of the latest estimated round, in segments.
     queue: f64,
     /// count_reno: rounds in slow mode since the last one in fast mode.
     slow_rounds: u32,
     /// count_fast: rounds in fast mode since the last loss.
     fast_rounds: u32,
-    /// cwnd_reno: what a Reno flow would have, in segments; `LEAST` while none is assumed.
+    /// cwnd_reno: the window of a Reno flow, in segments; `LEAST` while none is assumed.
     reno: f64,
 }
 
@@ -158,7 +158,7 @@ impl Policy for Yeah {
     fn decrease(&mut self, window: &Window, event: &Congestion, path: &Path<'_>) -> Bytes {
         let base = window.reduction_base(event);
         let kept = if event.cause == Cause::Loss && self.slow_rounds < self.params.rho {
-            // No Reno flows: what waits in the queue goes, an eighth at least, half at most.
+            // No Reno flows: the window is reduced by the queue, at least by an eighth, at most by half.
             let cwnd = base.as_f64() / window.mss().as_f64();
             // Slow start is far ahead of the latest judgement.
             let now = self.rounds.so_far(window, path);
