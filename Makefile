@@ -12,7 +12,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 WHEELS := $(TARGET)/wheels
 PROFILE := --profile test
 
-# What the wheel is made from; a change in any of them builds it anew. Tests and benches are no part.
+# Sources of the wheel: a change in any of them rebuilds it. Tests and benches are not included.
 RUST_SOURCES := $(shell find crates -name '*.rs' -path '*/src/*' -o -name Cargo.toml -path 'crates/*')
 PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed -o -name '*.mplstyle' -o -path '*/assets/*')
 SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.toml
@@ -27,7 +27,7 @@ help: ## this list
 
 setup: $(VENV)/.gargalo ## build and install everything; the command is then .venv/bin/gargalo
 
-# A missing prerequisite is one line with its remedy.
+# A missing prerequisite is reported in one line with its remedy.
 define FIND_PYTHON
 for p in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.10 python3.14 python; do \
 	if "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then python="$$p"; break; fi; \
@@ -76,21 +76,21 @@ test-rust: setup
 test-python: setup capture-tools browser-tools lab-tools
 	"$(BIN)/python" -m pytest --quiet --numprocesses 2 --dist loadgroup
 
-# Capture tests read files back with tshark, where it is or can be had; otherwise they skip, saying why.
+# Capture tests read files back with tshark if it is installed or can be installed; otherwise they are skipped with a reason.
 capture-tools:
 	@if ! command -v tshark >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends tshark; } \
 			>/dev/null 2>&1 || echo "test: tshark could not be installed; capture tests will skip" >&2; \
 	fi
 
-# Reports are tested in a browser, likewise.
+# Reports are tested in a browser, with the same rule.
 browser-tools:
 	@if ! { command -v chromium && command -v chromedriver; } >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium chromium-driver; } \
 			>/dev/null 2>&1 || echo "test: chromium could not be installed; browser tests will skip" >&2; \
 	fi
 
-# The lab meets real programs, likewise.
+# Tests of the lab run real programs, with the same rule.
 LAB_TOOLS := iperf3 curl nginx ip
 lab-tools:
 	@missing=""; for p in $(LAB_TOOLS); do command -v $$p >/dev/null || missing="$$missing $$p"; done; \
@@ -99,7 +99,7 @@ lab-tools:
 			>/dev/null 2>&1 || echo "test:$$missing could not be installed; tests that need them will skip" >&2; \
 	fi
 
-# `make test` runs every target on kept inputs and mutations of them. Here coverage guides, for MINUTES each, all
+# `make test` runs every target on the corpus and on mutations of it. This is coverage-guided, for MINUTES each, all
 # targets or FUZZ=name; failing inputs go to fuzz/failures, new ones to $(FUZZ_NEW).
 MINUTES := 60
 FUZZ_BUILD := $(abspath $(TARGET))/fuzz
@@ -148,7 +148,7 @@ docs: reference ## the documentation as a site in site/
 reference: setup ## regenerates what is derived from the scenario model and the results tables
 	"$(BIN)/python" -m gargalo._generate
 
-# ONLY=name renews one algorithm.
+# ONLY=name redraws one algorithm.
 pictures: setup ## redraws the pictures of every congestion control's page, and that of the README
 	"$(BIN)/python" tools/congestion_pictures.py $(if $(ONLY),--only $(ONLY))
 	$(if $(ONLY),,"$(BIN)/python" tools/demo_picture.py)

@@ -3,7 +3,7 @@
 //! Three samples are kept: the best of the window, the best since, and the best since that. The
 //! answer is exact when the best value is refreshed within the window and otherwise never older
 //! than it; the second and third spread over the last three and two quarters of the window so that
-//! a successor is at hand when the best one expires.
+//! a successor is available when the best one expires.
 
 use std::marker::PhantomData;
 

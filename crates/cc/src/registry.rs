@@ -49,7 +49,7 @@ impl<B> Entry<B> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 
-    /// What can be said of it without building it.
+    /// The description of the algorithm, without building it.
     pub fn listed(&self) -> Entry<()> {
         Entry {
             name: self.name,

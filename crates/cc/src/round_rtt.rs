@@ -136,7 +136,7 @@ pub(super) mod bench {
     #[derive(Debug)]
     pub struct Bottleneck {
         pub base: Duration,
-        /// What the controller takes for the least round-trip time.
+        /// The minimum round-trip time that the controller gets.
         pub believed: Duration,
         pub pipe: f64,
         pub now: Instant,

@@ -1,4 +1,4 @@
-//! What most algorithms are made of: a [`Window`] and the [`Policy`] that moves it.
+//! Window-based algorithms: a [`Window`] and the [`Policy`] that changes it.
 //!
 //! A policy says how the window grows and how far it falls. Slow start, the floor and ceiling of the
 //! window, undo, idle restart and the plumbing of [`Controller`] are [`WindowBased`]'s.

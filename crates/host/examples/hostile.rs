@@ -1,5 +1,5 @@
-//! Ten million forged datagrams (or as many as the first argument says; the second is the seed) into
-//! live transfers, half of them over IPv6; prints what came of it: `cargo run --release -p gargalo-host --example hostile`.
+//! Ten million forged datagrams (or as many as the first argument says; the second is the seed) into live
+//! transfers, half of them over IPv6; prints the results: `cargo run --release -p gargalo-host --example hostile`.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

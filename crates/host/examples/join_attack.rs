@@ -1,6 +1,6 @@
-//! Ten million segments (or as many as the first argument says; the second is the seed) of attackers reach a
-//! host that listens for Multipath TCP: forged joins, and options that fill whole segments. Honest connections go
-//! on beside them; prints what came of it: `cargo run --release -p gargalo-host --example join_attack`.
+//! Ten million segments (or as many as the first argument says; the second is the seed) of attackers reach a host
+//! that listens for Multipath TCP: forged joins, and options that fill whole segments. Legitimate connections run
+//! at the same time; prints the results: `cargo run --release -p gargalo-host --example join_attack`.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -12,7 +12,7 @@ use gargalo_testkit::{attack_of, resident};
 
 /// Segments in a millisecond.
 const BURST: u64 = 40;
-/// What the honest connection must keep of its goodput.
+/// The share of its goodput that the legitimate connection must keep.
 const KEPT: f64 = 0.9;
 
 fn main() -> ExitCode {

@@ -131,7 +131,7 @@ struct Bench<E> {
     now: Instant,
     ends: [E; 2],
     timeouts: [Instant; 2],
-    /// By who sends.
+    /// By sender.
     links: [Vec<Link>; 2],
 }
 

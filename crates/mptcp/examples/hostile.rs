@@ -1,7 +1,6 @@
-//! Ten million segments with forged or changed multipath options (or as many as the first argument says;
-//! the second is the seed) into live transfers; prints what came of it:
-//! `cargo run --release -p gargalo-mptcp --example hostile`. Who attacks a listening host, with honest connections
-//! beside: the example `join_attack` of gargalo-host.
+//! Ten million segments with forged or changed multipath options (or as many as the first argument says; the second
+//! is the seed) into live transfers; prints the results: `cargo run --release -p gargalo-mptcp --example hostile`.
+//! Attacks on a listening host with legitimate connections are in the example `join_attack` of gargalo-host.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

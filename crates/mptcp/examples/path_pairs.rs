@@ -1,6 +1,6 @@
-//! Two random paths against the better one of them alone, at several receive buffers; exits 1 when a pair
-//! stays below 95% (where losses are random, in the mean of five runs): `cargo run --release -p gargalo-mptcp --example path_pairs -- [pairs] [first seed]
-//! [scheduler]`.
+//! Two random paths compared with the better one of them alone, with several receive buffers; exits 1 when a pair
+//! stays below 95% (where losses are random, in the mean of five runs): `cargo run --release -p gargalo-mptcp
+//! --example path_pairs -- [pairs] [first seed] [scheduler]`.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use common::pairs::{BUFFERS, Pair};
 
-/// What both together must reach of the better one alone.
+/// Required goodput of both together, relative to the better one alone.
 const BOUND: f64 = 0.95;
 
 fn main() -> ExitCode {

@@ -1,5 +1,5 @@
 //! Ten thousand random networks (or as many as the first argument says, from the seed of the second on):
-//! every byte arrives exactly once, or the connection says why not:
+//! every byte arrives exactly once, or the connection ends with an explained error:
 //! `cargo run --release -p gargalo-mptcp --example random_networks`.
 
 #[path = "../tests/common/mod.rs"]

@@ -1,4 +1,4 @@
-//! What a connection has one of, by name: schedulers and path managers.
+//! Registries of schedulers and path managers by name.
 
 use std::fmt::{self, Debug};
 use std::marker::PhantomData;
@@ -14,7 +14,7 @@ pub type Entry<T> = gargalo_cc::registry::Entry<fn(&Params) -> Result<Box<T>, Bu
 
 /// A kind of thing of which this crate has several.
 pub trait Kind: 'static {
-    /// What one is called in messages, like "scheduler".
+    /// The word for an entry in messages, like "scheduler".
     const NAME: &'static str;
     /// The same with its article, as a sentence begins.
     const WHAT: &'static str;

@@ -1,6 +1,5 @@
-//! Ten million packets (or as many as the first argument says; the second is the seed) that no honest peer
-//! sends, half of them by somebody without keys, half by a peer that has them; prints what came of it:
-//! `cargo run --release -p gargalo-quic --example hostile`.
+//! Ten million packets (or as many as the first argument says; the second is the seed) of malicious peers, half of
+//! them without keys, half with keys; prints the results: `cargo run --release -p gargalo-quic --example hostile`.
 
 #[path = "../tests/pair/mod.rs"]
 mod pair;

@@ -27,7 +27,7 @@ fn random_config(rng: &mut Pcg64) -> Config {
     // Windows smaller than a segment, of a few segments, and ample ones.
     config.receive_buffer = Bytes::new([600, 3_000, 20_000, 1_000_000][rng.random_range(0..4)]);
     config.send_buffer = Bytes::new([2_000, 100_000, 1_000_000][rng.random_range(0..3)]);
-    // The point is that data arrives whatever it takes: nobody gives up.
+    // Data must arrive however long it takes: no connection is given up.
     config.data_retries = 100;
     config.syn_retries = 100;
     config.max_rto = Duration::from_secs(4);

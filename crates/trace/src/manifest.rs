@@ -24,7 +24,7 @@ const WITHOUT_CHECKSUM: u32 = 1;
 /// Asked after every piece of a file that is hashed; a break ends it with [`Error::Stopped`].
 pub type GoOn<'a> = dyn FnMut() -> ControlFlow<()> + 'a;
 
-/// The [`GoOn`] of those who always want to go on.
+/// A [`GoOn`] that never stops.
 pub fn never_stop() -> ControlFlow<()> {
     ControlFlow::Continue(())
 }

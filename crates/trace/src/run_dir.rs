@@ -307,7 +307,7 @@ fn hidden_sibling(parent: &Path, name: &str) -> Result<(NamedTempFile, PathBuf),
             Ok(()) => {}
             // Another process cleans up and considers it stale.
             Err(TryLockError::WouldBlock) => continue,
-            // A file system without locks: then nobody else gets one either.
+            // A file system without locks: then no other process gets one either.
             Err(TryLockError::Error(_)) => {}
         }
         let partial = lock.path().with_extension(&PARTIAL[1..]);

@@ -335,7 +335,7 @@ fn links_are_not_followed() {
 fn what_killed_processes_left_is_removed() {
     let scratch = tempfile::tempdir().unwrap();
     let parent = scratch.path();
-    // A killed process: its files, and a lock that nobody holds.
+    // A killed process: its files, and a free lock.
     let stale = parent.join(".run.abcdefghijkl.partial");
     fs::create_dir(&stale).unwrap();
     fs::write(stale.join("run.json"), b"{").unwrap();

@@ -39,7 +39,7 @@ impl WireBytes {
 
 impl std::ops::Sub for WireBytes {
     type Output = Self;
-    /// What was added since `before`.
+    /// The bytes added since `before`.
     fn sub(self, before: Self) -> Self {
         Self {
             forward: self.forward.saturating_sub(before.forward),

@@ -235,7 +235,7 @@ mod tests {
                 break;
             }
         }
-        // What the path carries, and one.
+        // The capacity of the path, plus one segment.
         let cwnd = v.window().segments();
         assert!((60.0..=61.5).contains(&cwnd), "{cwnd}");
         assert_eq!(v.phase(), "congestion-avoidance");
@@ -255,8 +255,8 @@ mod tests {
 
     #[test]
     fn a_base_measured_behind_a_queue_moves_the_operating_point_by_that_queue() {
-        // 60 segments in 100 ms; a connection that never saw less than 110 ms believes in a pipe of
-        // 66 and adds its alpha to beta on top.
+        // 60 segments in 100 ms; a connection that has measured at least 110 ms assumes a pipe of 66 and adds its
+        // alpha to beta to it.
         let mut path = Bottleneck::new(BASE, 60.0);
         path.believed = Duration::from_millis(110);
         let mut v = avoiding(70);

@@ -98,7 +98,7 @@ fn on_disjoint_paths_traffic_leaves_the_congested_one() {
     assert!(lia.0 < 0.6 * reno.0);
     assert!(balia.0 < 0.95 * lia.0);
     assert!(olia.0 < 0.5 * lia.0);
-    // Pareto: those who have no other path gain what the connection gives up.
+    // Pareto: flows without another path gain what the connection gives up.
     assert!(reno.1 < lia.1 && lia.1 < balia.1 && balia.1 < olia.1);
 }
 

@@ -156,7 +156,7 @@ impl Subflow {
         self.cc.on_congestion(&event, &path);
     }
 
-    /// What is due happens: an acknowledgement, before which everything older is lost, or a timeout.
+    /// Processes the due event: an acknowledgement, before which everything older is lost, or a timeout.
     fn handle(&mut self, now: Instant, siblings: &[Sibling], index: usize) {
         let before = self.in_flight();
         self.progress = now;

@@ -27,7 +27,7 @@ pub(crate) struct Net<C> {
     pub(crate) sampler: RateSampler,
     pub(crate) link_free: Instant,
     pub(crate) rate: Rate,
-    /// What may wait; the rest is lost.
+    /// Size of the queue; packets beyond it are lost.
     pub(crate) buffer: Bytes,
     /// The application pauses between segments at least so long.
     pub(crate) gap: Duration,

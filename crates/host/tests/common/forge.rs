@@ -73,7 +73,7 @@ impl Forger {
                     None => self.noise(),
                 }
             }
-            _ => self.dressed_noise(dst),
+            _ => self.noise_in_valid_datagram(dst),
         }
     }
 
@@ -285,7 +285,7 @@ impl Forger {
     }
 
     /// Random content in a valid datagram: TCP, UDP, ICMP or another protocol.
-    fn dressed_noise(&mut self, a: Addresses) -> Vec<u8> {
+    fn noise_in_valid_datagram(&mut self, a: Addresses) -> Vec<u8> {
         let len = self.rng.random_range(0..100);
         let mut body = vec![0; len];
         self.rng.fill_bytes(&mut body);

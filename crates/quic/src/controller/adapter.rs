@@ -15,7 +15,7 @@ use gargalo_units::Instant;
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerMetrics};
 
-use super::report::Voice;
+use super::report::Reporter;
 use super::sender::Sender;
 use super::{Settings, UNPACED};
 use crate::tls::lock;
@@ -42,7 +42,7 @@ impl Adapter {
         now: Instant,
         mtu: u16,
         settings: Settings,
-        report: Voice,
+        report: Reporter,
     ) -> Self {
         Self::around(
             Sender::new(controller, now, mtu, settings, report),

@@ -7,7 +7,7 @@ use gargalo_units::{Bytes, Instant, Rate};
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerMetrics};
 
-use super::report::Voice;
+use super::report::Reporter;
 use super::{Settings, UNPACED, ours};
 use crate::Snapshot;
 use crate::qlog::Metrics;
@@ -19,7 +19,7 @@ pub(super) struct Foreign {
     /// Its phase, if it has only one name.
     phase: Option<&'static str>,
     settings: Settings,
-    report: Voice,
+    report: Reporter,
     mtu: u64,
     in_flight: u64,
     lost: u64,
@@ -34,7 +34,7 @@ impl Foreign {
         inner: Box<dyn Controller>,
         phase: Option<&'static str>,
         settings: Settings,
-        report: Voice,
+        report: Reporter,
         mtu: u16,
     ) -> Self {
         let foreign = Self {

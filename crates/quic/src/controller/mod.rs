@@ -7,7 +7,7 @@ mod report;
 mod rtt;
 mod sender;
 
-use report::Voice;
+use report::Reporter;
 pub(crate) use report::{PathReport, Report};
 
 use std::fmt;
@@ -105,7 +105,7 @@ impl Factory {
         build: &Build,
         now: std::time::Instant,
         mtu: u16,
-        report: Voice,
+        report: Reporter,
     ) -> Result<Box<dyn Controller>, String> {
         let rng = {
             let mut rng = lock(&self.rng);
@@ -129,7 +129,7 @@ impl Factory {
         inner: Box<dyn Controller>,
         phase: Option<&'static str>,
         mtu: u16,
-        report: Voice,
+        report: Reporter,
     ) -> Box<dyn Controller> {
         Box::new(Foreign::new(inner, phase, self.settings, report, mtu))
     }
@@ -138,7 +138,7 @@ impl Factory {
 impl ControllerFactory for Factory {
     fn build(self: Arc<Self>, now: std::time::Instant, mtu: u16) -> Box<dyn Controller> {
         let first = self.built.fetch_add(1, Relaxed) == 0;
-        let report = Voice::new(self.report.clone(), first || !self.multipath);
+        let report = Reporter::new(self.report.clone(), first || !self.multipath);
         let window = self.settings.initial_window;
         let newreno = |now| {
             let mut config = NewRenoConfig::default();

@@ -52,14 +52,14 @@ struct Rest {
 
 /// The handle of a controller to its report.
 #[derive(Clone, Debug)]
-pub(super) struct Voice {
+pub(super) struct Reporter {
     report: Arc<Report>,
     path: Arc<PathReport>,
     /// 0 is the first path, whose state the trace shows.
     number: usize,
 }
 
-impl Voice {
+impl Reporter {
     /// A handle for the first path, or for a further one.
     pub(super) fn new(report: Arc<Report>, first: bool) -> Self {
         let (path, number) = if first {

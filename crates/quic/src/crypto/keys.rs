@@ -14,7 +14,7 @@ use crate::qlog::{Direction, Trace};
 const TAG: usize = 16;
 
 /// A packet key that passes the plaintext to observers.
-pub(super) struct Tapped {
+pub(super) struct Observed {
     pub(super) inner: Box<dyn PacketKey>,
     /// Counts application data.
     pub(super) meter: Option<Arc<Meter>>,
@@ -22,7 +22,7 @@ pub(super) struct Tapped {
     pub(super) trace: Option<Arc<Trace>>,
 }
 
-impl PacketKey for Tapped {
+impl PacketKey for Observed {
     #[inline]
     fn encrypt(&self, path: PathId, packet: u64, buf: &mut [u8], header_len: usize) {
         let end = buf.len().saturating_sub(self.inner.tag_len());

@@ -20,7 +20,7 @@ use noq_proto::{ConnectError, ConnectionId, Side, TransportError};
 
 use crate::Crypto;
 use crate::qlog::Trace;
-use keys::{NullHeader, NullPacket, Tapped};
+use keys::{NullHeader, NullPacket, Observed};
 
 /// The key generation of 0-RTT keys.
 const EARLY: u64 = 0xffff;
@@ -41,7 +41,7 @@ pub(crate) struct Treatment {
 impl Treatment {
     /// Wraps a key of packets with application data, in either direction.
     fn metered(&self, key: Box<dyn PacketKey>, generation: u64) -> Box<dyn PacketKey> {
-        Box::new(Tapped {
+        Box::new(Observed {
             inner: self.data(key, generation),
             meter: Some(self.meter.clone()),
             trace: self.trace.clone(),
@@ -51,7 +51,7 @@ impl Treatment {
     fn traced(&self, inner: Box<dyn PacketKey>) -> Box<dyn PacketKey> {
         match &self.trace {
             None => inner,
-            trace => Box::new(Tapped {
+            trace => Box::new(Observed {
                 inner,
                 meter: None,
                 trace: trace.clone(),

@@ -86,7 +86,7 @@ impl Endpoint {
     }
 
     /// Passes events between noq's endpoint and connection, and to the application.
-    pub(super) fn shuttle(&mut self) {
+    pub(super) fn pass_events(&mut self) {
         let Some((handle, mut connection)) = self.connection.take() else {
             return;
         };

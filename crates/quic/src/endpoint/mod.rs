@@ -34,7 +34,7 @@ use streams::Streams;
 
 /// Datagrams that an endpoint may send between two calls after its connection has ended. A closing endpoint answers
 /// with a CONNECTION_CLOSE on each path (RFC 9000 §10.2.1); noq may send empty packets for ever instead.
-const LAST_WORDS: u32 = 16;
+const MOST_CLOSING_DATAGRAMS: u32 = 16;
 
 /// One end of a connection.
 ///
@@ -62,8 +62,8 @@ pub struct Endpoint {
     state: State,
     /// The peer has closed.
     draining: bool,
-    /// Remaining datagrams of [`LAST_WORDS`].
-    last_words: u32,
+    /// Remaining datagrams of [`MOST_CLOSING_DATAGRAMS`].
+    closing_datagrams: u32,
     /// Early data is or was possible.
     early: bool,
     events: VecDeque<Event>,
@@ -161,7 +161,7 @@ impl Endpoint {
             probes: Probes::new(now),
             state: State::Opening,
             draining: false,
-            last_words: LAST_WORDS,
+            closing_datagrams: MOST_CLOSING_DATAGRAMS,
             early: false,
             events: VecDeque::new(),
             answers: VecDeque::new(),
@@ -194,12 +194,12 @@ impl Endpoint {
     fn run(&mut self, now: Instant, work: impl FnOnce(&mut Self)) {
         self.now = self.now.max(now);
         self.clock.set(self.now);
-        self.last_words = LAST_WORDS;
+        self.closing_datagrams = MOST_CLOSING_DATAGRAMS;
         // TLS draws random numbers until the handshake is complete.
         let mut rng = self.tls_rng.clone();
         random::with(&mut rng, || {
             work(self);
-            self.shuttle();
+            self.pass_events();
         });
         self.tls_rng = rng;
     }
@@ -238,7 +238,7 @@ impl Endpoint {
     fn transmit(&mut self) -> Option<Datagram> {
         let (_, connection) = self.connection.as_mut()?;
         if self.state == State::Over {
-            self.last_words = self.last_words.checked_sub(1)?;
+            self.closing_datagrams = self.closing_datagrams.checked_sub(1)?;
         }
         self.scratch.clear();
         let at = self.time.to_std(self.now);

@@ -16,7 +16,7 @@ use super::{Chunk, StreamId};
 use crate::crypto::Meter;
 
 /// Out-of-order packets left to noq; beyond 1024 it may give up.
-const PATIENCE: u64 = 1000;
+const MOST_OUT_OF_ORDER: u64 = 1000;
 
 /// The received data of each stream, and the reassembled part of it.
 #[derive(Debug, Default)]
@@ -110,7 +110,7 @@ impl Reading {
     fn drain(&mut self, connection: &mut Connection, id: noq_proto::StreamId) -> Result<(), Reset> {
         let stream = StreamId::from(id);
         let patient = !self.unordered.contains_key(&id);
-        if patient && self.meter.waiting(stream) > PATIENCE {
+        if patient && self.meter.waiting(stream) > MOST_OUT_OF_ORDER {
             let at = connection.recv_stream(id).bytes_read().unwrap_or(0);
             self.unordered.insert(id, Order::from(at));
             self.credit.take_over(connection);

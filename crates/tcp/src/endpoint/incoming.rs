@@ -285,7 +285,7 @@ impl Endpoint {
         }
     }
 
-    /// Sorts the SACK option into a duplicate report (RFC 2883 §4: the first block, when it lies
+    /// Splits the SACK option into a duplicate report (RFC 2883 §4: the first block, when it lies
     /// below the acknowledgement or inside the second block) and the rest, as offsets. Invalid blocks are left out.
     fn sort_blocks(
         &self,

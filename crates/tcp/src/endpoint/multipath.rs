@@ -128,7 +128,7 @@ impl Endpoint {
         self.receiver.next() as i64 + i64::from(seq.distance(self.ack_seq()))
     }
 
-    /// Bytes believed to be in the network, as in [`Endpoint::snapshot`].
+    /// Bytes estimated to be in the network, as in [`Endpoint::snapshot`].
     #[inline]
     pub fn in_flight(&self) -> u64 {
         self.sender.as_ref().map_or(0, |s| s.pipe())

@@ -1,4 +1,4 @@
-//! TIME-WAIT (RFC 9293 §3.6.1): how it begins, and who may end it.
+//! TIME-WAIT (RFC 9293 §3.6.1): its begin and its early end.
 
 use gargalo_units::{Instant, Seq};
 use gargalo_wire::tcp::{Flags, Segment};

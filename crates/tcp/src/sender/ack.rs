@@ -140,7 +140,7 @@ impl Sender {
         if facts.ack > self.una {
             board.acknowledge(facts.ack, |s| note(&mut d, s));
             if d.resent_at.is_some() {
-                // What follows a filled hole may have arrived long ago (Karn; RFC 6298 §3).
+                // Data behind a filled hole may have arrived long ago (Karn; RFC 6298 §3).
                 d.rtt = None;
             }
         }

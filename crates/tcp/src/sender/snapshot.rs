@@ -7,7 +7,7 @@ use super::{Phase, Sender};
 use crate::stats::{Snapshot, Stats};
 
 impl Sender {
-    /// What the sibling subflows see of this path.
+    /// The view of this path for sibling subflows.
     pub(crate) fn sibling(&self, can_send: bool) -> Sibling {
         let cwnd = self.controller.cwnd();
         let settled = match self.phase {

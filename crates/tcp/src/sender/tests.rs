@@ -279,7 +279,7 @@ fn rack_sees_the_loss_of_a_retransmission() {
     r.ack(101, 0, &[(1, 3)]);
     assert_eq!(r.ack(102, 0, &[(1, 4)]), ["R0"]);
     let mut again = none();
-    // What was sent after the retransmission arrives, the retransmission does not.
+    // Data sent after the retransmission arrives, the retransmission does not.
     for t in 103..=125 {
         again.extend(r.ack(t + 100, 0, &[(1, t - 98)]));
     }

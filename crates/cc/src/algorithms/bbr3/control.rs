@@ -50,7 +50,7 @@ impl Bbr3 {
         }
     }
 
-    /// What is sent in a millisecond, within bounds.
+    /// The amount sent in a millisecond, within bounds.
     pub(super) fn quantum(&self) -> Bytes {
         Bytes::new(self.pacing_rate.as_bps() / 8_000)
             .min(MAX_QUANTUM)

@@ -9,7 +9,7 @@
 //!   with the smoothed one a queue makes the window grow faster still.
 //! - rho is at most `rho_max`: 2^rho - 1 is 65535 segments per acknowledgement already at Linux's 16.
 //! - Hoe's bandwidth estimate, which the paper adopts, ends the initial slow start where the window
-//!    reaches it, and until there is one that slow start is Reno's: at a growth of 2^rho per round trip an
+//!   reaches it, and until there is one that slow start is Reno's: at a growth of 2^rho per round trip an
 //!   overshoot would be detected too late. Linux has no estimate. Packet spacing, the paper's other measure against
 //!   bursts, is done by the transport.
 

@@ -78,7 +78,7 @@ impl DualPi2Config {
     }
 }
 
-/// What happens to a packet.
+/// The decision on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Pass,

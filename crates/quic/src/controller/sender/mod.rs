@@ -10,7 +10,7 @@ use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use super::Settings;
 use super::records::Records;
-use super::report::Voice;
+use super::report::Reporter;
 use super::rtt::Rtt;
 use crate::Snapshot;
 use crate::qlog::Metrics;
@@ -30,7 +30,7 @@ const FORGET: u64 = 4096;
 pub(super) struct Sender {
     controller: Box<dyn Controller>,
     settings: Settings,
-    report: Voice,
+    report: Reporter,
     mss: u64,
     records: Records,
     sampler: RateSampler,
@@ -91,7 +91,7 @@ impl Sender {
         now: Instant,
         mtu: u16,
         settings: Settings,
-        report: Voice,
+        report: Reporter,
     ) -> Self {
         let sender = Self {
             controller,

@@ -114,8 +114,8 @@ fn sender(max_window: u64) -> (Sender, Scribe) {
         pacing: true,
         time: Realm::new(1).unwrap().time(),
     };
-    let voice = Voice::new(Arc::new(Report::default()), true);
-    let sender = Sender::new(Box::new(scribe.clone()), ms(0), 1000, settings, voice);
+    let reporter = Reporter::new(Arc::new(Report::default()), true);
+    let sender = Sender::new(Box::new(scribe.clone()), ms(0), 1000, settings, reporter);
     (sender, scribe)
 }
 
