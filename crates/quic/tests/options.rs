@@ -21,7 +21,6 @@ fn refusal(config: &Config) -> String {
     client.to_string()
 }
 
-/// Longer than 100 lines: a table of values and messages.
 /// Configurations with one value that cannot be, and what is said of it.
 fn impossible() -> Vec<(Config, &'static str)> {
     let d = Config::default;

@@ -50,7 +50,7 @@ pub(super) fn write_all(out: &mut String, payload: &[u8]) {
     }
 }
 
-/// Writes the fields of a frame. It is longer than 100 lines: one arm per frame type.
+/// Writes the fields of a frame.
 fn write(out: &mut String, frame: &Frame<'_>) {
     let _ = match *frame {
         Frame::Padding(n) => write!(out, r#""frame_type":"padding","length":{n}"#),
