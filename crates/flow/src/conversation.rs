@@ -8,12 +8,12 @@ use std::ops::Range;
 
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Ecn, Instant};
-use gargalo_workload::media::Snapshot;
 use gargalo_workload::wire::WireBytes;
 use gargalo_workload::{Action, App, Datagram};
 use rand_pcg::Pcg64;
 
 use crate::result::{FlowResult, MultipathResult};
+use crate::samples::FlowSample;
 use crate::spec::{FlowSpec, TransportSpec};
 use crate::window::{Counts, Edge, Marks, Window};
 
@@ -218,9 +218,22 @@ impl Conversation {
         self.corrupted = true;
     }
 
-    /// The rates of an application that follows the network.
-    pub fn rates(&self) -> Option<Snapshot> {
-        self.app.rates()
+    /// The state of an application that follows the network by itself: it has no window, and the rate is what
+    /// there is.
+    pub fn sample(&self, time: Instant, flow: u64) -> Option<FlowSample> {
+        self.app.rates().map(|r| FlowSample {
+            time,
+            flow,
+            cwnd: Bytes::ZERO,
+            ssthresh: None,
+            in_flight: Bytes::ZERO,
+            srtt: r.rtt,
+            pacing_rate: Some(r.rate),
+            delivery_rate: r.received,
+            delivered: Bytes::new(self.delivered),
+            phase: r.phase,
+            out_of_order: None,
+        })
     }
 
     /// One transfer, as fast as the network lets it.

@@ -6,6 +6,7 @@
 mod capture;
 pub mod content;
 mod conversation;
+mod gauges;
 mod group;
 mod misbehaviour;
 mod outcome;
@@ -16,6 +17,7 @@ pub mod rng;
 mod routing;
 mod samples;
 mod slab;
+mod source;
 mod spec;
 mod strip;
 mod topology;
@@ -24,6 +26,7 @@ mod window;
 pub use capture::{CaptureEnds, CaptureInterfaces, CaptureSpec};
 pub use conversation::{Conversation, Ending, Outgoing, Totals};
 pub use gargalo_cc::{ControllerFactory, Registered};
+pub use gauges::{causes, gauges};
 pub use group::{Group, GroupId, Inside, Players};
 pub use misbehaviour::{MisbehavingReceiver, Misbehaviour};
 pub use outcome::{Outcome, Phase, Progress, Watch};
@@ -36,6 +39,7 @@ pub use samples::{
     SubflowSample,
 };
 pub use slab::Slab;
+pub use source::{Arrivals, GeneratorSpec, NewFlow, Next, PageId, Source, wire_model};
 pub use spec::{AddressChange, FlowSpec, MptcpSpec, QuicSpec, TcpSpec, TransportSpec};
 pub use strip::Stripper;
 pub use topology::{DirectionId, LinkSpec, Node, NodeId, Topology, Unreachable};

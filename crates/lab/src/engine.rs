@@ -15,6 +15,7 @@ use nix::unistd::Pid;
 use crate::fabric::{Fabric, Passage, PortId};
 use crate::schedule;
 use crate::spec::Tuning;
+use crate::traffic::WireCounter;
 use crate::waiter::Waiter;
 use crate::{Error, Result};
 use gargalo_device::Clock;
@@ -60,6 +61,17 @@ pub trait Observer: Send {
     /// The next edge of the measured window; `None`: there is none.
     fn next_edge(&self) -> Option<(Edge, Instant)> {
         None
+    }
+    /// When [`Self::turn`] is due; it is called at other times too.
+    fn poll_timeout(&self) -> Instant {
+        Instant::MAX
+    }
+    /// A turn of the loop, before hosts get theirs.
+    ///
+    /// # Errors
+    /// When the run cannot go on.
+    fn turn(&mut self, _now: Instant) -> Result<()> {
+        Ok(())
     }
     /// It passes; stations have been told.
     fn mark(&mut self, _now: Instant, _edge: Edge, _fabric: &mut Fabric) {}
@@ -148,6 +160,7 @@ pub struct Engine {
     inbox: Vec<Frame>,
     ready: Vec<PortId>,
     tap: Option<Box<dyn Tap>>,
+    wire: Option<WireCounter>,
     late: Quantiles,
 }
 
@@ -177,6 +190,7 @@ impl Engine {
             inbox: Vec::new(),
             ready: Vec::new(),
             tap: None,
+            wire: None,
             late: Quantiles::default(),
         }
     }
@@ -213,6 +227,11 @@ impl Engine {
     /// Shows every datagram that enters from a device or leaves the network.
     pub fn set_tap(&mut self, tap: Box<dyn Tap>) {
         self.tap = Some(tap);
+    }
+
+    /// Counts what flows have on the wire.
+    pub fn set_wire_counter(&mut self, counter: WireCounter) {
+        self.wire = Some(counter);
     }
 
     /// The network.
@@ -253,6 +272,7 @@ impl Engine {
         loop {
             let now = clock.now();
             stats.turns += 1;
+            observer.turn(now)?;
             let busy = self.forward(now)?;
             while look <= now && look < end {
                 observer.look(now, &mut self.fabric);
@@ -278,6 +298,7 @@ impl Engine {
             let read = self.read(now)?;
             let edge = observer.next_edge().map_or(Instant::MAX, |(_, at)| at);
             let due = self.next_event().min(look).min(edge).min(end).min(ask);
+            let due = due.min(observer.poll_timeout());
             let mut wait = clock.until(due).min(LONGEST_WAIT);
             if read || busy || wait <= self.tuning.busy_poll {
                 wait = Duration::ZERO;
@@ -397,6 +418,7 @@ impl Engine {
                         own.map(|(_, port)| *port)
                     }),
                 };
+                count(self.wire.as_ref(), &frame);
                 match port {
                     Some(port) => self.fabric.inject(now, port, frame),
                     None => self.fabric.recycle(frame),
@@ -423,6 +445,7 @@ impl Engine {
                     if let Some(tap) = &mut self.tap {
                         tap.entered(now, port, &frame[HEADROOM..]);
                     }
+                    count(self.wire.as_ref(), &frame);
                     self.fabric.inject(now, port, frame);
                 }
                 if n == 0 {
@@ -435,6 +458,13 @@ impl Engine {
             }
         }
         Ok(more)
+    }
+}
+
+fn count(wire: Option<&WireCounter>, frame: &Frame) {
+    let datagram = frame.get(HEADROOM..).unwrap_or_default();
+    if let Some((wire, ports)) = wire.zip(crate::glance::port_pair(datagram)) {
+        wire.count(ports, datagram.len());
     }
 }
 

@@ -85,6 +85,20 @@ fn ports(protocol: u8, transport: &[u8]) -> Option<[u8; 4]> {
         .flatten()
 }
 
+/// The ports of a TCP segment or UDP datagram, source and destination; `None`: it is neither, or not its beginning.
+pub(crate) fn port_pair(datagram: &[u8]) -> Option<(u16, u16)> {
+    let byte = |at: usize| datagram.get(at).copied();
+    let (header, protocol) = match byte(0)? >> 4 {
+        4 if u16::from_be_bytes([byte(6)?, byte(7)?]) & 0x1fff == 0 => {
+            (usize::from(byte(0)? & 15) * 4, byte(9)?)
+        }
+        6 => (40, byte(6)?),
+        _ => return None,
+    };
+    let [a, b, c, d] = ports(protocol, datagram.get(header..)?)?;
+    Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
+}
+
 /// FNV-1a: fair queueing needs nothing better, and it is the same in every run.
 fn hash(addresses: impl Iterator<Item = u8>, protocol: u8, ports: Option<[u8; 4]>) -> u32 {
     let rest = ports.into_iter().flatten();

@@ -17,7 +17,7 @@ use crate::path_manager::PathManager;
 use crate::plan::{Interface, Plan};
 use crate::spec::{LabSpec, Stack};
 use crate::station::{self, Station};
-use crate::traffic::Recorder;
+use crate::traffic::{Inbox, Recorder};
 use crate::{Error, Result, kernel, sandbox};
 use gargalo_device::Device;
 use gargalo_device::NetNs;
@@ -85,15 +85,20 @@ fn configure(host: &NetNs, spec: &LabSpec, node: NodeId) -> Result<()> {
     host.set("ipv4/tcp_no_metrics_save", "1")?;
     host.set("ipv4/tcp_rmem", BUFFERS)?;
     host.set("ipv4/tcp_wmem", BUFFERS)?;
-    let ecn = spec.flows.iter().any(|f| {
-        let here = f.from == node || f.to == node;
-        let tcp = match &f.transport {
-            TransportSpec::Tcp(tcp) => Some(&tcp.config),
-            TransportSpec::Mptcp(mptcp) => Some(&mptcp.config.tcp),
-            _ => None,
-        };
-        here && tcp.is_some_and(|tcp| kernel::wants_ecn(tcp))
-    });
+    let sources = spec.population.sources.iter();
+    let by_sources = sources
+        .filter(|s| s.pairs.iter().any(|(a, b)| [*a, *b].contains(&node)))
+        .any(|s| kernel::wants_ecn(&s.transport.config));
+    let ecn = by_sources
+        || flows(spec).any(|f| {
+            let here = f.from == node || f.to == node;
+            let tcp = match &f.transport {
+                TransportSpec::Tcp(tcp) => Some(&tcp.config),
+                TransportSpec::Mptcp(mptcp) => Some(&mptcp.config.tcp),
+                _ => None,
+            };
+            here && tcp.is_some_and(|tcp| kernel::wants_ecn(tcp))
+        });
     if ecn {
         host.set("ipv4/tcp_ecn", "1")?;
     }
@@ -108,10 +113,15 @@ fn configure(host: &NetNs, spec: &LabSpec, node: NodeId) -> Result<()> {
     Ok(())
 }
 
+/// Flows that are there from the beginning, and those that come.
+fn flows(spec: &LabSpec) -> impl Iterator<Item = &FlowSpec> {
+    spec.flows.iter().chain(&spec.population.flows)
+}
+
 /// A flow with Multipath TCP begins or ends at the host.
 fn has_multipath(spec: &LabSpec, node: NodeId) -> bool {
     let here = |f: &&FlowSpec| f.from == node || f.to == node;
-    let mut flows = spec.flows.iter().filter(here);
+    let mut flows = flows(spec).filter(here);
     flows.any(|f| matches!(f.transport, TransportSpec::Mptcp(_)))
 }
 
@@ -121,7 +131,7 @@ fn told(spec: &LabSpec, plan: &Plan, node: NodeId) -> Result<KernelMptcp> {
         return Ok(told.clone());
     }
     let mut all = KernelMptcp::default();
-    for f in &spec.flows {
+    for f in flows(spec) {
         let TransportSpec::Mptcp(mptcp) = &f.transport else {
             continue;
         };
@@ -167,7 +177,7 @@ pub(crate) fn attach(
     plan: &Plan,
     hosts: &[Option<KernelHost>],
     engine: &mut Engine,
-    mut ends: Vec<Vec<station::End>>,
+    (mut ends, inboxes): (Vec<Vec<station::End>>, &[Arc<Inbox<station::End>>]),
     recorder: &Arc<Recorder>,
 ) -> Result<&'static str> {
     let mut kind = "none";
@@ -200,8 +210,11 @@ pub(crate) fn attach(
             udp_buffer: UDP_BUFFER,
             ..HostConfig::new(ports.concat())
         };
-        let ends = std::mem::take(&mut ends[node]);
-        let station = Station::new(config, ends, Arc::clone(recorder), Instant::ZERO)?;
+        let (inbox, recorder) = (Arc::clone(&inboxes[node]), Arc::clone(recorder));
+        let mut station = Station::new(config, inbox, recorder, Instant::ZERO)?;
+        for end in std::mem::take(&mut ends[node]) {
+            station.add(end)?;
+        }
         engine.attach_station(Box::new(station), &ports);
     }
     for (node, host) in hosts.iter().enumerate() {

@@ -24,6 +24,8 @@ mod glance;
 mod hosts;
 #[cfg(target_os = "linux")]
 mod kernel;
+#[cfg(target_os = "linux")]
+mod maker;
 pub mod multipath;
 #[cfg(target_os = "linux")]
 mod network;
@@ -55,4 +57,4 @@ pub use gargalo_device::Choice;
 pub use kernel::congestion_instead_of;
 #[cfg(target_os = "linux")]
 pub use run::{LabOutcome, Watch, run};
-pub use spec::{CommandSpec, LabSpec, Stack, Tuning};
+pub use spec::{CommandSpec, LabSpec, Population, Stack, Tuning};

@@ -13,7 +13,7 @@ use crate::engine::Observer;
 use crate::fabric::{Fabric, Path};
 use crate::plan::{Plan, Way};
 use crate::spec::LabSpec;
-use crate::traffic::Flow;
+use crate::traffic::{Flow, Sources};
 
 /// "up" and "down": the two directions of a link.
 const DIRECTIONS: [&str; 2] = ["up", "down"];
@@ -72,10 +72,12 @@ pub(crate) struct LinkObserver {
     window: Window,
     pub(crate) samples: Vec<LinkSample>,
     wanted: bool,
+    /// Flows that come and go.
+    pub(crate) sources: Sources,
 }
 
 impl LinkObserver {
-    pub(crate) fn new(spec: &LabSpec, flows: Vec<Arc<Flow>>) -> Self {
+    pub(crate) fn new(spec: &LabSpec, flows: Vec<Arc<Flow>>, sources: Sources) -> Self {
         let links = &spec.topology.links;
         let wanted = spec.sample_links || spec.sample_flows;
         Self {
@@ -87,6 +89,7 @@ impl LinkObserver {
             window: Window::new(spec.measure),
             samples: Vec::new(),
             wanted: spec.sample_links,
+            sources,
         }
     }
 
@@ -120,12 +123,21 @@ impl Observer for LinkObserver {
         }
     }
 
+    fn poll_timeout(&self) -> Instant {
+        self.sources.poll_timeout()
+    }
+
+    fn turn(&mut self, now: Instant) -> Result<()> {
+        self.sources.turn(now, &self.window)
+    }
+
     fn next_edge(&self) -> Option<(Edge, Instant)> {
         self.window.next()
     }
 
     fn mark(&mut self, now: Instant, edge: Edge, fabric: &mut Fabric) {
         self.flows.iter().for_each(|f| f.mark(edge));
+        self.sources.mark(edge);
         for (marks, link) in self.marks.iter_mut().zip(fabric.links_mut()) {
             marks.mark(edge, link, now);
         }

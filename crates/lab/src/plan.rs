@@ -23,6 +23,8 @@ pub struct Interface {
     pub v4: Ipv4Addr,
     /// Its IPv6 address.
     pub v6: Ipv6Addr,
+    /// Another IPv4 address, to which a client of QUIC can move.
+    pub other: Ipv4Addr,
 }
 
 impl Interface {
@@ -33,13 +35,14 @@ impl Interface {
             link,
             number,
             v4: Ipv4Addr::new(10, 77, high, low),
+            other: Ipv4Addr::new(10, 78, high, low),
             v6: Ipv6Addr::new(0xfd00, 0x77, 0, 0, 0, 0, 0, index as u16 + 1),
         }
     }
 
-    /// Both addresses.
-    pub fn addresses(&self) -> [IpAddr; 2] {
-        [self.v4.into(), self.v6.into()]
+    /// All its addresses.
+    pub fn addresses(&self) -> [IpAddr; 3] {
+        [self.v4.into(), self.v6.into(), self.other.into()]
     }
 }
 

@@ -1,11 +1,11 @@
 //! A scenario in real time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use gargalo_flow::Watch;
-use gargalo_flow::{FlowSpec, NodeId, Outcome, Phase, Progress, TransportSpec, Window, rng};
+use gargalo_flow::{FlowSpec, NodeId, Outcome, Phase, Progress, TransportSpec, Window};
 use gargalo_mptcp::Names;
 use gargalo_units::Instant;
 
@@ -14,15 +14,17 @@ use crate::commands::{CommandResult, Commands};
 use crate::counters;
 use crate::engine::{Engine, EngineStats, Stop};
 use crate::hosts::{KernelHost, attach, environment, make_hosts, name_hosts};
-use crate::kernel::{self, KernelTraffic};
-use crate::multipath::{HostCounters, MultipathReport, Part, taking_part};
+use crate::kernel::KernelTraffic;
+use crate::maker::{Maker, Placed};
+use crate::multipath::{HostCounters, MultipathReport};
 use crate::network::{LinkObserver, fabric};
 use crate::plan::Plan;
 use crate::spec::{LabSpec, Stack};
 use crate::station;
-use crate::traffic::{Flow, QuicRun, Recorder, client_port, server_port};
+use crate::traffic::{Inbox, Make, QuicRun, Recorder, Sources, Surroundings, WireCounter};
 use crate::{Error, Result};
 use gargalo_device::Clock;
+use nix::sys::eventfd::{EfdFlags, EventFd};
 
 /// What a run in real time produced.
 #[derive(Debug)]
@@ -61,69 +63,62 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     let named = |(a, link): (IpAddr, usize)| (a, spec.topology.links[link].name.as_str().into());
     let names: Names = links.clone().map(named).collect();
     let of_links = spec.topology.links.iter().map(|l| l.name.clone());
-    let recorder = Arc::new(Recorder::new(links.collect(), of_links.collect()));
+    let recorder = Arc::new(Recorder::new(
+        links.collect(),
+        of_links.collect(),
+        (spec.gauges, spec.events),
+    ));
+    let plan = Arc::new(plan);
+    let kernels = hosts.iter();
+    let maker = Maker {
+        plan: Arc::clone(&plan),
+        topology: spec.topology.clone(),
+        seed: spec.seed,
+        around: Surroundings {
+            end: spec.end,
+            verify: spec.verify,
+            quic: quic_run(&spec)?,
+            // Only totals of groups ask for it.
+            wire: (!spec.population.groups.is_empty()).then(WireCounter::default),
+            ..Surroundings::default()
+        },
+        names,
+        kernels: kernels
+            .map(|h| h.as_ref().map(|h| Arc::clone(&h.namespace)))
+            .collect(),
+        to_kernel: Inbox::new(Some(wake_up()?)),
+        to_stations: hosts.iter().map(|_| Inbox::new(None)).collect(),
+    };
     let mut engine = Engine::new(fabric, spec.tuning);
-    let mut kernel_ends = Vec::new();
-    let mut own_ends: Vec<Vec<station::End>> = Vec::new();
+    if let Some(counter) = &maker.around.wire {
+        engine.set_wire_counter(counter.clone());
+    }
+    let sampling = spec.interval.filter(|_| spec.sample_flows);
+    let window = Window::new(spec.measure);
+    let inbox = Arc::clone(&maker.to_kernel);
+    let mut traffic = KernelTraffic::new(inbox, Arc::clone(&recorder), sampling, window);
+    let (mut kernel_ends, mut own_ends) = (Vec::new(), Vec::<Vec<station::End>>::new());
     own_ends.resize_with(spec.topology.nodes.len(), Vec::new);
-    let quic = quic_run(&spec)?;
     let mut flows = Vec::with_capacity(spec.flows.len());
     for f in &spec.flows {
-        let (from, to) = (f.from, f.to);
-        let parts = |host, peer| match &f.transport {
-            TransportSpec::Mptcp(mptcp) => {
-                let all = taking_part(&plan, &spec.topology, (host, peer), mptcp).into_iter();
-                all.map(|(_, part)| part).collect()
-            }
-            _ => Vec::new(),
-        };
-        let paths = paths(&plan, f, &parts(from, to), &parts(to, from));
-        let Some([client, server]) = paths.first().copied() else {
-            let nodes = &spec.topology.nodes;
-            let router = [from, to].map(|n| &nodes[n as usize]);
-            let why = match router.iter().find(|n| !n.is_host) {
-                Some(n) => format!(
-                    "{0} forwards packets of others and has no interfaces; name {0} in topology.graph.hosts",
-                    n.name
-                ),
-                None => "no path".to_owned(),
-            };
-            return Err(Error::Unsupported(format!(
-                "flow {} ({}): {why}",
-                f.id, f.label
-            )));
-        };
-        let stream = |what: &str| rng::stream(spec.seed, &format!("flow/{}/{what}", f.id));
-        let life = (spec.end, spec.verify);
-        let flow = Arc::new(Flow::new(f.clone(), life, paths, quic.clone(), stream));
-        if let (Some(run), Some(spec)) = (&quic, flow.quic()) {
-            run.check(&flow, spec)?;
-        }
-        for (side, host, local, remote) in [(0, from, client, server), (1, to, server, client)] {
-            let flow = Arc::clone(&flow);
-            let peer = if side == 0 { to } else { from };
-            match &hosts[host as usize] {
-                Some(kernel) => kernel_ends.push(kernel::End {
-                    flow,
-                    side,
-                    host: Arc::clone(&kernel.namespace),
-                    local,
-                    remote,
-                }),
-                None => own_ends[host as usize].push(station::End {
-                    parts: parts(host, peer),
-                    names: names.clone(),
-                    flow,
-                    side,
-                    local,
-                    remote,
-                }),
+        let name = format!("flow/{}", f.id);
+        let (flow, ends) = maker.make(f.clone(), &name, maker.around.clone())?;
+        for end in ends {
+            match end {
+                Placed::Kernel(end) => kernel_ends.push(end),
+                Placed::Station(node, end) => own_ends[node as usize].push(end),
             }
         }
         flows.push(flow);
     }
     let counted = counted(&spec, &hosts)?;
-    let device = attach(&spec, &plan, &hosts, &mut engine, own_ends, &recorder)?;
+    let stations = (own_ends, maker.to_stations.as_slice());
+    let device = attach(&spec, &plan, &hosts, &mut engine, stations, &recorder)?;
+    // Their addresses are there now.
+    for end in kernel_ends {
+        traffic.add(end)?;
+    }
+    let sources = sources(&spec, maker)?;
     let environment = environment(&spec.topology, &plan);
     let programs = spec.commands.iter().filter_map(|c| {
         let host = hosts[c.host as usize].as_ref()?;
@@ -135,14 +130,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     }
 
     let stop = Stop::new()?;
-    let sampling = spec.interval.filter(|_| spec.sample_flows);
-    let traffic = KernelTraffic::new(
-        kernel_ends,
-        Arc::clone(&recorder),
-        sampling,
-        Window::new(spec.measure),
-    )?;
-    let mut observer = LinkObserver::new(&spec, flows.clone());
+    let mut observer = LinkObserver::new(&spec, flows.clone(), sources);
     let clock = Clock::start();
     let mut interrupted = false;
     let failure: Mutex<Option<Error>> = Mutex::new(None);
@@ -156,6 +144,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
             }
         });
         let waits = commands.any_in_foreground();
+        let (populated, left) = (!spec.population.is_empty(), observer.sources.left());
         let mut over = |now: Instant, _idle: bool| {
             let progress = Progress {
                 fraction: (now.as_secs_f64() / spec.end.as_secs_f64()).min(1.0),
@@ -171,8 +160,9 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
                 *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
                 return true;
             }
-            let flows_done = flows.iter().all(|f| f.is_over());
-            flows_done && commands.are_done() && (waits || !flows.is_empty())
+            let flows_done = flows.iter().all(|f| f.is_over()) && !left.is_any();
+            let any = waits || populated || !flows.is_empty();
+            flows_done && commands.are_done() && any
         };
         let stats = engine.run(clock, spec.end, stop, &mut observer, &mut over);
         recorder.end();
@@ -196,11 +186,16 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     let window = observer.window();
     let (mut samples, last) = recorder.take();
     samples.links = observer.samples;
+    let peak = flows.len() + observer.sources.peak();
+    let (more, groups) = observer.sources.finish(now, &window);
+    let results = flows.iter().map(|f| f.result(now, &window));
+    let mut results: Vec<_> = results.chain(more).collect();
+    results.sort_by_key(|f| f.id);
     let fabric = engine.fabric_mut().stats();
     Ok(LabOutcome {
         outcome: Outcome {
-            flows: flows.iter().map(|f| f.result(now, &window)).collect(),
-            groups: Vec::new(),
+            flows: results,
+            groups,
             links,
             routes: BTreeMap::new(),
             samples,
@@ -209,7 +204,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
             measured: window.had(now),
             packets: fabric.packets,
             events: fabric.arrivals,
-            peak_flows: flows.len(),
+            peak_flows: peak,
             interrupted,
         },
         commands: commands.into_results(),
@@ -257,21 +252,11 @@ fn counters(before: Counted, hosts: &[Option<KernelHost>]) -> Result<Vec<HostCou
 /// What the lab has not.
 fn check(spec: &LabSpec) -> Result<()> {
     let name = |node: NodeId| &spec.topology.nodes[node as usize].name;
-    for f in &spec.flows {
+    for f in spec.flows.iter().chain(&spec.population.flows) {
         let refused = |what: &str| {
             let text = format!("flow {} ({}): {what}", f.id, f.label);
             Err(Error::Unsupported(text))
         };
-        if let TransportSpec::Quic(quic) = &f.transport
-            && quic
-                .config
-                .migration
-                .is_some_and(|m| m.change == gargalo_quic::Change::Address)
-        {
-            return refused(
-                "a host keeps its address in the lab; let the client's port change, or --world sim",
-            );
-        }
         if let TransportSpec::Mptcp(mptcp) = &f.transport {
             if !mptcp.gateways.is_empty() {
                 return refused("gateways are simulated only; run it with --world sim");
@@ -291,12 +276,6 @@ fn check(spec: &LabSpec) -> Result<()> {
         {
             return refused("misbehaving receivers are simulated; run it with --world sim");
         }
-        if f.arrivals.is_some() || f.group.is_some() {
-            return refused(
-                "sources of many flows run in the simulator only; list the flows, or run iperf3 or \
-                 curl as [[commands]]",
-            );
-        }
     }
     for c in &spec.commands {
         if spec.stacks.get(c.host as usize) == Some(&Stack::Gargalo) {
@@ -308,7 +287,7 @@ fn check(spec: &LabSpec) -> Result<()> {
             )));
         }
     }
-    if spec.flows.is_empty() && spec.commands.is_empty() {
+    if spec.flows.is_empty() && spec.population.is_empty() && spec.commands.is_empty() {
         return Err(Error::Unsupported(
             "there is neither a flow nor a command: nothing would happen".to_owned(),
         ));
@@ -316,36 +295,10 @@ fn check(spec: &LabSpec) -> Result<()> {
     Ok(())
 }
 
-/// The addresses and ports between which a flow's connection is opened; of multipath QUIC those of all its paths.
-fn paths(plan: &Plan, flow: &FlowSpec, near: &[Part], far: &[Part]) -> Vec<[SocketAddr; 2]> {
-    let ports = [client_port(flow.id), server_port(flow.id)];
-    let with_ports = |(near, far): (IpAddr, IpAddr)| {
-        [
-            SocketAddr::new(near, ports[0]),
-            SocketAddr::new(far, ports[1]),
-        ]
-    };
-    if let TransportSpec::Mptcp(_) = &flow.transport {
-        let first = |parts: &[Part]| parts.iter().find(|p| p.up).map(|p| p.address);
-        return first(near)
-            .zip(first(far))
-            .map(with_ports)
-            .into_iter()
-            .collect();
-    }
-    let most = match &flow.transport {
-        TransportSpec::Quic(quic) => quic.config.paths() as usize,
-        _ => 1,
-    };
-    let ways = plan.ways_between(flow.from, flow.to).take(most);
-    ways.map(|(a, b)| with_ports((a.v4.into(), b.v4.into())))
-        .collect()
-}
-
 /// What the QUIC connections of a run share; `None`: there are none.
 fn quic_run(spec: &LabSpec) -> Result<Option<QuicRun>> {
     let is_quic = |f: &FlowSpec| matches!(f.transport, TransportSpec::Quic(_));
-    if !spec.flows.iter().any(is_quic) {
+    if !spec.flows.iter().chain(&spec.population.flows).any(is_quic) {
         return Ok(None);
     }
     let keys = spec.captures.as_ref();
@@ -353,9 +306,50 @@ fn quic_run(spec: &LabSpec) -> Result<Option<QuicRun>> {
     QuicRun::new(spec.seed, spec.qlog.clone(), keys).map(Some)
 }
 
+/// What wakes a thread.
+fn wake_up() -> Result<EventFd> {
+    let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+    EventFd::from_flags(flags).map_err(|e| Error::system("making an event", e))
+}
+
+/// The flows that come and go.
+fn sources(spec: &LabSpec, maker: Maker) -> Result<Sources> {
+    let known = spec
+        .flows
+        .iter()
+        .chain(&spec.population.flows)
+        .map(|f| f.id);
+    let known = known.chain(spec.population.sources.iter().map(|s| s.id));
+    let next_id = known.max().map_or(0, |id| id + 1);
+    if spec.population.is_empty() {
+        maker.to_kernel.close();
+    }
+    let make: Make = Box::new(move |template, id, start, stream, notices| {
+        let mut spec = template.clone();
+        (spec.id, spec.start) = (id, start);
+        if spec.arrivals.take().is_some() {
+            spec.stop = None;
+        }
+        let around = Surroundings {
+            template: Some(template.id),
+            notices: Some(notices),
+            ..maker.around.clone()
+        };
+        let (flow, ends) = maker.make(spec, stream, around)?;
+        ends.into_iter().for_each(|end| maker.hand_over(end));
+        Ok(flow)
+    });
+    Sources::new(
+        spec.population.clone(),
+        (spec.seed, spec.end),
+        next_id,
+        make,
+    )
+}
+
 /// The hosts of flows with Multipath TCP.
 fn multipath_pairs(spec: &LabSpec) -> Vec<(NodeId, NodeId)> {
-    let flows = spec.flows.iter();
+    let flows = spec.flows.iter().chain(&spec.population.flows);
     let flows = flows.filter(|f| matches!(f.transport, TransportSpec::Mptcp(_)));
     flows.map(|f| (f.from, f.to)).collect()
 }
@@ -363,6 +357,7 @@ fn multipath_pairs(spec: &LabSpec) -> Vec<(NodeId, NodeId)> {
 /// Which hosts talk: those of flows; with programs, every pair.
 fn pairs(spec: &LabSpec) -> Vec<(NodeId, NodeId)> {
     let mut pairs: Vec<_> = spec.flows.iter().map(|f| (f.from, f.to)).collect();
+    pairs.extend(spec.population.pairs());
     if !spec.commands.is_empty() {
         let nodes = spec.topology.nodes.iter().enumerate();
         let hosts: Vec<NodeId> = nodes

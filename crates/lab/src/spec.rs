@@ -1,9 +1,10 @@
 //! What a run in real time is asked to do; values without any system behind them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use gargalo_device::Choice;
-use gargalo_flow::{CaptureSpec, FlowSpec, Topology};
+use gargalo_flow::{CaptureSpec, FlowSpec, GeneratorSpec, Topology};
 use gargalo_units::{Duration, Instant};
 
 use crate::multipath::MultipathSpec;
@@ -32,6 +33,8 @@ pub struct LabSpec {
     pub stacks: Vec<Stack>,
     /// Flows.
     pub flows: Vec<FlowSpec>,
+    /// Flows that come and go, and totals of those that are counted together.
+    pub population: Population,
     /// Programs.
     pub commands: Vec<CommandSpec>,
     /// Seed of random streams: loss, jitter, and our stack's choices.
@@ -48,6 +51,10 @@ pub struct LabSpec {
     pub sample_flows: bool,
     /// Sample links.
     pub sample_links: bool,
+    /// Look into congestion controls over TCP at hosts with our stack.
+    pub gauges: bool,
+    /// Keep protocol events of hosts with our stack.
+    pub events: bool,
     /// Packet captures.
     pub captures: Option<CaptureSpec>,
     /// How the forwarding loop waits.
@@ -82,4 +89,28 @@ pub struct Tuning {
     pub busy_poll: Duration,
     /// Runs on this processor only.
     pub cpu: Option<usize>,
+}
+
+/// What comes and goes in a run.
+#[derive(Clone, Debug, Default)]
+pub struct Population {
+    /// Flows that are counted together: label, and the window in which they start.
+    pub groups: Vec<(Arc<str>, (Instant, Instant))>,
+    /// Sources of flows.
+    pub sources: Vec<GeneratorSpec>,
+    /// Flows that arrive at random, or are counted in a group.
+    pub flows: Vec<FlowSpec>,
+}
+
+impl Population {
+    /// Nothing comes or goes.
+    pub fn is_empty(&self) -> bool {
+        self.sources.is_empty() && self.flows.is_empty()
+    }
+
+    /// The hosts between which flows come and go.
+    pub fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let sources = self.sources.iter().flat_map(|s| s.pairs.iter().copied());
+        sources.chain(self.flows.iter().map(|f| (f.from, f.to)))
+    }
 }

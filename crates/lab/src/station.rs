@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use gargalo_flow::{Edge, FlowSample, ProtocolEvent, TcpSpec};
+use gargalo_flow::{Edge, FlowSample, ProtocolEvent, TcpSpec, causes, gauges};
 use gargalo_host::{
     ConnectionId, Host, HostConfig, HostEvent, ListenerId, MptcpOptions, SocketOptions, UdpId,
 };
@@ -14,7 +14,7 @@ use gargalo_units::{Duration, Instant};
 
 use crate::engine;
 use crate::multipath::Part;
-use crate::traffic::{Flow, Interest, Quic, Recorder};
+use crate::traffic::{Flow, Inbox, Interest, Quic, Recorder};
 use crate::{Error, Result};
 
 pub(crate) mod multipath;
@@ -25,6 +25,13 @@ use streams::{HostDatagrams, HostStream};
 
 /// Time after which an end that has nothing to do but waits for its peer is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// How soon a client looks again whose server is being made.
+const SERVER_COMES: Duration = Duration::from_millis(1);
+
+fn unsupported(e: &dyn std::fmt::Display) -> Error {
+    Error::Unsupported(e.to_string())
+}
 
 /// One end of a flow at a host with our stack.
 #[derive(Debug)]
@@ -65,7 +72,10 @@ impl End {
 /// The host and its ends of flows.
 pub(crate) struct Station {
     host: Host,
-    ends: Vec<Driven>,
+    /// In the order of their coming.
+    ends: BTreeMap<usize, Driven>,
+    came: usize,
+    inbox: Arc<Inbox<End>>,
     connections: BTreeMap<ConnectionId, usize>,
     listeners: BTreeMap<ListenerId, usize>,
     sockets: BTreeMap<UdpId, usize>,
@@ -75,6 +85,10 @@ pub(crate) struct Station {
 struct Driven {
     end: End,
     phase: Phase,
+    /// Where it listens.
+    listener: Option<ListenerId>,
+    /// Phase of its congestion control when it was last looked at.
+    congestion_phase: &'static str,
     /// Its UDP sockets.
     sockets: Vec<(SocketAddr, UdpId)>,
     /// Its QUIC, if it has that.
@@ -89,9 +103,7 @@ impl Driven {
     fn next_change(&self) -> Instant {
         let flow = &self.end.flow;
         match flow.mptcp() {
-            Some(mptcp) if self.phase != Phase::Over => {
-                self.track.next_change(flow.spec.start, mptcp)
-            }
+            Some(mptcp) => self.track.next_change(flow.spec.start, mptcp),
             _ => Instant::MAX,
         }
     }
@@ -103,66 +115,87 @@ enum Phase {
     Waiting,
     Open(ConnectionId),
     Datagrams,
-    Over,
 }
 
 impl Station {
-    /// A host with its ends of flows; servers listen from now on.
+    /// A host without ends of flows; those that come while it runs are in the `inbox`.
     pub(crate) fn new(
         config: HostConfig,
-        ends: Vec<End>,
+        inbox: Arc<Inbox<End>>,
         recorder: Arc<Recorder>,
         now: Instant,
     ) -> Result<Self> {
-        let unsupported = |e: &dyn std::fmt::Display| Error::Unsupported(e.to_string());
-        let mut host = Host::new(config, now).map_err(|e| unsupported(&e))?;
-        let (mut listeners, mut sockets) = (BTreeMap::new(), BTreeMap::new());
-        let mut driven = Vec::with_capacity(ends.len());
-        for (i, end) in ends.into_iter().enumerate() {
-            let (mut phase, mut own) = (Phase::Waiting, Vec::new());
-            let quic = end.flow.quic().map(|_| Quic::new(&end.flow, end.side));
-            let mut due = end.flow.spec.start;
-            match &end.flow.tcp {
-                Some(tcp) if end.side == 1 => {
-                    let options = end.options(tcp);
-                    let id = host
-                        .listen(end.local, options)
-                        .map_err(|e| unsupported(&e))?;
-                    listeners.insert(id, i);
-                    due = end.flow.stop;
-                }
-                Some(_) => {}
-                None => {
-                    for path in &end.flow.paths {
-                        let local = path[end.side];
-                        let id = host.bind_udp(local).map_err(|e| unsupported(&e))?;
-                        sockets.insert(id, i);
-                        own.push((local, id));
-                    }
-                    if end.side == 1 {
-                        phase = Phase::Datagrams;
-                        due = end.flow.stop;
-                    }
-                }
-            }
-            let track = Track::default();
-            driven.push(Driven {
-                end,
-                phase,
-                sockets: own,
-                quic,
-                due,
-                track,
-            });
-        }
+        let host = Host::new(config, now).map_err(|e| unsupported(&e))?;
         Ok(Self {
             host,
-            ends: driven,
+            ends: BTreeMap::new(),
+            came: 0,
+            inbox,
             connections: BTreeMap::new(),
-            listeners,
-            sockets,
+            listeners: BTreeMap::new(),
+            sockets: BTreeMap::new(),
             recorder,
         })
+    }
+
+    /// Adds an end of a flow; a server listens from now on.
+    pub(crate) fn add(&mut self, end: End) -> Result<()> {
+        let i = self.came;
+        let (mut phase, mut own) = (Phase::Waiting, Vec::new());
+        let mut due = end.flow.spec.start;
+        let mut listener = None;
+        match &end.flow.tcp {
+            Some(tcp) if end.side == 1 => {
+                let options = end.options(tcp);
+                let listening = self.host.listen(end.local, options);
+                let id = listening.map_err(|e| unsupported(&e))?;
+                self.listeners.insert(id, i);
+                listener = Some(id);
+                due = end.flow.stop;
+            }
+            Some(_) => {}
+            None => {
+                let mut locals: Vec<_> = end.flow.paths.iter().map(|p| p[end.side]).collect();
+                locals.dedup();
+                for local in locals {
+                    let bound = self.host.bind_udp(local);
+                    let id = bound.map_err(|e| unsupported(&e))?;
+                    self.sockets.insert(id, i);
+                    own.push((local, id));
+                }
+                if end.side == 1 {
+                    phase = Phase::Datagrams;
+                    due = end.flow.stop;
+                }
+            }
+        }
+        if end.side == 1 {
+            end.flow.is_served();
+        }
+        self.came += 1;
+        let driven = Driven {
+            quic: end.flow.quic().map(|_| Quic::new(&end.flow, end.side)),
+            end,
+            phase,
+            listener,
+            congestion_phase: "",
+            sockets: own,
+            due,
+            track: Track::default(),
+        };
+        self.ends.insert(i, driven);
+        Ok(())
+    }
+
+    /// Takes in the ends of flows that have come.
+    fn welcome(&mut self, now: Instant) {
+        for end in self.inbox.take() {
+            let flow = Arc::clone(&end.flow);
+            if self.add(end).is_err() {
+                flow.fail(now, "socket error");
+                flow.close();
+            }
+        }
     }
 
     /// Looks at what the stack tells and lets applications act.
@@ -175,25 +208,26 @@ impl Station {
                     ..
                 } => {
                     let end = self.listeners.get(&listener).copied();
-                    match end {
-                        Some(i) if self.ends[i].phase == Phase::Waiting => {
-                            self.ends[i].phase = Phase::Open(connection);
+                    let waiting = end.and_then(|i| self.ends.get_mut(&i));
+                    match waiting.filter(|d| d.phase == Phase::Waiting).zip(end) {
+                        Some((d, i)) => {
+                            d.phase = Phase::Open(connection);
                             self.connections.insert(connection, i);
                         }
-                        _ => self.host.abort(now, connection),
+                        None => self.host.abort(now, connection),
                     }
                     end
                 }
                 HostEvent::Connected(id) => {
                     let end = self.connections.get(&id).copied();
-                    if let Some(i) = end {
-                        self.ends[i].end.flow.connected(now);
+                    if let Some(d) = end.and_then(|i| self.ends.get(&i)) {
+                        d.end.flow.connected(now);
                     }
                     end
                 }
                 HostEvent::Multipath { id, news } => {
-                    if let Some(i) = self.connections.get(&id) {
-                        let d = &mut self.ends[*i];
+                    let end = self.connections.get(&id);
+                    if let Some(d) = end.and_then(|i| self.ends.get_mut(i)) {
                         d.track.on_news(now, &d.end.flow, &news, &self.recorder);
                     }
                     None
@@ -212,10 +246,11 @@ impl Station {
     }
 
     fn advance(&mut self, now: Instant, i: usize) {
-        let d = &mut self.ends[i];
+        let Some(d) = self.ends.get_mut(&i) else {
+            return;
+        };
         let flow = Arc::clone(&d.end.flow);
         let interest = match d.phase {
-            Phase::Over => return,
             _ if flow.is_over() => return self.finish(now, i),
             Phase::Waiting if d.end.side == 1 || now < flow.spec.start => return,
             Phase::Waiting => return self.start(now, i),
@@ -248,7 +283,9 @@ impl Station {
 
     fn follow(&mut self, now: Instant, i: usize, interest: Interest) {
         if interest.over {
-            let d = &mut self.ends[i];
+            let Some(d) = self.ends.get_mut(&i) else {
+                return;
+            };
             // Its counts are not final before the peer has everything.
             if let Phase::Open(id) = d.phase
                 && !d.end.flow.is_over()
@@ -259,12 +296,20 @@ impl Station {
             }
             return self.finish(now, i);
         }
-        self.ends[i].due = interest.until;
+        if let Some(d) = self.ends.get_mut(&i) {
+            d.due = interest.until;
+        }
     }
 
     fn start(&mut self, now: Instant, i: usize) {
-        let d = &mut self.ends[i];
+        let Some(d) = self.ends.get_mut(&i) else {
+            return;
+        };
         let flow = &d.end.flow;
+        if !flow.is_ready() {
+            d.due = now + SERVER_COMES;
+            return;
+        }
         d.due = flow.stop;
         match &flow.tcp {
             Some(tcp) => {
@@ -289,7 +334,9 @@ impl Station {
 
     /// Addresses come and go.
     fn change(&mut self, now: Instant, i: usize) {
-        let d = &mut self.ends[i];
+        let Some(d) = self.ends.get_mut(&i) else {
+            return;
+        };
         if d.next_change() > now {
             return;
         }
@@ -303,7 +350,9 @@ impl Station {
 
     /// Keeps what the stack counted and closes.
     fn finish(&mut self, now: Instant, i: usize) {
-        let d = &mut self.ends[i];
+        let Some(d) = self.ends.get_mut(&i) else {
+            return;
+        };
         let flow = &d.end.flow;
         match d.phase {
             Phase::Open(id) => {
@@ -334,25 +383,35 @@ impl Station {
                 if let Some(quic) = &mut d.quic {
                     quic.finish(now, flow, &mut sockets, &self.recorder);
                 }
-                for (_, id) in &d.sockets {
-                    self.host.close_udp(*id);
-                }
             }
-            Phase::Waiting | Phase::Over => {}
+            Phase::Waiting => {}
         }
-        d.phase = Phase::Over;
-        d.due = Instant::MAX;
+        if let Some(listener) = d.listener {
+            self.listeners.remove(&listener);
+            self.host.close_listener(listener);
+        }
+        for (_, id) in &d.sockets {
+            self.sockets.remove(id);
+            self.host.close_udp(*id);
+        }
+        flow.close();
+        self.ends.remove(&i);
     }
 
     /// Round trips and notices of every sender; a sample of each if it is time.
     fn observe(&mut self, now: Instant, sample: bool) {
-        for d in &mut self.ends {
+        for d in self.ends.values_mut() {
             let flow = &d.end.flow;
+            let sample = sample && flow.spec.rows;
             if let Some(quic) = d.quic.as_mut().filter(|_| d.phase == Phase::Datagrams) {
                 if sample {
                     quic.sample(now, flow, &self.recorder);
                 }
                 continue;
+            }
+            let datagrams = sample && d.phase == Phase::Datagrams && d.end.side == 0;
+            if let Some(s) = datagrams.then(|| flow.sample(now)).flatten() {
+                self.recorder.sample(s);
             }
             let Phase::Open(id) = d.phase else { continue };
             if flow.mptcp().is_some() && self.host.multipath(id).is_some() {
@@ -368,8 +427,15 @@ impl Station {
             let Some(endpoint) = self.host.endpoint_mut(id) else {
                 continue;
             };
-            notices(now, flow, endpoint, &self.recorder);
-            if sample && !flow.is_over() {
+            let sample = sample && !flow.is_over();
+            notices(
+                now,
+                flow,
+                (&mut *endpoint, &mut d.congestion_phase),
+                &self.recorder,
+                sample,
+            );
+            if sample {
                 let s = endpoint.snapshot(now);
                 if !s.cwnd.is_zero() {
                     self.recorder.sample(FlowSample {
@@ -391,17 +457,34 @@ impl Station {
     }
 }
 
-fn notices(now: Instant, flow: &Flow, endpoint: &mut Endpoint, recorder: &Recorder) {
+/// Round trips and notices of a sender, and looks into its congestion control: at each new phase, at notices and
+/// with every `sample`.
+fn notices(
+    now: Instant,
+    flow: &Flow,
+    (endpoint, phase): (&mut Endpoint, &mut &'static str),
+    recorder: &Recorder,
+    sample: bool,
+) {
     if let Some(rtt) = endpoint.take_rtt_sample() {
         flow.round_trip(rtt);
     }
-    while let Some(notice) = endpoint.poll_notice() {
-        recorder.event(ProtocolEvent {
-            time: now,
-            flow: flow.spec.id,
-            kind: notice.kind(),
-            detail: notice.detail(),
-        });
+    let id = flow.spec.id;
+    let mut causes = causes(endpoint, phase, |notice| {
+        if flow.spec.rows {
+            recorder.event(ProtocolEvent {
+                time: now,
+                flow: id,
+                kind: notice.kind(),
+                detail: notice.detail(),
+            });
+        }
+    });
+    if sample && causes.is_empty() {
+        causes.push_str("sample");
+    }
+    if recorder.gauges && flow.spec.rows && !causes.is_empty() {
+        recorder.look(gauges(now, id, &causes, endpoint));
     }
 }
 
@@ -415,16 +498,22 @@ impl engine::Station for Station {
     fn handle_timeout(&mut self, now: Instant) {
         self.host.handle_timeout(now);
         self.serve(now);
-        for i in 0..self.ends.len() {
+        self.welcome(now);
+        let all: Vec<usize> = self.ends.keys().copied().collect();
+        for i in all {
             self.change(now, i);
-            if self.ends[i].due <= now {
+            if self.ends.get(&i).is_some_and(|d| d.due <= now) {
                 self.advance(now, i);
             }
         }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let due = self.ends.iter().map(|d| d.due.min(d.next_change())).min();
+        if self.inbox.is_filled() {
+            return Some(Instant::ZERO);
+        }
+        let ends = self.ends.values();
+        let due = ends.map(|d| d.due.min(d.next_change())).min();
         let due = due.filter(|t| *t < Instant::MAX);
         match (due, self.host.poll_timeout()) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -437,7 +526,7 @@ impl engine::Station for Station {
     }
 
     fn is_done(&self) -> bool {
-        self.ends.iter().all(|d| d.phase == Phase::Over)
+        self.ends.is_empty() && !self.inbox.is_filled()
     }
 
     fn sample(&mut self, now: Instant) {
@@ -445,7 +534,7 @@ impl engine::Station for Station {
     }
 
     fn mark(&mut self, now: Instant, edge: Edge) {
-        for d in &mut self.ends {
+        for d in self.ends.values_mut() {
             let flow = &d.end.flow;
             if let Some(quic) = d.quic.as_mut().filter(|_| d.phase == Phase::Datagrams) {
                 quic.mark(edge, flow, &self.recorder);
@@ -465,7 +554,9 @@ impl engine::Station for Station {
     }
 
     fn close(&mut self, now: Instant) {
-        for i in 0..self.ends.len() {
+        self.welcome(now);
+        let all: Vec<usize> = self.ends.keys().copied().collect();
+        for i in all {
             self.finish(now, i);
         }
     }

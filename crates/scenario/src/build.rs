@@ -312,8 +312,8 @@ pub(crate) fn flow(
     }))
 }
 
-/// A source of flows as the simulator takes it.
-fn generator(
+/// A source of flows as the worlds take it.
+pub(crate) fn generator(
     scenario: &Scenario,
     f: &Flow,
     factories: &mut Factories<'_>,

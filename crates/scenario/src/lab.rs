@@ -2,20 +2,21 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
-use gargalo_lab::{Choice, CommandSpec, LabOutcome, LabSpec};
+use gargalo_lab::{Choice, CommandSpec, LabOutcome, LabSpec, Population, Stack};
 use gargalo_sim::Progress;
 use gargalo_units::{Duration, Instant};
 use serde_json::{Value as Json, json};
 
 use crate::audit::audit;
 use crate::build::{
-    Factories, Outcome, RunError, RunOptions, Watch, captures, findings, flow, hashed, qlog,
-    topology,
+    Factories, Outcome, RunError, RunOptions, Watch, captures, findings, flow, generator, hashed,
+    qlog, topology,
 };
 use crate::capabilities::{self, World};
 use crate::memory::{Estimate, Guard};
-use crate::resolved::Scenario;
+use crate::resolved::{Flow, Scenario, Transport};
 use crate::summary;
 use crate::tables::{rows, tables};
 
@@ -36,13 +37,23 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
     let captures = captures(scenario, options.output.as_deref())?;
     let mut progress = options.progress.take();
     let mut factories = Factories::new(scenario, &options);
+    let groups = scenario.groups.iter();
+    let mut population = Population {
+        groups: groups.map(|g| (Arc::clone(&g.label), g.window)).collect(),
+        ..Population::default()
+    };
     let mut flows = Vec::with_capacity(scenario.flows.len());
     for f in &scenario.flows {
-        let Some(spec) = flow(scenario, f, &mut factories)? else {
-            let text = format!("flow {} is a source, which the lab has not", f.label);
-            return Err(gargalo_lab::Error::Unsupported(text).into());
-        };
-        flows.push(spec);
+        match flow(scenario, f, &mut factories)? {
+            Some(spec) if spec.arrivals.is_some() || spec.group.is_some() => {
+                population.flows.push(spec);
+            }
+            Some(spec) => flows.push(spec),
+            None => {
+                let source = generator(scenario, f, &mut factories)?;
+                population.sources.extend(source);
+            }
+        }
     }
     let scratch = match &options.output {
         Some(_) => None,
@@ -58,6 +69,7 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
         topology: topology(scenario),
         stacks: scenario.lab.stacks.clone(),
         flows,
+        population,
         commands: scenario.lab.commands.clone(),
         seed: scenario.seed,
         end: Instant::ZERO + scenario.duration,
@@ -66,6 +78,8 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
         interval: Some(record.interval),
         sample_flows: record.flows,
         sample_links: record.links,
+        gauges: record.gauges,
+        events: record.events || record.decisions,
         captures,
         tuning: scenario.lab.tuning,
         devices: Choice::Best {
@@ -162,12 +176,30 @@ fn describe(scenario: &Scenario, done: &LabOutcome, json: &mut Json) {
     for (c, spec) in done.commands.iter().zip(&scenario.lab.commands) {
         warnings.extend(warning(scenario, spec, c.exit_code));
     }
+    warnings.extend(without_gauges(scenario));
     if let Some(list) = run["warnings"].as_array_mut() {
         list.extend(warnings.into_iter().map(Json::from));
     }
     if !commands.is_empty() {
         json["commands"] = commands.into();
     }
+}
+
+/// The kernel does not show what its congestion controls have inside.
+fn without_gauges(scenario: &Scenario) -> Option<String> {
+    let by_kernel = |f: &&Flow| {
+        let sender = scenario.lab.stacks.get(f.sender());
+        matches!(f.transport, Transport::Tcp(_)) && f.rows && sender != Some(&Stack::Gargalo)
+    };
+    let flows = scenario.flows.iter().filter(by_kernel);
+    let flows: Vec<String> = flows.map(|f| f.id.to_string()).collect();
+    (scenario.record.gauges && !flows.is_empty()).then(|| {
+        format!(
+            "record.gauges: the kernel does not show what its congestion controls have inside: nothing is recorded of \
+             flow {}; give the sender stack = \"gargalo\"",
+            flows.join(", ")
+        )
+    })
 }
 
 fn warning(scenario: &Scenario, c: &CommandSpec, exit_code: Option<i32>) -> Option<String> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes as Content;
 use gargalo_flow::{
     Conversation, Ending, FlowResult, FlowSpec, MisbehavingReceiver, Misbehaviour, ProtocolEvent,
-    TransportSpec, Watch, Window, content, rng,
+    TransportSpec, Watch, Window, causes, content, gauges, rng,
 };
 use gargalo_tcp::{self as tcp, Chunk, Endpoint, Event, State};
 use gargalo_units::{Ecn, Instant, Seq};
@@ -186,7 +186,6 @@ impl World {
             migrate,
             start: self.now,
             parent,
-            phase: "",
         });
         self.peak_flows = self.peak_flows.max(self.flows.len());
         if let Some(stop) = stop {
@@ -568,27 +567,19 @@ fn record(flow: &mut Flow, index: usize, endpoint: &mut Endpoint, to: &mut Recor
         return;
     }
     let looks = to.wants_gauges() && flow.spec.rows && index == flow.talk.sender();
-    let mut causes = Vec::new();
-    let phase = endpoint.phase();
-    if looks && flow.phase != phase {
-        flow.phase = phase;
-        causes.push("phase");
-    }
-    while let Some(notice) = endpoint.poll_notice() {
-        if looks && !causes.contains(&notice.kind()) {
-            causes.push(notice.kind());
-        }
-        if flow.spec.rows && to.wants_events() {
+    let (id, tells) = (flow.id, flow.spec.rows && to.wants_events());
+    let causes = causes(endpoint, &mut flow.sides[index].phase, |notice| {
+        if tells {
             to.event(ProtocolEvent {
                 time: now,
-                flow: flow.id,
+                flow: id,
                 kind: notice.kind(),
                 detail: notice.detail(),
             });
         }
-    }
+    });
     if looks && !causes.is_empty() {
-        to.gauges(now, flow.id, &causes.join("+"), endpoint);
+        to.gauges(gauges(now, id, &causes, endpoint));
     }
 }
 

@@ -126,6 +126,8 @@ pub(crate) struct Side {
     /// How it misbehaves as a receiver.
     pub misbehaving: Option<Box<MisbehavingReceiver>>,
     pub timer: LazyTimer,
+    /// Phase of its congestion control when it was last looked at.
+    pub phase: &'static str,
     /// First hop of the route to the other side.
     pub route: u32,
     /// Bytes put on the wire, with IP headers.
@@ -138,6 +140,7 @@ impl Side {
             end: None,
             misbehaving: None,
             timer: LazyTimer::new(),
+            phase: "",
             route,
             wire: 0,
         }
@@ -175,8 +178,6 @@ pub(crate) struct Flow {
     pub migrate: Instant,
     /// The page it belongs to, until that was told of its end.
     pub parent: Option<Parent>,
-    /// Phase of its sender's congestion control when it was last looked into.
-    pub phase: &'static str,
 }
 
 impl Flow {
@@ -230,20 +231,7 @@ impl Flow {
             Some(End::Tcp(tcp)) => Some(sample!(tcp.snapshot(now))),
             Some(End::Quic(quic)) => Some(sample!(quic.end.endpoint.snapshot())),
             Some(End::Mptcp(_)) => None,
-            // No window: the rate is what there is.
-            None => self.talk.rates().map(|r| FlowSample {
-                time,
-                flow,
-                cwnd: Bytes::ZERO,
-                ssthresh: None,
-                in_flight: Bytes::ZERO,
-                srtt: r.rtt,
-                pacing_rate: Some(r.rate),
-                delivery_rate: r.received,
-                delivered,
-                phase: r.phase,
-                out_of_order: None,
-            }),
+            None => self.talk.sample(now, self.id),
         }
     }
 

@@ -19,7 +19,6 @@ mod standstill;
 mod world;
 
 pub use gargalo_flow::*;
-pub use generator::{GeneratorSpec, wire_model};
 pub use net::{IPV4_HEADER, UDP_HEADER};
 pub use recorder::Recording;
 pub use world::{Settings, World};

@@ -6,8 +6,7 @@ use gargalo_flow::{
     Edge, FlowSample, Gauge, LinkMarks, LinkResult, LinkSampler, ProtocolEvent, Samples,
     SubflowSample, Topology,
 };
-use gargalo_tcp as tcp;
-use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_units::{Duration, Instant};
 
 use crate::net::Net;
 
@@ -89,32 +88,7 @@ impl Recorder {
         self.recording.gauges
     }
 
-    /// What a sender's congestion control has inside, and the sender beside it.
-    pub(crate) fn gauges(&mut self, now: Instant, flow: u64, cause: &str, sender: &tcp::Endpoint) {
-        let s = sender.snapshot(now);
-        if s.cwnd.is_zero() {
-            return; // the handshake is not complete
-        }
-        let mut values = vec![
-            ("congestion_window_bytes", s.cwnd.as_f64()),
-            ("bytes_in_flight", s.in_flight.as_f64()),
-            (
-                "slow_start_threshold_bytes",
-                s.ssthresh.map_or(f64::NAN, Bytes::as_f64),
-            ),
-            ("pacing_rate_bps", rate(s.pacing_rate)),
-            ("delivery_rate_bps", rate(s.delivery_rate)),
-        ];
-        sender.gauges(&mut values);
-        let cause: Arc<str> = cause.into();
-        let gauges = values.into_iter().map(|(name, value)| Gauge {
-            time: now,
-            flow,
-            cause: Arc::clone(&cause),
-            phase: s.phase,
-            name,
-            value: (!value.is_nan()).then_some(value),
-        });
+    pub(crate) fn gauges(&mut self, gauges: Vec<Gauge>) {
         self.samples.gauges.extend(gauges);
     }
 
@@ -171,8 +145,4 @@ impl Recorder {
     pub(crate) fn into_samples(self) -> Samples {
         self.samples
     }
-}
-
-fn rate(r: Option<Rate>) -> f64 {
-    r.map_or(f64::NAN, |r| r.as_bps() as f64)
 }

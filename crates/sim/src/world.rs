@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use gargalo_cc as cc;
 use gargalo_flow::{
-    CaptureSpec, Edge, FlowResult, FlowSpec, Group, GroupId, NodeId, Outcome, Phase, Progress,
-    Routing, Slab, Topology, TransportSpec, Watch, Window, rng,
+    Arrivals, CaptureSpec, Edge, FlowResult, FlowSpec, Group, GroupId, NodeId, Outcome, Phase,
+    Progress, Routing, Slab, Source, Topology, TransportSpec, Watch, Window, gauges, rng,
 };
 use gargalo_link::Link;
-use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_units::{Bytes, Instant};
 use rand::Rng;
 
 use crate::BuildError;
@@ -17,12 +17,11 @@ use crate::capture::Capture;
 use crate::drive_mptcp;
 use crate::event::Target;
 use crate::flow::{End, Flow};
-use crate::generator::{Generator, Parent};
+use crate::generator::Parent;
 use crate::net::Net;
 use crate::paths;
 use crate::recorder::{Recorder, Recording};
 use crate::standstill::Standstill;
-use gargalo_workload::exponential;
 
 /// What a run needs besides topology and flows.
 #[derive(Clone, Debug)]
@@ -43,15 +42,6 @@ pub struct Settings {
     pub captures: Option<CaptureSpec>,
     /// Folder for the qlog traces of QUIC flows that have a row.
     pub qlog: Option<std::path::PathBuf>,
-}
-
-/// A template that makes flows as a Poisson process.
-#[derive(Debug)]
-pub(crate) struct Arrivals {
-    spec: Arc<FlowSpec>,
-    mean: Duration,
-    rng: rand_pcg::Pcg64,
-    first: bool,
 }
 
 /// How much work, in events and packets, passes between two looks at the caller's wishes: some
@@ -82,7 +72,7 @@ pub struct World {
     pub(crate) events: u64,
     pub(crate) next_generated: u64,
     pub(crate) groups: Vec<Group>,
-    pub(crate) generators: Vec<Generator>,
+    pub(crate) generators: Vec<Source>,
     /// Pages of which a flow has completed since the last event.
     pub(crate) finished: Vec<Parent>,
     /// Virtual time has begun.
@@ -231,13 +221,8 @@ impl World {
         let spec = Arc::new(spec);
         match spec.arrivals {
             Some(mean) => {
-                let rng = rng::stream(self.settings.seed, &format!("arrivals/{}", spec.id));
-                self.arrivals.push(Arrivals {
-                    spec,
-                    mean,
-                    rng,
-                    first: true,
-                });
+                let arrivals = Arrivals::new(spec, mean, self.settings.seed);
+                self.arrivals.push(arrivals);
             }
             None => self.waiting.push(Some(spec)),
         }
@@ -311,8 +296,7 @@ impl World {
         }
         let mut pending_starts = self.waiting.len();
         for (i, a) in self.arrivals.iter_mut().enumerate() {
-            let first = a.spec.start + exponential(a.mean, &mut a.rng);
-            self.net.queue.push(first, first_arrival + i as u32);
+            self.net.queue.push(a.first(), first_arrival + i as u32);
         }
         self.arm_generators(first_generator);
         while !self.stopped
@@ -434,7 +418,7 @@ impl World {
         self.settings.stop_when_idle
             && self.flows.is_empty()
             && self.arrivals.is_empty()
-            && self.generators.iter().all(Generator::is_over)
+            && self.generators.iter().all(Source::is_over)
     }
 
     fn progress(&self) -> Progress {
@@ -497,18 +481,14 @@ impl World {
         target: Target,
         first_flow: Target,
     ) -> Result<(), BuildError> {
-        let arrivals = &mut self.arrivals[i];
-        let spec = Arc::clone(&arrivals.spec);
-        let next = self.now + exponential(arrivals.mean, &mut arrivals.rng);
-        let id = if arrivals.first {
+        let (spec, is_first, next) = self.arrivals[i].next(self.now);
+        let id = if is_first {
             spec.id
         } else {
-            self.next_generated
-        };
-        if !std::mem::take(&mut arrivals.first) {
             self.next_generated += 1;
-        }
-        if spec.stop.is_none_or(|stop| next < stop) {
+            self.next_generated - 1
+        };
+        if let Some(next) = next {
             self.net.queue.push(next, target);
         }
         self.start_flow(spec, id, &format!("flow/{id}"), None, first_flow)
@@ -531,7 +511,7 @@ fn sample_flows(flows: &mut Slab<Flow>, now: Instant, recorder: &mut Recorder) {
         if recorder.wants_gauges()
             && let Some(End::Tcp(sender)) = &flow.sides[flow.talk.sender()].end
         {
-            recorder.gauges(now, flow.id, "sample", sender);
+            recorder.gauges(gauges(now, flow.id, "sample", sender));
         }
     }
 }

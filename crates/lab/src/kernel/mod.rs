@@ -5,7 +5,7 @@ mod multipath;
 mod socket;
 mod subflows;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::engine::Stop;
 use crate::multipath::MultipathReport;
 use crate::sockets::Sockets;
 use crate::station::multipath::sum;
-use crate::traffic::{Flow, Interest, Quic, Recorder, reason};
+use crate::traffic::{Flow, Inbox, Interest, Quic, Recorder, reason};
 use crate::waiter::Waiter;
 use crate::{Error, Result};
 use gargalo_device::Clock;
@@ -29,6 +29,10 @@ pub use socket::congestion_instead_of;
 use socket::{KernelDatagrams, KernelStream};
 use subflows::Subflows;
 
+/// Key of the wake-up; ends of flows have their number.
+const WAKE: u64 = u64::MAX - 1;
+/// How soon a client looks again whose server is being made.
+const SERVER_COMES: Duration = Duration::from_millis(1);
 /// Longest wait: how soon a stop is noticed.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
@@ -45,7 +49,9 @@ pub(crate) struct End {
 
 /// All such ends.
 pub(crate) struct KernelTraffic {
-    ends: Vec<Driven>,
+    ends: BTreeMap<usize, Driven>,
+    came: usize,
+    inbox: Arc<Inbox<End>>,
     recorder: Arc<Recorder>,
     interval: Option<Duration>,
     window: Window,
@@ -78,78 +84,116 @@ enum Phase {
 }
 
 impl KernelTraffic {
-    /// Prepares the ends; servers listen from now on.
+    /// Without ends of flows; those that come while it runs are in the `inbox`.
     pub(crate) fn new(
-        ends: Vec<End>,
+        inbox: Arc<Inbox<End>>,
         recorder: Arc<Recorder>,
         interval: Option<Duration>,
         window: Window,
-    ) -> Result<Self> {
-        let mut driven = Vec::with_capacity(ends.len());
-        for end in ends {
-            if let Some(tcp) = &end.flow.tcp
-                && end.side == end.flow.sender()
-            {
-                socket::check_congestion(&end.host, tcp.congestion.name(), &end.flow)?;
-            }
-            let (phase, due) = match (&end.flow.tcp, end.side) {
-                (Some(tcp), 1) => {
-                    let listener =
-                        socket::listen(&end.host, end.local, tcp, end.flow.mptcp().is_some())?;
-                    listener
-                        .set_nonblocking(true)
-                        .map_err(|e| Error::system("preparing a listener", e))?;
-                    (Phase::Listening(listener), end.flow.stop)
-                }
-                (None, 1) => (Phase::Datagrams(datagrams(&end)?), end.flow.stop),
-                _ => (Phase::Waiting, end.flow.spec.start),
-            };
-            let quic = end.flow.quic().map(|_| Quic::new(&end.flow, end.side));
-            driven.push(Driven {
-                end,
-                quic,
-                registered: 0,
-                phase,
-                flags: EpollFlags::empty(),
-                due,
-                listener: None,
-                subflows: Subflows::default(),
-                sockets: None,
-            });
-        }
-        Ok(Self {
-            ends: driven,
+    ) -> Self {
+        Self {
+            ends: BTreeMap::new(),
+            came: 0,
+            inbox,
             recorder,
             interval,
             window,
-        })
+        }
+    }
+
+    /// Adds an end of a flow; a server listens from now on.
+    pub(crate) fn add(&mut self, end: End) -> Result<usize> {
+        if let Some(tcp) = &end.flow.tcp
+            && end.side == end.flow.sender()
+        {
+            socket::check_congestion(&end.host, tcp.congestion.name(), &end.flow)?;
+        }
+        let (phase, due) = match (&end.flow.tcp, end.side) {
+            (Some(tcp), 1) => {
+                let multipath = end.flow.mptcp().is_some();
+                let listener = socket::listen(&end.host, end.local, tcp, multipath)?;
+                listener
+                    .set_nonblocking(true)
+                    .map_err(|e| Error::system("preparing a listener", e))?;
+                (Phase::Listening(listener), end.flow.stop)
+            }
+            (None, 1) => (Phase::Datagrams(datagrams(&end)?), end.flow.stop),
+            _ => (Phase::Waiting, end.flow.spec.start),
+        };
+        if end.side == 1 {
+            end.flow.is_served();
+        }
+        let driven = Driven {
+            quic: end.flow.quic().map(|_| Quic::new(&end.flow, end.side)),
+            end,
+            registered: 0,
+            phase,
+            flags: EpollFlags::empty(),
+            due,
+            listener: None,
+            subflows: Subflows::default(),
+            sockets: None,
+        };
+        self.ends.insert(self.came, driven);
+        self.came += 1;
+        Ok(self.came - 1)
+    }
+
+    /// Takes in the ends of flows that have come.
+    fn welcome(&mut self, now: Instant, waiter: &Waiter) -> Result<()> {
+        for end in self.inbox.take() {
+            let flow = Arc::clone(&end.flow);
+            match self.add(end) {
+                Ok(key) => {
+                    if let Some(d) = self.ends.get_mut(&key) {
+                        d.register(waiter, key)?;
+                    }
+                }
+                Err(_) => {
+                    flow.fail(now, "socket error");
+                    flow.close();
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Drives them until all are over or `stop` is wanted.
     pub(crate) fn run(mut self, clock: Clock, stop: &Stop) -> Result<()> {
         let waiter = Waiter::new()?;
-        for (key, d) in self.ends.iter_mut().enumerate() {
-            d.register(&waiter, key)?;
+        for (key, d) in &mut self.ends {
+            d.register(&waiter, *key)?;
+        }
+        if let Some(wake) = self.inbox.waker() {
+            waiter.add(wake, WAKE, EpollFlags::EPOLLIN)?;
         }
         let mut look = self.interval.map_or(Instant::MAX, |i| Instant::ZERO + i);
         let mut ready: Vec<usize> = Vec::new();
         while !stop.is_wanted() {
             let now = clock.now();
+            self.welcome(now, &waiter)?;
             // Before anything ends that was open when the edge came.
             while let Some((edge, _)) = self.window.next().filter(|(_, at)| *at <= now) {
                 let recorder = &self.recorder;
-                for d in &mut self.ends {
+                for d in self.ends.values_mut() {
                     d.mark(now, edge, recorder)?;
                 }
                 self.window.pass(edge, now);
             }
-            ready.extend((0..self.ends.len()).filter(|i| self.ends[*i].due <= now));
+            let due = self.ends.iter().filter(|(_, d)| d.due <= now);
+            ready.extend(due.map(|(key, _)| *key));
             ready.sort_unstable();
             ready.dedup();
             for key in ready.drain(..) {
-                self.ends[key].advance(clock, &waiter, key, &self.recorder)?;
+                let Some(d) = self.ends.get_mut(&key) else {
+                    continue;
+                };
+                d.advance(clock, &waiter, key, &self.recorder)?;
+                if matches!(d.phase, Phase::Over) {
+                    self.ends.remove(&key);
+                }
             }
-            for d in &mut self.ends {
+            for d in self.ends.values_mut() {
                 if d.looks_at() <= now {
                     d.look(now)?;
                 }
@@ -158,27 +202,37 @@ impl KernelTraffic {
                 self.sample(now);
                 look = now + self.interval.unwrap_or(Duration::MAX);
             }
-            if self.ends.iter().all(|d| matches!(d.phase, Phase::Over)) {
+            if self.ends.is_empty() && self.inbox.is_over() {
                 return Ok(());
             }
-            let due = self.ends.iter().map(|d| d.due.min(d.looks_at())).min();
+            let due = self.ends.values().map(|d| d.due.min(d.looks_at())).min();
             let edge = self.window.next().map_or(Instant::MAX, |(_, at)| at);
             let due = due.unwrap_or(Instant::MAX).min(look).min(edge);
             let wait = clock.until(due).min(LONGEST_WAIT);
-            waiter.wait(wait, |key| ready.push(key as usize))?;
+            let inbox = &self.inbox;
+            waiter.wait(wait, |key| match key {
+                WAKE => inbox.clear(),
+                key => ready.push(key as usize),
+            })?;
         }
         let now = clock.now();
-        for d in &mut self.ends {
+        for d in self.ends.values_mut() {
             d.finish(now, &self.recorder)?;
         }
         Ok(())
     }
 
     fn sample(&mut self, now: Instant) {
-        for d in &mut self.ends {
+        for d in self.ends.values_mut().filter(|d| d.end.flow.spec.rows) {
             if let (Some(quic), Phase::Datagrams(_)) = (&mut d.quic, &d.phase) {
                 quic.sample(now, &d.end.flow, &self.recorder);
                 continue;
+            }
+            if let Phase::Datagrams(_) = &d.phase
+                && d.end.side == 0
+                && let Some(s) = d.end.flow.sample(now)
+            {
+                self.recorder.sample(s);
             }
             let Phase::Open(stream) = &d.phase else {
                 continue;
@@ -251,6 +305,9 @@ impl Driven {
         recorder: &Recorder,
     ) -> Result<()> {
         let now = clock.now();
+        if matches!(self.phase, Phase::Over) {
+            return Ok(());
+        }
         if self.end.flow.is_over()
             || (now >= self.end.flow.stop
                 && !matches!(self.phase, Phase::Open(_) | Phase::Datagrams(_)))
@@ -328,6 +385,10 @@ impl Driven {
         recorder: &Recorder,
     ) -> Result<()> {
         let end = &self.end;
+        if !end.flow.is_ready() {
+            self.due = clock.now() + SERVER_COMES;
+            return Ok(());
+        }
         match &end.flow.tcp {
             Some(tcp) => {
                 let socket = socket::connect(
@@ -457,6 +518,15 @@ impl Driven {
 
     /// Keeps what the kernel counted and closes.
     fn finish(&mut self, now: Instant, recorder: &Recorder) -> Result<()> {
+        if matches!(self.phase, Phase::Over) {
+            return Ok(());
+        }
+        self.end_here(now, recorder)?;
+        self.end.flow.close();
+        Ok(())
+    }
+
+    fn end_here(&mut self, now: Instant, recorder: &Recorder) -> Result<()> {
         self.due = Instant::MAX;
         self.listener = None;
         if self.end.flow.mptcp().is_some() {

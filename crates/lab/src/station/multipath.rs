@@ -53,12 +53,9 @@ impl Track {
             }
             _ => ("fallback", String::new()),
         };
-        recorder.event(ProtocolEvent {
-            time: now,
-            flow: flow.spec.id,
-            kind,
-            detail,
-        });
+        if flow.spec.rows {
+            recorder.event(event(now, flow.spec.id, kind, detail));
+        }
     }
 
     fn keep(&mut self, s: &SubflowSnapshot) -> Option<&mut SubflowReport> {
@@ -103,18 +100,17 @@ impl Track {
                 known.result.rtt.record(rtt);
             }
         }
-        let event = |kind, detail| ProtocolEvent {
-            time: now,
-            flow: number,
-            kind,
-            detail,
+        let tell = |kind, detail| {
+            if flow.spec.rows {
+                recorder.event(event(now, number, kind, detail));
+            }
         };
         while let Some((id, notice)) = connection.poll_subflow_notice() {
             let detail = format!("subflow={id} {}", notice.detail());
-            recorder.event(event(notice.kind(), detail.trim_end().to_owned()));
+            tell(notice.kind(), detail.trim_end().to_owned());
         }
         while let Some(notice) = connection.poll_notice() {
-            recorder.event(event(notice.kind(), notice.detail()));
+            tell(notice.kind(), notice.detail());
         }
         if sample && !flow.is_over() {
             let all: Vec<SubflowSnapshot> = connection.subflows(now).collect();
@@ -251,5 +247,14 @@ pub(crate) fn sum(a: FlowSample, b: FlowSample) -> FlowSample {
         pacing_rate: both(a.pacing_rate, b.pacing_rate),
         delivery_rate: both(a.delivery_rate, b.delivery_rate),
         ..a
+    }
+}
+
+fn event(time: Instant, flow: u64, kind: &'static str, detail: String) -> ProtocolEvent {
+    ProtocolEvent {
+        time,
+        flow,
+        kind,
+        detail,
     }
 }

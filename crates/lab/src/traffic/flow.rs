@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gargalo_flow::{
-    Conversation, Edge, Ending, FlowResult, FlowSpec, MptcpSpec, MultipathResult, QuicSpec,
-    SubflowResult, TcpSpec, Totals, TransportSpec, Window, content,
+    Conversation, Edge, Ending, FlowResult, FlowSample, FlowSpec, MptcpSpec, MultipathResult,
+    QuicSpec, SubflowResult, TcpSpec, Totals, TransportSpec, Window, content,
 };
 use gargalo_units::{Bytes, Duration, Ecn, Instant};
 use gargalo_workload::Datagram;
@@ -15,7 +16,9 @@ use gargalo_workload::wire::WireBytes;
 use rand_pcg::Pcg64;
 
 use super::quic::QuicRun;
+use super::sources::{Notice, Notices};
 use super::stream::{Arrival, Datagrams, Interest, Received, Stream};
+use super::wire::WireCounter;
 use crate::multipath::{self, MultipathReport};
 
 /// Bytes written or read before others get a turn.
@@ -34,9 +37,19 @@ pub struct Flow {
     pub tcp: Option<TcpSpec>,
     /// Addresses and ports of its two ends, on each of its paths if it has several.
     pub paths: Vec<[SocketAddr; 2]>,
+    /// Another address of the host that opens it.
+    pub other: Option<IpAddr>,
     /// What its QUIC shares with others, if it has that.
     pub run: Option<QuicRun>,
+    /// The flow of the scenario that it was made from.
+    template: u64,
     verify: bool,
+    /// Who is told when it is over.
+    notices: Option<Notices>,
+    /// What is counted of it on the wire, and how that stood when it began.
+    wire: Option<(WireCounter, WireBytes)>,
+    /// Its server can be connected to.
+    ready: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -46,6 +59,8 @@ struct State {
     sides: [Side; 2],
     begun: bool,
     ended: Option<Instant>,
+    /// Ends that are done with it.
+    closed: u8,
     received_datagrams: u64,
     totals: Totals,
     reports: Vec<MultipathReport>,
@@ -62,14 +77,32 @@ struct Side {
     peer_closed: bool,
 }
 
+/// What a flow is given by its run.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// When the run ends.
+    pub end: Instant,
+    /// Carry a pattern and compare it at the receiver.
+    pub verify: bool,
+    /// What the QUIC connections of the run share.
+    pub quic: Option<QuicRun>,
+    /// The flow of the scenario that it is made from; `None`: it is that one.
+    pub template: Option<u64>,
+    /// Who is told when it is over.
+    pub notices: Option<Notices>,
+    /// What is counted on the wire.
+    pub wire: Option<WireCounter>,
+    /// Another address of the host that opens it.
+    pub other: Option<IpAddr>,
+}
+
 impl Flow {
-    /// A flow that has not begun; it ends with the run at `end`. Its ends have the addresses of `paths`, at least
-    /// one pair. `rng` is its random stream and that of the sizes of its objects.
+    /// A flow that has not begun; it ends with the run. Its ends have the addresses of `paths`, at least one pair.
+    /// `rng` is its random stream and that of the sizes of its objects.
     pub fn new(
         spec: FlowSpec,
-        (end, verify): (Instant, bool),
         paths: Vec<[SocketAddr; 2]>,
-        run: Option<QuicRun>,
+        around: Surroundings,
         rng: impl Fn(&str) -> Pcg64,
     ) -> Self {
         let tcp = match &spec.transport {
@@ -87,6 +120,7 @@ impl Flow {
             sides: Default::default(),
             begun: false,
             ended: None,
+            closed: 0,
             received_datagrams: 0,
             totals: Totals::default(),
             reports: Vec::new(),
@@ -95,12 +129,20 @@ impl Flow {
             ran: None,
         };
         Self {
-            stop: spec.stop.unwrap_or(Instant::MAX).min(end),
+            stop: spec.stop.unwrap_or(Instant::MAX).min(around.end),
+            wire: around.wire.map(|counter| {
+                let before = counter.of(spec.id, state.talk.sender());
+                (counter, before)
+            }),
+            template: around.template.unwrap_or(spec.id),
             spec,
             tcp,
             paths,
-            run,
-            verify,
+            other: around.other,
+            run: around.quic,
+            verify: around.verify,
+            notices: around.notices,
+            ready: AtomicBool::new(false),
             state: Mutex::new(state),
         }
     }
@@ -121,6 +163,11 @@ impl Flow {
         }
     }
 
+    /// The state of its application, if that follows the network by itself.
+    pub fn sample(&self, now: Instant) -> Option<FlowSample> {
+        self.state().talk.sample(now, self.spec.id)
+    }
+
     /// Content is compared at the receiver.
     pub fn verifies(&self) -> bool {
         self.verify
@@ -130,16 +177,59 @@ impl Flow {
     pub fn converse<R>(&self, now: Instant, f: impl FnOnce(&mut Conversation) -> R) -> R {
         let mut state = self.state();
         let result = f(&mut state.talk);
-        if let Some(completed) = state.talk.completed() {
-            state.ended.get_or_insert(completed);
-        }
-        if state.talk.failure().is_some() {
-            state.ended.get_or_insert(now);
-        }
-        if now >= self.stop {
-            state.ended.get_or_insert(self.stop);
-        }
+        self.settle(&mut state, now);
         result
+    }
+
+    /// Ends it when its transfer is complete, it has failed or its time is over.
+    fn settle(&self, state: &mut State, now: Instant) {
+        if state.ended.is_some() {
+            return;
+        }
+        let failed = state.talk.failure().map(|_| now);
+        let stopped = (now >= self.stop).then_some(self.stop);
+        state.ended = state.talk.completed().or(failed).or(stopped);
+        if state.ended.is_some() {
+            self.tell(Notice::Over(self.spec.id));
+        }
+    }
+
+    fn tell(&self, notice: Notice) {
+        if let Some(notices) = &self.notices {
+            notices.push(notice);
+        }
+    }
+
+    /// An end is done with it: nothing will be counted there any more.
+    pub fn close(&self) {
+        let mut state = self.state();
+        state.closed += 1;
+        if state.closed == 2 {
+            self.tell(Notice::Closed(self.spec.id));
+        }
+    }
+
+    /// Its server can be connected to from now on.
+    pub fn is_served(&self) {
+        self.ready.store(true, Ordering::Release);
+    }
+
+    /// Whether its server can be connected to.
+    pub fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
+    }
+
+    /// Bytes that have to reach the receiver; `None`: without end, or not known yet.
+    pub fn total(&self) -> Option<u64> {
+        self.state().talk.total()
+    }
+
+    /// What its hosts have put on the wire for it.
+    fn wire(&self, sender: usize) -> WireBytes {
+        match &self.wire {
+            Some((counter, before)) => counter.of(self.spec.id, sender) - *before,
+            None => WireBytes::default(),
+        }
     }
 
     /// What has arrived on the paths of QUIC, by identifier, says the receiver.
@@ -243,7 +333,7 @@ impl Flow {
         if corrupted {
             state.talk.corrupt();
         }
-        state.received(now, side, got);
+        state.talk.received(now, side, got, 0);
         if ended {
             state.sides[side].peer_closed = true;
             state.talk.peer_closed(side);
@@ -251,9 +341,7 @@ impl Flow {
         if side == 0 && state.talk.due() <= now {
             state.talk.expire(now);
         }
-        if now >= self.stop {
-            state.ended.get_or_insert(self.stop);
-        }
+        self.settle(state, now);
         Ok(got >= TURN && !ended)
     }
 
@@ -305,9 +393,7 @@ impl Flow {
             self.fail(now, reason(&e));
         }
         let mut state = self.state();
-        if now >= self.stop {
-            state.ended.get_or_insert(self.stop);
-        }
+        self.settle(&mut state, now);
         Interest {
             read: true,
             write: false,
@@ -372,11 +458,7 @@ impl Flow {
 
     /// The connection failed.
     pub fn fail(&self, now: Instant, why: &'static str) {
-        let mut state = self.state();
-        if state.ended.is_none() {
-            state.ended = Some(now);
-            state.talk.fail(why);
-        }
+        self.converse(now, |talk| talk.fail(why));
     }
 
     /// A round trip that the sender measured.
@@ -393,7 +475,8 @@ impl Flow {
     pub fn count_at(&self, edge: Edge, totals: Totals) {
         let mut state = self.state();
         state.totals = totals;
-        state.talk.sent_at(edge, &totals, WireBytes::default());
+        let sender = state.talk.sender();
+        state.talk.sent_at(edge, &totals, self.wire(sender));
     }
 
     /// An edge of the measured window passes.
@@ -401,7 +484,8 @@ impl Flow {
         let mut guard = self.state();
         let state = &mut *guard;
         state.count_lost();
-        state.talk.mark(edge, &state.totals, WireBytes::default());
+        let sender = state.talk.sender();
+        state.talk.mark(edge, &state.totals, self.wire(sender));
     }
 
     /// Congestion-experienced marks that the receiver's stack saw.
@@ -451,10 +535,11 @@ impl Flow {
             end: state.ended.unwrap_or(now.min(self.stop)),
             now,
             totals: state.totals,
-            wire: WireBytes::default(),
+            wire: self.wire(state.talk.sender()),
             multipath,
         };
         let mut result = state.talk.result(&self.spec, window, ending);
+        result.template = self.template;
         if let Some(ran) = &state.ran {
             result.congestion.clone_from(ran);
         }
@@ -490,13 +575,6 @@ impl State {
             }
         }
         Ok(())
-    }
-
-    fn received(&mut self, now: Instant, side: usize, bytes: u64) {
-        self.talk.received(now, side, bytes, 0);
-        if let Some(completed) = self.talk.completed() {
-            self.ended.get_or_insert(completed);
-        }
     }
 }
 

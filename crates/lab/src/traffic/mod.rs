@@ -4,22 +4,34 @@
 //! that runs in the simulator; what crosses the network is real bytes.
 
 mod flow;
+mod inbox;
 mod quic;
 mod recorder;
+mod sources;
 mod stream;
+mod wire;
 
-pub use flow::Flow;
 pub(crate) use flow::reason;
+pub use flow::{Flow, Surroundings};
+pub use inbox::Inbox;
 pub use quic::{Quic, QuicRun};
 pub use recorder::Recorder;
+pub use sources::{Make, Notice, Notices, Sources};
 pub use stream::{Arrival, Datagrams, Interest, Received, Stream};
 
-/// Port on which the flow of this identifier is served: beyond those that analysers take for something.
+pub use wire::WireCounter;
+
+/// Ports of each end: so many flows can be there at once.
+pub(crate) const PORTS: u16 = 20_000;
+/// First port of servers: beyond those that analysers take for something.
+pub(crate) const FIRST_SERVER_PORT: u16 = 41_000;
+
+/// Port on which the flow of this identifier is served.
 pub fn server_port(flow: u64) -> u16 {
-    41_000 + (flow % 20_000) as u16
+    FIRST_SERVER_PORT + (flow % u64::from(PORTS)) as u16
 }
 
 /// Port from which the flow of this identifier is opened.
 pub fn client_port(flow: u64) -> u16 {
-    21_000 + (flow % 20_000) as u16
+    21_000 + (flow % u64::from(PORTS)) as u16
 }

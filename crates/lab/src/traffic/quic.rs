@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::BytesMut;
 use gargalo_flow::quic_paths::{SendingPath, arrived, sample, sending};
 use gargalo_flow::{Edge, FlowSample, ProtocolEvent, QuicEnd, QuicEvent, QuicPaths, QuicSpec};
-use gargalo_quic::{Endpoint, Init, Realm};
+use gargalo_quic::{Change, Endpoint, Init, Realm};
 use gargalo_units::{Bytes, Ecn, Instant};
 use rand::Rng;
 use rand_pcg::Pcg64;
@@ -200,10 +200,23 @@ impl Quic {
         if self.migration <= now {
             self.migration = Instant::MAX;
             let [mut local, _] = flow.paths[0];
-            local.set_port(local.port() ^ 1);
+            match (quic.config.migration, flow.other) {
+                (Some(m), Some(other)) if m.change == Change::Address => local.set_ip(other),
+                _ => local.set_port(local.port() ^ 1),
+            }
             sockets.bind(local).map_err(|e| super::reason(&e))?;
             end.endpoint.migrate(now, local);
         }
+        let tell = |kind, detail| {
+            if flow.spec.rows {
+                recorder.event(ProtocolEvent {
+                    time: now,
+                    flow: flow.spec.id,
+                    kind,
+                    detail,
+                });
+            }
+        };
         flow.converse(now, |talk| {
             talk.ce_marks += marks;
             if self.side == 0 && talk.due() <= now {
@@ -216,24 +229,14 @@ impl Quic {
                             end.endpoint.open_path(now, near.ip(), *far);
                         }
                     }
-                    QuicEvent::Failed(detail) => recorder.event(ProtocolEvent {
-                        time: now,
-                        flow: flow.spec.id,
-                        kind: "failed",
-                        detail,
-                    }),
+                    QuicEvent::Failed(detail) => tell("failed", detail),
                 }
             }
             end.exchange(now, talk);
         });
         send(now, end, run, sockets)?;
         while let Some(notice) = end.endpoint.poll_notice() {
-            recorder.event(ProtocolEvent {
-                time: now,
-                flow: flow.spec.id,
-                kind: notice.kind,
-                detail: notice.detail,
-            });
+            tell(notice.kind, notice.detail);
         }
         if self.side == flow.sender() {
             let paths = &mut self.paths;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use gargalo_flow::{FlowSample, ProtocolEvent, Samples, SubflowSample};
+use gargalo_flow::{FlowSample, Gauge, ProtocolEvent, Samples, SubflowSample};
 use gargalo_units::Instant;
 
 /// Samples of flows, in the order they were taken.
@@ -15,6 +15,10 @@ pub struct Recorder {
     links: BTreeMap<IpAddr, usize>,
     /// Names of the links.
     names: Vec<String>,
+    /// Quantities inside of congestion controls are kept,
+    pub gauges: bool,
+    /// and protocol events.
+    events: bool,
 }
 
 #[derive(Debug, Default)]
@@ -22,6 +26,7 @@ struct Kept {
     flows: Vec<FlowSample>,
     subflows: Vec<SubflowSample>,
     events: Vec<ProtocolEvent>,
+    gauges: Vec<Gauge>,
     /// The run is over, and what senders say now is of its end.
     over: bool,
     last: Samples,
@@ -59,12 +64,18 @@ impl Kept {
 }
 
 impl Recorder {
-    /// One that knows the link of every address, and the names of links.
-    pub fn new(links: BTreeMap<IpAddr, usize>, names: Vec<String>) -> Self {
+    /// One that knows the link of every address, the names of links, and whether gauges and events are kept.
+    pub fn new(
+        links: BTreeMap<IpAddr, usize>,
+        names: Vec<String>,
+        (gauges, events): (bool, bool),
+    ) -> Self {
         Self {
             samples: Mutex::default(),
             links,
             names,
+            gauges,
+            events,
         }
     }
 
@@ -91,13 +102,20 @@ impl Recorder {
 
     /// Keeps a protocol event.
     pub fn event(&self, event: ProtocolEvent) {
-        self.lock().events.push(event);
+        if self.events {
+            self.lock().events.push(event);
+        }
+    }
+
+    /// Keeps what a congestion control has inside.
+    pub fn look(&self, gauges: Vec<Gauge>) {
+        self.lock().gauges.extend(gauges);
     }
 
     /// Memory that samples and events of flows take.
     pub fn bytes(&self) -> u64 {
         let kept = self.lock();
-        Samples::bytes_of(&kept.flows, &kept.subflows, &[], &kept.events, &[])
+        Samples::bytes_of(&kept.flows, &kept.subflows, &[], &kept.events, &kept.gauges)
     }
 
     /// The run is over: what is sampled from now on says how senders were then.
@@ -117,7 +135,7 @@ impl Recorder {
             subflows: kept.subflows,
             links: Vec::new(),
             events: kept.events,
-            gauges: Vec::new(),
+            gauges: kept.gauges,
         };
         (samples, last)
     }

@@ -1,0 +1,192 @@
+"""What every transport and every workload does in the lab, as in the simulator."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import gargalo
+import polars as pl
+import pytest
+from lab_helpers import needs_namespaces
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LINK = """
+name     = "flows"
+duration = "3s"
+
+[topology.simple]
+link = { rate = "20Mbit/s", delay = "10ms", queue = { droptail = "1BDP" } }
+"""
+
+
+def scenario(*flows: str, head: str = LINK) -> str:
+    """Give a scenario with these flows from client to server."""
+    ends = '\n[[flows]]\nfrom = "client"\nto   = "server"\n'
+    return head + "".join(ends + flow for flow in flows)
+
+
+@needs_namespaces
+@pytest.mark.parametrize(
+    ("client", "server"),
+    [("kernel", "kernel"), ("gargalo", "kernel"), ("kernel", "gargalo"), ("gargalo", "gargalo")],
+)
+def test_quic_carries_every_byte_over_all_sockets(client: str, server: str) -> None:
+    text = scenario(
+        'label = "file"\ntransport.quic = { congestion = "cubic", streams = 3 }\nworkload.bulk = { bytes = "3MB" }',
+        'label = "page"\ntransport.quic = {}\nworkload.request = { objects = 8, size = "30kB", order = "multiplexed" }',
+        'label = "turns"\ntransport.quic = { crypto = "null" }\nworkload.request = { objects = 3, size = "30kB", order = "pipelined" }',
+    )
+    changes = {
+        "hosts.client.stack": client,
+        "hosts.server.stack": server,
+        "record.verify": True,
+        "duration": "20s",
+        "topology.simple.link.loss": "1%",
+    }
+    run = gargalo.run(text, set=changes, world="lab")
+    assert run.flows["delivered_bytes"].to_list() == [3_000_000, 240_000, 90_000]
+    assert run.flows["completion_s"].null_count() == 0
+    assert not [w for w in run.warnings if "differs" in w]
+    assert run.objects["completion_s"].drop_nulls().len() == 11
+    file = run.flows.row(0, named=True)
+    assert file["retransmitted_packets"] > 5
+    assert 0.019 < file["rtt_min_s"] < 0.1
+    assert run.flow_samples.filter(flow=0).height > 0
+    kinds = set(run.events.filter(flow=0)["kind"])
+    assert {"handshake", "loss"} <= kinds, kinds
+
+
+@needs_namespaces
+def test_quic_takes_as_much_as_in_the_simulator() -> None:
+    # A generous bound, as other programs may run beside this: a stack that stalls is far below it.
+    text = scenario("transport.quic = { congestion = 'bbr' }")
+    rates = [gargalo.run(text, world=world).flows["goodput_bps"].item() for world in ("sim", "lab")]
+    assert rates[1] > 0.6 * rates[0], rates
+
+
+@needs_namespaces
+@pytest.mark.parametrize("change", ["port", "address"])
+@pytest.mark.parametrize("stack", ["kernel", "gargalo"])
+def test_a_client_of_quic_moves(stack: str, change: str) -> None:
+    migration = {"after": "1s", "change": change}
+    text = scenario("transport.quic = {}")
+    changes = {"lab.stack": stack, "flows.0.transport.quic.migration": migration}
+    run = gargalo.run(text, set=changes, world="lab")
+    assert run.flows["failure"].to_list() == [None]
+    late = run.flow_samples.filter(pl.col("time_s") > 2.0)["delivered_bytes"]
+    assert late.len() > 2
+    assert late[-1] > late[0], "nothing arrives after the move"
+    # As in the simulator: only another address is another path (RFC 9000 section 9), and what was on its way to
+    # the old port is lost.
+    moved = run.events.filter(pl.col("time_s").is_between(0.99, 1.5))
+    assert ("path" in set(moved["kind"])) == (change == "address"), moved
+    assert "timeout" in set(moved["kind"]), moved
+
+
+@needs_namespaces
+def test_several_paths_of_quic_have_rows() -> None:
+    head = """
+name     = "paths"
+duration = "3s"
+
+[topology.graph]
+nodes = ["client", "server"]
+hosts = ["client", "server"]
+links = [
+  { name = "a", from = "client", to = "server", rate = "10Mbit/s", delay = "10ms" },
+  { name = "b", from = "client", to = "server", rate = "5Mbit/s", delay = "20ms" },
+]
+"""
+    text = scenario("transport.quic = { multipath = 2 }", head=head)
+    run = gargalo.run(text, set={"hosts.server.stack": "kernel"}, world="lab")
+    rows = run.subflows.sort("subflow")
+    assert rows["link"].to_list() == ["a", "b"]
+    assert (rows["delivered_bytes"] > 200_000).all(), rows
+    whole = run.flows["delivered_bytes"].item()
+    assert rows["delivered_bytes"].sum() == pytest.approx(whole, rel=0.1)
+    assert set(run.subflow_samples["link"]) == {"a", "b"}
+
+
+@needs_namespaces
+def test_quic_leaves_traces_and_secrets(tmp_path: Path) -> None:
+    text = scenario(
+        "transport.quic = {}\nworkload.bulk = { bytes = '100kB' }",
+        "start = '1s'\ntransport.quic = { handshake = '0-rtt' }\nworkload.bulk = { bytes = '100kB' }",
+    )
+    changes = {"record.captures": ["link"], "record.qlog": True}
+    run = gargalo.run(text, set=changes, world="lab", output=tmp_path / "run")
+    assert run.flows["delivered_bytes"].to_list() == [100_000, 100_000]
+    # The ticket of the first connection serves the second.
+    first, second = run.flows["handshake_s"].to_list()
+    assert first > 0.018
+    assert second < first / 2
+    names = sorted(p.name for p in (tmp_path / "run/qlog").iterdir())
+    assert names == [f"flow{i}-{end}.sqlog" for i in (0, 1) for end in ("client", "server")]
+    assert "CLIENT_TRAFFIC_SECRET_0" in (tmp_path / "run/keys.log").read_text(encoding="ascii")
+
+
+@needs_namespaces
+@pytest.mark.parametrize("stack", ["kernel", "gargalo"])
+def test_calls_and_video_have_their_figures(stack: str) -> None:
+    text = scenario(
+        'label = "call"\ntransport.udp = {}\nworkload.voice = { codec = "g711" }',
+        'label = "camera"\ntransport.udp = {}\nworkload.media = { max_rate = "2Mbit/s", ecn = true }',
+        'label = "film"\ntransport.tcp = {}\nworkload.video = {}',
+    )
+    changes = {
+        "lab.stack": stack,
+        "duration": "8s",
+        "topology.simple.link.queue": {"codel": {"target": "5ms"}},
+        "topology.simple.link.rate": "3Mbit/s",
+    }
+    run = gargalo.run(text, set=changes, world="lab")
+    call, camera, film = run.flows.sort("id").iter_rows(named=True)
+    assert call["delivered_bytes"] > 20_000
+    # Reports come back: the rate grows from its beginning, and marks reach the receiver.
+    rates = run.flow_samples.filter(flow=1)["pacing_rate_bps"].drop_nulls().to_list()
+    assert max(rates) > 1.2 * rates[0], rates
+    assert any(a != b for a, b in pairwise(rates))
+    assert camera["delivered_bytes"] > 100_000
+    assert film["delivered_bytes"] > 100_000
+
+
+@needs_namespaces
+@pytest.mark.parametrize("stack", ["kernel", "gargalo"])
+def test_background_comes_and_goes(stack: str) -> None:
+    text = scenario(
+        "transport.tcp = {}\nworkload.mix = { link = 'link', load = '40%', direction = 'up' }",
+        "label = 'arriving'\nrecord = 'full'\ntransport.tcp = {}\narrivals = { rate = '4/s' }\nworkload.bulk = { bytes = '20kB' }",
+    )
+    run = gargalo.run(text, set={"lab.stack": stack, "duration": "6s"}, world="lab")
+    groups = {g["label"]: g for g in run.summary["background"]["groups"]}
+    assert len(groups) == 3
+    web = next(g for label, g in groups.items() if "web" in label)
+    assert web["flows"] > 20
+    assert web["completed_flows"] > 0.7 * web["flows"]
+    assert web["pages"] > 2
+    (load,) = run.summary["background"]["loads"]
+    assert load["offered_load"] == pytest.approx(0.4, abs=0.1)
+    # What hosts put on the wire is at least what arrived.
+    assert web["sent_bps"] > web["goodput_bps"] > 0
+    arriving = run.flows.filter(label="arriving")
+    assert 8 <= arriving.height <= 60
+    assert arriving["id"].n_unique() == arriving.height
+    assert arriving["delivered_bytes"].max() == 20_000
+
+
+@needs_namespaces
+def test_congestion_controls_are_looked_into() -> None:
+    text = scenario("transport.tcp = { congestion = 'bbr' }", "transport.tcp = {}")
+    changes = {"record.gauges": True, "record.events": False, "hosts.server.stack": "kernel"}
+    run = gargalo.run(text, set=changes, world="lab")
+    names = set(run.gauges.filter(flow=0)["name"])
+    assert {"congestion_window_bytes", "bottleneck_bandwidth_bps"} & names, names
+    assert "sample" in set(run.gauges["cause"])
+    assert run.events.height == 0
+    back = scenario("transport.tcp = {}").replace('"client"', '"x"').replace('"server"', '"client"')
+    run = gargalo.run(back.replace('"x"', '"server"'), set=changes, world="lab")
+    assert run.gauges.height == 0
+    assert any("record.gauges" in w for w in run.warnings)
