@@ -336,7 +336,8 @@ def test_nothing_is_left_after_a_kill(tmp_path: Path, whom: str) -> None:
         assert process.returncode == 1
         assert "the lab ended without a result" in errors
     assert gone(lambda: not (inside & processes().keys())), inside
-    assert not (there & namespaces().keys())
+    # Another process may get a number that has become free.
+    assert gone(lambda: not (there & namespaces().keys()))
     assert devices() == before
 
 

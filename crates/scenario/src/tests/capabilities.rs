@@ -100,19 +100,6 @@ fn what_asks_for_nothing_is_not_refused() {
 }
 
 #[test]
-fn a_default_that_asks_is_refused_at_the_table_around_it() {
-    let text = simple(LINK, "transport.quic.migration = { after = \"1s\" }");
-    let errors = parse(World::Lab, &text, &[]).unwrap_err();
-    let d = errors.iter().next().unwrap();
-    let path = "flows.0.transport.quic.migration.change";
-    assert_eq!(d.path.as_deref(), Some(path));
-    let line = text.lines().nth(d.line - 1).unwrap();
-    assert!(line[d.column - 1..].starts_with("migration"), "{line}");
-    assert_eq!(missing(&text, World::Lab).join("; "), d.message);
-    assert!(parse(World::Sim, &text, &[]).is_ok());
-}
-
-#[test]
 fn an_override_is_refused_as_one_and_copies_once() {
     let text = simple(LINK, "transport.tcp = {}").replace("[[flows]]", "[[flows]]\nlabel = \"a\"");
     let two =
