@@ -136,10 +136,7 @@ def test_verdicts_of_scorecards(cards):
 
 
 def test_the_scenario_of_a_case_shows_it_again(cards):
-    from gargalo.evaluation.cells import tomllib
-
-    text = cards["cubic"].results[0].scenarios["case=cubic-fall"]
-    run = gargalo.run(tomllib.loads(text))
+    run = gargalo.run(cards["cubic"].results[0].scenarios["case=cubic-fall"])
     assert judged(BY_ID["cubic-fall"], measure(run), "cubic").conforms
 
 
