@@ -79,11 +79,9 @@ def test_a_client_of_quic_moves(stack: str, change: str) -> None:
     late = run.flow_samples.filter(pl.col("time_s") > 2.0)["delivered_bytes"]
     assert late.len() > 2
     assert late[-1] > late[0], "nothing arrives after the move"
-    # As in the simulator: only another address is another path (RFC 9000 section 9), and what was on its way to
-    # the old port is lost.
+    # As in the simulator: only another address is another path (RFC 9000 section 9).
     moved = run.events.filter(pl.col("time_s").is_between(0.99, 1.5))
     assert ("path" in set(moved["kind"])) == (change == "address"), moved
-    assert "timeout" in set(moved["kind"]), moved
 
 
 @needs_namespaces

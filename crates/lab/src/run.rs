@@ -14,14 +14,14 @@ use crate::commands::{CommandResult, Commands};
 use crate::counters;
 use crate::engine::{Engine, EngineStats, Stop};
 use crate::hosts::{KernelHost, attach, environment, make_hosts, name_hosts};
-use crate::kernel::KernelTraffic;
+use crate::kernel::{self, KernelTraffic};
 use crate::maker::{Maker, Placed};
 use crate::multipath::{HostCounters, MultipathReport};
 use crate::network::{LinkObserver, fabric};
 use crate::plan::Plan;
 use crate::spec::{LabSpec, Stack};
 use crate::station;
-use crate::traffic::{Inbox, Make, QuicRun, Recorder, Sources, Surroundings, WireCounter};
+use crate::traffic::{Flow, Inbox, Make, QuicRun, Recorder, Sources, Surroundings, WireCounter};
 use crate::{Error, Result};
 use gargalo_device::Clock;
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -69,26 +69,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
         (spec.gauges, spec.events),
     ));
     let plan = Arc::new(plan);
-    let kernels = hosts.iter();
-    let maker = Maker {
-        plan: Arc::clone(&plan),
-        topology: spec.topology.clone(),
-        seed: spec.seed,
-        around: Surroundings {
-            end: spec.end,
-            verify: spec.verify,
-            quic: quic_run(&spec)?,
-            // Only totals of groups ask for it.
-            wire: (!spec.population.groups.is_empty()).then(WireCounter::default),
-            ..Surroundings::default()
-        },
-        names,
-        kernels: kernels
-            .map(|h| h.as_ref().map(|h| Arc::clone(&h.namespace)))
-            .collect(),
-        to_kernel: Inbox::new(Some(wake_up()?)),
-        to_stations: hosts.iter().map(|_| Inbox::new(None)).collect(),
-    };
+    let maker = maker(&spec, &plan, &hosts, names)?;
     let mut engine = Engine::new(fabric, spec.tuning);
     if let Some(counter) = &maker.around.wire {
         engine.set_wire_counter(counter.clone());
@@ -97,20 +78,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     let window = Window::new(spec.measure);
     let inbox = Arc::clone(&maker.to_kernel);
     let mut traffic = KernelTraffic::new(inbox, Arc::clone(&recorder), sampling, window);
-    let (mut kernel_ends, mut own_ends) = (Vec::new(), Vec::<Vec<station::End>>::new());
-    own_ends.resize_with(spec.topology.nodes.len(), Vec::new);
-    let mut flows = Vec::with_capacity(spec.flows.len());
-    for f in &spec.flows {
-        let name = format!("flow/{}", f.id);
-        let (flow, ends) = maker.make(f.clone(), &name, maker.around.clone())?;
-        for end in ends {
-            match end {
-                Placed::Kernel(end) => kernel_ends.push(end),
-                Placed::Station(node, end) => own_ends[node as usize].push(end),
-            }
-        }
-        flows.push(flow);
-    }
+    let (flows, kernel_ends, own_ends) = make_flows(&spec, &maker)?;
     let counted = counted(&spec, &hosts)?;
     let stations = (own_ends, maker.to_stations.as_slice());
     let device = attach(&spec, &plan, &hosts, &mut engine, stations, &recorder)?;
@@ -129,54 +97,17 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
         name_hosts(&spec.topology, &plan)?;
     }
 
-    let stop = Stop::new()?;
     let mut observer = LinkObserver::new(&spec, flows.clone(), sources);
     let clock = Clock::start();
-    let mut interrupted = false;
-    let failure: Mutex<Option<Error>> = Mutex::new(None);
-    let stats = std::thread::scope(|scope| {
-        let (stop, failure) = (&stop, &failure);
-        let thread = scope.spawn(move || {
-            let done = traffic.run(clock, stop);
-            if let Err(e) = done {
-                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
-                stop.stop();
-            }
-        });
-        let waits = commands.any_in_foreground();
-        let (populated, left) = (!spec.population.is_empty(), observer.sources.left());
-        let mut over = |now: Instant, _idle: bool| {
-            let progress = Progress {
-                fraction: (now.as_secs_f64() / spec.end.as_secs_f64()).min(1.0),
-                now,
-                recorded: recorder.bytes(),
-                ..Progress::begin(Phase::Running, spec.end)
-            };
-            if watch(&progress).is_break() {
-                interrupted = true;
-                return true;
-            }
-            if let Err(e) = commands.advance(now) {
-                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
-                return true;
-            }
-            let flows_done = flows.iter().all(|f| f.is_over()) && !left.is_any();
-            let any = waits || populated || !flows.is_empty();
-            flows_done && commands.are_done() && any
-        };
-        let stats = engine.run(clock, spec.end, stop, &mut observer, &mut over);
-        recorder.end();
-        engine.sample(clock.now());
-        engine.close(clock.now());
-        stop.stop();
-        let _ = thread.join();
-        stats
-    });
-    commands.finish();
-    let failed = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(e) = failed {
-        return Err(e);
-    }
+    let mut running = Running {
+        spec: &spec,
+        engine: &mut engine,
+        observer: &mut observer,
+        commands: &mut commands,
+        flows: &flows,
+        recorder: &recorder,
+    };
+    let (stats, interrupted) = running.serve(traffic, clock, watch)?;
     if let Some(witness) = engine.fabric_mut().take_witness() {
         witness.finish()?;
     }
@@ -208,11 +139,83 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
             interrupted,
         },
         commands: commands.into_results(),
-        engine: stats?,
+        engine: stats,
         device,
         multipath: flows.iter().flat_map(|f| f.reports()).collect(),
         counters: counters(counted, &hosts)?,
     })
+}
+
+/// What a run has while it runs.
+struct Running<'a> {
+    spec: &'a LabSpec,
+    engine: &'a mut Engine,
+    observer: &'a mut LinkObserver,
+    commands: &'a mut Commands,
+    flows: &'a [Arc<Flow>],
+    recorder: &'a Recorder,
+}
+
+impl Running<'_> {
+    /// Serves the network, the kernel's sockets on a thread of their own, and programs, until all is over or the
+    /// caller has enough. What the loop did, and whether it was interrupted.
+    fn serve(
+        &mut self,
+        traffic: KernelTraffic,
+        clock: Clock,
+        watch: &mut Watch<'_>,
+    ) -> Result<(EngineStats, bool)> {
+        let (spec, flows, recorder) = (self.spec, self.flows, self.recorder);
+        let mut interrupted = false;
+        let failure: Mutex<Option<Error>> = Mutex::new(None);
+        let fails = |e: Error| *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
+        let stop = Stop::new()?;
+        let stats = std::thread::scope(|scope| {
+            let (stop, fails) = (&stop, &fails);
+            let thread = scope.spawn(move || {
+                if let Err(e) = traffic.run(clock, stop) {
+                    fails(e);
+                    stop.stop();
+                }
+            });
+            let waits = self.commands.any_in_foreground();
+            let (populated, left) = (!spec.population.is_empty(), self.observer.sources.left());
+            let commands = &mut self.commands;
+            let mut over = |now: Instant, _idle: bool| {
+                let progress = Progress {
+                    fraction: (now.as_secs_f64() / spec.end.as_secs_f64()).min(1.0),
+                    now,
+                    recorded: recorder.bytes(),
+                    ..Progress::begin(Phase::Running, spec.end)
+                };
+                if watch(&progress).is_break() {
+                    interrupted = true;
+                    return true;
+                }
+                if let Err(e) = commands.advance(now) {
+                    fails(e);
+                    return true;
+                }
+                let flows_done = flows.iter().all(|f| f.is_over()) && !left.is_any();
+                let any = waits || populated || !flows.is_empty();
+                flows_done && commands.are_done() && any
+            };
+            let stats = self
+                .engine
+                .run(clock, spec.end, stop, self.observer, &mut over);
+            recorder.end();
+            self.engine.sample(clock.now());
+            self.engine.close(clock.now());
+            stop.stop();
+            let _ = thread.join();
+            stats
+        });
+        self.commands.finish();
+        match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(e) => Err(e),
+            None => Ok((stats?, interrupted)),
+        }
+    }
 }
 
 /// Counters of hosts before the run: whose, and how they stood.
@@ -304,6 +307,55 @@ fn quic_run(spec: &LabSpec) -> Result<Option<QuicRun>> {
     let keys = spec.captures.as_ref();
     let keys = keys.map(|c| c.path.with_file_name("keys.log"));
     QuicRun::new(spec.seed, spec.qlog.clone(), keys).map(Some)
+}
+
+/// What makes flows, with the places that their ends go to.
+fn maker(
+    spec: &LabSpec,
+    plan: &Arc<Plan>,
+    hosts: &[Option<KernelHost>],
+    names: Names,
+) -> Result<Maker> {
+    let namespace = |h: &Option<KernelHost>| h.as_ref().map(|h| Arc::clone(&h.namespace));
+    Ok(Maker {
+        plan: Arc::clone(plan),
+        topology: spec.topology.clone(),
+        seed: spec.seed,
+        around: Surroundings {
+            end: spec.end,
+            verify: spec.verify,
+            quic: quic_run(spec)?,
+            // Only totals of groups ask for it.
+            wire: (!spec.population.groups.is_empty()).then(WireCounter::default),
+            ..Surroundings::default()
+        },
+        names,
+        kernels: hosts.iter().map(namespace).collect(),
+        to_kernel: Inbox::new(Some(wake_up()?)),
+        to_stations: hosts.iter().map(|_| Inbox::new(None)).collect(),
+    })
+}
+
+/// Flows, their ends at hosts with the kernel's stack, and those at hosts with our stack, by node.
+type Made = (Vec<Arc<Flow>>, Vec<kernel::End>, Vec<Vec<station::End>>);
+
+/// The flows that are there from the beginning.
+fn make_flows(spec: &LabSpec, maker: &Maker) -> Result<Made> {
+    let (mut flows, mut kernel_ends) = (Vec::new(), Vec::new());
+    let nodes = spec.topology.nodes.iter();
+    let mut own_ends: Vec<Vec<station::End>> = nodes.map(|_| Vec::new()).collect();
+    for f in &spec.flows {
+        let name = format!("flow/{}", f.id);
+        let (flow, ends) = maker.make(f.clone(), &name, maker.around.clone())?;
+        for end in ends {
+            match end {
+                Placed::Kernel(end) => kernel_ends.push(end),
+                Placed::Station(node, end) => own_ends[node as usize].push(end),
+            }
+        }
+        flows.push(flow);
+    }
+    Ok((flows, kernel_ends, own_ends))
 }
 
 /// What wakes a thread.

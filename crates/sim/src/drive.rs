@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes as Content;
 use gargalo_flow::{
     Conversation, Ending, FlowResult, FlowSpec, MisbehavingReceiver, Misbehaviour, ProtocolEvent,
-    TransportSpec, Watch, Window, causes, content, gauges, rng,
+    TcpSpec, TransportSpec, Watch, Window, causes, gauges, rng,
 };
-use gargalo_tcp::{self as tcp, Chunk, Endpoint, Event, State};
+use gargalo_tcp::{self as tcp, Endpoint, Event, State};
 use gargalo_units::{Ecn, Instant, Seq};
 use rand::Rng;
+use rand_pcg::Pcg64;
 
 use crate::BuildError;
 use crate::drive_mptcp;
@@ -19,6 +19,7 @@ use crate::generator::Parent;
 use crate::net::{Body, Content as PacketContent, Datagram};
 use crate::paths;
 use crate::recorder::Recorder;
+use crate::streams::{read_all, write_all};
 use crate::world::World;
 
 /// Event targets of a flow: the timers of its two ends and of its application.
@@ -123,45 +124,30 @@ impl World {
             Side::new(self.routes[&(spec.to, spec.from)]),
         ];
         let mut misbehaviour = Misbehaviour::None;
-        if let TransportSpec::Tcp(tcp) = &spec.transport {
-            let mut init = |local_port, remote_port| tcp::Init {
-                local_port,
-                remote_port,
-                isn: Seq::new(rng.next_u32()),
-                ts_offset: rng.next_u32(),
-                ..tcp::Init::default()
-            };
-            let near = init(client_port(id), SERVER_PORT);
-            let far = init(SERVER_PORT, client_port(id));
-            let client = self.controller(&spec, tcp, &mut rng)?;
-            let server = self.controller(&spec, tcp, &mut rng)?;
-            let config = &tcp.config;
-            let (client, server) = (
-                Endpoint::connect(Arc::clone(config), client, near, self.now),
-                Endpoint::listen(Arc::clone(config), server, far, self.now),
-            );
-            misbehaviour = tcp.misbehaviour;
-            sides[0].end = Some(End::Tcp(Box::new(client)));
-            sides[1].end = Some(End::Tcp(Box::new(server)));
-        }
         let mut migrate = Instant::MAX;
-        if let TransportSpec::Mptcp(mptcp) = &spec.transport {
-            let ends = self.mptcp_sides(&spec, mptcp, id, &mut rng)?;
-            for (side, end) in sides.iter_mut().zip(ends) {
-                side.end = Some(End::Mptcp(end));
+        let ends = match &spec.transport {
+            TransportSpec::Udp => None,
+            TransportSpec::Tcp(tcp) => {
+                misbehaviour = tcp.misbehaviour;
+                Some(self.tcp_ends(&spec, tcp, id, &mut rng)?.map(End::Tcp))
             }
-            if let Some(change) = mptcp.changes.first() {
-                migrate = self.now + change.after;
+            TransportSpec::Mptcp(mptcp) => {
+                if let Some(change) = mptcp.changes.first() {
+                    migrate = self.now + change.after;
+                }
+                let ends = self.mptcp_sides(&spec, mptcp, id, &mut rng)?;
+                Some(ends.map(End::Mptcp))
             }
-        }
-        if let TransportSpec::Quic(quic) = &spec.transport {
-            let ends = self.quic_sides(&spec, quic, id, &mut rng)?;
-            for (side, end) in sides.iter_mut().zip(ends) {
-                side.end = Some(End::Quic(end));
+            TransportSpec::Quic(quic) => {
+                if let Some(m) = quic.config.migration {
+                    migrate = self.now + m.after;
+                }
+                let ends = self.quic_sides(&spec, quic, id, &mut rng)?;
+                Some(ends.map(End::Quic))
             }
-            if let Some(m) = quic.config.migration {
-                migrate = self.now + m.after;
-            }
+        };
+        for (side, end) in sides.iter_mut().zip(ends.into_iter().flatten()) {
+            side.end = Some(end);
         }
         self.generation = self.generation.wrapping_add(1);
         let talk = Conversation::new(&spec, rng, || {
@@ -204,6 +190,32 @@ impl World {
             self.after(slot, 0, first_flow);
         }
         Ok(())
+    }
+
+    /// Both ends of a TCP flow that starts now.
+    fn tcp_ends(
+        &self,
+        spec: &FlowSpec,
+        tcp: &TcpSpec,
+        id: u64,
+        rng: &mut Pcg64,
+    ) -> Result<[Box<Endpoint>; 2], BuildError> {
+        let mut init = |local_port, remote_port| tcp::Init {
+            local_port,
+            remote_port,
+            isn: Seq::new(rng.next_u32()),
+            ts_offset: rng.next_u32(),
+            ..tcp::Init::default()
+        };
+        let near = init(client_port(id), SERVER_PORT);
+        let far = init(SERVER_PORT, client_port(id));
+        let client = self.controller(spec, tcp, rng)?;
+        let server = self.controller(spec, tcp, rng)?;
+        let config = || Arc::clone(&tcp.config);
+        Ok([
+            Box::new(Endpoint::connect(config(), client, near, self.now)),
+            Box::new(Endpoint::listen(config(), server, far, self.now)),
+        ])
     }
 
     /// Sends the datagrams of both ends that are due, and waits for the next.
@@ -466,98 +478,6 @@ impl World {
 /// The ephemeral port of a flow (RFC 6335 §6).
 pub(crate) fn client_port(id: u64) -> u16 {
     49_152 + (id % 16_384) as u16
-}
-
-/// A byte stream in both directions.
-pub(crate) trait Stream {
-    fn read(&mut self) -> Option<Chunk>;
-    fn write(&mut self, data: Content) -> usize;
-    fn write_synthetic(&mut self, n: u64) -> u64;
-    fn write_room(&self) -> u64;
-}
-
-impl Stream for Endpoint {
-    #[inline]
-    fn read(&mut self) -> Option<Chunk> {
-        Self::read(self, u64::MAX)
-    }
-    fn write(&mut self, data: Content) -> usize {
-        Self::write(self, data)
-    }
-    #[inline]
-    fn write_synthetic(&mut self, n: u64) -> u64 {
-        Self::write_synthetic(self, n)
-    }
-    fn write_room(&self) -> u64 {
-        Self::write_room(self)
-    }
-}
-
-/// Moves everything in order out of the transport, comparing real content if there is a `key`; returns how many
-/// bytes.
-#[inline]
-pub(crate) fn read_all(
-    talk: &mut Conversation,
-    index: usize,
-    stream: &mut impl Stream,
-    key: Option<u64>,
-) -> u64 {
-    let mut got = 0;
-    while let Some(chunk) = stream.read() {
-        got += match &chunk {
-            Chunk::Synthetic(n) => *n,
-            Chunk::Real(bytes) => {
-                let at = talk.positions(index).1 + got;
-                let key = key.map(|flow| content::key(flow, 1 - index));
-                if key.is_some_and(|key| !content::is_right(key, at, bytes)) {
-                    talk.corrupt();
-                }
-                bytes.len() as u64
-            }
-        };
-    }
-    got
-}
-
-/// Gives the transport what the application wants written, as far as it takes it: with real content if there is a
-/// `key`. Whether to close it now.
-#[inline]
-pub(crate) fn write_all(
-    talk: &mut Conversation,
-    index: usize,
-    stream: &mut impl Stream,
-    key: Option<u64>,
-) -> bool {
-    let want = talk.wants(index);
-    if want > 0 {
-        match key {
-            Some(flow) => write_content(talk, index, stream, content::key(flow, index)),
-            None => {
-                let taken = stream.write_synthetic(want);
-                talk.wrote(index, taken);
-            }
-        }
-    }
-    talk.closes(index)
-}
-
-/// Writes real content as far as the send buffer takes it.
-fn write_content(talk: &mut Conversation, index: usize, stream: &mut impl Stream, key: u64) {
-    while talk.wants(index) > 0 {
-        let room = stream.write_room();
-        if room == 0 {
-            break; // every acknowledgement leads here again
-        }
-        // One byte too many tells the transport that there is more.
-        let want = talk.wants(index).min(room + 1);
-        let data = content::piece(Some(key), talk.positions(index).0, want);
-        let offered = data.len();
-        let taken = stream.write(data);
-        talk.wrote(index, taken as u64);
-        if taken < offered {
-            break;
-        }
-    }
 }
 
 /// Keeps the notices of an endpoint, and what its congestion control has inside if one of them or a new

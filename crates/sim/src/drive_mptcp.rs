@@ -18,11 +18,12 @@ use rand_pcg::Pcg64;
 
 use crate::BuildError;
 use crate::capture::{address, interface_address};
-use crate::drive::{SERVER_PORT, Stream, client_port, read_all, write_all};
+use crate::drive::{SERVER_PORT, client_port};
 use crate::event::Target;
 use crate::flow::{End, Flow};
 use crate::net::{Body, Content as PacketContent};
 use crate::recorder::Recorder;
+use crate::streams::{Stream, read_all, write_all};
 use crate::world::World;
 
 /// Most interfaces of a host that take part.
@@ -384,47 +385,10 @@ impl World {
         if write_all(&mut flow.talk, index, &mut side.connection, key) {
             side.connection.close(now);
         }
-        let hash = flow.hash(index);
-        let width = side.links.1.len();
-        while let Some(out) = side.connection.poll_transmit(now) {
-            let (local, remote) = (out.addresses.local, out.addresses.remote);
-            let (Some(near), Some(far)) = (interface(local), interface(remote)) else {
-                continue;
-            };
-            let at = usize::from(near) * width + usize::from(far);
-            if !side.is_up(near) || usize::from(far) >= width {
-                continue;
-            }
-            let by = |g: IpAddr| side.gateways.iter().find(|(n, _)| address_of(*n) == g);
-            let route = match (out.gateway.and_then(by), side.routes[at]) {
-                (Some((_, route)), _) => *route,
-                (None, Some(None)) => continue,
-                (None, Some(Some(route))) => route,
-                (None, None) => {
-                    let from = (side.nodes.0, side.links.0[usize::from(near)]);
-                    let to = (side.nodes.1, side.links.1[usize::from(far)]);
-                    let found = interface_route(
-                        &mut self.interface_routes,
-                        (&mut self.routing, &mut self.net),
-                        [from, to],
-                    );
-                    side.routes[at] = Some(found);
-                    let Some(route) = found else { continue };
-                    route
-                }
-            };
-            let ports = u32::from(local.port()) << 16 | u32::from(remote.port());
-            let subflow = (ports ^ (at as u32) << 8).wrapping_mul(0x9e37_79b9);
-            let body = Body {
-                flow: slot,
-                generation: flow.generation,
-                side: 1 - index as u8,
-                interfaces: (near, far),
-                route,
-                content: PacketContent::Tcp(out.segment),
-            };
-            flow.sides[index].wire += self.net.transmit(now, out.ecn, hash ^ subflow, body);
-        }
+        transmit(self, slot, index, &mut side);
+        let Some(flow) = self.flows.get_mut(slot) else {
+            return (None, false);
+        };
         side.note(now);
         if index == flow.talk.sender() {
             while let Some((id, rtt)) = side.connection.take_rtt_sample() {
@@ -455,6 +419,55 @@ impl World {
         let due = side.connection.poll_timeout();
         flow.sides[index].end = Some(End::Mptcp(side));
         (due, over)
+    }
+}
+
+/// Sends what one end has to send, each segment by the route between its addresses.
+fn transmit(world: &mut World, slot: u32, index: usize, side: &mut MptcpSide) {
+    let now = world.now;
+    let Some(flow) = world.flows.get_mut(slot) else {
+        return;
+    };
+    let hash = flow.hash(index);
+    let width = side.links.1.len();
+    while let Some(out) = side.connection.poll_transmit(now) {
+        let (local, remote) = (out.addresses.local, out.addresses.remote);
+        let (Some(near), Some(far)) = (interface(local), interface(remote)) else {
+            continue;
+        };
+        let at = usize::from(near) * width + usize::from(far);
+        if !side.is_up(near) || usize::from(far) >= width {
+            continue;
+        }
+        let by = |g: IpAddr| side.gateways.iter().find(|(n, _)| address_of(*n) == g);
+        let route = match (out.gateway.and_then(by), side.routes[at]) {
+            (Some((_, route)), _) => *route,
+            (None, Some(None)) => continue,
+            (None, Some(Some(route))) => route,
+            (None, None) => {
+                let from = (side.nodes.0, side.links.0[usize::from(near)]);
+                let to = (side.nodes.1, side.links.1[usize::from(far)]);
+                let found = interface_route(
+                    &mut world.interface_routes,
+                    (&mut world.routing, &mut world.net),
+                    [from, to],
+                );
+                side.routes[at] = Some(found);
+                let Some(route) = found else { continue };
+                route
+            }
+        };
+        let ports = u32::from(local.port()) << 16 | u32::from(remote.port());
+        let subflow = (ports ^ (at as u32) << 8).wrapping_mul(0x9e37_79b9);
+        let body = Body {
+            flow: slot,
+            generation: flow.generation,
+            side: 1 - index as u8,
+            interfaces: (near, far),
+            route,
+            content: PacketContent::Tcp(out.segment),
+        };
+        flow.sides[index].wire += world.net.transmit(now, out.ecn, hash ^ subflow, body);
     }
 }
 

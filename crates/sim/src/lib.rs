@@ -16,6 +16,7 @@ mod net;
 mod paths;
 mod recorder;
 mod standstill;
+mod streams;
 mod world;
 
 pub use gargalo_flow::*;
