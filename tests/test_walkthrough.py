@@ -6,14 +6,11 @@ import os
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from conftest import ROOT
 from gargalo._generate import filled, has_pictures
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEADINGS = ["## Idea", "## Equations", "## Parameters", "## Behaviour", "## Known weaknesses"]
 
@@ -34,15 +31,35 @@ def blocks(heading: str) -> dict[str, str]:
     return found
 
 
-def copy(to: Path) -> dict[str, str]:
-    """Copy what cargo needs; return the environment that shares what is built already."""
-    for name in ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml"]:
-        if (ROOT / name).exists():
-            shutil.copy(ROOT / name, to)
+def copy(name: str, changed: dict[str, str]) -> tuple[Path, dict[str, str]]:
+    """Return a copy of what cargo needs, with changed files, and the environment that shares what is built already.
+
+    The copy stays where it is, and a file that is as it should be is not touched, so that a second run builds nothing.
+    Cargo tells crates by name and version, not by place: those of a copy have a version of their own.
+    """
+    target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
+    to = target / "walkthrough" / name
+    wanted = {n: ROOT / n for n in ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml"]}
     for folder in ["crates", "fuzz"]:
-        shutil.copytree(ROOT / folder, to / folder)
-    target = os.environ.get("CARGO_TARGET_DIR") or str(ROOT / "target")
-    return {**os.environ, "CARGO_TARGET_DIR": target}
+        files = (p for p in (ROOT / folder).rglob("*") if p.is_file())
+        wanted |= {str(p.relative_to(ROOT)): p for p in files}
+    contents = {n: p.read_bytes() for n, p in wanted.items() if p.exists()}
+    contents |= {n: text.encode() for n, text in changed.items()}
+    own = rf"\g<1>+{name}\g<2>".encode()
+    version = rb'(name = "gargalo-\w+"\nversion = "[^"]+)(")'
+    contents["Cargo.lock"] = re.sub(version, own, contents["Cargo.lock"])
+    version = rb'(\[workspace\.package\]\nversion = "[^"]+)(")'
+    contents["Cargo.toml"], found = re.subn(version, own, contents["Cargo.toml"])
+    assert found == 1
+    for there in [p for p in to.rglob("*") if p.is_file()]:
+        if str(there.relative_to(to)) not in contents:
+            there.unlink()
+    for n, content in contents.items():
+        file = to / n
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists() or file.read_bytes() != content:
+            file.write_bytes(content)
+    return to, {**os.environ, "CARGO_TARGET_DIR": str(target)}
 
 
 def cargo(folder: Path, env: dict[str, str], *words: str) -> str:
@@ -78,7 +95,7 @@ def insert_sorted(lines: list[str], new: str) -> None:
     lines.insert(after[-1] + 1 if after else places[0], new)
 
 
-def test_three_things_are_enough(tmp_path):
+def test_three_things_are_enough():
     steps = blocks("A congestion control in an hour")
     assert list(steps) == [
         "crates/cc/src/algorithms/gentle.rs",
@@ -86,33 +103,34 @@ def test_three_things_are_enough(tmp_path):
         "docs/congestion/gentle.md",
     ]
     source, registration, page = steps
-    env = copy(tmp_path)
-    (tmp_path / source).write_text(steps[source])
-    lines = (tmp_path / registration).read_text().splitlines()
+    lines = (ROOT / registration).read_text(encoding="utf-8").splitlines()
     for line in steps[registration].splitlines():
         insert_sorted(lines, line)
-    (tmp_path / registration).write_text("\n".join(lines) + "\n")
+    changed = {source: steps[source], registration: "\n".join(lines) + "\n"}
+    folder, env = copy("congestion", changed)
 
     # The registry's tests build every algorithm with every bound of every parameter.
     for name in ["gentle", "registry"]:
-        told = cargo(tmp_path, env, "test", "-p", "gargalo-cc", "--locked", "-q", "--lib", name)
+        told = cargo(folder, env, "test", "-p", "gargalo-cc", "--locked", "-q", "--lib", name)
         assert "0 passed" not in told
-    cargo(tmp_path, env, "fmt", "--check", "-p", "gargalo-cc")
+    cargo(folder, env, "fmt", "--check", "-p", "gargalo-cc")
 
     text = filled(filled(steps[page], "parameters", "table"), "pictures", "two")
     assert all(heading in text for heading in HEADINGS)
 
 
 @pytest.mark.parametrize(
-    ("heading", "files", "tests"),
+    ("heading", "package", "files", "tests"),
     [
         (
             "A queueing discipline",
+            "gargalo-link",
             ["crates/link/src/queue/blue.rs", "crates/link/src/queue/mod.rs"],
             [("--lib", "blue"), ("--lib", "properties")],
         ),
         (
             "A key of a link",
+            "gargalo-link",
             [
                 "crates/link/src/config.rs",
                 "crates/link/src/link.rs",
@@ -120,21 +138,36 @@ def test_three_things_are_enough(tmp_path):
             ],
             [("--test", "bleach")],
         ),
+        (
+            "A scheduler of Multipath TCP",
+            "gargalo-mptcp",
+            ["crates/mptcp/src/scheduler/lowest_loss.rs", "crates/mptcp/src/scheduler/mod.rs"],
+            [("--lib", "lowest_loss"), ("--lib", "registry")],
+        ),
+        (
+            "A column of a result",
+            "gargalo-scenario",
+            [
+                "crates/trace/src/schema.rs",
+                "crates/scenario/src/tables.rs",
+                "crates/scenario/tests/retransmissions.rs",
+            ],
+            [("--test", "retransmissions")],
+        ),
     ],
 )
-def test_two_files_are_enough(tmp_path, heading, files, tests):
+def test_two_files_are_enough(heading, package, files, tests):
     steps = blocks(heading)
     assert list(steps) == files
-    env = copy(tmp_path)
+    changed = {}
     for name, text in steps.items():
-        file = tmp_path / name
-        file.parent.mkdir(exist_ok=True)
-        known = file.read_text() if file.exists() else None
-        file.write_text(text if known is None else patched(known, text))
+        known = ROOT / name
+        changed[name] = patched(known.read_text(encoding="utf-8"), text) if known.exists() else text
+    folder, env = copy(heading.split()[-1], changed)
     for words in tests:
-        told = cargo(tmp_path, env, "test", "-p", "gargalo-link", "--locked", "-q", *words)
+        told = cargo(folder, env, "test", "-p", package, "--locked", "-q", *words)
         assert "0 passed" not in told
-    cargo(tmp_path, env, "fmt", "--check", "-p", "gargalo-link")
+    cargo(folder, env, "fmt", "--check", "-p", package)
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,24 @@ mod testing;
 mod view;
 mod window_aware;
 
-pub use registry::{DEFAULT, Entry, Registered, SCHEDULERS, Schedulers};
+pub use registry::{DEFAULT, Entry, Registered, Schedulers};
 pub use view::{Context, PathView};
 
 use std::fmt::Debug;
+
+/// All schedulers, sorted by name.
+pub const SCHEDULERS: &[Entry] = &[
+    adaptive::ENTRY,
+    blest::ENTRY,
+    ecf::ENTRY,
+    highest_sending_rate::ENTRY,
+    largest_window_space::ENTRY,
+    lowest_latency::ENTRY,
+    lowest_time_space::ENTRY,
+    redundant::ENTRY,
+    round_robin::ENTRY,
+    window_aware::ENTRY,
+];
 
 /// The decision of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
