@@ -105,6 +105,24 @@ def trace(seconds: float, busy_poll: str | None) -> None:
         )
 
 
+def quic(seconds: float, busy_poll: str | None) -> None:
+    """Goodput of QUIC in twelve cells, against the simulator's."""
+    worst = 0.0
+    for stack in ("kernel", "gargalo"):
+        for mbit, ms in ((10, 10), (10, 50), (50, 10), (50, 50), (100, 5), (100, 25)):
+            rate, delay = f"{mbit}Mbit/s", f"{ms}ms"
+            link = {"rate": rate, "delay": delay, "queue": {"droptail": "1BDP"}}
+            text = scenario(link, {"transport": {"quic": {}}}, seconds, busy_poll)
+            text["lab"] = {**text["lab"], "stack": stack}
+            lab = gargalo.run(text, world="lab")
+            sim = gargalo.run({k: v for k, v in text.items() if k != "lab"})
+            a, b = (r.flows["goodput_bps"].item() for r in (lab, sim))
+            worst = max(worst, abs(a / b - 1))
+            what = f"QUIC, {stack}'s sockets, {mbit} Mbit/s, {ms} ms: goodput, lab to simulator"
+            print(f"| {what} | {a / b:.3f} | {late(lab)} |")
+    print(f"| QUIC, largest difference of the twelve | {worst * 100:.1f}% | |")
+
+
 def main() -> int:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -113,7 +131,7 @@ def main() -> int:
     given = parser.parse_args()
     print("| what | measured | packets late p50 / p99 |\n| --- | --- | --- |")
     try:
-        for measure in (delay, rate, trace):
+        for measure in (delay, rate, trace, quic):
             measure(given.seconds, given.busy_poll)
     except gargalo.RunError as e:
         print(f"not measured: {e}", file=sys.stderr)
