@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gargalo_cc::Params;
+use gargalo_flow::ControllerFactory;
 use gargalo_mptcp::Factory;
 use gargalo_mptcp::path_manager::PathManager;
 use gargalo_mptcp::scheduler::Scheduler;
 use gargalo_scenario::resolved::Transport;
 use gargalo_scenario::{Names, Scenario};
-use gargalo_sim::ControllerFactory;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

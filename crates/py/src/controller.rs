@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gargalo_cc as cc;
-use gargalo_sim::ControllerFactory;
+use gargalo_flow::ControllerFactory;
 use gargalo_units::{Bytes, Instant, Rate};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time;
 
+use gargalo_flow::{Phase, Progress};
 use gargalo_scenario::memory::usual_limit;
 use gargalo_scenario::{self as scenario, Scenario, World, build};
-use gargalo_sim::{BuildError, Phase, Progress};
+use gargalo_sim::BuildError;
 use gargalo_trace::{RunDir, Tables};
 use gargalo_units::{Bytes, Instant};
 use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit, PyValueError};

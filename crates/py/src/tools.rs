@@ -61,7 +61,7 @@ pub fn trace_generate(
         volatility,
         outage_escape,
     };
-    let mut rng = gargalo_sim::rng::stream(seed, "trace/cellular");
+    let mut rng = gargalo_flow::rng::stream(seed, "trace/cellular");
     Ok(model.generate(&mut rng).map_err(bad)?.to_text())
 }
 

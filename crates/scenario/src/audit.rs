@@ -12,8 +12,8 @@ mod times;
 
 use std::collections::BTreeMap;
 
+use gargalo_flow::{FlowResult, Outcome, Routing};
 use gargalo_link::{JitterDistribution, LinkConfig, RateModel};
-use gargalo_sim::{FlowResult, Outcome, Routing};
 use gargalo_units::{Duration, Instant};
 use serde_json::{Value as Json, json};
 

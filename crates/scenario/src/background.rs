@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use gargalo_sim::{Group as Totals, Outcome};
+use gargalo_flow::{Group as Totals, Outcome};
 use gargalo_trace::Quantiles;
 use gargalo_units::Duration;
 use serde_json::{Map, Value as Json, json};

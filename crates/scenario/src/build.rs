@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gargalo_cc::Params;
+use gargalo_flow::{
+    CaptureSpec, ControllerFactory, FlowSpec, GeneratorSpec, LinkSpec, Node, Outcome as SimOutcome,
+    Phase, Progress, QuicSpec, Registered, TcpSpec, Topology, TransportSpec, Watch as SimWatch,
+};
 use gargalo_mptcp::Factory;
 use gargalo_mptcp::path_manager::PathManager;
 use gargalo_mptcp::scheduler::Scheduler;
-use gargalo_sim::{
-    BuildError, CaptureSpec, ControllerFactory, FlowSpec, GeneratorSpec, LinkSpec, Node,
-    Outcome as SimOutcome, Phase, Progress, QuicSpec, Recording, Registered, Settings, TcpSpec,
-    Topology, TransportSpec, Watch as SimWatch, World,
-};
+use gargalo_sim::{BuildError, Recording, Settings, World};
 use gargalo_trace::Tables;
 use gargalo_units::{Bytes, Duration, Instant};
 use gargalo_workload::Workload;

@@ -2,10 +2,10 @@
 
 use std::ops::ControlFlow;
 
+use gargalo_flow::CaptureEnds;
 use gargalo_lab::Stack;
 use gargalo_link::{Delay, LinkConfig, LossModel, RateModel};
 use gargalo_settings::Setting;
-use gargalo_sim::CaptureEnds;
 use gargalo_units::{Duration, Instant};
 use gargalo_workload::plan::Demand;
 use serde_json::{Map, Value, json};

@@ -1,7 +1,7 @@
 //! When flows really start: later than they say by a time that follows from the seed.
 
+use gargalo_flow::rng;
 use gargalo_link::{Delay, LinkConfig, RateModel};
-use gargalo_sim::rng;
 use gargalo_units::Duration;
 use rand::Rng;
 

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
+use gargalo_flow::Progress;
 use gargalo_lab::{Choice, CommandSpec, LabOutcome, LabSpec, Population, Stack};
-use gargalo_sim::Progress;
 use gargalo_units::{Duration, Instant};
 use serde_json::{Value as Json, json};
 

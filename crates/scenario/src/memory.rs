@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time;
 
-use gargalo_sim::Progress;
+use gargalo_flow::Progress;
 use gargalo_units::{Bytes, Duration, Instant};
 use gargalo_workload::Workload;
 use serde_json::Value as Json;
@@ -127,12 +127,12 @@ fn is_endless(f: &Flow) -> bool {
 }
 
 /// Bytes of a row as the engine keeps it, and in its table with names of ordinary length.
-const FLOW_ROW: u64 = size_of::<gargalo_sim::FlowSample>() as u64 + 10 * 9 + 24;
-const SUBFLOW_ROW: u64 = size_of::<gargalo_sim::SubflowSample>() as u64 + 9 * 9 + 2 * 20;
-const GAUGE_ROW: u64 = size_of::<gargalo_sim::Gauge>() as u64 + 3 * 9 + 3 * 20;
+const FLOW_ROW: u64 = size_of::<gargalo_flow::FlowSample>() as u64 + 10 * 9 + 24;
+const SUBFLOW_ROW: u64 = size_of::<gargalo_flow::SubflowSample>() as u64 + 9 * 9 + 2 * 20;
+const GAUGE_ROW: u64 = size_of::<gargalo_flow::Gauge>() as u64 + 3 * 9 + 3 * 20;
 /// Gauges of a sender, whatever its congestion control has beside them.
 const SENDER_GAUGES: u64 = 5;
-const LINK_ROW: u64 = size_of::<gargalo_sim::LinkSample>() as u64 + 8 * 9 + 2 * 20;
+const LINK_ROW: u64 = size_of::<gargalo_flow::LinkSample>() as u64 + 8 * 9 + 2 * 20;
 
 /// Watches what a run takes.
 #[derive(Debug)]

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use gargalo_cc::chosen::Chosen;
+use gargalo_flow::{AddressChange, FlowResult, MptcpSpec, Outcome, SubflowResult};
 use gargalo_mptcp::{Config, Factory, path_manager, scheduler};
-use gargalo_sim::{AddressChange, FlowResult, MptcpSpec, Outcome, SubflowResult};
 use gargalo_trace::Table;
 use gargalo_trace::schema::{FlowRow, SubflowRow, SubflowSample, SubflowSamples, Subflows};
 use gargalo_units::Rate;
@@ -119,7 +119,7 @@ pub(crate) fn push(
 /// Appends a sample of a subflow.
 pub(crate) fn sample(
     scenario: &Scenario,
-    s: &gargalo_sim::SubflowSample,
+    s: &gargalo_flow::SubflowSample,
     table: &mut Table<SubflowSamples>,
 ) {
     table.push(&SubflowSample {

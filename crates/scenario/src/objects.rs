@@ -1,6 +1,6 @@
 //! Objects of request workloads in the results: a row for each, and how long they took.
 
-use gargalo_sim::FlowResult;
+use gargalo_flow::FlowResult;
 use gargalo_trace::schema::{ObjectRow, Objects};
 use gargalo_trace::{Table, stats};
 use gargalo_workload::{AppResult, ObjectResult};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gargalo_sim::{FlowResult, LinkResult, Outcome};
+use gargalo_flow::{FlowResult, LinkResult, Outcome};
 use gargalo_trace::stats;
 use gargalo_workload::AppResult;
 use serde_json::{Value as Json, json};

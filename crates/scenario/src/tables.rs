@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use gargalo_sim::{FlowResult, Outcome, Phase, Progress, Samples, Watch};
+use gargalo_flow::{FlowResult, Outcome, Phase, Progress, Samples, Watch};
 use gargalo_trace::Tables;
 use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, GaugeRow, LinkSample};
 use gargalo_units::Bytes;

@@ -1,9 +1,9 @@
 //! The auditor: no error in random networks whatever they do to packets, and each rule finds what it is for.
 
+use gargalo_flow::rng::stream;
 use gargalo_scenario::audit::{CODES, audit};
 use gargalo_scenario::build::{RunOptions, run, simulate};
 use gargalo_scenario::{Origin, Scenario, parse};
-use gargalo_sim::rng::stream;
 use rand::{Rng, RngExt};
 use serde_json::Value as Json;
 
@@ -153,14 +153,14 @@ transport.tcp = { congestion = "reno" }
 "#;
 
 /// What the engine says of a run, and its summary.
-fn outcome(s: &Scenario) -> (gargalo_sim::Outcome, Json) {
+fn outcome(s: &Scenario) -> (gargalo_flow::Outcome, Json) {
     let done = run(s, RunOptions::default()).unwrap();
     let out = simulate(s, RunOptions::default()).unwrap();
     (out, done.json["summary"].clone())
 }
 
 /// The plain run with something of its outcome made false.
-fn broken(falsify: impl FnOnce(&mut gargalo_sim::Outcome, &mut Json)) -> Vec<&'static str> {
+fn broken(falsify: impl FnOnce(&mut gargalo_flow::Outcome, &mut Json)) -> Vec<&'static str> {
     let s = scenario(PLAIN);
     let (mut out, mut summary) = outcome(&s);
     assert_eq!(audit(&s, &out, &summary, None), []);
@@ -198,7 +198,7 @@ fn each_rule_finds_what_it_is_for() {
     let offered = broken(|o, _| o.links[2].offered_packets += 1);
     assert_eq!(offered, ["link-not-conserved"]);
     let bottleneck =
-        |o: &gargalo_sim::Outcome| o.links.iter().position(|l| l.capacity.is_some()).unwrap();
+        |o: &gargalo_flow::Outcome| o.links.iter().position(|l| l.capacity.is_some()).unwrap();
     let sent = broken(|o, _| {
         let i = bottleneck(o);
         o.links[i].sent_bytes *= 2;

@@ -6,9 +6,9 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use gargalo_flow::rng;
 use gargalo_sim::event::EventQueue;
 use gargalo_sim::event::alternatives::{BinaryHeapQueue, CalendarQueue, QuadHeapQueue};
-use gargalo_sim::rng;
 use gargalo_units::{Duration, Instant};
 use rand::RngExt;
 

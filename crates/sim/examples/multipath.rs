@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Instant as Clock;
 
 use gargalo_cc::{Params, Registered};
+use gargalo_flow::{LinkSpec, MptcpSpec, Node, Outcome, Topology, TransportSpec};
 use gargalo_mptcp::{path_manager, scheduler};
-use gargalo_sim::{LinkSpec, MptcpSpec, Node, Outcome, Topology, TransportSpec};
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Rate};
 use support::{ENDLESS, flow, pipe, run, settings, tcp};

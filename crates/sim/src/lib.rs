@@ -1,6 +1,6 @@
 //! The virtual-time world: hosts, links and flows moved by a deterministic event queue.
 //!
-//! [`World`] is built from a [`Topology`] and [`FlowSpec`]s and run to its end; protocol code
+//! [`World`] is built from a [`Topology`](gargalo_flow::Topology) and [`FlowSpec`](gargalo_flow::FlowSpec)s and run to its end; protocol code
 //! ([`gargalo_tcp`]) and links ([`gargalo_link`]) are sans-IO values that the engine feeds with
 //! virtual time. The same specification and seed give the same results, byte for byte.
 #![forbid(unsafe_code)]
@@ -19,7 +19,6 @@ mod standstill;
 mod streams;
 mod world;
 
-pub use gargalo_flow::*;
 pub use net::{IPV4_HEADER, UDP_HEADER};
 pub use recorder::Recording;
 pub use world::{Settings, World};
@@ -30,7 +29,7 @@ pub use world::{Settings, World};
 pub enum BuildError {
     /// No route.
     #[error(transparent)]
-    Unreachable(#[from] Unreachable),
+    Unreachable(#[from] gargalo_flow::Unreachable),
     /// A link's configuration is impossible.
     #[error("link {link}: {reason}")]
     Link {

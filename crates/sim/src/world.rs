@@ -232,7 +232,7 @@ impl World {
     pub(crate) fn controller(
         &self,
         spec: &FlowSpec,
-        tcp: &crate::TcpSpec,
+        tcp: &gargalo_flow::TcpSpec,
         rng: &mut rand_pcg::Pcg64,
     ) -> Result<Box<dyn cc::Controller>, BuildError> {
         let mss = Bytes::new(u64::from(tcp.config.mss));

@@ -5,9 +5,10 @@ mod support;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use gargalo_sim::rng::stream;
-use gargalo_sim::{FlowSpec, Outcome, TcpSpec, TransportSpec, World};
-use gargalo_sim::{GeneratorSpec, wire_model};
+use gargalo_flow::rng::stream;
+use gargalo_flow::{FlowSpec, Outcome, TcpSpec, TransportSpec};
+use gargalo_flow::{GeneratorSpec, wire_model};
+use gargalo_sim::World;
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use gargalo_workload::ftp::Ftp;

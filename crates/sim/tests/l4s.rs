@@ -2,8 +2,9 @@
 
 mod support;
 
+use gargalo_flow::Outcome;
 use gargalo_link::{DualPi2Config, LinkConfig, QueueConfig};
-use gargalo_sim::{Outcome, Recording};
+use gargalo_sim::Recording;
 use gargalo_tcp::{Config, EcnMode};
 use gargalo_units::{Duration, Rate};
 use support::*;

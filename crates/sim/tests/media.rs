@@ -2,8 +2,8 @@
 
 mod support;
 
+use gargalo_flow::TransportSpec;
 use gargalo_link::LossModel;
-use gargalo_sim::TransportSpec;
 use gargalo_tcp::Config;
 use gargalo_units::{Duration, Rate};
 use gargalo_workload::AppResult;

@@ -2,9 +2,10 @@
 
 mod support;
 
+use gargalo_flow::{Outcome, TransportSpec};
 use gargalo_link::queue::QueueLimit;
 use gargalo_link::{Delay, LinkConfig, QueueConfig, RateModel};
-use gargalo_sim::{Outcome, Recording, TransportSpec};
+use gargalo_sim::Recording;
 use gargalo_units::{Duration, Instant, Rate};
 use gargalo_workload::AppResult;
 use gargalo_workload::Workload;

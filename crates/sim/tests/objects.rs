@@ -2,8 +2,8 @@
 
 mod support;
 
+use gargalo_flow::{FlowResult, TcpSpec, TransportSpec};
 use gargalo_link::{LinkConfig, LossModel};
-use gargalo_sim::{FlowResult, TcpSpec, TransportSpec};
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Rate};
 use gargalo_workload::tls::Tls;
@@ -255,7 +255,7 @@ fn content_is_verified_inside_tls_and_in_frames() {
 
 #[test]
 fn flows_without_rows_keep_no_objects() {
-    let spec = gargalo_sim::FlowSpec {
+    let spec = gargalo_flow::FlowSpec {
         rows: false,
         ..flow(
             0,

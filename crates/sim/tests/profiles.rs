@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 
 use gargalo_cc::Params;
-use gargalo_sim::{Registered, TcpSpec, TransportSpec};
+use gargalo_flow::{Registered, TcpSpec, TransportSpec};
 use gargalo_tcp::Config;
 use gargalo_units::{Duration, Rate};
 use support::*;
@@ -18,7 +18,7 @@ fn completion(config: Config, congestion: &str, params: Params, rate: Rate, byte
         config: config.into(),
         congestion,
         tls: None,
-        misbehaviour: gargalo_sim::Misbehaviour::None,
+        misbehaviour: gargalo_flow::Misbehaviour::None,
     });
     let flows = vec![flow(0, 0, 1, transport, bulk(bytes))];
     let out = run(simple(link.clone(), link), settings(1, 60.0), flows);

@@ -2,8 +2,9 @@
 
 mod support;
 
+use gargalo_flow::Outcome;
 use gargalo_link::LossModel;
-use gargalo_sim::{Outcome, Recording};
+use gargalo_sim::Recording;
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Rate};
 use support::*;

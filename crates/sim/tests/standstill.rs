@@ -6,12 +6,11 @@ mod support;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use gargalo_flow::{FlowSpec, MptcpSpec, Outcome, Phase, Registered, Topology, TransportSpec};
 use gargalo_link::{Delay, LinkConfig};
 use gargalo_mptcp::path_manager::Registered as PathManager;
 use gargalo_mptcp::scheduler::Registered as Scheduler;
-use gargalo_sim::{
-    BuildError, FlowSpec, MptcpSpec, Outcome, Phase, Registered, Topology, TransportSpec, World,
-};
+use gargalo_sim::{BuildError, World};
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Instant};
 use gargalo_workload::Workload;

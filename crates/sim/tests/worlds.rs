@@ -2,8 +2,9 @@
 
 mod support;
 
+use gargalo_flow::{FlowSpec, Outcome, TransportSpec};
 use gargalo_link::{LossModel, Reorder};
-use gargalo_sim::{FlowSpec, Outcome, Recording, TransportSpec};
+use gargalo_sim::Recording;
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use gargalo_workload::Cbr;
@@ -73,7 +74,7 @@ fn gauges_are_of_the_instant_before_anything_leaves() {
     );
     let at = |phase, name| {
         let looked =
-            |g: &&gargalo_sim::Gauge| &*g.cause == "phase" && g.phase == phase && g.name == name;
+            |g: &&gargalo_flow::Gauge| &*g.cause == "phase" && g.phase == phase && g.name == name;
         gauges.iter().find(looked).unwrap().value.unwrap()
     };
     // DRAIN ends when no more is in flight than its target, before the acknowledgement lets more leave.

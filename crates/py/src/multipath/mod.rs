@@ -59,7 +59,7 @@ impl Class {
     /// `gargalo.multipath` and override `method`.
     fn build<'py>(&self, py: Python<'py>, base: &str, method: &str) -> PyResult<Bound<'py, PyAny>> {
         let n = self.built.fetch_add(1, Ordering::Relaxed);
-        let seed = gargalo_sim::rng::stream(self.seed, &format!("{}/{n}", self.stream)).next_u64();
+        let seed = gargalo_flow::rng::stream(self.seed, &format!("{}/{n}", self.stream)).next_u64();
         let init = records::ConnectionInit { seed };
         let kwargs = parameters(py, &self.params)?;
         let object = self.class.bind(py).call((init,), Some(&kwargs))?;

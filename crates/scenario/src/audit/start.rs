@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gargalo_sim::SubflowSample;
+use gargalo_flow::SubflowSample;
 use gargalo_units::Bytes;
 use gargalo_workload::Workload;
 use serde_json::json;

@@ -22,7 +22,7 @@ pub(super) fn rtt_below_path(case: &mut Case<'_>) -> Vec<Finding> {
     };
     for f in &case.out.flows {
         let honest = match case.template(f).map(|t| &t.transport) {
-            Some(Transport::Tcp(t)) => t.receiver == gargalo_sim::Misbehaviour::None,
+            Some(Transport::Tcp(t)) => t.receiver == gargalo_flow::Misbehaviour::None,
             _ => true,
         };
         let Some(rtt) = f.rtt.summary().filter(|_| honest) else {

@@ -11,8 +11,8 @@ mod written;
 
 use std::collections::BTreeMap;
 
+use gargalo_flow::CaptureEnds;
 use gargalo_settings::{Error, Files, Json, Schemas, Setting, kinds, settings};
-use gargalo_sim::CaptureEnds;
 use gargalo_units::Duration;
 use serde_json::json;
 

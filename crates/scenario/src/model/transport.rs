@@ -1,8 +1,8 @@
 //! Transports as written.
 
+use gargalo_flow::Misbehaviour;
 use gargalo_quic::Config as Quic;
 use gargalo_settings::{Switch, kinds, settings};
-use gargalo_sim::Misbehaviour;
 use gargalo_workload::tls::TlsVersion;
 
 use super::{Mptcp, Written};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use gargalo_cc::{Params, chosen::Chosen};
+use gargalo_flow::Misbehaviour;
 use gargalo_mptcp::path_manager;
-use gargalo_sim::Misbehaviour;
 use gargalo_units::nearest;
 
 use super::routes::Routes;

@@ -1,6 +1,6 @@
 //! Routes of flows, for what depends on them: bandwidth-delay products, segment sizes, reachability.
 
-use gargalo_sim::Routing;
+use gargalo_flow::Routing;
 use gargalo_units::Duration;
 
 use super::Network;

@@ -11,9 +11,10 @@ mod steady;
 mod workloads;
 
 use gargalo_cc::ALGORITHMS;
+use gargalo_flow::{Outcome, TransportSpec};
 use gargalo_link::queue::QueueLimit;
 use gargalo_link::{LinkConfig, QueueConfig, StepConfig};
-use gargalo_sim::{Outcome, Recording, TransportSpec};
+use gargalo_sim::Recording;
 use gargalo_tcp::{Config, EcnMode};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use gargalo_workload::Workload;

@@ -4,12 +4,12 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use gargalo_flow::{
+    FlowSpec, LinkSpec, Node, Outcome, Registered, TcpSpec, Topology, TransportSpec,
+};
 use gargalo_link::queue::QueueLimit;
 use gargalo_link::{Delay, LinkConfig, QueueConfig, RateModel};
-use gargalo_sim::{
-    FlowSpec, LinkSpec, Node, Outcome, Recording, Registered, Settings, TcpSpec, Topology,
-    TransportSpec, World,
-};
+use gargalo_sim::{Recording, Settings, World};
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use gargalo_workload::{Bulk, Workload};
@@ -88,7 +88,7 @@ pub fn tcp(congestion: &str, config: Config) -> TransportSpec {
         config: config.into(),
         congestion,
         tls: None,
-        misbehaviour: gargalo_sim::Misbehaviour::None,
+        misbehaviour: gargalo_flow::Misbehaviour::None,
     })
 }
 
