@@ -1,4 +1,4 @@
-//! An input that failed, in a file.
+//! Files of inputs that failed.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Target;
 
-/// Holds the input that is at work, so that it is there after an abort, an overflow of the stack or a kill.
+/// Keeps the current input in a file, so that it remains after an abort, a stack overflow or a kill.
 #[derive(Debug)]
 pub(crate) struct AtWork {
     file: File,
@@ -14,7 +14,7 @@ pub(crate) struct AtWork {
 }
 
 impl AtWork {
-    /// In this directory, which is made; other runs of the target do not get in each other's way.
+    /// Creates the file in this directory, which is created if needed; each process has a file of its own.
     pub(crate) fn new(dir: &Path, target: &Target) -> io::Result<Self> {
         fs::create_dir_all(dir)?;
         let path = dir.join(format!("{}-at-work-{}", target.name, std::process::id()));
@@ -22,7 +22,7 @@ impl AtWork {
         Ok(Self { file, path })
     }
 
-    /// This input is next.
+    /// Stores the next input.
     pub(crate) fn set(&mut self, input: &[u8]) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(0))?;
         self.file.write_all(input)?;
@@ -33,7 +33,7 @@ impl AtWork {
         &self.path
     }
 
-    /// The input has failed: keeps it, and tells how to do it again.
+    /// Keeps the input that failed; returns how to reproduce the failure.
     pub(crate) fn keep(self, target: &Target, input: &[u8]) -> String {
         let kept = self
             .path
@@ -44,13 +44,13 @@ impl AtWork {
         }
     }
 
-    /// Nothing failed.
+    /// Removes the file: no input failed.
     pub(crate) fn done(self) {
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// The sentence that says what to do with a failing input.
+/// The sentence that says how to run a failing input again.
 pub(crate) fn again(target: &Target, path: &Path) -> String {
     format!(
         "the input is in {}; again: cargo run --release -p gargalo-fuzz -- replay {} {}",

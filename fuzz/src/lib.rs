@@ -1,7 +1,7 @@
-//! Fuzz targets, each a function of bytes that panics when something is wrong, in one table.
+//! Fuzz targets: functions of bytes that panic when a check fails, listed in one table.
 //!
-//! Two drivers run them: [`Runner`], with kept inputs and seeded mutations of them, which needs nothing but
-//! stable Rust; and libFuzzer, guided by coverage (`make fuzz`).
+//! Two drivers run them: [`Runner`], with the stored corpus and seeded mutations of it, which needs only stable Rust;
+//! and libFuzzer, guided by coverage (`make fuzz`).
 #![forbid(unsafe_code)]
 
 mod failure;
@@ -13,20 +13,20 @@ pub use runner::{Report, Runner};
 
 use std::path::PathBuf;
 
-/// Something to feed with bytes.
+/// A function to be tested with arbitrary bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name, also of the directory of its kept inputs.
+    /// Its name, and that of the directory of its corpus.
     pub name: &'static str,
-    /// What it does and what must hold.
+    /// What it does and which conditions it checks.
     pub about: &'static str,
-    /// Panics when something is wrong.
+    /// Runs one input; panics when a check fails.
     pub run: fn(&[u8]),
-    /// Longer inputs bring nothing new.
+    /// Longest useful input in bytes.
     pub longest: usize,
-    /// Inputs made in `make test`, besides those that are kept.
+    /// Number of inputs generated in `make test`, in addition to the corpus.
     pub inputs: u64,
-    /// Words that inputs of this kind are made of; none for binary ones.
+    /// Dictionary of words in its inputs; empty for binary ones.
     pub words: &'static [&'static str],
 }
 
@@ -122,12 +122,12 @@ pub const TARGETS: &[Target] = &[
     },
 ];
 
-/// The target of this name.
+/// Returns the target of this name.
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|t| t.name == name)
 }
 
-/// Where the kept inputs of a target are.
+/// The directory of a target's corpus.
 pub fn corpus(target: &Target) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/corpus")).join(target.name)
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use cap::Cap;
 use gargalo_fuzz::{Runner, TARGETS, Target};
 
-/// No target needs nearly that much: more is a fault, and the process is aborted.
+/// No target needs nearly this much memory: an allocation above it is a fault, and the process is aborted.
 const MOST_MEMORY: usize = 1 << 30;
 
 #[global_allocator]

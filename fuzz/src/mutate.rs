@@ -1,11 +1,11 @@
-//! New inputs from kept ones, by a seed.
+//! New inputs from those of the corpus, determined by a seed.
 
 use rand::{Rng, RngExt};
 use rand_pcg::Pcg64;
 
 use crate::Target;
 
-/// Numbers at which something often changes.
+/// Numbers at which behaviour often changes.
 const EDGES: [u64; 12] = [
     0,
     1,
@@ -21,7 +21,7 @@ const EDGES: [u64; 12] = [
     u64::MAX,
 ];
 
-/// An input made of kept ones, or of nothing.
+/// Returns an input derived from the corpus, or generated from nothing.
 pub(crate) fn mutated(target: &Target, kept: &[Vec<u8>], rng: &mut Pcg64) -> Vec<u8> {
     let mut input = if kept.is_empty() || rng.random_ratio(1, 20) {
         let mut fresh = vec![0; rng.random_range(0..=target.longest)];

@@ -1,4 +1,4 @@
-//! Runs targets without any help of the compiler: kept inputs, then mutations of them, so many.
+//! Runs targets without support of the compiler: the corpus, then a given number of mutations of it.
 
 use std::fs;
 use std::io;
@@ -14,34 +14,34 @@ use rand_pcg::Pcg64;
 use crate::failure::{AtWork, again, hash};
 use crate::{Target, mutate};
 
-/// Runs targets; the same inputs whenever seed, number and kept inputs are the same.
+/// Runs targets; the inputs are the same for the same seed, number and corpus.
 #[derive(Clone, Debug)]
 pub struct Runner {
-    /// Of the mutations.
+    /// Seed of the mutations.
     pub seed: u64,
-    /// How many inputs are made.
+    /// Number of generated inputs.
     pub inputs: u64,
-    /// Where failing inputs go.
+    /// Directory for failing inputs.
     pub failures: PathBuf,
-    /// An input that takes longer has failed; ends the process.
+    /// An input that takes longer than this has failed, and the process ends.
     pub patience: Duration,
 }
 
-/// What was done.
+/// What a run did.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Report {
-    /// Inputs that were kept.
+    /// Inputs of the corpus.
     pub kept: u64,
-    /// Inputs that were made.
+    /// Generated inputs.
     pub made: u64,
-    /// Their bytes altogether.
+    /// Total bytes of all inputs.
     pub bytes: u64,
-    /// The longest time that one took.
+    /// Longest time that one input took.
     pub slowest: Duration,
 }
 
 impl Runner {
-    /// With the target's own number of inputs.
+    /// Creates a runner with the target's own number of inputs.
     pub fn new(target: &Target) -> Self {
         Self {
             seed: 1,
@@ -51,11 +51,11 @@ impl Runner {
         }
     }
 
-    /// Kept inputs first, then made ones.
+    /// Runs the corpus first, then generated inputs.
     ///
     /// # Errors
-    /// A sentence that names the file of the input that failed and the command that runs it again, or what
-    /// could not be read or written.
+    /// Returns a sentence that names the file of the failing input and the command that runs it again, or the file
+    /// that could not be read or written.
     pub fn run(&self, target: &Target) -> Result<Report, String> {
         let dir = crate::corpus(target);
         let kept = read_all(&dir).map_err(|e| format!("cannot read {}: {e}", dir.display()))?;
@@ -70,7 +70,7 @@ impl Runner {
         Ok(report)
     }
 
-    /// These files.
+    /// Runs these files.
     ///
     /// # Errors
     /// As [`Runner::run`].
@@ -120,7 +120,7 @@ impl Runner {
         })
     }
 
-    /// Ends the process when an input takes too long: nothing else stops it.
+    /// Ends the process when an input takes too long: no other limit stops it.
     fn watch(
         &self,
         target: &Target,
@@ -149,7 +149,7 @@ fn lock(began: &Mutex<Instant>) -> std::sync::MutexGuard<'_, Instant> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// The files of a directory by name; none if it is not there.
+/// Reads the files of a directory, ordered by name; empty if the directory does not exist.
 fn read_all(dir: &Path) -> io::Result<Vec<Vec<u8>>> {
     let entries = match fs::read_dir(dir) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! Requests to the kernel over a netlink socket (netlink(7)), one after the other.
+//! Requests to the kernel over a netlink socket (netlink(7)), one at a time.
 
 use std::fmt::Debug;
 use std::io;
@@ -9,7 +9,7 @@ use netlink_packet_core::{
 };
 use netlink_sys::{Socket, SocketAddr};
 
-/// Longest message that we send or expect as an answer, in bytes.
+/// Longest message that is sent, or expected as a response, in bytes.
 const LONGEST: usize = 8192;
 
 /// A netlink socket, in the namespace of the thread that opened it.
@@ -19,7 +19,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Opens it for a protocol, like `NETLINK_ROUTE`.
+    /// Opens it for a protocol, such as `NETLINK_ROUTE`.
     ///
     /// # Errors
     /// When the system does not have it.
@@ -31,8 +31,8 @@ impl Channel {
         Ok(Self { socket, sequence })
     }
 
-    /// Sends a request and waits for its answer; `None` if that is only an acknowledgement, which `NLM_F_ACK`
-    /// among the flags asks for.
+    /// Sends a request and waits for its response; `None` if that is only an acknowledgement, which the flag
+    /// `NLM_F_ACK` requests.
     ///
     /// # Errors
     /// When the kernel refuses.

@@ -1,5 +1,5 @@
-//! Segments of one connection that follow each other become one packet for the kernel, which takes it as
-//! a network card's receive offload would hand it over.
+//! Coalesces consecutive segments of a connection into one packet for the kernel, in the form that a network card's
+//! receive offload would give it.
 
 use std::io::IoSlice;
 use std::ops::Range;
@@ -15,42 +15,42 @@ const ACK: u8 = 0x10;
 /// Offset of the checksum in a TCP header.
 const TCP_CHECKSUM: usize = 16;
 
-/// Who computed the TCP checksums of datagrams.
+/// How the TCP checksums of datagrams are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sums {
     /// They are complete.
     Done,
-    /// They are of the pseudo header only: the rest is left to the device.
+    /// They cover the pseudo header only: the device computes the rest.
     Left,
 }
 
-/// Datagrams one after the other, joined where possible.
+/// A sequence of datagrams, coalesced where possible.
 #[derive(Debug)]
 pub struct Batch {
     sums: Sums,
     bytes: Vec<u8>,
     runs: Vec<Joined>,
-    /// The latest run of each connection that sends, as an index.
+    /// The latest run of each sending connection, as an index.
     open: Vec<usize>,
 }
 
-/// Connections whose runs are kept open at a time; their segments may alternate.
+/// Number of connections whose runs are kept open at a time; their segments may be interleaved.
 const OPEN: usize = 32;
 
 /// A run of segments in a batch.
 #[derive(Debug)]
 struct Joined {
-    /// The first datagram; its header is that of the run.
+    /// The first datagram; its header becomes that of the run.
     first: Range<usize>,
-    /// Payloads of those that follow, headers left out.
+    /// Payloads of the following datagrams, without headers.
     rest: Vec<Range<usize>>,
     shape: Option<Shape>,
     total: usize,
-    /// Nothing can be appended any more: a short segment or a push ended it.
+    /// Nothing can be appended any more: a short segment or the PSH flag ended it.
     is_closed: bool,
 }
 
-/// Where things are in a TCP segment with data that may be joined.
+/// The layout of a TCP segment with data that may be coalesced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shape {
     is_v6: bool,
@@ -60,11 +60,11 @@ struct Shape {
     headers: usize,
     /// Sequence number after its data.
     next: u32,
-    /// Bytes of data of the first segment: the size of all but the last.
+    /// Bytes of data in the first segment: the size of all but the last.
     size: usize,
 }
 
-/// A run to be sent.
+/// A run ready to be sent.
 #[derive(Debug)]
 pub struct Run<'a> {
     sums: Sums,
@@ -73,7 +73,7 @@ pub struct Run<'a> {
 }
 
 impl Batch {
-    /// An empty one.
+    /// Creates an empty batch.
     pub fn new(sums: Sums) -> Self {
         Self {
             sums,
@@ -83,19 +83,19 @@ impl Batch {
         }
     }
 
-    /// Forgets all datagrams.
+    /// Removes all datagrams.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.runs.clear();
         self.open.clear();
     }
 
-    /// Bytes collected.
+    /// Number of bytes collected.
     pub fn size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Appends what `write` writes, one datagram; `false` if it wrote none.
+    /// Appends one datagram that `write` writes; returns `false` if it wrote none.
     pub fn push(&mut self, join: bool, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
         let start = self.bytes.len();
         if !write(&mut self.bytes) {
@@ -105,7 +105,7 @@ impl Batch {
         let all = start..self.bytes.len();
         let shape = join.then(|| Shape::of(&self.bytes[all.clone()])).flatten();
         let Some(new) = shape else {
-            // An acknowledgement or a reset must not be overtaken by what follows it.
+            // A later segment must not overtake an acknowledgement or a reset.
             let flow = flow(&self.bytes[all.clone()]);
             let (bytes, runs) = (&self.bytes, &self.runs);
             self.open
@@ -144,12 +144,12 @@ impl Batch {
         self.runs.len() - 1
     }
 
-    /// The datagram just written.
+    /// The datagram that was written last.
     pub fn last(&self, from: usize) -> &[u8] {
         self.bytes.get(from..).unwrap_or_default()
     }
 
-    /// Joins the datagram at `all` to a run, if it continues it.
+    /// Appends the datagram at `all` to a run, if it continues it.
     fn append(&mut self, run: usize, all: Range<usize>, new: &Shape) -> bool {
         let last = &mut self.runs[run];
         let Some(run) = last.shape.filter(|_| !last.is_closed) else {
@@ -179,7 +179,7 @@ impl Batch {
         true
     }
 
-    /// Fills in lengths and checksums of what was joined and hands out all runs in order.
+    /// Sets lengths and checksums of coalesced datagrams and returns all runs in order.
     pub fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
         for run in &self.runs {
             if let (Some(shape), false) = (run.shape, run.rest.is_empty()) {
@@ -196,7 +196,7 @@ impl Batch {
     }
 }
 
-/// Addresses and ports, where TCP over IP without options has them.
+/// Addresses and ports, at their position in TCP over IP without options.
 fn flow(bytes: &[u8]) -> Option<&[u8]> {
     match bytes.first()? >> 4 {
         6 => bytes.get(8..44),
@@ -204,7 +204,7 @@ fn flow(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Where the TCP header begins, in a datagram that carries one right behind its IP header.
+/// The offset of the TCP header, in a datagram where it follows the IP header directly.
 fn tcp_start(bytes: &[u8]) -> Option<usize> {
     let (start, protocol) = match bytes.first()? {
         0x45 => (20, bytes.get(9)?),
@@ -214,7 +214,7 @@ fn tcp_start(bytes: &[u8]) -> Option<usize> {
     (*protocol == TCP).then_some(start)
 }
 
-/// Whether two segments differ only in what may differ within a run: lengths, identification, checksums,
+/// Whether two segments differ only in fields that may differ within a run: lengths, identification, checksums,
 /// sequence number and PSH.
 fn same_headers(bytes: &[u8], first: &Range<usize>, second: usize, shape: &Shape) -> bool {
     let (a, b) = (&bytes[first.start..], &bytes[second..]);
@@ -233,8 +233,8 @@ fn same_headers(bytes: &[u8], first: &Range<usize>, second: usize, shape: &Shape
         && same(tcp + TCP_CHECKSUM + 2..shape.headers)
 }
 
-/// The header of a run: its length, the IP checksum, and in the TCP checksum the sum of the pseudo
-/// header, which the kernel completes if it ever must.
+/// Completes the header of a run: its length, the IP checksum, and as TCP checksum the sum of the pseudo header, which
+/// the kernel completes if necessary.
 fn complete(bytes: &mut [u8], shape: &Shape, total: usize) {
     let tcp_len = (total - shape.ip) as u32;
     let pseudo = if shape.is_v6 {
@@ -255,7 +255,7 @@ fn complete(bytes: &mut [u8], shape: &Shape, total: usize) {
 }
 
 impl Shape {
-    /// Of a TCP segment with data and no flags but ACK and PSH, without IP options or fragments.
+    /// The layout of a TCP segment with data and no flags but ACK and PSH, without IP options or fragments.
     fn of(bytes: &[u8]) -> Option<Self> {
         let ip = tcp_start(bytes)?;
         let is_v6 = bytes[0] >> 4 == 6;
@@ -278,10 +278,10 @@ impl Shape {
 }
 
 impl Run<'_> {
-    /// Most pieces of a run.
+    /// Most slices of a run.
     pub const MOST_SLICES: usize = 64;
 
-    /// The first datagram, which is all of it if nothing was joined.
+    /// The first datagram, which is the whole run if nothing was coalesced.
     pub fn first(&self) -> &[u8] {
         &self.bytes[self.joined.first.clone()]
     }
@@ -310,7 +310,7 @@ impl Run<'_> {
         }
     }
 
-    /// Fills `out` with its pieces; how many there are.
+    /// Fills `out` with the slices of the run; returns their number.
     pub fn slices<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
         let pieces = std::iter::once(&self.joined.first).chain(&self.joined.rest);
         let mut n = 0;
@@ -362,7 +362,7 @@ mod tests {
         assert!(batch.push(true, |out| header.emit_tcp_offloaded(s, out).is_ok()));
     }
 
-    /// What the kernel would see: the pieces of a run as one datagram.
+    /// The slices of a run as one datagram, as the kernel receives it.
     fn whole(run: &Run<'_>) -> Vec<u8> {
         let mut slices = [IoSlice::new(&[]); Run::MOST_SLICES];
         let n = run.slices(&mut slices);
@@ -385,7 +385,7 @@ mod tests {
         for v6 in [false, true] {
             let mut batch = Batch::new(Sums::Left);
             let data: Vec<u8> = (0..=255).cycle().take(3000).map(|n: u16| n as u8).collect();
-            // Over the wrap of sequence numbers; the last one is short and pushes.
+            // Across the wrap-around of sequence numbers; the last one is short and has the PSH flag.
             let seq = u32::MAX - 500;
             for (i, piece) in data.chunks(1000).enumerate() {
                 let at = seq.wrapping_add(1000 * i as u32);
@@ -414,7 +414,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is pushed, the runs carry every byte of each connection in order.
+        /// For any sequence of pushes, the runs carry every byte of each connection in order.
         #[test]
         fn nothing_is_lost(
             steps in prop::collection::vec(
@@ -450,7 +450,7 @@ mod tests {
             push(&mut batch, true, &segment(100 * i, &[2; 100], false, 9));
         }
         assert_eq!(batch.runs().count(), 2);
-        // An acknowledgement keeps its place.
+        // An acknowledgement keeps its position.
         push(&mut batch, false, &segment(1000, b"", false, 9));
         push(&mut batch, false, &segment(1000, &[1; 100], false, 9));
         push(&mut batch, true, &segment(1000, &[2; 100], false, 9));

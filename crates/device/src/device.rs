@@ -1,7 +1,7 @@
-//! Where a host's kernel and the emulated network meet: one device a network interface.
+//! The connection between a host's kernel and the emulated network: one device per network interface.
 //!
-//! A TUN device if we may open one. Where `/dev/net/tun` is closed to ordinary users, a pair of
-//! Ethernet devices with a packet socket at our end does the same, slower.
+//! It is a TUN device if the user may open one. Where ordinary users may not open `/dev/net/tun`, a pair of Ethernet
+//! devices with a packet socket at the network's end does the same, more slowly.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,16 +13,16 @@ use crate::packet::PacketDevice;
 use crate::tun::TunDevice;
 use crate::{Error, Result};
 
-/// Free bytes in front of every datagram, for the header that offloading needs.
+/// Free bytes in front of every datagram, for the header of offloading.
 pub const HEADROOM: usize = tun_rs::VIRTIO_NET_HDR_LEN;
 
-/// Most datagrams that one read may give.
+/// Most datagrams that one read returns.
 pub const BATCH: usize = tun_rs::IDEAL_BATCH_SIZE;
 
-/// A datagram behind [`HEADROOM`] bytes.
+/// A datagram after [`HEADROOM`] bytes.
 pub type Frame = Vec<u8>;
 
-/// The network's end of an interface of a host.
+/// The network's end of a host's interface.
 #[derive(Debug)]
 pub struct Device {
     kind: Kind,
@@ -37,10 +37,10 @@ enum Kind {
 }
 
 impl Device {
-    /// Makes an interface in the namespace of a host, up, with an MTU in bytes and without addresses.
+    /// Creates an interface in the namespace of a host: up, with an MTU in bytes and without addresses.
     ///
     /// # Errors
-    /// When neither kind of device can be made.
+    /// When neither kind of device can be created.
     pub fn new(host: &NetNs, name: &str, mtu: u32, choice: Choice) -> Result<Self> {
         let device = match choice {
             Choice::Veth => Self::veth(host, name)?,
@@ -83,11 +83,11 @@ impl Device {
         }
     }
 
-    /// Reads what the host's kernel sent, at most [`BATCH`] datagrams, into `frames` (which has at
-    /// least so many): how many; 0 when there is nothing. Each frame is cut to its datagram.
+    /// Reads at most [`BATCH`] datagrams that the host's kernel sent into `frames` (which has at least as many);
+    /// returns their number, 0 when there are none. Each frame is truncated to its datagram.
     ///
     /// # Errors
-    /// When the device is gone.
+    /// When the device has disappeared.
     pub fn receive(&mut self, frames: &mut [Frame]) -> io::Result<usize> {
         let read = match &mut self.kind {
             Kind::Tun(tun) => tun.receive(frames),
@@ -99,10 +99,10 @@ impl Device {
         }
     }
 
-    /// Gives datagrams to the host's kernel. Their frames are free afterwards, with any content.
+    /// Passes datagrams to the host's kernel. Their frames can be reused afterwards, with any content.
     ///
     /// # Errors
-    /// When the device is gone; what the kernel had no room for is lost, as in a network card.
+    /// When the device has disappeared; datagrams for which the kernel has no room are lost, as in a network card.
     pub fn send(&mut self, frames: &mut [Frame]) -> io::Result<()> {
         let sent = match &mut self.kind {
             Kind::Tun(tun) => tun.send(frames),
@@ -115,7 +115,7 @@ impl Device {
     }
 }
 
-/// The kernel refused one packet, not all.
+/// Whether the kernel refused one packet only.
 pub(crate) fn is_temporary(e: &io::Error) -> bool {
     use nix::libc::{EINVAL, EIO, ENETDOWN, ENOBUFS, ENOMEM};
     e.kind() == io::ErrorKind::WouldBlock

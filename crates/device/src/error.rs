@@ -1,4 +1,4 @@
-//! What can go wrong with namespaces and devices.
+//! Errors of namespaces and devices.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,36 +7,36 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The system refused something.
+    /// The system refused an operation.
     #[error("{what}: {reason}{}{remedy}", if remedy.is_empty() { "" } else { "; " })]
     System {
-        /// What was tried.
+        /// The operation.
         what: String,
         /// What the system says.
         reason: io::Error,
-        /// What to do about it; may be empty.
+        /// The remedy; may be empty.
         remedy: &'static str,
     },
     /// A file could not be written.
     #[error("cannot write {}: {reason}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// What the system says.
         reason: io::Error,
     },
-    /// What is asked for is not possible on this system.
+    /// The requested operation is not possible on this system.
     #[error("{0}")]
     Unsupported(String),
 }
 
 impl Error {
-    /// The system refused `what`.
+    /// Builds the error of `what`, which the system refused.
     pub fn system(what: impl Into<String>, reason: impl Into<io::Error>) -> Self {
         Self::with_remedy(what, reason, "")
     }
 
-    /// The system refused `what`; `remedy` says what to do.
+    /// Builds the error of `what`, which the system refused; `remedy` says what to do.
     pub fn with_remedy(
         what: impl Into<String>,
         reason: impl Into<io::Error>,
@@ -50,5 +50,5 @@ impl Error {
     }
 }
 
-/// What functions return that make devices.
+/// The result of functions that create devices.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,11 +1,11 @@
-//! Which kind of device is made.
+//! The choice of the kind of device.
 
-/// How devices are made.
+/// The kind of device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// TUN if possible, else a pair of Ethernet devices.
+    /// TUN if possible, otherwise a pair of Ethernet devices.
     Best {
-        /// Several segments may cross in one system call, as with a network card that segments.
+        /// Several segments may pass in one system call, as with a network card that offloads segmentation.
         offload: bool,
     },
     /// A pair of Ethernet devices.

@@ -1,10 +1,10 @@
-//! Network devices of Linux in real time: how datagrams of ours meet its kernel.
+//! Network devices of Linux in real time: the exchange of datagrams with the kernel.
 //!
-//! A [`NetNs`] is a host, a [`Device`] its network interface with the other end in our hands, a [`port::Port`]
-//! the interface of a user-space host. [`netlink`] gives interfaces addresses and routes, a [`Place`] is a pair
-//! of addresses that nobody else uses, [`Nat`] hides it behind the machine's own address.
+//! A [`NetNs`] is a host, a [`Device`] the emulated network's end of its interface, a [`port::Port`] the interface of
+//! a user-space host. [`netlink`] sets addresses and routes of interfaces, a [`Place`] is a pair of unused addresses,
+//! and [`Nat`] hides it behind the machine's own address.
 //!
-//! On systems other than Linux only the values exist that say what would be made.
+//! On systems other than Linux only the types that describe devices are available.
 
 #[cfg(target_os = "linux")]
 pub mod channel;

@@ -1,4 +1,4 @@
-//! Network namespaces, one a host.
+//! Network namespaces, one per host.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -9,14 +9,14 @@ use nix::sched::{CloneFlags, setns, unshare};
 use crate::netlink::Netlink;
 use crate::{Error, Result};
 
-/// A network namespace; it goes when nothing refers to it any more.
+/// A network namespace; it is removed when nothing refers to it any more.
 #[derive(Debug)]
 pub struct NetNs {
     file: OwnedFd,
 }
 
 impl NetNs {
-    /// That of the calling thread.
+    /// Opens that of the calling thread.
     ///
     /// # Errors
     /// When /proc is not mounted.
@@ -27,10 +27,10 @@ impl NetNs {
         Ok(Self { file: file.into() })
     }
 
-    /// A new one with nothing but a loopback interface, which is on.
+    /// Creates a new one with only a loopback interface, which is up.
     ///
     /// # Errors
-    /// When we may not.
+    /// When the user lacks the privilege.
     pub fn new() -> Result<Self> {
         on_a_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET).map_err(|e| {
@@ -45,8 +45,8 @@ impl NetNs {
         })
     }
 
-    /// Runs `f` inside, on a thread of its own. What it opens, makes or starts stays inside; a process
-    /// started there too.
+    /// Runs `f` inside, on a thread of its own. What `f` opens, creates or starts stays in the namespace, including
+    /// processes.
     ///
     /// # Errors
     /// When the namespace cannot be entered, or what `f` returns.
@@ -99,7 +99,7 @@ impl AsRawFd for NetNs {
     }
 }
 
-/// Namespaces belong to threads: changing that of ours would surprise the caller.
+/// Runs `f` on a new thread, because namespaces belong to threads: that of the caller must not change.
 fn on_a_thread<T: Send, E: Send>(f: impl FnOnce() -> Result<T, E> + Send) -> Result<T, E> {
     thread::scope(|scope| match scope.spawn(f).join() {
         Ok(done) => done,

@@ -1,5 +1,4 @@
-//! Masquerading for the time of a run: the rest of the network answers the machine, which hands the
-//! answers over.
+//! Masquerading during a run: the rest of the network responds to the machine, which forwards the responses.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -8,14 +7,14 @@ use std::process::{Child, Command, Stdio};
 use crate::place::{self, Place};
 use crate::{Error, Result};
 
-/// Holds masquerading and forwarding; both are taken back when it is dropped.
+/// Masquerading and forwarding; both are undone when it is dropped.
 ///
-/// With nft the rules belong to a process that reads our pipe, and go with it even when we are killed;
-/// with iptables they stay after `kill -9`.
+/// With nft the rules belong to a process that reads our pipe, and are removed with it even when we are killed; with
+/// iptables they remain after `kill -9`.
 #[derive(Debug)]
 pub struct Nat {
     rules: Rules,
-    /// The switch to put back.
+    /// The forwarding switch to restore.
     forwarding: Option<&'static str>,
 }
 
@@ -67,7 +66,7 @@ impl Nat {
     }
 }
 
-/// A table that its process owns: the kernel removes it when the process ends.
+/// Creates a table owned by a process: the kernel removes the table when the process ends.
 fn nft(network: &str, is_v6: bool) -> std::result::Result<Child, String> {
     let family = if is_v6 { "ip6" } else { "ip" };
     let mut child = Command::new("nft")
@@ -92,7 +91,7 @@ fn nft(network: &str, is_v6: bool) -> std::result::Result<Child, String> {
         let _ = child.wait();
         return Err("it does not take commands".to_owned());
     }
-    // It reads line by line; asking it is the only way to know that it obeyed.
+    // It reads line by line; only a query confirms that the commands were executed.
     for _ in 0..20 {
         std::thread::sleep(std::time::Duration::from_millis(50));
         let listed = Command::new("nft")

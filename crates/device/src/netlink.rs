@@ -18,23 +18,23 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 use crate::channel::Channel;
 use crate::{Error, Result};
 
-/// A connection with the kernel's routing tables, in the namespace of the thread that opened it.
+/// A connection to the kernel's routing tables, in the namespace of the thread that opened it.
 pub struct Netlink(Channel);
 
 /// A route to be added.
 #[derive(Clone, Copy, Debug)]
 pub struct Route<'a> {
-    /// The interface over which it leads.
+    /// The outgoing interface.
     pub index: u32,
-    /// What it leads to.
+    /// The destination.
     pub destination: IpAddr,
-    /// How many bits of it count; 0: everything else of its family.
+    /// Prefix length of the destination; 0: the default route of its family.
     pub prefix: u8,
-    /// Source of packets of programs that did not choose one.
+    /// Source address of packets of programs that did not choose one.
     pub source: Option<IpAddr>,
-    /// Congestion control of connections over it.
+    /// Congestion control of connections over the route.
     pub congestion: Option<&'a str>,
-    /// Table of routes; `None`: the main one.
+    /// Routing table; `None`: the main one.
     pub table: Option<u32>,
 }
 
@@ -49,10 +49,10 @@ impl Netlink {
             .map_err(|e| Error::system("opening a netlink socket", e))
     }
 
-    /// Switches an interface on, with a given MTU in bytes.
+    /// Sets an interface up, with a given MTU in bytes.
     ///
     /// # Errors
-    /// When there is no such interface or we may not.
+    /// When there is no such interface or the user lacks the privilege.
     pub fn link_up(&mut self, index: u32, mtu: u32) -> Result<()> {
         let mut link = LinkMessage::default();
         link.header.index = index;
@@ -66,18 +66,18 @@ impl Netlink {
         )
     }
 
-    /// Switches the loopback interface of the namespace on.
+    /// Sets the loopback interface of the namespace up.
     ///
     /// # Errors
-    /// When we may not.
+    /// When the user lacks the privilege.
     pub fn loopback_up(&mut self) -> Result<()> {
         self.link_up(1, 65_536)
     }
 
-    /// Switches address resolution of an interface off: everything goes to the other end.
+    /// Disables address resolution of an interface: everything goes to the other end.
     ///
     /// # Errors
-    /// When there is no such interface or we may not.
+    /// When there is no such interface or the user lacks the privilege.
     pub fn no_arp(&mut self, index: u32) -> Result<()> {
         let mut link = LinkMessage::default();
         link.header.index = index;
@@ -87,11 +87,11 @@ impl Netlink {
         self.ask(what, RouteNetlinkMessage::SetLink(link), 0)
     }
 
-    /// Makes a pair of connected Ethernet devices; the second one appears as `peer`, with a hardware
-    /// address, in the namespace that `peer_namespace` refers to.
+    /// Creates a pair of connected Ethernet devices; the second one appears as `peer`, with a hardware address, in the
+    /// namespace that `peer_namespace` refers to.
     ///
     /// # Errors
-    /// When the kernel has no veth, the name is taken, or we may not.
+    /// When the kernel has no veth, the name is in use, or the user lacks the privilege.
     pub fn add_veth(
         &mut self,
         name: &str,
@@ -124,7 +124,7 @@ impl Netlink {
     /// Gives an interface an address. IPv6 addresses are usable at once (no duplicate detection).
     ///
     /// # Errors
-    /// When there is no such interface or we may not.
+    /// When there is no such interface or the user lacks the privilege.
     pub fn add_address(&mut self, index: u32, address: IpAddr, prefix: u8) -> Result<()> {
         let mut message = AddressMessage::default();
         message.header.family = family(address);
@@ -144,11 +144,11 @@ impl Netlink {
         )
     }
 
-    /// Adds a route over an interface: everything to `destination`/`prefix` (of length 0: everything
-    /// else of its family) goes out there, from `source` unless a program chose.
+    /// Adds a route over an interface to `destination`/`prefix` (length 0: the default route of its family), with
+    /// source address `source` unless a program chose one.
     ///
     /// # Errors
-    /// When there is no such interface or we may not.
+    /// When there is no such interface or the user lacks the privilege.
     pub fn add_route(
         &mut self,
         index: u32,
@@ -169,7 +169,7 @@ impl Netlink {
     /// Adds a route.
     ///
     /// # Errors
-    /// When there is no such interface or congestion control, or we may not.
+    /// When there is no such interface or congestion control, or the user lacks the privilege.
     pub fn add(&mut self, route: &Route<'_>) -> Result<()> {
         let (destination, prefix) = (route.destination, route.prefix);
         let mut message = RouteMessage::default();
@@ -207,10 +207,10 @@ impl Netlink {
         )
     }
 
-    /// Packets from an address are routed by a table of their own (`ip rule add from`).
+    /// Routes packets from an address by a table of their own (`ip rule add from`).
     ///
     /// # Errors
-    /// When the kernel has one table only, or we may not.
+    /// When the kernel has only one table, or the user lacks the privilege.
     pub fn add_rule(&mut self, source: IpAddr, table: u32) -> Result<()> {
         let mut message = RuleMessage::default();
         message.header.family = family(source);

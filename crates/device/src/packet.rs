@@ -1,4 +1,4 @@
-//! A pair of Ethernet devices with a packet socket at our end (packet(7)): for users who may not open
+//! A pair of Ethernet devices with a packet socket at the network's end (packet(7)), for users who may not open
 //! `/dev/net/tun`.
 
 use std::io;
@@ -18,13 +18,13 @@ use crate::namespace::NetNs;
 use crate::netlink::Netlink;
 use crate::{Error, Result};
 
-/// Bytes that may wait in the socket.
+/// Receive buffer of the socket in bytes.
 const BUFFER: usize = 16 << 20;
-/// Datagrams read before the caller gets a turn.
+/// Datagrams read before control returns to the caller.
 const READS: usize = 32;
 /// Hardware address of a host's device: locally administered.
 const ADDRESS: [u8; 6] = [0x02, 0x67, 0x61, 0x72, 0x67, 0x6f];
-/// Name of our end.
+/// Name of the network's end.
 const OURS: &str = "port";
 
 #[derive(Debug)]
@@ -32,16 +32,16 @@ pub(crate) struct PacketDevice {
     socket: OwnedFd,
     /// The host's device, for IPv4 and for IPv6.
     to: [LinkAddr; 2],
-    /// Keeps our end of the pair.
+    /// The network's end of the pair.
     _ours: NetNs,
 }
 
 impl PacketDevice {
-    /// Makes a pair: `name` in the host's namespace, whose index is given too, and our end in a
+    /// Creates a pair: `name` in the host's namespace, whose index is also returned, and the network's end in a
     /// namespace of its own.
     pub(crate) fn new(host: &NetNs, name: &str) -> Result<(Self, u32)> {
         let ours = NetNs::new()?;
-        // Nothing but the packet socket shall answer.
+        // Only the packet socket may respond.
         let _ = ours.set("ipv6/conf/all/disable_ipv6", "1");
         let peer = host.as_raw_fd();
         let (socket, to) = ours.run(|| {
@@ -94,8 +94,8 @@ impl PacketDevice {
     }
 }
 
-/// Index of a device of the calling thread's namespace that resolves no addresses and leaves nothing
-/// to a card: what we read must be whole datagrams with checksums.
+/// Configures a device of the calling thread's namespace without address resolution and offloading, and returns its
+/// index: the datagrams read must be whole, with checksums.
 fn prepare(name: &str, netlink: &mut Netlink) -> Result<u32> {
     let index =
         if_nametoindex(name).map_err(|e| Error::system(format!("finding the device {name}"), e))?;
@@ -104,7 +104,7 @@ fn prepare(name: &str, netlink: &mut Netlink) -> Result<u32> {
     Ok(index)
 }
 
-/// A raw socket on one device that drops link-layer headers.
+/// Opens a raw socket on one device that removes link-layer headers.
 fn open(index: u32) -> Result<OwnedFd> {
     let failed = |e: Errno| Error::system("opening a packet socket", e);
     let socket = socket(
@@ -115,7 +115,7 @@ fn open(index: u32) -> Result<OwnedFd> {
     )
     .map_err(failed)?;
     bind(socket.as_raw_fd(), &link_address(index, libc::ETH_P_ALL)).map_err(failed)?;
-    // Beyond the system's limit only the initial namespace's root may go; what we get will do.
+    // Only root in the initial namespace may exceed the system's limit; otherwise the limit is sufficient.
     let _ = setsockopt(&socket, sockopt::RcvBuf, &BUFFER);
     let _ = setsockopt(&socket, sockopt::SndBuf, &BUFFER);
     Ok(socket)
@@ -143,7 +143,7 @@ fn link_address(index: u32, protocol: i32) -> LinkAddr {
     made.unwrap_or_else(|| unreachable!("the family is AF_PACKET"))
 }
 
-/// Switches segmentation and checksums by the device off (ethtool's ioctl).
+/// Disables segmentation and checksum offload of the device (ethtool's ioctl).
 fn disable_offloads(name: &str) -> Result<()> {
     #[repr(C)]
     struct Value {

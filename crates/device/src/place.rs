@@ -1,4 +1,4 @@
-//! Addresses and forwarding: how a user-space host finds its place in a network namespace.
+//! Addresses and forwarding that connect a user-space host to a network namespace.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,17 +10,17 @@ use crate::{Error, Result};
 
 /// Shared address space (RFC 6598): 100.64.0.0/10.
 const SHARED: u32 = 0x6440_0000;
-/// How many networks of four addresses it has.
+/// Number of networks of four addresses in it.
 const NETWORKS: u32 = 1 << 20;
 /// A unique local prefix (RFC 4193), fd67:6172:6761::/48.
 const LOCAL: u128 = 0xfd67_6172_6761 << 80;
 
-/// The two ends of a link: the kernel's address and ours.
+/// The addresses of the two ends of a link: the kernel's and ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// IPv4: the kernel's, ours; a network of 30 bits.
+    /// IPv4: the kernel's, ours; a /30 network.
     pub v4: (Ipv4Addr, Ipv4Addr),
-    /// IPv6: the kernel's, ours; a network of 126 bits.
+    /// IPv6: the kernel's, ours; a /126 network.
     pub v6: (Ipv6Addr, Ipv6Addr),
 }
 
@@ -34,7 +34,7 @@ impl Place {
         }
     }
 
-    /// One that no interface of this namespace uses; the search begins at `seed`.
+    /// Finds a pair that no interface of this namespace uses; the search begins at `seed`.
     ///
     /// # Errors
     /// When the interfaces cannot be listed, or all are in use.
@@ -53,7 +53,7 @@ impl Place {
         }
     }
 
-    /// The kernel's address of the family of `like`.
+    /// The kernel's address of the same family as `like`.
     pub fn kernel(&self, like: IpAddr) -> IpAddr {
         match like {
             IpAddr::V4(_) => self.v4.0.into(),
@@ -61,7 +61,7 @@ impl Place {
         }
     }
 
-    /// Our address of the family of `like`.
+    /// Our address of the same family as `like`.
     pub fn ours(&self, like: IpAddr) -> IpAddr {
         match like {
             IpAddr::V4(_) => self.v4.1.into(),
@@ -69,8 +69,8 @@ impl Place {
         }
     }
 
-    /// Gives the kernel its end of the device `index`, whose MTU is `mtu` bytes. IPv6 is left out where
-    /// the system has none: whether it is there.
+    /// Assigns the kernel's end to the device `index`, whose MTU is `mtu` bytes. IPv6 is left out where the system
+    /// does not have it; returns whether it does.
     pub fn take(&self, index: u32, mtu: u32) -> Result<bool> {
         let mut netlink = Netlink::open()?;
         netlink.link_up(index, mtu)?;
@@ -79,7 +79,7 @@ impl Place {
     }
 }
 
-/// All addresses of this namespace's interfaces.
+/// Lists all addresses of this namespace's interfaces.
 ///
 /// # Errors
 /// When they cannot be listed.
@@ -94,16 +94,16 @@ pub fn addresses() -> Result<Vec<IpAddr>> {
         .collect())
 }
 
-/// How a remote address is reached.
+/// How a remote address can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// It is this machine's, in this namespace.
+    /// It belongs to this machine, in this namespace.
     Local,
     /// Packets must be forwarded.
     Forwarded,
 }
 
-/// How `remote` is reached from here.
+/// Determines how `remote` can be reached.
 ///
 /// # Errors
 /// When the interfaces cannot be listed.
@@ -120,12 +120,12 @@ pub fn is_initial() -> bool {
     let of = |who: &str| fs::read_link(format!("/proc/{who}/ns/net"));
     match (of("thread-self"), of("1")) {
         (Ok(ours), Ok(first)) => ours == first,
-        // Inside a user namespace the first process is out of sight.
+        // Inside a user namespace the first process is not visible.
         _ => false,
     }
 }
 
-/// The switch that lets packets through, as a path.
+/// The path of the forwarding switch.
 pub fn forwarding(remote: IpAddr) -> &'static str {
     match remote {
         IpAddr::V4(_) => "/proc/sys/net/ipv4/ip_forward",

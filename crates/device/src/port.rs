@@ -1,5 +1,5 @@
-//! The TUN device of a user-space host: whole datagrams, or with offloading runs of segments that cross
-//! in one system call (IFF_VNET_HDR, virtio_net_hdr).
+//! The TUN device of a user-space host: whole datagrams, or with offloading runs of segments that pass in one system
+//! call (IFF_VNET_HDR, virtio_net_hdr).
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,19 +17,19 @@ use crate::{Error, Result};
 
 /// Most bytes of a datagram, and of a run of segments.
 const LONGEST: usize = 65_535;
-/// From this length on a datagram is handed over with its buffer: at most four times its memory.
+/// Datagrams of at least this length are passed with their buffer, which is at most four times as large.
 const LARGE: usize = 16 << 10;
-/// Most buffers lent that are kept in mind.
+/// Most lent buffers that are tracked.
 const LENT: usize = 256;
 
 const REMEDY: &str = "run it inside `gargalo shell`, or as root";
 
-/// A TUN device in the network namespace of the calling thread; it disappears with the process.
+/// A TUN device in the network namespace of the calling thread; it is removed when the process ends.
 pub struct Port {
     device: SyncDevice,
     offload: bool,
     buffer: BytesMut,
-    /// Buffers handed out: each is used again when nobody keeps anything of it.
+    /// Lent buffers: each is reused when nothing refers to it any more.
     lent: VecDeque<Bytes>,
 }
 
@@ -41,14 +41,14 @@ impl fmt::Debug for Port {
     }
 }
 
-/// What arrived.
+/// A datagram that arrived.
 #[derive(Clone, Debug)]
 pub enum Arrived<'a> {
-    /// A datagram.
+    /// A datagram whose checksums must be verified.
     Raw(&'a [u8]),
-    /// One whose checksums need no look: the packet never left this machine, or a device did it.
+    /// One whose checksums need no verification: the packet never left this machine, or a device verified them.
     Verified(&'a [u8]),
-    /// Like that, and worth keeping instead of copying.
+    /// The same, large enough to be kept instead of copied.
     Large(Bytes),
 }
 
@@ -63,7 +63,7 @@ impl Arrived<'_> {
 }
 
 impl Port {
-    /// Makes a device; also gives its name and its index.
+    /// Creates a device; also returns its name and its index.
     pub fn new(offload: bool) -> Result<(Self, String, u32)> {
         let failed = |e| Error::with_remedy("making a TUN device", e, REMEDY);
         let (device, index) = tun::open("gargalo%d", offload).map_err(failed)?;
@@ -77,12 +77,12 @@ impl Port {
         Ok((port, name, index))
     }
 
-    /// Whether runs of segments cross in one system call.
+    /// Whether runs of segments pass in one system call.
     pub fn offloads(&self) -> bool {
         self.offload
     }
 
-    /// The next datagram from the kernel, which may be a run of segments as one; `None`: there is none.
+    /// Returns the next datagram from the kernel, which may be a run of segments as one; `None`: there is none.
     pub fn receive(&mut self) -> io::Result<Option<Arrived<'_>>> {
         self.buffer.resize(VIRTIO_NET_HDR_LEN + LONGEST, 0);
         let n = match self.device.recv(&mut self.buffer) {
@@ -110,13 +110,13 @@ impl Port {
         Ok(Some(Arrived::Large(datagram)))
     }
 
-    /// A buffer lent before that nobody holds any more, or a new one. Looking at a few is enough: data is
-    /// read in the order in which it arrives.
+    /// Returns a lent buffer that is no longer in use, or a new one. Checking a few is enough: data is read in the
+    /// order in which it arrives.
     fn take_buffer(&mut self) -> BytesMut {
         if let Some(oldest) = self.lent.pop_front() {
             match oldest.try_into_mut() {
                 Ok(buffer) => return buffer,
-                // Somebody is slow to read it; beyond some, it is not ours to keep.
+                // A slow reader keeps it; beyond a limit, it is no longer tracked.
                 Err(held) if self.lent.len() < LENT => self.lent.push_back(held),
                 Err(_) => {}
             }
@@ -124,7 +124,7 @@ impl Port {
         BytesMut::with_capacity(VIRTIO_NET_HDR_LEN + LONGEST)
     }
 
-    /// Gives a run of segments, or a single datagram, to the kernel. What it has no room for is lost, as
+    /// Passes a run of segments, or a single datagram, to the kernel. Datagrams for which it has no room are lost, as
     /// in a network card.
     pub fn send(&mut self, run: &Run<'_>) -> io::Result<()> {
         let sent = tun::send(&self.device, run, self.offload);

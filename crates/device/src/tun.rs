@@ -10,12 +10,12 @@ use crate::coalesce::{Batch, Run, Sums};
 use crate::device::{Frame, HEADROOM, is_temporary};
 use crate::{Error, Result};
 
-/// Packets that may wait in the kernel for us to read them. Losses belong to the emulated links, so
-/// this must be more than we ever fall behind.
+/// Transmit queue length of the kernel's side, in packets. Losses belong to the emulated links, so this must exceed
+/// any backlog.
 const QUEUE: u32 = 10_000;
 
-/// Makes a TUN device in the namespace of the calling thread, down and without waiting for packets; also
-/// gives its index. `%d` in the name is replaced by a number that is free.
+/// Creates a TUN device in the namespace of the calling thread, down and non-blocking; also returns its index. `%d` in
+/// the name is replaced by an unused number.
 pub(crate) fn open(name: &str, offload: bool) -> io::Result<(SyncDevice, u32)> {
     let device = DeviceBuilder::new()
         .name(name)
@@ -25,16 +25,16 @@ pub(crate) fn open(name: &str, offload: bool) -> io::Result<(SyncDevice, u32)> {
         })
         .build_sync()?;
     device.set_nonblocking(true)?;
-    // Only the initial user namespace may; else the default of 500 must do.
+    // Only the initial user namespace may set it; otherwise the default of 500 must suffice.
     let _ = device.set_tx_queue_len(QUEUE);
     let index = device.if_index()?;
     Ok((device, index))
 }
 
 // Of virtio_net_hdr (virtio 1.2 §5.1.6).
-/// Flag: the checksum is that of the pseudo header only.
+/// Flag: the checksum covers the pseudo header only.
 pub(crate) const NEEDS_CSUM: u8 = 1;
-/// Flag: somebody has verified the checksums.
+/// Flag: the checksums are verified.
 pub(crate) const DATA_VALID: u8 = 2;
 /// A single packet.
 pub(crate) const GSO_NONE: u8 = 0;
@@ -43,7 +43,7 @@ pub(crate) const GSO_TCPV4: u8 = 1;
 /// TCP segments over IPv6.
 pub(crate) const GSO_TCPV6: u8 = 4;
 
-/// Gives a run of segments, or a single datagram, to the kernel.
+/// Passes a run of segments, or a single datagram, to the kernel.
 pub(crate) fn send(device: &SyncDevice, run: &Run<'_>, offload: bool) -> io::Result<usize> {
     if !offload {
         return device.send(run.first());
@@ -60,7 +60,7 @@ pub(crate) struct TunDevice {
     device: SyncDevice,
     offload: bool,
     batch: Batch,
-    /// What is read with offloading, before it is split.
+    /// Data read with offloading, before it is split.
     whole: Vec<u8>,
     sizes: Vec<usize>,
 }
@@ -72,7 +72,7 @@ impl fmt::Debug for TunDevice {
 }
 
 impl TunDevice {
-    /// Makes one in the namespace of the calling thread; also gives its index there.
+    /// Creates one in the namespace of the calling thread; also returns its index there.
     pub(crate) fn new(name: &str, mtu: u32, offload: bool) -> Result<(Self, u32)> {
         let failed = |e: io::Error| Error::system(format!("making the TUN device {name}"), e);
         let (device, index) = open(name, offload).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Packet captures: of which links, and the interfaces of the file.
+//! Packet captures: the links that are captured and the interfaces of the capture file.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -8,17 +8,17 @@ use gargalo_trace::pcapng;
 
 use crate::topology::{DirectionId, Topology};
 
-/// Which links to capture, and where to.
+/// Which links to capture, and the file to write.
 #[derive(Clone, Debug)]
 pub struct CaptureSpec {
     /// The pcapng file.
     pub path: PathBuf,
     /// Names of links.
     pub links: Vec<String>,
-    /// At which of their ends.
+    /// The ends of these links at which packets are captured.
     pub ends: CaptureEnds,
-    /// Whole packets; otherwise headers only, and whole QUIC datagrams of the simulator: cut off they could not
-    /// be decrypted.
+    /// Keep whole packets. Otherwise only headers are kept, and whole QUIC datagrams of the simulator: truncated ones
+    /// cannot be decrypted.
     pub payload: bool,
     /// Written into the file's section header.
     pub comment: String,
@@ -42,10 +42,10 @@ names! {
 pub struct CaptureInterfaces(Vec<[Option<u32>; 2]>);
 
 impl CaptureInterfaces {
-    /// Declares an interface for each end that is captured.
+    /// Declares an interface for each captured end.
     ///
     /// # Errors
-    /// Those of the output.
+    /// Returns errors of the output.
     pub fn declare<W: Write>(
         spec: &CaptureSpec,
         topology: &Topology,
@@ -75,7 +75,8 @@ impl CaptureInterfaces {
         Ok(Self(all))
     }
 
-    /// Where a packet is seen that enters a direction of a link, or has `arrived` at its end; `None`: nowhere.
+    /// The interface at which a packet is seen that enters a direction of a link, or that has `arrived` at its end;
+    /// `None` if that end is not captured.
     #[inline]
     pub fn at(&self, direction: DirectionId, arrived: bool) -> Option<u32> {
         let end = (direction as usize & 1) ^ usize::from(arrived);

@@ -1,18 +1,18 @@
-//! What flows carry: zeros, or a pattern by which the receiver recognises every byte.
+//! The content of flows: zeros, or a pattern by which the receiver can verify every byte.
 
 use std::sync::OnceLock;
 
 use bytes::{Bytes, BytesMut};
 
-/// Bytes in a piece at most.
+/// Most bytes in a piece.
 const PIECE: u64 = 64 << 10;
 
-/// The key of what a side of a flow sends.
+/// The key of the data that one side of a flow sends.
 pub const fn key(flow: u64, sender: usize) -> u64 {
     flow * 2 + sender as u64
 }
 
-/// At most `want` bytes of a stream from `offset` on.
+/// Returns at most `want` bytes of a stream, starting at `offset`.
 pub fn piece(key: Option<u64>, offset: u64, want: u64) -> Bytes {
     static ZEROS: OnceLock<Bytes> = OnceLock::new();
     let n = want.min(PIECE) as usize;
@@ -34,7 +34,7 @@ pub fn piece(key: Option<u64>, offset: u64, want: u64) -> Bytes {
     }
 }
 
-/// Whether `data` is what [`piece`] has at `offset`.
+/// Whether `data` equals what [`piece`] generates at `offset`.
 pub fn is_right(key: u64, offset: u64, data: &[u8]) -> bool {
     let mut at = offset;
     let mut rest = data;
@@ -52,7 +52,7 @@ pub fn is_right(key: u64, offset: u64, data: &[u8]) -> bool {
     true
 }
 
-/// A finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): every bit of key and index matters.
+/// A finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): every bit of key and index affects the result.
 fn word(key: u64, index: u64) -> u64 {
     let mut z = key.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(index);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -71,7 +71,7 @@ mod tests {
             let part = piece(Some(7), from as u64, (to - from) as u64);
             assert_eq!(part, whole[from..to]);
             assert!(is_right(7, from as u64, &part));
-            // A single byte may agree by chance.
+            // A single byte may match by chance.
             let differs = |key, at: usize| part.len() < 3 || !is_right(key, at as u64, &part);
             assert!(differs(8, from) && differs(7, from + 1) && differs(7, from + 8));
         }

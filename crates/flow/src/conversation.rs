@@ -1,7 +1,7 @@
-//! A flow at work: the applications at its two ends, how far their streams are, and what was noticed of them.
+//! The state of a running flow: the applications at its two ends, the progress of their streams, and measurements.
 //!
-//! It knows no clock, network or transport. A world tells it what arrived and what time it is, and asks it what
-//! is to be written, which datagrams are to be sent and when its timer is due.
+//! It knows no clock, network or transport. A world (simulator or lab) passes in the time and what arrived, and asks
+//! what to write, which datagrams to send and when the timer is due.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -20,14 +20,14 @@ use crate::window::{Counts, Edge, Marks, Window};
 /// Largest payload of a UDP datagram over IPv4.
 const LARGEST_DATAGRAM: u64 = 65_507;
 
-/// A flow at work.
+/// The state of a running flow.
 #[derive(Debug)]
 pub struct Conversation {
     app: App,
     rng: Pcg64,
     over: Carrier,
     ends: [Position; 2],
-    /// Objects to ask for, each on a stream of its own.
+    /// Objects still to be requested, each on a stream of its own.
     to_ask: Range<usize>,
     due: Instant,
     connected: Option<Instant>,
@@ -35,7 +35,7 @@ pub struct Conversation {
     completed: Option<Instant>,
     delivered: u64,
     datagrams: [Datagrams; 2],
-    /// Datagrams that the network dropped on their way to the receiver.
+    /// Datagrams that the network dropped on the way to the receiver.
     pub lost_datagrams: u64,
     /// Congestion Experienced marks that the receiver saw.
     pub ce_marks: u64,
@@ -46,31 +46,31 @@ pub struct Conversation {
     failure: Option<&'static str>,
 }
 
-/// What its transport has to offer.
+/// The service that the transport offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Carrier {
-    /// A stream in each direction.
+    /// One byte stream in each direction.
     Stream,
-    /// Many streams: each object has one of its own.
+    /// Many streams: each object has its own.
     Streams,
     Datagrams,
 }
 
-/// How far an end is with its stream.
+/// The progress of an end's stream.
 #[derive(Clone, Copy, Debug, Default)]
 struct Position {
-    /// Bytes that are still to be written; `u64::MAX`: without end.
+    /// Bytes still to be written; `u64::MAX`: unlimited.
     want: u64,
-    /// Nothing follows them.
+    /// The stream ends after them.
     close: bool,
     written: u64,
     read: u64,
 }
 
-/// The datagrams of an end.
+/// The datagrams of one end.
 #[derive(Debug, Default)]
 struct Datagrams {
-    /// Payloads of those that are to be sent.
+    /// Payload sizes of the datagrams waiting to be sent.
     waiting: VecDeque<u64>,
     sent: u64,
     sent_bytes: u64,
@@ -81,26 +81,26 @@ struct Datagrams {
 pub struct Outgoing {
     /// Payload.
     pub bytes: u64,
-    /// Its number among those of its direction, from 0.
+    /// Its sequence number in its direction, from 0.
     pub number: u64,
-    /// Its mark.
+    /// Its ECN codepoint.
     pub ecn: Ecn,
 }
 
-/// What a sender's stack has counted.
+/// Counters of a sender's stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Data packets sent, retransmissions included.
     pub sent_packets: u64,
     /// Payload bytes sent, retransmissions included.
     pub sent_bytes: u64,
-    /// Of those packets, retransmissions.
+    /// Those of the packets that were retransmissions.
     pub retransmitted_packets: u64,
     /// Packets marked lost.
     pub lost_packets: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Congestion events withdrawn as spurious.
+    /// Congestion events undone as spurious.
     pub spurious: u64,
 }
 
@@ -122,7 +122,7 @@ macro_rules! totals_of {
 }
 totals_of!(gargalo_tcp::Stats, gargalo_quic::Stats);
 
-/// What a world adds to what a conversation knows of a flow that is over.
+/// What a world adds to the result of a flow that has ended.
 #[derive(Debug)]
 pub struct Ending {
     /// Identifies the flow.
@@ -131,19 +131,19 @@ pub struct Ending {
     pub start: Instant,
     /// When it was stopped or the run ended, if it did not complete.
     pub end: Instant,
-    /// When the application is asked for its result.
+    /// The time for which the application is asked for its result.
     pub now: Instant,
-    /// What the sender's stack has counted.
+    /// Counters of the sender's stack.
     pub totals: Totals,
-    /// What both hosts put on the wire, if that was counted.
+    /// Bytes that both hosts put on the wire, if they were counted.
     pub wire: WireBytes,
-    /// What happened on several paths.
+    /// Results of several paths.
     pub multipath: Option<MultipathResult>,
 }
 
 impl Conversation {
-    /// Of a flow that starts with random streams of its own; that of `sizes` is made only if sizes of objects are
-    /// drawn.
+    /// Creates the state of a flow that starts, with random streams of its own; `sizes` is called only if object sizes
+    /// are drawn at random.
     pub fn new(spec: &FlowSpec, rng: Pcg64, sizes: impl FnOnce() -> Pcg64) -> Self {
         let mut app = App::new(&spec.workload, spec.rows, sizes).inside(spec.transport.tls());
         let over = match &spec.transport {
@@ -175,30 +175,30 @@ impl Conversation {
         }
     }
 
-    /// The side that sends the bulk of the data: 0 opens the connection.
+    /// The side that sends the bulk of the data; side 0 opens the connection.
     #[inline]
     pub fn sender(&self) -> usize {
         self.app.sender()
     }
 
-    /// Bytes that have to reach the receiver; `None`: without end, or not known yet.
+    /// Bytes that must reach the receiver; `None`: unlimited, or not known yet.
     pub fn total(&self) -> Option<u64> {
         self.app.total()
     }
 
-    /// Bytes that the receiver's application has.
+    /// Bytes that the receiver's application has read.
     #[inline]
     pub fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// When all of a transfer had arrived.
+    /// When the whole transfer had arrived.
     #[inline]
     pub fn completed(&self) -> Option<Instant> {
         self.completed
     }
 
-    /// When the client's application could write for the first time; never over datagrams.
+    /// When the client's application could first write; never for datagrams.
     pub fn connected(&self) -> Option<Instant> {
         self.connected
     }
@@ -208,18 +208,17 @@ impl Conversation {
         self.failure
     }
 
-    /// The connection ended early; the first reason counts.
+    /// Records that the connection ended early; the first reason is kept.
     pub fn fail(&mut self, why: &'static str) {
         self.failure.get_or_insert(why);
     }
 
-    /// Delivered content was not what had been sent.
+    /// Records that delivered content differed from what was sent.
     pub fn corrupt(&mut self) {
         self.corrupted = true;
     }
 
-    /// The state of an application that follows the network by itself: it has no window, and the rate is what
-    /// there is.
+    /// Samples an application that adapts to the network by itself: it has no congestion window, only a rate.
     pub fn sample(&self, time: Instant, flow: u64) -> Option<FlowSample> {
         self.app.rates().map(|r| FlowSample {
             time,
@@ -236,12 +235,12 @@ impl Conversation {
         })
     }
 
-    /// One transfer, as fast as the network lets it.
+    /// Whether the flow is a single transfer as fast as the network allows.
     pub fn is_bulk(&self) -> bool {
         matches!(self.app, App::Bulk { .. })
     }
 
-    /// The connection is open, or a flow of datagrams begins; called at the client's side.
+    /// Starts the flow: the connection is open, or a flow of datagrams begins. Called at the client's side.
     pub fn start(&mut self, now: Instant) {
         if !self.ask_on_streams(now) {
             let action = self.app.on_start(now, &mut self.rng);
@@ -258,7 +257,7 @@ impl Conversation {
         self.due
     }
 
-    /// The application's timer is due.
+    /// Handles the application's timer when it is due.
     pub fn expire(&mut self, now: Instant) {
         self.due = Instant::MAX;
         if !self.ask_on_streams(now) {
@@ -297,7 +296,7 @@ impl Conversation {
 
     // --- streams
 
-    /// Bytes that an end wants written; `u64::MAX`: without end.
+    /// Bytes that an end wants to write; `u64::MAX`: unlimited.
     #[inline]
     pub fn wants(&self, side: usize) -> u64 {
         self.ends[side].want
@@ -309,7 +308,7 @@ impl Conversation {
         (self.ends[side].written, self.ends[side].read)
     }
 
-    /// The transport has taken so many bytes.
+    /// Records that the transport has accepted `bytes`.
     #[inline]
     pub fn wrote(&mut self, side: usize, bytes: u64) {
         let end = &mut self.ends[side];
@@ -319,36 +318,37 @@ impl Conversation {
         }
     }
 
-    /// Whether an end is to be closed now: everything is written and nothing follows. True once.
+    /// Whether an end must be closed now, because everything is written and nothing follows. Returns true once.
     #[inline]
     pub fn closes(&mut self, side: usize) -> bool {
         let end = &mut self.ends[side];
         end.want == 0 && std::mem::take(&mut end.close)
     }
 
-    /// What an end wants written, and whether nothing follows, for a transport that takes all of it at once.
+    /// What an end wants to write and whether the stream ends there, for a transport that accepts all of it at once.
     pub fn wanted(&self, side: usize) -> (u64, bool) {
         (self.ends[side].want, self.ends[side].close)
     }
 
-    /// The transport has taken what was [wanted](Self::wanted).
+    /// Records that the transport has accepted what was [wanted](Self::wanted).
     pub fn hand_over(&mut self, side: usize) {
         self.ends[side].want = 0;
     }
 
-    /// Of what was handed over, so many bytes are written.
+    /// Records that `bytes` of the accepted data have been written.
     pub fn wrote_later(&mut self, side: usize, bytes: u64) {
         self.ends[side].written += bytes;
     }
 
-    /// The peer of an end will not write again: neither shall this end, once what is owed is written.
+    /// Records that the peer has closed its direction: this end closes too, once its pending data is written.
     pub fn peer_closed(&mut self, side: usize) {
         if self.app.closes_after_peer() {
             self.ends[side].close = true;
         }
     }
 
-    /// The next `bytes` of the stream arrived at an end, of whose own stream `unsent` bytes wait in the transport.
+    /// Records that the next `bytes` of the stream arrived at an end; `unsent` bytes of its own stream wait in the
+    /// transport.
     #[inline]
     pub fn received(&mut self, now: Instant, side: usize, bytes: u64, unsent: u64) {
         if bytes == 0 {
@@ -378,7 +378,7 @@ impl Conversation {
         }
     }
 
-    /// The connection is over; a transfer of nothing has thereby arrived.
+    /// Records that the connection is over; this completes a transfer of zero bytes.
     pub fn over(&mut self, now: Instant) {
         if self.app.total() == Some(0) {
             self.completed.get_or_insert(now);
@@ -387,13 +387,13 @@ impl Conversation {
 
     // --- objects on streams of their own
 
-    /// Each object has a stream of its own.
+    /// Whether each object has a stream of its own.
     #[inline]
     pub fn is_on_streams(&self) -> bool {
         self.over == Carrier::Streams
     }
 
-    /// The size of the request for the next object that is to be asked for, on a stream of its own.
+    /// The size of the request for the next object, which goes on a stream of its own.
     pub fn next_request(&mut self) -> Option<u64> {
         if self.to_ask.is_empty() {
             return None;
@@ -401,18 +401,18 @@ impl Conversation {
         self.app.as_request().map(|r| r.request_size())
     }
 
-    /// It was asked for.
+    /// Records that the object was requested.
     pub fn asked(&mut self) {
         self.to_ask.start += 1;
     }
 
-    /// The server has a whole request: the size of the answer.
+    /// Records that the server has received a whole request; returns the size of the response.
     pub fn asked_for(&mut self, object: usize) -> Option<u64> {
         let request = self.app.as_request()?;
         (object < request.objects()).then(|| request.object_size(object))
     }
 
-    /// Part of an object has arrived at the client.
+    /// Records that part of an object arrived at the client.
     pub fn received_object(&mut self, now: Instant, object: usize, bytes: u64) {
         let Some(request) = self.app.as_request() else {
             return;
@@ -429,7 +429,7 @@ impl Conversation {
 
     // --- datagrams
 
-    /// The next datagram that an end is to send.
+    /// Returns the next datagram that an end has to send.
     #[inline]
     pub fn poll_datagram(&mut self, side: usize) -> Option<Outgoing> {
         let end = &mut self.datagrams[side];
@@ -444,7 +444,7 @@ impl Conversation {
         Some(Outgoing { bytes, number, ecn })
     }
 
-    /// A datagram has arrived.
+    /// Records the arrival of a datagram.
     #[inline]
     pub fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
         if datagram.side == 1 {
@@ -463,7 +463,7 @@ impl Conversation {
 
     // --- results
 
-    /// What rates are made of.
+    /// The counts from which rates are computed.
     pub fn counts(&self, totals: &Totals, wire: WireBytes) -> Counts {
         let udp = self.over == Carrier::Datagrams;
         let pick = |datagrams: u64, other: u64| if udp { datagrams } else { other };
@@ -478,19 +478,19 @@ impl Conversation {
         }
     }
 
-    /// An edge of the measured window passes.
+    /// Takes the counts at an edge of the measured window.
     pub fn mark(&mut self, edge: Edge, totals: &Totals, wire: WireBytes) {
         let counts = self.counts(totals, wire);
         self.marks.mark(edge, counts, &mut self.rtt);
     }
 
-    /// What had been sent at an edge that has passed is known now.
+    /// Sets what had been sent at an edge that has passed, once it is known.
     pub fn sent_at(&mut self, edge: Edge, totals: &Totals, wire: WireBytes) {
         let counts = self.counts(totals, wire);
         self.marks.sent_at(edge, counts);
     }
 
-    /// What became of it, how far the run has been in the measured `window`.
+    /// Builds the result of the flow; `window` is the measured window as far as the run covered it.
     pub fn result(&mut self, spec: &FlowSpec, window: &Window, ending: Ending) -> FlowResult {
         let Ending { start, totals, .. } = ending;
         let counts = self.counts(&totals, ending.wire);

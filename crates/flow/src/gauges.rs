@@ -1,4 +1,4 @@
-//! Looks into the congestion control of a TCP sender.
+//! Internal quantities of a TCP sender's congestion control.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use gargalo_units::{Bytes, Instant, Rate};
 
 use crate::samples::Gauge;
 
-/// What a sender's congestion control has inside, and the sender beside it; nothing before the handshake is
+/// The internal quantities of a sender's congestion control and of the sender itself; none before the handshake is
 /// complete.
 pub fn gauges(time: Instant, flow: u64, cause: &str, sender: &Endpoint) -> Vec<Gauge> {
     let s = sender.snapshot(time);
@@ -41,8 +41,8 @@ fn rate(r: Option<Rate>) -> f64 {
     r.map_or(f64::NAN, |r| r.as_bps() as f64)
 }
 
-/// Shows the notices of an endpoint. Gives what makes a look into its congestion control worth while, a new phase
-/// after the one `before` and the kinds of notices, joined by `+`; empty: nothing.
+/// Reports the notices of an endpoint. Returns the causes for a record of its congestion control, joined by `+`: a
+/// phase other than `before`, and the kinds of notices. Empty: no cause.
 pub fn causes(
     endpoint: &mut Endpoint,
     before: &mut &'static str,

@@ -1,5 +1,5 @@
-//! Totals of flows that have no row of their own: thousands a second come and go, and what is kept of
-//! them stays the same size.
+//! Totals of flows that have no rows of their own: thousands may start and end each second, and the memory kept for
+//! them stays constant.
 
 use std::sync::Arc;
 
@@ -26,62 +26,62 @@ pub struct Group {
     pub completed: u64,
     /// Ended early by a reset or too many timeouts.
     pub failed: u64,
-    /// Most of them at once.
+    /// Most of them alive at once.
     pub peak: u64,
     /// Alive now.
     alive: u64,
-    /// What was planned at the edges of the measured window.
+    /// Planned counts at the edges of the measured window.
     marks: (WireBytes, Option<WireBytes>),
-    /// What of all this was inside of the measured window.
+    /// The part of these counts inside the measured window.
     pub inside: Inside,
-    /// Payload that applications wanted carried; without end counts as what was sent.
+    /// Payload that applications asked to send; an unlimited transfer counts with what it sent.
     pub offered: u64,
-    /// What transfers of a source put on the wire by arithmetic, when nothing is repeated.
+    /// Wire bytes that a source's transfers need by calculation, without retransmissions.
     pub planned: WireBytes,
-    /// What hosts put on the wire, repetitions included.
+    /// Bytes that hosts put on the wire, retransmissions included.
     pub sent: WireBytes,
-    /// Payload that receivers got.
+    /// Payload that receivers read.
     pub delivered: u64,
-    /// Data packets sent, repetitions included.
+    /// Data packets sent, retransmissions included.
     pub sent_packets: u64,
-    /// Of those, repetitions.
+    /// Those of them that were retransmissions.
     pub retransmitted_packets: u64,
-    /// Taken for lost by the sender (UDP: dropped by the network).
+    /// Marked lost by the sender (UDP: dropped by the network).
     pub lost_packets: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
     /// Congestion Experienced marks received.
     pub ce_marks: u64,
-    /// Content that was not what had been sent.
+    /// Flows whose delivered content differed from what was sent.
     pub corrupted: u64,
     /// Completion times.
     pub completion: Quantiles,
     /// Round-trip samples (UDP: one-way delays).
     pub rtt: Quantiles,
-    /// Sessions begun.
+    /// Sessions started.
     pub sessions: u64,
-    /// Pages asked for.
+    /// Pages requested.
     pub pages: u64,
-    /// From a page's request to its last byte.
+    /// Times from the request for a page to its last byte.
     pub page_time: Quantiles,
-    /// What a source was asked for and how it met it.
+    /// The demand on a source, and how it was met.
     pub offer: Offer,
     /// When the first flow may start and the last may end.
     pub window: (Instant, Instant),
     /// Opinion scores: how many and their sum.
     pub scores: (u64, f64),
-    /// Players that showed anything.
+    /// Players that played anything.
     pub players: Players,
 }
 
-/// What rates are made of.
+/// The counts from which rates are computed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Inside {
-    /// What transfers of a source put on the wire by arithmetic.
+    /// Wire bytes that a source's transfers need by calculation.
     pub planned: WireBytes,
-    /// What hosts put on the wire.
+    /// Bytes that hosts put on the wire.
     pub sent: WireBytes,
-    /// Payload that receivers got.
+    /// Payload that receivers read.
     pub delivered: u64,
 }
 
@@ -92,20 +92,20 @@ pub struct Players {
     pub count: u64,
     /// Sum of the start-up delays of those that played.
     pub startup: Duration,
-    /// How many played.
+    /// How many of them played.
     pub played: u64,
-    /// Time spent standing still.
+    /// Total time stalled.
     pub rebuffering: Duration,
-    /// How often.
+    /// Number of stalls.
     pub rebufferings: u64,
     /// Sum of the mean rates.
     pub bitrate: Rate,
-    /// Changes of rate.
+    /// Number of rate changes.
     pub switches: u64,
 }
 
 impl Group {
-    /// Of flows that start within `window`; none has started.
+    /// Creates the totals of flows that start within `window`.
     pub fn new(label: Arc<str>, window: (Instant, Instant)) -> Self {
         Self {
             label,
@@ -138,7 +138,7 @@ impl Group {
         }
     }
 
-    /// An edge of the measured window passes.
+    /// Takes the counts at an edge of the measured window.
     pub fn mark(&mut self, edge: Edge) {
         match edge {
             Edge::From => self.marks.0 = self.planned,
@@ -146,7 +146,7 @@ impl Group {
         }
     }
 
-    /// Nothing more will happen. `began`: the measured window did.
+    /// Closes the totals at the end of the run. `began`: the measured window had begun.
     pub fn close(&mut self, began: bool) {
         let until = self.marks.1.unwrap_or(self.planned);
         if began {
@@ -154,7 +154,7 @@ impl Group {
         }
     }
 
-    /// A flow starts that will carry `total` bytes; `None`: without end, or not known yet.
+    /// Records the start of a flow that will carry `total` bytes; `None`: unlimited, or not known yet.
     pub fn start(&mut self, total: Option<u64>) {
         self.flows += 1;
         self.alive += 1;
@@ -162,7 +162,7 @@ impl Group {
         self.offered = self.offered.saturating_add(total.unwrap_or(0));
     }
 
-    /// Takes a flow in that is over.
+    /// Adds the result of a flow that has ended.
     pub fn fold(&mut self, flow: &FlowResult, had_total: bool) {
         self.alive -= 1;
         if !had_total {

@@ -1,6 +1,6 @@
-//! Flows between the hosts of a network: how they are configured, how the applications at their ends talk, and
-//! what became of them. The worlds (a simulator in virtual time, a laboratory in real time) stand on it: each is a
-//! clock, a network and a loop around the same flows.
+//! Flows between the hosts of a network: their configuration, the applications at their ends, and their results. Both
+//! worlds (a simulator in virtual time, a laboratory in real time) are built on this crate: each is a clock, a network
+//! and an event loop around the same flows.
 #![forbid(unsafe_code)]
 
 mod capture;

@@ -1,13 +1,13 @@
-//! Receivers that misbehave (RFC 9743 §7.6): what their acknowledgements say is not what happened.
+//! Receivers that misbehave (RFC 9743 §7.6): their acknowledgements do not report what happened.
 //!
-//! The transport itself is honest; what it sends is rewritten on its way out, as an application with a
-//! stack of its own would do (Savage, Cardwell, Wetherall, Anderson, CCR 29(5), 1999).
+//! The transport itself is correct; its segments are rewritten before they leave, as a modified receiver would send
+//! them (Savage, Cardwell, Wetherall, Anderson, CCR 29(5), 1999).
 
 use gargalo_settings::names;
 use gargalo_units::Seq;
 use gargalo_wire::tcp::{Flags, SackBlocks, Segment};
 
-/// Pieces of a divided acknowledgement.
+/// Number of parts of a divided acknowledgement.
 const PIECES: u32 = 4;
 
 names! {
@@ -25,7 +25,7 @@ names! {
     }
 }
 
-/// A misbehaving receiver at work.
+/// The state of a misbehaving receiver.
 #[derive(Clone, Debug)]
 pub struct MisbehavingReceiver {
     how: Misbehaviour,
@@ -36,7 +36,7 @@ pub struct MisbehavingReceiver {
 }
 
 impl MisbehavingReceiver {
-    /// Before it has received anything.
+    /// Creates the state before anything was received.
     pub const fn new(how: Misbehaviour) -> Self {
         Self {
             how,
@@ -45,7 +45,7 @@ impl MisbehavingReceiver {
         }
     }
 
-    /// A segment has arrived.
+    /// Records the arrival of a segment.
     #[inline]
     pub fn on_segment(&mut self, segment: &Segment) {
         let end = segment.seq + segment.sequence_len();
@@ -54,7 +54,7 @@ impl MisbehavingReceiver {
         }
     }
 
-    /// What leaves instead of this segment.
+    /// Returns what is sent in place of this segment.
     pub fn rewrite(&mut self, mut segment: Segment) -> Vec<Segment> {
         let plain = segment.payload.is_empty()
             && segment.flags.contains(Flags::ACK)
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(acks(&mut receiver, 2000), [1250, 1500, 1750, 2000]);
         assert_eq!(acks(&mut receiver, 2000), [2000], "a duplicate stays one");
         assert_eq!(acks(&mut receiver, 2002), [2001, 2002]);
-        // What carries data is left alone.
+        // Segments with data are not changed.
         assert_eq!(receiver.rewrite(data(0)).len(), 1);
     }
 

@@ -1,4 +1,4 @@
-//! How far a run is, and what it produced.
+//! The progress of a run, and what it produced.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -10,19 +10,19 @@ use crate::result::FlowResult;
 use crate::samples::{LinkResult, Samples};
 use crate::topology::{DirectionId, NodeId};
 
-/// What a run is doing.
+/// The phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Flows are being made; virtual time has not begun.
+    /// Flows are being created; virtual time has not started.
     Building,
-    /// Virtual time passes.
+    /// Virtual time advances.
     Running,
     /// Results are being written.
     Writing,
 }
 
 impl Phase {
-    /// One word.
+    /// The phase in one word.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Building => "building",
@@ -32,10 +32,10 @@ impl Phase {
     }
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// What it is doing.
+    /// The current phase.
     pub phase: Phase,
     /// Share of the phase that is done, 0 to 1.
     pub fraction: f64,
@@ -52,7 +52,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// At the beginning of a phase of a run that ends at `end`.
+    /// The progress at the beginning of a phase of a run that ends at `end`.
     pub const fn begin(phase: Phase, end: Instant) -> Self {
         Self {
             phase,
@@ -66,7 +66,7 @@ impl Progress {
     }
 }
 
-/// Is told how far a run is, and may stop it.
+/// A callback that is told the progress of a run and may stop it.
 pub type Watch<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
 
 /// What a run produced.
@@ -74,20 +74,20 @@ pub type Watch<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
 pub struct Outcome {
     /// Every flow that has a row, in the order of identifiers.
     pub flows: Vec<FlowResult>,
-    /// Totals of flows that are counted together, in the order of their declaration.
+    /// Totals of flows that are counted in groups, in the order of their declaration.
     pub groups: Vec<Group>,
     /// Every link direction: `up` then `down`, in the order of the links.
     pub links: Vec<LinkResult>,
-    /// The link directions that packets of a pair of hosts take, where there is only one way; not in the lab.
+    /// The link directions between a pair of hosts, where there is only one route; empty in the lab.
     pub routes: BTreeMap<(NodeId, NodeId), Vec<DirectionId>>,
     /// Sampled tables.
     pub samples: Samples,
-    /// Senders that were still there when the run ended, as they were then: samples of flows that have a row and of
-    /// their subflows, whether or not these were to be recorded (of the kernel's flows in the lab: those that were, last).
+    /// Senders that still existed when the run ended, in their state at that time: samples of flows that have a row
+    /// and of their subflows, whether or not these were recorded (kernel flows in the lab: the last sample).
     pub last: Samples,
     /// Virtual time reached.
     pub end: Instant,
-    /// The part of the measured window that the run had; `None`: that is not set.
+    /// The part of the measured window that the run covered; `None`: no window is set.
     pub measured: Option<(Instant, Instant)>,
     /// Packets sent by hosts.
     pub packets: u64,

@@ -1,4 +1,4 @@
-//! QUIC under the applications of a flow: byte streams and objects on QUIC's streams.
+//! QUIC under the applications of a flow: byte streams and objects on QUIC streams.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,42 +9,42 @@ use gargalo_units::Instant;
 use crate::content;
 use crate::conversation::Conversation;
 
-/// What is written at once.
+/// Most bytes written at once.
 const PIECE: u64 = 1 << 16;
 
 /// A QUIC connection at one end of a flow.
 #[derive(Debug)]
 pub struct QuicEnd {
-    /// The connection: its datagrams and its timer are the world's.
+    /// The connection. The world handles its datagrams and its timer.
     pub endpoint: Endpoint,
-    /// 0 opens it.
+    /// The side: side 0 opens the connection.
     side: usize,
     /// Streams over which a transfer is spread.
     streams: u32,
-    /// What content is made of; `None`: zeros that nobody compares.
+    /// Key of the content; `None`: zeros, which are not compared.
     key: Option<u64>,
-    /// Streams on which something is still to be written, in the order they were opened.
+    /// Streams with data still to be written, in the order in which they were opened.
     outgoing: VecDeque<Waiting>,
-    /// Bytes read of each stream.
+    /// Bytes read from each stream.
     incoming: BTreeMap<StreamId, u64>,
     /// Streams over which a byte stream is spread; empty until it writes.
     spread: Vec<StreamId>,
-    /// What is written ends the streams.
+    /// The streams end after what is written.
     closing: bool,
     over: bool,
 }
 
-/// What is to be written on a stream.
+/// Data to be written on a stream.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     stream: StreamId,
     left: u64,
-    /// Position of the next byte.
+    /// Offset of the next byte.
     at: u64,
     end: bool,
 }
 
-/// What a world learns of a connection beside what its application does.
+/// What a world must know about a connection, besides the data of its application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuicEvent {
     /// The client's handshake is complete: further paths may be opened.
@@ -54,8 +54,8 @@ pub enum QuicEvent {
 }
 
 impl QuicEnd {
-    /// Of the flow with this number at a side, whose transfers go over so many streams; content is compared if
-    /// `verify`.
+    /// Creates the end of the flow with this number at a side; its transfers are spread over `streams` streams, and
+    /// content is compared if `verify`.
     pub fn new(endpoint: Endpoint, (flow, side): (u64, usize), streams: u32, verify: bool) -> Self {
         Self {
             endpoint,
@@ -70,12 +70,12 @@ impl QuicEnd {
         }
     }
 
-    /// Nothing more is expected of it.
+    /// Whether the connection is over, so that nothing more is expected of it.
     pub fn is_over(&self) -> bool {
         self.over || self.endpoint.is_over()
     }
 
-    /// The next event of the connection; what concerns the application it is told.
+    /// Returns the next event of the connection; events of the application are passed to `talk`.
     pub fn poll_event(&mut self, now: Instant, talk: &mut Conversation) -> Option<QuicEvent> {
         while let Some(event) = self.endpoint.poll_event() {
             match event {
@@ -117,7 +117,7 @@ impl QuicEnd {
         }
     }
 
-    /// A piece of a stream arrived.
+    /// Handles a chunk of a stream that arrived.
     fn read(&mut self, now: Instant, talk: &mut Conversation, chunk: &Chunk) {
         let bytes = chunk.data.len() as u64;
         let at = self.incoming.entry(chunk.stream).or_insert(0);
@@ -132,7 +132,7 @@ impl QuicEnd {
         if !talk.is_on_streams() {
             return talk.received(now, self.side, bytes, 0);
         }
-        // Streams of objects are opened in the objects' order (RFC 9000 §2.1: two bits say whose).
+        // Streams of objects are opened in the order of the objects (RFC 9000 §2.1: the low two bits give the type).
         let object = (chunk.stream >> 2) as usize;
         if self.side == 0 {
             talk.received_object(now, object, bytes);
@@ -143,7 +143,7 @@ impl QuicEnd {
         }
     }
 
-    /// Wants `bytes` written on a stream after what waits for it there.
+    /// Queues `bytes` on a stream, after what already waits there.
     fn queue(&mut self, stream: StreamId, bytes: u64, end: bool) {
         match self.outgoing.iter_mut().find(|o| o.stream == stream) {
             Some(o) => {
@@ -159,7 +159,7 @@ impl QuicEnd {
         }
     }
 
-    /// Gives what a byte stream wants written to its stream or streams.
+    /// Assigns what a byte stream wants to write to its stream or streams.
     fn spread(&mut self, talk: &mut Conversation) {
         let (bytes, close) = talk.wanted(self.side);
         if bytes == 0 && (self.closing || !close) {
@@ -172,7 +172,7 @@ impl QuicEnd {
                     self.spread.extend(self.endpoint.open());
                 }
             } else {
-                // A server answers on the stream on which it was asked.
+                // A server responds on the stream of the request.
                 self.spread.extend(self.incoming.keys().next());
             }
         }
@@ -191,7 +191,7 @@ impl QuicEnd {
         }
     }
 
-    /// Writes as far as the transport takes it.
+    /// Writes as much as the transport accepts.
     fn write(&mut self, talk: &mut Conversation) {
         let mut i = 0;
         while let Some(o) = self.outgoing.get_mut(i) {
@@ -222,8 +222,8 @@ impl QuicEnd {
         }
     }
 
-    /// Whether this end may close the connection: the client that has got everything it asked for, or whose
-    /// data has all arrived.
+    /// Whether this end may close the connection: the client that has received everything it requested, or whose data
+    /// has all arrived.
     fn is_done(&mut self, talk: &Conversation) -> bool {
         if self.side != 0 || talk.completed().is_none() {
             return false;
@@ -235,7 +235,7 @@ impl QuicEnd {
     }
 }
 
-/// Makes the content of two streams of a flow differ.
+/// The key of a stream's content, which differs between the streams of a flow.
 const fn key(flow: u64, stream: StreamId, sender: usize) -> u64 {
     content::key(flow, sender) ^ (stream << 24)
 }

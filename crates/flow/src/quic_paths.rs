@@ -1,4 +1,4 @@
-//! What is remembered of the paths of a multipath QUIC connection.
+//! State of the paths of a multipath QUIC connection that the connection itself does not keep.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use crate::result::SubflowResult;
 use crate::samples::{FlowSample, SubflowSample};
 use crate::window::{Counts, Edge, Marks, Window};
 
-/// The paths of a sender, beside what its connection knows.
+/// The paths of a sender: the measurements that the connection does not keep.
 #[derive(Debug, Default)]
 pub struct QuicPaths {
     /// Round-trip samples by identifier.
     rtt: BTreeMap<u32, Quantiles>,
-    /// Counts at the edges of the measured window, likewise.
+    /// Counts at the edges of the measured window, by identifier.
     marks: BTreeMap<u32, Marks>,
 }
 
@@ -24,20 +24,20 @@ pub struct QuicPaths {
 #[derive(Clone, Copy, Debug)]
 pub struct SendingPath {
     path: PathSnapshot,
-    /// The links by which its data leaves, and what comes back.
+    /// The links by which its data leaves and its acknowledgements return.
     links: (usize, usize),
-    /// What has arrived on it.
+    /// Bytes that arrived on it.
     delivered: Bytes,
 }
 
-/// Bytes of stream data that each path has brought to an end before all others, by identifier.
+/// Bytes of stream data that each path delivered first, by identifier.
 pub fn arrived(endpoint: &mut Endpoint) -> BTreeMap<u32, u64> {
     let paths = endpoint.paths();
     paths.iter().map(|p| (p.id, p.received_bytes)).collect()
 }
 
-/// The paths of a sender: by which links their data leaves and acknowledgements come back, and what has
-/// [arrived] of it at the other end.
+/// The paths of a sender: the links by which their data leaves and acknowledgements return, and how much of it
+/// [arrived] at the other end.
 pub fn sending(
     endpoint: &mut Endpoint,
     arrived: &BTreeMap<u32, u64>,
@@ -53,7 +53,7 @@ pub fn sending(
     endpoint.paths().into_iter().filter_map(of).collect()
 }
 
-/// The state of a sender over all paths, and of each of them.
+/// Samples a sender over all paths, and each of the paths.
 pub fn sample(
     all: Vec<SendingPath>,
     (now, flow, delivered): (Instant, u64, Bytes),
@@ -84,7 +84,7 @@ pub fn sample(
 }
 
 impl QuicPaths {
-    /// Takes the samples of the latest acknowledgements, for the flow too.
+    /// Takes the round-trip samples of the latest acknowledgements, also into those of the flow.
     pub fn rtt_samples(&mut self, endpoint: &mut Endpoint, all: &mut Quantiles) {
         for (id, rtt) in endpoint.take_path_rtt_samples() {
             all.record(rtt);
@@ -92,7 +92,7 @@ impl QuicPaths {
         }
     }
 
-    /// What has happened on the paths until now, with counts at the edges of the window that have passed.
+    /// The results of the paths so far, with counts at the edges of the window that have passed.
     pub fn standing(&mut self, all: Vec<SendingPath>) -> Vec<SubflowResult> {
         let of = |SendingPath {
                       path: p,
@@ -122,7 +122,7 @@ impl QuicPaths {
         all.into_iter().map(of).collect()
     }
 
-    /// An edge of the measured window passes.
+    /// Takes the counts at an edge of the measured window.
     pub fn mark(&mut self, edge: Edge, all: Vec<SendingPath>) {
         for mut path in self.standing(all) {
             path.mark(edge);
@@ -130,7 +130,7 @@ impl QuicPaths {
         }
     }
 
-    /// What happened on the paths, the connection being over.
+    /// The results of the paths when the connection is over.
     pub fn results(&mut self, window: &Window, all: Vec<SendingPath>) -> Vec<SubflowResult> {
         let mut subflows = self.standing(all);
         subflows.iter_mut().for_each(|s| s.close(window));

@@ -1,4 +1,4 @@
-//! What became of flows.
+//! Results of flows.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use gargalo_workload::wire::WireBytes;
 use crate::topology::NodeId;
 use crate::window::{Counts, Edge, Marks, Window};
 
-/// What became of a subflow of Multipath TCP, or of a path of QUIC.
+/// The result of a subflow of Multipath TCP, or of a path of QUIC.
 #[derive(Clone, Debug)]
 pub struct SubflowResult {
     /// Its number, in the order of opening.
@@ -21,24 +21,24 @@ pub struct SubflowResult {
     pub link: usize,
     /// The link by which its acknowledgements leave the receiver.
     pub reverse_link: usize,
-    /// The gateway the data goes by.
+    /// The gateway by which the data is routed.
     pub gateway: Option<NodeId>,
-    /// When it could carry data.
+    /// When it could first carry data.
     pub opened: Instant,
     /// When it ended; `None`: with the connection.
     pub closed: Option<Instant>,
-    /// It was a backup at its end; `None`: the kernel does not tell.
+    /// Whether it was a backup at its end; `None`: the kernel does not report it.
     pub backup: Option<bool>,
-    /// Bytes that reached the peer on it: over TCP in order, repetitions of other subflows included; over QUIC
-    /// those that it brought first.
+    /// Bytes that reached the peer on it. TCP: in order, including data that other subflows delivered too. QUIC: bytes
+    /// that this path delivered first.
     pub delivered: Bytes,
-    /// Counts of its sender.
+    /// Counters of its sender.
     pub stats: tcp::Stats,
-    /// Round-trip samples of its sender, inside of the measured window.
+    /// Round-trip samples of its sender inside the measured window.
     pub rtt: Quantiles,
-    /// Counts at the edges of that window, while it is open.
+    /// Counts at the edges of the measured window, while it is open.
     pub marks: Marks,
-    /// What was counted inside of that window.
+    /// Counts inside the measured window.
     pub inside: Counts,
 }
 
@@ -54,13 +54,13 @@ impl SubflowResult {
         }
     }
 
-    /// An edge of the measured window passes.
+    /// Takes the counts at an edge of the measured window.
     pub fn mark(&mut self, edge: Edge) {
         let counts = self.counts();
         self.marks.mark(edge, counts, &mut self.rtt);
     }
 
-    /// The flow is over.
+    /// Closes the result when the flow is over.
     pub fn close(&mut self, window: &Window) {
         let counts = self.counts();
         self.inside = self
@@ -69,34 +69,34 @@ impl SubflowResult {
     }
 }
 
-/// What a connection did on several paths.
+/// Results of a connection over several paths.
 #[derive(Clone, Debug, Default)]
 pub struct MultipathResult {
-    /// Every subflow that could carry data, in the order of opening.
+    /// Every subflow that could carry data, in the order in which they were opened.
     pub subflows: Vec<SubflowResult>,
-    /// Of Multipath TCP.
+    /// Results specific to Multipath TCP.
     pub mptcp: Option<MptcpResult>,
 }
 
-/// What a Multipath TCP connection did beside carrying data.
+/// Counts of a Multipath TCP connection besides those of its data.
 #[derive(Clone, Debug, Default)]
 pub struct MptcpResult {
-    /// Counts of the sending end.
+    /// Counters of the sending end.
     pub stats: mptcp::Stats,
     /// Bytes that arrived more than once at the receiving end.
     pub duplicate_bytes: u64,
-    /// Most bytes that waited at the receiving end for others before them.
+    /// Most bytes that waited in the reordering queue of the receiving end.
     pub out_of_order_max: u64,
 }
 
-/// What became of a flow.
+/// The result of a flow.
 #[derive(Clone, Debug)]
 pub struct FlowResult {
     /// Identifier.
     pub id: u64,
-    /// Identifier of the flow or source in the scenario that it was made from.
+    /// Identifier of the scenario's flow or source from which it was created.
     pub template: u64,
-    /// The host that opened the connection, and the other one.
+    /// The host that opened the connection, and the other host.
     pub hosts: (NodeId, NodeId),
     /// Label.
     pub label: Arc<str>,
@@ -108,41 +108,41 @@ pub struct FlowResult {
     pub start: Instant,
     /// When it completed, was stopped, or the run ended.
     pub end: Instant,
-    /// From start until the client's application could write; `None`: it never could, or UDP.
+    /// Time from the start until the client's application could write; `None`: it never could, or UDP.
     pub handshake: Option<Duration>,
-    /// When the receiver's application got its first byte.
+    /// When the receiver's application read its first byte.
     pub first_byte: Option<Instant>,
-    /// From start to the receiver's last byte, if the whole transfer arrived.
+    /// Time from the start to the receiver's last byte, if the whole transfer arrived.
     pub completion: Option<Duration>,
-    /// Bytes the receiver's application got.
+    /// Bytes that the receiver's application read.
     pub delivered: Bytes,
-    /// Data packets sent by the sending side, repetitions included.
+    /// Data packets sent by the sending side, retransmissions included.
     pub sent_packets: u64,
-    /// Payload bytes sent by the sending side, repetitions included.
+    /// Payload bytes sent by the sending side, retransmissions included.
     pub sent: Bytes,
-    /// Of those packets, retransmissions.
+    /// Those of the packets that were retransmissions.
     pub retransmitted_packets: u64,
     /// Marked lost by the sender (UDP: dropped by the network).
     pub lost_packets: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Loss events withdrawn as spurious.
+    /// Congestion events undone as spurious.
     pub spurious_losses: u64,
-    /// Congestion-experienced marks seen by the receiver.
+    /// Congestion Experienced marks seen by the receiver.
     pub ce_marks: u64,
-    /// Round-trip samples of the sender (UDP: one-way delays), inside of the measured window.
+    /// Round-trip samples of the sender (UDP: one-way delays) inside the measured window.
     pub rtt: Quantiles,
-    /// What was counted inside of that window.
+    /// Counts inside the measured window.
     pub inside: Counts,
-    /// Delivered content differed from what was sent (only checked when asked).
+    /// Delivered content differed from what was sent (only checked on request).
     pub corrupted: bool,
     /// Why the connection ended early, if it did.
     pub failure: Option<&'static str>,
-    /// Bytes that the two hosts put on the wire for it, with IP headers: in the direction of the data
-    /// and against it.
+    /// Bytes that the two hosts put on the wire for it, IP headers included: in the direction of the data and in the
+    /// opposite direction.
     pub wire: WireBytes,
-    /// What the user of the application noticed, where there is one.
+    /// Quality as the user of the application perceives it, where that is defined.
     pub application: Option<AppResult>,
-    /// What happened on several paths, over Multipath TCP or multipath QUIC.
+    /// Results of several paths, for Multipath TCP or multipath QUIC.
     pub multipath: Option<MultipathResult>,
 }

@@ -1,5 +1,5 @@
-//! Named random streams: each component draws from its own, derived from (run seed, its path), so
-//! that adding a flow does not change another's luck.
+//! Named random streams: each component draws from its own stream, derived from the seed of the run and the
+//! component's path. Adding a flow does not change the random numbers of another.
 
 use rand_pcg::Pcg64;
 
@@ -12,7 +12,7 @@ fn split_mix(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The stream of `path` (say `"link/bottleneck/up"`) in the run with this seed.
+/// Returns the stream of `path` (say `"link/bottleneck/up"`) in the run with this seed.
 ///
 /// The path is hashed with FNV-1a and expanded with SplitMix64 to state and stream of a PCG64,
 /// whose output is specified and the same on every platform.

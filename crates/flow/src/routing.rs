@@ -1,33 +1,33 @@
-//! Shortest routes in a network, found without a look at what lies beside them.
+//! Shortest routes in a network, found without visiting unrelated nodes.
 //!
-//! A search goes over routers only and ends where it has met the target: between two hosts of a
-//! dumbbell it visits three nodes, however many pairs of hosts there are.
+//! A search visits routers only and ends when it has met the target: between two hosts of a dumbbell it visits three
+//! nodes, however many pairs of hosts there are.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::topology::{DirectionId, NodeId};
 
-/// Searches for shortest routes by hop count; of several the one whose nodes, from the last back to the
+/// Searches for shortest routes by hop count. Of several, it takes the one whose nodes, from the last back to the
 /// first, have the lowest numbers, and between two nodes the first link.
 #[derive(Clone, Debug, Default)]
 pub struct Routing {
     ends: Vec<(NodeId, NodeId)>,
-    /// The links of each node in their order: the other end, and the direction that leads there.
+    /// The links of each node in their order: the node at the other end, and the direction that leads to it.
     links: Vec<Vec<(NodeId, DirectionId)>>,
-    /// Of those, the links that lead to routers.
+    /// Those of the links that lead to routers.
     onward: Vec<Vec<(NodeId, DirectionId)>>,
-    /// Number of the present search: marks of earlier ones do not count.
+    /// Number of the current search: marks of earlier searches do not count.
     search: u32,
-    /// Of each node, the search that met it, and from where.
+    /// For each node, the search that met it, and from where.
     met: Vec<(u32, NodeId, DirectionId)>,
-    /// Of each node, the search whose target is its neighbour, and the direction that leads there.
+    /// For each node, the search whose target is its neighbour, and the direction that leads to it.
     last: Vec<(u32, DirectionId)>,
     visited: u64,
 }
 
 impl Routing {
-    /// For nodes of which some are hosts, which do not forward, and links between them.
+    /// Creates the search for nodes, some of which are hosts, which do not forward, and links between them.
     pub fn new(
         hosts: impl IntoIterator<Item = bool>,
         links: impl IntoIterator<Item = (NodeId, NodeId)>,
@@ -54,7 +54,7 @@ impl Routing {
         made
     }
 
-    /// Nodes that all searches together have visited: what they cost.
+    /// Number of nodes that all searches together have visited: a measure of their cost.
     pub const fn visited(&self) -> u64 {
         self.visited
     }
@@ -64,13 +64,13 @@ impl Routing {
         self.links[node as usize].iter().map(|l| l.1 as usize / 2)
     }
 
-    /// The directions a packet takes from `from` to `to`, if there is a way.
+    /// The directions that a packet takes from `from` to `to`, if there is a route.
     pub fn route(&mut self, from: NodeId, to: NodeId) -> Option<Vec<DirectionId>> {
         self.find(from, to, |_| true)
     }
 
-    /// Up to `most` routes that share no link, the shortest first: each is the shortest over the links
-    /// that those before it left. None if there is no way.
+    /// Up to `most` routes that share no link, the shortest first: each is the shortest over the links that those
+    /// before it left unused. Empty if there is no route.
     pub fn disjoint(&mut self, from: NodeId, to: NodeId, most: usize) -> Vec<Vec<DirectionId>> {
         let mut used = BTreeSet::new();
         let mut routes = Vec::new();
@@ -87,7 +87,7 @@ impl Routing {
         routes
     }
 
-    /// The links of a host in order, that of the usual route between two hosts first: its interfaces.
+    /// The links of a host in order: its interfaces. The link of the usual route to `towards` comes first.
     pub fn interfaces(&mut self, of: NodeId, towards: NodeId) -> Vec<usize> {
         let usual = self.route(of, towards);
         let usual = usual.and_then(|r| r.first().map(|d| *d as usize / 2));
@@ -95,9 +95,9 @@ impl Routing {
         usual.into_iter().chain(others).collect()
     }
 
-    /// The shortest route that begins with the link `first` and ends with the link `last`; where there is
-    /// none, as between hosts with links of their own, the shortest that begins with `first`: packets
-    /// leave by the interface of their source address.
+    /// The shortest route that begins with the link `first` and ends with the link `last`. Where there is none, as
+    /// between hosts with links of their own, the shortest that begins with `first`: packets leave by the interface of
+    /// their source address.
     pub fn between(
         &mut self,
         (from, first): (NodeId, usize),
@@ -113,7 +113,7 @@ impl Routing {
         found
     }
 
-    /// The least sum of a cost over the directions of any way from `from` to `to`; `None`: there is no way.
+    /// The least sum of a cost over the directions of any route from `from` to `to`; `None`: there is no route.
     pub fn least(
         &mut self,
         from: NodeId,
@@ -151,7 +151,7 @@ impl Routing {
         None
     }
 
-    /// The shortest route over links that are open.
+    /// The shortest route over the links that are open.
     fn find(
         &mut self,
         from: NodeId,
@@ -188,7 +188,7 @@ impl Routing {
         None
     }
 
-    /// The way that a search took to `node`, and `last` behind it.
+    /// The route by which a search reached `node`, followed by `last`.
     fn trace(&self, from: NodeId, mut node: NodeId, last: DirectionId) -> Vec<DirectionId> {
         let mut route = vec![last];
         while node != from {
@@ -206,8 +206,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The definition: distances from `from` over everything that forwards, relaxed in the order of
-    /// distance and then of nodes.
+    /// The definition: distances from `from` over all nodes that forward, relaxed in the order of distance and then of
+    /// nodes.
     fn by_definition(
         hosts: &[bool],
         links: &[(NodeId, NodeId)],

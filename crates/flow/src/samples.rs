@@ -7,7 +7,7 @@ use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use crate::window::Edge;
 
-/// A flow at an instant.
+/// The state of a flow at an instant.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowSample {
     /// When.
@@ -26,16 +26,16 @@ pub struct FlowSample {
     pub pacing_rate: Option<Rate>,
     /// Latest delivery-rate sample.
     pub delivery_rate: Option<Rate>,
-    /// Bytes the receiver's application has got.
+    /// Bytes that the receiver's application has read.
     pub delivered: Bytes,
     /// State of the congestion control in one word.
     pub phase: &'static str,
-    /// Bytes that wait for others before them, at the receiver of a Multipath TCP connection.
+    /// Bytes in the reordering queue at the receiver of a Multipath TCP connection.
     pub out_of_order: Option<Bytes>,
 }
 
 impl FlowSample {
-    /// Of a connection over several paths, none of which has been added.
+    /// Creates the sample of a connection over several paths, before any path is added.
     pub fn over_paths(time: Instant, flow: u64, delivered: Bytes) -> Self {
         Self {
             time,
@@ -52,7 +52,7 @@ impl FlowSample {
         }
     }
 
-    /// Windows and rates add up, the least round-trip time counts, and the first path's phase.
+    /// Adds a path: windows and rates add up, the round-trip time is the least, and the phase is the first path's.
     pub fn add(&mut self, path: &SubflowSample, pacing_rate: Option<Rate>) {
         if self.phase.is_empty() {
             self.phase = path.phase;
@@ -74,7 +74,7 @@ impl FlowSample {
     }
 }
 
-/// A subflow at an instant.
+/// The state of a subflow at an instant.
 #[derive(Clone, Copy, Debug)]
 pub struct SubflowSample {
     /// When.
@@ -95,26 +95,26 @@ pub struct SubflowSample {
     pub srtt: Option<Duration>,
     /// Latest delivery-rate sample.
     pub delivery_rate: Option<Rate>,
-    /// Payload bytes sent, repetitions included.
+    /// Payload bytes sent, retransmissions included.
     pub sent: Bytes,
-    /// Bytes that reached the peer (over TCP: in order).
+    /// Bytes that reached the peer (TCP: in order).
     pub delivered: Bytes,
     /// State of the congestion control in one word.
     pub phase: &'static str,
 }
 
-/// A link direction at an instant.
+/// The state of a link direction at an instant.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkSample {
     /// When.
     pub time: Instant,
-    /// Which direction: twice the link, plus one for down.
+    /// The direction: twice the link's index, plus one for down.
     pub direction: u32,
     /// Packets waiting.
     pub queue_packets: u64,
     /// Bytes waiting.
     pub queue_bytes: u64,
-    /// Waiting time of a packet that came now.
+    /// Queueing delay of a packet that would arrive now.
     pub queue_delay: Duration,
     /// Counters since the start.
     pub sent_bytes: u64,
@@ -126,7 +126,7 @@ pub struct LinkSample {
     pub utilization: Option<f64>,
 }
 
-/// Something a protocol did.
+/// A protocol event.
 #[derive(Clone, Debug)]
 pub struct ProtocolEvent {
     /// When.
@@ -135,24 +135,24 @@ pub struct ProtocolEvent {
     pub flow: u64,
     /// One word.
     pub kind: &'static str,
-    /// What else there is to say.
+    /// Further details.
     pub detail: String,
 }
 
-/// A quantity inside of a congestion control.
+/// An internal quantity of a congestion control.
 #[derive(Clone, Debug)]
 pub struct Gauge {
     /// When.
     pub time: Instant,
     /// Of which flow.
     pub flow: u64,
-    /// What made one look: "sample", "phase", kinds of events.
+    /// What triggered the record: "sample", "phase", kinds of events.
     pub cause: Arc<str>,
     /// State of the congestion control in one word.
     pub phase: &'static str,
-    /// Name with the unit at the end.
+    /// Name of the quantity, ending in its unit.
     pub name: &'static str,
-    /// Its value; `None` while there is none.
+    /// Its value; `None` while it is undefined.
     pub value: Option<f64>,
 }
 
@@ -172,13 +172,13 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Memory that they take.
+    /// Memory that the samples take.
     pub fn bytes(&self) -> u64 {
         let (flows, subflows) = (&self.flows, &self.subflows);
         Self::bytes_of(flows, subflows, &self.links, &self.events, &self.gauges)
     }
 
-    /// Memory that such samples take.
+    /// Memory that these samples take.
     pub fn bytes_of(
         flows: &[FlowSample],
         subflows: &[SubflowSample],
@@ -186,7 +186,7 @@ impl Samples {
         events: &[ProtocolEvent],
         gauges: &[Gauge],
     ) -> u64 {
-        // Details are texts of their own.
+        // The details are separate allocations.
         const DETAIL: u64 = 64;
         let sizes = size_of_val(flows) + size_of_val(subflows) + size_of_val(links);
         let more = size_of_val(events) + size_of_val(gauges);
@@ -201,38 +201,38 @@ pub struct LinkResult {
     pub name: Arc<str>,
     /// "up" or "down".
     pub direction: &'static str,
-    /// Packets that came to the link.
+    /// Packets that arrived at the link.
     pub offered_packets: u64,
-    /// Copies that it made of them.
+    /// Copies that the link made of them.
     pub duplicated_packets: u64,
-    /// Packets that still wait.
+    /// Packets still waiting.
     pub queued_packets: u64,
     /// Packets transmitted.
     pub sent_packets: u64,
-    /// Their bytes, IP headers included.
+    /// Bytes transmitted, IP headers included.
     pub sent_bytes: u64,
     /// Dropped because the queue was full.
     pub dropped_queue_full: u64,
     /// Dropped by the queueing discipline.
     pub dropped_aqm: u64,
-    /// Lost as the link's loss model wanted.
+    /// Dropped by the link's loss model.
     pub lost: u64,
-    /// Larger than the MTU.
+    /// Dropped because they were larger than the MTU.
     pub too_big: u64,
     /// Marked congestion experienced.
     pub marked_packets: u64,
     /// Average share of the capacity used in the measured window; `None` if the rate is unlimited or no
     /// time was measured.
     pub utilization: Option<f64>,
-    /// What the capacity was on average in that window; `None` likewise.
+    /// Average capacity in that window; `None` likewise.
     pub capacity: Option<Rate>,
-    /// The bytes that the capacity makes over the whole run; `None` if unlimited.
+    /// Bytes that the capacity amounts to over the whole run; `None` if unlimited.
     pub capacity_bytes: Option<Bytes>,
     /// Queueing delay of every packet sent in that window.
     pub queue_delay: DelayHistogram,
 }
 
-/// What a link direction had carried at the edges of the measured window that have passed.
+/// Counters of a link direction at the edges of the measured window that have passed.
 #[derive(Clone, Debug, Default)]
 pub struct LinkMarks {
     from: Carried,
@@ -240,7 +240,7 @@ pub struct LinkMarks {
 }
 
 impl LinkMarks {
-    /// An edge passes at `at`. Queueing delays begin anew.
+    /// Takes the counters at an edge of the window. The distribution of queueing delays starts anew.
     pub fn mark<P: Copy>(&mut self, edge: Edge, link: &mut Link<P>, at: Instant) {
         let carried = link.carried(at);
         let delays = link.take_queue_delays();
@@ -252,7 +252,7 @@ impl LinkMarks {
 }
 
 impl LinkResult {
-    /// What `link` has carried until `now`; `window` is what was measured of a window that was asked for.
+    /// The totals of `link` until `now`; `window` is the covered part of the measured window, if one was asked for.
     pub fn of<P: Copy>(
         name: &Arc<str>,
         direction: &'static str,
@@ -296,12 +296,12 @@ impl LinkResult {
 #[derive(Clone, Copy, Debug)]
 pub struct LinkSampler {
     direction: u32,
-    /// At the last sample.
+    /// Counters at the last sample.
     before: Carried,
 }
 
 impl LinkSampler {
-    /// Before the first sample; `direction` is twice the link, plus one for down.
+    /// Creates the sampler before the first sample; `direction` is twice the link, plus one for down.
     pub fn new(direction: u32) -> Self {
         Self {
             direction,
@@ -309,7 +309,7 @@ impl LinkSampler {
         }
     }
 
-    /// The next sample.
+    /// Takes the next sample.
     pub fn sample<P: Copy>(&mut self, link: &mut Link<P>, now: Instant) -> LinkSample {
         let s = link.sample(now);
         let carried = link.carried(now);

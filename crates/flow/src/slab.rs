@@ -1,4 +1,4 @@
-//! A slab: values at stable small indices, freed places reused, no allocation once warm.
+//! A slab: values at stable small indices, with freed slots reused and no allocation once it has grown.
 
 /// Values at stable indices.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Takes the value at `i` out.
+    /// Removes and returns the value at `i`.
     #[inline]
     pub fn remove(&mut self, i: u32) -> Option<T> {
         let value = self.slots.get_mut(i as usize)?.take();
@@ -55,17 +55,17 @@ impl<T> Slab<T> {
         self.slots.get_mut(i as usize)?.as_mut()
     }
 
-    /// How many values there are.
+    /// Number of values.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Places ever used: the high-water mark.
+    /// Slots ever used: the high-water mark.
     pub fn capacity(&self) -> usize {
         self.slots.len()
     }

@@ -1,6 +1,6 @@
-//! Sources of flows: each transfer of a [`Plan`] becomes a flow when its time has come, and the embedded objects
-//! of a page become flows when the main one has arrived. A source has no clock and starts nothing itself: a world
-//! asks it when something is due, and starts the flows it is given.
+//! Sources of flows: each transfer of a [`Plan`] becomes a flow when it is due, and the embedded objects of a page
+//! become flows when the main object has arrived. A source has no clock and starts nothing itself: a world calls it
+//! when something is due, and starts the flows that it returns.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,27 +35,27 @@ pub struct GeneratorSpec {
     pub id: u64,
     /// Label of its flows.
     pub label: Arc<str>,
-    /// Hosts: the one that has the data, and the one that gets it. Each session, or file, is between
-    /// one of these pairs, drawn at random.
+    /// Pairs of hosts: the one that has the data, and the one that receives it. Each session, or file, is between one
+    /// of these pairs, drawn at random.
     pub pairs: Vec<(NodeId, NodeId)>,
-    /// When it begins.
+    /// When it starts.
     pub start: Instant,
-    /// When it ends; transfers under way go on. `None`: at the end of the run.
+    /// When it ends; transfers in progress continue. `None`: at the end of the run.
     pub stop: Option<Instant>,
     /// How data is carried.
     pub transport: TcpSpec,
-    /// What is made.
+    /// The kind of transfers it generates.
     pub model: Model,
-    /// How much of it.
+    /// The demand: how much of them.
     pub demand: Demand,
-    /// Where its flows are counted.
+    /// The group in which its flows are counted.
     pub group: GroupId,
     /// Its flows have rows of their own too.
     pub rows: bool,
 }
 
 impl GeneratorSpec {
-    /// A flow between two of its hosts; [`Workload::default`] stands for any other.
+    /// A flow between two of its hosts; [`Workload::default`] is a placeholder for any workload.
     pub fn flow(&self, from: NodeId, to: NodeId, workload: Workload) -> FlowSpec {
         FlowSpec {
             id: self.id,
@@ -87,30 +87,30 @@ pub fn wire_model(config: &Config) -> WireModel {
     }
 }
 
-/// Number of a page that is on its way.
+/// Number of a page that is being loaded.
 pub type PageId = u32;
 
-/// A flow that is to start now.
+/// A flow that must start now.
 #[derive(Clone, Debug)]
 pub struct NewFlow {
-    /// What it is like; its identifier is the source's.
+    /// Its specification; the identifier is the source's.
     pub spec: Arc<FlowSpec>,
     /// The name of its random streams.
     pub stream: String,
-    /// The page that is to be told when it has completed.
+    /// The page that must be notified when the flow has completed.
     pub page: Option<PageId>,
 }
 
-/// What follows the completion of a flow of a page.
+/// What follows when a flow of a page has completed.
 #[derive(Clone, Debug)]
 pub enum Next {
     /// These flows start now.
     Flows(Vec<NewFlow>),
-    /// [`Source::parsed`] is due then.
+    /// [`Source::parsed`] is due at this time.
     ParsedAt(Instant),
 }
 
-/// A source of flows as it runs.
+/// A running source of flows.
 #[derive(Debug)]
 pub struct Source {
     spec: GeneratorSpec,
@@ -118,31 +118,31 @@ pub struct Source {
     plan: Plan,
     next: Option<Job>,
     pages: Slab<Page>,
-    /// Pages whose embedded objects are due, the earliest first; the number breaks ties.
+    /// Pages whose embedded objects are due, the earliest first; ties are broken by number.
     parsing: BinaryHeap<Reverse<(Instant, u64, PageId)>>,
     parsed: u64,
-    /// Flows made so far.
+    /// Number of flows created so far.
     made: u64,
 }
 
-/// A page on its way.
+/// A page that is being loaded.
 #[derive(Debug)]
 struct Page {
     asked_at: Instant,
     pair: u32,
-    /// Objects of the connections still to be opened, last first.
+    /// Objects of the connections still to be opened, the last first.
     waiting: Vec<Arc<[Bytes]>>,
-    /// Connections at work.
+    /// Number of open connections.
     active: u32,
     parsing: Duration,
     has_main: bool,
 }
 
 impl Source {
-    /// A source in a run with this seed that lasts until `end`, and what it will offer.
+    /// Creates a source in a run with this seed that lasts until `end`; also returns the load that it will offer.
     ///
     /// # Errors
-    /// The number of transfers to be expected, when they are more than a billion.
+    /// Returns the expected number of transfers if it is more than a billion.
     pub fn new(spec: GeneratorSpec, seed: u64, end: Instant) -> Result<(Self, Offer), f64> {
         let end = spec.stop.unwrap_or(Instant::MAX).min(end);
         let wire = wire_model(&spec.transport.config).inside(spec.transport.tls);
@@ -170,12 +170,12 @@ impl Source {
         Ok((source, offer))
     }
 
-    /// As configured.
+    /// The configuration of the source.
     pub fn spec(&self) -> &GeneratorSpec {
         &self.spec
     }
 
-    /// The last transfer was made and the last page is there.
+    /// Whether the last transfer has started and the last page is complete.
     pub fn is_over(&self) -> bool {
         self.next.is_none() && self.pages.is_empty()
     }
@@ -190,7 +190,7 @@ impl Source {
         self.parsing.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// Begins the next transfer, if it is due.
+    /// Starts the next transfer, if it is due.
     pub fn transfer(&mut self, now: Instant, group: &mut Group) -> Option<NewFlow> {
         let job = self.next.take_if(|job| job.at <= now)?;
         self.next = self.plan.next_job();
@@ -231,7 +231,7 @@ impl Source {
         })
     }
 
-    /// A flow of a page has completed, or failed.
+    /// Records that a flow of a page has completed, or failed.
     pub fn completed(&mut self, now: Instant, page: PageId, group: &mut Group) -> Next {
         let Some(p) = self.pages.get_mut(page) else {
             return Next::Flows(Vec::new());
@@ -254,7 +254,7 @@ impl Source {
         Next::Flows(self.open_connections(page))
     }
 
-    /// As many connections of a page as it may have.
+    /// Opens as many connections of a page as it may have.
     fn open_connections(&mut self, page: PageId) -> Vec<NewFlow> {
         let most = match &self.spec.model {
             Model::Web(web) => web.connections.max(1),
@@ -289,7 +289,7 @@ impl Source {
     fn make(&mut self, pair: u32, workload: Workload, page: Option<PageId>) -> Option<NewFlow> {
         let spec = &self.spec;
         let &(sender, receiver) = spec.pairs.get(pair as usize)?;
-        // Files are pushed by the host that has them, objects are asked for by the one that gets them.
+        // The host that has a file sends it; an object is requested by the host that receives it.
         let (from, to) = match &spec.model {
             Model::Ftp(_) => (sender, receiver),
             Model::Web(_) => (receiver, sender),
@@ -305,7 +305,7 @@ impl Source {
     }
 }
 
-/// A template that makes flows as a Poisson process.
+/// A template from which flows are created as a Poisson process.
 #[derive(Debug)]
 pub struct Arrivals {
     spec: Arc<FlowSpec>,
@@ -315,7 +315,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Of a flow with arrivals so far apart on average, in a run with this seed.
+    /// Creates the arrivals of a flow with this mean time between them, in a run with this seed.
     pub fn new(spec: Arc<FlowSpec>, mean: Duration, seed: u64) -> Self {
         let rng = rng::stream(seed, &format!("arrivals/{}", spec.id));
         Self {
@@ -331,7 +331,7 @@ impl Arrivals {
         self.spec.start + exponential(self.mean, &mut self.rng)
     }
 
-    /// A flow starts now: its template, whether it is the first, and when the next one starts.
+    /// Starts a flow now: returns its template, whether it is the first, and when the next one starts.
     pub fn next(&mut self, now: Instant) -> (Arc<FlowSpec>, bool, Option<Instant>) {
         let next = now + exponential(self.mean, &mut self.rng);
         let goes_on = self.spec.stop.is_none_or(|stop| next < stop);

@@ -1,4 +1,4 @@
-//! Flows as they are configured: between which hosts, over which transport, what is carried.
+//! Configuration of flows: the hosts, the transport and the workload.
 
 use std::sync::Arc;
 
@@ -14,35 +14,34 @@ use crate::group::GroupId;
 use crate::misbehaviour::Misbehaviour;
 use crate::topology::NodeId;
 
-/// A flow as configured; one template makes many flows when `arrivals` is set.
+/// The configuration of a flow; one template creates many flows when `arrivals` is set.
 #[derive(Clone, Debug)]
 pub struct FlowSpec {
-    /// Identifies the flow in results; flows made by arrivals count on from it.
+    /// Identifies the flow in results; flows created by arrivals count on from it.
     pub id: u64,
-    /// Shown in results and pictures.
+    /// Label shown in results and pictures.
     pub label: Arc<str>,
-    /// Opens the connection.
+    /// The host that opens the connection.
     pub from: NodeId,
     /// The other host.
     pub to: NodeId,
-    /// When it starts (or arrivals begin).
+    /// When it starts, or arrivals begin.
     pub start: Instant,
     /// When its application stops; `None`: at the end of the run.
     pub stop: Option<Instant>,
-    /// How data is carried.
+    /// How the data is carried.
     pub transport: TransportSpec,
-    /// What is carried.
+    /// The workload.
     pub workload: Workload,
-    /// Mean time between the starts of flows made from this template (a Poisson process);
-    /// `None`: one flow.
+    /// Mean time between the starts of flows created from this template (a Poisson process); `None`: one flow.
     pub arrivals: Option<Duration>,
-    /// Where it is counted beside others; `None`: nowhere.
+    /// The group in which it is counted; `None`: in none.
     pub group: Option<GroupId>,
-    /// It has a row of its own in the results, and samples and events.
+    /// It has its own row in the results, and samples and events.
     pub rows: bool,
 }
 
-/// How data is carried.
+/// The transport of a flow.
 #[derive(Clone, Debug)]
 pub enum TransportSpec {
     /// TCP.
@@ -76,7 +75,7 @@ impl TransportSpec {
         }
     }
 
-    /// TLS between it and the application.
+    /// TLS between the transport and the application.
     pub const fn tls(&self) -> Option<Tls> {
         match self {
             Self::Tcp(tcp) => tcp.tls,
@@ -93,7 +92,7 @@ pub struct TcpSpec {
     pub config: Arc<tcp::Config>,
     /// Congestion control of both ends.
     pub congestion: Arc<dyn ControllerFactory>,
-    /// TLS between it and the application.
+    /// TLS between TCP and the application.
     pub tls: Option<Tls>,
     /// How the receiving end misbehaves.
     pub misbehaviour: Misbehaviour,
@@ -106,28 +105,28 @@ pub struct MptcpSpec {
     pub config: Arc<mptcp::Config>,
     /// Congestion control of all subflows.
     pub congestion: Arc<dyn ControllerFactory>,
-    /// TLS between it and the application.
+    /// TLS between Multipath TCP and the application.
     pub tls: Option<Tls>,
     /// Links whose addresses take part from the beginning; `None`: all links of the two hosts.
     pub links: Option<Vec<usize>>,
     /// Links whose subflows are backups.
     pub backups: Vec<usize>,
-    /// Routers that the client may send packets by, for the path manager `binder`.
+    /// Gateways by which the client may send packets, for the path manager `binder`.
     pub gateways: Vec<NodeId>,
-    /// Addresses that come and go, in the order of time.
+    /// Changes of addresses, in the order of time.
     pub changes: Vec<AddressChange>,
 }
 
 /// A host gets or loses an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressChange {
-    /// So long after the flow's start.
+    /// Time after the start of the flow.
     pub after: Duration,
     /// 0: the host that opens the connection; 1: the other.
     pub side: u8,
     /// The link of the interface.
     pub link: usize,
-    /// It comes; otherwise it goes.
+    /// The address is added; otherwise it is removed.
     pub add: bool,
 }
 

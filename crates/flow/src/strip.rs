@@ -1,23 +1,23 @@
-//! Something on the way that takes Multipath TCP options out of packets, as some firewalls do.
+//! A middlebox that removes Multipath TCP options from packets, as some firewalls do.
 
 use gargalo_link::Strip;
 use gargalo_wire::tcp::{Flags, Segment};
 
-/// One, at the entrance to one direction of a link.
+/// A middlebox at the entrance to one direction of a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Stripper {
     strip: Strip,
-    /// Payload bytes of TCP that have passed.
+    /// TCP payload bytes that have passed.
     passed: u64,
 }
 
 impl Stripper {
-    /// Before any packet.
+    /// Creates the state before any packet.
     pub const fn new(strip: Strip) -> Self {
         Self { strip, passed: 0 }
     }
 
-    /// Whether the next TCP segment loses its options.
+    /// Whether the options of the next TCP segment are removed.
     pub fn wants(&mut self, is_syn: bool, payload: u64) -> bool {
         let wanted = match self.strip {
             Strip::None => false,
@@ -30,8 +30,8 @@ impl Stripper {
         wanted
     }
 
-    /// A segment passes. No-operations stand in the options' place, which a [`Segment`] does not show: whoever
-    /// carries it keeps the size it had.
+    /// Processes a segment. No-operation options replace the removed ones; a [`Segment`] does not show them, so the
+    /// caller keeps the size that it had.
     pub fn pass(&mut self, segment: &mut Segment) {
         let is_syn = segment.flags.contains(Flags::SYN);
         if self.wants(is_syn, u64::from(segment.payload.len())) {

@@ -9,7 +9,7 @@ pub type NodeId = u32;
 /// Index of one direction of a link: twice the link's index, plus one for down (b to a).
 pub type DirectionId = u32;
 
-/// No link or route leads from one node to another.
+/// There is no route from one node to another.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no path from {from} to {to}: add a link or correct the flow's hosts")]
 pub struct Unreachable {
@@ -33,13 +33,13 @@ pub struct Node {
 pub struct LinkSpec {
     /// Its name in the scenario.
     pub name: String,
-    /// One end.
+    /// The node at one end.
     pub a: NodeId,
-    /// The other end.
+    /// The node at the other end.
     pub b: NodeId,
-    /// What happens from `a` to `b`.
+    /// Configuration of the direction from `a` to `b`.
     pub up: LinkConfig,
-    /// What happens from `b` to `a`.
+    /// Configuration of the direction from `b` to `a`.
     pub down: LinkConfig,
 }
 
@@ -53,13 +53,13 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Finds routes; one of them serves many searches.
+    /// Creates a search for routes, which serves many queries.
     pub fn routing(&self) -> Routing {
         let hosts = self.nodes.iter().map(|n| n.is_host);
         Routing::new(hosts, self.links.iter().map(|l| (l.a, l.b)))
     }
 
-    /// The error of nodes between which there is no way.
+    /// The error for two nodes without a route between them.
     pub fn unreachable(&self, from: NodeId, to: NodeId) -> Unreachable {
         Unreachable {
             from: self.nodes[from as usize].name.clone(),
@@ -67,10 +67,10 @@ impl Topology {
         }
     }
 
-    /// The directions a packet takes from `from` to `to`.
+    /// The directions that a packet takes from `from` to `to`.
     ///
     /// # Errors
-    /// When no path exists.
+    /// When there is no route.
     pub fn route(&self, from: NodeId, to: NodeId) -> Result<Vec<DirectionId>, Unreachable> {
         let route = self.routing().route(from, to);
         route.ok_or_else(|| self.unreachable(from, to))
@@ -79,7 +79,7 @@ impl Topology {
     /// See [`Routing::disjoint`].
     ///
     /// # Errors
-    /// When no path exists.
+    /// When there is no route.
     pub fn disjoint_routes(
         &self,
         from: NodeId,
@@ -100,7 +100,7 @@ impl Topology {
     /// See [`Routing::between`].
     ///
     /// # Errors
-    /// When nothing leads there.
+    /// When there is no route.
     pub fn route_between(
         &self,
         from: (NodeId, usize),
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn routes_are_shortest_and_avoid_hosts() {
-        // 0 (host) - 1 - 2 - 3 (host), and a shortcut through host 4 that must not forward.
+        // 0 (host) - 1 - 2 - 3 (host), and a shortcut through host 4, which must not forward.
         let t = graph(
             &[true, false, false, true, true],
             &[(0, 1), (1, 2), (3, 2), (0, 4), (4, 3)],
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn routes_between_interfaces_leave_by_the_source_address() {
-        // Host 0 has two links to router 1 and one straight to host 3; router 1 leads to host 3.
+        // Host 0 has two links to router 1 and one directly to host 3; router 1 leads to host 3.
         let t = graph(
             &[true, false, false, true],
             &[(0, 1), (0, 1), (0, 3), (1, 3), (1, 2), (2, 3)],
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(t.route_between((0, 1), (3, 3)).unwrap(), [2, 6]);
         assert_eq!(t.route_between((0, 0), (3, 5)).unwrap(), [0, 8, 10]);
         assert_eq!(t.route_between((3, 5), (0, 0)).unwrap(), [11, 9, 1]);
-        // Nothing leads from link 0 to link 2: by link 0, and then the shortest.
+        // No route leads from link 0 to link 2: the result begins with link 0 and is then the shortest.
         assert_eq!(t.route_between((0, 0), (3, 2)).unwrap(), [0, 6]);
         assert!(t.route_between((0, 4), (3, 2)).is_err());
     }

@@ -10,26 +10,26 @@ use crate::outcome::Outcome;
 use crate::result::FlowResult;
 use gargalo_workload::wire::WireBytes;
 
-/// What rates and ratios of a flow or subflow are made of.
+/// The counts from which rates and ratios of a flow or subflow are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counts {
-    /// Bytes that the receiving application got; of a subflow those that reached the peer.
+    /// Bytes that the receiving application read; for a subflow, bytes that reached the peer.
     pub delivered: u64,
-    /// Payload bytes sent, repetitions included.
+    /// Payload bytes sent, retransmissions included.
     pub sent: u64,
-    /// Data packets sent, repetitions included.
+    /// Data packets sent, retransmissions included.
     pub sent_packets: u64,
-    /// Of those packets, repetitions.
+    /// Those of the packets that were retransmissions.
     pub retransmitted_packets: u64,
-    /// Taken for lost by the sender (UDP: dropped by the network).
+    /// Marked lost by the sender (UDP: dropped by the network).
     pub lost_packets: u64,
-    /// Bytes on the wire, with IP headers.
+    /// Bytes on the wire, IP headers included.
     pub wire: WireBytes,
 }
 
 impl Sub for Counts {
     type Output = Self;
-    /// What was counted since `before`. Saturates: a receiver may have counted before its sender.
+    /// The difference to the counts `before`. It saturates: a receiver may have counted before its sender.
     fn sub(self, before: Self) -> Self {
         let less = |a: u64, b: u64| a.saturating_sub(b);
         Self {
@@ -43,16 +43,16 @@ impl Sub for Counts {
     }
 }
 
-/// A beginning or an end.
+/// An edge of the measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
     /// The window begins.
     From,
-    /// It ends.
+    /// The window ends.
     Until,
 }
 
-/// The window that was asked for, and how far a run is in it.
+/// The requested window, and the progress of the run in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
     asked: Option<(Instant, Instant)>,
@@ -60,7 +60,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// At the start of a run; `None` is the whole run.
+    /// Creates the window at the start of a run; `None` is the whole run.
     pub const fn new(asked: Option<(Instant, Instant)>) -> Self {
         Self {
             asked,
@@ -78,7 +78,7 @@ impl Window {
         }
     }
 
-    /// An edge has come, at this instant: in real time it may be later than asked for.
+    /// Passes an edge at this instant, which in real time may be later than requested.
     pub fn pass(&mut self, edge: Edge, at: Instant) {
         self.passed = Some(edge);
         if let Some(asked) = &mut self.asked {
@@ -89,12 +89,12 @@ impl Window {
         }
     }
 
-    /// It has begun.
+    /// Whether the window has begun.
     pub fn has_begun(&self) -> bool {
         self.asked.is_none() || self.passed.is_some()
     }
 
-    /// What began at `begun` and ends now has no part in it.
+    /// Whether a flow that began at `begun` and ends now has no part in the window.
     fn misses(&self, begun: Instant) -> bool {
         match (self.asked, self.passed) {
             (None, _) | (_, Some(Edge::From)) => false,
@@ -103,14 +103,14 @@ impl Window {
         }
     }
 
-    /// The part of it that a run had that ended now; `None`: no window was asked for.
+    /// The part of the window that a run covered that ends at `end`; `None`: no window was requested.
     pub fn had(&self, end: Instant) -> Option<(Instant, Instant)> {
         let (from, until) = self.asked?;
         Some((from, until.min(end).max(from)))
     }
 }
 
-/// What a flow or subflow had counted at the edges of the window that have passed.
+/// Counts of a flow or subflow at the edges of the window that have passed.
 #[derive(Clone, Debug, Default)]
 pub struct Marks {
     from: Option<Counts>,
@@ -118,7 +118,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// An edge passes. Round-trip samples begin anew.
+    /// Takes the counts at an edge. The round-trip samples start anew.
     pub fn mark(&mut self, edge: Edge, counts: Counts, rtt: &mut Quantiles) {
         let rtt = take(rtt);
         match edge {
@@ -139,8 +139,8 @@ impl Marks {
         }
     }
 
-    /// What was counted inside of the window by a flow that began at `begun` and ends now with `counts`. Its
-    /// round-trip samples since the last mark become those inside of the window.
+    /// The counts inside the window of a flow that began at `begun` and ends now with `counts`. Its round-trip samples
+    /// since the last edge become those inside the window.
     pub fn inside(
         &mut self,
         window: &Window,
@@ -165,7 +165,7 @@ impl Marks {
 }
 
 impl Outcome {
-    /// The window that all sums of rates are over: the one that was asked for as far as the run had it, or
+    /// The window over which all sums of rates are taken: the requested one as far as the run covered it, or the time
     /// from the earliest start of a flow to the latest end.
     pub fn window(&self) -> (Instant, Instant) {
         let whole = || {
@@ -176,8 +176,7 @@ impl Outcome {
         self.measured.unwrap_or_else(whole)
     }
 
-    /// How long something that lasted from `start` to `end` was part of the window that was asked for; `None`:
-    /// never.
+    /// How long something that lasted from `start` to `end` was inside the requested window; `None`: never.
     pub fn active(&self, start: Instant, end: Instant) -> Option<Duration> {
         let Some((from, until)) = self.measured else {
             return Some(end.saturating_since(start));
@@ -186,13 +185,13 @@ impl Outcome {
         (!active.is_zero()).then_some(active)
     }
 
-    /// Data delivered over the time that a flow was active in the window; `None`: it was not.
+    /// Delivered data over the time that a flow was active in the window; `None`: it was not.
     pub fn goodput(&self, flow: &FlowResult) -> Option<Rate> {
         let active = self.active(flow.start, flow.end)?;
         Some(gargalo_units::Bytes::new(flow.inside.delivered) / active)
     }
 
-    /// Payload sent, likewise.
+    /// Sent payload, likewise.
     pub fn throughput(&self, flow: &FlowResult) -> Option<Rate> {
         let active = self.active(flow.start, flow.end)?;
         Some(gargalo_units::Bytes::new(flow.inside.sent) / active)
@@ -224,7 +223,7 @@ mod tests {
     fn only_what_is_between_the_edges_counts() {
         let mut window = Window::new(Some((at(5), at(10))));
         assert_eq!(window.next(), Some((Edge::From, at(5))));
-        // A flow that ends with these counts, and how many samples are left of those since the last mark.
+        // A flow that ends with these counts; returns how many samples are left of those since the last edge.
         let end = |marks: &mut Marks, window: &Window, begun, counts| {
             let mut rtt = sample();
             let inside = marks.inside(window, at(begun), counts, &mut rtt);

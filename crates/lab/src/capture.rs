@@ -1,4 +1,4 @@
-//! Packet captures of the emulated network: what passes the ends of links.
+//! Packet captures of the emulated network: packets at the ends of links.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -9,7 +9,7 @@ use gargalo_trace::pcapng::{Packet, Writer};
 use gargalo_units::Instant;
 
 use crate::fabric::{Direction, Witness};
-use crate::glance::headers;
+use crate::header::headers;
 use crate::{Error, Result};
 
 /// An open capture file.
@@ -18,12 +18,12 @@ pub(crate) struct Capture {
     writer: Writer<BufWriter<File>>,
     interfaces: CaptureInterfaces,
     payload: bool,
-    /// The first failure; later packets are not tried.
+    /// The first failure; later packets are not written.
     failed: Option<std::io::Error>,
 }
 
 impl Capture {
-    /// Makes the file, with an interface for each end that is captured.
+    /// Creates the file, with an interface for each captured end.
     pub(crate) fn create(spec: &CaptureSpec, topology: &Topology) -> Result<Self> {
         let failed = |reason| Error::file(&spec.path, reason);
         let mut writer = Writer::create(&spec.path, &spec.comment)

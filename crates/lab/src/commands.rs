@@ -1,4 +1,4 @@
-//! Programs run on hosts with the kernel's stack.
+//! Programs that run on hosts with the kernel's stack.
 
 use std::fs::File;
 use std::io;
@@ -14,26 +14,26 @@ use crate::spec::CommandSpec;
 use crate::{Error, Result};
 use gargalo_device::NetNs;
 
-/// What became of a program.
+/// The result of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandResult {
     /// Index of the host.
     pub host: u32,
-    /// The line.
+    /// The command line.
     pub run: String,
-    /// When it started; `None`: the run was over before.
+    /// When it started; `None`: the run ended before.
     pub start: Option<Instant>,
-    /// When it ended of itself.
+    /// When it ended by itself.
     pub end: Option<Instant>,
-    /// Its exit code; 128 and the number of the signal if one ended it; `None`: it was still running.
+    /// Its exit code; 128 plus the number of the signal if a signal ended it; `None`: it was still running.
     pub exit_code: Option<i32>,
-    /// Where its standard output is.
+    /// The file of its standard output.
     pub stdout: PathBuf,
-    /// Where its standard error is.
+    /// The file of its standard error.
     pub stderr: PathBuf,
 }
 
-/// How long a program may take to end when it is asked to.
+/// How long a program may take to end after it was asked to.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// All programs of a run.
@@ -52,7 +52,7 @@ struct Running {
 }
 
 impl Commands {
-    /// Nothing runs yet; output goes to files in `directory`.
+    /// Creates the programs, none of which runs yet; their output goes to files in `directory`.
     pub(crate) fn new(
         specs: Vec<(CommandSpec, Arc<NetNs>)>,
         environment: &[(String, String)],
@@ -83,7 +83,7 @@ impl Commands {
         Ok(Self { all: all.collect() })
     }
 
-    /// Starts what is due and notices what has ended.
+    /// Starts the programs that are due and records those that have ended.
     pub(crate) fn advance(&mut self, now: Instant) -> Result<()> {
         for c in &mut self.all {
             if c.result.start.is_none() && now >= c.spec.start {
@@ -95,23 +95,23 @@ impl Commands {
         Ok(())
     }
 
-    /// Nothing in the foreground is running or still to be started.
+    /// Whether no foreground program is running or still to be started.
     pub(crate) fn are_done(&self) -> bool {
         self.all
             .iter()
             .all(|c| c.spec.background || c.result.exit_code.is_some())
     }
 
-    /// There is at least one that the run waits for.
+    /// Whether there is a program for which the run waits.
     pub(crate) fn any_in_foreground(&self) -> bool {
         self.all.iter().any(|c| !c.spec.background)
     }
 
-    /// Ends what is running, first gently.
+    /// Ends the programs that are running, first with SIGTERM.
     pub(crate) fn finish(&mut self) {
         for signal in [Signal::SIGTERM, Signal::SIGKILL] {
             for child in self.all.iter().filter_map(|c| c.child.as_ref()) {
-                // Each leads a process group of its own.
+                // Each leads its own process group.
                 let _ = kill(Pid::from_raw(-(child.id() as i32)), signal);
             }
             let patience = std::time::Duration::from_nanos(GRACE.as_nanos());
@@ -132,7 +132,7 @@ impl Commands {
         }
     }
 
-    /// What became of them.
+    /// Returns the results of the programs.
     pub(crate) fn into_results(self) -> Vec<CommandResult> {
         self.all.into_iter().map(|c| c.result).collect()
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::{Error, Result};
 use gargalo_device::NetNs;
 
-/// Those of a namespace: `MPTcpExt` in `/proc/net/netstat`, by name.
+/// Reads the counters of a namespace: `MPTcpExt` in `/proc/net/netstat`, by name.
 ///
 /// # Errors
 /// When /proc is not mounted.
@@ -18,7 +18,7 @@ pub(crate) fn read(host: &NetNs) -> Result<BTreeMap<String, u64>> {
     })
 }
 
-/// Two lines: names, then numbers.
+/// Parses two lines: names, then numbers.
 fn parse(text: &str) -> BTreeMap<String, u64> {
     let mut lines = text.lines().filter_map(|l| l.strip_prefix("MPTcpExt:"));
     let (Some(names), Some(numbers)) = (lines.next(), lines.next()) else {

@@ -21,42 +21,42 @@ use crate::{Error, Result};
 use gargalo_device::Clock;
 use gargalo_device::{BATCH, Device, Frame, HEADROOM};
 
-/// Reads of one device in a row before others get a turn.
+/// Reads from one device in a row before the others are served.
 const TURN: usize = 8;
-/// Datagrams that a host may send before the network moves on.
+/// Datagrams that a host may send before the network is advanced.
 const BURST: usize = 128;
-/// How often the network moves on before devices are read.
+/// Times that the network is advanced before devices are read.
 const ROUNDS: usize = 8;
-/// Longest wait: how soon a stop is noticed that does not wake us.
+/// Longest wait: the delay after which a stop is noticed that does not wake the loop.
 const LONGEST_WAIT: Duration = Duration::from_millis(200);
-/// Key of the wake-up; devices have their port's number.
+/// Key of the wake-up event; devices use the number of their port.
 const WAKE: u64 = u64::MAX - 1;
 
-/// A host in this process: sans-IO, with applications.
+/// A host in this process: sans-IO, with its applications.
 pub trait Station: Send {
-    /// A datagram arrived.
+    /// Handles a datagram that arrived.
     fn handle(&mut self, now: Instant, datagram: &[u8]);
-    /// Timers that are due.
+    /// Handles the timers that are due.
     fn handle_timeout(&mut self, now: Instant);
-    /// The next timer.
+    /// When the next timer is due.
     fn poll_timeout(&self) -> Option<Instant>;
-    /// Appends the next datagram to send; `false`: none.
+    /// Appends the next datagram to send; `false`: there is none.
     fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> bool;
-    /// Everything its applications had to do is done.
+    /// Whether its applications have finished.
     fn is_done(&self) -> bool;
-    /// It is time for a sample of its connections.
+    /// Samples its connections.
     fn sample(&mut self, now: Instant);
-    /// An edge of the measured window passes.
+    /// Takes the counts at an edge of the measured window.
     fn mark(&mut self, now: Instant, edge: Edge);
-    /// The run is over: counters are read, connections given up.
+    /// Closes the host at the end of the run: counters are read, connections aborted.
     fn close(&mut self, now: Instant);
 }
 
-/// Looks at the network now and then.
+/// Observes the network at intervals.
 pub trait Observer: Send {
-    /// Time between two looks; `None`: never.
+    /// Time between two observations; `None`: never.
     fn interval(&self) -> Option<Duration>;
-    /// Looks.
+    /// Observes the network.
     fn look(&mut self, now: Instant, fabric: &mut Fabric);
     /// The next edge of the measured window; `None`: there is none.
     fn next_edge(&self) -> Option<(Edge, Instant)> {
@@ -66,26 +66,25 @@ pub trait Observer: Send {
     fn poll_timeout(&self) -> Instant {
         Instant::MAX
     }
-    /// A turn of the loop, before hosts get theirs.
+    /// Handles a turn of the loop, before the hosts.
     ///
-    /// # Errors
-    /// When the run cannot go on.
+    /// When the run cannot continue.
     fn turn(&mut self, _now: Instant) -> Result<()> {
         Ok(())
     }
-    /// It passes; stations have been told.
+    /// Handles an edge of the measured window; the stations have handled it already.
     fn mark(&mut self, _now: Instant, _edge: Edge, _fabric: &mut Fabric) {}
 }
 
-/// Sees every datagram at the ports.
+/// Observes every datagram at the ports.
 pub trait Tap: Send {
-    /// One enters the network.
+    /// A datagram enters the network.
     fn entered(&mut self, now: Instant, port: PortId, datagram: &[u8]);
-    /// One leaves it.
+    /// A datagram leaves the network.
     fn left(&mut self, port: PortId, datagram: &[u8], passage: Passage);
 }
 
-/// Nobody looks.
+/// An observer that does nothing.
 impl Observer for () {
     fn interval(&self) -> Option<Duration> {
         None
@@ -93,7 +92,7 @@ impl Observer for () {
     fn look(&mut self, _now: Instant, _fabric: &mut Fabric) {}
 }
 
-/// Ends a running engine, from any thread.
+/// A request that ends a running engine, from any thread.
 #[derive(Clone, Debug)]
 pub struct Stop {
     wanted: Arc<AtomicBool>,
@@ -101,7 +100,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// A new one.
+    /// Creates a new one.
     ///
     /// # Errors
     /// When the process has no descriptors left.
@@ -114,18 +113,18 @@ impl Stop {
         })
     }
 
-    /// Ends it.
+    /// Requests the end.
     pub fn stop(&self) {
         self.wanted.store(true, Ordering::Release);
         let _ = self.wake.write(1);
     }
 
-    /// The wake-up was seen.
+    /// Clears the wake-up event.
     fn clear(&self) {
         let _ = self.wake.read();
     }
 
-    /// It was asked to end.
+    /// Whether the end was requested.
     pub fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Acquire)
     }
@@ -147,11 +146,11 @@ struct Attached {
     station: Box<dyn Station>,
     /// Its addresses, by interface.
     ports: Vec<(IpAddr, PortId)>,
-    /// It may have something to send.
+    /// It may have datagrams to send.
     active: bool,
 }
 
-/// The loop and all it serves.
+/// The loop, with the network, devices and hosts that it serves.
 pub struct Engine {
     fabric: Fabric,
     ports: Vec<Port>,
@@ -164,7 +163,7 @@ pub struct Engine {
     late: Quantiles,
 }
 
-/// What the loop did.
+/// Counters of the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineStats {
     /// Turns of the loop.
@@ -180,7 +179,7 @@ pub struct EngineStats {
 }
 
 impl Engine {
-    /// An engine for a network whose paths end at ports to be attached.
+    /// Creates an engine for a network whose paths end at ports to be attached.
     pub fn new(fabric: Fabric, tuning: Tuning) -> Self {
         Self {
             fabric,
@@ -200,8 +199,7 @@ impl Engine {
         self.attach(End::Device(device))
     }
 
-    /// Attaches a host with interfaces that have these addresses, one port each; the ports are numbered
-    /// on.
+    /// Attaches a host with interfaces that have these addresses, one port each; port numbers continue from the last.
     pub fn attach_station(&mut self, station: Box<dyn Station>, interfaces: &[Vec<IpAddr>]) {
         let index = self.stations.len();
         let mut ports = Vec::new();
@@ -224,12 +222,12 @@ impl Engine {
         (self.ports.len() - 1) as PortId
     }
 
-    /// Shows every datagram that enters from a device or leaves the network.
+    /// Sets the observer of every datagram that enters from a device or leaves the network.
     pub fn set_tap(&mut self, tap: Box<dyn Tap>) {
         self.tap = Some(tap);
     }
 
-    /// Counts what flows have on the wire.
+    /// Sets the counter of the wire bytes of flows.
     pub fn set_wire_counter(&mut self, counter: WireCounter) {
         self.wire = Some(counter);
     }
@@ -244,16 +242,16 @@ impl Engine {
         self.stations.iter_mut().for_each(|a| a.station.sample(now));
     }
 
-    /// Tells every host that the run is over.
+    /// Closes every host at the end of the run.
     pub fn close(&mut self, now: Instant) {
         self.stations.iter_mut().for_each(|a| a.station.close(now));
     }
 
-    /// Serves until `end`, or until `stop` is wanted, or until `over` says so after a look (it is
-    /// asked some times a second, and told whether every station is done).
+    /// Serves until `end`, or until `stop` is requested, or until `over` returns true after an observation (it is
+    /// called several times a second, and told whether every station is done).
     ///
     /// # Errors
-    /// When a device is gone or the system refuses to wait.
+    /// When a device has disappeared or the system refuses to wait.
     pub fn run(
         &mut self,
         clock: Clock,
@@ -347,7 +345,7 @@ impl Engine {
         self.fabric.next_event().min(timers.unwrap_or(Instant::MAX))
     }
 
-    /// Everything that is due; hosts may answer at once over links without delay. Whether something is
+    /// Handles everything that is due; hosts may respond at once over links without delay. Returns whether work is
     /// left.
     fn forward(&mut self, now: Instant) -> Result<bool> {
         for _ in 0..ROUNDS {
@@ -376,7 +374,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Hands frames to devices; those that hosts have read are free.
+    /// Passes frames to devices; frames that hosts have read are reused.
     fn flush(&mut self) -> Result<()> {
         for port in &mut self.ports {
             if port.outbox.is_empty() {
@@ -391,7 +389,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes from every host what it has to send.
+    /// Takes the datagrams that hosts have to send.
     fn transmit(&mut self, now: Instant) {
         for attached in &mut self.stations {
             let station = &mut attached.station;
@@ -427,7 +425,7 @@ impl Engine {
         }
     }
 
-    /// Reads from devices that have something: whether there may be more.
+    /// Reads from devices that are ready; returns whether there may be more.
     fn read(&mut self, now: Instant) -> Result<bool> {
         let mut more = false;
         for port in std::mem::take(&mut self.ready) {
@@ -463,11 +461,11 @@ impl Engine {
 
 fn count(wire: Option<&WireCounter>, frame: &Frame) {
     let datagram = frame.get(HEADROOM..).unwrap_or_default();
-    if let Some((wire, ports)) = wire.zip(crate::glance::port_pair(datagram)) {
+    if let Some((wire, ports)) = wire.zip(crate::header::port_pair(datagram)) {
         wire.count(ports, datagram.len());
     }
 }
 
 fn source(frame: &Frame) -> Option<IpAddr> {
-    crate::glance::glance(frame.get(HEADROOM..)?).map(|g| g.src)
+    crate::header::read_header(frame.get(HEADROOM..)?).map(|g| g.src)
 }

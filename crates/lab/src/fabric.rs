@@ -11,13 +11,13 @@ use gargalo_link::{DropReason, Ecn, Link, LinkConfig, LinkStats, Packet, Strip};
 use gargalo_units::{Bytes, Instant};
 use rand_pcg::Pcg64;
 
-use crate::glance::{glance, mark};
+use crate::header::{mark, read_header};
 use crate::{Error, Result};
 use gargalo_device::{Frame, HEADROOM};
 
 mod strip;
 
-/// Whose word routers have when they report a packet that is too long.
+/// The source address of a router's report that a packet is too big.
 const ROUTER: (Ipv4Addr, Ipv6Addr) = (
     Ipv4Addr::new(10, 77, 255, 254),
     Ipv6Addr::new(0xfd00, 0x77, 0, 0, 0, 0, 0, 0xffff),
@@ -28,7 +28,7 @@ pub type PortId = u32;
 /// Index of one direction of a link: twice the link's index, plus one for down.
 pub type Direction = u32;
 
-/// A way through the network.
+/// A path through the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Link directions, in order.
@@ -37,41 +37,41 @@ pub struct Path {
     pub exit: PortId,
 }
 
-/// Which way datagrams take that enter at a port.
+/// The paths of datagrams that enter at a port.
 #[derive(Clone, Debug, Default)]
 pub struct Ingress {
     by_destination: BTreeMap<IpAddr, u32>,
     otherwise: Option<u32>,
 }
 
-/// Sees every datagram at both ends of every link.
+/// Observes every datagram at both ends of every link.
 pub trait Witness: Send {
-    /// One comes to a link, or has `arrived` at its end.
+    /// A datagram enters a link, or has `arrived` at its end.
     fn seen(&mut self, at: Instant, direction: Direction, arrived: bool, datagram: &[u8]);
-    /// Nothing more will be seen.
+    /// Ends the observation.
     ///
     /// # Errors
-    /// When what was seen could not be kept.
+    /// When the observed datagrams could not be written.
     fn finish(self: Box<Self>) -> Result<()>;
 }
 
-/// What the network could not carry at all.
+/// Datagrams that the network could not carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FabricStats {
     /// Datagrams that entered.
     pub packets: u64,
     /// Arrivals at the end of a link.
     pub arrivals: u64,
-    /// Not IP, or cut off.
+    /// Datagrams that are not IP, or truncated.
     pub malformed: u64,
-    /// To an address that no host has, like multicasts of a kernel that looks for routers.
+    /// Datagrams to an address that no host has, such as a kernel's router solicitations.
     pub unroutable: u64,
 }
 
-/// All links and what is inside them.
+/// All links and the datagrams in them.
 pub struct Fabric {
     links: Vec<Link<u32>>,
-    /// Entry of each direction in `due`, or [`Instant::MAX`].
+    /// Time of each direction's entry in `due`, or [`Instant::MAX`].
     pending: Vec<Instant>,
     due: BinaryHeap<Reverse<(Instant, Direction)>>,
     paths: Vec<Path>,
@@ -80,10 +80,10 @@ pub struct Fabric {
     vacant: Vec<u32>,
     /// MTU of each direction, in bytes.
     mtus: Vec<u32>,
-    /// What routers say, for the port at which the datagram in question entered.
+    /// Reports of routers, for the port at which the datagram in question entered.
     replies: VecDeque<(PortId, Frame)>,
     frames: Frames,
-    /// Who takes options out, and where.
+    /// Middleboxes that remove options, and where they are.
     strippers: Vec<(Direction, Stripper)>,
     witness: Option<Box<dyn Witness>>,
     stats: FabricStats,
@@ -98,7 +98,7 @@ impl fmt::Debug for Fabric {
     }
 }
 
-/// A datagram inside.
+/// A datagram in the network.
 #[derive(Debug)]
 struct Transit {
     frame: Frame,
@@ -110,7 +110,7 @@ struct Transit {
     entered: Instant,
 }
 
-/// When a datagram entered the network and was due to leave it.
+/// When a datagram entered the network and when it was due to leave it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
     /// When it entered.
@@ -120,11 +120,11 @@ pub struct Passage {
 }
 
 impl Fabric {
-    /// A network of links, two directions each, with a name for messages; `rng` gives each direction
-    /// its random stream.
+    /// Creates a network of links, with two directions and a name for messages each; `rng` returns the random stream
+    /// of each direction.
     ///
     /// # Errors
-    /// When a link makes no sense.
+    /// When the configuration of a link is impossible.
     pub fn new<'a>(
         links: impl IntoIterator<Item = (&'a str, &'a LinkConfig)>,
         mut rng: impl FnMut(Direction) -> Pcg64,
@@ -156,17 +156,17 @@ impl Fabric {
         })
     }
 
-    /// Shows everything at the ends of links.
+    /// Sets the observer of datagrams at the ends of links.
     pub fn set_witness(&mut self, witness: Box<dyn Witness>) {
         self.witness = Some(witness);
     }
 
-    /// Takes the witness back.
+    /// Removes and returns the witness.
     pub fn take_witness(&mut self) -> Option<Box<dyn Witness>> {
         self.witness.take()
     }
 
-    /// Takes Multipath TCP options out of what passes in a direction.
+    /// Removes Multipath TCP options from segments that pass in a direction.
     pub fn strip(&mut self, direction: Direction, where_: Strip) {
         self.strippers.push((direction, Stripper::new(where_)));
     }
@@ -177,7 +177,7 @@ impl Fabric {
         (self.ports.len() - 1) as PortId
     }
 
-    /// Datagrams that enter at `port` for `destination` (`None`: for any other) take `path`.
+    /// Sets the path of datagrams that enter at `port` for `destination` (`None`: for any other).
     pub fn add_path(&mut self, port: PortId, destination: Option<IpAddr>, path: Path) {
         let index = self.paths.len() as u32;
         self.paths.push(path);
@@ -190,22 +190,21 @@ impl Fabric {
         }
     }
 
-    /// An empty frame of full length, to be filled behind its headroom and cut.
+    /// Returns an empty frame of full length, to be filled after its headroom and truncated.
     #[inline]
     pub fn frame(&mut self) -> Frame {
         self.frames.take()
     }
 
-    /// Takes a frame back.
+    /// Returns a frame for reuse.
     #[inline]
     pub fn recycle(&mut self, frame: Frame) {
         self.frames.give(frame);
     }
 
-    /// A datagram enters at `port`. First everything due by `now` must have been
-    /// [advanced](Self::advance).
+    /// Inserts a datagram at `port`. The network must have been [advanced](Self::advance) to `now` first.
     pub fn inject(&mut self, now: Instant, port: PortId, frame: Frame) {
-        let Some(seen) = frame.get(HEADROOM..).and_then(glance) else {
+        let Some(seen) = frame.get(HEADROOM..).and_then(read_header) else {
             self.stats.malformed += 1;
             return self.frames.give(frame);
         };
@@ -258,7 +257,7 @@ impl Fabric {
         self.after(direction);
     }
 
-    /// What a link dropped is free; when it wants to be asked next is noted.
+    /// Reuses the frames of datagrams that a link dropped, and records when its next event is due.
     fn after(&mut self, direction: Direction) {
         let link = &mut self.links[direction as usize];
         while let Some((packet, why)) = link.poll_dropped() {
@@ -280,7 +279,7 @@ impl Fabric {
         }
     }
 
-    /// When [`Fabric::advance`] has something to do; [`Instant::MAX`]: never.
+    /// When [`Fabric::advance`] is due; [`Instant::MAX`]: never.
     #[inline]
     pub fn next_event(&self) -> Instant {
         if !self.replies.is_empty() {
@@ -289,8 +288,8 @@ impl Fabric {
         self.due.peek().map_or(Instant::MAX, |Reverse((at, _))| *at)
     }
 
-    /// Does everything that is due by `now`, in the order of time, at the time it was due: lateness
-    /// does not add up over links. What leaves the network goes to `deliver`.
+    /// Handles all events due by `now`, in the order of time, each at the time at which it was due: lateness does not
+    /// accumulate over links. Datagrams that leave the network are passed to `deliver`.
     pub fn advance(&mut self, now: Instant, mut deliver: impl FnMut(PortId, Frame, Passage)) {
         while let Some((port, frame)) = self.replies.pop_front() {
             let passage = Passage {
@@ -305,7 +304,7 @@ impl Fabric {
             }
             self.due.pop();
             if self.pending[direction as usize] != at {
-                continue; // an earlier entry stood in for it
+                continue; // an earlier entry replaced it
             }
             self.pending[direction as usize] = Instant::MAX;
             while let Some(arrived) = self.links[direction as usize].poll(at) {
@@ -322,7 +321,7 @@ impl Fabric {
         }
     }
 
-    /// A duplicate of what `slot` holds.
+    /// Duplicates the datagram in `slot`.
     fn copy(&mut self, slot: u32) -> u32 {
         let mut frame = self.frames.take();
         let original = &self.transit[slot as usize];
@@ -371,7 +370,7 @@ impl Fabric {
         &mut self.links
     }
 
-    /// Counters of a direction.
+    /// The counters of a direction.
     pub fn link_stats(&self, direction: Direction) -> &LinkStats {
         self.links[direction as usize].stats()
     }
@@ -381,17 +380,16 @@ impl Fabric {
         self.links[direction as usize].capacity(from, to)
     }
 
-    /// Counters.
+    /// The counters of the network.
     pub fn stats(&self) -> FabricStats {
         self.stats
     }
 }
 
-/// What a router says about a datagram that is longer than the MTU of its next link. It comes back
-/// without delay.
+/// A router's report of a datagram that is longer than the MTU of its next link. It returns without delay.
 fn report(mtu: u32, frame: &Frame) -> Option<Frame> {
     let datagram = frame.get(HEADROOM..)?;
-    let router = match glance(datagram)?.src {
+    let router = match read_header(datagram)?.src {
         IpAddr::V4(_) => ROUTER.0.into(),
         IpAddr::V6(_) => ROUTER.1.into(),
     };
@@ -403,7 +401,7 @@ fn report(mtu: u32, frame: &Frame) -> Option<Frame> {
 #[cfg(test)]
 mod tests;
 
-/// Frames to be used again.
+/// Frames for reuse.
 #[derive(Debug)]
 struct Frames {
     length: usize,
@@ -430,7 +428,7 @@ impl Frames {
 
     #[inline]
     fn give(&mut self, frame: Frame) {
-        // Coalescing makes some grow.
+        // Coalescing enlarges some of them.
         if frame.capacity() <= 2 * self.length && frame.capacity() > 0 {
             self.free.push(frame);
         }

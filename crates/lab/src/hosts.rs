@@ -23,21 +23,21 @@ use gargalo_device::Device;
 use gargalo_device::NetNs;
 use gargalo_device::netlink::{Netlink, Route, any};
 
-/// Largest socket buffers, as our own stack has them: the window shall not be what limits a flow.
+/// Largest socket buffers, the same as those of our own stack: they must not limit the window of a flow.
 const BUFFERS: &str = "4096 131072 67108864";
 
-/// Datagrams that a socket of our stack holds: as many bytes as one of the kernel's here.
+/// Datagrams that a socket of our stack holds: as many bytes as a kernel socket here.
 const UDP_BUFFER: Bytes = Bytes::new(4 << 20);
 
 /// A host with the kernel's stack.
 #[derive(Clone, Debug)]
 pub(crate) struct KernelHost {
     pub(crate) namespace: Arc<NetNs>,
-    /// Congestion control that has to be said of every route, because the namespace must not choose it.
+    /// Congestion control to be set on every route, because the namespace cannot set it itself.
     congestion: Option<String>,
 }
 
-/// A namespace for every host with the kernel's stack.
+/// Creates a namespace for every host with the kernel's stack.
 pub(crate) fn make_hosts(spec: &LabSpec, plan: &Plan) -> Result<Vec<Option<KernelHost>>> {
     let mut hosts = Vec::with_capacity(spec.stacks.len());
     for (i, stack) in spec.stacks.iter().enumerate() {
@@ -49,8 +49,8 @@ pub(crate) fn make_hosts(spec: &LabSpec, plan: &Plan) -> Result<Vec<Option<Kerne
             } if takes_part => {
                 let host = NetNs::new()?;
                 configure(&host, spec, i as NodeId)?;
-                // What the system does not let every user choose, no namespace but the first may
-                // choose either; routes may.
+                // A setting that the system does not permit every user is not permitted in any namespace but the
+                // first; routes are.
                 let chosen = congestion
                     .as_ref()
                     .map(|name| host.set("ipv4/tcp_congestion_control", name));
@@ -79,9 +79,9 @@ pub(crate) fn make_hosts(spec: &LabSpec, plan: &Plan) -> Result<Vec<Option<Kerne
     Ok(hosts)
 }
 
-/// Settings without which runs would not be comparable with each other or with our stack.
+/// Makes the settings that are needed to compare runs with each other and with our stack.
 fn configure(host: &NetNs, spec: &LabSpec, node: NodeId) -> Result<()> {
-    // What earlier connections learnt must not change later ones.
+    // Metrics of earlier connections must not affect later ones.
     host.set("ipv4/tcp_no_metrics_save", "1")?;
     host.set("ipv4/tcp_rmem", BUFFERS)?;
     host.set("ipv4/tcp_wmem", BUFFERS)?;
@@ -106,26 +106,26 @@ fn configure(host: &NetNs, spec: &LabSpec, node: NodeId) -> Result<()> {
         if host.get("mptcp/enabled").is_ok_and(|v| v != "1") {
             host.set("mptcp/enabled", "1")?;
         }
-        // Answers may leave by another interface than the one that what they answer came by.
+        // A response may leave by another interface than the one at which the request arrived.
         host.set("ipv4/conf/all/rp_filter", "0")?;
         host.set("ipv4/conf/default/rp_filter", "0")?;
     }
     Ok(())
 }
 
-/// Flows that are there from the beginning, and those that come.
+/// The flows that exist from the beginning, and those that start later.
 fn flows(spec: &LabSpec) -> impl Iterator<Item = &FlowSpec> {
     spec.flows.iter().chain(&spec.population.flows)
 }
 
-/// A flow with Multipath TCP begins or ends at the host.
+/// Whether a flow with Multipath TCP begins or ends at the host.
 fn has_multipath(spec: &LabSpec, node: NodeId) -> bool {
     let here = |f: &&FlowSpec| f.from == node || f.to == node;
     let mut flows = flows(spec).filter(here);
     flows.any(|f| matches!(f.transport, TransportSpec::Mptcp(_)))
 }
 
-/// What the path manager of a host with the kernel's stack is told.
+/// The configuration of the path manager at a host with the kernel's stack.
 fn told(spec: &LabSpec, plan: &Plan, node: NodeId) -> Result<KernelMptcp> {
     if let Some(told) = spec.multipath.kernels.get(&node) {
         return Ok(told.clone());
@@ -159,7 +159,7 @@ fn told(spec: &LabSpec, plan: &Plan, node: NodeId) -> Result<KernelMptcp> {
     Ok(all)
 }
 
-/// Tells the path manager of a host.
+/// Configures the path manager of a host.
 fn manage_paths(spec: &LabSpec, plan: &Plan, node: NodeId, host: &KernelHost) -> Result<()> {
     let told = told(spec, plan, node)?;
     let address = |number| {
@@ -171,7 +171,7 @@ fn manage_paths(spec: &LabSpec, plan: &Plan, node: NodeId, host: &KernelHost) ->
         .run(|| PathManager::open()?.configure(&told, address))
 }
 
-/// Attaches every interface to the network, in the order of the plan; gives the kind of device.
+/// Attaches every interface to the network, in the order of the plan; returns the kind of device.
 pub(crate) fn attach(
     spec: &LabSpec,
     plan: &Plan,
@@ -182,7 +182,7 @@ pub(crate) fn attach(
 ) -> Result<&'static str> {
     let mut kind = "none";
     let mut done = vec![false; hosts.len()];
-    // The plan lists the interfaces of a host one after another.
+    // The plan lists the interfaces of each host in sequence.
     for (port, interface) in plan.interfaces.iter().enumerate() {
         let node = interface.host as usize;
         let link = &spec.topology.links[interface.link as usize];
@@ -227,11 +227,11 @@ pub(crate) fn attach(
     Ok(kind)
 }
 
-/// First of the tables of routes that are for packets from one interface's addresses.
+/// First of the routing tables for packets from the addresses of one interface.
 const TABLES: u32 = 1000;
 
-/// Gives an interface its addresses, and routes to all that can be reached from it. `by_source`: what
-/// leaves from its addresses leaves by it, wherever it goes.
+/// Gives an interface its addresses, and routes to everything that is reachable from it. `by_source`: packets from its
+/// addresses leave by it, whatever their destination.
 fn address(
     plan: &Plan,
     port: u32,
@@ -272,8 +272,8 @@ fn address(
     Ok(())
 }
 
-/// The interfaces whose addresses are reached by a port when a program did not choose one: each by the
-/// way that ends there, or by the first that leads there at all.
+/// The interfaces whose addresses are reached by a port when a program did not choose one: each by the path that ends
+/// there, or else by the first path that leads there.
 fn reached(plan: &Plan, port: PortId) -> Vec<PortId> {
     let host = |p: PortId| plan.interfaces[p as usize].host;
     let own = plan.ways.iter().filter(|w| w.from == port).map(|w| w.to);
@@ -311,7 +311,7 @@ pub(crate) fn environment(topology: &Topology, plan: &Plan) -> Vec<(String, Stri
         .collect()
 }
 
-/// Programs find hosts by their names: each interface by `NAME`, the further ones also as `NAME-1`, ….
+/// Lets programs find hosts by name: each first interface by `NAME`, the further ones also by `NAME-1`, ….
 pub(crate) fn name_hosts(topology: &Topology, plan: &Plan) -> Result<()> {
     let mut text = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
     for i in &plan.interfaces {

@@ -1,11 +1,11 @@
 //! The lab: real kernels and our own stacks over emulated links, in real time and without root.
 //!
-//! [`run`](run()) does a whole scenario. Its parts stand alone: the [`sandbox`] gives an ordinary user a place
-//! to work in, a [`NetNs`](gargalo_device::NetNs) is a host, a [`Device`](gargalo_device::Device) its network
-//! interface, [`fabric::Fabric`] the emulated network (sans-IO), and [`engine::Engine`] moves datagrams between
-//! them in real time.
+//! [`run`](run()) runs a whole scenario. Its parts can be used alone: the [`sandbox`] gives an ordinary user the
+//! privileges inside namespaces, a [`NetNs`](gargalo_device::NetNs) is a host, a [`Device`](gargalo_device::Device)
+//! its network interface, [`fabric::Fabric`] the emulated network (sans-IO), and [`engine::Engine`] forwards datagrams
+//! between them in real time.
 //!
-//! On systems other than Linux only the values exist that say what a run would do.
+//! On systems other than Linux only the types that describe a run are available.
 
 #[cfg(target_os = "linux")]
 mod capture;
@@ -19,7 +19,7 @@ mod error;
 #[cfg(target_os = "linux")]
 pub mod fabric;
 #[cfg(target_os = "linux")]
-mod glance;
+mod header;
 #[cfg(target_os = "linux")]
 mod hosts;
 #[cfg(target_os = "linux")]

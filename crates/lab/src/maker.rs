@@ -1,4 +1,4 @@
-//! From a flow of a scenario to its two ends at hosts of the lab.
+//! Creates a flow of a scenario and its two ends at hosts of the lab.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -12,31 +12,31 @@ use crate::plan::Plan;
 use crate::traffic::{Flow, Inbox, Surroundings, client_port, server_port};
 use crate::{Error, Result, kernel, station};
 
-/// Makes flows, and hands their ends to hosts.
+/// Creates flows, and passes their ends to hosts.
 pub(crate) struct Maker {
     pub(crate) plan: Arc<Plan>,
     pub(crate) topology: Topology,
     pub(crate) seed: u64,
-    /// What every flow is given.
+    /// Settings common to all flows.
     pub(crate) around: Surroundings,
-    /// Links by address.
+    /// The link of each address.
     pub(crate) names: Names,
     /// The namespaces of hosts with the kernel's stack, by node.
     pub(crate) kernels: Vec<Option<Arc<NetNs>>>,
-    /// Where ends at hosts with the kernel's stack go,
+    /// The inbox of ends at hosts with the kernel's stack,
     pub(crate) to_kernel: Arc<Inbox<kernel::End>>,
-    /// and those at hosts with our stack, by node.
+    /// and those of ends at hosts with our stack, by node.
     pub(crate) to_stations: Vec<Arc<Inbox<station::End>>>,
 }
 
-/// An end of a flow, and where it belongs.
+/// An end of a flow, with its host.
 pub(crate) enum Placed {
     Kernel(kernel::End),
     Station(NodeId, station::End),
 }
 
 impl Maker {
-    /// A flow with random streams of this name, and its two ends, the server first.
+    /// Creates a flow with random streams of this name, and its two ends, the server first.
     pub(crate) fn make(
         &self,
         spec: FlowSpec,
@@ -97,7 +97,7 @@ impl Maker {
         Ok((flow, ends))
     }
 
-    /// Hands an end to its host, which is running.
+    /// Passes an end to its host, which is running.
     pub(crate) fn hand_over(&self, end: Placed) {
         match end {
             Placed::Kernel(end) => self.to_kernel.push(end),
@@ -118,7 +118,7 @@ impl Maker {
     }
 }
 
-/// The addresses and ports between which a flow's connection is opened; of multipath QUIC those of all its paths.
+/// The addresses and ports between which a flow's connection is opened; for multipath QUIC those of all its paths.
 fn paths(plan: &Plan, flow: &FlowSpec, near: &[Part], far: &[Part]) -> Vec<[SocketAddr; 2]> {
     let ports = [client_port(flow.id), server_port(flow.id)];
     let with_ports = |(near, far): (IpAddr, IpAddr)| {

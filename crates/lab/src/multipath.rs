@@ -1,4 +1,4 @@
-//! What a run is told about Multipath TCP, and what it tells; values without any system behind them.
+//! Configuration and results of Multipath TCP in a run; plain values, available on every system.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -9,16 +9,15 @@ use gargalo_flow::{MptcpResult, MptcpSpec, MultipathResult, NodeId, SubflowResul
 #[cfg(target_os = "linux")]
 use crate::plan::{Interface, Plan};
 
-/// What a run in real time is told about Multipath TCP beside what its flows say.
+/// The Multipath TCP configuration of a run in real time, besides that of its flows.
 #[derive(Clone, Debug, Default)]
 pub struct MultipathSpec {
-    /// What the kernel's path manager is told on hosts with the kernel's stack, by index of the node;
-    /// those left out are told what the flows that they take part in suggest
-    /// ([`KernelMptcp::suggested`]).
+    /// Configuration of the kernel's path manager on hosts with the kernel's stack, by index of the node; for those
+    /// left out it follows from the flows that they take part in ([`KernelMptcp::suggested`]).
     pub kernels: BTreeMap<u32, KernelMptcp>,
 }
 
-/// What the kernel's path manager is told (`ip mptcp`).
+/// Configuration of the kernel's path manager (`ip mptcp`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelMptcp {
     /// Most subflows beside the first one: at most 8.
@@ -32,9 +31,9 @@ pub struct KernelMptcp {
 /// An address that the kernel's path manager knows (`ip mptcp endpoint add`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelEndpoint {
-    /// Whose IPv4 address: number of an interface of the host.
+    /// The address: the IPv4 address of the host's interface of this number.
     pub interface: u32,
-    /// It is announced to the peer (ADD_ADDR).
+    /// The address is announced to the peer (ADD_ADDR).
     pub signal: bool,
     /// Subflows are opened from it to the peer's first address.
     pub subflow: bool,
@@ -48,12 +47,12 @@ pub struct KernelEndpoint {
 const MOST: u32 = 8;
 
 impl KernelMptcp {
-    /// What makes a kernel do at a host what path manager `manager` does, for flows that the host opens
-    /// (`is_client`) or accepts over interfaces with these numbers, backups or not. A full mesh ends at the
-    /// kernel's limit of 8 further subflows.
+    /// The configuration with which a kernel does what path manager `manager` does, for flows that the host opens
+    /// (`is_client`) or accepts over interfaces with these numbers, backups or not. A full mesh ends at the kernel's
+    /// limit of 8 additional subflows.
     ///
     /// # Errors
-    /// The name, when the kernel's path manager cannot do the same.
+    /// Returns the name when the kernel's path manager has no equivalent.
     pub fn suggested(
         manager: &str,
         is_client: bool,
@@ -61,8 +60,8 @@ impl KernelMptcp {
     ) -> Result<Self, String> {
         let full = match manager {
             "default" => return Ok(Self::default()),
-            // Subflows are opened by the client alone, to addresses that it knows: the server need not do
-            // what its path manager does.
+            // Only the client opens subflows, to addresses that it knows: the server does not need the behaviour of
+            // its path manager.
             "ndiffports" | "binder" if !is_client => {
                 return Ok(Self {
                     subflows: MOST,
@@ -81,8 +80,8 @@ impl KernelMptcp {
             backup: *backup,
             fullmesh: is_client && full,
         };
-        // The server's first address is known, and the client of a single mesh answers what is announced
-        // from wherever its routes lead.
+        // The server's first address is known, and the client of a single mesh connects to announced addresses from
+        // the address that its routes select.
         let told = match (is_client, full) {
             (true, true) => interfaces,
             (true, false) => &[],
@@ -95,7 +94,7 @@ impl KernelMptcp {
         })
     }
 
-    /// Takes in what another flow wants.
+    /// Merges the configuration that another flow needs.
     pub(crate) fn merge(&mut self, other: Self) {
         self.subflows = self.subflows.max(other.subflows);
         self.accepted = self.accepted.max(other.accepted);
@@ -117,7 +116,7 @@ impl KernelMptcp {
     }
 }
 
-/// A subflow as its host saw it at the end of its flow, or its own.
+/// A subflow as its host saw it at the end of the flow, or at its own end.
 #[derive(Clone, Debug)]
 pub struct SubflowReport {
     /// Address and port at the host.
@@ -126,29 +125,29 @@ pub struct SubflowReport {
     pub remote: SocketAddr,
     /// Payload bytes received in order.
     pub received_bytes: u64,
-    /// What became of it. The kernel's are looked at every 5 ms: times are late by no more, and of one that has
-    /// ended all is known until the last look.
+    /// Its result. Kernel subflows are polled every 5 ms: times are late by at most that, and a subflow that has ended
+    /// is known up to the last poll.
     pub result: SubflowResult,
 }
 
-/// What became of a flow's Multipath TCP at one of its hosts.
+/// The Multipath TCP results of a flow at one of its hosts.
 #[derive(Clone, Debug)]
 pub struct MultipathReport {
-    /// Which flow.
+    /// The flow.
     pub flow: u64,
-    /// 0 is the side that opened.
+    /// 0 is the side that opened the connection.
     pub side: usize,
-    /// The connection was plain TCP in the end.
+    /// The connection had fallen back to plain TCP at its end.
     pub fell_back: bool,
     /// Subflows in the order of opening.
     pub subflows: Vec<SubflowReport>,
-    /// Our stack's counts.
+    /// Counters of our stack.
     pub stats: Option<gargalo_mptcp::Stats>,
-    /// Most bytes that waited for others before them, at our stack.
+    /// Most bytes in the reordering queue, at our stack.
     pub out_of_order_max: u64,
 }
 
-/// What both sides' reports say about a flow.
+/// Combines the reports of both sides about a flow.
 pub(crate) fn result(reports: &[MultipathReport], sender: usize) -> Option<MultipathResult> {
     let of = |side: usize| reports.iter().find(|r| r.side == side);
     let own = of(sender)?;
@@ -167,17 +166,17 @@ pub(crate) fn result(reports: &[MultipathReport], sender: usize) -> Option<Multi
     })
 }
 
-/// An interface that may take part in a flow.
+/// An interface that a flow may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) address: IpAddr,
     pub(crate) link: usize,
-    /// It takes part from the beginning.
+    /// It is used from the beginning.
     pub(crate) up: bool,
     pub(crate) backup: bool,
 }
 
-/// The interfaces of a host that may take part in a flow with a peer, in the order of their use.
+/// The interfaces of a host that a flow with a peer may use, in the order of their use.
 #[cfg(target_os = "linux")]
 pub(crate) fn taking_part<'a>(
     plan: &'a Plan,
@@ -198,7 +197,7 @@ pub(crate) fn taking_part<'a>(
     all.map(|i| (i, part(i))).collect()
 }
 
-/// The kernel's counters of a host (`nstat`), those of Multipath TCP.
+/// The Multipath TCP counters of the kernel at a host (`nstat`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostCounters {
     /// Index of the node.
@@ -208,7 +207,7 @@ pub struct HostCounters {
 }
 
 impl HostCounters {
-    /// How much a counter grew; a name that the kernel does not have counts nothing.
+    /// How much a counter grew; 0 for a name that the kernel does not have.
     pub fn grew(&self, name: &str) -> u64 {
         let count = self.counts.get(name);
         count.map_or(0, |(before, after)| after.saturating_sub(*before))
@@ -247,7 +246,7 @@ mod tests {
         }
         let server = of("ndiffports", false).unwrap();
         assert_eq!((server.subflows, server.endpoints.len()), (8, 0));
-        // A path manager of the user's is told of all addresses.
+        // A path manager of the user is configured with all addresses.
         assert_eq!(of("mine", false), of("single-mesh", false));
     }
 

@@ -1,4 +1,4 @@
-//! The emulated network of a scenario, and what is recorded of its links.
+//! The emulated network of a scenario, and the records of its links.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ use crate::traffic::{Flow, Sources};
 /// "up" and "down": the two directions of a link.
 const DIRECTIONS: [&str; 2] = ["up", "down"];
 
-/// Links and ways; ports are numbered as the plan's interfaces.
+/// Creates links and paths; ports are numbered as the plan's interfaces.
 pub(crate) fn fabric(spec: &LabSpec, plan: &Plan) -> Result<Fabric> {
     let links = &spec.topology.links;
     let both = links
@@ -72,7 +72,7 @@ pub(crate) struct LinkObserver {
     window: Window,
     pub(crate) samples: Vec<LinkSample>,
     wanted: bool,
-    /// Flows that come and go.
+    /// Flows that start and end during the run.
     pub(crate) sources: Sources,
 }
 
@@ -93,12 +93,12 @@ impl LinkObserver {
         }
     }
 
-    /// The measured window, and how far the run has been in it.
+    /// The measured window, and the progress of the run in it.
     pub(crate) fn window(&self) -> Window {
         self.window
     }
 
-    /// Totals of every direction until `now`.
+    /// The totals of every direction until `now`.
     pub(crate) fn results(&self, now: Instant, fabric: &mut Fabric) -> Vec<LinkResult> {
         let window = self.window.had(now);
         let links = fabric.links_mut().iter_mut().zip(&self.marks).enumerate();

@@ -1,4 +1,4 @@
-//! The kernel's MPTCP path manager: what `ip mptcp` says to it (generic netlink family `mptcp_pm`,
+//! The kernel's MPTCP path manager, configured as `ip mptcp` does (generic netlink family `mptcp_pm`,
 //! Documentation/netlink/specs/mptcp_pm.yaml in Linux).
 
 use std::io;
@@ -32,7 +32,7 @@ const FLAG_SUBFLOW: u32 = 2;
 const FLAG_BACKUP: u32 = 4;
 const FLAG_FULLMESH: u32 = 8;
 
-/// A connection with the path manager of a network namespace.
+/// A connection to the path manager of a network namespace.
 pub struct PathManager {
     channel: Channel,
     family: u16,
@@ -68,7 +68,7 @@ impl Emitable for Request {
 
 impl ParseableParametrized<[u8], GenlHeader> for Request {
     fn parse_with_param(_: &[u8], header: GenlHeader) -> std::result::Result<Self, DecodeError> {
-        // No answer to what is asked here carries anything.
+        // No response to these requests has content.
         Ok(Self {
             command: header.cmd,
             attributes: Vec::new(),
@@ -114,7 +114,7 @@ impl PathManager {
         Ok(this)
     }
 
-    /// Sets limits and adds addresses; `interface` gives the IPv4 address of an interface by its number.
+    /// Sets limits and adds addresses; `interface` returns the IPv4 address of an interface by its number.
     ///
     /// # Errors
     /// When the kernel refuses, or there is no such interface.
@@ -154,7 +154,7 @@ impl PathManager {
         self.ask(what, request, NLM_F_ACK).map(drop)
     }
 
-    /// Sends a request and waits for its answer, or its acknowledgement.
+    /// Sends a request and waits for its response, or its acknowledgement.
     fn ask<T>(
         &mut self,
         what: &str,
@@ -185,7 +185,7 @@ fn attributes(e: &KernelEndpoint, address: Ipv4Addr) -> Vec<DefaultNla> {
     vec![
         DefaultNla::new(ADDR_ATTR_FAMILY, family.to_ne_bytes().to_vec()),
         DefaultNla::new(ADDR_ATTR_ADDR4, address.octets().to_vec()),
-        // No interface: its subflows would hear nothing that comes by another one.
+        // No interface is given: subflows would not receive packets that arrive at another one.
         number(ADDR_ATTR_FLAGS, flags),
     ]
 }

@@ -1,4 +1,4 @@
-//! Addresses of hosts and ways between them.
+//! Addresses of hosts and paths between them.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,13 +7,13 @@ use gargalo_flow::{NodeId, Topology, Unreachable};
 
 use crate::fabric::{Direction, PortId};
 
-/// Hosts have at most so many interfaces in all.
+/// Most interfaces of all hosts together.
 const MOST: usize = 60_000;
 
 /// A network interface of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Whose.
+    /// The host.
     pub host: NodeId,
     /// Index of the link it is attached to.
     pub link: u32,
@@ -23,7 +23,7 @@ pub struct Interface {
     pub v4: Ipv4Addr,
     /// Its IPv6 address.
     pub v6: Ipv6Addr,
-    /// Another IPv4 address, to which a client of QUIC can move.
+    /// Another IPv4 address, to which a QUIC client can migrate.
     pub other: Ipv4Addr,
 }
 
@@ -40,60 +40,60 @@ impl Interface {
         }
     }
 
-    /// All its addresses.
+    /// Returns all its addresses.
     pub fn addresses(&self) -> [IpAddr; 3] {
         [self.v4.into(), self.v6.into(), self.other.into()]
     }
 }
 
-/// A way from one interface to another.
+/// A path from one interface to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// Where it begins and ends: indices in [`Plan::interfaces`], which are also port numbers.
+    /// Its first interface: index in [`Plan::interfaces`], which is also the port number.
     pub from: PortId,
-    /// Its end.
+    /// Its last interface.
     pub to: PortId,
     /// Link directions between them.
     pub hops: Vec<Direction>,
 }
 
-/// Interfaces and ways of a topology.
+/// Interfaces and paths of a topology.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// All, by host, then by link.
+    /// All interfaces, by host, then by link.
     pub interfaces: Vec<Interface>,
-    /// Ways of all pairs of hosts that were asked for.
+    /// Paths of all requested pairs of hosts.
     pub ways: Vec<Way>,
-    /// For pairs of hosts with Multipath TCP: where packets go from each interface to each address of the
-    /// other host. Packets leave by the interface of their source address.
+    /// For pairs of hosts with Multipath TCP: the paths of packets from each interface to each address of the peer.
+    /// Packets leave by the interface of their source address.
     pub mesh: Vec<Passage>,
 }
 
-/// How packets go from an interface to the addresses of another.
+/// The path of packets from an interface to the addresses of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// The interface to whose addresses they go; they may arrive at another one of the same host.
+    /// The interface to whose addresses the packets are sent; they may arrive at another interface of the same host.
     pub destination: PortId,
-    /// Where they go.
+    /// The path.
     pub way: Way,
 }
 
-/// Why there is no plan.
+/// Why a plan is not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// No route.
+    /// There is no route.
     #[error(transparent)]
     Route(#[from] Unreachable),
-    /// Addresses would not suffice.
+    /// There are more interfaces than addresses.
     #[error("hosts have {0} interfaces in all, more than the {MOST} that can get addresses")]
     Interfaces(usize),
 }
 
 impl Plan {
-    /// Gives every attachment of a host to a link an address, and each of these pairs of hosts its ways
-    /// in both directions: as many as share no link, the shortest first.
+    /// Assigns an address to every attachment of a host to a link, and to each of these pairs of hosts its paths in
+    /// both directions: as many as share no link, the shortest first.
     ///
-    /// Of `pairs`, those in `multipath` also get a mesh.
+    /// Those of `pairs` that are in `multipath` also get a mesh.
     ///
     /// # Errors
     /// When a pair has no route, or there are too many interfaces.
@@ -160,7 +160,7 @@ impl Plan {
         })
     }
 
-    /// The interfaces of a host that may take part in a flow with a peer, the usual one first.
+    /// The interfaces of a host that a flow with a peer may use, the usual one first.
     pub fn towards(&self, topology: &Topology, host: NodeId, peer: NodeId) -> Vec<&Interface> {
         let links = topology.interfaces(host, peer);
         let own = |link: usize| self.of(host).find(|(_, i)| i.link as usize == link);
@@ -174,12 +174,12 @@ impl Plan {
             .map(|(p, i)| (p as PortId, i))
     }
 
-    /// The first way between two hosts: the interfaces at both ends.
+    /// The interfaces at both ends of the first path between two hosts.
     pub fn first_way(&self, from: NodeId, to: NodeId) -> Option<(&Interface, &Interface)> {
         self.ways_between(from, to).next()
     }
 
-    /// The interfaces at both ends of each way between two hosts, the shortest way first.
+    /// The interfaces at both ends of each path between two hosts, the shortest path first.
     pub fn ways_between(
         &self,
         from: NodeId,
@@ -193,7 +193,7 @@ impl Plan {
     }
 }
 
-/// Where packets go from each interface of a host to each of another.
+/// The paths of packets from each interface of a host to each interface of another.
 fn passages(
     topology: &Topology,
     at: &BTreeMap<(NodeId, u32), PortId>,
@@ -269,7 +269,7 @@ mod tests {
                 (3, 1, vec![3]),
             ]
         );
-        // Across, a packet goes by the link of its source and arrives at its other end.
+        // Across, a packet leaves by the link of its source and arrives at the other end of that link.
         let across = plan
             .mesh
             .iter()

@@ -1,4 +1,4 @@
-//! A scenario in real time.
+//! Runs a scenario in real time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -29,25 +29,24 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 /// What a run in real time produced.
 #[derive(Debug)]
 pub struct LabOutcome {
-    /// The same as a simulation's.
+    /// The same as the outcome of a simulation.
     pub outcome: Outcome,
-    /// Programs, in the order they were given.
+    /// Results of the programs, in the order in which they were given.
     pub commands: Vec<CommandResult>,
-    /// What the loop did.
+    /// Counters of the loop.
     pub engine: EngineStats,
     /// "tun", "veth" or "none".
     pub device: &'static str,
-    /// What became of Multipath TCP, by flow and side.
+    /// Multipath TCP results, by flow and side.
     pub multipath: Vec<MultipathReport>,
-    /// The counters of every host with the kernel's stack at which a flow had Multipath TCP.
+    /// The Multipath TCP counters of every host with the kernel's stack at which a flow used it.
     pub counters: Vec<HostCounters>,
 }
 
-/// Runs it. Hosts with the kernel's stack need the
-/// [sandbox](crate::sandbox).
+/// Runs the scenario. Hosts with the kernel's stack need the [sandbox](crate::sandbox).
 ///
 /// # Errors
-/// When the network cannot be made or a flow asks for what the lab has not.
+/// When the network cannot be created or a flow asks for something that the lab does not support.
 pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     check(&spec)?;
     let pairs = pairs(&spec);
@@ -82,7 +81,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     let counted = counted(&spec, &hosts)?;
     let stations = (own_ends, maker.to_stations.as_slice());
     let device = attach(&spec, &plan, &hosts, &mut engine, stations, &recorder)?;
-    // Their addresses are there now.
+    // Their addresses exist now.
     for end in kernel_ends {
         traffic.add(end)?;
     }
@@ -146,7 +145,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     })
 }
 
-/// What a run has while it runs.
+/// The state of a run in progress.
 struct Running<'a> {
     spec: &'a LabSpec,
     engine: &'a mut Engine,
@@ -157,8 +156,8 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Serves the network, the kernel's sockets on a thread of their own, and programs, until all is over or the
-    /// caller has enough. What the loop did, and whether it was interrupted.
+    /// Serves the network, the kernel's sockets on a thread of their own, and programs, until all are over or the
+    /// caller stops the run. Returns the counters of the loop, and whether it was interrupted.
     fn serve(
         &mut self,
         traffic: KernelTraffic,
@@ -218,7 +217,7 @@ impl Running<'_> {
     }
 }
 
-/// Counters of hosts before the run: whose, and how they stood.
+/// Counters of hosts before the run, with the host.
 type Counted = Vec<(NodeId, BTreeMap<String, u64>)>;
 
 fn counted(spec: &LabSpec, hosts: &[Option<KernelHost>]) -> Result<Counted> {
@@ -252,7 +251,7 @@ fn counters(before: Counted, hosts: &[Option<KernelHost>]) -> Result<Vec<HostCou
     Ok(all)
 }
 
-/// What the lab has not.
+/// Refuses what the lab does not support.
 fn check(spec: &LabSpec) -> Result<()> {
     let name = |node: NodeId| &spec.topology.nodes[node as usize].name;
     for f in spec.flows.iter().chain(&spec.population.flows) {
@@ -298,7 +297,7 @@ fn check(spec: &LabSpec) -> Result<()> {
     Ok(())
 }
 
-/// What the QUIC connections of a run share; `None`: there are none.
+/// The state that the QUIC connections of a run share; `None`: there are none.
 fn quic_run(spec: &LabSpec) -> Result<Option<QuicRun>> {
     let is_quic = |f: &FlowSpec| matches!(f.transport, TransportSpec::Quic(_));
     if !spec.flows.iter().chain(&spec.population.flows).any(is_quic) {
@@ -309,7 +308,7 @@ fn quic_run(spec: &LabSpec) -> Result<Option<QuicRun>> {
     QuicRun::new(spec.seed, spec.qlog.clone(), keys).map(Some)
 }
 
-/// What makes flows, with the places that their ends go to.
+/// Creates the maker of flows, with the inboxes of the hosts.
 fn maker(
     spec: &LabSpec,
     plan: &Arc<Plan>,
@@ -325,7 +324,7 @@ fn maker(
             end: spec.end,
             verify: spec.verify,
             quic: quic_run(spec)?,
-            // Only totals of groups ask for it.
+            // Only totals of groups need it.
             wire: (!spec.population.groups.is_empty()).then(WireCounter::default),
             ..Surroundings::default()
         },
@@ -339,7 +338,7 @@ fn maker(
 /// Flows, their ends at hosts with the kernel's stack, and those at hosts with our stack, by node.
 type Made = (Vec<Arc<Flow>>, Vec<kernel::End>, Vec<Vec<station::End>>);
 
-/// The flows that are there from the beginning.
+/// Creates the flows that exist from the beginning.
 fn make_flows(spec: &LabSpec, maker: &Maker) -> Result<Made> {
     let (mut flows, mut kernel_ends) = (Vec::new(), Vec::new());
     let nodes = spec.topology.nodes.iter();
@@ -358,13 +357,13 @@ fn make_flows(spec: &LabSpec, maker: &Maker) -> Result<Made> {
     Ok((flows, kernel_ends, own_ends))
 }
 
-/// What wakes a thread.
+/// Creates the event that wakes a thread.
 fn wake_up() -> Result<EventFd> {
     let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
     EventFd::from_flags(flags).map_err(|e| Error::system("making an event", e))
 }
 
-/// The flows that come and go.
+/// Creates the flows that start and end during the run.
 fn sources(spec: &LabSpec, maker: Maker) -> Result<Sources> {
     let known = spec
         .flows
@@ -399,14 +398,14 @@ fn sources(spec: &LabSpec, maker: Maker) -> Result<Sources> {
     )
 }
 
-/// The hosts of flows with Multipath TCP.
+/// The pairs of hosts of flows with Multipath TCP.
 fn multipath_pairs(spec: &LabSpec) -> Vec<(NodeId, NodeId)> {
     let flows = spec.flows.iter().chain(&spec.population.flows);
     let flows = flows.filter(|f| matches!(f.transport, TransportSpec::Mptcp(_)));
     flows.map(|f| (f.from, f.to)).collect()
 }
 
-/// Which hosts talk: those of flows; with programs, every pair.
+/// The pairs of hosts that communicate: those of flows; with programs, every pair.
 fn pairs(spec: &LabSpec) -> Vec<(NodeId, NodeId)> {
     let mut pairs: Vec<_> = spec.flows.iter().map(|f| (f.from, f.to)).collect();
     pairs.extend(spec.population.pairs());

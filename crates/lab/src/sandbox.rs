@@ -1,5 +1,5 @@
-//! The sandbox of a run: namespaces of users, mounts and processes in which an ordinary user may do
-//! what the lab needs, and which take everything with them when they go.
+//! The sandbox of a run: user, mount and process namespaces in which an ordinary user has the privileges that the lab
+//! needs, and whose resources disappear with them.
 
 use std::fs;
 use std::io;
@@ -19,24 +19,24 @@ const NO_USER_NAMESPACES: &str = "this system does not let ordinary users make n
     root, or allow it (sysctl user.max_user_namespaces=10000; on Ubuntu also \
     kernel.apparmor_restrict_unprivileged_userns=0; in a container, its seccomp profile)";
 
-/// The network namespace in which the process inside finds itself.
+/// The network namespace of the process inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
     /// A new, empty one.
     New,
-    /// That of the caller, who must be root over it.
+    /// That of the caller, who must be root in it.
     Kept,
 }
 
-/// Moves the rest of the program into a sandbox: it goes on as process 1 of a process namespace of its
-/// own, with every capability over the network namespaces that it makes. What was called stays
-/// outside, waits, and exits with the same code; it never returns from here.
+/// Moves the rest of the program into a sandbox: it continues as process 1 of a new process namespace, with every
+/// capability over the network namespaces that it creates. The original process stays outside, waits, and exits with
+/// the same code; it never returns from here.
 ///
-/// When the process inside dies, of whatever, the kernel kills all its descendants, and namespaces
-/// and devices go with them; when one of those that wait outside is killed, so is the one inside.
+/// When the process inside dies, for any reason, the kernel kills all its descendants, and removes the namespaces and
+/// devices; when a process that waits outside is killed, so is the one inside.
 ///
 /// # Errors
-/// When the system forbids it, or the process has more than one thread.
+/// When the system does not permit it, or the process has more than one thread.
 pub fn enter(network: Network) -> Result<()> {
     let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
     if threads > 1 {
@@ -84,7 +84,7 @@ pub fn enter(network: Network) -> Result<()> {
     }
 }
 
-/// Be root inside, who is the caller outside.
+/// Maps the caller to root inside.
 fn map_user(uid: u32, gid: u32) -> Result<()> {
     let write = |name: &str, text: String| {
         let path = format!("/proc/self/{name}");
@@ -101,19 +101,19 @@ fn die_with_parent() -> Result<()> {
         .map_err(|e| Error::system("asking to die with the parent", e))
 }
 
-/// Mounts made inside are not seen outside; /proc shows the processes inside.
+/// Hides mounts made inside from the outside; /proc shows the processes inside.
 fn private_mounts() -> Result<()> {
     let none: Option<&str> = None;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
         .map_err(|e| Error::system("making mounts private", e))?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    // Containers often forbid it; then /proc goes on showing the processes outside.
+    // Containers often forbid it; then /proc still shows the processes outside.
     let _ = mount(Some("proc"), "/proc", Some("proc"), flags, none);
     Ok(())
 }
 
-/// Waits for the process inside and exits as it did. An interrupt from the terminal reaches it
-/// directly, a request to end is passed on.
+/// Waits for the process inside and exits with its code. An interrupt from the terminal reaches that process directly;
+/// a SIGTERM is forwarded.
 fn stand_by(child: Pid, signals: &SigSet) -> ! {
     let mut signals = *signals;
     signals.add(Signal::SIGCHLD);
@@ -131,10 +131,10 @@ fn stand_by(child: Pid, signals: &SigSet) -> ! {
     }
 }
 
-/// Lets `name`s be found by programs inside: a private /etc/hosts.
+/// Makes host names known to programs inside, by a private /etc/hosts.
 ///
 /// # Errors
-/// When the file cannot be made or mounted.
+/// When the file cannot be created or mounted.
 pub fn set_host_names(entries: &str) -> Result<()> {
     let none: Option<&str> = None;
     let path = std::env::temp_dir().join(format!("gargalo-hosts-{}-{}", process::id(), rand_tag()));
@@ -145,7 +145,7 @@ pub fn set_host_names(entries: &str) -> Result<()> {
     bound.map_err(|e| Error::system("mounting a private /etc/hosts", e))
 }
 
-/// Distinguishes files of processes that are all number 1.
+/// Distinguishes the files of processes that all have process id 1.
 fn rand_tag() -> u64 {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)

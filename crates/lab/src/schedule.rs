@@ -1,4 +1,4 @@
-//! Asking the kernel to run a thread soon after it wakes up.
+//! Asks the kernel to run a thread soon after it wakes up.
 
 use std::mem::size_of;
 
@@ -21,13 +21,13 @@ struct Attributes {
 /// The shortest slice that the kernel grants, in nanoseconds.
 const SLICE: u64 = 100_000;
 
-/// Asks for short slices of the processor: since Linux 6.12 a thread that wants little at a time is
-/// served earlier among its equals. Older kernels refuse, and nothing changes.
+/// Requests short time slices: since Linux 6.12 a thread with a short slice runs earlier among threads of the same
+/// priority. Older kernels refuse, and nothing changes.
 pub(crate) fn prefer_short_slices() {
     let attributes = Attributes {
         size: size_of::<Attributes>() as u32,
         policy: libc::SCHED_OTHER as u32,
-        // SAFETY: asks for a number only.
+        // SAFETY: requests only a number.
         nice: unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) },
         runtime: SLICE,
         ..Attributes::default()

@@ -29,42 +29,42 @@ use gargalo_device::{Nat, Place};
 use learn::Learner;
 use log::Log;
 
-/// Time between two looks at the link.
+/// Time between two samples of the link.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// The interface inside.
+/// The interface in the inner namespace.
 const INSIDE: &str = "eth0";
 
 /// A program and the link in front of it.
 #[derive(Clone, Debug)]
 pub struct ShellSpec {
-    /// What leaves the program meets this.
+    /// The link direction of packets from the program.
     pub up: LinkConfig,
-    /// What comes to it meets this.
+    /// The link direction of packets to the program.
     pub down: LinkConfig,
-    /// Seed of loss and jitter.
+    /// Seed of the link's random streams (loss, jitter).
     pub seed: u64,
-    /// The program and its arguments; none: the user's shell.
+    /// The program and its arguments; empty: the user's shell.
     pub command: Vec<String>,
-    /// A line for the shell, run at the outer end in the background and ended with the program.
+    /// A shell command that runs at the outer end in the background and is ended with the program.
     pub outside: Option<String>,
     /// Hide the program behind this machine's own address.
     pub nat: bool,
-    /// Files for what happens on the uplink and the downlink, as mahimahi writes them.
+    /// Log files of the uplink and the downlink, in mahimahi's format.
     pub logs: [Option<PathBuf>; 2],
-    /// How the link waits.
+    /// How the forwarding loop waits.
     pub tuning: Tuning,
-    /// How devices are made.
+    /// The kind of device.
     pub devices: Choice,
 }
 
-/// A direction of the link over the last interval.
+/// The state of a link direction over the last interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DirectionSample {
-    /// What it carried.
+    /// Rate that it carried.
     pub rate: Rate,
-    /// What it could have carried; `None`: unlimited.
+    /// Rate that it could have carried; `None`: unlimited.
     pub capacity: Option<Rate>,
-    /// Waiting time of a packet that came now.
+    /// Queueing delay of a packet that would arrive now.
     pub queue_delay: Duration,
     /// Packets waiting.
     pub queue_packets: u64,
@@ -72,24 +72,24 @@ pub struct DirectionSample {
     pub dropped_packets: u64,
 }
 
-/// The link over the last interval.
+/// The state of the link over the last interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ShellSample {
-    /// When.
+    /// Time of the sample.
     pub time: Instant,
     /// Uplink, downlink.
     pub directions: [DirectionSample; 2],
 }
 
-/// Runs the program and gives its exit code. The network outside is that of the calling thread, over
-/// which we must be root ([`sandbox`](crate::sandbox)); `watch` sees the link ten times a second.
+/// Runs the program and returns its exit code. The network outside is that of the calling thread, in which the process
+/// must be root ([`sandbox`](crate::sandbox)); `watch` is called with the state of the link ten times a second.
 ///
 /// # Errors
-/// When the link cannot be made or the program not be started.
+/// When the link cannot be created or the program cannot be started.
 pub fn shell(spec: &ShellSpec, watch: &mut dyn FnMut(&ShellSample)) -> Result<i32> {
     let outside = NetNs::current()?;
     let inside = NetNs::new()?;
-    // Places of shells in shells must differ too: begin anywhere.
+    // Places of nested shells must differ too: the search starts at an arbitrary place.
     let anywhere = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0u8);
     let place = Place::free(anywhere as u32)?;
     let mtu = spec.up.mtu.min(spec.down.mtu);
@@ -112,7 +112,7 @@ pub fn shell(spec: &ShellSpec, watch: &mut dyn FnMut(&ShellSample)) -> Result<i3
     let (v4, v6) = (place.v4, place.v6);
     address([v4.0.into(), v6.0.into()], outer.index(), false)?;
     inside.run(|| address([v4.1.into(), v6.1.into()], inner.index(), true))?;
-    // So that shells inside reach out through this one.
+    // So that nested shells can reach the outside through this one.
     inside.set("ipv4/ip_forward", "1")?;
     let _ = inside.set("ipv6/conf/all/forwarding", "1");
     let _nat = match spec.nat {
@@ -141,7 +141,7 @@ pub fn shell(spec: &ShellSpec, watch: &mut dyn FnMut(&ShellSample)) -> Result<i3
         log,
     }));
 
-    // In a shell within a shell the base stays the outermost end, as in mahimahi.
+    // In a nested shell the base remains the outermost end, as in mahimahi.
     let outermost = |name: &str, own: String| {
         let value = std::env::var(name).unwrap_or(own);
         (name.to_owned(), value)
@@ -189,7 +189,7 @@ pub fn shell(spec: &ShellSpec, watch: &mut dyn FnMut(&ShellSample)) -> Result<i3
                 }
             }
         })();
-        // What the program said last is still on its way, and the answers to it.
+        // The last packets of the program are still in transit, and so are the responses.
         std::thread::sleep(linger(spec));
         stop.stop();
         if let Some(child) = helper {
@@ -203,7 +203,7 @@ pub fn shell(spec: &ShellSpec, watch: &mut dyn FnMut(&ShellSample)) -> Result<i3
     }
 }
 
-/// How long the link outlives the program: two round trips, within reason.
+/// How long the link outlives the program: two round trips, within limits.
 fn linger(spec: &ShellSpec) -> StdDuration {
     const LEAST: u64 = 20_000_000;
     const MOST: u64 = 1_000_000_000;
@@ -215,7 +215,7 @@ fn linger(spec: &ShellSpec) -> StdDuration {
     StdDuration::from_nanos(round_trip.saturating_mul(2).clamp(LEAST, MOST))
 }
 
-/// A device of a name that is free outside.
+/// Creates a device with a name that is unused outside.
 fn outer_device(outside: &NetNs, mtu: u32, devices: Choice) -> Result<(String, Device)> {
     const MOST: u32 = 10_000;
     let free = (0..MOST)
@@ -251,7 +251,7 @@ fn start_outside(line: &str, environment: &[(String, String)]) -> Result<Child> 
         .map_err(|e| Error::system("starting /bin/sh", e))
 }
 
-/// Ends a program and what it started.
+/// Ends a program and its process group.
 fn end(mut child: Child) {
     let group = Pid::from_raw(-(child.id() as i32));
     let _ = kill(group, Signal::SIGTERM);
@@ -265,7 +265,7 @@ fn end(mut child: Child) {
     let _ = child.wait();
 }
 
-/// As a shell reports it: 128 and the number of the signal that ended the program.
+/// The exit code as a shell reports it: 128 plus the number of the signal that ended the program.
 fn exit_code(status: std::process::ExitStatus) -> i32 {
     use std::os::unix::process::ExitStatusExt;
     let by_signal = status.signal().map(|s| 128 + s);
@@ -277,7 +277,7 @@ enum Told {
     Ended(std::io::Result<std::process::ExitStatus>),
 }
 
-/// Looks at the link and tells the main thread.
+/// Samples the link and sends the samples to the main thread.
 struct Watcher {
     tell: mpsc::Sender<Told>,
     before: [(u64, Instant); 2],
@@ -324,7 +324,7 @@ impl Observer for Watcher {
     }
 }
 
-/// What looks at every datagram.
+/// The observers of every datagram.
 struct Tapped {
     learner: Learner,
     log: Log,

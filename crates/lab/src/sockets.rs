@@ -1,5 +1,5 @@
-//! What the kernel tells about any TCP socket of a namespace by its addresses (sock_diag(7)), those of
-//! Multipath TCP's subflows included, which no program has a descriptor of.
+//! The kernel's information about TCP sockets of a namespace, by their addresses (sock_diag(7)). This includes the
+//! subflows of Multipath TCP, for which no program has a descriptor.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,11 +11,11 @@ use nix::libc;
 use crate::{Error, Result};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
-/// `INET_DIAG_INFO`: counters; who asks for them is told of the protocol above as well.
+/// `INET_DIAG_INFO`: counters; a request for them also returns those of the protocol above.
 const INFO: u16 = 2;
 /// `INET_DIAG_CONG`: the name of the congestion control.
 const CONGESTION: u16 = 4;
-/// `INET_DIAG_ULP_INFO`: what the protocol above knows; only the privileged are told.
+/// `INET_DIAG_ULP_INFO`: information of the protocol above; only for privileged users.
 const ABOVE: u16 = 19;
 /// `INET_ULP_INFO_MPTCP` in it, and of that `MPTCP_SUBFLOW_ATTR_FLAGS`.
 const MULTIPATH: u16 = 3;
@@ -28,10 +28,10 @@ const HEADER: usize = 16;
 const REQUEST: usize = 56;
 /// `struct inet_diag_msg`.
 const ANSWER: usize = 72;
-/// Longest answer, in bytes.
+/// Longest response, in bytes.
 const LONGEST: usize = 8192;
 
-/// Asks for sockets of the namespace of the thread that opened it.
+/// A netlink socket that queries the sockets of the namespace of the thread that opened it.
 pub struct Sockets(Socket);
 
 impl Sockets {
@@ -45,8 +45,8 @@ impl Sockets {
         Ok(Self(socket))
     }
 
-    /// What is known of the connection between two addresses; `None` if there is none, or the kernel does not
-    /// tell (`CONFIG_INET_TCP_DIAG`).
+    /// Queries the connection between two addresses; `None` if there is none, or the kernel does not report it
+    /// (`CONFIG_INET_TCP_DIAG`).
     pub fn about(&self, local: SocketAddr, remote: SocketAddr) -> Option<About> {
         let address = netlink_sys::SocketAddr::new(0, 0);
         self.0.send_to(&request(local, remote), &address, 0).ok()?;
@@ -56,17 +56,17 @@ impl Sockets {
     }
 }
 
-/// What the kernel tells of a TCP connection.
+/// The kernel's information about a TCP connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
     /// Its congestion control.
     pub congestion: String,
-    /// It is a subflow that either end has made a backup; `None` if it is no subflow, or the kernel does not
-    /// tell (before 5.7, or to those without `CAP_NET_ADMIN`).
+    /// Whether it is a subflow that either end has made a backup; `None` if it is no subflow, or the kernel does not
+    /// report it (before 5.7, or without `CAP_NET_ADMIN`).
     pub backup: Option<bool>,
 }
 
-/// One request for one socket.
+/// Builds a request for one socket.
 fn request(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEADER + REQUEST);
     out.extend(((HEADER + REQUEST) as u32).to_ne_bytes());
@@ -95,7 +95,7 @@ fn request(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
     out
 }
 
-/// What an answer says.
+/// Parses a response.
 fn about(answer: &[u8]) -> Option<About> {
     if answer.get(4..6)? != SOCK_DIAG_BY_FAMILY.to_ne_bytes() {
         return None; // an error
@@ -114,7 +114,7 @@ fn about(answer: &[u8]) -> Option<About> {
     })
 }
 
-/// The value of the first attribute of a kind.
+/// Returns the value of the first attribute of a type.
 fn value(attributes: &[u8], kind: u16) -> Option<Vec<u8>> {
     let mut known = NlasIterator::new(attributes).filter_map(std::result::Result::ok);
     let found = known.find(|nla| nla.kind() == kind)?;

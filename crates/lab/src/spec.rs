@@ -1,4 +1,4 @@
-//! What a run in real time is asked to do; values without any system behind them.
+//! The specification of a run in real time; plain values, available on every system.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use gargalo_units::{Duration, Instant};
 
 use crate::multipath::MultipathSpec;
 
-/// Whose stack a host has.
+/// The network stack of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Stack {
-    /// Ours, in this process.
+    /// Our stack, in this process.
     #[default]
     Gargalo,
-    /// The kernel's, in a namespace of its own.
+    /// The kernel's stack, in a namespace of its own.
     Kernel {
         /// Congestion control of programs that do not choose one.
         congestion: Option<String>,
@@ -24,16 +24,16 @@ pub enum Stack {
     },
 }
 
-/// What a run in real time needs.
+/// The specification of a run in real time.
 #[derive(Clone, Debug)]
 pub struct LabSpec {
     /// Nodes and links.
     pub topology: Topology,
-    /// The stack of every node, in their order; of no account for routers.
+    /// The stack of every node, in their order; ignored for routers.
     pub stacks: Vec<Stack>,
     /// Flows.
     pub flows: Vec<FlowSpec>,
-    /// Flows that come and go, and totals of those that are counted together.
+    /// Flows that start and end during the run, and totals of those that are counted together.
     pub population: Population,
     /// Programs.
     pub commands: Vec<CommandSpec>,
@@ -43,38 +43,38 @@ pub struct LabSpec {
     pub end: Instant,
     /// The window in which rates, ratios and distributions are measured; `None`: all of the run.
     pub measure: Option<(Instant, Instant)>,
-    /// Carry a pattern and compare it at the receiver.
+    /// Carry a known pattern and compare it at the receiver.
     pub verify: bool,
-    /// Time between samples; `None`: no samples.
+    /// Sampling interval; `None`: no samples.
     pub interval: Option<Duration>,
     /// Sample flows.
     pub sample_flows: bool,
     /// Sample links.
     pub sample_links: bool,
-    /// Look into congestion controls over TCP at hosts with our stack.
+    /// Record internal quantities of congestion controls over TCP at hosts with our stack.
     pub gauges: bool,
-    /// Keep protocol events of hosts with our stack.
+    /// Record protocol events of hosts with our stack.
     pub events: bool,
     /// Packet captures.
     pub captures: Option<CaptureSpec>,
     /// How the forwarding loop waits.
     pub tuning: Tuning,
-    /// How devices are made.
+    /// The kind of device.
     pub devices: Choice,
     /// Folder for the qlog traces of QUIC flows that have a row.
     pub qlog: Option<PathBuf>,
-    /// Directory for what programs print.
+    /// Directory for the output of programs.
     pub directory: PathBuf,
     /// Multipath TCP.
     pub multipath: MultipathSpec,
 }
 
-/// A program to be run on a host.
+/// A program to run on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandSpec {
     /// Index of the host.
     pub host: u32,
-    /// A line for the shell.
+    /// A command line for the shell.
     pub run: String,
     /// When it starts.
     pub start: Instant,
@@ -82,16 +82,16 @@ pub struct CommandSpec {
     pub background: bool,
 }
 
-/// How the loop waits.
+/// How the forwarding loop waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tuning {
-    /// Does not sleep when the next event is nearer than this: costs a core, saves wake-ups.
+    /// It does not sleep when the next event is nearer than this: this uses a core, and saves wake-ups.
     pub busy_poll: Duration,
-    /// Runs on this processor only.
+    /// It runs on this processor only.
     pub cpu: Option<usize>,
 }
 
-/// What comes and goes in a run.
+/// Flows that start and end during a run.
 #[derive(Clone, Debug, Default)]
 pub struct Population {
     /// Flows that are counted together: label, and the window in which they start.
@@ -103,12 +103,12 @@ pub struct Population {
 }
 
 impl Population {
-    /// Nothing comes or goes.
+    /// Whether there are no such flows.
     pub fn is_empty(&self) -> bool {
         self.sources.is_empty() && self.flows.is_empty()
     }
 
-    /// The hosts between which flows come and go.
+    /// The pairs of hosts of these flows.
     pub fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let sources = self.sources.iter().flat_map(|s| s.pairs.iter().copied());
         sources.chain(self.flows.iter().map(|f| (f.from, f.to)))

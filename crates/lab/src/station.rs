@@ -23,10 +23,10 @@ mod streams;
 use multipath::Track;
 use streams::{HostDatagrams, HostStream};
 
-/// Time after which an end that has nothing to do but waits for its peer is looked at again.
+/// Time after which an end that only waits for its peer is checked again.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// How soon a client looks again whose server is being made.
+/// Retry interval of a client whose server is not ready yet.
 const SERVER_COMES: Duration = Duration::from_millis(1);
 
 fn unsupported(e: &dyn std::fmt::Display) -> Error {
@@ -37,18 +37,18 @@ fn unsupported(e: &dyn std::fmt::Display) -> Error {
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) flow: Arc<Flow>,
-    /// 0 is the side that opens.
+    /// 0 is the side that opens the connection.
     pub(crate) side: usize,
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
-    /// Our interfaces that may take part, if it has Multipath TCP.
+    /// Local interfaces that Multipath TCP may use.
     pub(crate) parts: Vec<Part>,
     /// The links of both hosts' addresses.
     pub(crate) names: Names,
 }
 
 impl End {
-    /// What its connection is made with.
+    /// The options of its connection.
     fn options(&self, tcp: &TcpSpec) -> SocketOptions {
         let addresses = |wanted: fn(&Part) -> bool| {
             let all = self.parts.iter().filter(|p| p.up && wanted(p));
@@ -69,10 +69,10 @@ impl End {
     }
 }
 
-/// The host and its ends of flows.
+/// A host and its ends of flows.
 pub(crate) struct Station {
     host: Host,
-    /// In the order of their coming.
+    /// In the order in which they were added.
     ends: BTreeMap<usize, Driven>,
     came: usize,
     inbox: Arc<Inbox<End>>,
@@ -85,21 +85,21 @@ pub(crate) struct Station {
 struct Driven {
     end: End,
     phase: Phase,
-    /// Where it listens.
+    /// Its listener, at a server.
     listener: Option<ListenerId>,
-    /// Phase of its congestion control when it was last looked at.
+    /// Phase of its congestion control at the last check.
     congestion_phase: &'static str,
     /// Its UDP sockets.
     sockets: Vec<(SocketAddr, UdpId)>,
-    /// Its QUIC, if it has that.
+    /// Its QUIC connection, over QUIC.
     quic: Option<Quic>,
     due: Instant,
-    /// Its Multipath TCP.
+    /// Its Multipath TCP state.
     track: Track,
 }
 
 impl Driven {
-    /// When its next address comes or goes.
+    /// When the next change of addresses is due.
     fn next_change(&self) -> Instant {
         let flow = &self.end.flow;
         match flow.mptcp() {
@@ -118,7 +118,7 @@ enum Phase {
 }
 
 impl Station {
-    /// A host without ends of flows; those that come while it runs are in the `inbox`.
+    /// Creates a host without ends of flows; those that start while it runs arrive in the `inbox`.
     pub(crate) fn new(
         config: HostConfig,
         inbox: Arc<Inbox<End>>,
@@ -138,7 +138,7 @@ impl Station {
         })
     }
 
-    /// Adds an end of a flow; a server listens from now on.
+    /// Adds an end of a flow; a server starts to listen.
     pub(crate) fn add(&mut self, end: End) -> Result<()> {
         let i = self.came;
         let (mut phase, mut own) = (Phase::Waiting, Vec::new());
@@ -187,7 +187,7 @@ impl Station {
         Ok(())
     }
 
-    /// Takes in the ends of flows that have come.
+    /// Adds the ends of flows that have arrived in the inbox.
     fn welcome(&mut self, now: Instant) {
         for end in self.inbox.take() {
             let flow = Arc::clone(&end.flow);
@@ -198,7 +198,7 @@ impl Station {
         }
     }
 
-    /// Looks at what the stack tells and lets applications act.
+    /// Handles the events of the stack and lets applications act.
     fn serve(&mut self, now: Instant) {
         while let Some(event) = self.host.poll_event() {
             let end = match event {
@@ -286,7 +286,7 @@ impl Station {
             let Some(d) = self.ends.get_mut(&i) else {
                 return;
             };
-            // Its counts are not final before the peer has everything.
+            // Its counts are not final before the peer has received everything.
             if let Phase::Open(id) = d.phase
                 && !d.end.flow.is_over()
                 && self.host.unacknowledged(id) > 0
@@ -332,7 +332,7 @@ impl Station {
         }
     }
 
-    /// Addresses come and go.
+    /// Makes the changes of addresses that are due.
     fn change(&mut self, now: Instant, i: usize) {
         let Some(d) = self.ends.get_mut(&i) else {
             return;
@@ -348,7 +348,7 @@ impl Station {
         d.track.change(now, end, &mut self.host, id, &d.end.parts);
     }
 
-    /// Keeps what the stack counted and closes.
+    /// Keeps the stack's counters and closes the end.
     fn finish(&mut self, now: Instant, i: usize) {
         let Some(d) = self.ends.get_mut(&i) else {
             return;
@@ -398,7 +398,7 @@ impl Station {
         self.ends.remove(&i);
     }
 
-    /// Round trips and notices of every sender; a sample of each if it is time.
+    /// Takes the round-trip samples and notices of every sender; samples each if `sample`.
     fn observe(&mut self, now: Instant, sample: bool) {
         for d in self.ends.values_mut() {
             let flow = &d.end.flow;
@@ -457,8 +457,8 @@ impl Station {
     }
 }
 
-/// Round trips and notices of a sender, and looks into its congestion control: at each new phase, at notices and
-/// with every `sample`.
+/// Takes the round-trip samples and notices of a sender, and records its congestion control: at each new phase, at
+/// notices and with every `sample`.
 fn notices(
     now: Instant,
     flow: &Flow,

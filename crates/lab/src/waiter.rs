@@ -1,4 +1,4 @@
-//! Waiting for descriptors and for a time, with the resolution of the kernel's timers.
+//! Waits for descriptors and for a time, with the resolution of the kernel's timers.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -20,7 +20,7 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
-    /// One for the calling thread, whose timers it makes exact.
+    /// Creates one for the calling thread, whose timers it makes exact.
     pub(crate) fn new() -> Result<Self> {
         let failed = |e| Error::system("preparing to wait", e);
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed)?;
@@ -28,41 +28,41 @@ impl Waiter {
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags).map_err(failed)?;
         let event = EpollEvent::new(EpollFlags::EPOLLIN, TIMER);
         epoll.add(timer.as_fd(), event).map_err(failed)?;
-        // The default slack of 50 us would be an error of every emulated delay.
+        // The default slack of 50 us would add an error to every emulated delay.
         prctl::set_timerslack(1).map_err(failed)?;
         Ok(Self { epoll, timer })
     }
 
-    /// Waits for a descriptor too.
+    /// Registers a descriptor.
     pub(crate) fn add(&self, fd: impl AsFd, key: u64, flags: EpollFlags) -> Result<()> {
         self.epoll
             .add(fd, EpollEvent::new(flags, key))
             .map_err(|e| Error::system("waiting for a descriptor", e))
     }
 
-    /// Waits for something else of it.
+    /// Changes the events of a registered descriptor.
     pub(crate) fn modify(&self, fd: BorrowedFd<'_>, key: u64, flags: EpollFlags) -> Result<()> {
         self.epoll
             .modify(fd, &mut EpollEvent::new(flags, key))
             .map_err(|e| Error::system("waiting for a descriptor", e))
     }
 
-    /// Waits for it no more.
+    /// Removes a descriptor.
     pub(crate) fn forget(&self, fd: impl AsFd) -> Result<()> {
         self.epoll
             .delete(fd)
             .map_err(|e| Error::system("waiting for a descriptor no more", e))
     }
 
-    /// Waits for `wait` at most, not at all if it is zero; calls `ready` with the key of each
-    /// descriptor that has something.
+    /// Waits for at most `wait`, not at all if it is zero; calls `ready` with the key of each descriptor that is
+    /// ready.
     pub(crate) fn wait(&self, wait: Duration, mut ready: impl FnMut(u64)) -> Result<()> {
         let failed = |e: nix::Error| Error::system("waiting", e);
         let mut timeout = EpollTimeout::ZERO;
         if !wait.is_zero() {
             let wait = std::time::Duration::from_nanos(wait.as_nanos());
             let expiration = Expiration::OneShot(wait.into());
-            // Arming anew also clears an expiration that nobody read.
+            // Arming again also clears an expiration that was not read.
             let armed = self.timer.set(expiration, TimerSetTimeFlags::empty());
             armed.map_err(failed)?;
             timeout = EpollTimeout::NONE;

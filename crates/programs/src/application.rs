@@ -1,4 +1,4 @@
-//! What runs on a user-space host: programs without clock, socket or thread.
+//! Programs on a user-space host: they have no clock, socket or thread of their own.
 
 use bytes::Bytes;
 use gargalo_host::{Host, HostEvent};
@@ -8,24 +8,24 @@ use gargalo_units::Instant;
 ///
 /// A driver calls [`start`](Self::start) once, [`on_event`](Self::on_event) for each event of the host,
 /// [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) has passed, and
-/// after any of these [`turn`](Self::turn); then it sends what the host has to send and prints what
-/// [`poll_output`](Self::poll_output) has to say. It ends when there is an [`outcome`](Self::outcome).
+/// [`turn`](Self::turn) after any of these; then it sends the host's datagrams and prints what
+/// [`poll_output`](Self::poll_output) returns. The program ends when there is an [`outcome`](Self::outcome).
 pub trait Application {
-    /// The host is up.
+    /// Starts the program: the host is up.
     fn start(&mut self, host: &mut Host, now: Instant);
-    /// Something happened on the host.
+    /// Handles an event of the host.
     fn on_event(&mut self, host: &mut Host, now: Instant, event: HostEvent);
     /// When [`handle_timeout`](Self::handle_timeout) is due.
     fn poll_timeout(&self) -> Option<Instant>;
-    /// The time has come; calling it early does no harm.
+    /// Handles the timers that are due; calling it early is allowed.
     fn handle_timeout(&mut self, host: &mut Host, now: Instant);
-    /// Once after every batch of events: the place to keep send buffers full.
+    /// Called once after every batch of events, for example to fill send buffers.
     fn turn(&mut self, _host: &mut Host, _now: Instant) {}
-    /// The user wants it to end; it may still say goodbye to its peer.
+    /// Asks the program to end; it may still send a last message to its peer.
     fn interrupt(&mut self, host: &mut Host, now: Instant);
     /// How it ended; `None` while it runs.
     fn outcome(&self) -> Option<&Outcome>;
-    /// The next text for the user.
+    /// Returns the next text for the user.
     fn poll_output(&mut self) -> Option<Output> {
         None
     }
@@ -33,9 +33,9 @@ pub trait Application {
     fn input_room(&self, _host: &Host) -> usize {
         0
     }
-    /// A piece of standard input, at most [`input_room`](Self::input_room) bytes; `None` at its end.
+    /// Takes a piece of standard input, at most [`input_room`](Self::input_room) bytes; `None` at its end.
     fn on_input(&mut self, _host: &mut Host, _now: Instant, _data: Option<Bytes>) {}
-    /// Data for standard output, asked for only when there is room for it.
+    /// Returns data for standard output, called only when there is room for it.
     fn poll_data(&mut self, _host: &mut Host, _now: Instant) -> Option<Bytes> {
         None
     }
@@ -44,17 +44,17 @@ pub trait Application {
 /// A text for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// For standard output.
+    /// Text for standard output.
     Out(String),
-    /// For standard error.
+    /// Text for standard error.
     Err(String),
 }
 
 /// How a program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did what it was asked to.
+    /// It completed its task.
     Done,
-    /// It could not; a sentence says why.
+    /// It failed, for the reason in this sentence.
     Failed(String),
 }

@@ -1,4 +1,4 @@
-//! One TCP connection as a program: sends what it is given, hands out what arrives.
+//! One TCP connection as a program: it sends its input and outputs what arrives.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -9,30 +9,30 @@ use gargalo_units::{Duration, Instant};
 
 use crate::application::{Application, Outcome, Output};
 
-/// Bytes handed out at once.
+/// Most bytes output at once.
 const PIECE: usize = 128 << 10;
-/// Time between two lines of progress.
+/// Time between two progress lines.
 const PROGRESS: Duration = Duration::from_secs(1);
 
-/// Who opens the connection.
+/// The side that opens the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opening {
-    /// We do, to this address.
+    /// This host, to this address.
     To(SocketAddr),
-    /// Somebody does, to one of these of ours; only the first connection is taken.
+    /// The peer, to one of these local addresses; only the first connection is accepted.
     From(Vec<SocketAddr>),
 }
 
-/// How a connection ends, and what is told meanwhile.
+/// How a connection ends, and what is reported meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Habits {
-    /// The input has an end of its own: it is sent whole even if the peer has closed its direction. Off
-    /// for what a person types.
+    /// The input is finite: it is sent completely even if the peer has closed its direction. Off for interactive
+    /// input.
     pub waits_for_input: bool,
-    /// The end of the input closes our direction. Else it stays open until the peer closes its own: some
-    /// servers take a closed direction for a client that has gone.
+    /// The end of the input closes our direction. Otherwise that stays open until the peer closes its own: some
+    /// servers treat a closed direction as a client that has left.
     pub closes_at_end: bool,
-    /// A line a second about what was moved.
+    /// A line each second with the amount transferred.
     pub tells_progress: bool,
 }
 
@@ -46,8 +46,8 @@ impl Default for Habits {
     }
 }
 
-/// Sends its input and hands out what comes, until both directions are closed. The end of the input
-/// closes our direction only.
+/// Sends its input and outputs what arrives, until both directions are closed. The end of the input closes only our
+/// direction.
 #[derive(Debug)]
 pub struct Connect {
     opening: Opening,
@@ -56,12 +56,12 @@ pub struct Connect {
     listeners: Vec<ListenerId>,
     connection: Option<ConnectionId>,
     is_open: bool,
-    /// Input that the send buffer did not take.
+    /// Input that the send buffer did not accept.
     pending: Bytes,
     input_over: bool,
     is_finished: bool,
     peer_closed: bool,
-    /// It is over: why, if not in order.
+    /// The connection is over, with the reason if it failed.
     closed: Option<Option<gargalo_tcp::Error>>,
     opened_at: Instant,
     told_at: Instant,
@@ -73,7 +73,7 @@ pub struct Connect {
 }
 
 impl Connect {
-    /// A connection.
+    /// Creates the program for one connection.
     pub fn new(opening: Opening, options: SocketOptions, habits: Habits) -> Self {
         Self {
             opening,
@@ -114,7 +114,7 @@ impl Connect {
         }
     }
 
-    /// Writes what is left of the input, and closes at its end.
+    /// Writes the rest of the input, and closes at its end.
     fn push(&mut self, host: &mut Host, now: Instant) {
         let Some(id) = self.connection.filter(|_| self.is_open) else {
             return;
@@ -131,7 +131,7 @@ impl Connect {
         }
     }
 
-    /// The connection is over and everything was handed out.
+    /// Ends the program when the connection is over and everything was output.
     fn settle(&mut self, host: &mut Host, now: Instant) {
         let Some(id) = self.connection else { return };
         let unread = host.endpoint(id).map_or(0, |e| e.readable());
@@ -152,7 +152,7 @@ impl Connect {
         }
     }
 
-    /// Bytes that the peer acknowledged, without those that wait in the send buffer.
+    /// Bytes that the peer acknowledged, without those in the send buffer.
     fn delivered(&self, host: &Host) -> u64 {
         let waiting = self
             .connection

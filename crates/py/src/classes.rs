@@ -1,4 +1,4 @@
-//! Classes written in Python that take the place of congestion controls, schedulers and path managers.
+//! Python classes that implement congestion controls, schedulers and path managers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use pyo3::types::PyDict;
 use crate::controller::{Faults, PyFactory};
 use crate::multipath::{Class, PyPathManagerFactory, PySchedulerFactory};
 
-/// The keys of a scenario that take a class's name.
+/// The keys of a scenario that take the name of a class.
 const CONGESTION: &str = "congestion";
 const SCHEDULER: &str = "scheduler";
 const PATH_MANAGER: &str = "path_manager";
 
-/// The names of `{key: names}`, or of `{key: {name: class}}`.
+/// Collects the names of `{key: names}`, or of `{key: {name: class}}`.
 pub fn names_of(given: &Bound<'_, PyDict>) -> PyResult<Names> {
     let mut names = Names::default();
     for (key, list) in given.iter() {
@@ -42,7 +42,7 @@ pub fn names_of(given: &Bound<'_, PyDict>) -> PyResult<Names> {
 
 type Named<T> = BTreeMap<String, Arc<T>>;
 
-/// Factories for the flows that use classes in Python.
+/// Factories for the flows that use Python classes.
 #[derive(Debug, Default)]
 pub struct Classes {
     /// Congestion controls.
@@ -54,7 +54,7 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// Makes factories, and has flows name them.
+    /// Creates factories, and sets their names in the flows.
     ///
     /// The engine looks factories up by name alone; flows that differ in parameters get different ones,
     /// under names that no scenario can have. Schedulers and path managers are made for each flow, so
@@ -101,7 +101,7 @@ impl Classes {
         Ok(made)
     }
 
-    /// The congestion control of a flow.
+    /// Creates the factory for the congestion control of a flow.
     fn congestion(
         &mut self,
         transport: &mut Transport,
@@ -128,7 +128,7 @@ impl Classes {
     }
 }
 
-/// The class of this kind and name.
+/// Returns the class of this kind and name.
 fn find<'py>(
     classes: &Bound<'py, PyDict>,
     kind: &str,

@@ -1,9 +1,9 @@
 //! A congestion control written in Python as a [`gargalo_cc::Controller`].
 //!
-//! The interpreter lock is taken per call, so only methods that the class overrides are called, and
-//! what the transport reads often (window, rate, …) is read once after each event. The first
-//! exception is kept in [`Faults`]; from then on the controller stands still, and whoever runs the
-//! simulation stops it at the next opportunity and raises that exception.
+//! The interpreter lock is taken for each call, so only methods that the class overrides are called, and values that
+//! the transport reads often (window, rate, …) are read once after each event. The first exception is kept in
+//! [`Faults`]; from then on the controller does nothing, and the run is stopped at the next opportunity and raises
+//! that exception.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,12 +28,12 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Whether something was raised.
+    /// Whether an exception was raised.
     pub fn raised(&self) -> bool {
         self.raised.load(Ordering::Relaxed)
     }
 
-    /// Takes what was raised.
+    /// Takes the exception.
     pub fn take(&self) -> Option<PyErr> {
         self.first
             .lock()
@@ -49,7 +49,7 @@ impl Faults {
     }
 }
 
-/// Makes controllers from a Python class (or any callable that takes an `Init` and parameters).
+/// Creates controllers from a Python class (or any callable that takes an `Init` and parameters).
 #[derive(Debug)]
 pub struct PyFactory {
     name: String,
@@ -91,7 +91,7 @@ impl ControllerFactory for PyFactory {
         .map(|c| Box::new(c) as Box<dyn cc::Controller>)
         .map_err(|e| {
             let text = e.to_string();
-            // Kept too: the exception says more than its text.
+            // The exception is kept too: it contains more than its text.
             self.faults.put(e);
             text
         })
@@ -152,7 +152,7 @@ impl Overrides {
     }
 }
 
-/// A class's name, for messages.
+/// The name of a class, for messages.
 pub(crate) fn name_of(class: &Bound<'_, PyType>) -> String {
     class
         .name()
@@ -175,7 +175,7 @@ pub(crate) fn parameters<'py>(
     Ok(kwargs)
 }
 
-/// What the transport reads, as of the last event.
+/// The values that the transport reads, as of the last event.
 #[derive(Clone, Copy, Debug)]
 struct Numbers {
     cwnd: Bytes,
@@ -222,7 +222,7 @@ impl PyController {
         Ok(controller)
     }
 
-    /// Calls a method and reads the numbers again; an exception is kept and the numbers stay.
+    /// Calls a method and reads the values again; on an exception, which is kept, they do not change.
     fn tell(
         &mut self,
         call: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
@@ -274,7 +274,7 @@ impl PyController {
     }
 }
 
-/// What a method without arguments returns.
+/// Calls a method without arguments and returns its result.
 fn answer<'py, T: FromPyObjectOwned<'py>>(
     object: &Bound<'py, PyAny>,
     method: &str,
@@ -285,7 +285,7 @@ fn answer<'py, T: FromPyObjectOwned<'py>>(
     value.map_err(|_| wrong(object, method, &answer, expected))
 }
 
-/// The error of a method that returned what it must not.
+/// The error of a method that returned an invalid value.
 pub(crate) fn wrong(
     object: &Bound<'_, PyAny>,
     method: &str,
@@ -296,7 +296,7 @@ pub(crate) fn wrong(
     PyTypeError::new_err(format!("{told}; it must be {expected}"))
 }
 
-/// `Class.method() returned …`, the beginning of what is said of a wrong return value.
+/// `Class.method() returned …`, the beginning of the message about an invalid return value.
 pub(crate) fn returned(
     object: &Bound<'_, PyAny>,
     method: &str,
@@ -309,7 +309,7 @@ pub(crate) fn returned(
     format!("{class}.{method}() returned {value}")
 }
 
-/// The non-negative number a method returns; `None` if it returns none.
+/// Calls a method that returns a non-negative number; `None` if it returns none.
 fn amount(object: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<f64>> {
     let expected = match method {
         "cwnd" => "a number of bytes",
@@ -329,7 +329,7 @@ fn amount(object: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<f64>> {
     }
 }
 
-/// Makes a name live as long as the process, as results want it; distinct names are few.
+/// Makes a name live as long as the process, as results require; there are few distinct names.
 fn intern(name: &str) -> PyResult<&'static str> {
     const MOST: usize = 1024;
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
@@ -422,7 +422,7 @@ impl cc::Controller for PyController {
         self.numbers.governs_recovery
     }
 
-    /// As the threshold says, if the class has one (none is infinite); otherwise by the phase's name.
+    /// Decided by the threshold, if the class has one (none is infinite); otherwise by the phase's name.
     fn in_slow_start(&self) -> bool {
         let n = &self.numbers;
         if self.overrides.ssthresh {
@@ -473,7 +473,7 @@ impl cc::Controller for PyController {
             Ok(copy.call1((self.object.bind(py),))?.unbind())
         });
         let object = copy.unwrap_or_else(|e| {
-            // The run stops at once, so that sharing the object can do no harm.
+            // The run stops at once, so sharing the object does no harm.
             self.faults.put(e);
             Python::attach(|py| self.object.clone_ref(py))
         });

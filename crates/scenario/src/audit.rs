@@ -1,8 +1,8 @@
-//! The auditor of a run: what its own results say against it.
+//! Audits a run: checks its results for contradictions.
 //!
-//! A rule is a function that compares figures of the [`Outcome`] with each other and with the resolved
-//! scenario. Those of severity `error` hold for every network and transport, so that a finding can only be a fault of
-//! ours: tests fail on it. They are bounds, exact but for a packet at each end of a span of time.
+//! A rule is a function that compares figures of the [`Outcome`] with each other and with the resolved scenario. Rules
+//! of severity `error` hold for every network and transport, so that a finding is always a fault of Gargalo: tests
+//! fail on it. They are bounds, exact except for a packet at each end of a time span.
 
 mod bytes;
 mod finding;
@@ -21,26 +21,25 @@ pub use finding::{CODES, Finding, Severity};
 
 use crate::resolved::{Flow, Scenario, Transport};
 
-/// A window with room for fewer packets of the bottleneck is told.
+/// A measured window with room for fewer packets of the bottleneck is reported.
 const FEW_PACKETS: f64 = 20.0;
-/// So many findings of a rule are told one by one.
+/// Number of findings of a rule that are reported one by one.
 const MOST: usize = 5;
 
-/// What the rules look at.
+/// The data that the rules check.
 struct Case<'a> {
     scenario: &'a Scenario,
     out: &'a Outcome,
-    /// Packets late in real time, 99 of 100 less; `None` in the simulator.
+    /// Lateness of packets in real time, 99th percentile; `None` in the simulator.
     late: Option<Duration>,
-    /// Made where the outcome does not know a route.
+    /// Created where the outcome does not know a route.
     routing: Option<Routing>,
-    /// Routes and least delays as far as they were asked for.
+    /// Routes and least delays found so far.
     routes: BTreeMap<(u32, u32), Option<Vec<u32>>>,
     delays: BTreeMap<(u32, u32), Duration>,
 }
 
-/// Everything that can be found in a run. `summary` is its summary, `late` how late 99 of 100 packets were at most in the
-/// lab.
+/// All findings of a run. `summary` is its summary, `late` the 99th percentile of the lateness of packets in the lab.
 pub fn audit(
     scenario: &Scenario,
     out: &Outcome,
@@ -69,7 +68,7 @@ pub fn audit(
     rules.into_iter().flat_map(few).collect()
 }
 
-/// The first findings of a rule, and how many more there are.
+/// The first findings of a rule, and the number of further ones.
 fn few(mut found: Vec<Finding>) -> Vec<Finding> {
     let more = found.len().saturating_sub(MOST);
     if let Some(last) = found.get(MOST).filter(|_| more > 0) {
@@ -91,12 +90,12 @@ impl Case<'_> {
         })
     }
 
-    /// What a flow of the results was made from.
+    /// The flow of the scenario from which a flow of the results was created.
     fn template(&self, f: &FlowResult) -> Option<&Flow> {
         self.scenario.flows.get(f.template as usize)
     }
 
-    /// The host that sent the data, and the one that got it.
+    /// The host that sent the data, and the host that received it.
     fn ends(&self, f: &FlowResult) -> (u32, u32) {
         match self.template(f).is_some_and(Flow::is_download) {
             true => (f.hosts.1, f.hosts.0),
@@ -124,7 +123,7 @@ impl Case<'_> {
         found.as_deref()
     }
 
-    /// The window that figures are of.
+    /// The window of the figures.
     fn measured(&self) -> (Instant, Instant) {
         self.out.measured.unwrap_or((Instant::ZERO, self.out.end))
     }
@@ -135,8 +134,8 @@ impl Case<'_> {
         configs.any(|c| c.duplicate > 0.0)
     }
 
-    /// The share of a link's capacity in the measured window by which it may be beyond it: on a trace packets count
-    /// when they begin, whole.
+    /// The share by which a link may exceed its capacity in the measured window: on a trace a packet counts completely
+    /// when its transmission begins.
     fn trace_slack(&self, direction: u32) -> f64 {
         let (from, until) = self.measured();
         match self.config(direction) {
@@ -144,14 +143,14 @@ impl Case<'_> {
                 let bytes = config.rate.capacity(from, until);
                 bytes.map_or(0.0, |b| self.slack(config) as f64 / b.as_f64().max(1.0))
             }
-            // Of the division.
+            // Rounding error of the division.
             _ => 1e-9,
         }
     }
 
-    /// Bytes that may be beyond a bound: a packet that has begun at each end of the time.
+    /// Bytes by which a bound may be exceeded: a packet that has begun at each end of the time.
     fn slack(&self, config: &LinkConfig) -> u64 {
-        // With offload, what crosses at once is up to 64 KiB.
+        // With offload, up to 64 KiB pass at once.
         let packet = config.mtu.max(if self.late.is_some() { 65_536 } else { 0 });
         2 * u64::from(packet)
     }
@@ -159,7 +158,7 @@ impl Case<'_> {
     /// Most bytes that can cross a link direction between two instants; `None`: any number.
     fn capacity(&self, direction: u32, from: Instant, to: Instant) -> Option<u64> {
         let config = self.config(direction)?;
-        // Opportunities of traces are at whole milliseconds: what begins within one has all of it.
+        // Opportunities of traces are at whole milliseconds: a packet that begins within one counts completely.
         let from = from - Duration::from_millis(1);
         let bytes = config.rate.capacity(from.min(to), to)?;
         Some(bytes.get().saturating_add(self.slack(config)))
@@ -170,7 +169,7 @@ impl Case<'_> {
         format!("link {} {}", l.name, l.direction)
     }
 
-    /// The least propagation delay between two hosts over any routers.
+    /// The least propagation delay between two hosts by any routers.
     fn least_delay(&mut self, from: u32, to: u32) -> Duration {
         if let Some(known) = self.delays.get(&(from, to)) {
             return *known;
@@ -187,7 +186,7 @@ impl Case<'_> {
         found
     }
 
-    /// The least time from one host to the other for a flow: propagation alone.
+    /// The least one-way time between two hosts for a flow: propagation only.
     fn delay(&mut self, f: &FlowResult, from: u32, to: u32) -> Duration {
         match self.route(f, from, to).map(<[u32]>::to_vec) {
             Some(route) => {
@@ -205,7 +204,7 @@ fn propagation(config: &LinkConfig) -> Duration {
     let mut least = config.delay.minimum();
     if let Some(jitter) = config.jitter {
         least = match jitter.distribution {
-            // A heavy tail on the right, at most 0.58 scales to the left.
+            // A heavy tail to the right, at most 0.58 scales to the left.
             JitterDistribution::Uniform | JitterDistribution::Pareto => {
                 least.saturating_sub(jitter.scale)
             }
@@ -222,7 +221,7 @@ fn subject(f: &FlowResult) -> String {
     format!("flow {} ({})", f.id, f.label)
 }
 
-/// Hosts, which do not forward, and links.
+/// Creates a search for routes over the scenario's nodes (hosts do not forward) and links.
 fn routing(scenario: &Scenario) -> Routing {
     let ends = scenario.links.iter().map(|l| (l.a as u32, l.b as u32));
     Routing::new(scenario.nodes.iter().map(|n| n.is_host), ends)

@@ -1,5 +1,5 @@
-//! The part of the summary about flows that are counted together: what was asked for, offered and
-//! carried on which link, and what became of them.
+//! The part of the summary about flows that are counted together: the requested, offered and carried load of links,
+//! and the results of the flows.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::build::seconds;
 use crate::resolved::{Group, Loaded, Rest, Scenario};
 
-/// A group as asked for and as it went, with the seconds it had in the measured window.
+/// A group with its results, and the seconds of it in the measured window.
 struct Counted<'a> {
     spec: &'a Group,
     totals: &'a Totals,
@@ -19,7 +19,7 @@ struct Counted<'a> {
 }
 
 impl Counted<'_> {
-    /// Bytes on the wire before the network has had its say: datagrams are never repeated.
+    /// Wire bytes before losses: datagrams are never retransmitted.
     fn offered(&self) -> f64 {
         match self.totals.inside.planned.forward {
             0 if self.spec.congestion.is_empty() => self.totals.inside.sent.forward as f64,
@@ -58,7 +58,7 @@ fn counted<'a>(scenario: &'a Scenario, out: &'a Outcome) -> Vec<Counted<'a>> {
         .collect()
 }
 
-/// `{"loads", "groups"}`; null if there are no groups.
+/// Builds `{"loads", "groups"}`; null if there are no groups.
 pub(crate) fn json(scenario: &Scenario, out: &Outcome) -> Json {
     let all = counted(scenario, out);
     if all.is_empty() {
@@ -70,7 +70,7 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome) -> Json {
     })
 }
 
-/// What should be told: loads that were missed, flows that went wrong.
+/// Warnings: loads that were missed, flows that failed.
 pub(crate) fn warnings(scenario: &Scenario, out: &Outcome) -> Vec<String> {
     let mut told = Vec::new();
     for c in counted(scenario, out) {
@@ -133,7 +133,7 @@ fn loads(scenario: &Scenario, all: &[Counted<'_>]) -> Vec<Json> {
             offered += own;
             *shares.entry(c.spec.workload).or_default() += own;
         }
-        // What the opposite direction's transfers send back is on the wire either way.
+        // Bytes that the opposite direction's transfers send back are on the wire in either case.
         if let Some(loaded) = groups.first().and_then(|c| c.spec.loaded) {
             let twins = all.iter().filter(|t| t.is_twin(&loaded));
             sent += twins

@@ -1,4 +1,4 @@
-//! From a scenario to a world.
+//! Builds a world from a scenario and runs it.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -32,24 +32,24 @@ use crate::resolved::{Flow, Scenario, Transport};
 use crate::summary;
 use crate::tables::{rows, tables};
 
-/// Is told how far a run is, and may stop it: what is done until then is kept, but while results are
-/// being written nothing is.
+/// A callback that is told the progress of a run and may stop it: results until then are kept, except while they are
+/// being written.
 pub type Watch = Box<dyn FnMut(&Progress) -> ControlFlow<()> + Send>;
 
-/// What a run needs beside the scenario.
+/// Options of a run besides the scenario.
 #[derive(Default)]
 pub struct RunOptions {
-    /// Called now and then; breaking stops the run and keeps what was recorded.
+    /// Called regularly; if it breaks, the run stops and keeps what was recorded.
     pub progress: Option<Watch>,
-    /// Congestion controls beside the registry's, by name.
+    /// Congestion controls in addition to the registry's, by name.
     pub controllers: BTreeMap<String, Arc<dyn ControllerFactory>>,
-    /// Schedulers of Multipath TCP beside the registry's, by name.
+    /// Schedulers of Multipath TCP in addition to the registry's, by name.
     pub schedulers: BTreeMap<String, Arc<dyn Factory<dyn Scheduler>>>,
-    /// Path managers of Multipath TCP beside the registry's, by name.
+    /// Path managers of Multipath TCP in addition to the registry's, by name.
     pub path_managers: BTreeMap<String, Arc<dyn Factory<dyn PathManager>>>,
     /// Folder for captures.
     pub output: Option<PathBuf>,
-    /// What the run may take of memory, records and their tables included; `None`: as much as there is.
+    /// Memory limit of the run, records and their tables included; `None`: no limit.
     pub memory_limit: Option<Bytes>,
 }
 
@@ -64,38 +64,38 @@ pub struct Outcome {
     pub interrupted: bool,
 }
 
-/// Why a run could not be done.
+/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// The world cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// A scheduler or path manager is not known.
+    /// A scheduler or path manager is unknown.
     #[error("{0}")]
     Multipath(String),
-    /// A congestion control is not known.
+    /// A congestion control is unknown.
     #[error("{0}")]
     Congestion(String),
-    /// What it would record is too much.
+    /// The records would exceed the memory limit.
     #[error(transparent)]
     Memory(#[from] TooMuch),
-    /// It was stopped while results were being made.
+    /// It was stopped while results were being written.
     #[error("stopped while results were being written; nothing was kept")]
     Stopped,
-    /// Captures need a place.
+    /// Captures need a folder.
     #[error("{0} were asked for, but no output directory: add --output DIR")]
     NoOutput(&'static str),
-    /// The world lacks what the scenario asks for.
+    /// The world does not support something that the scenario asks for.
     #[error(transparent)]
     Lacking(#[from] Diagnostics),
     /// The lab failed.
     #[error(transparent)]
     Lab(#[from] gargalo_lab::Error),
-    /// The folder of the traces could not be made.
+    /// The folder of the traces could not be created.
     #[error("cannot create {}: {reason}; choose another --output", path.display())]
     Folder {
-        /// Which.
+        /// The folder.
         path: PathBuf,
         /// What the system says.
         reason: std::io::Error,
@@ -134,7 +134,7 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
     })
 }
 
-/// The engine's own outcome, before tables and a summary are made of it.
+/// Runs the simulation; returns the engine's own outcome, before tables and a summary are built from it.
 ///
 /// # Errors
 /// As [`run`].
@@ -145,14 +145,14 @@ pub fn simulate(scenario: &Scenario, mut options: RunOptions) -> Result<SimOutco
     Ok(world(scenario, &options, watch)?.run(watch)?)
 }
 
-/// The hash of what was found, unless the caller stops it.
+/// The hash of the results, unless the caller stops it.
 pub(crate) fn hashed(
     scenario: &Scenario,
     json: &Json,
     tables: &Tables,
     watch: &mut SimWatch<'_>,
 ) -> Result<Json, RunError> {
-    // What is left are files to be written.
+    // The rest of the work is writing files.
     let told = Progress {
         fraction: 1.0,
         ..Progress::begin(Phase::Writing, Instant::ZERO + scenario.duration)
@@ -161,12 +161,12 @@ pub(crate) fn hashed(
     hash.map(Json::from).ok_or(RunError::Stopped)
 }
 
-/// Findings as results have them.
+/// Findings as JSON of the results.
 pub(crate) fn findings(found: Vec<audit::Finding>) -> Json {
     found.iter().map(audit::Finding::to_json).collect()
 }
 
-/// The folder for qlog traces, made if they are wanted.
+/// The folder for qlog traces, created if they are requested.
 pub(crate) fn qlog(scenario: &Scenario, options: &RunOptions) -> Result<Option<PathBuf>, RunError> {
     let path = match (&options.output, scenario.record.qlog) {
         (_, false) => return Ok(None),
@@ -232,7 +232,7 @@ fn world(
     Ok(world)
 }
 
-/// Which links to capture, and where to; `None`: none.
+/// The links to capture, and the file to write; `None`: none.
 pub(crate) fn captures(
     scenario: &Scenario,
     output: Option<&Path>,
@@ -255,7 +255,7 @@ pub(crate) fn captures(
 pub(crate) struct Factories<'a> {
     pub(crate) options: &'a RunOptions,
     made: BTreeMap<String, Arc<dyn ControllerFactory>>,
-    /// How much later than it says each flow starts, in their order.
+    /// Start jitter of each flow, in their order.
     later: Vec<Duration>,
 }
 
@@ -283,7 +283,7 @@ impl<'a> Factories<'a> {
     }
 }
 
-/// A flow as the worlds take it; `None` for sources of flows.
+/// The specification of a flow for the worlds; `None` for sources of flows.
 pub(crate) fn flow(
     scenario: &Scenario,
     f: &Flow,
@@ -312,7 +312,7 @@ pub(crate) fn flow(
     }))
 }
 
-/// A source of flows as the worlds take it.
+/// The specification of a source of flows for the worlds.
 pub(crate) fn generator(
     scenario: &Scenario,
     f: &Flow,
@@ -388,7 +388,7 @@ fn transport(
     })
 }
 
-/// Nodes and links as the simulator takes them.
+/// The nodes and links for the simulator.
 pub fn topology(scenario: &Scenario) -> Topology {
     let node = |n: &crate::resolved::Node| Node {
         name: n.name.clone(),

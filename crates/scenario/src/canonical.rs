@@ -35,7 +35,7 @@ impl Scenario {
                 "captures": self.record.captures, "verify": self.record.verify,
             },
         });
-        // Said only if asked for, so that scenarios without QUIC keep their hash.
+        // Written only if requested, so that scenarios without QUIC keep their hash.
         if self.record.qlog {
             out["record"]["qlog"] = true.into();
         }
@@ -77,8 +77,8 @@ impl Scenario {
         out
     }
 
-    /// SHA-256 of the canonical JSON, in hexadecimal: two scenarios of the same hash give the same
-    /// results. The seed counts, the contents of traces count, name and description do not.
+    /// SHA-256 of the canonical JSON, in hexadecimal: two scenarios with the same hash give the same results. The seed
+    /// and the contents of traces are included, name and description are not.
     pub fn hash(&self) -> String {
         let mut json = self.to_json();
         if let Value::Object(map) = &mut json {
@@ -99,7 +99,7 @@ fn ends(ends: CaptureEnds) -> &'static str {
     }
 }
 
-/// Hosts with the kernel's stack; `None`: there are none.
+/// The hosts with the kernel's stack; `None`: there are none.
 fn hosts(scenario: &Scenario) -> Option<Value> {
     let named = scenario.nodes.iter().zip(&scenario.lab.stacks);
     let kernels = named.filter_map(|(node, stack)| match stack {
@@ -120,15 +120,14 @@ fn hosts(scenario: &Scenario) -> Option<Value> {
     (!map.is_empty()).then(|| map.into())
 }
 
-/// SHA-256 of everything a run found: its summary, flows, links and tables, in hexadecimal. Neither the
-/// seed nor figures of the machine count: runs of the same hash had the same results. `go_on` is asked now and then;
-/// `None`: it broke.
+/// SHA-256 of all results of a run: its summary, flows, links and tables, in hexadecimal. The seed and figures of the
+/// machine are excluded: runs with the same hash had the same results. `go_on` is called regularly; `None`: it broke.
 pub(crate) fn results_hash(
     found: &Value,
     tables: &gargalo_trace::Tables,
     go_on: &mut dyn FnMut() -> ControlFlow<()>,
 ) -> Option<String> {
-    /// Bytes between two questions.
+    /// Bytes hashed between two calls.
     const EVERY: usize = 1 << 20;
     let mut hash = Sha256::new();
     for key in ["summary", "flows", "links"] {
@@ -159,7 +158,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// Writes sorted and dense, whatever order the map keeps.
+/// Writes JSON with sorted keys and without spaces, whatever order the map keeps.
 fn write(value: &Value, out: &mut String) {
     match value {
         Value::Object(map) => {
@@ -190,7 +189,7 @@ fn write(value: &Value, out: &mut String) {
     }
 }
 
-/// Seconds, or for a duration without end null.
+/// Seconds; null for an unlimited duration.
 fn seconds(d: Duration) -> Value {
     match d {
         Duration::MAX => Value::Null,
@@ -202,7 +201,7 @@ fn at(t: Instant) -> f64 {
     t.decimal_secs()
 }
 
-/// Keys of a link that are not as a scenario writes them, or belong to the queue (`ecn`).
+/// Keys of a link that differ from those of a scenario, or belong to the queue (`ecn`).
 const OWN_FORM: [&str; 11] = [
     "rate",
     "delay",
@@ -268,7 +267,7 @@ fn link(c: &LinkConfig) -> Value {
         "rate": rate, "delay": delay, "jitter": jitter, "loss": loss, "reorder": reorder,
         "duplicate": c.duplicate, "mtu_bytes": c.mtu, "queue": c.queue.write()
     });
-    // Said only where there are any, so that links without keep their hash.
+    // Written only where there are any, so that links without them keep their hash.
     if !c.outages.is_empty() {
         let spans = c.outages.iter().map(|(a, b)| json!([at(*a), at(*b)]));
         out["outages"] = spans.collect();
@@ -276,7 +275,7 @@ fn link(c: &LinkConfig) -> Value {
     if let Some(p) = &c.policer {
         out["policer"] = json!({ "rate_bps": p.rate.as_bps(), "burst_bytes": p.burst.get() });
     }
-    // Every other key is as it is written, where it is said.
+    // Every other key is as in a scenario, if it is given.
     let usual = LinkConfig::default().write();
     for (key, value) in c.write().as_object().into_iter().flatten() {
         if !OWN_FORM.contains(&key.as_str()) && usual.get(key) != Some(value) {
@@ -307,7 +306,7 @@ fn flow<'a>(f: &Flow, name: &dyn Fn(usize) -> &'a str) -> Value {
             map.insert("demand".to_owned(), demand);
             map.insert("pairs".to_owned(), pairs.collect());
         }
-        // Said only where asked for, so that other flows keep their hash.
+        // Written only if requested, so that other flows keep their hash.
         if !f.start_jitter.is_zero() {
             map.insert("start_jitter_s".to_owned(), seconds(f.start_jitter));
         }

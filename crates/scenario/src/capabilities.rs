@@ -1,7 +1,7 @@
-//! What each world can do of what a scenario can ask for: one table, which is asked while a scenario is resolved for
-//! the world that is to run it.
+//! The features that each world supports: one table, which is checked while a scenario is resolved for the world that
+//! will run it.
 //!
-//! What no row of [`LIMITS`] names, every world does. When a world learns something, its row goes.
+//! Every world supports what no row of [`LIMITS`] names. When a world learns a feature, its row is removed.
 
 use gargalo_settings::{Json, names};
 use gargalo_workload::Workload;
@@ -22,22 +22,22 @@ names! {
     }
 }
 
-/// Something that one world does and the other does not.
+/// A feature that one world supports and the other does not.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    /// The key that asks for it; `*` stands for any item of a list and any name.
+    /// The key that requests it; `*` stands for any item of a list and any name.
     pub key: &'static str,
-    /// The value, as JSON, with which the key asks for nothing; empty: it always asks.
+    /// The value, as JSON, with which the key requests nothing; empty: it always requests the feature.
     pub idle: &'static str,
-    /// What asks for it, as a scenario writes it: below a flow if the key is one of flows.
+    /// An example that requests it, as a scenario writes it: below a flow if the key is one of flows.
     pub example: &'static str,
-    /// The world that does not do it.
+    /// The world that does not support it.
     pub lacking: World,
-    /// Why not, in a sentence without full stop.
+    /// The reason, a sentence without full stop.
     pub reason: &'static str,
 }
 
-/// Only the simulator does it: key, value that asks for nothing, example, reason.
+/// A feature of the simulator only: key, value that requests nothing, example, reason.
 const fn sim(
     key: &'static str,
     idle: &'static str,
@@ -54,7 +54,7 @@ const fn sim(
     }
 }
 
-/// Only the lab does it.
+/// A feature of the lab only.
 const fn lab(
     key: &'static str,
     idle: &'static str,
@@ -81,20 +81,21 @@ pub const LIMITS: &[Limit] = &[
     lab("commands", "[]", "commands = [{ host = \"client\", run = \"true\" }]", "programs run in the lab only"),
 ];
 
-/// Something that a scenario can ask for, and who does it.
+/// A feature that a scenario can request, and the worlds that support it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {
     /// The key, as in [`Limit::key`].
     pub key: String,
-    /// What asks for it, as a scenario writes it (below a flow if the key is one of flows); empty if both worlds do it.
+    /// An example that requests it, as a scenario writes it (below a flow if the key is one of flows); empty if both
+    /// worlds support it.
     pub example: &'static str,
-    /// Why the simulator does not; `None`: it does.
+    /// Why the simulator does not support it; `None`: it does.
     pub sim: Option<&'static str>,
-    /// Why the lab does not; `None`: it does.
+    /// Why the lab does not support it; `None`: it does.
     pub lab: Option<&'static str>,
 }
 
-/// Topologies, transports, workloads, what can be recorded, and every key that one world lacks.
+/// Returns topologies, transports, workloads, records, and every key that one world does not support.
 pub fn capabilities() -> Vec<Capability> {
     let kinds = |key: &str, kinds: &[&str]| -> Vec<String> {
         kinds.iter().map(|kind| format!("{key}.{kind}")).collect()
@@ -107,7 +108,7 @@ pub fn capabilities() -> Vec<Capability> {
     keys.extend(recorded.map(|(key, _)| format!("record.{key}")));
     for limit in LIMITS {
         if keys.iter().all(|key| key != limit.key) {
-            // Beside what it belongs to.
+            // Next to the entry that it belongs to.
             let parent = limit.key.rsplit_once('.').map_or("", |(parent, _)| parent);
             let after = keys.iter().rposition(|key| key == parent);
             keys.insert(after.map_or(keys.len(), |i| i + 1), limit.key.to_owned());
@@ -129,8 +130,8 @@ pub fn capabilities() -> Vec<Capability> {
     keys.into_iter().map(row).collect()
 }
 
-/// Notes what this world lacks of what a scenario asks for, each at the first key that asks for it. What is asked for
-/// says `document`, the scenario in its own words with every default, or what there is of it; where, its text.
+/// Reports every feature that this world does not support, each at the first key that requests it. `document` is the
+/// scenario with every default, or the part that is known; `text` gives the positions.
 pub(crate) fn ask(document: &Json, world: World, text: &Node, errors: &mut Diagnostics) {
     for limit in LIMITS.iter().filter(|l| l.lacking == world) {
         let parts: Vec<&str> = limit.key.split('.').collect();
@@ -152,7 +153,7 @@ pub(crate) fn ask(document: &Json, world: World, text: &Node, errors: &mut Diagn
     }
 }
 
-/// Whether a value asks for what a key stands for, and which key does: `path` is that of the first.
+/// Whether a value requests the feature of a key; `path` receives the path of the first key that does.
 fn asks(value: &Json, parts: &[&str], idle: &str, path: &mut Vec<String>) -> bool {
     let Some((part, rest)) = parts.split_first() else {
         let idle = serde_json::from_str::<Json>(idle);
@@ -181,7 +182,7 @@ fn asks(value: &Json, parts: &[&str], idle: &str, path: &mut Vec<String>) -> boo
     false
 }
 
-/// Where a key was written, or the last around it that was.
+/// The position of a key, or of the closest table around it.
 fn place(text: &Node, path: &[String]) -> Place {
     let (mut node, mut place) = (text, &text.place);
     for key in path {
@@ -204,10 +205,10 @@ fn place(text: &Node, path: &[String]) -> Place {
     place.clone()
 }
 
-/// What this world lacks of what a resolved scenario asks for.
+/// Checks a resolved scenario for features that this world does not support.
 ///
 /// # Errors
-/// Everything that it lacks; the diagnostics have no lines.
+/// Returns all of them; the diagnostics have no lines.
 pub fn check(scenario: &Scenario, world: World) -> Result<(), Diagnostics> {
     let mut errors = Diagnostics::new(&Origin::default(), "", &[]);
     let nowhere = Node {
@@ -221,8 +222,8 @@ pub fn check(scenario: &Scenario, world: World) -> Result<(), Diagnostics> {
     }
 }
 
-/// Likewise of a text, a sentence each. What is wrong with it otherwise is not told, like names of classes that only
-/// Python knows; defaults are then not known.
+/// Lists the unsupported features of a text, a sentence each. Other errors in it are not reported, such as names of
+/// classes that only Python knows; defaults are then unknown.
 pub fn missing(text: &str, world: World) -> Vec<String> {
     let mut errors = Diagnostics::new(&Origin::default(), text, &[]);
     let Some(tree) = Node::from_toml(text, &mut errors) else {

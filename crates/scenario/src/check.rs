@@ -1,5 +1,5 @@
-//! Checks a tree against the JSON Schema of the model, so that every slip is told with its place and
-//! its likely fix, several at once, before anything is deserialized.
+//! Checks a tree against the JSON Schema of the model, so that mistakes are reported with position and likely fix,
+//! several at once, before anything is deserialized.
 
 use gargalo_units::nearest;
 use serde_json::Value as Json;
@@ -12,10 +12,10 @@ use crate::tree::{Entry, Node, Value, joined};
 /// A check of one tree.
 pub(crate) struct Checker<'a> {
     schema: &'a Json,
-    /// Names that the registries do not know.
+    /// Additional names that the registries do not know.
     extra: &'a Names,
     errors: &'a mut Diagnostics,
-    /// The dotted path of what is being checked.
+    /// The dotted path of the node being checked.
     path: String,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Notes a problem of what is being checked.
+    /// Reports a problem of the node being checked.
     fn add(
         &mut self,
         place: Place,
@@ -40,7 +40,7 @@ impl<'a> Checker<'a> {
         self.errors.add(place, &self.path, label, message, help);
     }
 
-    /// Checks something at a key of what is being checked.
+    /// Checks a part of the node being checked, at a key.
     fn inside(&mut self, key: &str, check: impl FnOnce(&mut Self)) {
         let inner = joined(&self.path, key);
         let outer = std::mem::replace(&mut self.path, inner);
@@ -54,10 +54,10 @@ impl<'a> Checker<'a> {
         self.node(root, schema, "the scenario");
     }
 
-    /// The schema that a reference leads to.
+    /// Returns the schema that a reference leads to.
     fn resolve(&self, schema: &'a Json) -> &'a Json {
         let mut at = schema;
-        // A reference to a reference is as deep as the model nests them.
+        // A chain of references is as deep as the nesting of the model.
         for _ in 0..8 {
             let target = at.get("$ref").and_then(Json::as_str);
             match target.and_then(|t| self.schema.pointer(t.trim_start_matches('#'))) {
@@ -68,7 +68,7 @@ impl<'a> Checker<'a> {
         at
     }
 
-    /// What a value may be: the leaves of nested `anyOf` and `oneOf`.
+    /// Collects the alternatives of a value: the leaves of nested `anyOf` and `oneOf`.
     fn alternatives(&self, schema: &'a Json, out: &mut Vec<&'a Json>) {
         let schema = self.resolve(schema);
         let nested = schema.get("anyOf").or_else(|| schema.get("oneOf"));
@@ -126,14 +126,14 @@ impl<'a> Checker<'a> {
                     Err(e) => failure = Some(e),
                 }
             } else {
-                return; // any text will do
+                return; // any text is valid
             }
         }
         if names.contains(&text) || self.is_extra(name, text) {
             return;
         }
         let quantity_like = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
-        // A number in quotes is answered as one without.
+        // A number in quotes is treated as one without.
         let number = text.trim();
         if quantity_like
             && number
@@ -243,7 +243,7 @@ impl<'a> Checker<'a> {
             let known = |e: &&Entry| properties(s).any(|(k, _)| k == e.key);
             entries.iter().filter(known).count()
         };
-        // The last of equals, so that the plain table beats a tagged one it shares no key with.
+        // The last of equals, so that the plain table is preferred to a tagged one with which it shares no key.
         let Some(schema) = fitting.iter().max_by_key(known_keys) else {
             return;
         };
@@ -294,7 +294,7 @@ impl<'a> Checker<'a> {
         }
         let required = schema.get("required").and_then(Json::as_array);
         for key in required.into_iter().flatten().filter_map(Json::as_str) {
-            // A misspelt key was told already; that it is missing too goes without saying.
+            // A misspelt key is reported already; that it is missing is not reported again.
             let misspelt = |e: &Entry| {
                 !known.contains(&e.key.as_str())
                     && nearest(&e.key, known.iter().copied()) == Some(key)
@@ -317,7 +317,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Whether the kind of the value is one of the schema's.
+/// Whether the type of the value is one of the schema's.
 fn accepts(schema: &Json, node: &Node) -> bool {
     let kind = match &node.value {
         Value::String(_) => "string",
@@ -380,7 +380,7 @@ fn describe(schema: &Json) -> String {
     }
 }
 
-/// A text that a format accepts.
+/// An example of a text that a format accepts.
 fn example(format: &str) -> Option<&'static str> {
     schema::format(format)?.examples.first().copied()
 }
@@ -392,7 +392,7 @@ fn examples(fitting: &[&Json]) -> Option<String> {
     Some(format!("accepted are texts like {}", list.join(", ")))
 }
 
-/// What one could write.
+/// An example of a valid value.
 fn sample(all: &[&Json]) -> String {
     let format = all.iter().find_map(|s| s.get("format")?.as_str());
     if let Some(example) = format.and_then(example) {
@@ -412,7 +412,7 @@ fn sample(all: &[&Json]) -> String {
     }
 }
 
-/// How a number would be written with a unit; `None`: it needs none.
+/// The number written with a unit; `None`: it needs none.
 fn units_for(number: &str, all: &[&Json], name: &str) -> Option<String> {
     let formats = all.iter().filter_map(|s| s.get("format")?.as_str());
     let fixes: Vec<String> = formats

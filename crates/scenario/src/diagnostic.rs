@@ -1,4 +1,4 @@
-//! What is wrong with a scenario: where, why, and what to write instead.
+//! Diagnostics of a scenario: position, problem and likely fix.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,7 +14,7 @@ pub struct Origin {
     pub path: Option<PathBuf>,
 }
 
-/// Where a value was written.
+/// The position of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Bytes of the file.
@@ -25,28 +25,28 @@ pub(crate) enum Place {
     Nowhere,
 }
 
-/// One thing that is wrong.
+/// One problem of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The key, as a dotted path like `flows.0.start`, that is wrong or missing; `None` if no key is,
-    /// as in a text that is not TOML. A part that a dot or a quote is in stands in quotes.
+    /// The dotted path of the key that is wrong or missing, such as `flows.0.start`; `None` if the problem has no key,
+    /// as in a text that is not TOML. A part that contains a dot or a quote is quoted.
     pub path: Option<String>,
-    /// What is wrong, in one sentence that names the key.
+    /// The problem, in one sentence that names the key.
     pub message: String,
     /// The file, or the override as given on the command line.
     pub file: String,
-    /// Line, from 1; 0 if the problem has no place in a file, as in an override.
+    /// Line, from 1; 0 if the problem has no position in a file, as in an override.
     pub line: usize,
-    /// Column in characters, from 1; 0 if the problem has no place in a file.
+    /// Column in characters, from 1; 0 if the problem has no position in a file.
     pub column: usize,
-    /// What the caret points at.
+    /// The label of the marked text.
     pub label: String,
     /// The likely fix.
     pub help: Option<String>,
     place: Place,
 }
 
-/// Everything that is wrong with a scenario, in the order of the text.
+/// All problems of a scenario, in the order of the text.
 #[derive(Clone, Debug)]
 pub struct Diagnostics {
     file: String,
@@ -55,7 +55,7 @@ pub struct Diagnostics {
     list: Vec<Diagnostic>,
 }
 
-/// So many problems are told; a thousand more help nobody.
+/// Most problems that are reported.
 const MOST: usize = 50;
 
 impl Diagnostics {
@@ -75,7 +75,7 @@ impl Diagnostics {
         }
     }
 
-    /// Notes a problem of the key at `path`; an empty one if it is of no key.
+    /// Adds a problem of the key at `path`; an empty path if it belongs to no key.
     pub(crate) fn add(
         &mut self,
         place: Place,
@@ -105,7 +105,7 @@ impl Diagnostics {
             help: help.map(|h| printable(&h)),
             place,
         };
-        // An override for all items of a list is told once.
+        // A problem of an override for all items of a list is reported once.
         let is_told = |old: &Diagnostic| {
             (&old.message, &old.label, &old.help, &old.place)
                 == (&new.message, &new.label, &new.help, &new.place)
@@ -125,7 +125,7 @@ impl Diagnostics {
         self.list.len()
     }
 
-    /// Whether nothing is wrong.
+    /// Whether there are no problems.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -134,7 +134,7 @@ impl Diagnostics {
         self.list.sort_by_key(|d| (d.line, d.column));
     }
 
-    /// The problems with the lines they are in, for people to read.
+    /// Renders the problems as text with the lines that they are in.
     pub fn render(&self, color: bool) -> String {
         let theme = if color {
             GraphicalTheme::unicode()
@@ -161,7 +161,7 @@ impl Diagnostics {
                 source: NamedSource::new(name, text.to_owned()),
                 span: span.map(|s| clamp(text, s)),
             };
-            // A report that cannot be drawn is still told in a line.
+            // A report that cannot be rendered is still printed as a line.
             let before = out.len();
             if handler.render_report(&mut out, &report).is_err() {
                 out.truncate(before);
@@ -172,7 +172,7 @@ impl Diagnostics {
     }
 }
 
-/// Line and column (in characters), from 1, of a byte offset.
+/// Line and column (in characters), both from 1, of a byte offset.
 fn position(text: &str, offset: usize) -> (usize, usize) {
     let start = clamp(text, offset..offset).start;
     let before = &text[..start];
@@ -181,7 +181,7 @@ fn position(text: &str, offset: usize) -> (usize, usize) {
     (line, column)
 }
 
-/// The span inside of the text and on character boundaries.
+/// Limits the span to the text and to character boundaries.
 fn clamp(text: &str, span: Range<usize>) -> Range<usize> {
     let floor = |mut i: usize| {
         i = i.min(text.len());
@@ -191,7 +191,7 @@ fn clamp(text: &str, span: Range<usize>) -> Range<usize> {
         i
     };
     let start = floor(span.start);
-    // A table of many lines is shown by its first.
+    // Of a table over many lines only the first is shown.
     let end = floor(span.end.max(start));
     let end = text[start..end].find('\n').map_or(end, |n| start + n);
     start..end
@@ -225,7 +225,7 @@ impl fmt::Display for Diagnostics {
 }
 impl std::error::Error for Diagnostics {}
 
-/// A diagnostic with its text, as miette draws it.
+/// A diagnostic with its text, as miette renders it.
 #[derive(Debug)]
 struct Report<'a> {
     diagnostic: &'a Diagnostic,

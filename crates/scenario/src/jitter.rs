@@ -1,4 +1,4 @@
-//! When flows really start: later than they say by a time that follows from the seed.
+//! Start jitter: flows start later than written, by a time that follows from the seed.
 
 use gargalo_flow::rng;
 use gargalo_link::{Delay, LinkConfig, RateModel};
@@ -7,8 +7,7 @@ use rand::Rng;
 
 use crate::resolved::{Flow, Scenario};
 
-/// Whether the network at an instant is another one than at the start, so that it matters when a flow starts even
-/// where it meets no other.
+/// Whether the network changes over time, so that the start matters even for a flow that meets no other.
 fn varies(scenario: &Scenario) -> bool {
     let direction = |c: &LinkConfig| {
         let rate = match &c.rate {
@@ -28,11 +27,11 @@ fn varies(scenario: &Scenario) -> bool {
         .any(|l| direction(&l.up) || direction(&l.down))
 }
 
-/// How much later than it says each flow starts, in their order.
+/// The start jitter of each flow, in their order.
 ///
-/// Uniform between zero and [`Flow::start_jitter`], from a stream of its own for each flow. Where the network is
-/// the same at all times, less the least of them: to move all flows alike would change nothing but the clock. Where
-/// it changes by the clock (traces, steps, outages), as drawn: a flow alone meets it in another phase, too.
+/// It is uniform between zero and [`Flow::start_jitter`], from a stream of its own for each flow. Where the network is
+/// constant, the least of them is subtracted: moving all flows alike would only shift the clock. Where it changes with
+/// time (traces, steps, outages), they are as drawn: a single flow meets it in another phase, too.
 pub(crate) fn later(scenario: &Scenario) -> Vec<Duration> {
     let fixed = |f: &&Flow| f.arrivals.is_none() && f.source.is_none();
     let drawn: Vec<Duration> = scenario

@@ -1,4 +1,4 @@
-//! A scenario in real time.
+//! Runs a scenario in real time.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -20,11 +20,11 @@ use crate::resolved::{Flow, Scenario, Transport};
 use crate::summary;
 use crate::tables::{rows, tables};
 
-/// Output of a program beyond this is left out of the summary; its file has all of it.
+/// Output of a program above this size is left out of the summary; its file has all of it.
 const SHOWN: usize = 64 << 10;
 
-/// Builds the network on this machine and runs the scenario in real time. What programs print goes
-/// to `options.output`, or to a temporary directory and no further than the summary.
+/// Builds the network on this machine and runs the scenario in real time. The output of programs goes to
+/// `options.output`, or to a temporary directory and the summary only.
 ///
 /// Hosts with the kernel's stack need the sandbox ([`gargalo_lab::sandbox`]), which only a process of
 /// one thread can enter.
@@ -115,7 +115,7 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
     })
 }
 
-/// A directory that goes with the run.
+/// A temporary directory that is removed after the run.
 struct Scratch(std::path::PathBuf);
 
 impl Scratch {
@@ -137,7 +137,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Adds what only the lab has to the summary.
+/// Adds the results that only the lab has to the summary.
 fn describe(scenario: &Scenario, done: &LabOutcome, json: &mut Json) {
     let run = &mut json["run"];
     run["world"] = "lab".into();
@@ -169,7 +169,7 @@ fn describe(scenario: &Scenario, done: &LabOutcome, json: &mut Json) {
     });
     let counters: serde_json::Map<String, Json> = counters.collect();
     if !counters.is_empty() {
-        // Those of the kernel that moved, by host (`nstat`, without MPTcpExt).
+        // Counters of the kernel that changed, by host (`nstat`, without MPTcpExt).
         run["mptcp_counters"] = counters.into();
     }
     let mut warnings = Vec::new();
@@ -185,7 +185,7 @@ fn describe(scenario: &Scenario, done: &LabOutcome, json: &mut Json) {
     }
 }
 
-/// The kernel does not show what its congestion controls have inside.
+/// A remark, because the kernel does not show internal quantities of its congestion controls.
 fn without_gauges(scenario: &Scenario) -> Option<String> {
     let by_kernel = |f: &&Flow| {
         let sender = scenario.lab.stacks.get(f.sender());

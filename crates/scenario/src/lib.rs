@@ -1,9 +1,9 @@
 //! The scenario model, defined once: TOML in, precise diagnostics or a resolved scenario out.
 //!
-//! [`model`] is the scenario as written; its JSON Schema ([`schema`]) and reference page
-//! ([`reference`]) are derived from it, and every text is checked against that schema, so that slips
-//! are told several at once, each with file, line and likely fix. [`Scenario`] is the scenario as
-//! resolved: one graph of nodes and links, one list of flows, every default filled in.
+//! [`model`] is the scenario as written. Its JSON Schema ([`schema()`]) and reference page ([`reference()`]) are derived
+//! from it, and every text is checked against that schema, so that several mistakes are reported at once, each with
+//! file, line and likely fix. [`Scenario`] is the resolved scenario: one graph of nodes and links, one list of flows,
+//! every default filled in.
 //!
 //! ```
 //! use gargalo_scenario::{Origin, parse};
@@ -69,15 +69,15 @@ use gargalo_settings::{Files, Setting};
 use check::Checker;
 use tree::{Node, Value};
 
-/// A scenario as the text of a file, from JSON of the same structure.
+/// Writes a scenario as the text of a file, from JSON of the same structure.
 ///
 /// # Errors
-/// When it has what TOML cannot say: null, or a number above 2^63.
+/// When it contains what TOML cannot express: null, or a number above 2^63.
 pub fn to_toml(document: &serde_json::Value) -> Result<String, toml::ser::Error> {
     toml::to_string(document)
 }
 
-/// Names that the registries do not know but the caller does, like those of classes in Python.
+/// Names that the registries do not know but the caller does, such as those of Python classes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     /// Congestion controls.
@@ -103,8 +103,7 @@ pub fn parse(
     parse_with(text, origin, overrides, &Names::default())
 }
 
-/// Like [`parse`], with names that the registries do not know but the caller does. Their parameters are
-/// not checked.
+/// Like [`parse`], with names that the registries do not know but the caller does. Their parameters are not checked.
 ///
 /// # Errors
 /// Everything that is wrong with it.
@@ -117,8 +116,9 @@ pub fn parse_with(
     parse_text(text, origin, overrides, extra, None)
 }
 
-/// Like [`parse_with`], for the world that is to run it: what that world lacks is wrong, too (see [`capabilities`]).
-/// For the lab this machine's kernel is asked whether it has the congestion controls of the hosts with its stack.
+/// Like [`parse_with`], for the world that will run it: features that it does not support are errors, too (see
+/// [`capabilities`]). For the lab this machine's kernel is asked whether it has the congestion controls of the hosts
+/// with its stack.
 ///
 /// # Errors
 /// Everything that is wrong with it.
@@ -190,7 +190,7 @@ fn finish(
     }
     name::check(&tree, "", &mut errors);
     if !errors.is_empty() {
-        // Nothing of such a text is quoted by later checks.
+        // Later checks do not quote such a text.
         errors.sort();
         return Err(errors);
     }

@@ -1,5 +1,4 @@
-//! How much memory a run may take: what it will record at least is known before it starts, and what it
-//! takes is watched while it runs.
+//! Memory of a run: the least that it will record is known before it starts, and its use is watched while it runs.
 
 use std::fmt;
 use std::time;
@@ -11,21 +10,21 @@ use serde_json::Value as Json;
 
 use crate::resolved::{Flow, Scenario, Transport};
 
-/// Time between two looks at what the process takes.
+/// Time between two measurements of the process's memory.
 const LOOK_EVERY: time::Duration = time::Duration::from_millis(20);
 
-/// Rows that a run will record for certain, and the bytes that they take.
+/// Rows that a run will certainly record, and their size in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
     /// Samples of flows and links.
     pub rows: u64,
-    /// While the run goes on and when they have become tables.
+    /// Bytes during the run and after conversion to tables.
     pub bytes: u64,
 }
 
 impl Estimate {
-    /// Of samples alone, and only for as long as something is sure to send: flows without an end and
-    /// arrivals. What transfers with an end will record depends on the network.
+    /// Estimates samples only, and only while a flow certainly sends: unlimited flows and arrivals. The records of
+    /// limited transfers depend on the network.
     pub fn of(scenario: &Scenario) -> Self {
         let record = &scenario.record;
         let end = Instant::ZERO + scenario.duration;
@@ -70,7 +69,7 @@ impl Estimate {
         sum
     }
 
-    /// The same, refused if it is more than `limit` bytes.
+    /// Returns the estimate, or an error if it exceeds `limit` bytes.
     ///
     /// # Errors
     /// The figures, and what to change.
@@ -89,7 +88,7 @@ impl Estimate {
     }
 }
 
-/// What will be recorded fits no memory.
+/// The records will not fit into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "record.interval = \"{interval}\" would record at least {rows} rows, {} in memory, and the limit is {}: write record.interval = \"{enough}\" or more, record.flows = false, record.links = false or record.gauges = false, or raise the limit (--memory-limit, memory_limit)",
@@ -97,19 +96,19 @@ impl Estimate {
     shown(*limit)
 )]
 pub struct TooMuch {
-    /// Samples.
+    /// Number of samples.
     pub rows: u64,
-    /// What they take.
+    /// Their memory.
     pub bytes: Bytes,
-    /// What they may take.
+    /// The limit.
     pub limit: Bytes,
-    /// Time between samples.
+    /// Sampling interval.
     pub interval: Duration,
-    /// Time between samples that would do.
+    /// Sampling interval that would fit.
     pub enough: Duration,
 }
 
-/// With three digits.
+/// Formats a size with three digits.
 fn shown(bytes: Bytes) -> String {
     let scale = 10_u64.pow(bytes.get().max(1).ilog10().saturating_sub(2));
     Bytes::new((bytes.get() + scale / 2) / scale * scale).to_string()
@@ -130,18 +129,18 @@ fn is_endless(f: &Flow) -> bool {
 const FLOW_ROW: u64 = size_of::<gargalo_flow::FlowSample>() as u64 + 10 * 9 + 24;
 const SUBFLOW_ROW: u64 = size_of::<gargalo_flow::SubflowSample>() as u64 + 9 * 9 + 2 * 20;
 const GAUGE_ROW: u64 = size_of::<gargalo_flow::Gauge>() as u64 + 3 * 9 + 3 * 20;
-/// Gauges of a sender, whatever its congestion control has beside them.
+/// Number of gauges of a sender that every congestion control has.
 const SENDER_GAUGES: u64 = 5;
 const LINK_ROW: u64 = size_of::<gargalo_flow::LinkSample>() as u64 + 8 * 9 + 2 * 20;
 
-/// Watches what a run takes.
+/// Watches the memory of a run.
 #[derive(Debug)]
 pub(crate) struct Guard {
     limit: Option<Bytes>,
-    /// What the process took before.
+    /// Memory of the process before the run.
     before: u64,
     looked: time::Instant,
-    /// What it took when that was too much.
+    /// Memory of the process when the limit was exceeded.
     exceeded: Option<Exceeded>,
 }
 
@@ -173,9 +172,10 @@ impl Guard {
         }
         self.looked = time::Instant::now();
         let recorded = at.recorded;
-        // Where nobody says what the process takes: what has been recorded, which is most of it.
+        // Where the system does not report the memory of the process, the size of the records is used, which is most
+        // of it.
         let taken = resident().map_or(recorded, |r| r.saturating_sub(self.before));
-        // Tables will be as large as what they are made from.
+        // The tables will be as large as the records from which they are built.
         if taken.saturating_add(recorded) <= limit.get() {
             return false;
         }
@@ -187,7 +187,7 @@ impl Guard {
         true
     }
 
-    /// Says in the results why the run ended early, if it was this.
+    /// Records in the results that the run ended early for this reason.
     pub(crate) fn tell(&self, json: &mut Json) {
         let Some(why) = self.exceeded.map(|e| e.to_string()) else {
             return;
@@ -227,13 +227,13 @@ fn kibibytes(text: &str, key: &str) -> Option<u64> {
     number.checked_mul(1024)
 }
 
-/// Half of the memory that this process could still have, of the machine, of its control group and of those above it;
-/// `None` where the system does not say.
+/// Half of the memory that is still available to this process: of the machine, of its control group and of those above
+/// it; `None` where the system does not report it.
 pub fn usual_limit() -> Option<Bytes> {
     Some(Bytes::new(left(read_file)? / 2))
 }
 
-/// What a version of control groups calls what we ask for.
+/// The file names of a version of control groups.
 struct Names {
     root: &'static str,
     limit: &'static str,
@@ -255,7 +255,7 @@ const VERSION_1: Names = Names {
     inactive: "total_inactive_file",
 };
 
-/// Memory that is left, as files of the system say that `read` returns.
+/// The available memory, according to the system's files that `read` returns.
 pub(crate) fn left(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
     let available = kibibytes(&read("/proc/meminfo")?, "MemAvailable:")?;
     let groups = read("/proc/self/cgroup").unwrap_or_default();
@@ -268,8 +268,8 @@ pub(crate) fn left(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
             _ if controllers.split(',').any(|c| c == "memory") => VERSION_1,
             _ => return None,
         };
-        // Inside of a container the path may be that of the host, and the root is ours: what is not there has no
-        // limit.
+        // Inside a container the path may be that of the host, and the root is the container's: a missing file means
+        // no limit.
         let mut path = path.trim_end_matches('/');
         let mut least: Option<u64> = None;
         loop {
@@ -285,11 +285,11 @@ pub(crate) fn left(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
     Some(left.fold(available, u64::min))
 }
 
-/// What is left in one group; `None`: it has no limit, or is not there.
+/// The available memory of one group; `None`: it has no limit, or does not exist.
 fn left_in(group: &str, names: &Names, read: &impl Fn(&str) -> Option<String>) -> Option<u64> {
     let number = |file: &str| read(&format!("{group}/{file}"))?.trim().parse::<u64>().ok();
     let (limit, used) = (number(names.limit)?, number(names.usage)?);
-    // Pages of files that nobody has used lately count as used, and go before anything is refused.
+    // Inactive page cache counts as used, and is freed before an allocation fails.
     let stat = read(&format!("{group}/memory.stat")).unwrap_or_default();
     let inactive = stat.lines().find_map(|l| {
         let (key, value) = l.split_once(' ')?;

@@ -1,5 +1,5 @@
-//! Several paths between a scenario and its results: what the engine needs for Multipath TCP, and what became
-//! of its subflows and of the paths of multipath QUIC.
+//! Multipath between a scenario and its results: the engine's specification of Multipath TCP, and the results of its
+//! subflows and of the paths of multipath QUIC.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use gargalo_workload::tls::TlsVersion;
 use crate::build::{Factories, RunError};
 use crate::resolved::{Flow, Mptcp, Scenario};
 
-/// The transport as the engine takes it.
+/// The specification of the transport for the engine.
 pub(crate) fn spec(
     scenario: &Scenario,
     f: &Flow,
@@ -138,7 +138,7 @@ pub(crate) fn sample(
     });
 }
 
-/// What a subflow brought over the time that it was open in the measured window; `None`: it was not.
+/// Goodput of a subflow over the time that it was open in the measured window; `None`: it was not.
 fn goodput(out: &Outcome, f: &FlowResult, s: &SubflowResult) -> Option<Rate> {
     let end = s.closed.unwrap_or(f.end).max(s.opened);
     Some(gargalo_units::Bytes::new(s.inside.delivered) / out.active(s.opened, end)?)

@@ -1,13 +1,13 @@
-//! Names that directories and files are called by, and texts that a terminal may be shown.
+//! Names of directories and files, and texts that are safe to show on a terminal.
 
 use crate::diagnostic::{Diagnostics, Place};
 use crate::tree::{Node, Value, joined};
 
-/// Bytes of a name: seed, number and what hides unfinished results come in addition to it, and a file
-/// system allows 255.
+/// Longest name in bytes: the seed, a number and the prefix of unfinished results are added, and a file system allows
+/// 255.
 const LONGEST: usize = 128;
 
-/// Why a text cannot be a name that files and directories are called by; `None` if it can.
+/// Why a text cannot be a name of files and directories; `None` if it can.
 ///
 /// A name is one plain component of a path, on every system.
 pub fn bad_name(name: &str) -> Option<String> {
@@ -38,7 +38,7 @@ pub fn bad_name(name: &str) -> Option<String> {
     None
 }
 
-/// A name made of any text, such as the stem of a file's name.
+/// Builds a name from any text, such as the stem of a file's name.
 pub(crate) fn made_of(text: &str) -> String {
     let plain: String = text
         .chars()
@@ -57,8 +57,8 @@ pub(crate) fn made_of(text: &str) -> String {
     }
 }
 
-/// The text with another character of the same length for each that would steer a terminal; so byte
-/// offsets stay right. Line ends and tabs stay.
+/// Replaces characters that would control a terminal by others of the same length, so that byte offsets stay valid.
+/// Line ends and tabs stay.
 pub(crate) fn printable(text: &str) -> String {
     text.chars()
         .map(|c| match (steers(c), c.len_utf8()) {
@@ -70,8 +70,7 @@ pub(crate) fn printable(text: &str) -> String {
         .collect()
 }
 
-/// Notes every key and text that has a control character other than line ends and tabs; `path` is that of
-/// the node.
+/// Reports every key and text with a control character other than line ends and tabs; `path` is that of the node.
 pub(crate) fn check(node: &Node, path: &str, errors: &mut Diagnostics) {
     match &node.value {
         Value::String(text) => check_text(text, "text", (path, node.place.clone()), errors),

@@ -1,4 +1,4 @@
-//! Objects of request workloads in the results: a row for each, and how long they took.
+//! Objects of request workloads in the results: a row for each, and their completion times.
 
 use gargalo_flow::FlowResult;
 use gargalo_trace::schema::{ObjectRow, Objects};
@@ -6,7 +6,7 @@ use gargalo_trace::{Table, stats};
 use gargalo_workload::{AppResult, ObjectResult};
 use serde_json::{Map, Value as Json, json};
 
-/// Objects of a flow; none if it has another workload.
+/// The objects of a flow; empty for another workload.
 pub(crate) fn of(flow: &FlowResult) -> &[ObjectResult] {
     match &flow.application {
         Some(AppResult::Request(r)) => &r.objects,
@@ -29,7 +29,7 @@ pub(crate) fn push(flow: &FlowResult, table: &mut Table<Objects>) {
     }
 }
 
-/// How long objects took, in seconds.
+/// Completion times of objects, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Completion {
     /// How many arrived.
@@ -53,7 +53,7 @@ impl Completion {
         }
     }
 
-    /// As entries of a summary.
+    /// The entries of a summary.
     pub(crate) fn json(&self) -> Map<String, Json> {
         let entries = [
             ("completed_objects", json!(self.count)),

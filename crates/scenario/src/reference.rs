@@ -1,4 +1,4 @@
-//! The reference page of scenarios, from the schema.
+//! The reference page of scenarios, generated from the schema.
 
 use gargalo_settings::Setting;
 use serde_json::Value;
@@ -24,7 +24,7 @@ fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
     schema.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// One line: a table cell has no newlines, and no bars of its own.
+/// Formats a table cell: one line, with escaped bars.
 fn cell(text: &str) -> String {
     text.split_whitespace()
         .collect::<Vec<_>>()
@@ -66,7 +66,7 @@ fn rows_of(schema: &Value, rows: &mut Vec<[String; 4]>) {
         .into_iter()
         .flatten()
     {
-        // In a choice each table has its one key, which is required there only.
+        // In a choice each table has a single key, which is required only there.
         let default = match property.get("default") {
             Some(d) => format!("`{d}`"),
             None if is_required(key) => "required".to_owned(),
@@ -106,7 +106,7 @@ fn rows_of(schema: &Value, rows: &mut Vec<[String; 4]>) {
     }
 }
 
-/// What a key takes, in a few words.
+/// The values that a key takes, in a few words.
 fn takes(schema: &Value) -> String {
     if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
         let name = target.rsplit('/').next().unwrap_or_default();
@@ -126,7 +126,7 @@ fn takes(schema: &Value) -> String {
         let names: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
         return names.join(", ");
     }
-    // Formats such as uint32 are Rust's, not the user's.
+    // Formats such as uint32 are Rust types and mean nothing to the user.
     let format = text(schema, "format");
     if let Some(example) = crate::schema::format(format).and_then(|f| f.examples.first()) {
         return format!("{format}, like `\"{example}\"`");

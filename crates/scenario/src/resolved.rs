@@ -1,4 +1,4 @@
-//! The scenario as a simulator needs it: one graph, one list of flows, every default filled in.
+//! The resolved scenario: one graph, one list of flows, every default filled in.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use serde_json::json;
 pub struct Scenario {
     /// Name in results.
     pub name: String,
-    /// What the scenario shows; may be empty.
+    /// Description of the scenario; may be empty.
     pub description: String,
     /// Seed of every random stream.
     pub seed: u64,
@@ -30,28 +30,29 @@ pub struct Scenario {
     pub links: Vec<Link>,
     /// Every flow; copies are separate, arrivals and sources are one template.
     pub flows: Vec<Flow>,
-    /// What flows are counted together.
+    /// Groups of flows that are counted together.
     pub groups: Vec<Group>,
     /// What is recorded.
     pub record: Record,
-    /// The part of the run that figures are of; `None`: all of it.
+    /// The measured window; `None`: the whole run.
     pub measure: Option<(Instant, Instant)>,
-    /// What only the lab has.
+    /// Settings that only the lab has.
     pub lab: Lab,
-    /// The scenario in the words of a scenario file, every default written out: it reads as this scenario again.
+    /// The scenario in the form of a scenario file, with every default written out: parsing it gives this scenario
+    /// again.
     pub document: Json,
 }
 
-/// What only the lab has.
+/// Settings that only the lab has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lab {
     /// The stack of every node, in their order.
     pub stacks: Vec<Stack>,
     /// Programs.
     pub commands: Vec<CommandSpec>,
-    /// How the network waits.
+    /// How the forwarding loop waits.
     pub tuning: Tuning,
-    /// Many segments may cross at once.
+    /// Several segments may pass in one system call.
     pub offload: bool,
 }
 
@@ -73,13 +74,13 @@ pub struct Link {
     pub a: usize,
     /// Index of the node at the other end.
     pub b: usize,
-    /// What packets from `a` to `b` meet.
+    /// Configuration of the direction from `a` to `b`.
     pub up: LinkConfig,
-    /// What packets from `b` to `a` meet.
+    /// Configuration of the direction from `b` to `a`.
     pub down: LinkConfig,
 }
 
-/// A flow, or with `arrivals` the template of many.
+/// A flow, or the template of many if `arrivals` is set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
     /// Identifier: position in [`Scenario::flows`].
@@ -92,17 +93,17 @@ pub struct Flow {
     pub to: usize,
     /// When it starts, or arrivals begin.
     pub start: Instant,
-    /// By less than this it may start later, as the seed wants; zero: it does not.
+    /// Upper limit of the start jitter, which the seed determines; zero: none.
     pub start_jitter: Duration,
     /// When its application stops; `None`: at the end of the run.
     pub stop: Option<Instant>,
     /// How data is carried.
     pub transport: Transport,
-    /// What is carried.
+    /// The workload.
     pub workload: Workload,
     /// Mean time between two starts of a Poisson process; `None`: one flow.
     pub arrivals: Option<Duration>,
-    /// What a source of flows makes; `None`: not a source.
+    /// The plan of a source of flows; `None`: not a source.
     pub source: Option<Source>,
     /// Index of the group in which it is counted.
     pub group: Option<usize>,
@@ -111,7 +112,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// The node whose data it is about.
+    /// The node that sends the bulk of the data.
     pub fn sender(&self) -> usize {
         if self.is_download() {
             self.to
@@ -120,7 +121,7 @@ impl Flow {
         }
     }
 
-    /// Whether it is the node at `to`.
+    /// Whether that is the node at `to`.
     pub const fn is_download(&self) -> bool {
         self.workload.is_asked_for() || matches!(self.workload, Workload::Request(_))
     }
@@ -131,7 +132,7 @@ impl Flow {
 pub struct Source {
     /// Pairs of hosts, the one with the data first.
     pub pairs: Vec<(usize, usize)>,
-    /// How much it makes.
+    /// The demand.
     pub demand: Demand,
 }
 
@@ -144,22 +145,22 @@ pub struct Group {
     pub workload: &'static str,
     /// Name of the congestion control; empty over UDP.
     pub congestion: String,
-    /// When the first may start and the last may end.
+    /// When the first flow may start and the last may end.
     pub window: (Instant, Instant),
-    /// The link direction of which a load was asked for.
+    /// The link direction for which a load was requested.
     pub loaded: Option<Loaded>,
 }
 
-/// A load asked for on a link direction.
+/// A load requested on a link direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loaded {
     /// Index of the link.
     pub link: usize,
-    /// Down it, not up.
+    /// The down direction, not up.
     pub down: bool,
     /// Bits on the wire per second, of this group.
     pub asked: Rate,
-    /// The whole load as a share of the capacity, if it was written so.
+    /// The total load as a share of the capacity, if it was written so.
     pub share: Option<f64>,
     /// Whether acknowledgements of the opposite direction are part of the load.
     pub rest: Rest,
@@ -170,7 +171,7 @@ pub struct Loaded {
 pub enum Rest {
     /// Part of the load.
     Included,
-    /// On top of it.
+    /// In addition to it.
     Extra,
 }
 
@@ -188,7 +189,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// As a scenario writes it, with every option.
+    /// The form in a scenario file, with every option.
     pub fn write(&self) -> Json {
         match self {
             Self::Tcp(tcp) => json!({ "tcp": tcp.write() }),
@@ -212,7 +213,7 @@ impl Transport {
 /// Multipath TCP with all options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mptcp {
-    /// As written; the path manager is known when the flow has its place.
+    /// The settings as written; the path manager is set when the hosts of the flow are known.
     pub spec: crate::model::Mptcp,
     /// Indices of links whose addresses take part from the beginning; `None`: all.
     pub links: Option<Vec<usize>>,
@@ -227,13 +228,13 @@ pub struct Mptcp {
 /// A host gets or loses an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressChange {
-    /// So long after the flow's start.
+    /// Time after the start of the flow.
     pub after: Duration,
     /// 0: the flow's first host; 1: the second.
     pub side: u8,
     /// Index of the link.
     pub link: usize,
-    /// It comes; otherwise it goes.
+    /// The address is added; otherwise it is removed.
     pub add: bool,
 }
 

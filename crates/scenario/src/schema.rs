@@ -1,4 +1,4 @@
-//! The JSON Schema of scenarios, from the model's types and doc comments.
+//! The JSON Schema of scenarios, built from the model's types and doc comments.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -15,12 +15,12 @@ pub fn schema() -> Value {
     internal().clone()
 }
 
-/// The schema, made once.
+/// The schema, built once.
 pub(crate) fn internal() -> &'static Value {
     &made().0
 }
 
-/// A kind of text with a unit, by the name of its `format`; `None`: not one of ours.
+/// The quantity format of this name; `None`: not one of ours.
 pub(crate) fn format(name: &str) -> Option<&'static Format> {
     made().1.get(name)
 }

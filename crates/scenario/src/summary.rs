@@ -1,4 +1,4 @@
-//! The summary of a run: one JSON object, all SI.
+//! The summary of a run: one JSON object, all in SI units.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,7 +51,7 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
     {
         map.insert("background".to_owned(), background);
     }
-    // Those that have rows are in the list already.
+    // Flows that have rows are in the list already.
     let without_rows = scenario.flows.iter().filter(|f| !f.rows);
     let groups: BTreeSet<usize> = without_rows.filter_map(|f| f.group).collect();
     let groups = groups.iter().filter_map(|g| out.groups.get(*g));
@@ -107,7 +107,7 @@ fn link(l: &LinkResult) -> Json {
 fn summary(out: &Outcome) -> Json {
     let (from, until) = out.window();
     let length = until.saturating_since(from);
-    // Bytes over one time for all: flows' own rates, each over its own time, do not add up.
+    // Bytes over one time for all: the rates of flows, each over its own time, cannot be added.
     let over = |bytes: u64| {
         let bits = 8.0 * bytes as f64;
         (!length.is_zero()).then(|| bits / length.as_secs_f64())
@@ -136,7 +136,7 @@ fn summary(out: &Outcome) -> Json {
             (name.to_owned(), value)
         })
         .collect();
-    // The bottleneck: of the directions with a rate, the one used most.
+    // The bottleneck: of the directions with a rate, the one with the highest utilization.
     let bottleneck = out.links.iter().filter(|l| l.utilization.is_some()).fold(
         None,
         |best: Option<&LinkResult>, l| match best {

@@ -1,4 +1,4 @@
-//! From what happened in a world to the tables of results.
+//! Builds the tables of results from the outcome of a run.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -21,7 +21,7 @@ pub(crate) fn rows(tables: &Tables, json: &mut Json) {
     json["subflows"] = tables.subflows.to_json();
 }
 
-/// The tables of what happened.
+/// Builds the tables of an outcome.
 pub(crate) fn tables(
     scenario: &Scenario,
     mut out: Outcome,
@@ -29,7 +29,7 @@ pub(crate) fn tables(
 ) -> Result<Tables, RunError> {
     let mut tables = Tables::default();
     let mut rows = Rows::new(&out, watch);
-    // What has become a table is freed.
+    // Records that have been converted are freed.
     let samples = std::mem::take(&mut out.samples);
     let spec: BTreeMap<u64, &Flow> = scenario.flows.iter().map(|f| (f.id, f)).collect();
     for f in &out.flows {
@@ -43,7 +43,7 @@ pub(crate) fn tables(
     Ok(tables)
 }
 
-/// The row of a flow; `template`: the flow of the scenario that it was made from.
+/// The row of a flow; `template`: the flow of the scenario from which it was created.
 fn flow_row<'a>(
     scenario: &'a Scenario,
     template: Option<&'a Flow>,
@@ -51,7 +51,7 @@ fn flow_row<'a>(
     f: &'a FlowResult,
 ) -> FlowRow<'a> {
     let node = |i: usize| scenario.nodes[i].name.as_str();
-    // With several pairs of hosts a source draws one: what flowed from where says the engine.
+    // With several pairs of hosts a source draws one: the engine's result has the direction of the data.
     let (from, to) = match template {
         Some(t) if t.workload.is_asked_for() => (f.hosts.1, f.hosts.0),
         _ => f.hosts,
@@ -90,7 +90,7 @@ fn flow_row<'a>(
     row
 }
 
-/// What the application of a flow says of it.
+/// Adds the application's results of a flow.
 fn add_application(result: &AppResult, row: &mut FlowRow<'_>) {
     match result {
         AppResult::Media(m) => {
@@ -126,7 +126,7 @@ fn add_application(result: &AppResult, row: &mut FlowRow<'_>) {
     }
 }
 
-/// The rows of everything that was sampled.
+/// Builds the rows of all samples.
 fn samples_of(
     scenario: &Scenario,
     out: &Outcome,
@@ -202,7 +202,7 @@ struct Rows<'a, 'w> {
 }
 
 impl<'a, 'w> Rows<'a, 'w> {
-    /// Rows between two looks at the caller's wishes.
+    /// Rows between two calls of the caller's progress function.
     const EVERY: u64 = 1 << 12;
 
     fn new(out: &Outcome, watch: &'a mut Watch<'w>) -> Self {
@@ -227,7 +227,7 @@ impl<'a, 'w> Rows<'a, 'w> {
         if !self.done.is_multiple_of(Self::EVERY) {
             return Ok(());
         }
-        // Half of the work: the other half are the files.
+        // Half of the work: writing the files is the other half.
         self.at.fraction = 0.5 * self.done as f64 / self.total as f64;
         match (self.watch)(&self.at) {
             ControlFlow::Continue(()) => Ok(()),

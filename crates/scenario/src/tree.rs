@@ -1,4 +1,4 @@
-//! A scenario as a tree of values that know where they were written.
+//! A scenario as a tree of values with their positions in the text.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Diagnostics, Place};
 
-/// A value and where it was written.
+/// A value with its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) value: Value,
@@ -22,14 +22,14 @@ pub(crate) enum Value {
     Bool(bool),
     Array(Vec<Node>),
     Table(Vec<Entry>),
-    /// Something no scenario has: a date, a number that is infinite or too large.
+    /// A value that no scenario has: a date, a number that is infinite or too large.
     Other(&'static str),
 }
 
-/// No key of a scenario is nested deeper.
+/// Deepest nesting of keys.
 const DEEPEST: usize = 32;
 
-/// The dotted path of a key inside of the table or list at `path`.
+/// The dotted path of a key inside the table or list at `path`.
 pub(crate) fn joined(path: &str, key: &str) -> String {
     let is_plain = !key.is_empty() && !key.contains(['.', '"', '\'', ' ']);
     match (path, is_plain) {
@@ -40,7 +40,7 @@ pub(crate) fn joined(path: &str, key: &str) -> String {
     }
 }
 
-/// A key, where it was written, and its value.
+/// A key, its position, and its value.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: String,
@@ -49,7 +49,7 @@ pub(crate) struct Entry {
 }
 
 impl Node {
-    /// From text; on syntax errors `None`, and the errors are noted.
+    /// Parses a text; on syntax errors `None`, and the errors are reported.
     pub(crate) fn from_toml(text: &str, errors: &mut Diagnostics) -> Option<Self> {
         let (table, syntax) = DeTable::parse_recoverable(text);
         let span = table.span();
@@ -67,7 +67,7 @@ impl Node {
         })
     }
 
-    /// From JSON, which has no places; null is as if not written.
+    /// Builds the tree from JSON, which has no positions; null means not written.
     pub(crate) fn from_json(json: &serde_json::Value) -> Option<Self> {
         use serde_json::Value as Json;
         let value = match json {
@@ -90,7 +90,7 @@ impl Node {
         })
     }
 
-    /// Without places.
+    /// Converts to JSON, without positions.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match &self.value {
             Value::String(s) => s.clone().into(),
@@ -115,7 +115,7 @@ impl Node {
         }
     }
 
-    /// Where the value of a dotted path was written, or the nearest table around it.
+    /// The position of the value at a dotted path, or of the nearest table around it.
     pub(crate) fn place(&self, path: &str) -> Place {
         let mut at = self;
         for key in path.split('.').filter(|k| !k.is_empty()) {
@@ -127,7 +127,7 @@ impl Node {
         at.place.clone()
     }
 
-    /// What it is, in a word or two.
+    /// The type of the value, in a word or two.
     pub(crate) fn kind(&self) -> &'static str {
         match &self.value {
             Value::String(_) => "text",
@@ -142,7 +142,7 @@ impl Node {
     /// Sets the value at a dotted path; `*` stands for every item of a list.
     ///
     /// # Errors
-    /// A sentence, when the path leads through something that is no table.
+    /// Returns a sentence when the path leads through something that is not a table.
     pub(crate) fn set(&mut self, path: &[&str], new: &Self) -> Result<(), String> {
         if path.len() > DEEPEST {
             return Err(format!("a key of {} parts leads nowhere", path.len()));
@@ -197,7 +197,7 @@ impl Node {
         }
     }
 
-    /// The value of an override: TOML if it is, text otherwise.
+    /// The value of an override: parsed as TOML if possible, text otherwise.
     pub(crate) fn from_override(text: &str, index: usize) -> Self {
         let place = move |_: Range<usize>| Place::Override(index);
         let document = format!("value = {text}\n");

@@ -1,20 +1,20 @@
-//! What is wrong with a value, and where.
+//! Errors of values, with their positions.
 
 use std::fmt;
 
-/// A value that cannot be, the key at which it stands and the remedy.
+/// An invalid value, the key at which it stands and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// Dotted path of the key below the value that was read, like `queue.red.weight`; empty: the value itself.
     pub path: String,
-    /// What is wrong, in one sentence.
+    /// The problem, in one sentence.
     pub message: String,
     /// The likely fix.
     pub help: Option<String>,
 }
 
 impl Error {
-    /// A value that cannot be.
+    /// Creates the error of an invalid value.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             path: String::new(),
@@ -23,19 +23,19 @@ impl Error {
         }
     }
 
-    /// The value of a key that cannot be.
+    /// Creates the error of a key's value.
     pub fn of(path: &str, message: impl Into<String>) -> Self {
         Self::new(message).at(path)
     }
 
-    /// With the remedy.
+    /// Adds the remedy.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// The same error seen from the table around: `key` goes before its path.
+    /// Puts `key` before the path, as seen from the enclosing table.
     #[must_use]
     pub fn at(mut self, key: &str) -> Self {
         self.path = match (key.is_empty(), self.path.is_empty()) {

@@ -18,7 +18,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Relative to this directory; `None`: to the current one.
+    /// Creates it for files relative to this directory; `None`: to the current one.
     pub fn new(directory: Option<&Path>) -> Self {
         Self {
             directory: directory.map(Path::to_owned),
@@ -26,7 +26,7 @@ impl Files {
         }
     }
 
-    /// Where a file is looked for.
+    /// The path at which a file is looked up.
     pub fn path(&self, file: &str) -> PathBuf {
         match &self.directory {
             Some(dir) => dir.join(file),
@@ -34,7 +34,7 @@ impl Files {
         }
     }
 
-    /// The text of a regular file of bounded size: a device, for example, has no end.
+    /// Reads the text of a regular file of bounded size: a device, for example, has no end.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -53,10 +53,10 @@ impl Files {
         std::fs::read_to_string(path)
     }
 
-    /// What `load` makes of a file, or made of it before.
+    /// Returns the result of `load` for a file, which is called once for each file.
     ///
     /// # Errors
-    /// Those of `load`.
+    /// Returns errors of `load`.
     pub fn get<T: Any + Send + Sync>(
         &mut self,
         file: &str,

@@ -32,9 +32,9 @@
 //! # Ok::<(), gargalo_settings::Error>(())
 //! ```
 //!
-//! From it come the struct with its `Default`, reading with errors that name the key, the text that reads as the
-//! same value ([`Setting::write`]), and the JSON Schema with descriptions and defaults ([`Setting::schema`]), of
-//! which the reference pages, the Python types and the check of whole scenarios are made.
+//! The macros generate from it the struct with its `Default`, the parser with errors that name the key, the writer of
+//! text that parses to the same value ([`Setting::write`]), and the JSON Schema with descriptions and defaults
+//! ([`Setting::schema`]), from which the reference pages, the Python types and the check of whole scenarios are built.
 #![forbid(unsafe_code)]
 
 mod error;
@@ -56,22 +56,22 @@ pub use values::{Switch, number};
 
 /// A type whose values can be written in a scenario.
 pub trait Setting: Sized {
-    /// JSON Schema (draft 2020-12) of what may be written; tables with a name go to `schemas` and are referred to.
+    /// The JSON Schema (draft 2020-12) of valid values; named tables are added to `schemas` and referred to.
     fn schema(schemas: &mut Schemas) -> Json;
 
-    /// From what was written.
+    /// Parses what was written.
     ///
     /// # Errors
-    /// When it does not fit, with the dotted path below this value.
+    /// When it is invalid, with the dotted path below this value.
     fn read(json: &Json, files: &mut Files) -> Result<Self, Error>;
 
-    /// What reads as the same value; null: nothing is written.
+    /// Writes JSON that parses to the same value; null: nothing is written.
     fn write(&self) -> Json;
 
-    /// Whether the value can be; what was read was checked already, what code made was not.
+    /// Checks the value; values that were parsed are checked already, those made by code are not.
     ///
     /// # Errors
-    /// The first value below this one that cannot be.
+    /// Returns the first invalid value below this one.
     fn check(&self) -> Result<(), Error> {
         Ok(())
     }

@@ -1,15 +1,15 @@
-//! Lists of what can be chosen, from the schema of a choice.
+//! Lists of the alternatives of a choice, from its schema.
 
 use crate::{Json, Schemas, Setting};
 
-/// A kind of a choice.
+/// An alternative of a choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kind {
     /// Its word or key.
     pub name: String,
     /// The first paragraph of its documentation, without the full stop.
     pub summary: String,
-    /// The second paragraph: where it is specified.
+    /// The second paragraph: the source of the specification.
     pub source: String,
     /// The keys of its table.
     pub keys: Vec<Key>,
@@ -20,15 +20,15 @@ pub struct Kind {
 pub struct Key {
     /// Its name.
     pub name: String,
-    /// What it takes.
+    /// The values that it takes.
     pub takes: String,
-    /// What it has if it is not given; `required`, or `none`.
+    /// Its default; `required`, or `none`.
     pub default: String,
-    /// Its meaning.
+    /// Its description.
     pub doc: String,
 }
 
-/// Every kind of a choice that is a table, in the order of declaration.
+/// Lists every alternative of a choice that is a table, in the order of declaration.
 pub fn kinds<T: Setting>() -> Vec<Kind> {
     let mut schemas = Schemas::default();
     let schema = T::schema(&mut schemas);
@@ -49,7 +49,7 @@ pub fn kinds<T: Setting>() -> Vec<Kind> {
     tables.collect()
 }
 
-/// Every word of a choice among names, in the order of declaration.
+/// Lists every word of a choice among names, in the order of declaration.
 pub fn words<T: Setting>() -> Vec<Kind> {
     let schema = T::schema(&mut Schemas::default());
     let words = schema["oneOf"].as_array().into_iter().flatten();
@@ -65,7 +65,7 @@ pub fn words<T: Setting>() -> Vec<Kind> {
     words.filter_map(word).collect()
 }
 
-/// The first and the second paragraph of a description, without full stops.
+/// Returns the first and the second paragraph of a description, without full stops.
 fn about(schema: &Json) -> (String, String) {
     let text = schema["description"].as_str().unwrap_or_default();
     let mut paragraphs = text.split("\n\n").map(|p| {
@@ -99,7 +99,7 @@ fn keys(table: &Json) -> Vec<Key> {
     all.into_iter().flatten().map(key).collect()
 }
 
-/// What a key takes, in a few words.
+/// The values that a key takes, in a few words.
 fn takes(schema: &Json) -> String {
     let words = schema["oneOf"].as_array().into_iter().flatten();
     let words: Vec<&str> = words.filter_map(|w| w["const"].as_str()).collect();

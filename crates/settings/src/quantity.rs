@@ -1,4 +1,4 @@
-//! Texts with a unit.
+//! Quantities: texts with a unit.
 
 use std::fmt;
 use std::str::FromStr;
@@ -47,10 +47,10 @@ pub fn quantity(schemas: &mut Schemas, name: &'static str, format: Format) -> Js
     json!({ "type": "string", "format": name, "examples": format.examples })
 }
 
-/// A quantity from its text, or from a number where that is accepted.
+/// Parses a quantity from its text, or from a number where that is accepted.
 ///
 /// # Errors
-/// When it is none.
+/// When it is not a valid quantity.
 pub fn parse<T: FromStr<Err = ParseError>>(
     json: &Json,
     format: &str,
@@ -89,14 +89,14 @@ pub struct Packets(pub u64);
 /// A congestion window: `"10 packets"`, or bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// So many full segments or datagrams.
+    /// A number of full segments or datagrams.
     Packets(u64),
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(Bytes),
 }
 
 impl Window {
-    /// In bytes, with packets of this size.
+    /// The window in bytes, with packets of this size.
     pub const fn bytes(self, packet: u64) -> Bytes {
         match self {
             Self::Packets(n) => Bytes::new(n.saturating_mul(packet)),
@@ -104,7 +104,7 @@ impl Window {
         }
     }
 
-    /// In packets of this size; what begins a packet counts as one.
+    /// The window in packets of this size; a partial packet counts as one.
     pub const fn packets(self, size: u64) -> u64 {
         match self {
             Self::Packets(n) => n,
@@ -141,7 +141,7 @@ impl From<u32> for Packets {
     }
 }
 
-/// Numbers are shorter than percent and as exact.
+/// Numbers are shorter than percentages and as exact.
 impl Setting for Probability {
     fn schema(schemas: &mut Schemas) -> Json {
         let format = Format {
@@ -234,7 +234,7 @@ impl FromStr for Probability {
     }
 }
 
-/// The number of `"100 packets"`; `None`: the text has another unit.
+/// Parses the number of `"100 packets"`; `None`: the text has another unit.
 ///
 /// # Errors
 /// When it is not a whole number.

@@ -1,4 +1,4 @@
-//! The JSON Schema of settings, as it is put together.
+//! Builds the JSON Schema of settings.
 
 use std::collections::BTreeMap;
 
@@ -7,31 +7,31 @@ use serde_json::{Map, json};
 
 use crate::Json;
 
-/// A kind of text with a unit.
+/// A text format with a unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// Texts that are accepted.
+    /// Examples of accepted texts.
     pub examples: &'static [&'static str],
     /// Units that a bare number may have meant; empty where a bare number is accepted.
     pub units: &'static [&'static str],
-    /// What is wrong with a text.
+    /// Returns the problem of a text.
     pub check: fn(&str) -> Result<(), ParseError>,
 }
 
-/// Definitions and formats that a schema refers to.
+/// Definitions and formats to which a schema refers.
 #[derive(Clone, Debug, Default)]
 pub struct Schemas {
     /// Schemas of tables by name (`$defs`).
     pub definitions: BTreeMap<String, Json>,
-    /// Kinds of text by the name of their `format`.
+    /// Formats of texts by the name of their `format`.
     pub formats: BTreeMap<&'static str, Format>,
 }
 
 impl Schemas {
-    /// A reference to the definition of this name, which is made when it is first asked for.
+    /// Returns a reference to the definition of this name, which is built on first use.
     pub fn define(&mut self, name: &str, make: impl FnOnce(&mut Self) -> Json) -> Json {
         if !self.definitions.contains_key(name) {
-            // Noted before it is made, so that a definition may contain itself.
+            // Added before it is built, so that a definition may refer to itself.
             self.definitions.insert(name.to_owned(), Json::Null);
             let made = make(self);
             self.definitions.insert(name.to_owned(), made);
@@ -39,14 +39,14 @@ impl Schemas {
         json!({ "$ref": format!("#/$defs/{name}") })
     }
 
-    /// Forgets the definition that a reference leads to.
+    /// Removes the definition that a reference leads to.
     pub(crate) fn remove(&mut self, reference: &Json) {
         let name = reference["$ref"].as_str().unwrap_or_default();
         let name = name.trim_start_matches("#/$defs/");
         self.definitions.remove(name);
     }
 
-    /// What a reference leads to; anything else is itself.
+    /// The schema that a reference leads to; any other schema is returned as it is.
     pub fn target<'a>(&'a self, schema: &'a Json) -> &'a Json {
         let name = schema.get("$ref").and_then(Json::as_str);
         let name = name.and_then(|r| r.strip_prefix("#/$defs/"));
@@ -54,7 +54,7 @@ impl Schemas {
     }
 }
 
-/// Adds to a schema what is not there yet; a reference keeps its place.
+/// Adds missing entries to a schema; a reference keeps its position.
 pub(crate) fn describe(mut schema: Json, doc: &str, default: Json) -> Json {
     if let Json::Object(map) = &mut schema {
         if !doc.is_empty() {
@@ -67,7 +67,7 @@ pub(crate) fn describe(mut schema: Json, doc: &str, default: Json) -> Json {
     schema
 }
 
-/// A doc comment as one text: lines of a paragraph are joined.
+/// Joins the lines of each paragraph of a doc comment.
 pub(crate) fn prose(doc: &str) -> String {
     let mut paragraphs = vec![String::new()];
     for line in doc.lines().map(str::trim) {
@@ -86,7 +86,7 @@ pub(crate) fn prose(doc: &str) -> String {
     paragraphs.join("\n\n")
 }
 
-/// The schema of a table.
+/// Builds the schema of a table.
 pub(crate) fn table(doc: &str, properties: Map<String, Json>, required: Vec<&str>) -> Json {
     let mut out = json!({
         "type": "object", "properties": properties, "additionalProperties": false

@@ -1,4 +1,4 @@
-//! What the declarations expand to.
+//! Support code for the expansion of the declarations.
 
 use std::cmp::Ordering;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use crate::schema::{self, describe, prose};
 use crate::{Error, Files, Json, Schemas, Setting};
 pub use serde_json::Map;
 
-/// A key of a table: its name, range and default. `R` is what a `T` is written as.
+/// A key of a table: its name, range and default. `R` is the type by which a `T` is written.
 pub struct Field<T, R> {
     key: &'static str,
     least: Option<T>,
@@ -27,7 +27,7 @@ where
     T: Clone + TryFrom<R> + Into<R>,
     R: Setting,
 {
-    /// Any value, none if it is not given.
+    /// Creates a key without range or default.
     pub const fn new(key: &'static str) -> Self {
         Self {
             key,
@@ -40,7 +40,7 @@ where
         }
     }
 
-    /// Only values of a range; its ends belong to it.
+    /// Limits values to an inclusive range.
     #[must_use]
     pub fn within(mut self, range: impl RangeBounds<T>) -> Self
     where
@@ -56,24 +56,24 @@ where
         self
     }
 
-    /// Only lists of this length.
+    /// Limits the length of lists.
     #[must_use]
     pub const fn items(mut self, range: RangeInclusive<usize>) -> Self {
         self.items = Some((*range.start(), *range.end()));
         self
     }
 
-    /// This value if it is not given.
+    /// Sets the default.
     #[must_use]
     pub fn or(mut self, default: fn() -> T) -> Self {
         self.default = Some(default);
         self
     }
 
-    /// Adds it to the schema of its table.
+    /// Adds the key to the schema of its table.
     pub fn describe(&self, table: &mut Table, doc: &str, schemas: &mut Schemas) {
         let mut default = self.default.map_or(Json::Null, |d| written::<T, R>(&d()));
-        // A table of which each key has its own default is shown empty.
+        // The default of a table whose keys have their own defaults is shown empty.
         let empty = Json::Object(Map::new());
         if default.is_object()
             && R::read(&empty, &mut Files::default()).is_ok_and(|e| e.write() == default)
@@ -83,7 +83,8 @@ where
         let mut schema = describe(R::schema(schemas), &prose(doc), default);
         for (key, bound) in [("minimum", &self.least), ("maximum", &self.most)] {
             let bound = bound.as_ref().map(written::<T, R>);
-            // JSON Schema has bounds for numbers only; those of quantities are notes, checked while reading.
+            // JSON Schema has bounds for numbers only; those of quantities are described in text and checked while
+            // parsing.
             let note = match key {
                 "minimum" => "formatMinimum",
                 _ => "formatMaximum",
@@ -106,10 +107,10 @@ where
         }
     }
 
-    /// Its value in a table.
+    /// Reads its value from a table.
     ///
     /// # Errors
-    /// When it is missing, does not fit or is out of range.
+    /// When it is missing, invalid or out of range.
     pub fn read(&self, table: &Map<String, Json>, files: &mut Files) -> Result<T, Error> {
         match (table.get(self.key), self.default) {
             (Some(json), _) => {
@@ -134,10 +135,10 @@ where
         }
     }
 
-    /// Whether a value can be.
+    /// Checks a value.
     ///
     /// # Errors
-    /// When it is out of range, or something in it cannot be.
+    /// When it is out of range, or a part of it is invalid.
     pub fn check(&self, value: &T) -> Result<(), Error> {
         self.in_range(value)?;
         check::<T, R>(value, self.key)
@@ -146,7 +147,7 @@ where
     fn in_range(&self, value: &T) -> Result<(), Error> {
         let beyond = |end: &Option<T>, side| {
             let order = end.as_ref().map(|e| (self.compare)(value, e));
-            // A number that is none has no order.
+            // NaN has no order.
             order.is_some_and(|o| o.is_none_or(|o| o == side))
         };
         if !beyond(&self.least, Ordering::Less) && !beyond(&self.most, Ordering::Greater) {
@@ -154,7 +155,7 @@ where
         }
         let is_number = (self.compare)(value, value).is_some();
         if is_number && written::<T, R>(value).is_null() {
-            // Nothing is said, which the range is not about.
+            // No value is given, so the range does not apply.
             return Ok(());
         }
         let text = |x: &T| plain(&written::<T, R>(x));
@@ -168,7 +169,7 @@ where
         Err(Error::of(self.key, message).help(range))
     }
 
-    /// Writes it to a table.
+    /// Writes its value to a table.
     pub fn write(&self, value: &T, out: &mut Map<String, Json>) {
         let value = written::<T, R>(value);
         if !value.is_null() {
@@ -177,22 +178,22 @@ where
     }
 }
 
-/// A table whose keys can be those of another one, too.
+/// A table whose keys can be part of another table.
 pub trait Keyed: Setting {
     /// Adds its keys to the schema of a table.
     fn describe(table: &mut Table, schemas: &mut Schemas);
-    /// Its keys.
+    /// Returns its keys.
     fn keys() -> Vec<&'static str>;
-    /// From a table that may have other keys, too.
+    /// Reads it from a table that may have other keys, too.
     ///
     /// # Errors
-    /// When it does not fit.
+    /// When it is invalid.
     fn take(table: &Map<String, Json>, files: &mut Files) -> Result<Self, Error>;
-    /// Adds what is written to a table.
+    /// Adds its keys and values to a table.
     fn put(&self, out: &mut Map<String, Json>);
 }
 
-/// What `over` has goes before what `base` has, in tables inside as well; `true` leaves a table as it is.
+/// Merges `over` into `base`, recursively for tables; `true` leaves a table unchanged.
 pub fn overlay(base: &Json, over: &Map<String, Json>) -> Map<String, Json> {
     let mut out = base.as_object().cloned().unwrap_or_default();
     for (key, value) in over {
@@ -209,7 +210,7 @@ pub fn overlay(base: &Json, over: &Map<String, Json>) -> Map<String, Json> {
     out
 }
 
-/// The schema of a table while its keys are added.
+/// The schema of a table during its construction.
 pub struct Table {
     doc: &'static str,
     properties: Map<String, Json>,
@@ -217,7 +218,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Without keys.
+    /// Creates a schema without keys.
     pub fn new(doc: &'static str) -> Self {
         Self {
             doc,
@@ -226,35 +227,35 @@ impl Table {
         }
     }
 
-    /// With all keys.
+    /// Returns the schema with all keys.
     pub fn schema(self) -> Json {
         schema::table(&prose(self.doc), self.properties, self.required)
     }
 }
 
-/// A value from what was written, by way of the type that it is written as.
+/// Parses a value by way of the type by which it is written.
 ///
 /// # Errors
-/// When it does not fit.
+/// When it is invalid.
 pub fn convert<T: TryFrom<R>, R: Setting>(json: &Json, files: &mut Files) -> Result<T, Error> {
     let too_large = |_| Error::new(format!("{} is too large", plain(json)));
     T::try_from(R::read(json, files)?).map_err(too_large)
 }
 
-/// Whether the value of a key can be.
+/// Checks the value of a key.
 ///
 /// # Errors
-/// When something in it cannot be.
+/// When a part of it is invalid.
 pub fn check<T: Clone + Into<R>, R: Setting>(value: &T, key: &str) -> Result<(), Error> {
     value.clone().into().check().map_err(|e| e.at(key))
 }
 
-/// What a value is written as.
+/// Writes a value as JSON.
 pub fn written<T: Clone + Into<R>, R: Setting>(value: &T) -> Json {
     value.clone().into().write()
 }
 
-/// Text without quotes, anything else as JSON.
+/// Formats text without quotes, anything else as JSON.
 fn plain(json: &Json) -> String {
     match json {
         Json::String(text) => text.clone(),
@@ -262,10 +263,10 @@ fn plain(json: &Json) -> String {
     }
 }
 
-/// The entries of a table that has only these keys.
+/// Returns the entries of a table that must have only these keys.
 ///
 /// # Errors
-/// When it is no table, or has another key.
+/// When it is not a table, or has another key.
 pub fn keys<'a>(json: &'a Json, known: &[&str]) -> Result<&'a Map<String, Json>, Error> {
     let Some(table) = json.as_object() else {
         return Err(Error::new(format!("{} is not a table", plain(json))));
@@ -282,13 +283,13 @@ pub fn keys<'a>(json: &'a Json, known: &[&str]) -> Result<&'a Map<String, Json>,
     }
 }
 
-/// A word or key that is none of those known.
+/// The error of an unknown word or key.
 pub fn unknown(json: &Json, known: &[&str]) -> Error {
     let help = format!("known here: {}", known.join(", "));
     Error::new(format!("{} is not possible here", plain(json))).help(help)
 }
 
-/// What was written where several kinds are possible.
+/// The form of a written value where several kinds are possible.
 pub enum Shape<'a> {
     /// A text.
     Word(&'a str),
@@ -299,7 +300,7 @@ pub enum Shape<'a> {
 }
 
 impl<'a> Shape<'a> {
-    /// Of a value.
+    /// Determines the form of a value.
     pub fn of(json: &'a Json) -> Self {
         match json {
             Json::String(word) => Self::Word(word),
@@ -312,12 +313,12 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// A table of one key.
+/// Builds a table with one key.
 pub fn tag(key: &str, content: Json) -> Json {
     json!({ key: content })
 }
 
-/// The schema of a word.
+/// Builds the schema of a word.
 pub fn word(word: &str, doc: &str) -> Json {
     describe(
         json!({ "type": "string", "const": word }),
@@ -326,7 +327,7 @@ pub fn word(word: &str, doc: &str) -> Json {
     )
 }
 
-/// The schema of a table of one key.
+/// Builds the schema of a table with one key.
 pub fn tagged<T: Setting>(key: &str, doc: &str, schemas: &mut Schemas) -> Json {
     let content = T::schema(schemas);
     json!({
@@ -335,13 +336,13 @@ pub fn tagged<T: Setting>(key: &str, doc: &str, schemas: &mut Schemas) -> Json {
     })
 }
 
-/// The schemas of tables of one of these keys.
+/// Builds the schemas of tables with one of these keys.
 pub fn maybe_tagged<T: Setting>(keys: &[&str], doc: &str, schemas: &mut Schemas) -> Vec<Json> {
     let table = |key: &&str| tagged::<T>(key, doc, schemas);
     keys.iter().map(table).collect()
 }
 
-/// The key and content of a table of one of these keys.
+/// Returns the key and content of a table with one of these keys.
 pub fn content<'a>(json: &'a Json, keys: &[&'static str]) -> Option<(&'static str, &'a Json)> {
     match Shape::of(json) {
         Shape::Tagged(key, content) => keys.iter().find(|k| **k == key).map(|k| (*k, content)),
@@ -349,12 +350,12 @@ pub fn content<'a>(json: &'a Json, keys: &[&'static str]) -> Option<(&'static st
     }
 }
 
-/// The schema of a choice among words, or among tables.
+/// Builds the schema of a choice among words, or among tables.
 pub fn one_of(doc: &str, all: Vec<Json>) -> Json {
     describe(json!({ "oneOf": all }), &prose(doc), Json::Null)
 }
 
-/// The schema of a choice among kinds: values as they are, and a definition of tables, which may have none.
+/// Builds the schema of a choice among kinds: plain values, and a definition of tables, which may be empty.
 pub fn any_of(mut all: Vec<Json>, tables: Json, schemas: &mut Schemas) -> Json {
     if schemas.target(&tables)["oneOf"] == json!([]) {
         schemas.remove(&tables);
@@ -367,7 +368,7 @@ pub fn any_of(mut all: Vec<Json>, tables: Json, schemas: &mut Schemas) -> Json {
     }
 }
 
-/// The schema of a table for which the value of one of its keys may stand alone.
+/// Builds the schema of a table for which the value of one of its keys may stand alone.
 pub fn short(table: &Json, key: &str, schemas: &Schemas) -> Json {
     let mut alone = schemas.target(table)["properties"][key].clone();
     if let Json::Object(map) = &mut alone {
@@ -377,7 +378,7 @@ pub fn short(table: &Json, key: &str, schemas: &Schemas) -> Json {
     json!({ "anyOf": [alone, table] })
 }
 
-/// A table for a value that stands alone; `None`: it is a table.
+/// Returns the table for a value that stands alone; `None`: it is a table already.
 pub fn lengthen(json: &Json, key: &str) -> Option<Json> {
     (!json.is_object()).then(|| tag(key, json.clone()))
 }

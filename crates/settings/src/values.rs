@@ -1,4 +1,4 @@
-//! Plain values, lists and values that may be left out.
+//! Plain values, lists and optional values.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde_json::{Map, json};
 
 use crate::{Error, Files, Json, Schemas, Setting};
 
-/// The largest whole number that a float counts exactly to.
+/// The largest integer up to which a float represents every integer exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A number as one would write it: `5`, not `5.0`.
@@ -53,7 +53,7 @@ macro_rules! integers {
                 json!({ "type": "integer", "minimum": <$t>::MIN })
             }
             fn read(json: &Json, _: &mut Files) -> Result<Self, Error> {
-                // A float without a fraction is a whole number: templates and JSON make them.
+                // A float without a fraction is accepted as an integer: templates and JSON create them.
                 let whole = json.as_u64().or_else(|| {
                     let x = json.as_f64()?;
                     (x.fract() == 0.0 && (0.0..EXACT).contains(&x)).then_some(x as u64)
@@ -82,7 +82,7 @@ impl Setting for String {
     }
 }
 
-/// TOML has no null: none is a key that is left out.
+/// TOML has no null: `None` is written by leaving the key out.
 impl<T: Setting> Setting for Option<T> {
     fn schema(schemas: &mut Schemas) -> Json {
         T::schema(schemas)

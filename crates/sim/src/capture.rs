@@ -1,4 +1,4 @@
-//! Packet captures: what passes the ends of links, as a real network would show it.
+//! Packet captures: packets at the ends of links, as a real network would show them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,12 +22,12 @@ pub struct Capture {
     writer: pcapng::Writer<BufWriter<File>>,
     interfaces: CaptureInterfaces,
     payload: bool,
-    /// Hosts at the ends of each route.
+    /// The hosts at the ends of each route.
     ends: BTreeMap<u32, (NodeId, NodeId)>,
     buffer: Vec<u8>,
-    /// TLS secrets, beside the capture; made with the first of them.
+    /// TLS secrets, written beside the capture; the file is created with the first of them.
     keys: Option<BufWriter<File>>,
-    /// The first failure; later packets are not tried.
+    /// The first failure; later packets are not written.
     failed: Option<String>,
     identification: u16,
 }
@@ -74,12 +74,12 @@ impl Capture {
         })
     }
 
-    /// Tells whose packets take a route.
+    /// Records the hosts whose packets take a route.
     pub(crate) fn add_route(&mut self, route: u32, from: NodeId, to: NodeId) {
         self.ends.insert(route, (from, to));
     }
 
-    /// A packet enters (`arrived` false) or leaves one direction of a link.
+    /// Captures a packet that enters (`arrived` false) or leaves one direction of a link.
     pub(crate) fn packet(
         &mut self,
         now: Instant,
@@ -124,7 +124,7 @@ impl Capture {
         }
     }
 
-    /// A TLS secret, as a line of an `SSLKEYLOGFILE`: into the capture and into `keys.log` beside it.
+    /// Writes a TLS secret, as a line of an `SSLKEYLOGFILE`, into the capture and into `keys.log` beside it.
     pub(crate) fn secret(&mut self, line: &str) {
         if self.failed.is_some() {
             return;
@@ -160,8 +160,8 @@ impl Capture {
     }
 }
 
-/// Builds the IPv4 datagram as it would be on the wire, or its headers; content without bytes reads as zeros.
-/// Gives the length of the whole.
+/// Builds the IPv4 datagram as it would be on the wire, or only its headers; content without bytes is written as
+/// zeros. Returns the length of the whole datagram.
 fn encode(
     out: &mut Vec<u8>,
     ident: u16,
@@ -169,7 +169,7 @@ fn encode(
     ecn: Ecn,
     (body, payload): (&Body, bool),
 ) -> Result<u32, String> {
-    // A QUIC host may have moved to another address.
+    // A QUIC host may have migrated to another address.
     let (src, dst) = match &body.content {
         Content::Quic(d) => (*d.from.ip(), *d.to.ip()),
         _ => (src, dst),

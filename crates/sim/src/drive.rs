@@ -1,4 +1,4 @@
-//! How the engine drives flows: deliveries and timers in, segments and datagrams out.
+//! Drives the flows: deliveries and timers in, segments and datagrams out.
 
 use std::sync::Arc;
 
@@ -25,9 +25,9 @@ use crate::world::World;
 /// Event targets of a flow: the timers of its two ends and of its application.
 pub(crate) const PER_FLOW: u32 = 3;
 const APP: u32 = 2;
-/// Most flows alive at once: many more than come and go on any link, and a gigabyte or two.
+/// Most flows alive at once: many more than any link carries in practice; they take a gigabyte or two.
 const MOST_FLOWS: usize = 300_000;
-/// The well-known end of every connection.
+/// The server port of every connection.
 pub(crate) const SERVER_PORT: u16 = 5001;
 
 impl World {
@@ -68,7 +68,7 @@ impl World {
             return;
         };
         if flow.generation != body.generation {
-            return; // for a flow that is gone
+            return; // the flow has ended
         }
         let side = usize::from(body.side);
         match body.content {
@@ -109,7 +109,7 @@ impl World {
         parent: Option<Parent>,
         first_flow: Target,
     ) -> Result<(), BuildError> {
-        // As many targets as an event can name, or as many flows as are sensible.
+        // Limited by the targets that an event can name, and by the number of flows allowed.
         let targets = u64::from(first_flow) + self.flows.capacity() as u64 * u64::from(PER_FLOW);
         if self.flows.len() >= MOST_FLOWS || targets + u64::from(PER_FLOW) > u64::from(MAX_TARGETS)
         {
@@ -192,7 +192,7 @@ impl World {
         Ok(())
     }
 
-    /// Both ends of a TCP flow that starts now.
+    /// Creates both ends of a TCP flow that starts now.
     fn tcp_ends(
         &self,
         spec: &FlowSpec,
@@ -218,7 +218,7 @@ impl World {
         ])
     }
 
-    /// Sends the datagrams of both ends that are due, and waits for the next.
+    /// Sends the datagrams of both ends that are due, and schedules the next.
     fn send_datagrams(&mut self, slot: u32, first_flow: Target) {
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
@@ -343,7 +343,7 @@ impl World {
         if flow.talk.completed() != before.completed {
             self.finished.extend(flow.parent.take());
         }
-        // What is due since before is due now: the timer is known by its time.
+        // What was due earlier is due now: the timer is identified by its time.
         if let Some(due) = due.map(|due| due.max(now))
             && flow.sides[index].timer.arm(due)
         {
@@ -359,7 +359,7 @@ impl World {
         }
     }
 
-    /// The same for TCP: when it is to be woken, and whether it is over.
+    /// The same for TCP: returns when the end must be woken, and whether it is over.
     #[inline]
     fn after_tcp(
         &mut self,
@@ -397,7 +397,7 @@ impl World {
         if write_all(&mut flow.talk, index, &mut *endpoint, key) {
             endpoint.close(now);
         }
-        // Before anything leaves: what is in flight now is what the congestion control decided on.
+        // Before anything is sent: the bytes in flight are those on which the congestion control decided.
         if self.recorder.wants_gauges() {
             record(flow, index, &mut endpoint, &mut self.recorder, now);
         }
@@ -441,14 +441,14 @@ impl World {
         (due, over)
     }
 
-    /// Retires a flow none of whose ends has anything left to do.
+    /// Retires a flow when none of its ends has anything left to do.
     pub(crate) fn retire_if_over(&mut self, slot: u32) {
         let Some(flow) = self.flows.get(slot) else {
             return;
         };
         let failed = flow.talk.failure().is_some();
         let mut ends = flow.sides.iter().filter_map(|s| s.end.as_ref());
-        // What a QUIC client has got, or knows to be acknowledged, is all there is.
+        // A QUIC flow is complete with what its client has received, or knows to be acknowledged.
         let done = flow.talk.completed().is_some();
         let over = ends.all(|e| e.is_over(failed) || (done && matches!(e, End::Quic(_))));
         if over {
@@ -456,7 +456,7 @@ impl World {
         }
     }
 
-    /// Removes a flow and keeps what became of it.
+    /// Removes a flow and keeps its result.
     pub(crate) fn retire(&mut self, slot: u32) {
         self.count_lost_datagrams();
         let Some(flow) = self.flows.remove(slot) else {
@@ -480,8 +480,8 @@ pub(crate) fn client_port(id: u64) -> u16 {
     49_152 + (id % 16_384) as u16
 }
 
-/// Keeps the notices of an endpoint, and what its congestion control has inside if one of them or a new
-/// phase asks for it.
+/// Keeps the notices of an endpoint, and the internal quantities of its congestion control if a notice or a new phase
+/// triggers a record.
 fn record(flow: &mut Flow, index: usize, endpoint: &mut Endpoint, to: &mut Recorder, now: Instant) {
     if !to.wants_events() && !to.wants_gauges() {
         return;
@@ -518,7 +518,7 @@ fn result(mut flow: Flow, now: Instant, window: &Window) -> FlowResult {
     flow.talk.result(&flow.spec, window, ending)
 }
 
-/// What a flow was before one of its ends acted.
+/// The state of a flow before one of its ends acted.
 struct Before {
     due: Instant,
     completed: Option<Instant>,

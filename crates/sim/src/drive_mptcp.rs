@@ -1,5 +1,5 @@
-//! How the engine drives Multipath TCP: segments of all subflows in and out, each by the route that its
-//! addresses lead to, and addresses that come and go.
+//! Drives Multipath TCP: segments of all subflows in and out, each by the route between its addresses, and addresses
+//! that are added and removed.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -26,26 +26,26 @@ use crate::recorder::Recorder;
 use crate::streams::{Stream, read_all, write_all};
 use crate::world::World;
 
-/// Most interfaces of a host that take part.
+/// Most interfaces of a host that can be used.
 const MOST_INTERFACES: usize = 32;
 
 /// One end of a Multipath TCP flow.
 #[derive(Debug)]
 pub(crate) struct MptcpSide {
     pub connection: Connection,
-    /// This host and the other.
+    /// The local node and the peer's.
     nodes: (NodeId, NodeId),
-    /// The links of this host's interfaces and of the other's.
+    /// The links of the local interfaces and of the peer's.
     links: (Arc<[usize]>, Arc<[usize]>),
-    /// Which interfaces have their address.
+    /// Whether the address of each interface is present.
     up: Vec<bool>,
-    /// Handles of routes by interface of ours, then of the other; not asked for yet, none, or one.
+    /// Handles of routes by local interface, then by the peer's: not looked up yet, no route, or a route.
     routes: Vec<Option<Option<u32>>>,
-    /// Routers that packets may go by, and the routes.
+    /// Gateways by which packets may be sent, with the routes.
     gateways: Vec<(NodeId, u32)>,
-    /// What is remembered of subflows.
+    /// Results of the subflows so far.
     subflows: Vec<SubflowResult>,
-    /// Most bytes that waited for others before them.
+    /// Most bytes in the reordering queue.
     out_of_order_max: u64,
 }
 
@@ -92,14 +92,14 @@ impl MptcpSide {
         all.find(|s| s.id == id)
     }
 
-    /// The names of the interfaces of a subflow, by link.
+    /// The links of a subflow's interfaces, local and remote.
     fn links_of(&self, addresses: Addresses) -> Option<(usize, usize)> {
         let near = self.links.0.get(usize::from(interface(addresses.local)?));
         let far = self.links.1.get(usize::from(interface(addresses.remote)?));
         Some((*near?, *far?))
     }
 
-    /// Takes note of how subflows stand, or how they ended.
+    /// Records the state of subflows that have ended.
     fn note(&mut self, now: Instant) {
         while let Some(s) = self.connection.poll_ended() {
             if let Some(k) = self.known(s.id) {
@@ -109,7 +109,7 @@ impl MptcpSide {
         }
     }
 
-    /// Takes note of all subflows.
+    /// Records the state of all subflows.
     fn look(&mut self, now: Instant) {
         self.note(now);
         let live: Vec<_> = self.connection.subflows(now).collect();
@@ -128,7 +128,7 @@ fn keep(result: &mut SubflowResult, s: &mptcp::SubflowSnapshot) {
 }
 
 impl World {
-    /// Tries what will be done when the flow starts, so that bad options are an error now.
+    /// Builds what the flow will need when it starts, so that invalid options are reported now.
     pub(crate) fn check_mptcp(
         &mut self,
         spec: &FlowSpec,
@@ -138,7 +138,7 @@ impl World {
         self.mptcp_sides(spec, mptcp, 0, &mut rng).map(|_| ())
     }
 
-    /// Both ends of a Multipath TCP flow that starts now.
+    /// Creates both ends of a Multipath TCP flow that starts now.
     pub(crate) fn mptcp_sides(
         &mut self,
         spec: &FlowSpec,
@@ -161,7 +161,7 @@ impl World {
             links[side].iter().map(takes_part).collect()
         });
         let names = self.names_of(hosts, &links);
-        // The connection opens by the first interfaces that take part.
+        // The connection is opened between the first interfaces in use.
         let [near, far] = [0, 1].map(|side: usize| up[side].iter().position(|up| *up));
         let (Some(near), Some(far)) = (near, far) else {
             let of = hosts[usize::from(near.is_some())] as usize;
@@ -241,7 +241,7 @@ impl World {
         ])
     }
 
-    /// What people call the interfaces of two hosts towards each other.
+    /// The names of the interfaces of two hosts towards each other.
     fn names_of(&mut self, hosts: [NodeId; 2], links: &[Arc<[usize]>; 2]) -> mptcp::Names {
         let topology = &self.topology;
         let made = self.names.entry(hosts).or_insert_with(|| {
@@ -256,7 +256,7 @@ impl World {
         made.clone()
     }
 
-    /// A segment arrived.
+    /// Delivers a segment.
     #[inline]
     pub(crate) fn deliver_mptcp(
         &mut self,
@@ -273,7 +273,7 @@ impl World {
             return;
         };
         if !m.is_up(to) {
-            return; // nobody has this address any more
+            return; // no interface has this address any more
         }
         let addresses = Addresses {
             local: m.address(to, segment.dst_port),
@@ -283,7 +283,7 @@ impl World {
         self.after(slot, side, first_flow);
     }
 
-    /// Addresses come and go.
+    /// Adds and removes addresses that are due.
     pub(crate) fn change_addresses(&mut self, slot: u32, first_flow: Target) {
         let now = self.now;
         let Some(flow) = self.flows.get_mut(slot) else {
@@ -303,7 +303,7 @@ impl World {
                 continue;
             }
             if at < due {
-                continue; // done before
+                continue; // already done
             }
             let Some(m) = flow.sides[usize::from(c.side)].mptcp() else {
                 continue;
@@ -327,7 +327,7 @@ impl World {
         }
     }
 
-    /// Lets one end act: when it is to be woken, and whether it is over.
+    /// Lets one end act; returns when it must be woken, and whether it is over.
     pub(crate) fn after_mptcp(
         &mut self,
         slot: u32,
@@ -422,7 +422,7 @@ impl World {
     }
 }
 
-/// Sends what one end has to send, each segment by the route between its addresses.
+/// Sends the pending segments of one end, each by the route between its addresses.
 fn transmit(world: &mut World, slot: u32, index: usize, side: &mut MptcpSide) {
     let now = world.now;
     let Some(flow) = world.flows.get_mut(slot) else {
@@ -471,7 +471,7 @@ fn transmit(world: &mut World, slot: u32, index: usize, side: &mut MptcpSide) {
     }
 }
 
-/// A subflow for the events table.
+/// Describes a subflow for the events table.
 fn about(topology: &Topology, side: &MptcpSide, id: u32, addresses: Addresses) -> String {
     let name = |l: usize| topology.links[l].name.as_str();
     match side.links_of(addresses) {
@@ -481,7 +481,7 @@ fn about(topology: &Topology, side: &MptcpSide, id: u32, addresses: Addresses) -
     }
 }
 
-/// The address of a router for the path manager.
+/// The address of a router, for the path manager.
 fn address_of(node: NodeId) -> IpAddr {
     address(node).into()
 }
@@ -520,7 +520,7 @@ fn opened(side: &mut MptcpSide, id: u32, addresses: Addresses, now: Instant) {
     side.subflows.push(result);
 }
 
-/// The handle of the route between two interfaces, if there is one.
+/// The handle of the route between two interfaces, if there is a route.
 fn interface_route(
     known: &mut std::collections::BTreeMap<[(NodeId, usize); 2], Option<u32>>,
     (routing, net): (&mut Routing, &mut crate::net::Net),
@@ -541,8 +541,8 @@ fn interface_route(
     handle
 }
 
-/// The state of a Multipath TCP sender: sums over its subflows, and the least round-trip time; samples
-/// of the subflows go to the recorder.
+/// Samples a Multipath TCP sender: sums over its subflows, and the least round-trip time. Samples of the subflows go
+/// to the recorder.
 pub(crate) fn sample(flow: &mut Flow, now: Instant, recorder: &mut Recorder) -> Option<FlowSample> {
     let (sender, id) = (flow.talk.sender(), flow.id);
     let far = flow.sides[1 - sender].mptcp()?;
@@ -556,7 +556,7 @@ pub(crate) fn sample(flow: &mut Flow, now: Instant, recorder: &mut Recorder) -> 
         };
         let q = s.sender;
         if q.cwnd.is_zero() {
-            continue; // still opening
+            continue; // not established yet
         }
         let sample = SubflowSample {
             time: now,
@@ -578,7 +578,7 @@ pub(crate) fn sample(flow: &mut Flow, now: Instant, recorder: &mut Recorder) -> 
     Some(total)
 }
 
-/// An edge of the measured window passes.
+/// Takes the counts at an edge of the measured window.
 pub(crate) fn mark(flow: &mut Flow, now: Instant, edge: Edge) {
     if let Some(side) = flow.sides[flow.talk.sender()].mptcp() {
         side.look(now);
@@ -586,7 +586,7 @@ pub(crate) fn mark(flow: &mut Flow, now: Instant, edge: Edge) {
     }
 }
 
-/// What happened on the paths of a flow; `None`: it is no Multipath TCP.
+/// The results of the paths of a flow; `None`: it does not use Multipath TCP.
 pub(crate) fn result(flow: &mut Flow, now: Instant, window: &Window) -> Option<MultipathResult> {
     let sender = flow.talk.sender();
     let far = flow.sides[1 - sender].mptcp()?;

@@ -1,5 +1,4 @@
-//! How the engine drives QUIC flows: the application's byte streams and objects on QUIC's streams,
-//! datagrams in and out.
+//! Drives QUIC flows: the application's byte streams and objects on QUIC streams, datagrams in and out.
 
 use std::net::{SocketAddr, SocketAddrV4};
 
@@ -19,17 +18,17 @@ use crate::flow::End;
 use crate::net::{Body, Content as PacketContent, QuicDatagram};
 use crate::world::World;
 
-/// The well-known port of HTTP/3, by which analysers know QUIC.
+/// The well-known port of HTTP/3, by which analysers recognise QUIC.
 const SERVER_PORT: u16 = 443;
 /// One end of a QUIC flow.
 #[derive(Debug)]
 pub(crate) struct QuicSide {
     pub end: QuicEnd,
-    /// Routes of its paths to the peer; one without multipath.
+    /// Routes of its paths to the peer; a single one without multipath.
     routes: Vec<u32>,
-    /// The first link of each route there and back; of a single one nothing is remembered.
+    /// The first link of each route in both directions; empty for a single path.
     pub links: Vec<(usize, usize)>,
-    /// What is remembered of several paths.
+    /// State of the paths, if there are several.
     pub paths: QuicPaths,
 }
 
@@ -52,7 +51,7 @@ fn v4(address: SocketAddr) -> Option<SocketAddrV4> {
 }
 
 impl World {
-    /// Tries what will be done when the flow starts, so that bad options are an error now.
+    /// Builds what the flow will need when it starts, so that invalid options are reported now.
     pub(crate) fn check_quic(
         &mut self,
         spec: &FlowSpec,
@@ -63,7 +62,7 @@ impl World {
         Ok(())
     }
 
-    /// Both ends of a QUIC flow that starts now.
+    /// Creates both ends of a QUIC flow that starts now.
     pub(crate) fn quic_sides(
         &mut self,
         spec: &FlowSpec,
@@ -157,7 +156,7 @@ impl World {
         Ok(endpoint)
     }
 
-    /// A datagram arrived.
+    /// Delivers a datagram.
     pub(crate) fn deliver_quic(
         &mut self,
         slot: u32,
@@ -180,7 +179,7 @@ impl World {
         self.after(slot, side, first_flow);
     }
 
-    /// The client's address changes.
+    /// Changes the address of the client.
     pub(crate) fn migrate(&mut self, slot: u32, first_flow: Target) {
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
@@ -204,7 +203,7 @@ impl World {
         }
     }
 
-    /// Lets one end act: when it is to be woken, and whether it is over.
+    /// Lets one end act; returns when it must be woken, and whether it is over.
     pub(crate) fn after_quic(
         &mut self,
         slot: u32,

@@ -1,13 +1,12 @@
-//! The event queue: what happens next, in one total order.
+//! The event queue, with one total order of all events.
 //!
-//! Order is (time, insertion number): ties break by insertion, so a run never depends on how a
-//! container happens to be laid out. An entry is 16 bytes: the instant, and one word that holds the
-//! insertion number (40 bits) above the target (24 bits), so that two integer comparisons order
-//! two events.
+//! Events are ordered by (time, insertion number): ties break by insertion, so that a run never depends on the memory
+//! layout of a container. An entry is 16 bytes: the instant, and one word that holds the insertion number (40 bits)
+//! above the target (24 bits), so that two integer comparisons order two events.
 //!
-//! [`EventQueue`] is a hierarchical timing wheel. It was chosen by measurement
-//! (`benches/event_queue.rs`): about 25 ns per event whatever the population, where heaps grow with
-//! its logarithm; [`alternatives`] keeps the ones that lost.
+//! [`EventQueue`] is a hierarchical timing wheel. It was chosen by measurement (`benches/event_queue.rs`): about 25 ns
+//! per event whatever the population, where the cost of heaps grows with its logarithm; [`alternatives`] keeps the
+//! queues that were slower.
 
 use std::collections::VecDeque;
 
@@ -15,10 +14,10 @@ use gargalo_units::Instant;
 
 pub mod alternatives;
 
-/// Whom an event wakes: an index the engine understands.
+/// The target of an event: an index that the engine interprets.
 pub type Target = u32;
 
-/// Most targets an engine may have.
+/// Most targets that an engine may have.
 pub const MAX_TARGETS: u32 = 1 << TARGET_BITS;
 
 const TARGET_BITS: u32 = 24;
@@ -44,12 +43,12 @@ impl Entry {
     const fn key(&self) -> u128 {
         ((self.time as u128) << 64) | self.order as u128
     }
-    /// When.
+    /// When the event is due.
     #[inline]
     pub const fn time(&self) -> Instant {
         Instant::from_nanos(self.time)
     }
-    /// Whom.
+    /// The target of the event.
     #[inline]
     pub const fn target(&self) -> Target {
         (self.order & TARGET_MASK) as u32
@@ -70,9 +69,9 @@ pub struct EventQueue {
     occupied: [u64; LEVELS],
     /// Tick of the current run.
     tick: u64,
-    /// Events of the current tick in order.
+    /// Events of the current tick, in order.
     run: VecDeque<Entry>,
-    /// Beyond the highest level.
+    /// Events beyond the highest level.
     far: Vec<Entry>,
     count: u64,
     len: usize,
@@ -93,23 +92,23 @@ impl Default for EventQueue {
 }
 
 impl EventQueue {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Events waiting.
+    /// Number of waiting events.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing waits.
+    /// Whether no event is waiting.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Schedules `target` at `time`, after everything already scheduled for that instant; not
-    /// before the event taken last.
+    /// Schedules `target` at `time`, after everything already scheduled for that instant. `time` must not be before
+    /// the event taken last.
     #[inline]
     pub fn push(&mut self, time: Instant, target: Target) {
         assert!(target < MAX_TARGETS, "targets have 24 bits");
@@ -123,7 +122,7 @@ impl EventQueue {
     fn insert(&mut self, entry: Entry) {
         let tick = entry.time >> TICK_BITS;
         if tick <= self.tick {
-            // Nearly always the latest of its tick.
+            // Nearly always the latest event of its tick.
             if self.run.back().is_none_or(|e| *e < entry) {
                 self.run.push_back(entry);
             } else {
@@ -143,7 +142,7 @@ impl EventQueue {
         self.occupied[level] |= 1 << slot;
     }
 
-    /// Takes the next event.
+    /// Removes and returns the next event.
     #[inline]
     pub fn pop(&mut self) -> Option<Entry> {
         while self.run.is_empty() {
@@ -159,7 +158,7 @@ impl EventQueue {
             if self.occupied[level] == 0 {
                 continue;
             }
-            // Slots before the current one hold nothing: their events would sit a level higher.
+            // Slots before the current one are empty: their events would be on a higher level.
             let slot = self.occupied[level].trailing_zeros() as usize;
             self.occupied[level] &= !(1 << slot);
             let shift = level as u32 * SLOT_BITS;
@@ -206,8 +205,8 @@ mod tests {
     }
 
     proptest! {
-        /// All queues agree with a sorted list under any mix of pushes and pops in which time
-        /// never runs backwards, as in a simulation.
+        /// All queues agree with a sorted list under any mix of pushes and pops in which time never decreases, as in a
+        /// simulation.
         #[test]
         fn every_queue_keeps_the_total_order(
             steps in prop::collection::vec(prop::option::weighted(0.6, 0u64..5_000_000), 1..400)

@@ -11,9 +11,9 @@ use crate::drive_quic::QuicSide;
 use crate::generator::Parent;
 use gargalo_workload::wire::WireBytes;
 
-/// Times of the queue's entries for one timer, latest first; lazily kept.
+/// Times of a timer's entries in the event queue, latest first; maintained lazily.
 ///
-/// Re-arming later costs nothing: the old entry fires, finds nothing due and is replaced.
+/// Re-arming for a later time costs nothing: the old entry fires, finds nothing due and is replaced.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LazyTimer {
     pending: [Instant; Self::DEPTH],
@@ -21,7 +21,7 @@ pub(crate) struct LazyTimer {
 }
 
 impl LazyTimer {
-    /// RTO, TLP, delayed acknowledgement, pacing: at most so many spans nest in practice.
+    /// RTO, TLP, delayed acknowledgement, pacing: at most this many intervals nest in practice.
     const DEPTH: usize = 4;
 
     pub(crate) const fn new() -> Self {
@@ -31,7 +31,7 @@ impl LazyTimer {
         }
     }
 
-    /// Wants to be woken at `at`: whether an entry has to be pushed.
+    /// Arms the timer for `at`; returns whether an entry must be pushed into the event queue.
     #[inline]
     pub(crate) fn arm(&mut self, at: Instant) -> bool {
         if at == Instant::MAX {
@@ -42,7 +42,7 @@ impl LazyTimer {
             return false;
         }
         if n == Self::DEPTH {
-            // The forgotten entry will fire and be ignored.
+            // The dropped entry will fire and be ignored.
             self.pending[n - 1] = at;
         } else {
             self.pending[n] = at;
@@ -51,7 +51,7 @@ impl LazyTimer {
         true
     }
 
-    /// An entry fired at `now`: whether it is one of ours.
+    /// Handles an entry that fired at `now`; returns whether it belongs to this timer.
     #[inline]
     pub(crate) fn fire(&mut self, now: Instant) -> bool {
         let n = usize::from(self.len);
@@ -91,7 +91,7 @@ impl End {
         }
     }
 
-    /// Nothing is to come from it, in a flow that failed or did not.
+    /// Whether nothing more will come from it; `failed`: the flow has failed.
     pub(crate) fn is_over(&self, failed: bool) -> bool {
         match self {
             Self::Tcp(e) => match e.state() {
@@ -108,7 +108,7 @@ impl End {
         }
     }
 
-    /// What its stack has counted as a sender.
+    /// Counters of its stack as a sender.
     pub(crate) fn totals(&mut self) -> Totals {
         match self {
             Self::Tcp(e) => e.stats().into(),
@@ -126,11 +126,11 @@ pub(crate) struct Side {
     /// How it misbehaves as a receiver.
     pub misbehaving: Option<Box<MisbehavingReceiver>>,
     pub timer: LazyTimer,
-    /// Phase of its congestion control when it was last looked at.
+    /// Phase of its congestion control at the last check.
     pub phase: &'static str,
     /// First hop of the route to the other side.
     pub route: u32,
-    /// Bytes put on the wire, with IP headers.
+    /// Bytes put on the wire, IP headers included.
     pub wire: u64,
 }
 
@@ -161,27 +161,27 @@ impl Side {
     }
 }
 
-/// A flow as it runs.
+/// A running flow.
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub spec: Arc<FlowSpec>,
     pub id: u64,
     pub generation: u32,
     pub sides: [Side; 2],
-    /// The applications at both ends, and what was noticed.
+    /// The applications at both ends, and measurements.
     pub talk: Conversation,
     pub app_timer: LazyTimer,
     pub start: Instant,
     /// When the application is stopped.
     pub stop: Instant,
-    /// When the client moves.
+    /// When the client changes its address.
     pub migrate: Instant,
-    /// The page it belongs to, until that was told of its end.
+    /// The page that it belongs to, until the page's source has been notified of its end.
     pub parent: Option<Parent>,
 }
 
 impl Flow {
-    /// What its sender's stack has counted; nothing over UDP.
+    /// Counters of its sender's stack; none over UDP.
     pub(crate) fn totals(&mut self) -> Totals {
         let sender = &mut self.sides[self.talk.sender()];
         sender
@@ -190,7 +190,7 @@ impl Flow {
             .map_or_else(Totals::default, End::totals)
     }
 
-    /// What both hosts have put on the wire: in the direction of the data, and against it.
+    /// Bytes that both hosts have put on the wire: in the direction of the data, and in the opposite direction.
     pub(crate) fn wire(&self) -> WireBytes {
         let sender = self.talk.sender();
         WireBytes {
@@ -205,7 +205,7 @@ impl Flow {
         self.talk.due().min(self.stop).min(self.migrate)
     }
 
-    /// The state of its sender, if it has one.
+    /// Samples its sender, if it has one.
     pub(crate) fn sample(&mut self, now: Instant) -> Option<FlowSample> {
         let side = &mut self.sides[self.talk.sender()];
         let (time, flow, delivered) = (now, self.id, Bytes::new(self.talk.delivered()));
@@ -235,7 +235,7 @@ impl Flow {
         }
     }
 
-    /// What fair queueing sees of the five-tuple of one direction.
+    /// The hash of the five-tuple of one direction, for fair queueing.
     #[inline]
     pub(crate) fn hash(&self, side: usize) -> u32 {
         let x = (self.id * 2 + side as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

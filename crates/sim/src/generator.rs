@@ -1,4 +1,4 @@
-//! Sources of flows in virtual time: their wake-ups are events, and their flows start at once.
+//! Sources of flows in virtual time: they are woken by events, and their flows start at once.
 
 use gargalo_flow::{GeneratorSpec, NewFlow, Next, Source};
 use gargalo_workload::Workload;
@@ -8,7 +8,7 @@ use crate::event::Target;
 use crate::world::World;
 use gargalo_flow::rng;
 
-/// The page that a flow belongs to: source and place.
+/// The page that a flow belongs to: index of the source and number of the page.
 pub(crate) type Parent = (u32, u32);
 
 impl World {
@@ -50,7 +50,7 @@ impl World {
         }
     }
 
-    /// A transfer of source `i` is due, or embedded objects are.
+    /// Handles the event of source `i`: a transfer or embedded objects are due.
     pub(crate) fn on_generator(
         &mut self,
         i: u32,
@@ -68,7 +68,7 @@ impl World {
         let Some(source) = self.generators.get_mut(i as usize) else {
             return Ok(());
         };
-        // One transfer an event: others of the same instant have an event of their own.
+        // One transfer per event: others at the same instant have their own events.
         if source.next_transfer().is_none_or(|at| at > now) {
             return Ok(());
         }
@@ -95,7 +95,7 @@ impl World {
         Ok(())
     }
 
-    /// Flows that belong to pages have completed since the last event: opens what follows.
+    /// Continues the pages whose flows have completed since the last event.
     pub(crate) fn go_on_with_pages(&mut self, first_flow: Target) -> Result<(), BuildError> {
         while let Some((i, page)) = self.finished.pop() {
             let first_generator = first_flow - self.generators.len() as u32;

@@ -1,8 +1,8 @@
 //! The virtual-time world: hosts, links and flows moved by a deterministic event queue.
 //!
-//! [`World`] is built from a [`Topology`](gargalo_flow::Topology) and [`FlowSpec`](gargalo_flow::FlowSpec)s and run to its end; protocol code
-//! ([`gargalo_tcp`]) and links ([`gargalo_link`]) are sans-IO values that the engine feeds with
-//! virtual time. The same specification and seed give the same results, byte for byte.
+//! [`World`] is built from a [`Topology`](gargalo_flow::Topology) and [`FlowSpec`](gargalo_flow::FlowSpec)s and runs
+//! to its end. Protocol code ([`gargalo_tcp`]) and links ([`gargalo_link`]) are sans-IO values to which the engine
+//! passes virtual time. The same specification and seed give the same results, byte for byte.
 #![forbid(unsafe_code)]
 
 mod capture;

@@ -1,4 +1,4 @@
-//! Packets on their way: links, routes and the event queue.
+//! Packets in transit: links, routes and the event queue.
 
 use std::net::SocketAddrV4;
 
@@ -15,14 +15,14 @@ use gargalo_link::Strip;
 /// Marks the end of a route in [`Net::hops`].
 const HOST: u32 = u32::MAX;
 
-/// What a link carries for us: where the packet's content lies and how far it has come.
+/// The reference that a link carries for a packet: the slot of its content and its hop on the route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle {
     id: u32,
     hop: u32,
 }
 
-/// The content of a packet and whom it is for.
+/// The content of a packet and its destination.
 #[derive(Clone, Debug)]
 pub struct Body {
     /// Slot of the flow.
@@ -31,15 +31,15 @@ pub struct Body {
     pub generation: u32,
     /// The receiving side: 0 is the flow's `from`.
     pub side: u8,
-    /// The interfaces of the sending and the receiving host whose addresses it has; 0 is the usual one.
+    /// The interfaces of the sending and the receiving host that have its addresses; 0 is the usual one.
     pub interfaces: (u8, u8),
-    /// The route it takes, by its first hop.
+    /// Its route, by the first hop.
     pub route: u32,
-    /// What it carries.
+    /// Its content.
     pub content: Content,
 }
 
-/// What a packet carries.
+/// The content of a packet.
 #[derive(Clone, Debug)]
 pub enum Content {
     /// A TCP segment.
@@ -50,7 +50,7 @@ pub enum Content {
     Quic(QuicDatagram),
 }
 
-/// A UDP datagram of QUIC: real bytes.
+/// A UDP datagram of QUIC, with its real bytes.
 #[derive(Clone, Debug)]
 pub struct QuicDatagram {
     /// UDP payload.
@@ -66,7 +66,7 @@ pub struct QuicDatagram {
 pub struct Datagram {
     /// Payload bytes.
     pub bytes: u32,
-    /// Its number among those of its direction, from 0.
+    /// Its sequence number in its direction, from 0.
     pub number: u64,
     /// When the application sent it.
     pub sent_at: Instant,
@@ -103,7 +103,7 @@ struct LinkSlot {
 /// The network of a world.
 #[derive(Debug, Default)]
 pub struct Net {
-    /// What happens next.
+    /// The event queue.
     pub queue: EventQueue,
     links: Vec<LinkSlot>,
     packets: Slab<Body>,
@@ -112,7 +112,7 @@ pub struct Net {
     /// Where packets are captured, if asked for.
     pub capture: Option<Capture>,
     transmitted: u64,
-    /// Flow and generation of datagrams that were dropped, until the engine takes note.
+    /// Flow and generation of dropped datagrams, until the engine records them.
     pub lost_datagrams: Vec<(u32, u32)>,
 }
 
@@ -154,7 +154,7 @@ impl Net {
         hops.map(|d| *d as usize / 2)
     }
 
-    /// How many link directions there are.
+    /// Number of link directions.
     pub fn directions(&self) -> u32 {
         self.links.len() as u32
     }
@@ -164,12 +164,12 @@ impl Net {
         &mut self.links[direction as usize].link
     }
 
-    /// Packets handed to the network by hosts so far.
+    /// Packets sent by hosts so far.
     pub fn transmitted(&self) -> u64 {
         self.transmitted
     }
 
-    /// A host sends a packet along a route; returns its size with IP header.
+    /// Sends a packet of a host along a route; returns its size including the IP header.
     #[inline]
     pub fn transmit(&mut self, now: Instant, ecn: Ecn, hash: u32, body: Body) -> u64 {
         self.transmitted += 1;
@@ -215,8 +215,8 @@ impl Net {
         }
     }
 
-    /// Goes on after an event of a link: forwards what has arrived at routers and returns the next
-    /// packet that has arrived at a host; call until `None`.
+    /// Handles an event of a link: forwards packets that have arrived at routers and returns the next packet that has
+    /// arrived at a host. Must be called until it returns `None`.
     #[inline]
     pub fn poll(&mut self, now: Instant, direction: DirectionId) -> Option<(Body, Ecn)> {
         loop {
@@ -228,7 +228,7 @@ impl Net {
                     }
                 }
                 let next = slot.link.next_event();
-                // An event that fired is gone from the queue; a later one may still be in it.
+                // An event that has fired is no longer in the queue; a later one may still be.
                 if slot.armed <= now || next < slot.armed {
                     slot.armed = next;
                     if next != Instant::MAX {
@@ -272,8 +272,8 @@ impl Net {
     }
 }
 
-/// Frees the content of a dropped packet; says whose datagram it was (TCP and QUIC find their losses themselves,
-/// as does who misses a report).
+/// Frees the content of a dropped packet; returns the flow of a datagram (TCP and QUIC detect their losses themselves,
+/// and so does a sender that misses reports).
 fn release(packets: &mut Slab<Body>, dropped: Packet<Handle>) -> Option<(u32, u32)> {
     let body = packets.remove(dropped.payload.id)?;
     match body.content {

@@ -1,4 +1,4 @@
-//! The paths of a multipath QUIC connection in the simulator: both ends are at hand.
+//! The paths of a multipath QUIC connection in the simulator, where both ends are accessible.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use crate::drive_quic::path;
 use crate::flow::Flow;
 use crate::recorder::Recorder;
 
-/// The paths of the sender; `None`: there is but one, or it is not QUIC.
+/// The paths of the sender; `None`: there is only one, or it is not QUIC.
 fn paths(flow: &mut Flow) -> Option<Vec<SendingPath>> {
     let sender = flow.talk.sender();
     if flow.sides[sender].quic()?.links.is_empty() {
@@ -27,7 +27,7 @@ fn paths(flow: &mut Flow) -> Option<Vec<SendingPath>> {
     Some(sending(endpoint, &arrived, |p| of(p.remote)))
 }
 
-/// The state of the sender over all paths, each of which goes to the recorder.
+/// Samples the sender over all paths, and each path; the samples of paths go to the recorder.
 pub(crate) fn sample(flow: &mut Flow, now: Instant, recorder: &mut Recorder) -> Option<FlowSample> {
     let about = (now, flow.id, Bytes::new(flow.talk.delivered()));
     let (total, samples) = sample_of(paths(flow)?, about);
@@ -35,7 +35,7 @@ pub(crate) fn sample(flow: &mut Flow, now: Instant, recorder: &mut Recorder) -> 
     Some(total)
 }
 
-/// An edge of the measured window passes.
+/// Takes the counts at an edge of the measured window.
 pub(crate) fn mark(flow: &mut Flow, edge: Edge) {
     if let Some(all) = paths(flow)
         && let Some(side) = flow.sides[flow.talk.sender()].quic()
@@ -44,7 +44,7 @@ pub(crate) fn mark(flow: &mut Flow, edge: Edge) {
     }
 }
 
-/// What happened on the paths of a flow; `None`: there was but one, or it is not QUIC.
+/// The results of the paths of a flow; `None`: there was only one, or it is not QUIC.
 pub(crate) fn result(flow: &mut Flow, window: &Window) -> Option<MultipathResult> {
     let all = paths(flow)?;
     let side = flow.sides[flow.talk.sender()].quic()?;

@@ -1,4 +1,4 @@
-//! What a run remembers: samples of flows and links at a fixed interval, and protocol events.
+//! Records of a run: samples of flows and links at a fixed interval, and protocol events.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use gargalo_units::{Duration, Instant};
 
 use crate::net::Net;
 
-/// What is sampled, and how often.
+/// What is sampled, and at which interval.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
-    /// Time between samples; `None` samples nothing.
+    /// Sampling interval; `None`: no samples.
     pub interval: Option<Duration>,
     /// Sample flows.
     pub flows: bool,
     /// Sample links.
     pub links: bool,
-    /// Keep protocol events.
+    /// Record protocol events.
     pub events: bool,
-    /// Keep every decision of a Multipath TCP scheduler.
+    /// Record every decision of a Multipath TCP scheduler.
     pub decisions: bool,
-    /// Look into congestion controls over TCP.
+    /// Record internal quantities of congestion controls over TCP.
     pub gauges: bool,
 }
 
@@ -63,7 +63,7 @@ impl Recorder {
         }
     }
 
-    /// Time between samples, if anything is to be sampled.
+    /// Sampling interval, if anything is sampled.
     pub(crate) fn interval(&self) -> Option<Duration> {
         let r = &self.recording;
         r.interval.filter(|i| !i.is_zero() && (r.flows || r.links))
@@ -117,7 +117,7 @@ impl Recorder {
         self.samples.events.push(event);
     }
 
-    /// An edge of the measured window passes.
+    /// Takes the counters of links at an edge of the measured window.
     pub(crate) fn mark(&mut self, edge: Edge, at: Instant, net: &mut Net) {
         for (i, d) in self.directions.iter_mut().enumerate() {
             d.marks.mark(edge, net.link_mut(i as u32), at);

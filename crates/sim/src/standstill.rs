@@ -1,12 +1,12 @@
-//! Notices that virtual time has stopped: a flow without an end whose round trip takes no time sends for
-//! ever at one instant.
+//! Detects that virtual time has stopped: an unlimited flow whose round trip takes no time sends for ever at one
+//! instant.
 //!
-//! What reaches a receiver in order at one instant was sent within the window that it had offered before,
-//! unless data and acknowledgements take no time: no more than a receive buffer. A flow that got several
-//! times as much goes round in a circle. Transfers with an end are left alone, however fast they are.
+//! What a receiver gets in order at one instant was sent within the window that it had offered before, unless data and
+//! acknowledgements take no time: at most a receive buffer. A flow that got several times as much is in an endless
+//! loop. Limited transfers are left alone, however fast they are.
 //!
-//! A sender that paces itself gives time some nanoseconds a step, and creeps: over links that take no time a flow without
-//! an end is refused once it has got as much since it started, within a second.
+//! A sender that paces itself advances time by some nanoseconds per step, so that time creeps: over links that take no
+//! time an unlimited flow is refused once it has received that much since it started, within a second.
 
 use std::sync::Arc;
 
@@ -21,38 +21,38 @@ use gargalo_workload::{Bulk, Workload};
 
 /// Receive buffers that may arrive at one instant.
 const BUFFERS: u64 = 4;
-/// At least so many bytes.
+/// Least limit in bytes.
 const LEAST: u64 = 64 << 20;
 
-/// At most so many: a run that had more on its way would not fit any memory.
+/// Greatest limit in bytes: a run with more data in transit would not fit any memory.
 const MOST: u64 = 64 << 30;
-/// Events and packets at one instant before flows are looked at.
-const PATIENCE: u64 = 1 << 16;
+/// Events and packets at one instant before flows are checked.
+const CHECK_AFTER: u64 = 1 << 16;
 
-/// A flow over links that take no time creeps if it got so much so soon.
+/// An unlimited flow over links that take no time creeps if it received that much within this time.
 const CREEP: Duration = Duration::from_secs(1);
 
-/// The instant that is looked at, and how much each flow had got when it was first.
+/// The instant being checked, and how much each flow had received at the first check.
 #[derive(Debug, Default)]
 pub(crate) struct Standstill {
     at: Instant,
-    /// Work done when the instant was first seen, and when it is looked at next.
+    /// Work done at the first check of the instant, and work at which the next is due.
     work: (u64, u64),
-    /// Generation and bytes of flows by slot.
+    /// Generation and received bytes of flows by slot.
     got: Vec<(u32, u64)>,
-    /// A flow without an end goes over links that take no time.
+    /// An unlimited flow uses links that take no time.
     may_creep: bool,
 }
 
 impl World {
-    /// Takes note of a flow that is added, whose routes there and back are known.
+    /// Records a flow that is added, whose routes in both directions are known.
     pub(crate) fn note_timeless(&mut self, spec: &FlowSpec) {
         if self.is_timeless(spec) {
             self.standstill.may_creep = true;
         }
     }
 
-    /// Whether a flow sends without end, as fast as it can, over links that take no time.
+    /// Whether a flow is unlimited, as fast as it can be, over links that take no time.
     fn is_timeless(&self, spec: &FlowSpec) -> bool {
         if spec.workload != Workload::Bulk(Bulk::ENDLESS) {
             return false;
@@ -74,7 +74,7 @@ impl World {
         })
     }
 
-    /// Whether a flow creeps.
+    /// Checks whether time creeps because of a flow.
     fn check_creep(&mut self) -> Result<(), BuildError> {
         let since = self.now - CREEP;
         let mut found = None;
@@ -104,8 +104,8 @@ impl World {
         }
     }
 
-    /// Whether something goes round in a circle at this instant; called now and then with the work done
-    /// so far. What it costs is a small share of that work: looks at one instant get ever rarer.
+    /// Checks whether a flow is in an endless loop at this instant; called regularly with the work done so far. The
+    /// cost is a small share of that work: checks at one instant become ever rarer.
     pub(crate) fn check_standstill(&mut self, work: u64) -> Result<(), BuildError> {
         if self.standstill.may_creep {
             self.check_creep()?;
@@ -115,7 +115,7 @@ impl World {
         } = self;
         if standstill.at != self.now {
             standstill.at = self.now;
-            standstill.work = (work, work + PATIENCE);
+            standstill.work = (work, work + CHECK_AFTER);
             standstill.got.clear();
             return Ok(());
         }
@@ -142,20 +142,20 @@ impl World {
     }
 }
 
-/// A flow that may go round in a circle: what it is, its number and the route of its sender.
+/// A flow that may be in an endless loop: its specification, its number and the route of its sender.
 fn suspect(flow: &Flow) -> (Arc<FlowSpec>, u64, u32) {
     let route = flow.sides[flow.talk.sender()].route;
     (flow.spec.clone(), flow.id, route)
 }
 
-/// Whether packets cross a link direction at the instant at which they come.
+/// Whether packets leave a link direction at the instant at which they enter it.
 fn takes_no_time(config: &LinkConfig) -> bool {
     matches!(config.rate, RateModel::Unlimited)
         && matches!(&config.delay, Delay::Constant(d) if d.is_zero())
         && config.jitter.is_none()
 }
 
-/// Most bytes that a flow without an end may get at one instant; `None` for others.
+/// Most bytes that an unlimited flow may receive at one instant; `None` for other flows.
 fn most(flow: &Flow) -> Option<u64> {
     if flow.talk.total().is_some() {
         return None;

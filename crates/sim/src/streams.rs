@@ -29,7 +29,7 @@ impl Stream for Endpoint {
     }
 }
 
-/// Moves everything in order out of the transport, comparing real content if there is a `key`; returns how many
+/// Reads everything in order from the transport, comparing real content if there is a `key`; returns the number of
 /// bytes.
 #[inline]
 pub(crate) fn read_all(
@@ -55,8 +55,8 @@ pub(crate) fn read_all(
     got
 }
 
-/// Gives the transport what the application wants written, as far as it takes it: with real content if there is a
-/// `key`. Whether to close it now.
+/// Writes what the application wants to write as far as the transport accepts it, with real content if there is a
+/// `key`. Returns whether to close the stream now.
 #[inline]
 pub(crate) fn write_all(
     talk: &mut Conversation,
@@ -77,14 +77,14 @@ pub(crate) fn write_all(
     talk.closes(index)
 }
 
-/// Writes real content as far as the send buffer takes it.
+/// Writes real content as far as the send buffer accepts it.
 fn write_content(talk: &mut Conversation, index: usize, stream: &mut impl Stream, key: u64) {
     while talk.wants(index) > 0 {
         let room = stream.write_room();
         if room == 0 {
-            break; // every acknowledgement leads here again
+            break; // every acknowledgement calls this again
         }
-        // One byte too many tells the transport that there is more.
+        // One extra byte tells the transport that more data follows.
         let want = talk.wants(index).min(room + 1);
         let data = content::piece(Some(key), talk.positions(index).0, want);
         let offered = data.len();

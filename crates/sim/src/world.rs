@@ -1,4 +1,4 @@
-//! The engine: takes the next event, lets protocol code act, and sends what it wants sent.
+//! The engine: takes the next event, lets protocol code act, and sends the packets it produces.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,16 +23,16 @@ use crate::paths;
 use crate::recorder::{Recorder, Recording};
 use crate::standstill::Standstill;
 
-/// What a run needs besides topology and flows.
+/// Settings of a run besides topology and flows.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Seed of every random stream.
     pub seed: u64,
     /// Virtual end of the run.
     pub end: Instant,
-    /// Stop as soon as no flow is left (all finite transfers done).
+    /// Stop as soon as no flow is left (all limited transfers done).
     pub stop_when_idle: bool,
-    /// What is sampled, and how often.
+    /// What is sampled, and at which interval.
     pub recording: Recording,
     /// The window in which rates, ratios and distributions are measured; `None`: all of the run.
     pub measure: Option<(Instant, Instant)>,
@@ -44,8 +44,8 @@ pub struct Settings {
     pub qlog: Option<std::path::PathBuf>,
 }
 
-/// How much work, in events and packets, passes between two looks at the caller's wishes: some
-/// milliseconds even where a packet costs a signature or a call of Python.
+/// Work, in events and packets, between two calls of the caller's progress function: some milliseconds even where a
+/// packet costs a signature or a call into Python.
 const LOOK_EVERY: u64 = 1 << 10;
 
 /// A network with flows on it, in virtual time.
@@ -61,9 +61,9 @@ pub struct World {
     pub(crate) arrivals: Vec<Arrivals>,
     pub(crate) waiting: Vec<Option<Arc<FlowSpec>>>,
     pub(crate) routes: std::collections::BTreeMap<(NodeId, NodeId), u32>,
-    /// Routes between interfaces, each a host and a link, as far as anybody has asked.
+    /// Routes between interfaces, each given by a host and a link, as far as they were looked up.
     pub(crate) interface_routes: std::collections::BTreeMap<[(NodeId, usize); 2], Option<u32>>,
-    /// Disjoint routes of hosts that use several, by their greatest number.
+    /// Disjoint routes between two hosts that use several, by their greatest number.
     pub(crate) paths: std::collections::BTreeMap<(NodeId, NodeId, usize), [Vec<u32>; 2]>,
     pub(crate) recorder: Recorder,
     pub(crate) window: Window,
@@ -73,11 +73,11 @@ pub struct World {
     pub(crate) next_generated: u64,
     pub(crate) groups: Vec<Group>,
     pub(crate) generators: Vec<Source>,
-    /// Pages of which a flow has completed since the last event.
+    /// Pages with a flow that has completed since the last event.
     pub(crate) finished: Vec<Parent>,
-    /// Virtual time has begun.
+    /// Virtual time has started.
     pub(crate) running: bool,
-    /// What QUIC endpoints share; made with the first of them.
+    /// State shared by QUIC endpoints; created with the first of them.
     pub(crate) quic: Option<gargalo_quic::Realm>,
     /// Names of interfaces by pair of hosts.
     pub(crate) names: BTreeMap<[NodeId; 2], gargalo_mptcp::Names>,
@@ -141,19 +141,19 @@ impl World {
         })
     }
 
-    /// Adds a group of flows that are counted together, whose flows start in this window.
+    /// Adds a group of flows that are counted together and start within this window.
     pub fn add_group(&mut self, label: Arc<str>, window: (Instant, Instant)) -> GroupId {
         self.groups.push(Group::new(label, window));
         self.groups.len() as u32 - 1
     }
 
-    /// The directions a packet takes.
+    /// The directions that a packet takes.
     pub(crate) fn route(&mut self, from: NodeId, to: NodeId) -> Result<Vec<u32>, BuildError> {
         let route = self.routing.route(from, to);
         Ok(route.ok_or_else(|| self.topology.unreachable(from, to))?)
     }
 
-    /// Stores the routes between two hosts, there and back.
+    /// Stores the routes between two hosts, in both directions.
     pub(crate) fn ensure_routes(&mut self, from: NodeId, to: NodeId) -> Result<(), BuildError> {
         for (a, b) in [(from, to), (to, from)] {
             if !self.routes.contains_key(&(a, b)) {
@@ -168,7 +168,7 @@ impl World {
         Ok(())
     }
 
-    /// Handles of up to `most` disjoint routes there and back, of the same links.
+    /// Handles of up to `most` disjoint routes in both directions, over the same links.
     pub(crate) fn disjoint_routes(
         &mut self,
         from: NodeId,
@@ -207,7 +207,7 @@ impl World {
     /// When the hosts are not connected or the congestion control cannot be built.
     pub fn add_flow(&mut self, spec: FlowSpec) -> Result<(), BuildError> {
         self.ensure_routes(spec.from, spec.to)?;
-        // Built once here so that bad parameters are an error now, not in the middle of the run.
+        // Built once here so that invalid parameters are reported now, not in the middle of the run.
         match &spec.transport {
             TransportSpec::Tcp(t) => {
                 self.controller(&spec, t, &mut rng::stream(self.settings.seed, "check"))?;
@@ -275,8 +275,8 @@ impl World {
         self.stopped = true;
     }
 
-    /// Runs to the end. `progress` is called after every thousand events and packets; breaking stops
-    /// the run and keeps what was recorded.
+    /// Runs to the end. `progress` is called after every thousand events and packets; if it breaks, the run stops and
+    /// keeps what was recorded.
     ///
     /// # Errors
     /// When a capture cannot be written, flows come faster than they go, or virtual time stands still.
@@ -318,7 +318,7 @@ impl World {
                 self.on_timer(target - first_flow, first_flow);
             } else if target == sampler {
                 self.sample();
-                // Nothing left that could act: the sampler alone must not keep the world alive.
+                // No event is left that could lead to another: the sampler alone must not keep the world running.
                 let idle = self.net.queue.is_empty() && self.flows.is_empty();
                 if let Some(interval) = self.recorder.interval()
                     && !idle
@@ -356,7 +356,7 @@ impl World {
         self.finish()
     }
 
-    /// Asks the caller whether to go on, if enough was done since it was asked last.
+    /// Asks the caller whether to continue, if enough work was done since the last call.
     #[inline]
     pub(crate) fn look(&mut self, progress: &mut Watch<'_>) -> Result<(), BuildError> {
         if self.events + self.net.transmitted() < self.next_look {
@@ -389,7 +389,7 @@ impl World {
         }
     }
 
-    /// Counts at the edges of the measured window that have passed: everything until an edge is in.
+    /// Takes the counts at the edges of the measured window that have passed, after all events before the edge.
     #[inline]
     fn pass_edges(&mut self, has_passed: impl Fn(Instant) -> bool) {
         while let Some((edge, at)) = self.window.next()
@@ -413,7 +413,7 @@ impl World {
         self.window.pass(edge, at);
     }
 
-    /// No flow is left and none will come, in a world that then stops.
+    /// Whether no flow is left and none will start, in a world that then stops.
     fn is_idle(&self) -> bool {
         self.settings.stop_when_idle
             && self.flows.is_empty()

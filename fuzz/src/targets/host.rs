@@ -1,4 +1,4 @@
-//! Datagrams into a host, raw and well-formed.
+//! Datagrams to a host, raw and well-formed.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -13,9 +13,9 @@ use gargalo_wire::ip::{Datagram, Transport, Verify};
 use super::segments;
 
 const STEPS: u32 = 300;
-/// What a host may send at once.
+/// Most datagrams that a host may send at once.
 const BURST: u32 = 5_000;
-/// Half-open connections.
+/// Most half-open connections.
 const BACKLOG: usize = 16;
 
 fn options(is_multipath: bool) -> SocketOptions {
@@ -39,8 +39,8 @@ fn addresses(side: usize) -> [IpAddr; 2] {
     ]
 }
 
-/// Two hosts; what the first sends reaches the second as the input says. Its listeners are on port 80 (TCP)
-/// and 81 (Multipath TCP), UDP on 53.
+/// Connects two hosts; what the first sends reaches the second as the input says. The listeners are on port 80 (TCP)
+/// and 81 (Multipath TCP), UDP on port 53.
 pub(crate) fn host(bytes: &[u8]) {
     let mut u = Unstructured::new(bytes);
     let bits: u8 = u.arbitrary().unwrap_or_default();
@@ -87,7 +87,7 @@ struct Play<'a> {
     hosts: [Host; 2],
     now: Instant,
     flying: [VecDeque<Vec<u8>>; 2],
-    /// The latest of each.
+    /// The latest datagram of each host.
     sent: [Option<Vec<u8>>; 2],
 }
 
@@ -163,7 +163,7 @@ impl Play<'_> {
                 self.deliver(to, &raw);
             }
             10 => {
-                // What the host itself has sent does not fit somewhere.
+                // A router reports that a datagram of the host is too big.
                 if let Some(d) = &self.sent[to] {
                     let mtu = self.u.arbitrary::<u16>()?.into();
                     let router = addresses(1 - to)[usize::from(d[0] >> 4 == 6)];
@@ -177,7 +177,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// A real segment with something changed and the right checksums.
+    /// Delivers a real segment with a changed field and correct checksums.
     fn forged(&mut self, to: usize) -> Result<()> {
         let real = match self.u.arbitrary::<u8>()? & 3 {
             0 => self.flying[to].pop_front(),

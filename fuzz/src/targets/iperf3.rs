@@ -6,7 +6,7 @@ use gargalo_programs::iperf3::protocol::{
 };
 use gargalo_programs::iperf3::{ReportOptions, Settings};
 
-/// What inputs are made of besides numbers.
+/// Words that inputs are made of, besides numbers.
 pub(crate) const WORDS: &[&str] = &[
     "{\"tcp\":true",
     "{\"cpu_util_total\":",
@@ -23,13 +23,13 @@ pub(crate) const WORDS: &[&str] = &[
     "\\ud83d",
 ];
 
-/// What is read of a control connection.
+/// A message read from a control connection.
 #[derive(Clone, Debug, PartialEq)]
 enum Message {
     Cookie(Cookie),
     Parameters(Parameters),
     State(State),
-    /// A byte that is no state.
+    /// A byte that is not a state.
     Other(u8),
     ServerError(u32, u32),
     Results(Results),
@@ -54,7 +54,7 @@ impl Message {
     }
 }
 
-/// One end of a control connection, and what it has read.
+/// One end of a control connection, and the messages that it has read.
 struct End {
     is_server: bool,
     reader: Reader,
@@ -86,7 +86,8 @@ impl End {
         end
     }
 
-    /// A server reads a cookie and parameters first. Results follow the state that asks for them.
+    /// Reads the next message. A server reads a cookie and parameters first; results follow the state that asks for
+    /// them.
     fn next(&mut self) -> Result<Option<Message>, ProtocolError> {
         let reader = &mut self.reader;
         Ok(match (self.is_server, self.messages.last()) {
@@ -104,7 +105,7 @@ impl End {
     }
 }
 
-/// What a server or a client reads; the first byte says who, the second in which pieces.
+/// Reads as a server or a client; the first byte selects the role, the second the sizes of the pieces.
 pub(crate) fn iperf3(bytes: &[u8]) {
     let [who, size, bytes @ ..] = bytes else {
         return;
@@ -135,7 +136,7 @@ pub(crate) fn iperf3(bytes: &[u8]) {
     assert_eq!(again.messages, end.messages);
 }
 
-/// Settings that a server takes are asked for by a client of ours in the same way.
+/// Checks that settings that a server accepts are requested by our client in the same way.
 fn check_settings(p: &Parameters) {
     let Ok(settings) = Settings::of(p, ReportOptions::default()) else {
         return;

@@ -1,4 +1,4 @@
-//! What is done with the bytes.
+//! The targets: what is done with the bytes.
 
 pub(crate) mod host;
 pub(crate) mod iperf3;
@@ -24,10 +24,10 @@ pub(crate) fn delivery_trace(bytes: &[u8]) {
     }
 }
 
-/// What is left of an input, for what wants random numbers; zeros after its end.
-pub(crate) struct Luck<'a, 'b>(pub(crate) &'a mut Unstructured<'b>);
+/// The rest of an input, as a source of random numbers; zeros after its end.
+pub(crate) struct RandomBytes<'a, 'b>(pub(crate) &'a mut Unstructured<'b>);
 
-impl TryRng for Luck<'_, '_> {
+impl TryRng for RandomBytes<'_, '_> {
     type Error = Infallible;
 
     fn try_next_u32(&mut self) -> Result<u32, Infallible> {

@@ -1,4 +1,4 @@
-//! A QUIC connection over a network that the input plays, with a peer that may have no manners.
+//! A QUIC connection over a network that the input controls, with a peer that may violate the protocol.
 
 #[path = "../../../crates/quic/tests/pair/abuse.rs"]
 #[allow(dead_code, reason = "tests count what was done")]
@@ -19,14 +19,14 @@ use gargalo_units::{Duration, Ecn, Instant};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-use super::Luck;
+use super::RandomBytes;
 
 const STEPS: u32 = 200;
-/// What an end may send at once.
+/// Most datagrams that an end may send at once.
 const BURST: u32 = 5_000;
 const EXPIRIES: u32 = 2_000;
 
-/// Certificates take time; nothing else of it is used, as there are no tickets.
+/// Certificates take time to create, so all inputs share them; nothing else is shared, as there are no tickets.
 fn realm() -> &'static Realm {
     static REALM: OnceLock<Realm> = OnceLock::new();
     REALM.get_or_init(|| Realm::new(1).expect("a certificate can be made"))
@@ -129,7 +129,7 @@ impl Play<'_> {
             assert!(sent < BURST, "it does not stop to send: {end:?}");
             self.flying[1 - side].push_back(d);
         }
-        // Of what nobody takes the latest is enough.
+        // Of undelivered datagrams only the latest are kept.
         let waiting = &mut self.flying[1 - side];
         waiting.drain(..waiting.len().saturating_sub(500));
     }
@@ -241,7 +241,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// Bits change on the way, or its length.
+    /// Delivers a datagram with changed bits, or with another length.
     fn damaged(&mut self, to: usize) -> Result<()> {
         let Some(mut d) = self.flying[to].pop_front() else {
             return Ok(());
@@ -263,7 +263,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// From the input, behind the beginning of a real one.
+    /// Delivers a datagram from the input, behind the beginning of a real one.
     fn invented(&mut self, to: usize) -> Result<()> {
         let begin = usize::from(self.u.arbitrary::<u8>()?) % 32;
         let len = usize::from(self.u.arbitrary::<u8>()?).min(self.u.len());
@@ -273,7 +273,7 @@ impl Play<'_> {
         }
         payload.extend_from_slice(self.u.bytes(len)?);
         if self.u.arbitrary::<bool>()? {
-            payload.resize(payload.len().max(1200), 0); // an Initial packet must be as long
+            payload.resize(payload.len().max(1200), 0); // minimum size of an Initial packet (RFC 9000 §14.1)
         }
         self.deliver(
             to,
@@ -287,7 +287,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// Within packet protection.
+    /// Changes frames within packet protection.
     fn abused(&mut self, to: usize) -> Result<()> {
         let Some(mut d) = self.flying[to].pop_front() else {
             return Ok(());
@@ -296,7 +296,9 @@ impl Play<'_> {
         let u = &mut self.u;
         if kind & 0x80 == 0 {
             let kind = kind % abuse::NAMES.len();
-            change_frames(&mut d.payload, |f| abuse::abuse(&mut Luck(u), kind, f));
+            change_frames(&mut d.payload, |f| {
+                abuse::abuse(&mut RandomBytes(u), kind, f)
+            });
         } else {
             let len = (kind & 0x7f).min(u.len());
             let own = u.bytes(len)?;

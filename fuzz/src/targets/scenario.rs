@@ -1,4 +1,4 @@
-//! Scenarios: diagnostics or a run, never a panic, and text and tree agree.
+//! Scenarios: diagnostics or a run, never a panic; and text and tree agree.
 
 mod grow;
 mod toml_text;
@@ -11,16 +11,16 @@ use gargalo_scenario::{Diagnostics, Names, Origin, Scenario, build, parse, parse
 use gargalo_units::Bytes;
 use serde_json::Value;
 
-/// A run is stopped after so many events: fuzzing wants many short ones.
+/// A run is stopped after this many events: fuzzing needs many short runs.
 const EVENTS: u64 = 100_000;
-/// What a run may take: of samples, a scenario may want any number.
+/// Memory limit of a run: a scenario may ask for any number of samples.
 const MEMORY: Bytes = Bytes::new(256 << 20);
-/// Diagnostics that are told at most.
+/// Most diagnostics that are reported.
 const MOST_TOLD: usize = 50;
-/// Nobody reads longer diagnostics.
+/// Longest diagnostic.
 const LONGEST_REPORT: usize = 1 << 20;
 
-/// Where scenarios begin.
+/// Scenarios from which inputs are derived.
 pub(crate) const EXAMPLES: &[&str] = &[
     include_str!("../../../examples/cubic-vs-bbr.toml"),
     include_str!("../../../examples/graph.toml"),
@@ -36,7 +36,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     include_str!("../../../examples/lab-mixed.toml"),
 ];
 
-/// Pieces of the language.
+/// Words of the scenario language.
 pub(crate) const WORDS: &[&str] = &[
     "[[flows]]\n",
     "[topology.dumbbell]\n",
@@ -59,7 +59,7 @@ pub(crate) const WORDS: &[&str] = &[
     "\\u0000",
 ];
 
-/// A tree: grown from the schema, or an example of which parts grew again.
+/// Checks a tree: generated from the schema, or an example with parts generated again.
 pub(crate) fn tree(bytes: &[u8]) {
     let mut u = Unstructured::new(bytes);
     let Ok(mut tree) = grow::scenario(&mut u) else {
@@ -69,7 +69,7 @@ pub(crate) fn tree(bytes: &[u8]) {
     let overrides = grow::overrides(&mut u, &tree).unwrap_or_default();
     let by_tree = parse_json(&tree, &Origin::default(), &overrides, &Names::default());
     if !tree.is_object() {
-        return; // which no text can be
+        return; // no text can express it
     }
     let text = toml_text::write(&tree);
     let by_text = parse(&text, &Origin::default(), &overrides);
@@ -84,7 +84,7 @@ pub(crate) fn tree(bytes: &[u8]) {
         (Err(a), Err(b)) => {
             report(&a);
             report(&b);
-            // More are not told.
+            // Further ones are not reported.
             if a.len().max(b.len()) < MOST_TOLD {
                 assert_eq!(messages(&a), messages(&b), "of tree and text:\n{text}");
             }
@@ -93,7 +93,7 @@ pub(crate) fn tree(bytes: &[u8]) {
     }
 }
 
-/// Any text.
+/// Checks any text.
 pub(crate) fn text(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let parsed = parse(&text, &Origin::default(), &[]);
@@ -104,7 +104,7 @@ pub(crate) fn text(bytes: &[u8]) {
         },
         Err(e) => report(e),
     }
-    // Where it is TOML, shortened to something that can run.
+    // If it is TOML, it is shortened to something that can run.
     let Ok(mut tree) = toml::from_str::<Value>(&text) else {
         return;
     };
@@ -127,7 +127,7 @@ fn same(a: &Scenario, b: &Scenario) {
     assert_eq!(keys(&read), keys(&a.to_json()));
 }
 
-/// Without places, which a tree has not.
+/// The messages without positions, which a tree does not have.
 fn messages(e: &Diagnostics) -> BTreeSet<(String, Option<String>)> {
     e.iter()
         .map(|d| (d.message.clone(), d.help.clone()))

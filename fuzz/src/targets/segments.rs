@@ -1,4 +1,4 @@
-//! Connections of TCP and Multipath TCP over a network that the input plays.
+//! Connections of TCP and Multipath TCP over a network that the input controls.
 
 #[path = "../../../crates/mptcp/tests/common/forge.rs"]
 #[allow(dead_code, reason = "tests count what was done")]
@@ -20,9 +20,9 @@ use rand_pcg::Pcg64;
 pub(crate) use play::change;
 use play::{End, Play};
 
-/// What each side may hold.
+/// Buffer size of each side in bytes.
 const BUFFER: u64 = 40_000;
-/// Connections of Multipath TCP have no more subflows.
+/// Most subflows of a Multipath TCP connection.
 const SUBFLOWS: u32 = 6;
 
 /// Address of side 0 (client) or 1 (server) on a path.
@@ -37,7 +37,7 @@ fn addresses() -> Addresses {
     }
 }
 
-/// One of the registry.
+/// Returns one of the registered congestion controls.
 fn congestion(choice: u8) -> Arc<dyn ControllerFactory> {
     let all = gargalo_cc::ALGORITHMS;
     let name = all[usize::from(choice) % all.len()].name;
@@ -67,7 +67,7 @@ fn config(bits: u8) -> Config {
     }
 }
 
-/// A TCP connection.
+/// Runs a TCP connection.
 pub(crate) fn tcp(bytes: &[u8]) {
     let mut u = Unstructured::new(bytes);
     let [client, server, control] = u.arbitrary().unwrap_or_default();
@@ -75,7 +75,7 @@ pub(crate) fn tcp(bytes: &[u8]) {
     let init = |side: usize| Init {
         local_port: [40_000, 80][side],
         remote_port: [80, 40_000][side],
-        // Close to the wrap.
+        // Close to the wrap-around of sequence numbers.
         isn: Seq::new([u32::MAX - 500, 5_000][side]),
         ts_offset: [7, 900][side],
         fast_open_cookie: None,
@@ -95,7 +95,7 @@ pub(crate) fn tcp(bytes: &[u8]) {
     }
 }
 
-/// A Multipath TCP connection.
+/// Runs a Multipath TCP connection.
 pub(crate) fn mptcp(bytes: &[u8]) {
     let mut u = Unstructured::new(bytes);
     let [client, server, control, choice, bits] = u.arbitrary().unwrap_or_default();
@@ -134,7 +134,7 @@ pub(crate) fn mptcp(bytes: &[u8]) {
     }
 }
 
-/// What both kinds of end have as methods of the same names.
+/// Implements the methods that both kinds of ends have under the same names.
 macro_rules! forwarded {
     () => {
         fn poll_timeout(&self) -> Option<Instant> {

@@ -1,10 +1,10 @@
-//! Parsers of packets: no panic, and what is read can be written and read back.
+//! Parsers of packets: no panic, and what is parsed can be written and parsed again.
 
 use gargalo_wire::ip::{Addresses, Datagram, Transport, Verify};
 use gargalo_wire::mptcp::MptcpOption;
 use gargalo_wire::tcp::{Options, Packet, Segment};
 
-/// TCP and MPTCP options.
+/// Checks TCP and MPTCP options.
 pub(crate) fn tcp_options(bytes: &[u8]) {
     let option = MptcpOption::decode(bytes);
     let mut out = Vec::new();
@@ -23,7 +23,7 @@ pub(crate) fn tcp_options(bytes: &[u8]) {
     assert_eq!(Options::decode(&out).as_ref(), Ok(&options));
 }
 
-/// TCP header, options and payload.
+/// Checks a TCP header, its options and the payload.
 pub(crate) fn tcp_segment(bytes: &[u8]) {
     let Ok(packet) = Packet::parse(bytes) else {
         return;
@@ -45,9 +45,9 @@ pub(crate) fn tcp_segment(bytes: &[u8]) {
     assert_eq!(Segment::of(&again), segment);
 }
 
-/// Datagrams of both families.
+/// Checks datagrams of both address families.
 pub(crate) fn ip_datagram(bytes: &[u8]) {
-    // Random bytes hardly ever have a right checksum.
+    // Random bytes hardly ever have a correct checksum.
     let _ = Datagram::parse(bytes, Verify::All);
     let Ok(datagram) = Datagram::parse(bytes, Verify::Nothing) else {
         return;
@@ -59,7 +59,7 @@ pub(crate) fn ip_datagram(bytes: &[u8]) {
         Transport::Udp(udp) => datagram.header.emit_udp(udp, &mut out),
         Transport::Other { .. } => return,
     };
-    // Aligned options may lengthen a datagram beyond what IP can hold.
+    // Aligned options may lengthen a datagram beyond the limit of IP.
     if written.is_ok() {
         assert_eq!(Datagram::parse(&out, Verify::All).as_ref(), Ok(&datagram));
     }

@@ -1,4 +1,4 @@
-//! Something on the way that takes Multipath TCP options out of packets, as some firewalls do.
+//! A middlebox that removes Multipath TCP options from packets, as some firewalls do.
 
 use gargalo_flow::Stripper;
 use gargalo_wire::ip::TCP;
@@ -8,7 +8,7 @@ const SYN: u8 = 0x02;
 /// No-operation.
 const NOP: u8 = 1;
 
-/// A datagram passes somebody who takes options out: no-operations stand in their place.
+/// Passes a datagram through a middlebox that replaces the options by no-operations.
 pub(super) fn pass(stripper: &mut Stripper, datagram: &mut [u8]) {
     let Some(at) = segment(datagram) else { return };
     let Some(tcp) = datagram.get_mut(at..) else {
@@ -23,7 +23,7 @@ pub(super) fn pass(stripper: &mut Stripper, datagram: &mut [u8]) {
     }
 }
 
-/// Where the TCP segment of a datagram begins; `None`: it has none, or is a fragment.
+/// The offset of a datagram's TCP segment; `None`: it has none, or is a fragment.
 fn segment(datagram: &[u8]) -> Option<usize> {
     match datagram.first()? >> 4 {
         4 => {
@@ -36,7 +36,7 @@ fn segment(datagram: &[u8]) -> Option<usize> {
     }
 }
 
-/// Replaces Multipath TCP options of a segment with a header of `length` bytes, and mends the checksum.
+/// Replaces Multipath TCP options of a segment with a header of `length` bytes, and updates the checksum.
 fn take_out(tcp: &mut [u8], length: usize) {
     let end = length.min(tcp.len());
     let mut at = 20;
@@ -61,7 +61,7 @@ fn take_out(tcp: &mut [u8], length: usize) {
     }
 }
 
-/// Replaces a byte; the checksum follows (RFC 1624, equation 3).
+/// Replaces a byte and updates the checksum (RFC 1624, equation 3).
 fn replace(tcp: &mut [u8], at: usize, byte: u8) {
     let word = |b: u8| u16::from_be_bytes(if at.is_multiple_of(2) { [b, 0] } else { [0, b] });
     let [high, low] = [tcp[16], tcp[17]];

@@ -18,7 +18,7 @@ fn delayed(n: u64) -> LinkConfig {
     }
 }
 
-/// Two ports, joined by a way over these links.
+/// A network of two ports, joined by a path over these links.
 fn chain(links: &[LinkConfig]) -> Fabric {
     let both = links.iter().flat_map(|l| [("link", l), ("link", l)]);
     let mut fabric = Fabric::new(both, |d| rng::stream(1, &format!("{d}"))).unwrap();
@@ -63,7 +63,7 @@ fn number(frame: &Frame) -> u32 {
     u32::from_be_bytes(*bytes.first_chunk().unwrap())
 }
 
-/// What leaves by `now`: port, number, when it was due.
+/// The datagrams that leave by `now`: port, number, when it was due.
 fn leaving(fabric: &mut Fabric, now: Instant) -> Vec<(PortId, u32, Instant)> {
     let mut out = Vec::new();
     fabric.advance(now, |port, f, passage| {
@@ -77,7 +77,7 @@ fn lateness_does_not_add_up_over_links() {
     let mut fabric = chain(&[delayed(10), delayed(20)]);
     fabric.inject(ms(0), 0, frame(7, 100, Ecn::NotEct));
     assert_eq!(fabric.next_event(), ms(10));
-    // Nobody looks until long after: it still left when it was due.
+    // The network is advanced only long after; the datagram still left when it was due.
     assert_eq!(leaving(&mut fabric, ms(100)), [(1, 7, ms(30))]);
     fabric.inject(ms(100), 1, frame(8, 100, Ecn::NotEct));
     assert_eq!(leaving(&mut fabric, ms(129)), []);
@@ -165,8 +165,8 @@ fn what_is_no_datagram_or_has_no_way_is_counted() {
 }
 
 proptest! {
-    /// Whatever links do, and however seldom anybody looks: every datagram leaves as often as links
-    /// say, unchanged, and nothing stays behind.
+    /// For any behaviour of links, and however rarely the network is advanced: every datagram leaves as often as the
+    /// links determine, unchanged, and nothing remains in the network.
     #[test]
     fn nothing_is_lost_but_by_links(
         loss in 0.0..0.3, duplicate in 0.0..0.3, limit in 1u64..50,

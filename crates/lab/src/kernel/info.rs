@@ -1,4 +1,4 @@
-//! What the kernel tells about a TCP connection (`TCP_INFO`, tcp(7)).
+//! The kernel's information about a TCP connection (`TCP_INFO`, tcp(7)).
 
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -16,11 +16,11 @@ const ESTABLISHED: u8 = 1;
 const CLOSE: u8 = 7;
 const CLOSE_WAIT: u8 = 8;
 
-/// A connection's quantities, in the kernel's units.
+/// The quantities of a connection, in the kernel's units.
 pub(crate) struct TcpInfo(libc::tcp_info);
 
 impl TcpInfo {
-    /// Asks the kernel; `None` if it does not know.
+    /// Queries the kernel; `None` if it does not answer.
     pub(crate) fn of(socket: BorrowedFd<'_>) -> Option<Self> {
         // SAFETY: tcp_info is plain numbers; an older kernel fills a shorter part and the rest stays 0.
         let mut info: libc::tcp_info = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -38,7 +38,7 @@ impl TcpInfo {
         (done == 0).then_some(Self(info))
     }
 
-    /// From the bytes that the kernel gave; what an older one does not give is 0.
+    /// Builds it from the kernel's bytes; fields that an older kernel does not fill are 0.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         // SAFETY: tcp_info is plain numbers.
         let mut info: libc::tcp_info = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -48,18 +48,18 @@ impl TcpInfo {
         Self(info)
     }
 
-    /// It may send: its handshake is complete, and it has not been reset or closed from here (the `enum` of
-    /// linux/tcp_states.h).
+    /// Whether it may send: its handshake is complete, and it has been neither reset nor closed by this end (the
+    /// `enum` of linux/tcp_states.h).
     pub(crate) fn may_send(&self) -> bool {
         matches!(self.0.tcpi_state, ESTABLISHED | CLOSE_WAIT)
     }
 
-    /// Its counters are its own: those of one that was reset are zero.
+    /// Whether its counters are valid: those of a connection that was reset are zero.
     pub(crate) fn counts(&self) -> bool {
         !matches!(self.0.tcpi_state, 0 | CLOSE)
     }
 
-    /// It may be the same connection as `earlier`: counters never go back.
+    /// Whether it may be the same connection as `earlier`: counters never decrease.
     pub(crate) fn is_later_than(&self, earlier: &Self) -> bool {
         let counts = |i: &Self| [i.0.tcpi_segs_out, i.0.tcpi_segs_in];
         counts(self)
@@ -83,26 +83,26 @@ impl TcpInfo {
         (self.0.tcpi_rtt > 0).then(|| micros(self.0.tcpi_rtt))
     }
 
-    /// Counters of the sender.
+    /// The counters of the sender.
     pub(crate) fn totals(&self) -> Totals {
         let i = &self.0;
         Totals {
             sent_packets: u64::from(i.tcpi_data_segs_out),
             sent_bytes: i.tcpi_bytes_sent,
             retransmitted_packets: u64::from(i.tcpi_total_retrans),
-            // The kernel does not count marks; what it repeated it took for lost.
+            // The kernel does not count loss marks; retransmitted segments are counted as lost.
             lost_packets: u64::from(i.tcpi_total_retrans),
             timeouts: 0,
             spurious: 0,
         }
     }
 
-    /// Marks that the receiver reported to this sender.
+    /// Congestion Experienced marks that the receiver reported to this sender.
     pub(crate) fn ce_marks(&self) -> u64 {
         u64::from(self.0.tcpi_delivered_ce)
     }
 
-    /// A row of the flow samples.
+    /// Builds a row of the flow samples.
     pub(crate) fn sample(&self, time: Instant, flow: u64, delivered: Bytes) -> FlowSample {
         let i = &self.0;
         let packets = |n: u32| Bytes::new(u64::from(n) * u64::from(i.tcpi_snd_mss));
@@ -133,7 +133,7 @@ fn micros(us: u32) -> Duration {
     Duration::from_micros(u64::from(us))
 }
 
-/// `enum tcp_ca_state`.
+/// The name of a state of `enum tcp_ca_state`.
 fn phase(state: u8) -> &'static str {
     match state {
         0 => "open",

@@ -1,4 +1,4 @@
-//! Hosts whose stack is the kernel's: the ends of flows there, on one thread.
+//! Hosts with the kernel's stack: the ends of flows there, on one thread.
 
 mod info;
 mod multipath;
@@ -29,25 +29,25 @@ pub use socket::congestion_instead_of;
 use socket::{KernelDatagrams, KernelStream};
 use subflows::Subflows;
 
-/// Key of the wake-up; ends of flows have their number.
+/// Key of the wake-up event; ends of flows use their number.
 const WAKE: u64 = u64::MAX - 1;
-/// How soon a client looks again whose server is being made.
+/// Retry interval of a client whose server is not ready yet.
 const SERVER_COMES: Duration = Duration::from_millis(1);
-/// Longest wait: how soon a stop is noticed.
+/// Longest wait: the delay after which a stop is noticed.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
 /// One end of a flow at a host with the kernel's stack.
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) flow: Arc<Flow>,
-    /// 0 is the side that opens.
+    /// 0 is the side that opens the connection.
     pub(crate) side: usize,
     pub(crate) host: Arc<NetNs>,
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
 }
 
-/// All such ends.
+/// All ends of flows at hosts with the kernel's stack.
 pub(crate) struct KernelTraffic {
     ends: BTreeMap<usize, Driven>,
     came: usize,
@@ -60,16 +60,16 @@ pub(crate) struct KernelTraffic {
 struct Driven {
     end: End,
     phase: Phase,
-    /// Its QUIC, if it has that.
+    /// Its QUIC connection, over QUIC.
     quic: Option<Quic>,
-    /// Of its UDP sockets, so many are waited for.
+    /// Number of its UDP sockets that are registered with the waiter.
     registered: usize,
     flags: EpollFlags,
     due: Instant,
-    /// Joins need it as long as the connection is open.
+    /// MP_JOIN needs it as long as the connection is open.
     listener: Option<Socket>,
     subflows: Subflows,
-    /// Tells of them, once they were asked for.
+    /// Queries the subflows' sockets, once that was needed.
     sockets: Option<Sockets>,
 }
 
@@ -84,7 +84,7 @@ enum Phase {
 }
 
 impl KernelTraffic {
-    /// Without ends of flows; those that come while it runs are in the `inbox`.
+    /// Creates it without ends of flows; those that start while it runs arrive in the `inbox`.
     pub(crate) fn new(
         inbox: Arc<Inbox<End>>,
         recorder: Arc<Recorder>,
@@ -101,7 +101,7 @@ impl KernelTraffic {
         }
     }
 
-    /// Adds an end of a flow; a server listens from now on.
+    /// Adds an end of a flow; a server starts to listen.
     pub(crate) fn add(&mut self, end: End) -> Result<usize> {
         if let Some(tcp) = &end.flow.tcp
             && end.side == end.flow.sender()
@@ -139,7 +139,7 @@ impl KernelTraffic {
         Ok(self.came - 1)
     }
 
-    /// Takes in the ends of flows that have come.
+    /// Adds the ends of flows that have arrived in the inbox.
     fn welcome(&mut self, now: Instant, waiter: &Waiter) -> Result<()> {
         for end in self.inbox.take() {
             let flow = Arc::clone(&end.flow);
@@ -158,7 +158,7 @@ impl KernelTraffic {
         Ok(())
     }
 
-    /// Drives them until all are over or `stop` is wanted.
+    /// Drives the ends until all are over or `stop` is requested.
     pub(crate) fn run(mut self, clock: Clock, stop: &Stop) -> Result<()> {
         let waiter = Waiter::new()?;
         for (key, d) in &mut self.ends {
@@ -172,7 +172,7 @@ impl KernelTraffic {
         while !stop.is_wanted() {
             let now = clock.now();
             self.welcome(now, &waiter)?;
-            // Before anything ends that was open when the edge came.
+            // Before any end closes that was open at the edge.
             while let Some((edge, _)) = self.window.next().filter(|(_, at)| *at <= now) {
                 let recorder = &self.recorder;
                 for d in self.ends.values_mut() {
@@ -256,7 +256,7 @@ impl KernelTraffic {
     }
 }
 
-/// The UDP sockets of an end, one for each of its addresses.
+/// Creates the UDP sockets of an end, one for each of its addresses.
 fn datagrams(end: &End) -> Result<KernelDatagrams> {
     let mut locals: Vec<SocketAddr> = end.flow.paths.iter().map(|p| p[end.side]).collect();
     locals.dedup();
@@ -285,7 +285,7 @@ impl Phase {
 }
 
 impl Driven {
-    /// Waits for all its sockets, those of the flow's datagrams that are new too.
+    /// Registers all its sockets with the waiter, including new sockets of a datagram flow.
     fn register(&mut self, waiter: &Waiter, key: usize) -> Result<()> {
         let Phase::Datagrams(datagrams) = &self.phase else {
             return self.phase.register(waiter, key);
@@ -359,7 +359,7 @@ impl Driven {
                 let (flow, side) = (&self.end.flow, self.end.side);
                 let interest = loop {
                     let more = datagrams.fetch();
-                    // Read after the datagram was: it cannot have arrived later.
+                    // The clock is read after the datagram: it cannot have arrived later.
                     let now = clock.now();
                     let interest = match &mut self.quic {
                         Some(quic) => quic.drive(now, flow, datagrams, recorder),
@@ -376,7 +376,7 @@ impl Driven {
         }
     }
 
-    /// The flow starts.
+    /// Starts the flow.
     fn start(
         &mut self,
         clock: Clock,
@@ -411,7 +411,7 @@ impl Driven {
         }
     }
 
-    /// Waits for what the application is interested in.
+    /// Waits for the events that the application needs.
     fn follow(
         &mut self,
         now: Instant,
@@ -421,13 +421,13 @@ impl Driven {
         recorder: &Recorder,
     ) -> Result<()> {
         if interest.over {
-            // Its counts are not final before the peer has everything.
+            // Its counts are not final before the peer has received everything.
             if let Phase::Open(stream) = &self.phase
                 && !self.end.flow.is_over()
                 && socket::unacknowledged(&stream.socket) > 0
             {
                 self.due = now + LONGEST_WAIT;
-                // It would say all the time that it is shut.
+                // Otherwise it would continuously report that it is shut down.
                 if !self.flags.is_empty() {
                     self.flags = EpollFlags::empty();
                     waiter.forget(&stream.socket)?;
@@ -449,7 +449,7 @@ impl Driven {
         Ok(())
     }
 
-    /// An edge of the measured window passes.
+    /// Takes the counts at an edge of the measured window.
     fn mark(&mut self, now: Instant, edge: Edge, recorder: &Recorder) -> Result<()> {
         let flow = Arc::clone(&self.end.flow);
         if let (Some(quic), Phase::Datagrams(_)) = (&mut self.quic, &self.phase) {
@@ -471,7 +471,7 @@ impl Driven {
         Ok(())
     }
 
-    /// What was counted on all subflows together, or on the only connection, and marks of congestion.
+    /// The counters of all subflows together, or of the only connection, and the Congestion Experienced marks.
     fn counters(&self, stream: &KernelStream) -> Option<(Totals, u64)> {
         let own: Vec<&TcpInfo> = self.subflows.infos().collect();
         let only = match own.is_empty() {
@@ -485,7 +485,7 @@ impl Driven {
         Some((totals, all().map(TcpInfo::ce_marks).sum()))
     }
 
-    /// When to look at subflows next.
+    /// When subflows are checked next.
     fn looks_at(&self) -> Instant {
         match &self.phase {
             Phase::Open(_) if self.end.flow.mptcp().is_some() => self.subflows.due(),
@@ -493,7 +493,7 @@ impl Driven {
         }
     }
 
-    /// Looks at subflows. Those that go when the connection ends have not ended before it.
+    /// Checks the subflows. Those that end together with the connection have not ended before it.
     fn look(&mut self, now: Instant) -> Result<()> {
         let Phase::Open(stream) = &self.phase else {
             return Ok(());
@@ -516,7 +516,7 @@ impl Driven {
         Ok(())
     }
 
-    /// Keeps what the kernel counted and closes.
+    /// Keeps the kernel's counters and closes the end.
     fn finish(&mut self, now: Instant, recorder: &Recorder) -> Result<()> {
         if matches!(self.phase, Phase::Over) {
             return Ok(());
@@ -569,7 +569,7 @@ impl Driven {
     }
 }
 
-/// What the kernel knows of each subflow, or of the only connection.
+/// The kernel's information about each subflow, or about the only connection.
 fn now_open(flow: &Flow, stream: &KernelStream) -> Vec<TcpInfo> {
     let socket = stream.socket.as_fd();
     if flow.mptcp().is_some() {
@@ -581,7 +581,7 @@ fn now_open(flow: &Flow, stream: &KernelStream) -> Vec<TcpInfo> {
     TcpInfo::of(socket).into_iter().collect()
 }
 
-/// The flow's congestion control once more: that of a host's routes has replaced it.
+/// Sets the flow's congestion control again: that of a host's routes has replaced it.
 fn insist(socket: &Socket, flow: &Flow) {
     if let Some(tcp) = &flow.tcp {
         let _ = socket.set_tcp_congestion(tcp.congestion.name().as_bytes());

@@ -1,5 +1,4 @@
-//! What the kernel tells about a Multipath TCP connection and its subflows at present (`SOL_MPTCP`,
-//! linux/mptcp.h).
+//! The kernel's information about a Multipath TCP connection and its current subflows (`SOL_MPTCP`, linux/mptcp.h).
 
 use std::mem::size_of;
 use std::net::SocketAddr;
@@ -17,14 +16,14 @@ const MPTCP_TCPINFO: libc::c_int = 2;
 const MPTCP_SUBFLOW_ADDRS: libc::c_int = 3;
 /// `struct mptcp_subflow_data`: sizes and a count.
 const DATA: usize = 16;
-/// Most subflows asked for; the kernel has at most 9.
+/// Most subflows requested; the kernel has at most 9.
 const MOST: usize = 16;
 /// Offset of `mptcpi_flags` in `struct mptcp_info`.
 const FLAGS: usize = 8;
 /// `MPTCP_INFO_FLAG_FALLBACK`.
 const FALLBACK: u32 = 1;
 
-/// Asks for an option; how much of `buffer` was filled, `None` if the kernel refuses.
+/// Reads a socket option; returns how much of `buffer` was filled, `None` if the kernel refuses.
 fn ask(socket: BorrowedFd<'_>, option: libc::c_int, buffer: &mut [u8]) -> Option<usize> {
     let mut length = buffer.len() as libc::socklen_t;
     // SAFETY: pointer and length are those of `buffer`.
@@ -40,7 +39,7 @@ fn ask(socket: BorrowedFd<'_>, option: libc::c_int, buffer: &mut [u8]) -> Option
     (done == 0).then_some((length as usize).min(buffer.len()))
 }
 
-/// Asks for something of `size` bytes about each subflow.
+/// Reads an option with a record of `size` bytes for each subflow.
 fn of_subflows(socket: BorrowedFd<'_>, option: libc::c_int, size: usize) -> Vec<Vec<u8>> {
     let mut buffer = vec![0; DATA + MOST * size];
     buffer[..4].copy_from_slice(&(DATA as u32).to_ne_bytes());
@@ -63,13 +62,13 @@ fn of_subflows(socket: BorrowedFd<'_>, option: libc::c_int, size: usize) -> Vec<
         .collect()
 }
 
-/// `TCP_INFO` of every subflow.
+/// Returns the `TCP_INFO` of every subflow.
 fn infos(socket: BorrowedFd<'_>) -> Vec<TcpInfo> {
     let all = of_subflows(socket, MPTCP_TCPINFO, size_of::<libc::tcp_info>());
     all.iter().map(|bytes| TcpInfo::from_bytes(bytes)).collect()
 }
 
-/// Local and remote address of every subflow.
+/// Returns the local and remote address of every subflow.
 fn addresses(socket: BorrowedFd<'_>) -> Vec<(SocketAddr, SocketAddr)> {
     const ONE: usize = size_of::<libc::sockaddr_storage>();
     let all = of_subflows(socket, MPTCP_SUBFLOW_ADDRS, 2 * ONE);
@@ -94,14 +93,14 @@ fn address(bytes: &[u8]) -> Option<SocketAddr> {
     .as_socket()
 }
 
-/// Addresses of every subflow, and what the kernel knows of it.
+/// The addresses of every subflow, with its `TCP_INFO`.
 pub(super) fn subflows(
     socket: BorrowedFd<'_>,
 ) -> impl Iterator<Item = ((SocketAddr, SocketAddr), TcpInfo)> {
     addresses(socket).into_iter().zip(infos(socket))
 }
 
-/// The connection is plain TCP. Of one that was accepted as TCP the kernel knows nothing.
+/// Whether the connection is plain TCP. The kernel has no such information about one that was accepted as TCP.
 pub(super) fn has_fallen_back(socket: BorrowedFd<'_>) -> bool {
     let mut info = [0; 128];
     let known = ask(socket, MPTCP_INFO, &mut info);
@@ -109,7 +108,7 @@ pub(super) fn has_fallen_back(socket: BorrowedFd<'_>) -> bool {
     known.is_none() || flags.is_some_and(|b| u32::from_ne_bytes(*b) & FALLBACK != 0)
 }
 
-/// Counters of two subflows together.
+/// Adds the counters of two subflows.
 pub(super) fn add(a: Totals, b: Totals) -> Totals {
     Totals {
         sent_packets: a.sent_packets + b.sent_packets,

@@ -20,12 +20,12 @@ use crate::{Error, Result};
 use gargalo_device::NetNs;
 use gargalo_device::netlink::any;
 
-/// Bytes read at once.
+/// Most bytes read at once.
 const READ: usize = 256 << 10;
-/// Connections that may wait to be accepted: a flow has one.
+/// Listen backlog: a flow has one connection.
 const BACKLOG: i32 = 8;
 
-/// A connection of the kernel's.
+/// A connection of the kernel.
 #[derive(Debug)]
 pub(crate) struct KernelStream {
     pub(crate) socket: Socket,
@@ -62,18 +62,18 @@ impl Stream for KernelStream {
     }
 }
 
-/// UDP sockets of the kernel's at one host.
+/// UDP sockets of the kernel at one host.
 #[derive(Debug)]
 pub(crate) struct KernelDatagrams {
     host: Arc<NetNs>,
     pub(crate) sockets: Vec<(SocketAddr, Socket)>,
     buffer: Vec<u8>,
-    /// The datagram in the buffer that nobody has taken yet: whence, and its length.
+    /// The source and length of the datagram in the buffer that has not been read yet.
     fetched: Option<(Arrival, usize)>,
 }
 
 impl KernelDatagrams {
-    /// Sockets at these addresses of a host.
+    /// Creates sockets at these addresses of a host.
     pub(crate) fn new(host: &Arc<NetNs>, locals: &[SocketAddr]) -> Result<Self> {
         let of = |local: &SocketAddr| Ok((*local, datagrams(host, *local)?));
         Ok(Self {
@@ -84,10 +84,10 @@ impl KernelDatagrams {
         })
     }
 
-    /// Takes the next datagram from the kernel, for [`Datagrams::receive`]: whether there is one. The
-    /// clock read after it is not before its arrival.
+    /// Reads the next datagram from the kernel, for [`Datagrams::receive`]; returns whether there is one. The clock,
+    /// read after it, is not before its arrival.
     pub(crate) fn fetch(&mut self) -> bool {
-        // What went wrong with an earlier datagram is no concern of a receiver's.
+        // Errors of an earlier datagram do not concern a receiver.
         let buffer = &mut self.buffer;
         let of = |(local, socket): &(SocketAddr, Socket)| receive(socket, *local, buffer).ok();
         self.fetched = self.sockets.iter().find_map(of);
@@ -95,7 +95,7 @@ impl KernelDatagrams {
     }
 }
 
-/// Takes a datagram and its mark (RFC 3168 §5) from the kernel.
+/// Reads a datagram and its ECN codepoint (RFC 3168 §5) from the kernel.
 fn receive(socket: &Socket, local: SocketAddr, buffer: &mut [u8]) -> io::Result<(Arrival, usize)> {
     let mut control = nix::cmsg_space!(u8);
     let mut parts = [IoSliceMut::new(buffer)];
@@ -157,14 +157,14 @@ impl Datagrams for KernelDatagrams {
     }
 }
 
-/// A socket that listens in a host's namespace.
+/// Creates a socket that listens in a host's namespace.
 pub(crate) fn listen(
     host: &NetNs,
     local: SocketAddr,
     tcp: &TcpSpec,
     multipath: bool,
 ) -> Result<Socket> {
-    // Joins come to any address.
+    // MP_JOIN may arrive at any address.
     let local = match multipath {
         true => SocketAddr::new(any(local.ip()), local.port()),
         false => local,
@@ -181,7 +181,7 @@ pub(crate) fn listen(
     })
 }
 
-/// A socket that is connecting.
+/// Creates a socket that is connecting.
 pub(crate) fn connect(
     host: &NetNs,
     from: SocketAddr,
@@ -200,8 +200,8 @@ pub(crate) fn connect(
     })
 }
 
-/// Whether the kernel has a congestion control for a flow that a host sends. A socket of Multipath TCP takes
-/// any name, and its subflows then run the default: only one of TCP tells.
+/// Checks that the kernel has the congestion control of a flow that a host sends. A Multipath TCP socket accepts any
+/// name, and its subflows then run the default; only a TCP socket reports the error.
 pub(crate) fn check_congestion(host: &NetNs, name: &str, flow: &Flow) -> Result<()> {
     let taken = host.run(|| take_congestion(name))?;
     taken.map_err(|reason| Error::Congestion {
@@ -212,38 +212,38 @@ pub(crate) fn check_congestion(host: &NetNs, name: &str, flow: &Flow) -> Result<
     })
 }
 
-/// The names of the congestion controls that the kernel has, for people to read, if it has none of this
-/// name; `None`: it has it, or cannot be asked here. Asking may load the module of that name, which the kernel
-/// does for the root of the first user namespace alone.
+/// The names of the congestion controls that the kernel has, as text, if it does not have the one of this name;
+/// `None`: it has it, or cannot be queried here. The query may load the module of that name, which the kernel does
+/// only for the root of the first user namespace.
 pub fn congestion_instead_of(name: &str) -> Option<String> {
     let taken = take_congestion(name).ok()?;
     let error = taken.err()?;
     (error.kind() == io::ErrorKind::NotFound).then(offered)
 }
 
-/// What the kernel says to a congestion control, asked with a socket.
+/// Sets a congestion control on a socket; returns the kernel's answer.
 fn take_congestion(name: &str) -> Result<io::Result<()>> {
     let made = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP));
     let socket = made.map_err(|e| Error::system("making a TCP socket", e))?;
     Ok(socket.set_tcp_congestion(name.as_bytes()))
 }
 
-/// Those that it has, the same in all namespaces.
+/// The kernel's congestion controls, the same in all namespaces.
 fn offered() -> String {
     let all = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     let all = all.unwrap_or_default();
     all.split_whitespace().collect::<Vec<_>>().join(", ")
 }
 
-/// The congestion control that a connection runs; with Multipath TCP that of its first subflow.
+/// The congestion control of a connection; with Multipath TCP that of its first subflow.
 pub(crate) fn congestion(socket: &Socket) -> Option<String> {
     let name = socket.tcp_congestion().ok()?;
     let name = name.split(|b| *b == 0).next().unwrap_or_default();
     Some(String::from_utf8_lossy(name).into_owned()).filter(|n| !n.is_empty())
 }
 
-/// A TCP socket; an end that does not send need not have the flow's congestion control, and of one that does
-/// [`check_congestion`] was asked.
+/// Creates a TCP socket. An end that does not send need not have the flow's congestion control; for one that sends,
+/// [`check_congestion`] was called before.
 fn stream(near: SocketAddr, tcp: &TcpSpec, multipath: bool) -> Result<Socket> {
     let failed = |e| Error::system("making a TCP socket", e);
     let domain = Domain::for_address(near);
@@ -266,7 +266,7 @@ fn stream(near: SocketAddr, tcp: &TcpSpec, multipath: bool) -> Result<Socket> {
         socket.set_tcp_mss(mss).map_err(failed)?;
     }
     if tcp.config.receive_buffer != usual.receive_buffer {
-        // The kernel doubles what is asked for to pay for its bookkeeping.
+        // The kernel doubles the requested size to account for its bookkeeping.
         let bytes = usize::try_from(tcp.config.receive_buffer.get() / 2).unwrap_or(usize::MAX);
         socket.set_recv_buffer_size(bytes).map_err(failed)?;
     }
@@ -277,12 +277,12 @@ fn stream(near: SocketAddr, tcp: &TcpSpec, multipath: bool) -> Result<Socket> {
     Ok(socket)
 }
 
-/// Whether ECN has to be switched on in the namespaces of a flow.
+/// Whether ECN must be enabled in the namespaces of a flow.
 pub(crate) fn wants_ecn(tcp: &gargalo_tcp::Config) -> bool {
     tcp.ecn != EcnMode::Off
 }
 
-/// How a connection attempt ended; `None`: not yet.
+/// The result of a connection attempt; `None`: still pending.
 pub(crate) fn connected(socket: &Socket) -> Option<io::Result<()>> {
     match socket.take_error() {
         Ok(Some(e)) | Err(e) => Some(Err(e)),
@@ -293,7 +293,7 @@ pub(crate) fn connected(socket: &Socket) -> Option<io::Result<()>> {
     }
 }
 
-/// Bytes written that the peer has not acknowledged (tcp(7): SIOCOUTQ); 0 if the kernel does not tell.
+/// Bytes written that the peer has not acknowledged (tcp(7): SIOCOUTQ); 0 if the kernel does not report them.
 pub(crate) fn unacknowledged(socket: &Socket) -> u64 {
     let mut bytes: nix::libc::c_int = 0;
     // SAFETY: the kernel writes one int.
@@ -303,14 +303,14 @@ pub(crate) fn unacknowledged(socket: &Socket) -> u64 {
 
 nix::ioctl_read_bad!(outstanding, nix::libc::TIOCOUTQ, nix::libc::c_int);
 
-/// Accepts one connection, if one waits.
+/// Accepts a connection, if one waits.
 pub(crate) fn accept(listener: &Socket) -> Option<Socket> {
     let (socket, _) = listener.accept().ok()?;
     socket.set_nonblocking(true).ok()?;
     Some(socket)
 }
 
-/// A UDP socket at an address.
+/// Creates a UDP socket at an address.
 fn datagrams(host: &NetNs, local: SocketAddr) -> Result<Socket> {
     host.run(|| {
         let what = |e| Error::system(format!("making a UDP socket at {local}"), e);
@@ -324,7 +324,7 @@ fn datagrams(host: &NetNs, local: SocketAddr) -> Result<Socket> {
     })
 }
 
-/// Gives up unsent data with the connection, so that nothing lingers in the namespace.
+/// Aborts the connection together with its unsent data, so that nothing lingers in the namespace.
 pub(crate) fn abort(socket: &Socket) {
     let _ = SockRef::from(socket).set_linger(Some(StdDuration::ZERO));
 }

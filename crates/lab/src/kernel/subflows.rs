@@ -1,5 +1,5 @@
-//! The subflows of a connection of the kernel's as they come and go: the kernel forgets the ones that have
-//! ended, and tells of none when it opened.
+//! The subflows of a kernel connection as they open and close: the kernel forgets those that have ended, and does not
+//! report when a subflow opened.
 
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -14,8 +14,8 @@ use crate::multipath::SubflowReport;
 use crate::sockets::Sockets;
 use crate::traffic::Recorder;
 
-/// How often they are looked at: times of subflows are late by no more than this, and what one that ends
-/// counted after the last look is not known.
+/// Polling interval: times of subflows are late by at most this, and what a subflow that ends counted after the last
+/// poll is not known.
 const OFTEN: Duration = Duration::from_millis(5);
 
 /// All subflows that a connection has had, in the order in which they could carry data.
@@ -30,12 +30,12 @@ struct Subflow {
     remote: SocketAddr,
     opened: Instant,
     closed: Option<Instant>,
-    /// As it stood when it was last seen alive.
+    /// Its state when it was last seen open.
     info: TcpInfo,
     congestion: Option<String>,
-    /// It is a backup; `None`: the kernel does not tell.
+    /// It is a backup; `None`: the kernel does not report it.
     backup: Option<bool>,
-    /// At the edges of the measured window.
+    /// Counts at the edges of the measured window.
     marks: Marks,
 }
 
@@ -46,18 +46,18 @@ impl Subflow {
 }
 
 impl Subflows {
-    /// When to look next.
+    /// When the next poll is due.
     pub(super) fn due(&self) -> Instant {
         self.looked.map_or(Instant::ZERO, |t| t + OFTEN)
     }
 
-    /// Looks how they stand. When the connection `is_ending` they end with it, and not before.
+    /// Polls the subflows. When the connection `is_ending` they end with it, and not before.
     pub(super) fn look(&mut self, now: Instant, socket: BorrowedFd<'_>, is_ending: bool) {
         self.looked = Some(now);
         self.update(now, multipath::subflows(socket).collect(), is_ending);
     }
 
-    /// The kernel has these, by their addresses.
+    /// Updates the state with the kernel's subflows, by their addresses.
     fn update(
         &mut self,
         now: Instant,
@@ -65,7 +65,7 @@ impl Subflows {
         is_ending: bool,
     ) {
         for s in self.known.iter_mut().filter(|s| s.closed.is_none()) {
-            // One that counts from zero again has taken the addresses of another between two looks.
+            // If its counters start from zero again, another subflow has taken its addresses between two polls.
             let may_send = |(ends, i): &(_, TcpInfo)| {
                 s.is_between(*ends) && i.may_send() && i.is_later_than(&s.info)
             };
@@ -74,7 +74,7 @@ impl Subflows {
             }
         }
         for (ends, info) in all.into_iter().filter(|(_, i)| i.counts()) {
-            // Of the same addresses the latest; if that has ended, what may send is another.
+            // Of those with the same addresses, the latest; if that has ended, a subflow that may send is a new one.
             match self.known.iter_mut().rfind(|s| s.is_between(ends)) {
                 Some(s) if s.closed.is_none() || !info.may_send() => s.info = info,
                 _ if !info.may_send() => {}
@@ -92,7 +92,7 @@ impl Subflows {
         }
     }
 
-    /// Asks for the congestion control of those that are open, and whether they are backups.
+    /// Queries the congestion control of open subflows, and whether they are backups.
     pub(super) fn ask(&mut self, sockets: &Sockets) {
         for s in self.known.iter_mut().filter(|s| s.closed.is_none()) {
             if let Some(about) = sockets.about(s.local, s.remote) {
@@ -102,28 +102,28 @@ impl Subflows {
         }
     }
 
-    /// Some subflow was never asked about.
+    /// Whether some subflow was never queried.
     pub(super) fn has_unasked(&self) -> bool {
         self.open().any(|(_, s)| s.congestion.is_none())
     }
 
-    /// Congestion controls that ran, each once.
+    /// The congestion controls that ran, without repetition.
     pub(super) fn congestion(&self) -> impl Iterator<Item = &str> {
         self.known.iter().filter_map(|s| s.congestion.as_deref())
     }
 
-    /// What the kernel knows, or last knew, of each.
+    /// The kernel's current or last information about each subflow.
     pub(super) fn infos(&self) -> impl Iterator<Item = &TcpInfo> {
         self.known.iter().map(|s| &s.info)
     }
 
-    /// The same of those that are open, with their numbers.
+    /// The open subflows with their numbers.
     fn open(&self) -> impl Iterator<Item = (usize, &Subflow)> {
         let all = self.known.iter().enumerate();
         all.filter(|(_, s)| s.closed.is_none())
     }
 
-    /// Rows of the samples.
+    /// Builds the rows of the samples.
     pub(super) fn samples(
         &self,
         time: Instant,
@@ -150,7 +150,7 @@ impl Subflows {
         })
     }
 
-    /// An edge of the measured window passes.
+    /// Takes the counts at an edge of the measured window.
     pub(super) fn mark(&mut self, edge: Edge, recorder: &Recorder) {
         let reports = self.reports(recorder);
         for (s, mut report) in self.known.iter_mut().zip(reports) {
@@ -159,7 +159,7 @@ impl Subflows {
         }
     }
 
-    /// What became of each.
+    /// The results of the subflows.
     pub(super) fn reports(&self, recorder: &Recorder) -> Vec<SubflowReport> {
         let one = |(id, s): (usize, &Subflow)| {
             let (link, reverse_link) = recorder.links_of(s.local, s.remote);
@@ -201,7 +201,7 @@ impl Subflows {
 mod tests {
     use super::*;
 
-    /// The start of a `tcp_info`: its state, and counts of segments at their places.
+    /// Builds the start of a `tcp_info`: its state, and counts of segments at their offsets.
     fn info(state: u8, segments: u32) -> TcpInfo {
         let mut bytes = [0; 256];
         bytes[0] = state;
@@ -225,7 +225,7 @@ mod tests {
         s.update(at(20), Vec::new(), false);
         s.update(at(25), vec![(ends, info(established, 30))], false);
         s.update(at(30), vec![(ends, info(established, 40))], false);
-        // It ended and came again between two looks.
+        // It ended and was opened again between two polls.
         s.update(at(35), vec![(ends, info(established, 4))], false);
         let times: Vec<_> = s.known.iter().map(|s| (s.opened, s.closed)).collect();
         let expected = [

@@ -1,17 +1,17 @@
-//! Ways back to shells in shells: who sends from inside gets a route.
+//! Learns return routes to nested shells: every source address seen inside gets a route.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use crate::Result;
-use crate::glance::glance;
+use crate::header::read_header;
 use gargalo_device::Place;
 use gargalo_device::netlink::Netlink;
 
-/// More addresses than this many are a mistake or an attack.
+/// More addresses than this are a mistake or an attack.
 const MOST: usize = 4096;
 
-/// Adds a route to every address seen inside that is not the link's own.
+/// Adds a route to every source address seen inside that is not the link's own.
 pub(super) struct Learner {
     netlink: Netlink,
     index: u32,
@@ -20,7 +20,7 @@ pub(super) struct Learner {
 }
 
 impl Learner {
-    /// For the calling thread's namespace and its device `index`.
+    /// Creates the learner for the calling thread's namespace and its device `index`.
     pub(super) fn new(index: u32, place: &Place) -> Result<Self> {
         let own = [place.v4.1.into(), place.v6.1.into()];
         Ok(Self {
@@ -31,10 +31,12 @@ impl Learner {
         })
     }
 
-    /// A datagram came out.
+    /// Handles a datagram that left the inner network.
     #[inline]
     pub(super) fn seen(&mut self, datagram: &[u8]) {
-        let Some(seen) = glance(datagram) else { return };
+        let Some(seen) = read_header(datagram) else {
+            return;
+        };
         if seen.src != self.latest {
             self.latest = seen.src;
             self.learn(seen.src);
@@ -48,7 +50,7 @@ impl Learner {
             IpAddr::V6(_) => 128,
         };
         if self.known.len() < MOST && self.known.insert(source) {
-            // Without it that program gets no answers; nothing else is harmed.
+            // Without the route that program gets no responses; nothing else is affected.
             let _ = self.netlink.add_route(self.index, source, prefix, None);
         }
     }

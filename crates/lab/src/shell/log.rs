@@ -1,8 +1,7 @@
-//! What happened on a link, in the format of mahimahi's `mm-link`, for tools that draw it.
+//! Logs a link in the format of mahimahi's `mm-link`, for tools that draw it.
 //!
-//! Lines are `T + BYTES` (a packet comes), `T - BYTES DELAY` (it has left the queue, DELAY milliseconds
-//! after it came) and `T # BYTES` (so much could be sent since the last such line). Times are whole
-//! milliseconds.
+//! Lines are `T + BYTES` (a packet arrives), `T - BYTES DELAY` (it has left the queue, DELAY milliseconds after it
+//! arrived) and `T # BYTES` (the bytes that could be sent since the last such line). Times are whole milliseconds.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -14,22 +13,22 @@ use gargalo_units::{Bytes, Duration, Instant};
 use crate::fabric::Passage;
 use crate::{Error, Result};
 
-/// Files for the uplink and the downlink.
+/// The log files of the uplink and the downlink.
 pub(super) struct Log {
     directions: [Option<Direction>; 2],
 }
 
 struct Direction {
     file: BufWriter<File>,
-    /// Propagation, which is no part of the delay that is written.
+    /// Propagation delay, which is not part of the logged delay.
     base: Duration,
     rate: RateModel,
-    /// Until when opportunities were written, and what part of one is left.
+    /// The time until which delivery opportunities were written, and the remaining part of one.
     told: Instant,
 }
 
 impl Log {
-    /// Opens the files that are wanted.
+    /// Opens the requested files.
     pub(super) fn create(paths: &[Option<PathBuf>; 2], links: [&LinkConfig; 2]) -> Result<Self> {
         let open = |path: &Option<PathBuf>, link: &LinkConfig| {
             path.as_ref()
@@ -41,7 +40,7 @@ impl Log {
         })
     }
 
-    /// A packet of `bytes` came to a direction.
+    /// Logs the arrival of a packet of `bytes` at a direction.
     #[inline]
     pub(super) fn entered(&mut self, now: Instant, direction: usize, bytes: usize) {
         if let Some(d) = &mut self.directions[direction] {
@@ -50,7 +49,7 @@ impl Log {
         }
     }
 
-    /// It came out at the other end.
+    /// Logs a packet that left at the other end.
     #[inline]
     pub(super) fn left(&mut self, direction: usize, bytes: usize, passage: Passage) {
         if let Some(d) = &mut self.directions[direction] {
@@ -82,13 +81,13 @@ impl Direction {
         Ok(made)
     }
 
-    /// What could have been sent since the last time, in packets of 1500 bytes.
+    /// Logs what could have been sent since the last time, in packets of 1500 bytes.
     fn opportunities(&mut self, now: Instant) {
         let RateModel::Constant(rate) = self.rate else {
             return;
         };
         let packet = rate.transmission_time(Bytes::new(1500));
-        // After a long silence what could have been sent matters to nobody.
+        // After a long idle period the missed opportunities are not logged.
         const MOST: u32 = 100_000;
         for _ in 0..MOST {
             if packet.is_zero() || self.told + packet > now {
@@ -100,7 +99,7 @@ impl Direction {
         self.told = now;
     }
 
-    /// A full disk must not stop the program behind the link.
+    /// Writes a line. A full disk must not stop the program behind the link.
     fn line(&mut self, text: std::fmt::Arguments<'_>) {
         let _ = writeln!(self.file, "{text}");
     }

@@ -1,4 +1,4 @@
-//! Multipath TCP at a station: subflows and what became of them, addresses that come and go.
+//! Multipath TCP at a station: subflows and their results, addresses that are added and removed.
 
 use gargalo_flow::{
     Counts, Edge, FlowSample, Marks, MptcpSpec, ProtocolEvent, SubflowResult, SubflowSample,
@@ -11,17 +11,17 @@ use gargalo_units::{Bytes, Instant};
 use crate::multipath::{MultipathReport, Part, SubflowReport};
 use crate::traffic::{Flow, Recorder};
 
-/// What is known of the subflows of one end of a flow.
+/// The subflows of one end of a flow.
 #[derive(Debug, Default)]
 pub(super) struct Track {
     subflows: Vec<SubflowReport>,
     out_of_order_max: u64,
-    /// Changes of addresses that were made.
+    /// Number of address changes made.
     changed: usize,
 }
 
 impl Track {
-    /// Something happened to subflows.
+    /// Handles an event of the subflows.
     pub(super) fn on_news(&mut self, now: Instant, flow: &Flow, news: &Event, recorder: &Recorder) {
         let (kind, detail) = match *news {
             Event::SubflowOpened { id, addresses } => {
@@ -68,8 +68,9 @@ impl Track {
         Some(known)
     }
 
-    /// Ends of subflows; of the end that `sends` also round trips, notices, and a sample if it is time.
-    #[allow(clippy::too_many_arguments)] // a flow's end and all that records it
+    /// Records the ends of subflows; for the end that `sends` also round-trip samples, notices, and a sample if it is
+    /// due.
+    #[allow(clippy::too_many_arguments)] // a flow's end and all its records
     pub(super) fn observe(
         &mut self,
         now: Instant,
@@ -122,7 +123,7 @@ impl Track {
         }
     }
 
-    /// An edge of the measured window passes.
+    /// Takes the counts at an edge of the measured window.
     pub(super) fn mark(&mut self, now: Instant, connection: &Connection, edge: Edge) {
         for s in connection.subflows(now) {
             self.keep(&s);
@@ -130,7 +131,7 @@ impl Track {
         self.subflows.iter_mut().for_each(|s| s.result.mark(edge));
     }
 
-    /// What became of everything; without a connection it was TCP from its SYN on.
+    /// The results of the connection; without one it was plain TCP from its SYN on.
     pub(super) fn report(
         &mut self,
         now: Instant,
@@ -153,13 +154,13 @@ impl Track {
         }
     }
 
-    /// When the next address comes or goes; [`Instant::MAX`]: never.
+    /// When the next change of addresses is due; [`Instant::MAX`]: never.
     pub(super) fn next_change(&self, start: Instant, mptcp: &MptcpSpec) -> Instant {
         let next = mptcp.changes.get(self.changed);
         next.map_or(Instant::MAX, |c| start + c.after)
     }
 
-    /// Addresses that are to come or go by now do.
+    /// Makes the changes of addresses that are due by now.
     pub(super) fn change(
         &mut self,
         now: Instant,
@@ -188,7 +189,7 @@ impl Track {
     }
 }
 
-/// A subflow for the table of events.
+/// Describes a subflow for the events table.
 fn about(recorder: &Recorder, id: u32, (near, far): (usize, usize)) -> String {
     let name = |link| recorder.link_name(link);
     if near == far {
@@ -233,7 +234,7 @@ fn total_of(time: Instant, flow: &Flow, s: &SubflowSnapshot) -> FlowSample {
     }
 }
 
-/// Samples of two subflows as one: sums, and the least round trip.
+/// Combines the samples of two subflows: sums, and the least round-trip time.
 pub(crate) fn sum(a: FlowSample, b: FlowSample) -> FlowSample {
     let both = |a: Option<gargalo_units::Rate>, b| match (a, b) {
         (Some(a), Some(b)) => Some(a + b),

@@ -10,10 +10,10 @@ use gargalo_units::{Ecn, Instant};
 
 use crate::traffic::{Arrival, Datagrams, Received, Stream};
 
-/// Bytes read at once.
+/// Most bytes read at once.
 const READ: u64 = 256 << 10;
 
-/// A connection of our stack's as applications see it.
+/// A connection of our stack as applications see it.
 pub(super) struct HostStream<'a> {
     pub(super) host: &'a mut Host,
     pub(super) id: ConnectionId,
@@ -21,7 +21,7 @@ pub(super) struct HostStream<'a> {
 }
 
 impl HostStream<'_> {
-    /// Why nothing more will come.
+    /// The reason why no more data will arrive.
     fn ending(&self) -> io::Result<Received> {
         use gargalo_tcp::Error as Tcp;
         let Some(state) = self.host.state(self.id) else {
@@ -38,7 +38,7 @@ impl HostStream<'_> {
     }
 }
 
-/// The peer's direction was open and is closed.
+/// Whether the peer has closed its direction.
 fn has_ended(state: State) -> bool {
     let opening = matches!(state, State::Listen | State::SynSent | State::SynReceived);
     !opening && !state.may_receive()
@@ -68,7 +68,7 @@ impl Stream for HostStream<'_> {
     }
 }
 
-/// UDP sockets of our stack's as applications see them.
+/// UDP sockets of our stack as applications see them.
 pub(super) struct HostDatagrams<'a> {
     pub(super) host: &'a mut Host,
     pub(super) sockets: &'a mut Vec<(SocketAddr, UdpId)>,

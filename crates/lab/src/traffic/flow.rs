@@ -1,4 +1,4 @@
-//! A flow in the lab: its application and what became of it, shared by the drivers of its ends.
+//! A flow in the lab: its application and its result, shared by the drivers of its ends.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,32 +21,32 @@ use super::stream::{Arrival, Datagrams, Interest, Received, Stream};
 use super::wire::WireCounter;
 use crate::multipath::{self, MultipathReport};
 
-/// Bytes written or read before others get a turn.
+/// Most bytes written or read before other flows are served.
 const TURN: u64 = 1 << 20;
-/// Number and time in front of a datagram, if it is long enough.
+/// Number and time at the start of a datagram, if it is long enough.
 const STAMP: usize = 16;
 
 /// A flow.
 #[derive(Debug)]
 pub struct Flow {
-    /// As configured.
+    /// Its configuration.
     pub spec: FlowSpec,
     /// Last instant at which its application acts.
     pub stop: Instant,
-    /// Its TCP, that of subflows too; `None`: it has none.
+    /// Its TCP configuration, also that of subflows; `None`: it does not use TCP.
     pub tcp: Option<TcpSpec>,
     /// Addresses and ports of its two ends, on each of its paths if it has several.
     pub paths: Vec<[SocketAddr; 2]>,
     /// Another address of the host that opens it.
     pub other: Option<IpAddr>,
-    /// What its QUIC shares with others, if it has that.
+    /// The state that its QUIC connection shares with others, over QUIC.
     pub run: Option<QuicRun>,
-    /// The flow of the scenario that it was made from.
+    /// The flow of the scenario from which it was created.
     template: u64,
     verify: bool,
-    /// Who is told when it is over.
+    /// Receives a notice when it is over.
     notices: Option<Notices>,
-    /// What is counted of it on the wire, and how that stood when it began.
+    /// The counter of its wire bytes, and their value when it began.
     wire: Option<(WireCounter, WireBytes)>,
     /// Its server can be connected to.
     ready: AtomicBool,
@@ -59,15 +59,15 @@ struct State {
     sides: [Side; 2],
     begun: bool,
     ended: Option<Instant>,
-    /// Ends that are done with it.
+    /// Number of ends that have closed.
     closed: u8,
     received_datagrams: u64,
     totals: Totals,
     reports: Vec<MultipathReport>,
-    /// What has arrived on each path of QUIC, and what became of them.
+    /// What has arrived on each path of QUIC, and the results of the paths.
     arrived: BTreeMap<u32, u64>,
     quic_paths: Vec<SubflowResult>,
-    /// The congestion control that the sender's stack says it ran.
+    /// The congestion control that the sender's stack reports.
     ran: Option<String>,
 }
 
@@ -77,7 +77,7 @@ struct Side {
     peer_closed: bool,
 }
 
-/// What a flow is given by its run.
+/// Settings that a run gives to a flow.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     /// When the run ends.
@@ -86,19 +86,19 @@ pub struct Surroundings {
     pub verify: bool,
     /// What the QUIC connections of the run share.
     pub quic: Option<QuicRun>,
-    /// The flow of the scenario that it is made from; `None`: it is that one.
+    /// The flow of the scenario from which it is created; `None`: it is that flow itself.
     pub template: Option<u64>,
-    /// Who is told when it is over.
+    /// Receives a notice when it is over.
     pub notices: Option<Notices>,
-    /// What is counted on the wire.
+    /// The counter of wire bytes.
     pub wire: Option<WireCounter>,
     /// Another address of the host that opens it.
     pub other: Option<IpAddr>,
 }
 
 impl Flow {
-    /// A flow that has not begun; it ends with the run. Its ends have the addresses of `paths`, at least one pair.
-    /// `rng` is its random stream and that of the sizes of its objects.
+    /// Creates a flow that has not begun; it ends with the run. Its ends have the addresses of `paths`, at least one
+    /// pair. `rng` is its random stream and that of its object sizes.
     pub fn new(
         spec: FlowSpec,
         paths: Vec<[SocketAddr; 2]>,
@@ -147,7 +147,7 @@ impl Flow {
         }
     }
 
-    /// Its Multipath TCP, if it has that.
+    /// Its Multipath TCP configuration, if it uses that.
     pub fn mptcp(&self) -> Option<&MptcpSpec> {
         match &self.spec.transport {
             TransportSpec::Mptcp(mptcp) => Some(mptcp),
@@ -155,7 +155,7 @@ impl Flow {
         }
     }
 
-    /// Its QUIC, if it has that.
+    /// Its QUIC configuration, if it uses that.
     pub fn quic(&self) -> Option<&QuicSpec> {
         match &self.spec.transport {
             TransportSpec::Quic(quic) => Some(quic),
@@ -163,17 +163,17 @@ impl Flow {
         }
     }
 
-    /// The state of its application, if that follows the network by itself.
+    /// Samples its application, if that adapts to the network by itself.
     pub fn sample(&self, now: Instant) -> Option<FlowSample> {
         self.state().talk.sample(now, self.spec.id)
     }
 
-    /// Content is compared at the receiver.
+    /// Whether content is compared at the receiver.
     pub fn verifies(&self) -> bool {
         self.verify
     }
 
-    /// Lets a transport and its application talk at `now`.
+    /// Lets a transport use the application's state at `now`.
     pub fn converse<R>(&self, now: Instant, f: impl FnOnce(&mut Conversation) -> R) -> R {
         let mut state = self.state();
         let result = f(&mut state.talk);
@@ -181,7 +181,7 @@ impl Flow {
         result
     }
 
-    /// Ends it when its transfer is complete, it has failed or its time is over.
+    /// Ends the flow when its transfer is complete, it has failed or its time is over.
     fn settle(&self, state: &mut State, now: Instant) {
         if state.ended.is_some() {
             return;
@@ -200,7 +200,7 @@ impl Flow {
         }
     }
 
-    /// An end is done with it: nothing will be counted there any more.
+    /// Records that an end has closed: its counts are final.
     pub fn close(&self) {
         let mut state = self.state();
         state.closed += 1;
@@ -209,22 +209,22 @@ impl Flow {
         }
     }
 
-    /// Its server can be connected to from now on.
+    /// Records that the server is ready for connections.
     pub fn is_served(&self) {
         self.ready.store(true, Ordering::Release);
     }
 
-    /// Whether its server can be connected to.
+    /// Whether the server is ready for connections.
     pub fn is_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire)
     }
 
-    /// Bytes that have to reach the receiver; `None`: without end, or not known yet.
+    /// Bytes that must reach the receiver; `None`: unlimited, or not known yet.
     pub fn total(&self) -> Option<u64> {
         self.state().talk.total()
     }
 
-    /// What its hosts have put on the wire for it.
+    /// Wire bytes of its hosts.
     fn wire(&self, sender: usize) -> WireBytes {
         match &self.wire {
             Some((counter, before)) => counter.of(self.spec.id, sender) - *before,
@@ -232,38 +232,38 @@ impl Flow {
         }
     }
 
-    /// What has arrived on the paths of QUIC, by identifier, says the receiver.
+    /// Sets what has arrived on the paths of QUIC, by identifier, as the receiver reports it.
     pub fn arrived(&self, by_path: BTreeMap<u32, u64>) {
         self.state().arrived = by_path;
     }
 
-    /// What [arrived](Self::arrived).
+    /// What [arrived](Self::arrived) on the paths of QUIC.
     pub fn has_arrived(&self) -> BTreeMap<u32, u64> {
         self.state().arrived.clone()
     }
 
-    /// What became of the paths of QUIC, says the sender.
+    /// Sets the results of the paths of QUIC, as the sender reports them.
     pub fn paths_ended(&self, paths: Vec<SubflowResult>) {
         self.state().quic_paths = paths;
     }
 
-    /// The side whose data it is about: 0 is the one that opens.
+    /// The side that sends the bulk of the data: 0 is the one that opens the connection.
     pub fn sender(&self) -> usize {
         self.state().talk.sender()
     }
 
-    /// It has completed, failed or stopped.
+    /// Whether it has completed, failed or been stopped.
     pub fn is_over(&self) -> bool {
         self.state().ended.is_some()
     }
 
-    /// It is over, or both ends have closed their direction.
+    /// Whether it is over, or both ends have closed their direction.
     pub fn is_ending(&self) -> bool {
         let state = self.state();
         state.ended.is_some() || state.sides.iter().all(|s| s.is_shut)
     }
 
-    /// Bytes that the receiver's application has.
+    /// Bytes that the receiver's application has read.
     pub fn delivered(&self) -> Bytes {
         Bytes::new(self.state().talk.delivered())
     }
@@ -276,7 +276,7 @@ impl Flow {
         self.verify.then_some(content::key(self.spec.id, sender))
     }
 
-    /// The connection is open; called at the side that opens.
+    /// Records that the connection is open; called at the side that opens it.
     pub fn connected(&self, now: Instant) {
         self.state().talk.start(now);
     }
@@ -306,7 +306,7 @@ impl Flow {
         }
     }
 
-    /// Whether its turn ended before there was nothing more.
+    /// Reads; returns whether it stopped at the limit with data left.
     fn read(&self, now: Instant, side: usize, stream: &mut dyn Stream) -> io::Result<bool> {
         let key = self.key(1 - side);
         let mut got = 0;
@@ -345,7 +345,7 @@ impl Flow {
         Ok(got >= TURN && !ended)
     }
 
-    /// Whether its turn ended before everything was written.
+    /// Writes; returns whether it stopped at the limit before everything was written.
     fn write(&self, now: Instant, side: usize, stream: &mut dyn Stream) -> io::Result<bool> {
         let key = self.key(side);
         let mut turn = 0;
@@ -378,8 +378,8 @@ impl Flow {
         }
     }
 
-    /// Lets one end of a datagram flow send what is due and take what came. It begins with the first
-    /// call at side 0.
+    /// Lets one end of a datagram flow send what is due and read what arrived. The flow begins with the first call at
+    /// side 0.
     pub fn drive_datagrams(
         &self,
         now: Instant,
@@ -397,7 +397,7 @@ impl Flow {
         Interest {
             read: true,
             write: false,
-            // What is due may have either end send: the one that comes first makes it for both.
+            // Either end may have datagrams due: the driver that comes first creates them for both.
             until: state.talk.due().min(self.stop),
             over: state.ended.is_some(),
         }
@@ -410,7 +410,7 @@ impl Flow {
             state.talk.start(now);
         }
         state.send(now, side, &self.paths[0], socket)?;
-        // Several may be due after a late wake-up; each leaves as if at its own time.
+        // Several may be due after a late wake-up; each is sent as if at its own time.
         while state.talk.due() <= now && now < self.stop {
             let due = state.talk.due();
             state.talk.expire(due);
@@ -456,22 +456,22 @@ impl Flow {
         }
     }
 
-    /// The connection failed.
+    /// Records that the connection failed.
     pub fn fail(&self, now: Instant, why: &'static str) {
         self.converse(now, |talk| talk.fail(why));
     }
 
-    /// A round trip that the sender measured.
+    /// Adds a round-trip sample of the sender.
     pub fn round_trip(&self, rtt: Duration) {
         self.state().talk.rtt.record(rtt);
     }
 
-    /// The counters of the sender's stack.
+    /// Sets the counters of the sender's stack.
     pub fn count(&self, totals: Totals) {
         self.state().totals = totals;
     }
 
-    /// The counters of the sender's stack when an edge of the measured window passes.
+    /// Sets the counters of the sender's stack at an edge of the measured window.
     pub fn count_at(&self, edge: Edge, totals: Totals) {
         let mut state = self.state();
         state.totals = totals;
@@ -479,7 +479,7 @@ impl Flow {
         state.talk.sent_at(edge, &totals, self.wire(sender));
     }
 
-    /// An edge of the measured window passes.
+    /// Takes the counts at an edge of the measured window.
     pub fn mark(&self, edge: Edge) {
         let mut guard = self.state();
         let state = &mut *guard;
@@ -488,29 +488,29 @@ impl Flow {
         state.talk.mark(edge, &state.totals, self.wire(sender));
     }
 
-    /// Congestion-experienced marks that the receiver's stack saw.
+    /// Sets the Congestion Experienced marks that the receiver's stack saw.
     pub fn marks(&self, ce_marks: u64) {
         self.state().talk.ce_marks = ce_marks;
     }
 
-    /// The congestion control that its sender ran, which need not be the one asked for.
+    /// Sets the congestion control that its sender ran, which may differ from the requested one.
     pub fn ran(&self, congestion: String) {
         self.state().ran = Some(congestion);
     }
 
-    /// What became of its Multipath TCP at a side.
+    /// Adds the Multipath TCP results of a side.
     pub fn report(&self, report: MultipathReport) {
         self.state().reports.push(report);
     }
 
-    /// What was [reported](Self::report), by side.
+    /// The [reported](Self::report) Multipath TCP results, by side.
     pub fn reports(&self) -> Vec<MultipathReport> {
         let mut reports = self.state().reports.clone();
         reports.sort_by_key(|r| r.side);
         reports
     }
 
-    /// What became of it until `now`, how far the run has been in the measured `window`.
+    /// The result until `now`; `window` is the measured window as far as the run covered it.
     pub fn result(&self, now: Instant, window: &Window) -> FlowResult {
         let mut guard = self.state();
         let state = &mut *guard;
@@ -567,9 +567,9 @@ impl State {
                 *stamp = both.to_be_bytes();
             }
             match socket.send(&data, out.ecn, ends[side], ends[1 - side]) {
-                // No room in the device's queue: lost, as anywhere else on the path.
+                // The device's queue is full: the datagram is lost, as anywhere else on the path.
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                // What an earlier datagram met.
+                // An error caused by an earlier datagram.
                 Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
                 other => other?,
             }
@@ -578,7 +578,7 @@ impl State {
     }
 }
 
-/// An error in the words of the results.
+/// The name of an error in the results.
 pub(crate) fn reason(e: &io::Error) -> &'static str {
     match e.kind() {
         io::ErrorKind::ConnectionRefused => "refused",

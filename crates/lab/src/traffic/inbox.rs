@@ -1,11 +1,11 @@
-//! How a running host gets ends of flows that start while it runs.
+//! Passes the ends of flows that start during a run to their running hosts.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::sys::eventfd::EventFd;
 
-/// Ends of flows on their way to a host, or to all hosts of a thread.
+/// Ends of flows in transit to a host, or to all hosts of a thread.
 #[derive(Debug)]
 pub struct Inbox<T> {
     waiting: Mutex<Vec<T>>,
@@ -16,7 +16,7 @@ pub struct Inbox<T> {
 }
 
 impl<T> Inbox<T> {
-    /// An empty one; `wake` is written to when something has come.
+    /// Creates an empty inbox; `wake` is written to when an item arrives.
     pub fn new(wake: Option<EventFd>) -> Arc<Self> {
         Arc::new(Self {
             waiting: Mutex::default(),
@@ -26,30 +26,30 @@ impl<T> Inbox<T> {
         })
     }
 
-    /// Puts one in.
+    /// Adds an item.
     pub fn push(&self, item: T) {
         self.lock().push(item);
         self.filled.store(true, Ordering::Release);
         self.wake();
     }
 
-    /// Nothing will come any more.
+    /// Closes the inbox: no item will follow.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.wake();
     }
 
-    /// Something waits.
+    /// Whether items wait.
     pub fn is_filled(&self) -> bool {
         self.filled.load(Ordering::Acquire)
     }
 
-    /// Nothing waits and nothing will come.
+    /// Whether no item waits and none will follow.
     pub fn is_over(&self) -> bool {
         self.closed.load(Ordering::Acquire) && !self.is_filled()
     }
 
-    /// Takes what waits.
+    /// Takes the waiting items.
     pub fn take(&self) -> Vec<T> {
         if !self.is_filled() {
             return Vec::new();
@@ -59,12 +59,12 @@ impl<T> Inbox<T> {
         std::mem::take(&mut *waiting)
     }
 
-    /// What wakes the thread that takes them.
+    /// The event that wakes the receiving thread.
     pub(crate) fn waker(&self) -> Option<&EventFd> {
         self.wake.as_ref()
     }
 
-    /// The wake-up was seen.
+    /// Clears the wake-up event.
     pub(crate) fn clear(&self) {
         if let Some(wake) = &self.wake {
             let _ = wake.read();

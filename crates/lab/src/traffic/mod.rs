@@ -21,17 +21,17 @@ pub use stream::{Arrival, Datagrams, Interest, Received, Stream};
 
 pub use wire::WireCounter;
 
-/// Ports of each end: so many flows can be there at once.
+/// Number of ports for each end, and so of simultaneous flows.
 pub(crate) const PORTS: u16 = 20_000;
-/// First port of servers: beyond those that analysers take for something.
+/// First port of servers: above the ports that analysers associate with a protocol.
 pub(crate) const FIRST_SERVER_PORT: u16 = 41_000;
 
-/// Port on which the flow of this identifier is served.
+/// The server port of the flow of this identifier.
 pub fn server_port(flow: u64) -> u16 {
     FIRST_SERVER_PORT + (flow % u64::from(PORTS)) as u16
 }
 
-/// Port from which the flow of this identifier is opened.
+/// The client port of the flow of this identifier.
 pub fn client_port(flow: u64) -> u16 {
     21_000 + (flow % u64::from(PORTS)) as u16
 }

@@ -1,5 +1,5 @@
-//! QUIC between two hosts of the lab: the same endpoints as in the simulator, over UDP sockets of the kernel's or
-//! of our stack's.
+//! QUIC between two hosts of the lab: the same endpoints as in the simulator, over UDP sockets of the kernel or of our
+//! stack.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,7 +21,7 @@ use super::recorder::Recorder;
 use super::stream::{Arrival, Datagrams, Interest};
 use crate::{Error, Result};
 
-/// What the QUIC connections of a run share.
+/// State that the QUIC connections of a run share.
 #[derive(Clone, Debug)]
 pub struct QuicRun {
     realm: Realm,
@@ -33,7 +33,7 @@ pub struct QuicRun {
 }
 
 impl QuicRun {
-    /// Of a run with this seed; traces go to the folder `qlog`, TLS secrets to the file `keys`.
+    /// Creates it for a run with this seed; traces go to the folder `qlog`, TLS secrets to the file `keys`.
     ///
     /// # Errors
     /// When the certificate or the file cannot be made.
@@ -53,7 +53,7 @@ impl QuicRun {
         })
     }
 
-    /// Tries what will be done when a flow starts, so that bad options are an error now.
+    /// Builds what a flow will need when it starts, so that invalid options are reported now.
     pub(crate) fn check(&self, flow: &Flow, quic: &QuicSpec) -> Result<()> {
         let trial = Self {
             qlog: None,
@@ -116,7 +116,7 @@ impl QuicRun {
 #[derive(Debug)]
 pub struct Quic {
     side: usize,
-    /// Made when the flow starts, or when the first datagram arrives.
+    /// Created when the flow starts, or when the first datagram arrives.
     end: Option<QuicEnd>,
     migration: Instant,
     paths: QuicPaths,
@@ -124,7 +124,7 @@ pub struct Quic {
 }
 
 impl Quic {
-    /// The end at a side of a flow that has not started.
+    /// Creates the end at a side of a flow that has not started.
     pub fn new(flow: &Flow, side: usize) -> Self {
         let migration = flow.quic().and_then(|q| q.config.migration);
         let migration = migration.filter(|_| side == 0);
@@ -137,7 +137,7 @@ impl Quic {
         }
     }
 
-    /// Lets it take what arrived, act and send.
+    /// Lets it read what arrived, act and send.
     pub fn drive(
         &mut self,
         now: Instant,
@@ -252,7 +252,7 @@ impl Quic {
         Ok(())
     }
 
-    /// What its sender's state is, if it is time for a sample.
+    /// Records a sample of its sender, if one is due.
     pub fn sample(&mut self, now: Instant, flow: &Flow, recorder: &Recorder) {
         let Some(end) = &mut self.end else { return };
         if self.side != flow.sender() {
@@ -299,7 +299,7 @@ impl Quic {
         })
     }
 
-    /// An edge of the measured window passes.
+    /// Takes the counts at an edge of the measured window.
     pub fn mark(&mut self, edge: Edge, flow: &Flow, recorder: &Recorder) {
         if self.side != flow.sender() {
             if let Some(end) = self.end.as_mut().filter(|_| flow.paths.len() > 1) {
@@ -316,7 +316,7 @@ impl Quic {
         }
     }
 
-    /// Keeps what the connection and its paths counted, and closes it.
+    /// Keeps the counters of the connection and its paths, and closes it.
     pub fn finish(
         &mut self,
         now: Instant,
@@ -342,7 +342,7 @@ impl Quic {
     }
 }
 
-/// Sends what is to be sent, and keeps the secrets that have come up.
+/// Sends the pending datagrams, and writes the new TLS secrets.
 fn send(
     now: Instant,
     end: &mut QuicEnd,
@@ -351,9 +351,9 @@ fn send(
 ) -> std::result::Result<(), &'static str> {
     while let Some(out) = end.endpoint.poll_transmit(now) {
         match sockets.send(&out.payload, out.ecn, out.local, out.remote) {
-            // No room in the queue: lost, as anywhere else on the path.
+            // The queue is full: the datagram is lost, as anywhere else on the path.
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-            // What an earlier datagram met.
+            // An error caused by an earlier datagram.
             Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
             other => other.map_err(|e| super::reason(&e))?,
         }

@@ -1,4 +1,4 @@
-//! What is remembered of flows while they run.
+//! Records of flows during a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -15,7 +15,7 @@ pub struct Recorder {
     links: BTreeMap<IpAddr, usize>,
     /// Names of the links.
     names: Vec<String>,
-    /// Quantities inside of congestion controls are kept,
+    /// Internal quantities of congestion controls are recorded,
     pub gauges: bool,
     /// and protocol events.
     events: bool,
@@ -27,7 +27,7 @@ struct Kept {
     subflows: Vec<SubflowSample>,
     events: Vec<ProtocolEvent>,
     gauges: Vec<Gauge>,
-    /// The run is over, and what senders say now is of its end.
+    /// The run is over: further samples are those of its end.
     over: bool,
     last: Samples,
 }
@@ -47,7 +47,7 @@ impl Kept {
         }
     }
 
-    /// Senders at the end of the run: those sampled then, and of the others those in the last look.
+    /// Samples of senders at the end of the run: those taken then, and for the others those of the last sampling time.
     fn last(&mut self) -> Samples {
         let mut last = std::mem::take(&mut self.last);
         let known: BTreeSet<u64> = last.flows.iter().map(|s| s.flow).collect();
@@ -64,7 +64,8 @@ impl Kept {
 }
 
 impl Recorder {
-    /// One that knows the link of every address, the names of links, and whether gauges and events are kept.
+    /// Creates a recorder that knows the link of every address and the names of links; gauges and events are kept if
+    /// asked for.
     pub fn new(
         links: BTreeMap<IpAddr, usize>,
         names: Vec<String>,
@@ -79,7 +80,7 @@ impl Recorder {
         }
     }
 
-    /// The links of two addresses, by index; an address that nobody has counts as the first's.
+    /// The links of two addresses, by index; an unknown address counts as one of link 0.
     pub fn links_of(&self, local: SocketAddr, remote: SocketAddr) -> (usize, usize) {
         let link = |a: SocketAddr| self.links.get(&a.ip()).copied().unwrap_or(0);
         (link(local), link(remote))
@@ -90,40 +91,41 @@ impl Recorder {
         self.names.get(link).map_or("", |n| n)
     }
 
-    /// Keeps a sample.
+    /// Records a sample.
     pub fn sample(&self, sample: FlowSample) {
         self.lock().flows().push(sample);
     }
 
-    /// Keeps a sample of a subflow.
+    /// Records a sample of a subflow.
     pub fn subflow(&self, sample: SubflowSample) {
         self.lock().subflows().push(sample);
     }
 
-    /// Keeps a protocol event.
+    /// Records a protocol event.
     pub fn event(&self, event: ProtocolEvent) {
         if self.events {
             self.lock().events.push(event);
         }
     }
 
-    /// Keeps what a congestion control has inside.
+    /// Records the internal quantities of a congestion control.
     pub fn look(&self, gauges: Vec<Gauge>) {
         self.lock().gauges.extend(gauges);
     }
 
-    /// Memory that samples and events of flows take.
+    /// Memory that samples and events of flows take, in bytes.
     pub fn bytes(&self) -> u64 {
         let kept = self.lock();
         Samples::bytes_of(&kept.flows, &kept.subflows, &[], &kept.events, &kept.gauges)
     }
 
-    /// The run is over: what is sampled from now on says how senders were then.
+    /// Marks the end of the run: further samples are those of its end.
     pub fn end(&self) {
         self.lock().over = true;
     }
 
-    /// What was kept, sorted by time and flow, and the senders as they were at the end; samples of links are another's.
+    /// Takes the records, sorted by time and flow, and the senders at the end; samples of links are recorded
+    /// elsewhere.
     pub fn take(&self) -> (Samples, Samples) {
         let mut kept = std::mem::take(&mut *self.lock());
         kept.flows.sort_by_key(|s| (s.time, s.flow));
@@ -179,7 +181,7 @@ mod tests {
         let seen =
             |s: &Samples| -> Vec<_> { s.flows.iter().map(|s| (s.cwnd.get(), s.flow)).collect() };
         assert_eq!(seen(&samples), [(10, 0), (10, 1), (20, 1), (20, 2)]);
-        // Flow 0 had gone before the last look, flow 1 was not asked at the end.
+        // Flow 0 had ended before the last sampling time, flow 1 was not sampled at the end.
         assert_eq!(seen(&last), [(25, 2), (20, 1)]);
     }
 }

@@ -1,5 +1,5 @@
-//! Flows that come and go while a scenario runs in real time: those of sources, those that arrive at random, and
-//! those that are counted together.
+//! Flows that start and end during a run in real time: those of sources, those that arrive at random, and those that
+//! are counted together.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,25 +15,24 @@ use super::flow::Flow;
 use crate::spec::Population;
 use crate::{Error, Result};
 
-/// Makes a flow of this identifier that starts then, with random streams of this name, and hands its ends to their
-/// hosts.
+/// Creates a flow with this identifier, start and name of random streams, and passes its ends to their hosts.
 pub type Make = Box<dyn FnMut(&FlowSpec, u64, Instant, &str, Notices) -> Result<Arc<Flow>> + Send>;
 
-/// What flows tell those who wait for them.
+/// Notices that flows send.
 #[derive(Clone, Debug, Default)]
 pub struct Notices(Arc<Mutex<Vec<Notice>>>);
 
-/// Something that happened to the flow of an identifier.
+/// An event of the flow with this identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// It has completed, failed or stopped.
+    /// It has completed, failed or been stopped.
     Over(u64),
-    /// Both ends are done with it: its counts are final.
+    /// Both ends have closed: its counts are final.
     Closed(u64),
 }
 
 impl Notices {
-    /// Tells.
+    /// Adds a notice.
     pub fn push(&self, notice: Notice) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(notice);
@@ -48,16 +47,16 @@ impl Notices {
 /// A flow that has started.
 struct Live {
     flow: Arc<Flow>,
-    /// The source and the page that wait for it.
+    /// The source and the page to be notified.
     page: Option<(usize, PageId)>,
 }
 
-/// Starts flows when their time has come, and counts what became of them.
+/// Starts flows when they are due, and collects their results.
 pub struct Sources {
     sources: Vec<Source>,
     /// Random arrivals, and when the next flow of each starts.
     arrivals: Vec<(Arrivals, Option<Instant>)>,
-    /// Flows of groups that start at a given time, the last first.
+    /// Flows of groups that start at a given time, the latest first.
     planned: Vec<FlowSpec>,
     groups: Vec<Group>,
     next_id: u64,
@@ -69,19 +68,19 @@ pub struct Sources {
     left: Left,
 }
 
-/// Whether flows are there or will come, for those who cannot ask.
+/// Whether flows are alive or will start, readable from other threads.
 #[derive(Clone, Debug, Default)]
 pub struct Left(Arc<AtomicBool>);
 
 impl Left {
-    /// Some are.
+    /// Whether there are any.
     pub fn is_any(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
 impl Sources {
-    /// Before the run of this seed, which lasts until `end`; identifiers of flows that are made count from
+    /// Creates the sources of a run with this seed that lasts until `end`; identifiers of created flows count from
     /// `next_id`.
     ///
     /// # Errors
@@ -139,7 +138,7 @@ impl Sources {
         })
     }
 
-    /// When something is due.
+    /// When the next start is due.
     pub fn poll_timeout(&self) -> Instant {
         let sources = self.sources.iter();
         let sources = sources.flat_map(|s| [s.next_transfer(), s.next_parsed()]);
@@ -149,7 +148,7 @@ impl Sources {
         all.min().unwrap_or(Instant::MAX)
     }
 
-    /// Nothing is left and nothing will come.
+    /// Whether no flow is left and none will start.
     pub fn is_over(&self) -> bool {
         self.live.is_empty()
             && self.planned.is_empty()
@@ -157,21 +156,21 @@ impl Sources {
             && self.sources.iter().all(Source::is_over)
     }
 
-    /// Tells whether something is left, while the run goes on.
+    /// A handle that tells whether flows are left, during the run.
     pub fn left(&self) -> Left {
         self.left.0.store(!self.is_over(), Ordering::Release);
         self.left.clone()
     }
 
-    /// Most flows at once.
+    /// Most flows alive at once.
     pub fn peak(&self) -> usize {
         self.peak
     }
 
-    /// Starts what is due, and takes note of what flows tell.
+    /// Starts what is due, and handles the notices of flows.
     ///
     /// # Errors
-    /// When a flow cannot be made.
+    /// When a flow cannot be created.
     pub fn turn(&mut self, now: Instant, window: &Window) -> Result<()> {
         for notice in self.notices.take() {
             match notice {
@@ -275,13 +274,13 @@ impl Sources {
         }
     }
 
-    /// An edge of the measured window passes.
+    /// Takes the counts at an edge of the measured window.
     pub fn mark(&mut self, edge: Edge) {
         self.live.values().for_each(|l| l.flow.mark(edge));
         self.groups.iter_mut().for_each(|g| g.mark(edge));
     }
 
-    /// The run is over: what became of flows that have a row, and of those that were counted together.
+    /// Ends the run: returns the results of flows that have a row, and the totals of groups.
     pub fn finish(mut self, now: Instant, window: &Window) -> (Vec<FlowResult>, Vec<Group>) {
         let left: Vec<u64> = self.live.keys().copied().collect();
         for id in left {

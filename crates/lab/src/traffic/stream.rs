@@ -1,4 +1,4 @@
-//! What the two kinds of stacks offer to applications.
+//! The interface that both kinds of stacks offer to applications.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use gargalo_units::{Ecn, Instant};
 
-/// What a read gave.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// So many bytes.
+    /// This many bytes were read.
     Bytes(u64),
     /// The peer has closed its direction.
     End,
@@ -17,31 +17,31 @@ pub enum Received {
 
 /// A byte stream that never blocks: [`io::ErrorKind::WouldBlock`] when it would have to.
 pub trait Stream {
-    /// Writes; how many bytes were taken.
+    /// Writes; returns the number of bytes accepted.
     ///
     /// # Errors
-    /// When nothing can be taken now, or the connection is over.
+    /// When nothing can be accepted now, or the connection is over.
     fn write(&mut self, data: &Bytes) -> io::Result<usize>;
-    /// Reads what is there and shows it to `sink`.
+    /// Reads the available data and passes it to `sink`.
     ///
     /// # Errors
-    /// When nothing is there now, or the connection ended in disorder.
+    /// When no data is available now, or the connection was aborted.
     fn read(&mut self, sink: &mut dyn FnMut(&[u8])) -> io::Result<Received>;
-    /// Nothing more will be written.
+    /// Closes this direction: no more data will be written.
     ///
     /// # Errors
     /// When the connection is over.
     fn shutdown(&mut self) -> io::Result<()>;
 }
 
-/// Whence a datagram came.
+/// The source of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The socket at which it arrived.
     pub local: SocketAddr,
-    /// Who sent it.
+    /// The sender's address.
     pub remote: SocketAddr,
-    /// Its mark.
+    /// Its ECN codepoint.
     pub ecn: Ecn,
 }
 
@@ -58,7 +58,7 @@ pub trait Datagrams {
         local: SocketAddr,
         remote: SocketAddr,
     ) -> io::Result<()>;
-    /// Shows the next datagram to `sink`; `false`: none is there.
+    /// Passes the next datagram to `sink`; `false`: there is none.
     ///
     /// # Errors
     /// When the system refuses.
@@ -66,19 +66,19 @@ pub trait Datagrams {
     /// Adds a socket.
     ///
     /// # Errors
-    /// When the address is taken, or not the host's.
+    /// When the address is in use, or is not one of the host's.
     fn bind(&mut self, local: SocketAddr) -> io::Result<()>;
 }
 
-/// What an end of a flow waits for.
+/// The events that an end of a flow waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest {
     /// Data from the peer.
     pub read: bool,
-    /// Room for data to it.
+    /// Space in the send buffer.
     pub write: bool,
-    /// This time; [`Instant::MAX`]: none.
+    /// This time; [`Instant::MAX`]: no timer.
     pub until: Instant,
-    /// Nothing: it is over.
+    /// No event: the flow is over.
     pub over: bool,
 }

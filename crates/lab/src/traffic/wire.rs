@@ -1,4 +1,4 @@
-//! What each flow has on the wire: counted where datagrams of hosts enter the network.
+//! Wire bytes of each flow, counted where datagrams of hosts enter the network.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use gargalo_workload::wire::WireBytes;
 
 use super::{FIRST_SERVER_PORT, PORTS, server_port};
 
-/// Bytes on the wire with IP headers, by the port of the server, which each flow has for itself.
+/// Bytes on the wire with IP headers, by the server port, which is unique for each flow.
 #[derive(Clone, Debug)]
 pub struct WireCounter(Arc<[[AtomicU64; 2]]>);
 
@@ -19,7 +19,7 @@ impl Default for WireCounter {
 }
 
 impl WireCounter {
-    /// A host has sent a datagram between these ports, source and destination.
+    /// Counts a datagram that a host has sent between these ports, source and destination.
     pub fn count(&self, (from, to): (u16, u16), bytes: usize) {
         let slot = |port: u16| {
             self.0
@@ -33,7 +33,8 @@ impl WireCounter {
         counter.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// What both hosts of a flow have sent so far, in the direction of the data of `sender` and against it.
+    /// Bytes that both hosts of a flow have sent so far, in the direction of the data of `sender` and in the opposite
+    /// one.
     pub fn of(&self, flow: u64, sender: usize) -> WireBytes {
         let slot = usize::from(server_port(flow) - FIRST_SERVER_PORT);
         let sent = self.0[slot].each_ref().map(|n| n.load(Ordering::Relaxed));

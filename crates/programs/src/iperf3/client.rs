@@ -12,10 +12,10 @@ use super::settings::{Direction, Environment, Settings, Transport, version};
 use super::test::{Progress, Test};
 use crate::application::{Application, Outcome, Output};
 
-/// So long the client waits for the server to take its last message.
+/// Time that the client waits for the server to receive its last message.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// iperf3's client on a user-space host.
+/// An iperf3 client on a user-space host.
 #[derive(Debug)]
 pub struct Client {
     server: SocketAddr,
@@ -29,32 +29,33 @@ pub struct Client {
     control: Option<ConnectionId>,
     reader: Reader,
     stage: Stage,
-    /// The data connection that opens; they open one after the other, since servers number them so.
+    /// The data connection that is being opened; they are opened one at a time, because servers number them in order
+    /// of arrival.
     opening: Option<ConnectionId>,
     results: Option<Results>,
-    /// When the farewell is over.
+    /// When the wait for the last message ends.
     leaves: Option<Instant>,
     outcome: Option<Outcome>,
 }
 
-/// What is awaited on the control connection.
+/// What the client waits for on the control connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Its opening.
+    /// The opening of the connection.
     Connecting,
-    /// A state.
+    /// A state byte.
     State,
     /// The server's results.
     Results,
-    /// The numbers of its error.
+    /// The numbers of the server's error.
     Error,
     /// Nothing.
     Over,
 }
 
 impl Client {
-    /// A test with the server at `server`, which the user calls `name`; `seed` draws the cookie and the
-    /// content.
+    /// Creates a test with the server at `server`, which the user calls `name`; the cookie and the content are drawn
+    /// from `seed`.
     pub fn new(
         server: SocketAddr,
         name: impl Into<String>,
@@ -222,7 +223,7 @@ impl Client {
 
     fn write_control(&self, host: &mut Host, message: bytes::Bytes) {
         if let Some(control) = self.control {
-            // A few hundred bytes into an empty buffer.
+            // A few hundred bytes into an empty send buffer.
             host.write(control, message);
         }
     }
@@ -294,7 +295,7 @@ impl Client {
             self.fail(host, now, format!("unable to open a stream: {reason}"));
         } else if let Some(stream) = self.test.stream(id) {
             stream.on_closed();
-            // After the end servers close as they like.
+            // After the end of the test, servers close in different ways.
             if self.test.is_running() {
                 self.conclude_early(host, now);
                 self.fail(host, now, format!("a stream was lost: {reason}"));
@@ -302,7 +303,7 @@ impl Client {
         }
     }
 
-    /// The summary of what there is.
+    /// Reports a summary of the partial results.
     fn conclude_early(&mut self, host: &Host, now: Instant) {
         if self.test.is_running() {
             self.test.finish(&self.env, host, now, &mut self.reporter);
@@ -392,7 +393,7 @@ impl Application for Client {
     }
 
     fn outcome(&self) -> Option<&Outcome> {
-        // Not before the server knows.
+        // Not before the server has been told.
         self.outcome.as_ref().filter(|_| self.control.is_none())
     }
 

@@ -1,11 +1,11 @@
-//! iperf3's client and server as programs on a user-space host: the protocol of ESnet's iperf3, its
-//! JSON and its tables, so that an ordinary iperf3 measures our TCP and is measured by it.
+//! iperf3's client and server as programs on a user-space host: the protocol, JSON and tables of ESnet's iperf3, so
+//! that an ordinary iperf3 can measure our TCP and be measured by it.
 //!
-//! TCP only. What a sender counts is what has left for the first time, where iperf3 counts what the
-//! socket buffer took; a test by bytes or blocks ends when the last one was acknowledged.
+//! TCP only. A sender counts bytes when they are first transmitted, where iperf3 counts those that the socket buffer
+//! accepted. A test by bytes or blocks ends when the last byte was acknowledged.
 
 mod client;
-mod newcomers;
+mod pending;
 pub mod protocol;
 mod report;
 mod reporter;

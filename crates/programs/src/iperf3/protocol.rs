@@ -11,30 +11,30 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub const COOKIE_LEN: usize = 37;
 /// The port that a server listens on.
 pub const PORT: u16 = 5201;
-/// Longest JSON text that we accept, in bytes; a server's own output may be part of it.
+/// Longest JSON text that is accepted, in bytes; a server's own output may be part of it.
 pub const LONGEST_JSON: usize = 16 << 20;
 /// Most streams in each direction.
 pub const MOST_STREAMS: u32 = 128;
 /// Longest test in seconds.
 pub const LONGEST_TIME: u64 = 86_400;
-/// Longest omitted beginning in seconds.
+/// Longest omitted period at the start, in seconds.
 pub const LONGEST_OMIT: u64 = 600;
 /// Largest block in bytes.
 pub const LARGEST_BLOCK: u64 = 1 << 20;
-/// Bytes of a block unless said otherwise.
+/// Default block size in bytes.
 pub const BLOCK: u64 = 128 << 10;
 
-/// What one side tells the other about the test.
+/// A message about the state of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i8)]
 pub enum State {
-    /// The server has all streams.
+    /// The server has accepted all streams.
     TestStart = 1,
     /// Data may flow.
     TestRunning = 2,
     /// The client has finished.
     TestEnd = 4,
-    /// The server wants the parameters.
+    /// The server asks for the parameters.
     ParamExchange = 9,
     /// The server waits for the streams.
     CreateStreams = 10,
@@ -42,20 +42,20 @@ pub enum State {
     ServerTerminate = 11,
     /// The client stops.
     ClientTerminate = 12,
-    /// The server wants the results and will send its own.
+    /// The server asks for the results and will send its own.
     ExchangeResults = 13,
-    /// The server has said everything.
+    /// The server is done.
     DisplayResults = 14,
-    /// The client has said everything.
+    /// The client is done.
     IperfDone = 16,
     /// The server is busy.
     AccessDenied = -1,
-    /// The server failed; two numbers of four bytes follow.
+    /// The server failed; two four-byte numbers follow.
     ServerError = -2,
 }
 
 impl State {
-    /// The state of this byte, if there is one.
+    /// Returns the state of this byte, if there is one.
     pub fn from_byte(byte: u8) -> Option<Self> {
         const ALL: [State; 12] = [
             State::TestStart,
@@ -85,12 +85,12 @@ impl State {
     }
 }
 
-/// What marks the connections of one test.
+/// The cookie, which identifies the connections of one test.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Cookie([u8; COOKIE_LEN]);
 
 impl Cookie {
-    /// A fresh one: 36 of the 32 characters `a` to `z` and `2` to `7`.
+    /// Draws a new one: 36 of the 32 characters `a` to `z` and `2` to `7`.
     pub fn draw(rng: &mut impl Rng) -> Self {
         const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
         let mut cookie = [0; COOKIE_LEN];
@@ -105,7 +105,7 @@ impl Cookie {
         Bytes::copy_from_slice(&self.0)
     }
 
-    /// Its text; what is not printable ASCII is left out.
+    /// Its text; characters that are not printable ASCII are left out.
     pub fn text(&self) -> String {
         let letters = self.0.iter().take_while(|c| **c != 0);
         letters
@@ -121,43 +121,43 @@ impl std::fmt::Debug for Cookie {
     }
 }
 
-/// Why a peer's bytes cannot be understood.
+/// Why the bytes of a peer cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {
-    /// A length that no peer means.
+    /// The length exceeds the limit.
     #[error("the peer announced a message of {0} bytes: it does not speak iperf3's protocol")]
     TooLong(u64),
-    /// Not what was expected.
+    /// The content is not what was expected.
     #[error("the peer's message is not what iperf3 sends: {0}")]
     BadJson(String),
 }
 
-/// Bytes of a connection that have not been understood yet.
+/// Received bytes of a connection that have not been parsed yet.
 #[derive(Debug, Default)]
 pub struct Reader(BytesMut);
 
 impl Reader {
-    /// More has arrived.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
-    /// Bytes that wait.
+    /// Number of waiting bytes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Nothing waits.
+    /// Whether no bytes wait.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The next byte.
+    /// Returns the next byte.
     pub fn byte(&mut self) -> Option<u8> {
         (!self.0.is_empty()).then(|| self.0.get_u8())
     }
 
-    /// A cookie, once it is whole.
+    /// Returns a cookie, once it is complete.
     pub fn cookie(&mut self) -> Option<Cookie> {
         let bytes = *self.0.first_chunk::<COOKIE_LEN>()?;
         self.0.advance(COOKIE_LEN);
@@ -169,7 +169,7 @@ impl Reader {
         (self.0.len() >= 8).then(|| (self.0.get_u32(), self.0.get_u32()))
     }
 
-    /// A JSON text of at most `longest` bytes, once it is whole.
+    /// Returns a JSON text of at most `longest` bytes, once it is complete.
     ///
     /// # Errors
     /// When it is longer, or not what `T` expects.
@@ -195,9 +195,9 @@ impl Reader {
     }
 }
 
-/// A JSON text with its length in front.
+/// Encodes a JSON text with its length in front.
 pub fn json_message(value: &impl Serialize) -> Bytes {
-    // Our own structs serialise: string keys, no failing implementations.
+    // Our own structs have string keys, and their serialisation cannot fail.
     let text = serde_json::to_vec(value).unwrap_or_default();
     let mut message = Vec::with_capacity(4 + text.len());
     message.extend_from_slice(&(text.len() as u32).to_be_bytes());
@@ -205,7 +205,7 @@ pub fn json_message(value: &impl Serialize) -> Bytes {
     message.into()
 }
 
-/// Whole numbers as cJSON writes them, which may be `1e+09`; negative ones are refused.
+/// Reads whole numbers as cJSON writes them, such as `1e+09`; negative ones are refused.
 fn whole<'de, D: Deserializer<'de>>(d: D) -> Result<u64, D::Error> {
     let n = f64::deserialize(d)?;
     if (0.0..=9.0e18).contains(&n) {
@@ -215,7 +215,7 @@ fn whole<'de, D: Deserializer<'de>>(d: D) -> Result<u64, D::Error> {
     }
 }
 
-/// Whole numbers that may be negative: iperf3 has -1 for "none", and some versions write it as
+/// Reads whole numbers that may be negative: iperf3 uses -1 for "none", and some versions write it as
 /// 18446744073709551615.
 fn signed<'de, D: Deserializer<'de>>(d: D) -> Result<i64, D::Error> {
     let n = f64::deserialize(d)?;
@@ -236,7 +236,7 @@ fn is_false(b: &bool) -> bool {
     !*b
 }
 
-/// What the client wants, as it is sent. Unknown keys are ignored.
+/// The parameters of a test that the client sends. Unknown keys are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Parameters {
@@ -249,19 +249,19 @@ pub struct Parameters {
     /// SCTP.
     #[serde(skip_serializing_if = "is_false")]
     pub sctp: bool,
-    /// Seconds at the beginning that do not count.
+    /// Length of the omitted period at the start, in seconds.
     #[serde(deserialize_with = "whole")]
     pub omit: u64,
-    /// Seconds of the test; 0 when another end is given.
+    /// Length of the test in seconds; 0 when it ends by bytes or blocks.
     #[serde(deserialize_with = "whole")]
     pub time: u64,
-    /// Bytes to send; 0: no such end.
+    /// Bytes to send; 0: no limit.
     #[serde(deserialize_with = "whole")]
     pub num: u64,
-    /// Blocks to send; 0: no such end.
+    /// Blocks to send; 0: no limit.
     #[serde(deserialize_with = "whole")]
     pub blockcount: u64,
-    /// Maximum segment size; 0: the system's.
+    /// Maximum segment size; 0: the system's default.
     #[serde(
         rename = "MSS",
         deserialize_with = "whole",
@@ -274,13 +274,13 @@ pub struct Parameters {
     /// Streams in each direction.
     #[serde(deserialize_with = "whole")]
     pub parallel: u64,
-    /// The server sends.
+    /// The server sends (reverse mode).
     #[serde(skip_serializing_if = "is_false")]
     pub reverse: bool,
-    /// Both send.
+    /// Both sides send.
     #[serde(skip_serializing_if = "is_false")]
     pub bidirectional: bool,
-    /// Socket buffers in bytes; 0: the system's.
+    /// Socket buffers in bytes; 0: the system's default.
     #[serde(deserialize_with = "whole", skip_serializing_if = "is_zero")]
     pub window: u64,
     /// Bytes of a block.
@@ -295,21 +295,21 @@ pub struct Parameters {
     /// Congestion control.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
-    /// Who asks.
+    /// Name and version of the client.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub client_version: String,
 }
 
-/// What one side measured, as it is sent. The peer's must have all of iperf3's keys.
+/// The results that each side sends. The peer's must have all keys of iperf3.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// Processor time in percent.
     pub cpu_util_total: f64,
-    /// Part of it in programs.
+    /// The part of it in user mode.
     pub cpu_util_user: f64,
-    /// Part of it in the kernel.
+    /// The part of it in the kernel.
     pub cpu_util_system: f64,
-    /// 1 when retransmissions are counted; -1: it sends nothing.
+    /// 1 when retransmissions are counted; -1: the side does not send.
     #[serde(deserialize_with = "signed")]
     pub sender_has_retransmits: i64,
     /// Congestion control in use.
@@ -319,7 +319,7 @@ pub struct Results {
     pub streams: Vec<StreamResults>,
 }
 
-/// What one side measured of a stream.
+/// The results of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StreamResults {
     /// Its number: 1, 3, 4, 5, … in the order of opening.
@@ -328,7 +328,7 @@ pub struct StreamResults {
     /// Bytes sent or received.
     #[serde(deserialize_with = "whole")]
     pub bytes: u64,
-    /// Segments sent again; -1: it receives.
+    /// Retransmitted segments; -1: the side receives.
     #[serde(deserialize_with = "signed")]
     pub retransmits: i64,
     /// UDP.

@@ -1,4 +1,4 @@
-//! A test's report in the form of iperf3's JSON: names, units and order of keys.
+//! The report of a test in iperf3's JSON form: names, units and order of keys.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::protocol::StreamResults;
 use super::settings::{Cpu, Direction, End, Settings};
 
-/// Which end of a test speaks.
+/// The role of an end: client or server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Client,
@@ -48,7 +48,7 @@ pub(super) struct Timestamp {
 }
 
 impl Timestamp {
-    /// Of a Unix time in seconds.
+    /// Converts a Unix time in seconds.
     pub(super) fn new(unix: f64) -> Self {
         let timesecs = unix.max(0.0) as u64;
         Self {
@@ -58,14 +58,14 @@ impl Timestamp {
     }
 }
 
-/// "Sat, 21 Nov 2026 15:19:40 GMT", as in RFC 9110 §5.6.7.
+/// Formats a time as "Sat, 21 Nov 2026 15:19:40 GMT" (RFC 9110 §5.6.7).
 pub(super) fn http_date(unix: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ];
     let (days, seconds) = (unix / 86_400, unix % 86_400);
-    // Counted from 1 March of year 0, so that the leap day is a year's last (proleptic Gregorian).
+    // Counted from 1 March of year 0, so that the leap day is the last day of a year (proleptic Gregorian).
     let from_march = days + 719_468;
     let (era, day_of_era) = (from_march / 146_097, from_march % 146_097);
     let year_of_era =
@@ -167,7 +167,7 @@ pub(super) struct SenderState {
     pub(super) pmtu: u32,
 }
 
-/// A span of a test and what was moved in it.
+/// An interval of a test and the data transferred in it.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Moved {
     /// Seconds since the start.
@@ -272,7 +272,7 @@ pub(super) struct CpuUtilization {
 }
 
 impl CpuUtilization {
-    /// What we used between two readings, `seconds` apart, in percent.
+    /// The processor use between two readings, `seconds` apart, in percent.
     pub(super) fn of_host(from: Cpu, to: Cpu, seconds: f64) -> Self {
         let percent = |from: f64, to: f64| {
             if seconds > 0.0 {
@@ -311,7 +311,7 @@ pub(super) struct Ending {
     pub(super) receiver_tcp_congestion: Option<String>,
 }
 
-/// The whole object.
+/// The whole JSON object.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Report {
     pub(super) start: Start,
@@ -328,19 +328,19 @@ pub(super) struct Line<'a, T> {
     pub(super) data: &'a T,
 }
 
-/// JSON with tabs, as iperf3 indents.
+/// Formats JSON with tabs, as iperf3 does.
 pub(super) fn pretty(value: &impl Serialize) -> String {
     let mut text = Vec::new();
     let format = serde_json::ser::PrettyFormatter::with_indent(b"\t");
     let mut serializer = serde_json::Serializer::with_formatter(&mut text, format);
-    // Our own structs serialise, and into memory: nothing can fail.
+    // Our own structs are written to memory, which cannot fail.
     let _ = value.serialize(&mut serializer);
     let mut text = String::from_utf8(text).unwrap_or_default();
     text.push('\n');
     text
 }
 
-/// The peer's figures of the stream `id`.
+/// Returns the peer's results of the stream `id`.
 pub(super) fn of_stream(results: &[StreamResults], id: i64) -> Option<&StreamResults> {
     results.iter().find(|r| r.id == id)
 }

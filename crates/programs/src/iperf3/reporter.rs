@@ -10,7 +10,7 @@ use super::settings::{Direction, Format};
 use super::table::{self, Columns};
 use crate::application::Output;
 
-/// Tells what a test finds, as tables or as JSON.
+/// Reports a test, as tables or as JSON.
 #[derive(Debug)]
 pub(super) struct Reporter {
     role: Role,
@@ -22,11 +22,11 @@ pub(super) struct Reporter {
     output: VecDeque<Output>,
 }
 
-/// A stream's summary: what its sender and its receiver counted.
+/// The summary of a stream: the counts of its sender and its receiver.
 #[derive(Clone, Debug)]
 pub(super) struct Summary {
     pub(super) halves: EndStream,
-    /// Segments sent again, if somebody knows.
+    /// Retransmitted segments, if known.
     pub(super) retransmits: Option<i64>,
 }
 
@@ -47,20 +47,20 @@ impl Reporter {
         self.output.pop_front()
     }
 
-    /// Forgets a test; what was said stays said.
+    /// Resets the state after a test; what was output remains.
     pub(super) fn reset(&mut self) {
         self.report = Report::default();
         self.told_intervals = false;
     }
 
-    /// A line of the tables.
+    /// Outputs a line of the tables.
     pub(super) fn text(&mut self, text: impl Into<String>) {
         if self.format == Format::Text {
             self.output.push_back(Output::Out(text.into()));
         }
     }
 
-    /// A remark that is no part of a report.
+    /// Outputs a remark that is not part of a report.
     pub(super) fn remark(&mut self, text: &str) {
         let text = format!("gargalo iperf3: {text}\n");
         self.output.push_back(Output::Err(text));
@@ -73,12 +73,12 @@ impl Reporter {
         }
     }
 
-    /// What is known of the start before the streams are open.
+    /// Sets what is known of the start before the streams are open.
     pub(super) fn prepare(&mut self, start: Start) {
         self.report.start = start;
     }
 
-    /// All streams are open.
+    /// Begins the report when all streams are open.
     pub(super) fn start(&mut self, start: Start, direction: Direction, parallel: u32) {
         self.direction = direction;
         self.parallel = parallel;
@@ -105,7 +105,7 @@ impl Reporter {
         self.text(line);
     }
 
-    /// "[TX-C]" and the like, where both directions are used.
+    /// The role "[TX-C]" and the like, where both directions are used.
     fn role_of(&self, is_sender: bool) -> &'static str {
         match (self.direction, self.role, is_sender) {
             (Direction::Both, Role::Client, true) => "[TX-C]",
@@ -116,12 +116,12 @@ impl Reporter {
         }
     }
 
-    /// The data of this direction flows from the server, in a test of both.
+    /// Whether the data of this direction flows from the server in a bidirectional test.
     fn is_bidir_reverse(&self, is_sender: bool) -> bool {
         self.direction == Direction::Both && (self.role == Role::Client) != is_sender
     }
 
-    /// An interval ended; `rows` are all streams in order.
+    /// Reports an interval; `rows` are all streams in order.
     pub(super) fn interval(&mut self, rows: Vec<IntervalStream>) {
         let mut interval = Interval {
             streams: Vec::new(),
@@ -167,7 +167,7 @@ impl Reporter {
         }
     }
 
-    /// The order in which the directions are told: what the client sends comes first.
+    /// The order in which the directions are reported: first the data that the client sends.
     fn halves(&self) -> [bool; 2] {
         match self.role {
             Role::Client => [true, false],
@@ -175,7 +175,7 @@ impl Reporter {
         }
     }
 
-    /// The test is over.
+    /// Reports the end of the test.
     pub(super) fn end(&mut self, summaries: &[Summary], mut ending: Ending) {
         let knows_retransmits = summaries.iter().any(|s| s.retransmits.is_some());
         self.text(table::SEPARATOR);
@@ -233,7 +233,7 @@ impl Reporter {
         self.report.end = ending;
     }
 
-    /// A client tells both halves; a server only its own, since the client's come later.
+    /// A client reports both sides; a server only its own, since the client's results arrive later.
     fn summary_lines(
         &mut self,
         who: &str,
@@ -251,7 +251,7 @@ impl Reporter {
         }
     }
 
-    /// The last word: the JSON object, or what a client says.
+    /// Writes the end of the report: the JSON object, or the client's last line.
     pub(super) fn finish(&mut self) {
         match self.format {
             Format::Text if self.role == Role::Client => self.text("\niperf Done.\n"),
@@ -263,7 +263,7 @@ impl Reporter {
         }
     }
 
-    /// The last word of a test that failed.
+    /// Writes the end of the report of a test that failed.
     pub(super) fn fail(&mut self, why: &str) {
         match self.format {
             Format::Text => {}

@@ -7,7 +7,7 @@ use gargalo_units::{Bytes, Duration, Instant};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-use super::newcomers::{Newcomer, Newcomers};
+use super::pending::{PendingClient, PendingClients};
 use super::protocol::{
     COOKIE_LEN, Cookie, LONGEST_JSON, Parameters, Reader, Results, State, json_message,
 };
@@ -18,15 +18,15 @@ use super::table::RULE;
 use super::test::{Progress, Test};
 use crate::application::{Application, Outcome, Output};
 
-/// So long a client that has the server may take for any step but the test itself.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// So long it may take to open its streams, or the next of them, while others wait for their turn.
-const HESITATION: Duration = Duration::from_secs(2);
-/// Longest parameters that we accept, in bytes.
+/// Time limit of the client being served for any step except the test itself.
+const STEP_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time limit to open its streams, or the next of them, while other clients wait.
+const STREAMS_TIMEOUT: Duration = Duration::from_secs(2);
+/// Longest parameters that are accepted, in bytes.
 const LONGEST_PARAMETERS: usize = 64 << 10;
 
-/// iperf3's server on a user-space host: one test at a time. It belongs to a client that has said what it wants
-/// and opens its streams: one that is silent, at whatever step before the test, keeps nobody out.
+/// An iperf3 server on a user-space host: one test at a time. It serves a client that has sent its parameters and
+/// opens its streams: one that is silent, at any step before the test, does not block others.
 #[derive(Debug)]
 pub struct Server {
     listen: Vec<SocketAddr>,
@@ -37,12 +37,12 @@ pub struct Server {
     rng: Pcg64,
     reporter: Reporter,
     listeners: Vec<ListenerId>,
-    /// None during a test.
-    newcomers: Newcomers,
+    /// Empty during a test.
+    pending: PendingClients,
     session: Option<Session>,
-    /// Address of the last that was put off for another.
+    /// Address of the client that last lost the server to another.
     put_off: Option<IpAddr>,
-    /// Tests begun.
+    /// Number of tests begun.
     number: u32,
     outcome: Option<Outcome>,
 }
@@ -57,13 +57,13 @@ struct Session {
     stage: Stage,
     test: Option<Test>,
     congestion: String,
-    /// It was taken, or opened a stream.
-    moved: Instant,
-    /// When patience ends.
+    /// When it was accepted, or last opened a stream.
+    last_progress: Instant,
+    /// When it times out.
     deadline: Instant,
 }
 
-/// What is awaited from the client.
+/// What is expected from the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Streams,
@@ -73,7 +73,7 @@ enum Stage {
 }
 
 impl Server {
-    /// Serves on `listen`; ends after one test if `is_one_off`. `seed` draws the content.
+    /// Creates a server on `listen`; it ends after one test if `is_one_off`. The content is drawn from `seed`.
     pub fn new(
         listen: Vec<SocketAddr>,
         transport: Transport,
@@ -91,7 +91,7 @@ impl Server {
             rng: Pcg64::seed_from_u64(seed),
             reporter: Reporter::new(Role::Server, report.format),
             listeners: Vec::new(),
-            newcomers: Newcomers::default(),
+            pending: PendingClients::default(),
             session: None,
             put_off: None,
             number: 0,
@@ -132,29 +132,29 @@ impl Server {
 
     fn on_accepted(&mut self, host: &mut Host, now: Instant, id: ConnectionId, remote: SocketAddr) {
         if self.outcome.is_some() || !self.is_preparing() {
-            turn_away(host, now, id);
+            deny_access(host, now, id);
             return;
         }
-        if let Some(gone) = self.newcomers.push(now, id, remote) {
-            turn_away(host, now, gone);
+        if let Some(gone) = self.pending.push(now, id, remote) {
+            deny_access(host, now, gone);
         }
-        self.on_newcomer(host, now, id);
+        self.on_pending(host, now, id);
     }
 
-    /// There is no test yet.
+    /// Whether no test is running yet.
     fn is_preparing(&self) -> bool {
         self.session
             .as_ref()
             .is_none_or(|s| s.stage == Stage::Streams)
     }
 
-    /// The cookie of a client, by which its streams are known as well, and its parameters.
-    fn on_newcomer(&mut self, host: &mut Host, now: Instant, id: ConnectionId) {
-        let Some(n) = self.newcomers.get(id) else {
+    /// Reads the cookie of a connection, which identifies data streams as well, and the parameters of a client.
+    fn on_pending(&mut self, host: &mut Host, now: Instant, id: ConnectionId) {
+        let Some(n) = self.pending.get(id) else {
             return;
         };
         if n.cookie.is_none() {
-            // What follows the cookie of a stream is its content.
+            // The bytes after a stream's cookie are its content.
             let missing = COOKIE_LEN - n.reader.len();
             if let Some(bytes) = host.read(id, missing as u64) {
                 n.reader.push(&bytes);
@@ -162,18 +162,18 @@ impl Server {
             n.cookie = n.reader.cookie();
             let Some(cookie) = n.cookie else { return };
             if self.session.as_ref().and_then(|s| s.cookie) == Some(cookie) {
-                self.newcomers.take(id);
+                self.pending.take(id);
                 self.on_stream(host, now, id);
                 return;
             }
             host.write(id, State::ParamExchange.message());
-            self.newcomers.on_progress(now, id);
+            self.pending.on_progress(now, id);
         }
-        let Some(n) = self.newcomers.get(id) else {
+        let Some(n) = self.pending.get(id) else {
             return;
         };
         if n.parameters.is_some() {
-            return; // it waits
+            return; // it waits for the server
         }
         while let Some(bytes) = host.read(id, LONGEST_PARAMETERS as u64) {
             n.reader.push(&bytes);
@@ -182,15 +182,15 @@ impl Server {
             Ok(None) => {}
             Ok(parameters) => {
                 n.parameters = parameters;
-                self.newcomers.on_progress(now, id);
+                self.pending.on_progress(now, id);
                 self.take_next(host, now);
             }
             Err(e) => {
-                let Some(n) = self.newcomers.take(id) else {
+                let Some(n) = self.pending.take(id) else {
                     return;
                 };
                 if self.session.is_some() {
-                    turn_away(host, now, id);
+                    deny_access(host, now, id);
                     return;
                 }
                 self.take(now, n);
@@ -199,17 +199,17 @@ impl Server {
         }
     }
 
-    /// When who has the server without opening streams must leave it to one that waits.
-    fn hesitates_until(&self) -> Option<Instant> {
-        let waits = self.newcomers.next(None).is_some();
+    /// When a client that opens no streams must leave the server to one that waits.
+    fn must_yield_at(&self) -> Option<Instant> {
+        let waits = self.pending.next(None).is_some();
         let s = self.session.as_ref()?;
-        (waits && s.stage == Stage::Streams).then(|| s.moved + HESITATION)
+        (waits && s.stage == Stage::Streams).then(|| s.last_progress + STREAMS_TIMEOUT)
     }
 
-    /// The next of those that wait gets the server, if nobody has it or who has it hesitates.
+    /// Serves the next waiting client, if the server is free or its client has exceeded the limit for opening streams.
     fn take_next(&mut self, host: &mut Host, now: Instant) {
         let is_free = self.session.is_none() && self.outcome.is_none();
-        if !is_free && self.hesitates_until().is_none_or(|t| t > now) {
+        if !is_free && self.must_yield_at().is_none_or(|t| t > now) {
             return;
         }
         if let Some(s) = self.session.take() {
@@ -222,8 +222,8 @@ impl Server {
             let options = self.own_options();
             self.listen(host, &options);
         }
-        let next = self.newcomers.next(self.put_off);
-        let Some(mut n) = next.and_then(|id| self.newcomers.take(id)) else {
+        let next = self.pending.next(self.put_off);
+        let Some(mut n) = next.and_then(|id| self.pending.take(id)) else {
             return;
         };
         let parameters = n.parameters.take();
@@ -234,8 +234,8 @@ impl Server {
         self.on_control(host, now);
     }
 
-    /// A client gets the server.
-    fn take(&mut self, now: Instant, n: Newcomer) {
+    /// Serves a client.
+    fn take(&mut self, now: Instant, n: PendingClient) {
         let (ip, port) = (n.remote.ip(), n.remote.port());
         self.reporter
             .text(format!("Accepted connection from {ip}, port {port}\n"));
@@ -248,30 +248,30 @@ impl Server {
             stage: Stage::Streams,
             test: None,
             congestion: String::new(),
-            moved: now,
-            deadline: now + PATIENCE,
+            last_progress: now,
+            deadline: now + STEP_TIMEOUT,
         });
     }
 
-    /// Somebody left before the test, or patience ended; whether there was one.
-    fn forget_newcomer(&mut self, host: &mut Host, now: Instant, id: ConnectionId) -> bool {
-        let gone = self.newcomers.take(id).is_some();
+    /// Drops a connection that left before the test, or timed out; returns whether there was one.
+    fn drop_pending(&mut self, host: &mut Host, now: Instant, id: ConnectionId) -> bool {
+        let gone = self.pending.take(id).is_some();
         if gone {
-            turn_away(host, now, id);
+            deny_access(host, now, id);
         }
         gone
     }
 
-    /// A data connection has shown the cookie of who has the server.
+    /// Adds a data connection that has sent the cookie of the client being served.
     fn on_stream(&mut self, host: &mut Host, now: Instant, id: ConnectionId) {
         let Some(s) = &mut self.session else { return };
         let Some(test) = &mut s.test else { return };
         if test.streams.len() >= test.expected() {
-            turn_away(host, now, id);
+            deny_access(host, now, id);
             return;
         }
         test.add(host, id);
-        s.moved = now;
+        s.last_progress = now;
         if test.streams.len() < test.expected() {
             return;
         }
@@ -290,8 +290,8 @@ impl Server {
         self.reporter
             .start(start, test.settings.direction, test.settings.parallel);
         test.begin(&self.env, now);
-        for other in self.newcomers.take_all() {
-            turn_away(host, now, other.control);
+        for other in self.pending.take_all() {
+            deny_access(host, now, other.control);
         }
     }
 
@@ -331,12 +331,12 @@ impl Server {
         }
     }
 
-    /// What the client wants of our TCP.
+    /// The TCP options that the client asks for.
     fn options_for(&mut self, settings: &Settings) -> SocketOptions {
         let mut options = self.own_options();
         let mut tcp = (*options.tcp).clone();
         if settings.mss > 0 {
-            // The smallest that every host takes (RFC 9293 §3.7.1), less its options.
+            // The smallest that every host accepts (RFC 9293 §3.7.1), less its options.
             tcp.mss = tcp.mss.min(settings.mss.max(256) as u16);
         }
         if settings.window > 0 {
@@ -358,7 +358,7 @@ impl Server {
         match (State::from_byte(byte), s.stage) {
             (Some(State::TestEnd), Stage::End) => {
                 s.stage = Stage::Results;
-                s.deadline = now + PATIENCE;
+                s.deadline = now + STEP_TIMEOUT;
                 if let Some(test) = &mut s.test {
                     drain(test, host);
                     test.finish(&self.env, host, now, &mut self.reporter);
@@ -389,12 +389,12 @@ impl Server {
         host.write(s.control, json_message(&test.results(&s.congestion)));
         host.write(s.control, State::DisplayResults.message());
         s.stage = Stage::Done;
-        s.deadline = now + PATIENCE;
+        s.deadline = now + STEP_TIMEOUT;
         test.conclude(Some(results), &s.congestion, &mut self.reporter);
         self.reporter.finish();
     }
 
-    /// Tells the client that it asks for something impossible: iperf3's error for parameters.
+    /// Tells the client that its request is impossible: iperf3's error for parameters.
     fn refuse(&mut self, host: &mut Host, now: Instant, why: &str) {
         if let Some(s) = &self.session {
             let mut message = vec![State::ServerError.to_byte()];
@@ -405,7 +405,7 @@ impl Server {
         self.drop_client(host, now, why);
     }
 
-    /// The client is gone or cannot be understood.
+    /// Drops a client that has left or whose messages cannot be parsed.
     fn drop_client(&mut self, host: &mut Host, now: Instant, why: &str) {
         let Some(s) = &mut self.session else { return };
         if s.stage != Stage::Done {
@@ -437,7 +437,7 @@ impl Server {
         self.take_next(host, now);
     }
 
-    /// Nothing is left of a session.
+    /// Releases everything that belongs to a session.
     fn forget(&mut self, host: &mut Host, now: Instant, s: Session) {
         for stream in s.test.iter().flat_map(|t| &t.streams) {
             host.abort(now, stream.connection);
@@ -449,10 +449,10 @@ impl Server {
     }
 }
 
-/// What iperf3 calls its error "unable to receive parameters from client".
+/// iperf3's number of the error "unable to receive parameters from client".
 const RECEIVING_PARAMETERS: u32 = 114;
 
-/// Counts what arrived before the end did.
+/// Counts what arrived before the end of the test.
 fn drain(test: &mut Test, host: &mut Host) {
     for s in test.streams.iter_mut().filter(|s| !s.is_sender) {
         let n = s.drain(host);
@@ -460,8 +460,8 @@ fn drain(test: &mut Test, host: &mut Host) {
     }
 }
 
-/// Says that we are busy.
-fn turn_away(host: &mut Host, now: Instant, id: ConnectionId) {
+/// Tells a connection that the server is busy.
+fn deny_access(host: &mut Host, now: Instant, id: ConnectionId) {
     host.write(id, State::AccessDenied.message());
     host.close(now, id);
     host.release(id);
@@ -485,7 +485,7 @@ impl Application for Server {
                 self.on_accepted(host, now, connection, remote);
             }
             HostEvent::Readable(id) if Some(id) == control => self.on_control(host, now),
-            HostEvent::Readable(id) => self.on_newcomer(host, now, id),
+            HostEvent::Readable(id) => self.on_pending(host, now, id),
             HostEvent::PeerClosed(id) if Some(id) == control => {
                 self.on_control(host, now);
                 self.drop_client(
@@ -495,8 +495,8 @@ impl Application for Server {
                 );
             }
             HostEvent::PeerClosed(id) => {
-                self.on_newcomer(host, now, id);
-                self.forget_newcomer(host, now, id);
+                self.on_pending(host, now, id);
+                self.drop_pending(host, now, id);
             }
             HostEvent::Closed { id, .. } if Some(id) == control => {
                 self.drop_client(
@@ -505,7 +505,7 @@ impl Application for Server {
                     "the client has unexpectedly closed the connection",
                 );
             }
-            HostEvent::Closed { id, .. } if self.forget_newcomer(host, now, id) => {}
+            HostEvent::Closed { id, .. } if self.drop_pending(host, now, id) => {}
             HostEvent::Closed { id, .. } => self.on_stream_closed(now, id),
             _ => {}
         }
@@ -519,13 +519,13 @@ impl Application for Server {
                 (Some(test), Stage::End) => test.poll_timeout(),
                 _ => Some(s.deadline),
             });
-        let others = [self.newcomers.deadline(), self.hesitates_until()];
+        let others = [self.pending.deadline(), self.must_yield_at()];
         own.into_iter().chain(others.into_iter().flatten()).min()
     }
 
     fn handle_timeout(&mut self, host: &mut Host, now: Instant) {
-        while let Some(id) = self.newcomers.overdue(now) {
-            self.forget_newcomer(host, now, id);
+        while let Some(id) = self.pending.overdue(now) {
+            self.drop_pending(host, now, id);
         }
         self.take_next(host, now);
         let Some(s) = &mut self.session else { return };
@@ -552,7 +552,7 @@ impl Application for Server {
         if let Some(s) = &self.session {
             host.write(s.control, State::ServerTerminate.message());
         }
-        for n in self.newcomers.take_all() {
+        for n in self.pending.take_all() {
             host.abort(now, n.control);
             host.release(n.control);
         }
@@ -579,9 +579,9 @@ impl Server {
         let running = test.is_running();
         if let Some(stream) = test.stream(id) {
             stream.on_closed();
-            // The client says how it went on the control connection; without it, patience ends it.
+            // The client reports the end on the control connection; without a report, it times out.
             if running && test.streams.iter().all(|s| !s.is_open()) {
-                s.deadline = now + PATIENCE;
+                s.deadline = now + STEP_TIMEOUT;
             }
         }
     }

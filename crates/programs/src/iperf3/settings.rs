@@ -6,28 +6,28 @@ use gargalo_units::Duration;
 
 use super::protocol::{self, Parameters};
 
-/// What a client is to do.
+/// The settings of a client.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// When the test ends.
     pub end: End,
-    /// Its beginning that does not count.
+    /// Length of the omitted period at the start.
     pub omit: Duration,
     /// Streams in each direction.
     pub parallel: u32,
-    /// Who sends.
+    /// The direction of the data.
     pub direction: Direction,
     /// Rate of each stream in bit/s; 0: unlimited.
     pub rate: u64,
-    /// Bytes written or read at once.
+    /// Block size in bytes.
     pub block: u32,
-    /// `-M`: sent to the server; 0: its own choice. Ours is in the TCP configuration.
+    /// `-M`: sent to the server; 0: the server's default. Ours is in the TCP configuration.
     pub mss: u32,
-    /// `-w`: sent to the server; 0: its own choice. Ours is in the TCP configuration.
+    /// `-w`: sent to the server; 0: the server's default. Ours is in the TCP configuration.
     pub window: u64,
-    /// The server shall use this congestion control too (`-C`).
+    /// The server is asked to use this congestion control too (`-C`).
     pub congestion: Option<String>,
-    /// How results are told.
+    /// How results are reported.
     pub report: ReportOptions,
 }
 
@@ -42,18 +42,18 @@ pub enum End {
     Blocks(u64),
 }
 
-/// Who sends.
+/// The direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// The client.
+    /// The client sends.
     Upload,
-    /// The server (`-R`).
+    /// The server sends (`-R`).
     Reverse,
-    /// Both.
+    /// Both send.
     Both,
 }
 
-/// How results are told.
+/// How results are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportOptions {
     /// Tables or JSON.
@@ -65,15 +65,15 @@ pub struct ReportOptions {
 /// The form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Tables for people.
+    /// Tables as text.
     Text,
     /// One object at the end (`-J`).
     Json,
-    /// An object a line, as things happen (`--json-stream`).
+    /// A JSON object per line, as events occur (`--json-stream`).
     JsonStream,
 }
 
-/// How connections of a test are made.
+/// The configuration of the connections of a test.
 #[derive(Clone, Debug)]
 pub struct Transport {
     /// TCP.
@@ -82,7 +82,7 @@ pub struct Transport {
     pub congestion: Arc<dyn ControllerFactory>,
 }
 
-/// What a program without clock must be told about the world.
+/// The environment of a program that has no clock of its own.
 pub struct Environment {
     /// Unix time at instant zero of the host's clock, in seconds.
     pub epoch: f64,
@@ -104,9 +104,9 @@ impl std::fmt::Debug for Environment {
 /// Processor time in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cpu {
-    /// In programs.
+    /// In user mode.
     pub user: f64,
-    /// In the kernel on their behalf.
+    /// In the kernel.
     pub system: f64,
 }
 
@@ -137,7 +137,7 @@ impl Default for ReportOptions {
 }
 
 impl Settings {
-    /// What the server is told.
+    /// The parameters that are sent to the server.
     pub fn parameters(&self) -> Parameters {
         let (time, num, blockcount) = match self.end {
             End::Time(s) => (s, 0, 0),
@@ -164,10 +164,10 @@ impl Settings {
         }
     }
 
-    /// What a client asked for.
+    /// The settings that a client asked for.
     ///
     /// # Errors
-    /// When it is out of iperf3's limits or something that we do not do.
+    /// When they exceed iperf3's limits or ask for something that is not supported.
     pub fn of(p: &Parameters, report: ReportOptions) -> Result<Self, String> {
         let limit = |name: &str, value: u64, most: u64| {
             if value <= most {
@@ -210,7 +210,7 @@ impl Settings {
         })
     }
 
-    /// Bytes after which it ends, if it ends so.
+    /// Number of bytes after which the test ends, if it ends by bytes.
     pub fn byte_limit(&self) -> Option<u64> {
         match self.end {
             End::Time(_) => None,
@@ -220,7 +220,7 @@ impl Settings {
     }
 }
 
-/// What we call ourselves in reports.
+/// The name and version in reports.
 pub const fn version() -> &'static str {
     concat!("gargalo ", env!("CARGO_PKG_VERSION"))
 }

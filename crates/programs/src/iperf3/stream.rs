@@ -9,8 +9,8 @@ use super::report::{IntervalStream, Moved, SenderExtremes, SenderState};
 
 /// A data connection of a test.
 ///
-/// What a sender counts is what has left for the first time, not what waits in its send buffer: the
-/// buffer of a user-space stack is no part of the network.
+/// A sender counts bytes when they are first transmitted, not while they wait in its send buffer: the buffer of a
+/// user-space stack is not part of the network.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) id: i64,
@@ -25,7 +25,7 @@ pub(super) struct Stream {
     written: u64,
     /// Bytes sent or received since the beginning.
     total: u64,
-    /// Of them, those that do not count.
+    /// Those of them in the omitted period.
     omitted: u64,
     /// `total` at the end of the last interval.
     mark: u64,
@@ -40,7 +40,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// The stream opened as `index`th, from 0; servers number them otherwise than clients.
+    /// Creates the stream opened as `index`th, from 0; servers and clients number them differently.
     pub(super) fn new(
         index: usize,
         socket: u32,
@@ -71,12 +71,12 @@ impl Stream {
         }
     }
 
-    /// Bytes that count.
+    /// Number of bytes outside the omitted period.
     pub(super) fn bytes(&self) -> u64 {
         self.total - self.omitted
     }
 
-    /// Bytes written and counted or still to be.
+    /// Bytes written that are counted or will be.
     pub(super) fn written(&self) -> u64 {
         self.written - self.omitted.min(self.written)
     }
@@ -86,7 +86,7 @@ impl Stream {
         self.written
     }
 
-    /// Segments sent again that count.
+    /// Retransmitted segments outside the omitted period.
     pub(super) fn retransmits(&self) -> u64 {
         self.retransmitted - self.retransmitted_omitted
     }
@@ -95,23 +95,23 @@ impl Stream {
         self.is_open
     }
 
-    /// The connection is gone.
+    /// Records that the connection is closed.
     pub(super) fn on_closed(&mut self) {
         self.is_open = false;
     }
 
-    /// Everything written was acknowledged.
+    /// Whether everything written was acknowledged.
     pub(super) fn is_acknowledged(&self, host: &Host) -> bool {
         host.endpoint(self.connection)
             .is_none_or(|e| e.unacknowledged() == 0)
     }
 
-    /// Counting begins.
+    /// Begins counting.
     pub(super) fn begin(&mut self, now: Instant) {
         self.marked_at = now;
     }
 
-    /// What came before does not count.
+    /// Ends the omitted period: earlier bytes do not count.
     pub(super) fn omit(&mut self, host: &Host, now: Instant) {
         self.refresh(host, now);
         self.omitted = self.total;
@@ -121,10 +121,10 @@ impl Stream {
         self.retransmitted_mark = self.retransmitted;
     }
 
-    /// Keeps the send buffer full with whole blocks, up to `most` bytes; returns how many.
+    /// Fills the send buffer with whole blocks, up to `most` bytes; returns the number of bytes.
     pub(super) fn fill(&mut self, host: &mut Host, block: &Bytes, most: u64) -> u64 {
         let mut left = most;
-        // A block at a time, so that segments seldom cross the border of two writes.
+        // One block at a time, so that segments seldom span two writes.
         while left > 0 && self.is_open {
             let want = left.min(block.len() as u64);
             let room = host.write_room(self.connection);
@@ -145,7 +145,7 @@ impl Stream {
         most - left
     }
 
-    /// Takes what arrived; returns how much.
+    /// Reads what arrived; returns the number of bytes.
     pub(super) fn drain(&mut self, host: &mut Host) -> u64 {
         let mut n = 0;
         while let Some(bytes) = host.read(self.connection, u64::MAX) {
@@ -154,12 +154,12 @@ impl Stream {
         n
     }
 
-    /// `n` bytes arrived that count.
+    /// Adds `n` received bytes to the count.
     pub(super) fn on_received(&mut self, n: u64) {
         self.total += n;
     }
 
-    /// Reads the connection's state.
+    /// Reads the state of the connection.
     pub(super) fn refresh(&mut self, host: &Host, now: Instant) {
         let Some(endpoint) = host.endpoint(self.connection) else {
             return;
@@ -215,7 +215,7 @@ impl Stream {
         row
     }
 
-    /// Whether the interval that runs has anything to tell: a tenth of `whole`, or a byte.
+    /// Whether the current interval is worth reporting: a tenth of `whole`, or a byte.
     pub(super) fn is_worth_telling(&self, now: Instant, whole: Duration) -> bool {
         let lasted = now.saturating_since(self.marked_at);
         lasted.saturating_mul(10) >= whole || self.total > self.mark
@@ -242,7 +242,7 @@ impl Stream {
         }
     }
 
-    /// What the peer is told.
+    /// The results that are sent to the peer.
     pub(super) fn results(&self, seconds: f64) -> StreamResults {
         StreamResults {
             id: self.id,

@@ -1,13 +1,13 @@
-//! A test's report as iperf3's tables.
+//! The report of a test as iperf3's tables.
 
 use super::report::{IntervalStream, IntervalSum, Moved, SenderState};
 
-/// Line between the blocks of a table.
+/// The line between the blocks of a table.
 pub(super) const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -\n";
-/// Line around the message that a server waits.
+/// The line around the message that the server is listening.
 pub(super) const RULE: &str = "-----------------------------------------------------------\n";
 
-/// What the columns are.
+/// The optional columns of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Columns {
     /// A column with the role of a stream.
@@ -31,8 +31,7 @@ impl Columns {
     }
 }
 
-/// A quantity in three or four figures with its prefix: bytes in powers of 1024, bits in powers of
-/// 1000.
+/// Formats a quantity with three or four digits and a prefix: bytes in powers of 1024, bits in powers of 1000.
 fn scaled(value: f64, base: f64, unit: &str) -> String {
     const PREFIXES: [&str; 5] = ["", "K", "M", "G", "T"];
     let mut value = value.max(0.0);
@@ -57,7 +56,7 @@ pub(super) fn rate(bits_per_second: f64) -> String {
     scaled(bits_per_second, 1000.0, "bits/sec")
 }
 
-/// What all lines begin with.
+/// The beginning of every line.
 fn moved(who: &str, role: &str, m: &Moved) -> String {
     let (transfer, rate) = (bytes(m.bytes), rate(m.bits_per_second));
     format!(

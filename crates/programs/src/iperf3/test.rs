@@ -12,7 +12,7 @@ use super::reporter::{Reporter, Summary};
 use super::settings::{Cpu, Direction, End, Environment, Settings, version};
 use super::stream::Stream;
 
-/// So long a receiver waits for data before it gives up, as iperf3 does.
+/// Time after which a receiver without data gives up, as in iperf3.
 const SILENCE: Duration = Duration::from_secs(120);
 
 /// The measurement itself, as both ends do it: streams, intervals, end.
@@ -35,11 +35,11 @@ enum Phase {
         begun: Instant,
         /// When counting began.
         started: Instant,
-        /// When the part that does not count ends.
+        /// When the omitted period ends.
         omit_until: Option<Instant>,
         /// When the next interval ends.
         next: Option<Instant>,
-        /// When something was received last.
+        /// When data was last received.
         heard: Instant,
     },
     Over {
@@ -47,13 +47,13 @@ enum Phase {
     },
 }
 
-/// What a test wants its end of the control connection to do.
+/// What a test asks of its end of the control connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     GoesOn,
-    /// The client's condition is fulfilled.
+    /// The client's end condition is met.
     Complete,
-    /// Nothing has arrived for too long.
+    /// No data has arrived for too long.
     Silent,
 }
 
@@ -72,7 +72,7 @@ impl Test {
         }
     }
 
-    /// How many streams there will be.
+    /// Number of streams that the test will have.
     pub(super) fn expected(&self) -> usize {
         let each = self.settings.parallel as usize;
         if self.settings.direction == Direction::Both {
@@ -82,7 +82,7 @@ impl Test {
         }
     }
 
-    /// A stream is open; the first half of a test in both directions is what the client sends.
+    /// Adds an open stream; in a bidirectional test the first half carries what the client sends.
     pub(super) fn add(&mut self, host: &Host, connection: ConnectionId) {
         let index = self.streams.len();
         let from_client = match self.settings.direction {
@@ -107,7 +107,7 @@ impl Test {
         ));
     }
 
-    /// All streams are open: fills in what a report begins with.
+    /// Fills in the beginning of a report when all streams are open.
     pub(super) fn describe(
         &self,
         env: &Environment,
@@ -139,7 +139,7 @@ impl Test {
         }
     }
 
-    /// Data may flow.
+    /// Begins the transfer of data.
     pub(super) fn begin(&mut self, env: &Environment, now: Instant) {
         self.cpu_from = (env.cpu)();
         let omit = self.settings.omit;
@@ -168,7 +168,7 @@ impl Test {
         self.streams.iter_mut().find(|s| s.connection == id)
     }
 
-    /// Moves data. The end of a test by bytes or blocks is found here.
+    /// Transfers data. The end of a test by bytes or blocks is detected here.
     pub(super) fn turn(&mut self, host: &mut Host, now: Instant) -> Progress {
         let Phase::Running {
             begun, omit_until, ..
@@ -193,7 +193,7 @@ impl Test {
         };
         let rate = self.settings.rate;
         let mut left = match limit {
-            // What does not count does not end the test either.
+            // Bytes of the omitted period do not end the test either.
             Some(_) if omit_until.is_some() => u64::MAX,
             Some(n) => n.saturating_sub(self.written()),
             None => u64::MAX,
@@ -203,7 +203,7 @@ impl Test {
             if rate > 0 {
                 let elapsed = now.saturating_since(begun).as_secs_f64();
                 let allowed = rate as f64 / 8.0 * elapsed;
-                // A whole block whenever the rate so far is below its limit.
+                // A whole block is sent whenever the rate so far is below its limit.
                 let behind = allowed - s.all_written() as f64;
                 most = most.min(if behind >= 0.0 {
                     (behind as u64 / u64::from(self.settings.block) + 1)
@@ -228,7 +228,7 @@ impl Test {
             .sum()
     }
 
-    /// `n` bytes have been sent and acknowledged, or received.
+    /// Whether `n` bytes have been sent and acknowledged, or received.
     fn has_moved(&self, host: &Host, n: u64) -> bool {
         let received: u64 = self
             .streams
@@ -273,7 +273,7 @@ impl Test {
             .min()
     }
 
-    /// When the client ends it.
+    /// When the client ends the test.
     fn end_at(&self, started: Instant, omit_until: Option<Instant>) -> Option<Instant> {
         match (self.role, self.settings.end) {
             (Role::Client, End::Time(s)) if s > 0 => {
@@ -319,7 +319,7 @@ impl Test {
             self.tell(host, now, reporter);
             let interval = self.settings.report.interval;
             if let Phase::Running { next, .. } = &mut self.phase {
-                // No drift, and no bursts of reports after a pause.
+                // Neither drift, nor bursts of reports after a pause.
                 let on_time = at + interval;
                 *next = Some(if on_time > now {
                     on_time
@@ -370,7 +370,7 @@ impl Test {
         reporter.interval(rows.collect());
     }
 
-    /// Ends the measurement; data that moves afterwards does not count.
+    /// Ends the measurement; data transferred afterwards does not count.
     pub(super) fn finish(
         &mut self,
         env: &Environment,
@@ -401,7 +401,7 @@ impl Test {
         }
     }
 
-    /// What the peer is told.
+    /// The results that are sent to the peer.
     pub(super) fn results(&self, congestion: &str) -> Results {
         let sends = self.settings.direction.sends(self.role);
         Results {
@@ -418,7 +418,7 @@ impl Test {
         }
     }
 
-    /// Tells the end, with the peer's figures if it sent any.
+    /// Reports the end, with the peer's results if it sent any.
     pub(super) fn conclude(
         &self,
         peer: Option<&Results>,

@@ -16,33 +16,33 @@ use super::terminal::{Sink, Source, bell, standard_input, standard_output};
 use super::{Capture, Wire};
 use crate::application::{Application, Outcome, Output};
 
-/// Datagrams taken from the kernel before the host may answer.
+/// Most datagrams read from the kernel before the host may respond.
 const READS: usize = 64;
-/// Bytes given to the kernel before it is heard again.
+/// Most bytes passed to the kernel before it is read again.
 const WRITES: usize = 256 << 10;
-/// Longest wait without a look at signals.
+/// Longest wait between two checks for signals.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// What the user wants meanwhile.
+/// The user's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
-    /// Nothing.
+    /// None.
     GoOn,
-    /// The program shall say goodbye and end.
+    /// The program must end in order.
     Interrupt,
-    /// It shall end at once.
+    /// The program must end at once.
     Stop,
 }
 
-/// What is between a program and its user: texts, and the data it reads and writes.
+/// The program's connection to its user: texts, and the data it reads and writes.
 pub struct Outlet<'a> {
-    /// Takes texts.
+    /// Prints texts.
     pub print: &'a mut dyn FnMut(Output) -> Result<()>,
-    /// Asked some times a second.
+    /// Called several times a second.
     pub watch: &'a mut dyn FnMut() -> Watch,
-    /// A file that the program reads; `None`: standard input, if it reads at all.
+    /// The input file of the program; `None`: standard input, if it reads at all.
     pub input: Option<Box<dyn io::Read + Send>>,
-    /// A file that it writes its data to; `None`: standard output, if it writes any.
+    /// The output file of the program; `None`: standard output, if it writes any data.
     pub output: Option<Box<dyn io::Write + Send>>,
     /// The program reads and writes data.
     pub has_data: bool,
@@ -90,7 +90,7 @@ struct Loop<'w> {
     wire: &'w mut Wire,
     batch: Batch,
     bell: Arc<EventFd>,
-    /// When signals were looked at.
+    /// When signals were last checked.
     looked: Instant,
     interrupted: bool,
 }
@@ -152,7 +152,7 @@ impl Loop<'_> {
         app.turn(host, now);
     }
 
-    /// Sends what the host has, at most [`WRITES`] bytes: whether there may be more.
+    /// Sends the host's datagrams, at most [`WRITES`] bytes; returns whether there may be more.
     fn transmit(&mut self, host: &mut Host, now: Instant) -> Result<bool> {
         let join = self.wire.port.offloads();
         self.batch.clear();
@@ -176,7 +176,7 @@ impl Loop<'_> {
         Ok(more)
     }
 
-    /// Takes what the kernel has, at most [`READS`] datagrams; gives the time.
+    /// Reads from the kernel at most [`READS`] datagrams; returns the time.
     fn receive(&mut self, host: &mut Host) -> Result<Instant> {
         let wire = &mut *self.wire;
         let now = wire.clock.now();
@@ -196,7 +196,7 @@ impl Loop<'_> {
         Ok(now)
     }
 
-    /// Sleeps until something arrives, a thread rings, or `due`.
+    /// Sleeps until something arrives, a thread signals the event, or `due`.
     fn wait(&self, due: Option<Instant>) -> Result<()> {
         let until = due.map_or(PATIENCE, |at| self.wire.clock.until(at).min(PATIENCE));
         let mut fds = [
@@ -214,7 +214,7 @@ impl Loop<'_> {
         Ok(())
     }
 
-    /// Sends what is left to say: resets and the like.
+    /// Sends the remaining datagrams, such as resets.
     fn farewell(&mut self, host: &mut Host) -> Result<()> {
         while self.transmit(host, self.wire.clock.now())? {}
         Ok(())
@@ -270,7 +270,7 @@ impl Pipes {
         Ok(())
     }
 
-    /// Writes the rest, waiting for whoever reads it.
+    /// Writes the rest of the output, waiting for its reader.
     fn drain(&mut self, host: &mut Host, app: &mut dyn Application, clock: Clock) -> Result<()> {
         self.pour(host, app, clock.now())?;
         self.sink

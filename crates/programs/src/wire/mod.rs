@@ -1,5 +1,5 @@
-//! A user-space host on a TUN device of the current network namespace, in real time: how our TCP meets
-//! the kernel's, and through it the rest of the network.
+//! A user-space host on a TUN device of the current network namespace, in real time: it connects our TCP to the
+//! kernel's, and through it to the rest of the network.
 
 mod drive;
 mod terminal;
@@ -15,14 +15,14 @@ use gargalo_device::{Clock, Error, Place, Result, precise_timers};
 use gargalo_host::{Host, HostConfig};
 use gargalo_trace::pcapng::{Interface, Writer};
 
-/// How a host is connected.
+/// Options of a host's connection.
 #[derive(Clone, Debug)]
 pub struct WireOptions {
     /// Longest datagram on the device, in bytes.
     pub mtu: u32,
-    /// Runs of segments may cross in one system call.
+    /// Runs of segments may pass in one system call.
     pub offload: bool,
-    /// What the host uses as seed.
+    /// Seed of the host.
     pub seed: u64,
 }
 
@@ -36,7 +36,7 @@ impl Default for WireOptions {
     }
 }
 
-/// The device, the addresses at its ends, the clock. It all disappears when the process ends, however.
+/// The device, the addresses at its ends, the clock. All of it is removed when the process ends, for any reason.
 #[derive(Debug)]
 pub struct Wire {
     port: Port,
@@ -62,10 +62,10 @@ impl std::fmt::Debug for Capture {
 }
 
 impl Wire {
-    /// Makes the device, in the network namespace of the calling thread, and gives the kernel its end.
+    /// Creates the device, in the network namespace of the calling thread, and assigns the kernel its address.
     ///
     /// # Errors
-    /// When we may not (that takes `CAP_NET_ADMIN`), or the system has no TUN.
+    /// When the user lacks the privilege (`CAP_NET_ADMIN`), or the system has no TUN.
     pub fn open(options: WireOptions) -> Result<Self> {
         let (port, name, index) = Port::new(options.offload)?;
         let place = Place::free(std::process::id())?;
@@ -100,7 +100,7 @@ impl Wire {
     /// Records every datagram that the host sends and receives.
     ///
     /// # Errors
-    /// When the file cannot be made.
+    /// When the file cannot be created.
     pub fn capture(&mut self, path: &Path) -> Result<()> {
         let failed = |e: &dyn std::fmt::Display| Error::File {
             path: path.to_owned(),
@@ -118,10 +118,10 @@ impl Wire {
         Ok(())
     }
 
-    /// A host at our end.
+    /// Creates a host at our end.
     ///
     /// # Errors
-    /// When the MTU does not suit it.
+    /// When the MTU is not valid for it.
     pub fn host(&self) -> Result<Host> {
         let mut addresses = vec![IpAddr::from(self.place.v4.1)];
         if self.has_v6 {
@@ -136,13 +136,12 @@ impl Wire {
         Host::new(config, self.clock.now()).map_err(|e| Error::Unsupported(e.to_string()))
     }
 
-    /// Makes `remote` reachable and gives the address to use for it: loopback addresses, which cannot be
-    /// routed, become the kernel's end of the wire. With `nat`, what is beyond
-    /// this machine is masqueraded as long as the second value lives. Remarks for the user are appended
-    /// to `remarks`.
+    /// Makes `remote` reachable and returns the address to use for it: loopback addresses, which cannot be routed,
+    /// become the kernel's end of the wire. With `nat`, traffic beyond this machine is masqueraded as long as the
+    /// second value lives. Remarks for the user are appended to `remarks`.
     ///
     /// # Errors
-    /// When packets must be forwarded and nobody does.
+    /// When packets must be forwarded and forwarding is off.
     pub fn reach(
         &self,
         remote: SocketAddr,
@@ -195,8 +194,8 @@ impl Wire {
     }
 }
 
-/// The machine, as `uname` has it, and what tells the processor time of this process so far, in seconds:
-/// in programs, in the kernel.
+/// The machine, as `uname` reports it, and a function that returns the processor time of this process so far, in
+/// seconds: in user mode, in the kernel.
 pub fn system() -> (String, impl Fn() -> (f64, f64) + Send) {
     let system = nix::sys::utsname::uname().map_or_else(
         |_| String::new(),

@@ -1,5 +1,5 @@
-//! Standard input and output, or files in their place, on threads of their own: a program that is slow
-//! to read or to write must not stop the stack's timers.
+//! Standard input and output, or files in their place, on threads of their own: a slow reader or writer must not delay
+//! the stack's timers.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -11,28 +11,28 @@ use bytes::Bytes;
 use gargalo_device::{Error, Result};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-/// Bytes read at once.
+/// Most bytes read at once.
 const PIECE: usize = 128 << 10;
-/// Pieces that may wait on either side.
+/// Pieces that may wait in each direction.
 const WAITING: usize = 32;
 
-/// What a program reads: pieces of a file in order.
+/// The input of a program: pieces of a file in order.
 #[derive(Debug)]
 pub struct Source {
     pieces: Receiver<io::Result<Bytes>>,
     is_over: bool,
 }
 
-/// Where a program writes.
+/// The output of a program.
 #[derive(Debug)]
 pub struct Sink {
     pieces: Option<SyncSender<Bytes>>,
-    /// What the channel did not take.
+    /// What the channel did not accept.
     kept: Option<Bytes>,
     writer: Option<JoinHandle<io::Result<()>>>,
 }
 
-/// What the threads ring when they have something to say.
+/// Creates the event by which the threads wake the program.
 pub(super) fn bell() -> Result<Arc<EventFd>> {
     EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
         .map(Arc::new)
@@ -70,7 +70,7 @@ impl Source {
         }
     }
 
-    /// The next piece; `Ok(None)`: none is ready. An empty one is the end and comes once.
+    /// Returns the next piece; `Ok(None)`: none is ready. An empty piece marks the end and is returned once.
     pub(super) fn poll(&mut self) -> io::Result<Option<Bytes>> {
         if self.is_over {
             return Ok(None);
@@ -105,7 +105,7 @@ impl Sink {
         }
     }
 
-    /// Whether it takes more now.
+    /// Whether it accepts more now.
     ///
     /// # Errors
     /// When the file could not be written.
@@ -119,7 +119,7 @@ impl Sink {
         }
     }
 
-    /// Takes a piece, after [`has_room`](Self::has_room) said so.
+    /// Writes a piece, after [`has_room`](Self::has_room) returned true.
     ///
     /// # Errors
     /// When the file could not be written.
@@ -140,7 +140,7 @@ impl Sink {
     /// Waits until everything is written.
     ///
     /// # Errors
-    /// When it could not be.
+    /// When it could not be written.
     pub(super) fn close(&mut self) -> io::Result<()> {
         if let (Some(pieces), Some(kept)) = (self.pieces.take(), self.kept.take()) {
             let _ = pieces.send(kept);
@@ -153,7 +153,7 @@ impl Sink {
     }
 }
 
-/// A second handle on standard input, without the interpreter's buffer.
+/// Opens a second handle on standard input, without the interpreter's buffer.
 ///
 /// # Errors
 /// When it is closed.
@@ -165,7 +165,7 @@ pub(super) fn standard_input() -> Result<Box<dyn Read + Send>> {
     Ok(Box::new(std::fs::File::from(copy)))
 }
 
-/// A second handle on standard output.
+/// Opens a second handle on standard output.
 ///
 /// # Errors
 /// When it is closed.

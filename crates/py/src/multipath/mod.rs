@@ -1,8 +1,8 @@
 //! Schedulers and path managers of Multipath TCP written in Python.
 //!
-//! As for congestion controls the interpreter lock is taken per call, and the first exception is kept in
-//! [`Faults`](crate::controller::Faults): from then on a scheduler waits and a path manager misses
-//! nothing, until whoever runs the simulation stops it and raises that exception.
+//! As for congestion controls the interpreter lock is taken for each call, and the first exception is kept in
+//! [`Faults`](crate::controller::Faults): from then on a scheduler waits and a path manager reports no missing
+//! subflows, until the run is stopped and raises that exception.
 
 mod connecting;
 mod path_manager;
@@ -22,7 +22,7 @@ use rand::Rng;
 
 use crate::controller::{Faults, name_of, parameters, returned, wrong};
 
-/// What both kinds of factories have in common: a class, its parameters, and where its seeds come from.
+/// The common part of both kinds of factories: a class, its parameters, and the source of its seeds.
 #[derive(Debug)]
 pub struct Class {
     name: String,
@@ -80,14 +80,14 @@ impl Class {
         Ok(object)
     }
 
-    /// The instance, or nothing after an exception, which is kept.
+    /// The instance; none after an exception, which is kept.
     fn instance(&self, base: &str, method: &str) -> Option<Py<PyAny>> {
         let built = Python::attach(|py| Ok(self.build(py, base, method)?.unbind()));
         built.map_err(|e| self.faults.put(e)).ok()
     }
 }
 
-/// What a method that says yes or no returns.
+/// The result of a method that returns a boolean.
 fn flag(object: &Bound<'_, PyAny>, method: &str) -> PyResult<bool> {
     let answer = object.call_method0(method)?;
     let flag = answer.extract();

@@ -13,7 +13,7 @@ use super::connecting::{Open as PyOpen, View as PyView};
 use super::{Class, flag, returned};
 use crate::controller::Faults;
 
-/// Makes path managers from a Python class.
+/// Creates path managers from a Python class.
 #[derive(Debug)]
 pub struct PyPathManagerFactory(pub Class);
 
@@ -30,7 +30,7 @@ impl Factory<dyn path_manager::PathManager> for PyPathManagerFactory {
 }
 
 struct PyPathManager {
-    /// Missing if it could not be made.
+    /// None if it could not be created.
     object: Option<Py<PyAny>>,
     faults: Arc<Faults>,
 }
@@ -81,7 +81,7 @@ impl PathManager for PyPathManager {
     }
 }
 
-/// A subflow to be opened, as such or as a pair of identifiers.
+/// Reads a subflow to be opened, given as such or as a pair of identifiers.
 fn open(item: &Bound<'_, PyAny>) -> Option<PyOpen> {
     if let Ok(open) = item.cast::<PyOpen>() {
         return Some(open.get().clone());
@@ -95,7 +95,7 @@ fn open(item: &Bound<'_, PyAny>) -> Option<PyOpen> {
     })
 }
 
-/// Refuses addresses and gateways that are not there.
+/// Refuses addresses and gateways that do not exist.
 fn check(object: &Bound<'_, PyAny>, open: &PyOpen, view: &View<'_>) -> PyResult<()> {
     let locals: Vec<u8> = view.local.iter().map(|l| l.id).collect();
     let remotes: Vec<u8> = view.remote.iter().map(|r| r.id).collect();

@@ -12,7 +12,7 @@ use pyo3::types::PyBool;
 use super::{Class, flag, records, returned};
 use crate::controller::Faults;
 
-/// Makes schedulers from a Python class.
+/// Creates schedulers from a Python class.
 #[derive(Debug)]
 pub struct PySchedulerFactory(pub Class);
 
@@ -38,7 +38,7 @@ impl Factory<dyn Scheduler> for PySchedulerFactory {
 }
 
 struct PyScheduler {
-    /// Missing if it could not be made.
+    /// None if it could not be created.
     object: Option<Py<PyAny>>,
     minds_window: bool,
     faults: Arc<Faults>,
@@ -71,7 +71,7 @@ impl Scheduler for PyScheduler {
     }
 }
 
-/// What `select` answered.
+/// Reads the result of `select`.
 fn choice(
     object: &Bound<'_, PyAny>,
     answer: &Bound<'_, PyAny>,
@@ -87,7 +87,7 @@ fn choice(
     Ok(Choice::Send(index(object, answer, answer, context)?))
 }
 
-/// The index of the path that was chosen: given as such, or as one of the paths of the context.
+/// The index of the chosen path, given as an index or as one of the paths of the context.
 fn index(
     object: &Bound<'_, PyAny>,
     answer: &Bound<'_, PyAny>,
@@ -105,7 +105,7 @@ fn index(
             ))
         });
     }
-    // True is no index, though an int to Python.
+    // True is not an index, although it is an int in Python.
     let n = match path.is_instance_of::<PyBool>() {
         true => None,
         false => path.extract::<i64>().ok(),

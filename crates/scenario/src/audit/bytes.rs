@@ -1,4 +1,4 @@
-//! What flows and their sum say they carried.
+//! Rules about the bytes that flows and their sum report.
 
 use gargalo_units::Bytes;
 use serde_json::{Value as Json, json};
@@ -7,7 +7,7 @@ use super::{Case, Finding, subject};
 
 pub(super) fn goodput_above_capacity(case: &mut Case<'_>) -> Vec<Finding> {
     let (mut found, copies) = (Vec::new(), case.copies());
-    // What flows say came over each link.
+    // The bytes that flows report for each link.
     let mut over = vec![0u64; case.out.links.len()];
     for f in &case.out.flows {
         let (from, to) = case.ends(f);
@@ -26,7 +26,7 @@ pub(super) fn goodput_above_capacity(case: &mut Case<'_>) -> Vec<Finding> {
                 }
             }
         }
-        // Datagrams that a link copies arrive more often than the links before it sent them.
+        // Datagrams that a link copies arrive more often than earlier links sent them.
         if f.transport == "udp" && copies {
             continue;
         }
@@ -36,8 +36,8 @@ pub(super) fn goodput_above_capacity(case: &mut Case<'_>) -> Vec<Finding> {
         for &d in &route {
             over[d as usize] = over[d as usize].saturating_add(delivered);
         }
-        // What was delivered in a window can have waited before it, for a hole in the sequence or behind another
-        // link: it crossed each link between the flow's start and the end of the window.
+        // Data delivered in a window may have waited before it, for a hole in the sequence or behind another link: it
+        // crossed each link between the flow's start and the end of the window.
         let until = case.measured().1.min(f.end).max(f.start);
         for (delivered, end) in [(delivered, f.end), (f.inside.delivered, until)] {
             let bounds = route.iter();
@@ -88,7 +88,7 @@ pub(super) fn flow_not_conserved(case: &Case<'_>) -> Vec<Finding> {
             "wire_bytes": f.wire.forward, "sent_packets": f.sent_packets,
             "retransmitted_packets": f.retransmitted_packets,
         });
-        // Of programs and kernels in the lab not everything is known.
+        // For programs and kernels in the lab some figures are unknown.
         let sent = f.sent.get().max(f.wire.forward);
         let mut text = None;
         if sent > 0 && f.delivered.get() > sent {
@@ -104,7 +104,7 @@ pub(super) fn flow_not_conserved(case: &Case<'_>) -> Vec<Finding> {
                 f.delivered.get()
             ));
         }
-        // Each transmission of ours is lost once.
+        // Each transmission of our stack is lost at most once.
         if case.late.is_none() && f.transport == "tcp" && f.lost_packets > f.sent_packets {
             text = Some(format!(
                 "lost {} packets of {} sent",

@@ -1,20 +1,20 @@
-//! What an audit says: codes, severities, findings.
+//! The findings of an audit: codes, severities, texts.
 
 use serde_json::{Value as Json, json};
 
-/// How grave a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// To be read beside the result.
+    /// A note to be read with the result.
     Note,
-    /// The result may not mean what it seems to.
+    /// The result may not mean what it seems to mean.
     Warning,
     /// The result contradicts itself: a fault of Gargalo.
     Error,
 }
 
 impl Severity {
-    /// In lower case, as in results.
+    /// The name in lower case, as in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -24,7 +24,7 @@ impl Severity {
     }
 }
 
-/// Every code that a run's findings can have: stable, with its severity and what it says.
+/// Every code that a run's findings can have: stable, with its severity and meaning.
 pub const CODES: [(&str, Severity, &str); 9] = [
     (
         "link-above-capacity",
@@ -73,16 +73,16 @@ pub const CODES: [(&str, Severity, &str); 9] = [
     ),
 ];
 
-/// Something of which a reader of the results should know.
+/// A finding: something that a reader of the results should know.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// One of [`CODES`].
     pub code: &'static str,
-    /// The flow or link meant.
+    /// The flow or link concerned.
     pub subject: String,
-    /// A sentence.
+    /// The text, one sentence.
     pub text: String,
-    /// What it stands on, in SI.
+    /// The figures that support it, in SI units.
     pub figures: Json,
 }
 
@@ -96,13 +96,13 @@ impl Finding {
         }
     }
 
-    /// How grave it is.
+    /// The severity of the finding.
     pub fn severity(&self) -> Severity {
         let of = CODES.iter().find(|(code, ..)| *code == self.code);
         of.map_or(Severity::Error, |(_, severity, _)| *severity)
     }
 
-    /// `{"code", "severity", "subject", "text", "figures"}`.
+    /// Builds `{"code", "severity", "subject", "text", "figures"}`.
     pub fn to_json(&self) -> Json {
         json!({
             "code": self.code, "severity": self.severity().name(), "subject": self.subject,

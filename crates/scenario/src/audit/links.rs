@@ -1,4 +1,4 @@
-//! What links say of themselves.
+//! Rules about the figures of links.
 
 use std::cmp::Ordering;
 
@@ -30,7 +30,7 @@ pub(super) fn link_above_capacity(case: &Case<'_>) -> Vec<Finding> {
     found
 }
 
-/// A window in which one packet more or less moves every figure.
+/// Reports a window so short that one packet more or less changes every figure.
 pub(super) fn few_packets(case: &Case<'_>) -> Vec<Finding> {
     let used = |i: usize| case.out.links[i].utilization.filter(|u| *u > 0.0);
     let most = (0..case.out.links.len()).filter(|i| used(*i).is_some());

@@ -1,4 +1,4 @@
-//! Flows that the run ended too early for.
+//! Rules about flows for which the run was too short.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use super::{Case, Finding, subject};
 /// A sender this close to its window is limited by it.
 const WINDOW_LIMITED: f64 = 0.75;
 
-/// Growing since the beginning: a window-based control in its first slow start, or a model-based one that has not
-/// found the capacity.
+/// Whether a sender has grown since its start: a window-based control in its first slow start, or a model-based one
+/// that has not found the capacity yet.
 fn is_starting(phase: &str, ssthresh: Option<Bytes>) -> bool {
     phase == "startup" || (phase == "slow-start" && ssthresh.is_none())
 }

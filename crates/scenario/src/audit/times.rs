@@ -1,4 +1,4 @@
-//! What took less time, or more, than it can.
+//! Rules about times that are shorter or longer than possible.
 
 use gargalo_units::Duration;
 use serde_json::json;
@@ -6,16 +6,16 @@ use serde_json::json;
 use super::{Case, Finding, subject};
 use crate::resolved::Transport;
 
-/// Lateness up to this share of the shortest round trip does not count. A packet that is late is a round trip that
-/// is longer, and the rate of a sender falls with it in proportion: one in a hundred packets late by so much
-/// moves no figure by more than the 5% within which the scorecards call two algorithms alike.
+/// Lateness up to this share of the shortest round trip does not count. A late packet lengthens its round trip, and
+/// the rate of a sender falls in proportion: if one in a hundred packets is late by this much, no figure changes by
+/// more than the 5% within which the scorecards call two algorithms alike.
 const LATE_SHARE: f64 = 0.05;
-/// Likewise where paths have no delay at all.
+/// The same limit where paths have no delay.
 const LATE_LEAST: Duration = Duration::from_millis(2);
 
 pub(super) fn rtt_below_path(case: &mut Case<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    // Clocks of the machine are read before and after.
+    // The machine's clocks are read before and after.
     let tolerance = match case.late {
         Some(_) => Duration::from_micros(100),
         None => Duration::ZERO,
@@ -30,13 +30,13 @@ pub(super) fn rtt_below_path(case: &mut Case<'_>) -> Vec<Finding> {
         };
         let (from, to) = case.ends(f);
         let there = case.delay(f, from, to);
-        // Of datagrams it is the time of one way.
+        // For datagrams this is the one-way delay.
         let back = match f.transport {
             "udp" => Duration::ZERO,
             _ => case.delay(f, to, from),
         };
         let least = there + back;
-        // What was repeated is timed by timestamps, whose clock ticks in milliseconds (RFC 7323 §5.4).
+        // Retransmitted data is timed by timestamps, whose clock ticks in milliseconds (RFC 7323 §5.4).
         let tick = match f.transport {
             "tcp" | "mptcp" => Duration::from_millis(1),
             _ => Duration::ZERO,

@@ -1,4 +1,4 @@
-//! Flows: copies, endpoints, workloads.
+//! Resolves flows: copies, endpoints, workloads.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use crate::model::{self, Flow as Spec, RecordName, Scenario};
 use crate::quantity::StartJitter;
 use crate::resolved::{Flow, Group, Transport};
 
-/// All flows of a scenario together: a guard against slips like one zero too many.
+/// Most flows of a scenario: a guard against mistakes such as an extra zero.
 const MOST_FLOWS: usize = 100_000;
 
-/// The flows of a scenario, each copy by itself.
+/// The flows of a scenario, with each copy as a flow of its own.
 #[derive(Default)]
 pub(crate) struct Expanded {
     pub(crate) flows: Vec<Flow>,
     pub(crate) groups: Vec<Group>,
-    /// For each flow, which entry of the scenario it was made from.
+    /// For each flow, the index of the scenario's entry from which it was created.
     pub(crate) places: Vec<usize>,
     /// For each entry of the scenario, its transport with every default written out; null: it could not be resolved.
     pub(crate) transports: Vec<Json>,
@@ -108,14 +108,14 @@ pub(crate) fn resolve(raw: &Scenario, net: &mut Network, cx: &mut Context<'_>) -
 }
 
 impl Expanded {
-    /// Adds a flow that was made from this entry of the scenario.
+    /// Adds a flow that was created from this entry of the scenario.
     fn add(&mut self, place: usize, flow: Flow) {
         let id = self.flows.len() as u64;
         self.flows.push(Flow { id, ..flow });
         self.places.push(place);
     }
 
-    /// Adds what a source makes, each group with its flows.
+    /// Adds the flows of a source, with their groups.
     fn add_source(&mut self, place: usize, made: sourced::Made) {
         for (group, parts) in made {
             self.groups.push(group);
@@ -135,7 +135,7 @@ impl Expanded {
         }
     }
 
-    /// The group of flows that have no rows; `None`: they have.
+    /// The group of flows that have no rows; `None`: they have rows.
     fn group(
         &mut self,
         common: &Flow,
@@ -156,16 +156,16 @@ impl Expanded {
     }
 }
 
-/// What the routes of an entry's copies say.
+/// The properties of the routes of an entry's copies.
 struct Ways {
-    /// The smallest MTU of all.
+    /// The smallest MTU of all routes.
     mtu: u32,
     /// The base round-trip time of each copy.
     rtts: Vec<Duration>,
 }
 
-/// Finds the routes of an entry's copies, and notes for each of their links the longest round trip over it; `None`:
-/// there is one without.
+/// Finds the routes of an entry's copies, and records for each of their links the longest round trip over it; `None`:
+/// a copy has no route.
 fn ways(
     ends: &[(usize, usize)],
     at: &str,
@@ -202,7 +202,7 @@ fn ways(
     Some(found)
 }
 
-/// The name of an entry in results.
+/// The label of an entry in results.
 fn label(spec: &Spec, transport: &Transport) -> Arc<str> {
     let congestion = transport.congestion();
     match (&spec.label, transport) {
@@ -215,8 +215,7 @@ fn label(spec: &Spec, transport: &Transport) -> Arc<str> {
     }
 }
 
-/// Places Multipath TCP between each pair of hosts; for other transports there is nothing to do and the
-/// list is empty.
+/// Resolves Multipath TCP between each pair of hosts; for other transports the list is empty.
 fn place(
     transport: &mut Transport,
     ends: &[(usize, usize)],
@@ -230,7 +229,7 @@ fn place(
     let mut placed: Vec<Transport> = Vec::new();
     let mut last = None;
     for &pair in ends {
-        // Copies of one pair share what they have.
+        // Copies between the same pair share the result.
         if let (true, Some(same)) = (last == Some(pair), placed.last()) {
             placed.push(same.clone());
             continue;
@@ -249,16 +248,16 @@ fn place(
 /// Mean time between arrivals; the rate is above zero, which [`times`] has checked.
 fn gap(per_second: f64) -> Duration {
     let nanos = 1e9 / per_second;
-    // A cast saturates; the least gap is a nanosecond.
+    // The cast saturates; the least gap is a nanosecond.
     Duration::from_nanos((nanos + 0.5) as u64).max(Duration::from_nanos(1))
 }
 
-/// How much later than it says a flow of this round-trip time may start: at most half of its time.
+/// The start jitter of a flow with this round-trip time: at most half of its time.
 fn start_jitter(jitter: StartJitter, rtt: Duration, window: (Instant, Instant)) -> Duration {
     let most = Duration::from_nanos(window.1.saturating_since(window.0).as_nanos() / 2);
     match jitter {
         StartJitter::Time(time) => time.min(most),
-        // A cast saturates.
+        // The cast saturates.
         StartJitter::RoundTrips(n) => {
             Duration::from_nanos((rtt.as_nanos() as f64 * n) as u64).min(most)
         }
@@ -283,7 +282,7 @@ fn bandwidth_delay_products(net: &mut Network, longest: &[Option<Duration>]) {
     }
 }
 
-/// The rate that a bandwidth-delay product is made of.
+/// The rate used for a bandwidth-delay product.
 fn capacity(config: &LinkConfig) -> Rate {
     match &config.rate {
         RateModel::Steps(steps) => steps.iter().map(|s| s.1).max().unwrap_or_default(),

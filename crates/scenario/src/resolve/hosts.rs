@@ -1,4 +1,4 @@
-//! Hosts of a flow and its copies.
+//! Resolves the hosts of a flow and its copies.
 
 use std::collections::BTreeMap;
 
@@ -104,7 +104,7 @@ fn hosts(
             .filter(|n| n.is_host)
             .map(|n| n.name.as_str())
     };
-    // Where even the topology is wrong, its error is enough.
+    // If the topology itself is invalid, its error is enough.
     if !net.nodes.is_empty() {
         let help = did_you_mean(nearest(name, names()), "hosts", names());
         cx.error(

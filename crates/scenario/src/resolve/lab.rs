@@ -1,4 +1,4 @@
-//! Stacks of hosts, programs on them, and how the lab works.
+//! Resolves stacks of hosts, programs on them, and settings of the lab.
 
 #[cfg(target_os = "linux")]
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use crate::model::{Host, Scenario, StackName};
 use crate::resolved::Transport;
 use crate::resolved::{Lab, Node};
 
-/// Resolves what the lab needs.
+/// Resolves the settings of the lab.
 pub(crate) fn resolve(raw: &Scenario, nodes: &[Node], cx: &mut Context<'_>) -> Lab {
     let lab = raw.lab;
     let usual = Host {
@@ -22,7 +22,7 @@ pub(crate) fn resolve(raw: &Scenario, nodes: &[Node], cx: &mut Context<'_>) -> L
         ..Host::default()
     };
     let mut stacks: Vec<Stack> = nodes.iter().map(|_| stack(&usual, &usual)).collect();
-    // Patterns before plain names, so that the special wins.
+    // Patterns before plain names, so that a plain name overrides a pattern.
     let (patterns, plain): (Vec<_>, Vec<_>) = raw.hosts.iter().partition(|(n, _)| n.ends_with('*'));
     for (name, host) in patterns.into_iter().chain(plain) {
         let at = format!("hosts.{name}");
@@ -83,7 +83,7 @@ fn stack(host: &Host, usual: &Host) -> Stack {
     }
 }
 
-/// Checks that the kernel has the congestion controls that its hosts are to run.
+/// Checks that the kernel has the congestion controls that its hosts must run.
 #[cfg(target_os = "linux")]
 pub(crate) fn ask_kernel(
     raw: &Scenario,
@@ -121,7 +121,7 @@ pub(crate) fn ask_kernel(
     }
 }
 
-/// Indices of the hosts that a name, or a pattern with `*` at its end, means.
+/// Indices of the hosts that match a name, or a pattern with `*` at its end.
 fn find(name: &str, nodes: &[Node]) -> Vec<usize> {
     let fits = |n: &Node| match name.strip_suffix('*') {
         Some(prefix) => n.name.starts_with(prefix),
@@ -137,7 +137,7 @@ fn find(name: &str, nodes: &[Node]) -> Vec<usize> {
 fn no_such_host(name: &str, at: &str, nodes: &[Node], cx: &mut Context<'_>) {
     let names = || nodes.iter().filter(|n| n.is_host).map(|n| n.name.as_str());
     if nodes.is_empty() {
-        return; // where even the topology is wrong, its error is enough
+        return; // if the topology itself is invalid, its error is enough
     }
     let help = if nodes.iter().any(|n| n.name == name) {
         format!("{name} forwards packets of others; name it in topology.graph.hosts")

@@ -1,4 +1,4 @@
-//! Links between nodes.
+//! Resolves links between nodes.
 
 use gargalo_link::{LinkConfig, QueueLimit};
 
@@ -6,18 +6,18 @@ use super::Network;
 use crate::model;
 use crate::resolved::Link;
 
-/// A size of a queue in bandwidth-delay products.
+/// A queue limit in bandwidth-delay products.
 pub(crate) struct BdpLimit {
-    /// Which link.
+    /// Index of the link.
     pub(crate) link: usize,
-    /// Whether the direction is down.
+    /// Whether it is the down direction.
     pub(crate) down: bool,
-    /// How many products.
+    /// Number of bandwidth-delay products.
     pub(crate) factor: f64,
 }
 
 impl Network {
-    /// Adds a link; `at` is where it was written.
+    /// Adds a link; `at` is the path at which it was written.
     pub(crate) fn link(&mut self, name: &str, ends: (usize, usize), spec: &model::Link, at: &str) {
         let mut link = Link {
             name: name.to_owned(),
@@ -40,7 +40,7 @@ impl Network {
     }
 }
 
-/// The base delay of a direction, at its least.
+/// The least base delay of a direction.
 pub(crate) fn base_delay(config: &LinkConfig) -> gargalo_units::Duration {
     config.delay.minimum()
 }

@@ -1,4 +1,4 @@
-//! From the scenario as written to the scenario as resolved.
+//! Resolves a scenario as written.
 
 mod flows;
 mod hosts;
@@ -22,26 +22,26 @@ use crate::model::Record;
 use crate::resolved::{Link, Node, Scenario};
 use crate::tree::Node as Tree;
 
-/// What every step of the resolution needs: the tree for places, and the list of errors.
+/// The context of every step of the resolution: the tree for positions, and the list of errors.
 pub(crate) struct Context<'a> {
     pub(crate) tree: &'a Tree,
     pub(crate) errors: &'a mut Diagnostics,
     pub(crate) origin: &'a Origin,
-    /// Files that settings name.
+    /// The files that settings name.
     pub(crate) files: Files,
-    /// The world that is to run it, if that is known.
+    /// The world that will run it, if known.
     pub(crate) world: Option<World>,
 }
 
 impl Context<'_> {
-    /// Notes an error at a dotted path.
+    /// Reports an error at a dotted path.
     pub(crate) fn error(&mut self, path: &str, label: &str, message: String, help: String) {
         let place = self.tree.place(path);
         let help = (!help.is_empty()).then_some(help);
         self.errors.add(place, path, label, message, help);
     }
 
-    /// Notes what is wrong with a setting that was written at a dotted path.
+    /// Reports an error of a setting that was written at a dotted path.
     pub(crate) fn refuse(&mut self, path: &str, error: gargalo_settings::Error) {
         let error = error.at(path);
         let place = self.tree.place(&error.path);
@@ -55,19 +55,18 @@ impl Context<'_> {
     }
 }
 
-/// The network: what the topology was lowered to.
+/// The network to which the topology was lowered.
 #[derive(Default)]
 pub(crate) struct Network {
     pub(crate) nodes: Vec<Node>,
     pub(crate) links: Vec<Link>,
-    /// For each link, where it was written.
+    /// For each link, the path at which it was written.
     pub(crate) paths: Vec<String>,
-    /// Limits in bandwidth-delay products, to be filled in when the routes of flows are known.
+    /// Limits in bandwidth-delay products, to be set when the routes of flows are known.
     pub(crate) bdp: Vec<links::BdpLimit>,
 }
 
-/// Resolves the model; errors are noted in the context, so that the result counts only if there are
-/// none.
+/// Resolves the model; errors are added to the context, and the result is valid only if there are none.
 pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
     if raw.duration.is_zero() {
         let help = "give how long to watch, like `duration = \"60s\"`".to_owned();
@@ -120,7 +119,7 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
     }
 }
 
-/// The part of the run that figures are of; `None`: all of it.
+/// The measured window; `None`: the whole run.
 fn measure(raw: &model::Scenario, cx: &mut Context<'_>) -> Option<(Instant, Instant)> {
     if raw.measure == model::Measure::default() {
         return None;
@@ -147,7 +146,7 @@ fn measure(raw: &model::Scenario, cx: &mut Context<'_>) -> Option<(Instant, Inst
     None
 }
 
-/// What is recorded, links by their names.
+/// Resolves what is recorded, with links by their names.
 fn record(raw: &Record, links: &[Link], cx: &mut Context<'_>) -> Record {
     let mut captures: Vec<String> = Vec::new();
     for (i, pattern) in raw.captures.iter().enumerate() {
@@ -180,7 +179,7 @@ fn record(raw: &Record, links: &[Link], cx: &mut Context<'_>) -> Record {
     }
 }
 
-/// A help that names the nearest and lists the first few.
+/// A help text with the nearest name and the first few names.
 pub(crate) fn did_you_mean<'a>(
     near: Option<&str>,
     what: &str,

@@ -1,4 +1,4 @@
-//! Multipath TCP: TCP for its subflows, then what several paths add.
+//! Resolves Multipath TCP: TCP for its subflows, then the settings of several paths.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -38,13 +38,13 @@ pub(crate) fn resolve(
     }))
 }
 
-/// The smallest MTU of all links: subflows may take any of them.
+/// The smallest MTU of all links: subflows may use any of them.
 pub(crate) fn mtu(net: &Network) -> u32 {
     let all = net.links.iter().map(|l| l.up.mtu.min(l.down.mtu));
     all.min().unwrap_or(65_535)
 }
 
-/// What depends on the hosts: links by name, and the path manager of who does not choose.
+/// Resolves what depends on the hosts: links by name, and the default path manager.
 pub(crate) fn place(
     resolved: &mut Mptcp,
     ends: (usize, usize),
@@ -81,7 +81,7 @@ pub(crate) fn place(
     resolved.spec.path_manager = Some(manager);
 }
 
-/// Where a connection lies: its two hosts in the network.
+/// The two hosts of a connection in the network.
 struct Place<'a> {
     ends: [usize; 2],
     net: &'a Network,
@@ -97,7 +97,7 @@ impl<'a> Place<'a> {
         &self.net.links[link].name
     }
 
-    /// The link of this name that leads to one of these hosts; what is wrong is noted at `at`.
+    /// Finds the link of this name that leads to one of these hosts; errors are reported at `at`.
     fn find(&self, given: &str, hosts: &[usize], at: &str, cx: &mut Context<'_>) -> Option<usize> {
         let own: BTreeSet<usize> = hosts.iter().flat_map(|h| self.links_of(*h)).collect();
         let names = || own.iter().map(|l| self.name(*l));
@@ -117,7 +117,7 @@ impl<'a> Place<'a> {
         None
     }
 
-    /// Links of either host by their names.
+    /// Finds links of either host by their names.
     fn list(&self, given: &[String], at: &str, cx: &mut Context<'_>) -> Vec<usize> {
         let given = given.iter().enumerate();
         given
@@ -125,7 +125,7 @@ impl<'a> Place<'a> {
             .collect()
     }
 
-    /// Refuses links of which none leads to one of the hosts.
+    /// Reports an error if none of the links leads to one of the hosts.
     fn reaches_both(&self, links: &[usize], at: &str, cx: &mut Context<'_>) {
         for host in self.ends {
             if self.links_of(host).any(|l| links.contains(&l)) {
@@ -141,7 +141,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Routers by their names.
+    /// Finds routers by their names.
     fn gateways(&self, given: &[String], at: &str, cx: &mut Context<'_>) -> Vec<usize> {
         let mut found = Vec::new();
         for (i, name) in given.iter().enumerate() {
@@ -159,7 +159,7 @@ impl<'a> Place<'a> {
         found
     }
 
-    /// Addresses that come and go, in the order of time.
+    /// Resolves changes of addresses, in the order of time.
     fn changes(
         &self,
         given: &[crate::model::AddressChange],

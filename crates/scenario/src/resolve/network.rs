@@ -1,4 +1,4 @@
-//! Topologies as graphs.
+//! Resolves topologies as graphs.
 
 use gargalo_units::nearest;
 
@@ -7,7 +7,7 @@ use crate::resolved::Node;
 
 use super::{Context, Network, did_you_mean};
 
-/// Lowers a topology to nodes and links; the text is its kind.
+/// Lowers a topology to nodes and links; also returns its kind.
 pub(crate) fn lower(topology: &Topology, cx: &mut Context<'_>) -> (&'static str, Network) {
     let mut net = Network::default();
     let kind = match topology {
@@ -135,7 +135,7 @@ fn graph(t: &crate::model::Graph, net: &mut Network, cx: &mut Context<'_>) {
             .name
             .clone()
             .unwrap_or_else(|| format!("{}-{}", l.from, l.to));
-        // A link has two directions, so that one the other way round is a second one.
+        // A link has two directions, so a link between the same nodes in reverse order is a second one.
         let again = pairs.insert((a.min(b), a.max(b)), i).is_some();
         if again && l.name.is_none() {
             let message = format!(
@@ -172,7 +172,7 @@ fn graph(t: &crate::model::Graph, net: &mut Network, cx: &mut Context<'_>) {
     }
 }
 
-/// Whether a list has as many items as needed.
+/// Checks that a list has as many items as needed.
 fn counts(list: Option<&OneOrMany>, n: usize, at: &str, what: &str, cx: &mut Context<'_>) -> bool {
     let Some(OneOrMany::Many(list)) = list else {
         return true;
@@ -185,7 +185,7 @@ fn counts(list: Option<&OneOrMany>, n: usize, at: &str, what: &str, cx: &mut Con
     list.len() == n
 }
 
-/// Links of which there is one for all or one for each.
+/// Links: one for all, or one for each.
 struct Links<'a> {
     links: Option<&'a OneOrMany>,
     usual: Link,
@@ -198,7 +198,7 @@ impl<'a> Links<'a> {
         Self { links, usual, at }
     }
 
-    /// The i-th, and where it was written.
+    /// The i-th link, and the path at which it was written.
     fn nth(&self, i: usize) -> (&Link, String) {
         match self.links {
             None => (&self.usual, self.at.to_owned()),

@@ -1,4 +1,4 @@
-//! QUIC: what depends on the route and on other flows.
+//! Resolves QUIC: settings that depend on the route and on other flows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,8 +30,8 @@ pub(crate) fn resolve(
     Transport::Quic(Arc::new(config))
 }
 
-/// After a loss QUIC keeps a share of its congestion window (RFC 9002 §7.3.2), TCP of what is in flight
-/// (RFC 5681 §3.1): said where an algorithm leaves the choice and the scenario does not make it.
+/// After a loss QUIC reduces its congestion window (RFC 9002 §7.3.2), and TCP reduces the bytes in flight (RFC 5681
+/// §3.1): this sets the choice where an algorithm has one and the scenario does not.
 fn reduce_the_window(congestion: &mut Congestion) {
     const KEY: &str = "reduce_from";
     let has_choice = gargalo_cc::find(&congestion.name)
@@ -41,14 +41,14 @@ fn reduce_the_window(congestion: &mut Congestion) {
     }
 }
 
-/// Data before the handshake needs a ticket, which only an earlier connection can have brought.
+/// Checks 0-RTT data: it needs a ticket, which only an earlier connection can have provided.
 pub(crate) fn tickets(flows: &[Flow], places: &[usize], cx: &mut Context<'_>) {
     let quic = |f: &'_ Flow| match &f.transport {
         Transport::Quic(q) => Some(Arc::clone(q)),
         _ => None,
     };
     let is_early = |q: &Config| q.handshake == Handshake::ZeroRtt;
-    // When the first connection between two hosts with this crypto begins, which brings tickets.
+    // When the first connection between two hosts with this crypto begins, which provides tickets.
     let key = |f: &Flow, q: &Config| (f.from, f.to, q.crypto == Crypto::Tls);
     let mut first = BTreeMap::new();
     if flows.iter().any(|f| quic(f).is_some_and(|q| is_early(&q))) {
@@ -64,7 +64,7 @@ pub(crate) fn tickets(flows: &[Flow], places: &[usize], cx: &mut Context<'_>) {
             continue;
         };
         let is_later = first.get(&key(f, &own)).is_some_and(|s| *s < f.start);
-        // Arrivals of one template bring tickets to each other: only the first has none.
+        // Arrivals of one template provide tickets for each other: only the first has none.
         if f.arrivals.is_some() || told == Some(place) || is_later {
             continue;
         }

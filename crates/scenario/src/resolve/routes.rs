@@ -1,4 +1,4 @@
-//! Routes of flows, for what depends on them: bandwidth-delay products, segment sizes, reachability.
+//! Routes of flows, for settings that depend on them: bandwidth-delay products, segment sizes, reachability.
 
 use gargalo_flow::Routing;
 use gargalo_units::Duration;
@@ -6,7 +6,7 @@ use gargalo_units::Duration;
 use super::Network;
 use super::links::base_delay;
 
-/// Routes as the simulator takes them.
+/// Finds the same routes as the simulator.
 pub(crate) struct Routes(Routing);
 
 /// A route as a list of links, each with whether it is taken from its second end to its first.
@@ -32,7 +32,7 @@ impl Routes {
     }
 }
 
-/// Base round-trip time over a route and back: propagation alone.
+/// Base round-trip time of a route: propagation only.
 pub(crate) fn base_rtt(net: &Network, route: &Route) -> Duration {
     let both = route.iter().map(|(link, _)| {
         let l = &net.links[*link];
@@ -43,7 +43,7 @@ pub(crate) fn base_rtt(net: &Network, route: &Route) -> Duration {
     Duration::from_nanos(both.fold(0, u64::saturating_add))
 }
 
-/// The smallest MTU on a route and back.
+/// The smallest MTU on a route, in both directions.
 pub(crate) fn mtu(net: &Network, route: &Route) -> u32 {
     let both = route.iter().map(|(link, _)| {
         let l = &net.links[*link];

@@ -1,5 +1,5 @@
-//! Flows that are sources: web, ftp and mix become one flow for each part and direction, and constant
-//! bit rate one for each pair of hosts.
+//! Resolves flows that are sources: web, ftp and mix become one flow for each part and direction, and constant bit
+//! rate one for each pair of hosts.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{Context, Network};
 use crate::model::Flow as Spec;
 use crate::resolved::{Flow, Group, Loaded, Source, Transport};
 
-/// Its label where none is given.
+/// The default label.
 pub(crate) fn label(spec: &Spec) -> &'static str {
     match spec.workload {
         Workload::Mix(_) => "background",
@@ -29,7 +29,7 @@ pub(crate) fn label(spec: &Spec) -> &'static str {
 pub(crate) type Made = Vec<(Group, Vec<Flow>)>;
 type Window = (gargalo_units::Instant, gargalo_units::Instant);
 
-/// The flows of a source with their groups, in order; identifiers and indices are the caller's.
+/// Expands a source into flows with their groups, in order; the caller sets identifiers and indices.
 pub(crate) fn expand(
     spec: &Spec,
     common: &Flow,
@@ -181,7 +181,7 @@ fn mix(
     made
 }
 
-/// Constant bit rate: a flow for each pair of hosts, evenly out of step.
+/// Expands constant bit rate into a flow for each pair of hosts, with evenly shifted starts.
 fn constant(
     base: &Flow,
     load: Rate,
@@ -223,7 +223,7 @@ fn constant(
             ..base.clone()
         }
     };
-    // Whose first packet would come after the end has none.
+    // A flow whose first packet would come after the end sends none.
     let lives = |f: &Flow| f.start == base.start || f.stop.is_none_or(|stop| f.start < stop);
     let flows = pairs.iter().enumerate().map(flow).filter(lives);
     Ok((group, flows.collect()))

@@ -1,4 +1,4 @@
-//! Sources of flows: what load is asked for, and on which link.
+//! Resolves sources of flows: the requested load, and the link that it is on.
 
 use gargalo_link::{LinkConfig, RateModel};
 use gargalo_units::{Rate, nearest};
@@ -17,10 +17,10 @@ pub(crate) struct Part {
     pub(crate) loaded: Option<Loaded>,
 }
 
-/// A load as asked for, on a link in the direction of the flow.
+/// The requested load on a link in the direction of the flow.
 struct Asked {
     link: Option<(usize, bool)>,
-    /// Bits per second there and, of the same share, in the opposite direction.
+    /// Bits per second in that direction and, for the same share, in the opposite one.
     rates: (Rate, Rate),
     share: Option<f64>,
 }
@@ -93,7 +93,7 @@ pub(crate) struct Way {
     pub(crate) pairs: Vec<(usize, usize)>,
     /// Bits per second in this direction.
     pub(crate) rate: Rate,
-    /// And in the opposite one; zero if that is not loaded.
+    /// Bits per second in the opposite direction; zero if that is not loaded.
     pub(crate) opposite: Rate,
     pub(crate) loaded: Option<Loaded>,
 }
@@ -231,8 +231,8 @@ fn percent(share: f64) -> f64 {
     (share * 1e6).round() / 1e4
 }
 
-/// The link that is loaded and whether the flow goes down it: the one named, or the slowest on the
-/// way. `None` inside if no link on the way has a rate; outside after an error.
+/// The loaded link and whether the flow uses its down direction: the named link, or the slowest on the route. `None`
+/// inside if no link on the route has a rate; outside after an error.
 #[expect(clippy::option_option, reason = "an error is not a missing link")]
 fn find(
     link: Option<&str>,

@@ -1,4 +1,4 @@
-//! Transports: what was written, then what depends on the route and the congestion control.
+//! Resolves transports: the written settings, then those that depend on the route and the congestion control.
 
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ pub(crate) fn resolve(raw: &Spec, mtu: u32, at: &str, cx: &mut Context<'_>) -> T
     }
 }
 
-/// Decides what was left to the route and the congestion control; `written`: what was not.
+/// Sets what depends on the route and the congestion control; `written` is what the scenario sets.
 pub(crate) fn settle(tcp: &mut Tcp, written: &Json, mtu: u32, at: &str, cx: &mut Context<'_>) {
     let none = Map::new();
     let given = written.as_object().unwrap_or(&none);
-    // DCTCP and Prague are nothing without ECN and need each mark told (RFC 8257 §3.2, RFC 9331 §4.2).
+    // DCTCP and Prague require ECN and feedback of each mark (RFC 8257 §3.2, RFC 9331 §4.2).
     if matches!(given.get("ecn"), None | Some(Json::Bool(true))) {
         match tcp.congestion.name.as_str() {
             "dctcp" => tcp.config.ecn = EcnMode::Dctcp,

@@ -1,5 +1,5 @@
-//! Event queues that were measured and not chosen; kept for the benchmark and for machines on
-//! which the verdict may differ.
+//! Event queues that were measured and not chosen; kept for the benchmark and for machines on which the result may
+//! differ.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -23,7 +23,7 @@ impl BinaryHeapQueue {
             .push(Reverse(Entry::new(time, self.count, target)));
         self.count += 1;
     }
-    /// Takes the next event.
+    /// Removes and returns the next event.
     #[inline]
     pub fn pop(&mut self) -> Option<Entry> {
         self.heap.pop().map(|r| r.0)
@@ -73,7 +73,7 @@ impl CalendarQueue {
         bucket.insert(at, entry);
     }
 
-    /// Takes the next event.
+    /// Removes and returns the next event.
     pub fn pop(&mut self) -> Option<Entry> {
         if self.len == 0 {
             return None;
@@ -125,7 +125,7 @@ const ARITY: usize = 4;
 #[derive(Debug, Default)]
 pub struct QuadHeapQueue {
     heap: Vec<Entry>,
-    /// The root was popped and its place is free.
+    /// The root was popped and its slot is free.
     hole: bool,
     count: u64,
 }
@@ -145,7 +145,7 @@ impl QuadHeapQueue {
         }
     }
 
-    /// Takes the next event.
+    /// Removes and returns the next event.
     #[inline]
     pub fn pop(&mut self) -> Option<Entry> {
         self.fill_hole();

@@ -1,4 +1,4 @@
-//! Trees from the JSON Schema, bounded so that what is valid is small.
+//! Trees generated from the JSON Schema, bounded so that valid ones are small.
 
 use std::sync::OnceLock;
 
@@ -7,12 +7,12 @@ use serde_json::{Map, Value, json};
 
 use super::EXAMPLES;
 
-/// Deeper parts are the simplest there are.
+/// Below this depth the simplest values are generated.
 const DEEPEST: u32 = 9;
-/// Hosts, copies and the like.
+/// Most hosts, copies and similar counts.
 const MOST: u64 = 12;
 
-/// Names that may fit somewhere.
+/// Names that may be valid somewhere.
 const NAMES: &[&str] = &[
     "left0",
     "right0",
@@ -40,7 +40,7 @@ const NAMES: &[&str] = &[
     "",
 ];
 
-/// Units, with which numbers mean something, and without.
+/// Units that give numbers a meaning, and no unit.
 const UNITS: &[&str] = &[
     "s", "ms", "us", "ns", "min", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "MB/s", "B", "kB", "MB",
     "KiB", "%", " packets", "BDP", "/s", "/min", "", "parsec",
@@ -59,7 +59,7 @@ fn examples() -> &'static [Value] {
     })
 }
 
-/// A whole scenario.
+/// Generates a whole scenario.
 pub(super) fn scenario(u: &mut Unstructured<'_>) -> Result<Value> {
     let kind: u8 = u.arbitrary()?;
     if kind & 7 == 0 {
@@ -72,7 +72,7 @@ pub(super) fn scenario(u: &mut Unstructured<'_>) -> Result<Value> {
     Ok(tree)
 }
 
-/// Pairs of a key and a value, as on the command line; seldom any.
+/// Generates pairs of a key and a value, as on the command line; usually none.
 pub(super) fn overrides(u: &mut Unstructured<'_>, tree: &Value) -> Result<Vec<(String, String)>> {
     let mut all = Vec::new();
     if u.arbitrary::<u8>()? & 7 != 0 {
@@ -113,7 +113,7 @@ pub(super) fn overrides(u: &mut Unstructured<'_>, tree: &Value) -> Result<Vec<(S
     Ok(all)
 }
 
-/// What a reference stands for; of alternatives the one that fits.
+/// The schema that a reference leads to; of alternatives the one that fits the value.
 fn resolved<'a>(schema: &'a Value, value: Option<&Value>) -> &'a Value {
     let mut at = schema;
     for _ in 0..20 {
@@ -137,7 +137,7 @@ fn alternatives(schema: &Value) -> Option<&Vec<Value>> {
     list.and_then(Value::as_array)
 }
 
-/// Roughly: a table with such a key, a list for lists.
+/// Whether a value roughly fits a schema: a table with such a key, a list for lists.
 fn fits(schema: &Value, value: &Value) -> bool {
     let schema = resolved(schema, None);
     match value {
@@ -151,7 +151,7 @@ fn fits(schema: &Value, value: &Value) -> bool {
     }
 }
 
-/// Changes something somewhere in a tree.
+/// Changes a random part of a tree.
 fn change(value: &mut Value, schema: &Value, u: &mut Unstructured<'_>, depth: u32) -> Result<()> {
     let op: u8 = u.arbitrary()?;
     let own = resolved(schema, Some(value));
@@ -210,7 +210,7 @@ fn item(schema: &Value, n: usize) -> &Value {
     own.unwrap_or(&schema["items"])
 }
 
-/// Something that the schema allows, mostly; without any input left the simplest.
+/// Generates a value that the schema usually allows; the simplest one when the input is exhausted.
 fn grow(schema: &Value, u: &mut Unstructured<'_>, depth: u32) -> Value {
     let op: u8 = u.arbitrary().unwrap_or_default();
     if op == 255 {
@@ -298,7 +298,7 @@ fn quantity(u: &mut Unstructured<'_>) -> Result<String> {
     })
 }
 
-/// Small ones, edges, and any.
+/// Generates a number: small ones, edge cases, and any.
 fn number(u: &mut Unstructured<'_>) -> f64 {
     let edges = [
         0.0,
@@ -324,7 +324,7 @@ fn number(u: &mut Unstructured<'_>) -> f64 {
     }
 }
 
-/// What no schema asks for.
+/// Generates a value that no schema asks for.
 fn odd(u: &mut Unstructured<'_>) -> Value {
     match u.arbitrary::<u8>().unwrap_or_default() % 8 {
         0 => json!(true),
@@ -338,7 +338,7 @@ fn odd(u: &mut Unstructured<'_>) -> Value {
     }
 }
 
-/// Makes what is large small: runs, crowds, tables.
+/// Reduces what is large: lengths of runs, numbers of hosts and flows, tables.
 pub(super) fn bound(tree: &mut Value) {
     if let Some(d) = tree.get_mut("duration").filter(|d| d.is_string()) {
         let digits: usize = d.as_str().map_or(0, str::len);

@@ -1,8 +1,8 @@
-//! A tree as TOML.
+//! Writes a tree as TOML.
 
 use serde_json::{Map, Value};
 
-/// A document: each key of the tree a line.
+/// Writes a document: each key of the tree on a line.
 pub(super) fn write(tree: &Value) -> String {
     let mut out = String::new();
     for (key, v) in tree.as_object().unwrap_or(&Map::new()) {
@@ -20,7 +20,7 @@ fn pair(key: &str, v: &Value, out: &mut String) {
     value(v, out);
 }
 
-/// JSON's escapes are TOML's, except for what JSON leaves alone.
+/// Writes a string with the escapes of JSON, which are those of TOML except for characters that JSON does not escape.
 fn text(s: &str, out: &mut String) {
     let quoted = Value::from(s).to_string();
     out.push_str(&quoted.replace('\u{7f}', "\\u007f"));

@@ -1,4 +1,4 @@
-//! The network between two ends, as the input says: what passes, what is lost, changed and forged, and when.
+//! The network between two ends, controlled by the input: which segments pass, are lost, changed or forged, and when.
 
 use std::collections::VecDeque;
 
@@ -10,15 +10,15 @@ use gargalo_units::{Duration, Ecn, Instant};
 use gargalo_wire::tcp::{Flags, Options, Payload, SackBlocks, Segment, Timestamps};
 
 use super::forge::Forger;
-use crate::targets::Luck;
+use crate::targets::RandomBytes;
 
-/// Longer inputs are cut.
+/// Longer inputs are truncated.
 const STEPS: u32 = 300;
-/// What an end may send at once: its window, in the smallest segments, several times.
+/// Most segments that an end may send at once: its window in the smallest segments, several times.
 const BURST: u32 = 4_000;
-/// Timers that may expire at one instant.
+/// Most timers that may expire at one instant.
 const EXPIRIES: u32 = 1_000;
-/// Rounds in which an honest network must bring everything to its end.
+/// Rounds within which all data must be delivered once the network is free of faults.
 const ROUNDS: u32 = 20_000;
 
 /// An end of a connection.
@@ -33,25 +33,26 @@ pub(super) trait End: std::fmt::Debug {
     fn abort(&mut self, now: Instant);
     fn error(&self) -> Option<Error>;
     fn state(&self) -> State;
-    /// Takes its events; panics when it holds more than it may.
+    /// Handles its events; panics when it holds more than its limits allow.
     fn check(&mut self);
 }
 
-/// A connection and what the input makes of it.
+/// A connection under control of the input.
 pub(super) struct Play<'a, E> {
     u: Unstructured<'a>,
     ends: [E; 2],
     now: Instant,
-    /// On the way to each end.
+    /// Segments in transit to each end.
     flying: [VecDeque<Transmit>; 2],
-    /// The latest that each end has sent.
+    /// The latest segment that each end has sent.
     latest: [Option<Transmit>; 2],
     written: [u64; 2],
     read: [u64; 2],
     closed: [bool; 2],
-    /// The listener has heard of the other: one that is closed before ends with what it was given.
+    /// The listener has received a segment of the peer; one that is closed before ends with the data that it was
+    /// given.
     opened: bool,
-    /// Something arrived that no end has sent: from now on anything may be read.
+    /// A segment arrived that no end has sent: from now on any data may be read.
     forged: bool,
 }
 
@@ -60,7 +61,7 @@ fn byte(side: usize, i: u64) -> u8 {
     ((i + side as u64 * 77).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Mostly small, of either sign.
+/// Returns a distance, usually small, of either sign.
 fn distance(u: &mut Unstructured<'_>) -> Result<u32> {
     Ok(match u.arbitrary::<u8>()? & 7 {
         0 => u.arbitrary()?,
@@ -87,7 +88,7 @@ impl<'a, E: End> Play<'a, E> {
         }
     }
 
-    /// Plays the whole input; without forgery the rest of the connection follows, on an honest network.
+    /// Runs the whole input; without forged segments the connection then continues on a network without faults.
     pub(super) fn run(mut self) {
         self.settle(0);
         self.settle(1);
@@ -101,7 +102,7 @@ impl<'a, E: End> Play<'a, E> {
         }
     }
 
-    /// Lets an end do what it can now.
+    /// Lets an end do everything that is possible now.
     fn settle(&mut self, side: usize) {
         let state = self.ends[1].state();
         self.opened |= !matches!(state, State::Listen | State::SynReceived | State::Closed);
@@ -160,7 +161,7 @@ impl<'a, E: End> Play<'a, E> {
         let to = usize::from(op & 1);
         match op >> 1 & 15 {
             0..=3 => {
-                // A flight, as it should.
+                // A flight without faults.
                 for _ in 0..=(op >> 5) * 3 {
                     if let Some(t) = self.flying[to].pop_front() {
                         self.deliver(to, t);
@@ -227,7 +228,7 @@ impl<'a, E: End> Play<'a, E> {
         self.ends[side].close(self.now);
     }
 
-    /// A segment as no honest end would have sent it, in the place of a real one or beside it.
+    /// Delivers a segment that no correct end would have sent, in place of a real one or in addition to it.
     fn forge(&mut self, to: usize) -> Result<()> {
         let real = match self.u.arbitrary::<u8>()? & 3 {
             0 => self.flying[to].pop_front(),
@@ -256,7 +257,7 @@ impl<'a, E: End> Play<'a, E> {
         Ok(())
     }
 
-    /// Nothing is lost any more, and everything must come to its end.
+    /// Delivers everything from now on: the connection must end in order.
     fn finish(&mut self) {
         for side in 0..2 {
             if !self.closed[side] {
@@ -281,7 +282,7 @@ impl<'a, E: End> Play<'a, E> {
                 }
             }
         }
-        // Whoever waited too long, in the time that the input let pass, gave up.
+        // An end that waited too long, in the time that the input let pass, has given up.
         if self.ends.iter().any(|e| e.error().is_some()) {
             return;
         }
@@ -300,7 +301,7 @@ impl<'a, E: End> Play<'a, E> {
     }
 }
 
-/// Changes one thing about a segment.
+/// Changes one field of a segment.
 pub(crate) fn change(u: &mut Unstructured<'_>, s: &mut Segment) -> Result<()> {
     match u.arbitrary::<u8>()? % 16 {
         0 | 1 => s.seq = s.seq + distance(u)?,
@@ -338,7 +339,7 @@ pub(crate) fn change(u: &mut Unstructured<'_>, s: &mut Segment) -> Result<()> {
             let len = usize::from(u.arbitrary::<u8>()? % 41).min(u.len());
             s.options = Options::decode_prefix(u.bytes(len)?);
         }
-        _ => drop(Forger::with(Luck(u)).forge(s)),
+        _ => drop(Forger::with(RandomBytes(u)).forge(s)),
     }
     Ok(())
 }

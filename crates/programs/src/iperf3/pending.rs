@@ -1,4 +1,5 @@
-//! Clients of a server that have not got it: silent ones, and those that wait for their turn.
+//! Control connections without a test: those that have not sent their cookie or parameters, and those that wait for
+//! the server.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,39 +8,39 @@ use gargalo_units::{Duration, Instant};
 
 use super::protocol::{Cookie, Parameters, Reader};
 
-/// So long one may take for its cookie, and for its parameters.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// So long one waits for its turn that has said all.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
-/// Most of them.
+/// Time limit for the cookie, and for the parameters.
+const STEP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit of a client that has sent its parameters and waits for the server.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(300);
+/// Most of these connections.
 const MOST: usize = 64;
 
-/// A connection that has shown no cookie, or a client that has no test yet.
+/// A connection that has sent no cookie, or a client whose test has not begun.
 #[derive(Debug)]
-pub(super) struct Newcomer {
+pub(super) struct PendingClient {
     pub(super) control: ConnectionId,
     pub(super) remote: SocketAddr,
     pub(super) reader: Reader,
     pub(super) cookie: Option<Cookie>,
     pub(super) parameters: Option<Parameters>,
-    /// When patience ends.
+    /// When it times out.
     deadline: Instant,
 }
 
-impl Newcomer {
-    /// How much it has said.
+impl PendingClient {
+    /// Which messages it has sent.
     fn progress(&self) -> (bool, bool) {
         (self.cookie.is_some(), self.parameters.is_some())
     }
 }
 
-/// All of them, in the order of coming.
+/// All of them, in the order of arrival.
 #[derive(Debug, Default)]
-pub(super) struct Newcomers(Vec<Newcomer>);
+pub(super) struct PendingClients(Vec<PendingClient>);
 
-impl Newcomers {
-    /// One more comes; who has to go for it. Where there are too many, that is one of the address with the most
-    /// of them: of those that have said least the one that came first.
+impl PendingClients {
+    /// Adds a connection; returns the one that is dropped for it. Where there are too many, that is one of the address
+    /// with the most connections: of those with the least progress the oldest.
     pub(super) fn push(
         &mut self,
         now: Instant,
@@ -48,13 +49,13 @@ impl Newcomers {
     ) -> Option<ConnectionId> {
         let goes = (self.0.len() >= MOST).then(|| self.dispensable()).flatten();
         let gone = goes.map(|at| self.0.remove(at).control);
-        self.0.push(Newcomer {
+        self.0.push(PendingClient {
             control,
             remote,
             reader: Reader::default(),
             cookie: None,
             parameters: None,
-            deadline: now + PATIENCE,
+            deadline: now + STEP_TIMEOUT,
         });
         gone
     }
@@ -68,31 +69,31 @@ impl Newcomers {
             .map(|(at, _)| at)
     }
 
-    pub(super) fn get(&mut self, control: ConnectionId) -> Option<&mut Newcomer> {
+    pub(super) fn get(&mut self, control: ConnectionId) -> Option<&mut PendingClient> {
         self.0.iter_mut().find(|n| n.control == control)
     }
 
-    pub(super) fn take(&mut self, control: ConnectionId) -> Option<Newcomer> {
+    pub(super) fn take(&mut self, control: ConnectionId) -> Option<PendingClient> {
         let at = self.0.iter().position(|n| n.control == control)?;
         Some(self.0.remove(at))
     }
 
-    pub(super) fn take_all(&mut self) -> Vec<Newcomer> {
+    pub(super) fn take_all(&mut self) -> Vec<PendingClient> {
         std::mem::take(&mut self.0)
     }
 
-    /// It has said something: patience begins anew.
+    /// Restarts the timeout after a message.
     pub(super) fn on_progress(&mut self, now: Instant, control: ConnectionId) {
         if let Some(n) = self.get(control) {
             let wait = match n.parameters {
-                Some(_) => LONGEST_WAIT,
-                None => PATIENCE,
+                Some(_) => QUEUE_TIMEOUT,
+                None => STEP_TIMEOUT,
             };
             n.deadline = now + wait;
         }
     }
 
-    /// Whose turn it is: the first that has said all, of another address than `last` if there is one.
+    /// The client that is served next: the first that has sent everything, if possible of another address than `last`.
     pub(super) fn next(&self, last: Option<IpAddr>) -> Option<ConnectionId> {
         let mut ready = self.0.iter().filter(|n| n.parameters.is_some());
         let first = ready.clone().next()?;
@@ -100,12 +101,12 @@ impl Newcomers {
         Some(other.unwrap_or(first).control)
     }
 
-    /// When patience with somebody ends.
+    /// When the next timeout is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.0.iter().map(|n| n.deadline).min()
     }
 
-    /// Somebody with whom it has ended.
+    /// Returns a connection that has timed out.
     pub(super) fn overdue(&self, now: Instant) -> Option<ConnectionId> {
         let n = self.0.iter().find(|n| n.deadline <= now)?;
         Some(n.control)
@@ -118,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// As many connections as are asked for.
+    /// Creates this many connections.
     fn connections(n: usize) -> Vec<ConnectionId> {
         let config = HostConfig::new(["10.0.0.1".parse().unwrap()]);
         let mut host = Host::new(config, Instant::ZERO).unwrap();
@@ -137,7 +138,7 @@ mod tests {
     fn a_crowd_of_one_address_pushes_out_its_own() {
         let ids = connections(3 * MOST);
         let from = |n: u8| SocketAddr::from(([10, 0, 0, n], 999));
-        let mut all = Newcomers::default();
+        let mut all = PendingClients::default();
         assert_eq!(all.push(Instant::ZERO, ids[0], from(1)), None);
         for id in &ids[1..MOST] {
             assert_eq!(all.push(Instant::ZERO, *id, from(2)), None);
@@ -153,7 +154,7 @@ mod tests {
     fn who_has_said_more_stays_and_addresses_take_turns() {
         let ids = connections(MOST + 1);
         let from = |n: u8| SocketAddr::from(([10, 0, 0, n], 999));
-        let mut all = Newcomers::default();
+        let mut all = PendingClients::default();
         for (n, id) in ids[..MOST].iter().enumerate() {
             all.push(Instant::ZERO, *id, from(1 + u8::from(n == 2)));
         }

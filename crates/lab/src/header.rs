@@ -1,13 +1,13 @@
-//! What the emulated network must know about a datagram, read in place.
+//! The header fields of a datagram that the emulated network uses, read in place.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use gargalo_units::Ecn;
 use gargalo_wire::ip;
 
-/// A datagram's header at a glance.
+/// The header fields of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Glance {
+pub(crate) struct Header {
     pub(crate) src: IpAddr,
     pub(crate) dst: IpAddr,
     pub(crate) ecn: Ecn,
@@ -15,9 +15,9 @@ pub(crate) struct Glance {
     pub(crate) flow: u32,
 }
 
-/// Reads a datagram's header; `None` if it is none, or cut off.
+/// Reads a datagram's header; `None` if it is not IP, or truncated.
 #[inline]
-pub(crate) fn glance(datagram: &[u8]) -> Option<Glance> {
+pub(crate) fn read_header(datagram: &[u8]) -> Option<Header> {
     match datagram.first()? >> 4 {
         4 => v4(datagram),
         6 => v6(datagram),
@@ -25,7 +25,7 @@ pub(crate) fn glance(datagram: &[u8]) -> Option<Glance> {
     }
 }
 
-fn v4(d: &[u8]) -> Option<Glance> {
+fn v4(d: &[u8]) -> Option<Header> {
     let header = d.first_chunk::<20>()?;
     let length = usize::from(header[0] & 15) * 4;
     let [.., s0, s1, s2, s3, d0, d1, d2, d3] = *header;
@@ -35,7 +35,7 @@ fn v4(d: &[u8]) -> Option<Glance> {
     } else {
         ports(header[9], d.get(length..)?)
     };
-    Some(Glance {
+    Some(Header {
         src: Ipv4Addr::new(s0, s1, s2, s3).into(),
         dst: Ipv4Addr::new(d0, d1, d2, d3).into(),
         ecn: Ecn::from_bits(header[1]),
@@ -43,12 +43,12 @@ fn v4(d: &[u8]) -> Option<Glance> {
     })
 }
 
-fn v6(d: &[u8]) -> Option<Glance> {
+fn v6(d: &[u8]) -> Option<Header> {
     let header = d.first_chunk::<40>()?;
     let (src, dst) = header[8..].split_at(16);
     let address = |a: &[u8]| a.first_chunk::<16>().map(|a| Ipv6Addr::from(*a).into());
     let class = (header[0] << 4) | (header[1] >> 4);
-    Some(Glance {
+    Some(Header {
         src: address(src)?,
         dst: address(dst)?,
         ecn: Ecn::from_bits(class),
@@ -63,7 +63,8 @@ fn v6(d: &[u8]) -> Option<Glance> {
 /// Most bytes that are kept of a datagram that is neither TCP nor UDP.
 const OTHER: usize = 128;
 
-/// How many bytes of a datagram are headers: of IP, and of TCP or UDP in it. Of anything else the beginning counts.
+/// Length in bytes of the headers of a datagram: of IP, and of TCP or UDP in it. Other datagrams count with their
+/// beginning.
 pub(crate) fn headers(datagram: &[u8]) -> usize {
     let byte = |at: usize| usize::from(datagram.get(at).copied().unwrap_or(0));
     let (ip, protocol) = match byte(0) >> 4 {
@@ -85,7 +86,7 @@ fn ports(protocol: u8, transport: &[u8]) -> Option<[u8; 4]> {
         .flatten()
 }
 
-/// The ports of a TCP segment or UDP datagram, source and destination; `None`: it is neither, or not its beginning.
+/// The source and destination port of a TCP segment or UDP datagram; `None`: it is neither, or a later fragment.
 pub(crate) fn port_pair(datagram: &[u8]) -> Option<(u16, u16)> {
     let byte = |at: usize| datagram.get(at).copied();
     let (header, protocol) = match byte(0)? >> 4 {
@@ -99,7 +100,7 @@ pub(crate) fn port_pair(datagram: &[u8]) -> Option<(u16, u16)> {
     Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
 }
 
-/// FNV-1a: fair queueing needs nothing better, and it is the same in every run.
+/// Hashes with FNV-1a: good enough for fair queueing, and the same in every run.
 fn hash(addresses: impl Iterator<Item = u8>, protocol: u8, ports: Option<[u8; 4]>) -> u32 {
     let rest = ports.into_iter().flatten();
     addresses
@@ -110,7 +111,7 @@ fn hash(addresses: impl Iterator<Item = u8>, protocol: u8, ports: Option<[u8; 4]
         })
 }
 
-/// Sets congestion experienced in a datagram that [`glance`] accepted (RFC 3168 §5), and mends the
+/// Sets congestion experienced in a datagram that [`read_header`] accepted (RFC 3168 §5), and mends the
 /// checksum (RFC 1624).
 pub(crate) fn mark(datagram: &mut [u8]) {
     match datagram {
@@ -132,14 +133,14 @@ pub(crate) fn mark(datagram: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gargalo_wire::ip::{Addresses, Datagram, Header, Verify};
+    use gargalo_wire::ip::{Addresses, Datagram, Verify};
     use gargalo_wire::tcp::Segment;
 
     fn datagram(src: &str, dst: &str, port: u16, ecn: Ecn) -> Vec<u8> {
         let addresses = Addresses::new(src.parse().unwrap(), dst.parse().unwrap()).unwrap();
-        let header = Header {
+        let header = ip::Header {
             ecn,
-            ..Header::new(addresses)
+            ..ip::Header::new(addresses)
         };
         let segment = Segment {
             src_port: port,
@@ -173,13 +174,13 @@ mod tests {
     fn both_versions_are_read_and_marked() {
         for (src, dst) in [("10.0.0.1", "10.0.0.2"), ("fd00::1", "fd00::2")] {
             let mut d = datagram(src, dst, 1000, Ecn::Ect0);
-            let g = glance(&d).unwrap();
+            let g = read_header(&d).unwrap();
             assert_eq!((g.src, g.dst), (src.parse().unwrap(), dst.parse().unwrap()));
             assert_eq!(g.ecn, Ecn::Ect0);
-            let other = glance(&datagram(src, dst, 1001, Ecn::Ect0)).unwrap();
+            let other = read_header(&datagram(src, dst, 1001, Ecn::Ect0)).unwrap();
             assert_ne!(g.flow, other.flow);
             mark(&mut d);
-            assert_eq!(glance(&d).unwrap().ecn, Ecn::Ce);
+            assert_eq!(read_header(&d).unwrap().ecn, Ecn::Ce);
             let parsed = Datagram::parse(&d, Verify::All).expect("the checksum still fits");
             assert_eq!(parsed.header.ecn, Ecn::Ce);
         }
@@ -190,7 +191,7 @@ mod tests {
         for (src, dst) in [("10.0.0.1", "10.0.0.2"), ("fd00::1", "fd00::2")] {
             let d = datagram(src, dst, 1000, Ecn::Ect0);
             for n in 0..d.len() {
-                let _ = glance(&d[..n]);
+                let _ = read_header(&d[..n]);
                 mark(&mut d[..n].to_vec());
             }
         }
