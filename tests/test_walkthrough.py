@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -12,6 +13,52 @@ import pytest
 from conftest import ROOT
 from gargalo._generate import filled, has_pictures
 
+CONGESTION = "A congestion control in an hour"
+SECTIONS: list[tuple[str, str, list[str], list[tuple[str, str]]]] = [
+    (
+        "A queueing discipline",
+        "gargalo-link",
+        ["crates/link/src/queue/blue.rs", "crates/link/src/queue/mod.rs"],
+        [("--lib", "blue"), ("--lib", "properties")],
+    ),
+    (
+        "A key of a link",
+        "gargalo-link",
+        [
+            "crates/link/src/config.rs",
+            "crates/link/src/link.rs",
+            "crates/link/tests/bleach.rs",
+        ],
+        [("--test", "bleach")],
+    ),
+    (
+        "A workload",
+        "gargalo-scenario",
+        [
+            "crates/workload/src/game.rs",
+            "crates/workload/src/lib.rs",
+            "crates/scenario/tests/game.rs",
+        ],
+        [("--test", "game")],
+    ),
+    (
+        "A scheduler of Multipath TCP",
+        "gargalo-mptcp",
+        ["crates/mptcp/src/scheduler/lowest_loss.rs", "crates/mptcp/src/scheduler/mod.rs"],
+        [("--lib", "lowest_loss"), ("--lib", "registry")],
+    ),
+    (
+        "A column of a result",
+        "gargalo-scenario",
+        [
+            "crates/trace/src/schema.rs",
+            "crates/scenario/src/tables.rs",
+            "crates/scenario/tests/retransmissions.rs",
+        ],
+        [("--test", "retransmissions")],
+    ),
+]
+"""Heading, package, files and tests of each other section."""
 HEADINGS = ["## Idea", "## Equations", "## Parameters", "## Behaviour", "## Known weaknesses"]
 
 
@@ -31,21 +78,30 @@ def blocks(heading: str) -> dict[str, str]:
     return found
 
 
-def copy(name: str, changed: dict[str, str]) -> tuple[Path, dict[str, str]]:
-    """Return a copy of what cargo needs, with changed files, and the environment that shares what is built already.
+@functools.cache
+def followed() -> tuple[Path, dict[str, str]]:
+    """Return a copy of what cargo needs, with the changes of all sections, and the environment to build it.
 
     The copy stays where it is, and a file that is as it should be is not touched, so that a second run builds nothing.
-    Cargo tells crates by name and version, not by place: those of a copy have a version of their own.
+    Cargo tells crates by name and version, not by place: those of the copy have a version of their own.
     """
     target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
-    to = target / "walkthrough" / name
+    to = target / "walkthrough"
     wanted = {n: ROOT / n for n in ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml"]}
     for folder in ["crates", "fuzz"]:
         files = (p for p in (ROOT / folder).rglob("*") if p.is_file())
         wanted |= {str(p.relative_to(ROOT)): p for p in files}
     contents = {n: p.read_bytes() for n, p in wanted.items() if p.exists()}
-    contents |= {n: text.encode() for n, text in changed.items()}
-    own = rf"\g<1>+{name}\g<2>".encode()
+    source, registration, _ = steps = blocks(CONGESTION)
+    lines = contents[registration].decode().splitlines()
+    for line in steps[registration].splitlines():
+        insert_sorted(lines, line)
+    contents |= {source: steps[source].encode(), registration: "\n".join([*lines, ""]).encode()}
+    for heading, *_ in SECTIONS:
+        for name, text in blocks(heading).items():
+            known = contents.get(name)
+            contents[name] = (text if known is None else patched(known.decode(), text)).encode()
+    own = rb"\g<1>+walkthrough\g<2>"
     version = rb'(name = "gargalo-\w+"\nversion = "[^"]+)(")'
     contents["Cargo.lock"] = re.sub(version, own, contents["Cargo.lock"])
     version = rb'(\[workspace\.package\]\nversion = "[^"]+)(")'
@@ -95,19 +151,15 @@ def insert_sorted(lines: list[str], new: str) -> None:
     lines.insert(after[-1] + 1 if after else places[0], new)
 
 
+@pytest.mark.xdist_group("walkthrough")
 def test_three_things_are_enough():
-    steps = blocks("A congestion control in an hour")
+    steps = blocks(CONGESTION)
     assert list(steps) == [
         "crates/cc/src/algorithms/gentle.rs",
         "crates/cc/src/algorithms/mod.rs",
         "docs/congestion/gentle.md",
     ]
-    source, registration, page = steps
-    lines = (ROOT / registration).read_text(encoding="utf-8").splitlines()
-    for line in steps[registration].splitlines():
-        insert_sorted(lines, line)
-    changed = {source: steps[source], registration: "\n".join(lines) + "\n"}
-    folder, env = copy("congestion", changed)
+    folder, env = followed()
 
     # The registry's tests build every algorithm with every bound of every parameter.
     for name in ["gentle", "registry"]:
@@ -115,55 +167,15 @@ def test_three_things_are_enough():
         assert "0 passed" not in told
     cargo(folder, env, "fmt", "--check", "-p", "gargalo-cc")
 
-    text = filled(filled(steps[page], "parameters", "table"), "pictures", "two")
+    text = filled(filled(list(steps.values())[2], "parameters", "table"), "pictures", "two")
     assert all(heading in text for heading in HEADINGS)
 
 
-@pytest.mark.parametrize(
-    ("heading", "package", "files", "tests"),
-    [
-        (
-            "A queueing discipline",
-            "gargalo-link",
-            ["crates/link/src/queue/blue.rs", "crates/link/src/queue/mod.rs"],
-            [("--lib", "blue"), ("--lib", "properties")],
-        ),
-        (
-            "A key of a link",
-            "gargalo-link",
-            [
-                "crates/link/src/config.rs",
-                "crates/link/src/link.rs",
-                "crates/link/tests/bleach.rs",
-            ],
-            [("--test", "bleach")],
-        ),
-        (
-            "A scheduler of Multipath TCP",
-            "gargalo-mptcp",
-            ["crates/mptcp/src/scheduler/lowest_loss.rs", "crates/mptcp/src/scheduler/mod.rs"],
-            [("--lib", "lowest_loss"), ("--lib", "registry")],
-        ),
-        (
-            "A column of a result",
-            "gargalo-scenario",
-            [
-                "crates/trace/src/schema.rs",
-                "crates/scenario/src/tables.rs",
-                "crates/scenario/tests/retransmissions.rs",
-            ],
-            [("--test", "retransmissions")],
-        ),
-    ],
-)
+@pytest.mark.xdist_group("walkthrough")
+@pytest.mark.parametrize(("heading", "package", "files", "tests"), SECTIONS)
 def test_two_files_are_enough(heading, package, files, tests):
-    steps = blocks(heading)
-    assert list(steps) == files
-    changed = {}
-    for name, text in steps.items():
-        known = ROOT / name
-        changed[name] = patched(known.read_text(encoding="utf-8"), text) if known.exists() else text
-    folder, env = copy(heading.split()[-1], changed)
+    assert list(blocks(heading)) == files
+    folder, env = followed()
     for words in tests:
         told = cargo(folder, env, "test", "-p", package, "--locked", "-q", *words)
         assert "0 passed" not in told

@@ -5,10 +5,9 @@ use std::time;
 
 use gargalo_flow::Progress;
 use gargalo_units::{Bytes, Duration, Instant};
-use gargalo_workload::Workload;
 use serde_json::Value as Json;
 
-use crate::resolved::{Flow, Scenario, Transport};
+use crate::resolved::{Scenario, Transport};
 
 /// Time between two measurements of the process's memory.
 const LOOK_EVERY: time::Duration = time::Duration::from_millis(20);
@@ -35,7 +34,7 @@ impl Estimate {
             let until = f.stop.unwrap_or(Instant::MAX).min(end);
             if f.arrivals.is_some() {
                 last = last.max(until);
-            } else if is_endless(f) {
+            } else if f.workload.is_endless() {
                 last = last.max(until);
                 if f.rows && f.transport != Transport::Udp {
                     let samples = until.saturating_since(f.start).as_nanos() / interval;
@@ -112,17 +111,6 @@ pub struct TooMuch {
 fn shown(bytes: Bytes) -> String {
     let scale = 10_u64.pow(bytes.get().max(1).ilog10().saturating_sub(2));
     Bytes::new((bytes.get() + scale / 2) / scale * scale).to_string()
-}
-
-/// Whether a flow sends until it is stopped, whatever the network does.
-fn is_endless(f: &Flow) -> bool {
-    match &f.workload {
-        Workload::Bulk(bulk) => bulk.bytes.is_none(),
-        Workload::Cbr(_) | Workload::OnOff(_) => true,
-        Workload::Media(_) | Workload::Voice(_) => true,
-        Workload::Request(_) | Workload::Video(_) => false,
-        Workload::Web(_) | Workload::Ftp(_) | Workload::Mix(_) => false,
-    }
 }
 
 /// Bytes of a row as the engine keeps it, and in its table with names of ordinary length.

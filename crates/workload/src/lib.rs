@@ -27,6 +27,8 @@ pub mod voice;
 pub mod web;
 pub mod wire;
 
+use std::fmt::Debug;
+
 use gargalo_settings::kinds;
 use gargalo_units::{Bytes, Ecn, Instant};
 use rand_pcg::Pcg64;
@@ -185,6 +187,49 @@ pub enum AppResult {
     Video(VideoResult),
 }
 
+/// What the applications at both ends of a flow do: a state machine without clock, socket and transport.
+pub trait Application: Debug + Send {
+    /// Bytes that have to reach the receiver for the flow to be complete; `None` without end or not known yet.
+    fn total(&self) -> Option<u64> {
+        None
+    }
+    /// The side that sends the bulk of the data: 0 is `from`.
+    fn sender(&self) -> usize {
+        0
+    }
+    /// Whether a side closes as soon as its peer has closed (all but servers that still have to answer).
+    fn closes_after_peer(&self) -> bool {
+        true
+    }
+    /// The connection is up (or, for UDP, the flow starts); called on the client side.
+    fn on_start(&mut self, now: Instant, rng: &mut Pcg64) -> Action;
+    /// Its timer fired; called on the client side.
+    fn on_timer(&mut self, now: Instant, rng: &mut Pcg64) -> Action;
+    /// `bytes` of the stream arrived at `side`, which has sent `sent` bytes of its own stream: how many of
+    /// them are data of the workload (without headers of frames), and what that side does now.
+    fn on_delivered(&mut self, now: Instant, side: usize, bytes: u64, sent: u64) -> (u64, Action) {
+        let _ = (now, side, sent);
+        (bytes, Action::default())
+    }
+    /// A datagram arrived.
+    fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
+        let _ = (now, datagram);
+    }
+    /// The ECN codepoint of its datagrams.
+    fn ecn(&self) -> Ecn {
+        Ecn::NotEct
+    }
+    /// The rates of an application that adapts its sending rate.
+    fn rates(&self) -> Option<media::Snapshot> {
+        None
+    }
+    /// What its user noticed until `now`; `lost` datagrams were dropped by the network.
+    fn result(&self, now: Instant, lost: u64) -> Option<AppResult> {
+        let _ = (now, lost);
+        None
+    }
+}
+
 /// The state of a running workload.
 #[derive(Debug)]
 pub enum App {
@@ -195,14 +240,8 @@ pub enum App {
     },
     /// See [`Workload::Request`].
     Request(RequestApp),
-    /// See [`Workload::Cbr`] and [`Workload::OnOff`].
-    Ticks(TickApp),
-    /// See [`Workload::Media`].
-    Media(Box<MediaApp>),
-    /// See [`Workload::Voice`].
-    Voice(Box<VoiceApp>),
-    /// See [`Workload::Video`].
-    Video(Box<VideoApp>),
+    /// Any other.
+    Other(Box<dyn Application>),
     /// One of the others over TLS.
     Tls(Box<TlsApp>),
 }
@@ -216,16 +255,20 @@ impl App {
                 total: bulk.bytes.map(Bytes::get),
             },
             Workload::Request(spec) => Self::Request(RequestApp::new(spec, has_rows, sizes)),
-            Workload::Cbr(cbr) => Self::Ticks(TickApp::stepped(&cbr.rate.steps(), cbr.packet_size)),
+            Workload::Cbr(cbr) => Self::other(TickApp::stepped(&cbr.rate.steps(), cbr.packet_size)),
             Workload::OnOff(o) => {
-                Self::Ticks(TickApp::new(o.rate, o.packet_size, Some((o.on, o.off))))
+                Self::other(TickApp::new(o.rate, o.packet_size, Some((o.on, o.off))))
             }
-            Workload::Media(spec) => Self::Media(Box::new(MediaApp::new(spec))),
-            Workload::Voice(spec) => Self::Voice(Box::new(VoiceApp::new(spec))),
-            Workload::Video(spec) => Self::Video(Box::new(VideoApp::new(spec))),
+            Workload::Media(spec) => Self::other(MediaApp::new(spec)),
+            Workload::Voice(spec) => Self::other(VoiceApp::new(spec)),
+            Workload::Video(spec) => Self::other(VideoApp::new(spec)),
             // A source creates flows and sends nothing itself.
             Workload::Web(_) | Workload::Ftp(_) | Workload::Mix(_) => Self::Bulk { total: Some(0) },
         }
+    }
+
+    fn other(app: impl Application + 'static) -> Self {
+        Self::Other(Box::new(app))
     }
 
     /// The same over TLS, or unchanged without.
@@ -251,16 +294,16 @@ impl App {
         match self {
             Self::Bulk { total } => *total,
             Self::Request(r) => Some(r.total()),
-            Self::Video(v) => v.total(),
+            Self::Other(app) => app.total(),
             Self::Tls(t) => t.app().total(),
-            Self::Ticks(_) | Self::Media(_) | Self::Voice(_) => None,
         }
     }
 
     /// The side that sends the bulk of the data: 0 is `from`.
     pub fn sender(&self) -> usize {
         match self {
-            Self::Request(_) | Self::Video(_) => 1,
+            Self::Request(_) => 1,
+            Self::Other(app) => app.sender(),
             Self::Tls(t) => t.app().sender(),
             _ => 0,
         }
@@ -269,7 +312,8 @@ impl App {
     /// Whether a side closes as soon as its peer has closed (all except servers with data still to send).
     pub fn closes_after_peer(&self) -> bool {
         match self {
-            Self::Request(_) | Self::Video(_) => false,
+            Self::Request(_) => false,
+            Self::Other(app) => app.closes_after_peer(),
             Self::Tls(t) => t.app().closes_after_peer(),
             _ => true,
         }
@@ -284,10 +328,7 @@ impl App {
                 ..Action::default()
             },
             Self::Request(r) => r.ask(now),
-            Self::Ticks(t) => t.tick(now, rng),
-            Self::Media(m) => m.start(now, rng),
-            Self::Voice(v) => v.start(now, rng),
-            Self::Video(v) => v.ask(now),
+            Self::Other(app) => app.on_start(now, rng),
             Self::Tls(t) => t.connected(now, rng),
         }
     }
@@ -305,8 +346,7 @@ impl App {
         match self {
             Self::Request(r) if side == 1 => (bytes, r.serve(bytes, sent)),
             Self::Request(r) => r.answered(now, bytes),
-            Self::Video(v) if side == 1 => (bytes, v.serve(bytes)),
-            Self::Video(v) => (bytes, v.received(now, bytes)),
+            Self::Other(app) => app.on_delivered(now, side, bytes, sent),
             Self::Tls(t) => t.on_delivered(now, side, bytes, sent),
             _ => (bytes, Action::default()),
         }
@@ -325,8 +365,7 @@ impl App {
     #[inline]
     pub fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
         match self {
-            Self::Voice(v) => v.received(now, datagram.sent_at),
-            Self::Media(m) => m.received(now, datagram),
+            Self::Other(app) => app.on_datagram(now, datagram),
             _ => {}
         }
     }
@@ -335,7 +374,7 @@ impl App {
     #[inline]
     pub fn ecn(&self) -> Ecn {
         match self {
-            Self::Media(m) if m.is_ecn_capable() => Ecn::Ect0,
+            Self::Other(app) => app.ecn(),
             _ => Ecn::NotEct,
         }
     }
@@ -343,7 +382,7 @@ impl App {
     /// The rates of a workload with its own congestion control.
     pub fn rates(&self) -> Option<media::Snapshot> {
         match self {
-            Self::Media(m) => Some(m.snapshot()),
+            Self::Other(app) => app.rates(),
             _ => None,
         }
     }
@@ -353,10 +392,7 @@ impl App {
         match self {
             Self::Bulk { .. } => Action::default(),
             Self::Request(r) => r.ask(now),
-            Self::Ticks(t) => t.tick(now, rng),
-            Self::Media(m) => m.tick(now, rng),
-            Self::Voice(v) => v.tick(now, rng),
-            Self::Video(v) => v.ask(now),
+            Self::Other(app) => app.on_timer(now, rng),
             Self::Tls(t) => t.on_timer(now, rng),
         }
     }
@@ -365,9 +401,7 @@ impl App {
     pub fn result(&self, now: Instant, lost: u64) -> Option<AppResult> {
         match self {
             Self::Request(r) => r.result().map(AppResult::Request),
-            Self::Media(m) => Some(AppResult::Media(m.result(now, lost))),
-            Self::Voice(v) => Some(AppResult::Voice(v.result(lost))),
-            Self::Video(v) => Some(AppResult::Video(v.result(now))),
+            Self::Other(app) => app.result(now, lost),
             Self::Tls(t) => t.app().result(now, lost),
             _ => None,
         }

@@ -8,13 +8,13 @@
 use std::collections::VecDeque;
 
 use gargalo_settings::{Probability, settings};
-use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_units::{Bytes, Duration, Ecn, Instant, Rate};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
 use super::nada::{Arrival, Nada, Receiver, Report, Sender};
 use super::ticks::LARGEST_PAYLOAD;
-use super::{Action, Datagram};
+use super::{Action, AppResult, Application, Datagram};
 
 settings! {
     /// One direction of a video call over UDP with the congestion control NADA (RFC 8698): `from` sends video, `to`
@@ -97,6 +97,31 @@ pub struct MediaApp {
     last_delay: Option<Duration>,
 }
 
+impl Application for MediaApp {
+    fn on_start(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
+        self.start(now, rng)
+    }
+    fn on_timer(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
+        self.tick(now, rng)
+    }
+    fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
+        self.received(now, datagram);
+    }
+    fn ecn(&self) -> Ecn {
+        if self.is_ecn_capable() {
+            Ecn::Ect0
+        } else {
+            Ecn::NotEct
+        }
+    }
+    fn rates(&self) -> Option<Snapshot> {
+        Some(self.snapshot())
+    }
+    fn result(&self, now: Instant, lost: u64) -> Option<AppResult> {
+        Some(AppResult::Media(self.figures(now, lost)))
+    }
+}
+
 impl MediaApp {
     pub(super) fn new(spec: &Media) -> Self {
         Self {
@@ -124,7 +149,7 @@ impl MediaApp {
     }
 
     /// Starts the call.
-    pub(super) fn start(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
+    fn start(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
         self.sender = Sender::new(self.spec.nada, now);
         self.started = now;
         self.encoding_since = now;
@@ -135,7 +160,7 @@ impl MediaApp {
     }
 
     /// Processes the events that are due: a frame, a packet, a report.
-    pub(super) fn tick(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
+    fn tick(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
         let mut action = Action::default();
         if self.next_frame <= now {
             self.frame(now, rng);
@@ -215,7 +240,7 @@ impl MediaApp {
     }
 
     /// Processes a received datagram: media, or a report.
-    pub(super) fn received(&mut self, now: Instant, datagram: &Datagram) {
+    fn received(&mut self, now: Instant, datagram: &Datagram) {
         if datagram.side == 0 {
             while let Some((number, report)) = self.on_the_way.pop_front() {
                 if number == datagram.number {
@@ -249,11 +274,11 @@ impl MediaApp {
     }
 
     /// Whether its packets are ECN-capable.
-    pub(super) fn is_ecn_capable(&self) -> bool {
+    fn is_ecn_capable(&self) -> bool {
         self.spec.ecn
     }
 
-    pub(super) fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> Snapshot {
         Snapshot {
             rate: Rate::from_bps(self.sender.rate() as u64),
             received: self.sender.received(),
@@ -262,7 +287,7 @@ impl MediaApp {
         }
     }
 
-    pub(super) fn result(&self, now: Instant, lost: u64) -> MediaResult {
+    fn figures(&self, now: Instant, lost: u64) -> MediaResult {
         let elapsed = now.saturating_since(self.started);
         let jitter = match self.received {
             0 => 0.0,
@@ -334,7 +359,7 @@ mod tests {
         // Ten seconds of 300 frames, each 15% of Laplace: 1.2% standard error.
         assert!((rate / 1.5e6 - 1.0).abs() < 0.05, "{rate}");
         assert!(written.iter().all(|w| w.1 <= 1200));
-        let r = app.result(Instant::ZERO + Duration::from_secs(30), 0);
+        let r = app.figures(Instant::ZERO + Duration::from_secs(30), 0);
         assert!((290..=300).contains(&r.reports) && r.loss == 0.0, "{r:?}");
         assert_eq!(r.jitter, Duration::ZERO);
         // 1.15 times in each 100 ms, seen half a second late: some seconds.
@@ -358,7 +383,7 @@ mod tests {
         let bytes: u64 = written.iter().map(|w| w.1).sum();
         let rate = bytes as f64 * 8.0 / 20.0;
         assert!((rate / 1.5e5 - 1.0).abs() < 0.05, "{rate}");
-        assert_eq!(app.result(Instant::ZERO, 0).reports, 0);
+        assert_eq!(app.figures(Instant::ZERO, 0).reports, 0);
     }
 
     #[test]

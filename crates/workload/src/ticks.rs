@@ -5,7 +5,7 @@ use gargalo_units::{Bytes, Duration, Instant, Rate};
 use rand::{Rng, RngExt};
 use rand_pcg::Pcg64;
 
-use super::Action;
+use super::{Action, Application};
 
 kinds! {
     /// Random length of a period.
@@ -166,6 +166,15 @@ pub struct TickApp {
     on_until: Instant,
 }
 
+impl Application for TickApp {
+    fn on_start(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
+        self.tick(now, rng)
+    }
+    fn on_timer(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
+        self.tick(now, rng)
+    }
+}
+
 impl TickApp {
     pub(super) fn new(rate: Rate, packet_size: Bytes, periods: Option<(Period, Period)>) -> Self {
         let on_until = match periods {
@@ -195,7 +204,7 @@ impl TickApp {
         app
     }
 
-    pub(super) fn tick(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
+    fn tick(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
         while let Some((at, spacing)) = self.later.last()
             && *at <= now
         {

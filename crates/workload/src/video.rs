@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use gargalo_settings::{Error, kinds, settings};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
+use rand_pcg::Pcg64;
 
-use super::Action;
 use super::random::LARGEST;
+use super::{Action, AppResult, Application};
 
 settings! {
     /// Adaptive streaming over TCP: `to` requests and plays the segments of `from`, one after another.
@@ -165,6 +166,33 @@ pub struct VideoApp {
     switches: u64,
 }
 
+impl Application for VideoApp {
+    fn total(&self) -> Option<u64> {
+        self.whole()
+    }
+    fn sender(&self) -> usize {
+        1
+    }
+    fn closes_after_peer(&self) -> bool {
+        false
+    }
+    fn on_start(&mut self, now: Instant, _rng: &mut Pcg64) -> Action {
+        self.ask(now)
+    }
+    fn on_timer(&mut self, now: Instant, _rng: &mut Pcg64) -> Action {
+        self.ask(now)
+    }
+    fn on_delivered(&mut self, now: Instant, side: usize, bytes: u64, _sent: u64) -> (u64, Action) {
+        match side {
+            1 => (bytes, self.serve(bytes)),
+            _ => (bytes, self.received(now, bytes)),
+        }
+    }
+    fn result(&self, now: Instant, _lost: u64) -> Option<AppResult> {
+        Some(AppResult::Video(self.figures(now)))
+    }
+}
+
 impl VideoApp {
     pub(super) fn new(spec: &Video) -> Self {
         let segments = spec.length.map(|l| {
@@ -197,12 +225,12 @@ impl VideoApp {
     }
 
     /// Total bytes, once the last segment was requested.
-    pub(super) fn total(&self) -> Option<u64> {
+    fn whole(&self) -> Option<u64> {
         (self.segments == Some(self.asked)).then_some(self.asked_bytes)
     }
 
     /// The player requests the next segment.
-    pub(super) fn ask(&mut self, now: Instant) -> Action {
+    fn ask(&mut self, now: Instant) -> Action {
         self.began.get_or_insert(now);
         self.advance(now);
         if self.segments.is_some_and(|n| self.asked >= n) {
@@ -227,7 +255,7 @@ impl VideoApp {
     }
 
     /// Request bytes reached the server.
-    pub(super) fn serve(&mut self, bytes: u64) -> Action {
+    fn serve(&mut self, bytes: u64) -> Action {
         self.request_received += bytes;
         let size = self.spec.request_size.get().max(1);
         let mut write = 0u64;
@@ -246,7 +274,7 @@ impl VideoApp {
     }
 
     /// Bytes of a segment reached the player.
-    pub(super) fn received(&mut self, now: Instant, bytes: u64) -> Action {
+    fn received(&mut self, now: Instant, bytes: u64) -> Action {
         self.outstanding = self.outstanding.saturating_sub(bytes);
         if self.outstanding > 0 {
             return Action::default();
@@ -360,7 +388,7 @@ impl VideoApp {
         }
     }
 
-    pub(super) fn result(&self, now: Instant) -> VideoResult {
+    fn figures(&self, now: Instant) -> VideoResult {
         let mut end = Self {
             spec: self.spec.clone(),
             requests: VecDeque::new(),
@@ -418,7 +446,7 @@ mod tests {
             } else {
                 // All is received; the rest of the buffer is played.
                 now += app.buffered;
-                return (now, app.result(now));
+                return (now, app.figures(now));
             }
         }
     }

@@ -7,7 +7,7 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 
 use super::emodel::{self, Impairment};
-use super::{Action, Period};
+use super::{Action, AppResult, Application, Datagram, Period};
 
 settings! {
     /// One direction of a call over UDP: `from` speaks, `to` listens.
@@ -117,6 +117,21 @@ pub struct VoiceApp {
 /// Gain of the estimates of delay and deviation (Ramjee et al., section 2).
 const GAIN: f64 = 1.0 - 0.998_002;
 
+impl Application for VoiceApp {
+    fn on_start(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
+        self.start(now, rng)
+    }
+    fn on_timer(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
+        self.tick(now, rng)
+    }
+    fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
+        self.received(now, datagram.sent_at);
+    }
+    fn result(&self, _now: Instant, lost: u64) -> Option<AppResult> {
+        Some(AppResult::Voice(self.figures(lost)))
+    }
+}
+
 impl VoiceApp {
     pub(super) fn new(spec: &Voice) -> Self {
         Self {
@@ -135,7 +150,7 @@ impl VoiceApp {
     }
 
     /// Starts in the middle of a call: in a spurt with the probability of its share of time.
-    pub(super) fn start(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
+    fn start(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
         let (talk, pause) = (self.spec.talk.mean(), self.spec.pause.mean());
         let share = talk.as_secs_f64() / (talk + pause).as_secs_f64();
         // Speakers that start together are not synchronised.
@@ -157,7 +172,7 @@ impl VoiceApp {
         }
     }
 
-    pub(super) fn tick(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
+    fn tick(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
         if now < self.talking_until {
             return Action {
                 write: self.spec.codec.packet_size(),
@@ -169,7 +184,7 @@ impl VoiceApp {
         self.speak(now + pause, rng)
     }
 
-    pub(super) fn received(&mut self, now: Instant, sent_at: Instant) {
+    fn received(&mut self, now: Instant, sent_at: Instant) {
         let delay = now.saturating_since(sent_at);
         let delay_ns = delay.as_nanos() as f64;
         let interval_ns = INTERVAL.as_nanos() as f64;
@@ -208,7 +223,7 @@ impl VoiceApp {
         }
     }
 
-    pub(super) fn result(&self, lost: u64) -> VoiceResult {
+    fn figures(&self, lost: u64) -> VoiceResult {
         let n = self.received as f64;
         let mean = |sum: f64| {
             let mean = if n > 0.0 { sum / n } else { 0.0 };
@@ -272,7 +287,7 @@ mod tests {
             let at = Instant::ZERO + Duration::from_millis(20 * i);
             app.received(at + Duration::from_millis(40), at);
         }
-        let r = app.result(0);
+        let r = app.figures(0);
         assert_eq!((r.late_packets, r.loss, r.jitter), (0, 0.0, Duration::ZERO));
         assert_eq!(r.mouth_to_ear, Duration::from_millis(100));
         assert!((r.rating.unwrap() - 90.8).abs() < 1e-6);
@@ -287,7 +302,7 @@ mod tests {
             let delay = if i % 10 == 9 { 45 } else { 20 };
             app.received(at + Duration::from_millis(delay), at);
         }
-        let r = app.result(100);
+        let r = app.figures(100);
         assert_eq!(r.late_packets, 10);
         assert!((r.loss - 0.55).abs() < 1e-12);
         assert!(r.jitter > Duration::from_millis(3) && r.jitter < Duration::from_millis(9));
@@ -295,6 +310,6 @@ mod tests {
 
     #[test]
     fn nothing_heard_has_no_score() {
-        assert_eq!(call(Playout::Adaptive).result(5).mos, None);
+        assert_eq!(call(Playout::Adaptive).figures(5).mos, None);
     }
 }

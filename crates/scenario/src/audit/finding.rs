@@ -34,7 +34,7 @@ pub const CODES: [(&str, Severity, &str); 9] = [
     (
         "link-not-conserved",
         Severity::Error,
-        "packets offered to a link and copied by it are not those sent, dropped and still queued",
+        "the packets offered to a link and duplicated by it are not equal to those sent, dropped and still queued",
     ),
     (
         "goodput-above-capacity",
@@ -44,12 +44,12 @@ pub const CODES: [(&str, Severity, &str); 9] = [
     (
         "flow-not-conserved",
         Severity::Error,
-        "a flow delivered more bytes than it sent, or repeated or lost more packets than it sent",
+        "a flow delivered more bytes than it sent, or retransmitted or lost more packets than it sent",
     ),
     (
         "rtt-below-path",
         Severity::Error,
-        "a flow's least round-trip time is below the propagation delay of its path",
+        "a flow's smallest round-trip time is below the propagation delay of its path",
     ),
     (
         "sum-not-conserved",
@@ -59,7 +59,7 @@ pub const CODES: [(&str, Severity, &str); 9] = [
     (
         "ends-in-slow-start",
         Severity::Warning,
-        "a flow without end had not left slow start: its rate was still growing",
+        "an unlimited flow had not left slow start: its rate was still growing",
     ),
     (
         "few-packets",
