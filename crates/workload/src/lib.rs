@@ -364,9 +364,8 @@ impl App {
     /// A datagram arrived.
     #[inline]
     pub fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
-        match self {
-            Self::Other(app) => app.on_datagram(now, datagram),
-            _ => {}
+        if let Self::Other(app) = self {
+            app.on_datagram(now, datagram);
         }
     }
 
