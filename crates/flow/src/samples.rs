@@ -74,6 +74,33 @@ impl FlowSample {
     }
 }
 
+macro_rules! single_path {
+    ($($name:ident($snapshot:ty) $transport:literal;)*) => {
+        impl FlowSample { $(
+            #[doc = concat!("Creates the sample of a ", $transport, " sender with one path.")]
+            pub fn $name(time: Instant, flow: u64, delivered: Bytes, s: $snapshot) -> Self {
+                Self {
+                    time,
+                    flow,
+                    cwnd: s.cwnd,
+                    ssthresh: s.ssthresh,
+                    in_flight: s.in_flight,
+                    srtt: s.srtt,
+                    pacing_rate: s.pacing_rate,
+                    delivery_rate: s.delivery_rate,
+                    delivered,
+                    phase: s.phase,
+                    out_of_order: None,
+                }
+            }
+        )* }
+    };
+}
+single_path! {
+    of_tcp(gargalo_tcp::Snapshot) "TCP";
+    of_quic(gargalo_quic::Snapshot) "QUIC";
+}
+
 /// The state of a subflow at an instant.
 #[derive(Clone, Copy, Debug)]
 pub struct SubflowSample {

@@ -438,19 +438,9 @@ impl Station {
             if sample {
                 let s = endpoint.snapshot(now);
                 if !s.cwnd.is_zero() {
-                    self.recorder.sample(FlowSample {
-                        time: now,
-                        flow: flow.spec.id,
-                        cwnd: s.cwnd,
-                        ssthresh: s.ssthresh,
-                        in_flight: s.in_flight,
-                        srtt: s.srtt,
-                        pacing_rate: s.pacing_rate,
-                        delivery_rate: s.delivery_rate,
-                        delivered: flow.delivered(),
-                        phase: s.phase,
-                        out_of_order: None,
-                    });
+                    let (id, delivered) = (flow.spec.id, flow.delivered());
+                    self.recorder
+                        .sample(FlowSample::of_tcp(now, id, delivered, s));
                 }
             }
         }

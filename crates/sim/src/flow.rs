@@ -208,28 +208,13 @@ impl Flow {
     /// Samples its sender, if it has one.
     pub(crate) fn sample(&mut self, now: Instant) -> Option<FlowSample> {
         let side = &mut self.sides[self.talk.sender()];
-        let (time, flow, delivered) = (now, self.id, Bytes::new(self.talk.delivered()));
-        macro_rules! sample {
-            ($s:expr) => {{
-                let s = $s;
-                FlowSample {
-                    time,
-                    flow,
-                    cwnd: s.cwnd,
-                    ssthresh: s.ssthresh,
-                    in_flight: s.in_flight,
-                    srtt: s.srtt,
-                    pacing_rate: s.pacing_rate,
-                    delivery_rate: s.delivery_rate,
-                    delivered,
-                    phase: s.phase,
-                    out_of_order: None,
-                }
-            }};
-        }
+        let (id, delivered) = (self.id, Bytes::new(self.talk.delivered()));
         match &mut side.end {
-            Some(End::Tcp(tcp)) => Some(sample!(tcp.snapshot(now))),
-            Some(End::Quic(quic)) => Some(sample!(quic.end.endpoint.snapshot())),
+            Some(End::Tcp(tcp)) => Some(FlowSample::of_tcp(now, id, delivered, tcp.snapshot(now))),
+            Some(End::Quic(quic)) => {
+                let s = quic.end.endpoint.snapshot();
+                Some(FlowSample::of_quic(now, id, delivered, s))
+            }
             Some(End::Mptcp(_)) => None,
             None => self.talk.sample(now, self.id),
         }

@@ -273,19 +273,8 @@ impl Quic {
         }
         let s = end.endpoint.snapshot();
         if s.cwnd != Bytes::ZERO {
-            recorder.sample(FlowSample {
-                time: now,
-                flow: flow.spec.id,
-                cwnd: s.cwnd,
-                ssthresh: s.ssthresh,
-                in_flight: s.in_flight,
-                srtt: s.srtt,
-                pacing_rate: s.pacing_rate,
-                delivery_rate: s.delivery_rate,
-                delivered: flow.delivered(),
-                phase: s.phase,
-                out_of_order: None,
-            });
+            let (id, delivered) = (flow.spec.id, flow.delivered());
+            recorder.sample(FlowSample::of_quic(now, id, delivered, s));
         }
     }
 
