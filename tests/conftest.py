@@ -39,7 +39,14 @@ Gargalo = "Callable[..., subprocess.CompletedProcess[str]]"
 
 
 # Runs in real time disturb each other: one worker does them all, one after the other.
-REAL_TIME = {"test_lab", "test_wire", "test_study_userspace_bbr", "test_multipath_results"}
+REAL_TIME = {
+    "test_lab",
+    "test_lab_examples",
+    "test_lab_flows",
+    "test_wire",
+    "test_study_userspace_bbr",
+    "test_multipath_results",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
