@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gargalo import _core
+from gargalo import _core, scripts
 from gargalo.model import Model, Node, first_sentence
 from gargalo.worlds import capabilities
 
@@ -34,6 +34,13 @@ Which subflows [Multipath TCP](../mptcp.md) opens: `transport.mptcp = { path_man
 
 """
 
+
+SCRIPTS = """\
+# All scripts
+
+The [packet scripts](../scripts.md) of the repository, from the RFCs. Each runs on our stack and on the kernel, here Linux 6.18.
+
+"""
 
 CAPABILITIES = """\
 # Simulator and lab
@@ -347,6 +354,7 @@ def files() -> dict[str, str]:
             for e in controls
         },
         "docs/reference/capabilities.md": capabilities_page(),
+        "docs/reference/scripts.md": SCRIPTS + scripts.page(ROOT / "scripts"),
         "docs/reference/queues.md": (queues + algorithms(_core.queues())).rstrip() + "\n",
         "docs/reference/schedulers.md": (SCHEDULERS + algorithms(_core.schedulers())).rstrip()
         + "\n",

@@ -70,6 +70,11 @@ def main(request_fd: int, events_fd: int) -> int:
             return int(core.shell(json.dumps(request["shell"]), watched))
         signal.signal(signal.SIGINT, interrupt)
         signal.signal(signal.SIGTERM, interrupt)
+        if "scripts" in request:
+            core.scripts(
+                json.dumps(request["scripts"]), lambda i, verdict: tell(script=[i, verdict])
+            )
+            return 0
         result = core.run(
             request["text"],
             request["path"],

@@ -52,6 +52,7 @@ from gargalo.cli_common import (
 from gargalo.cli_evaluate import evaluate
 from gargalo.cli_lab import lab
 from gargalo.cli_report import report as report_command
+from gargalo.cli_script import script
 from gargalo.cli_shell import shell
 from gargalo.cli_study import study
 from gargalo.cli_sweep import compare, sweep
@@ -78,6 +79,7 @@ app.command()(study)
 app.command()(evaluate)
 app.command()(shell)
 app.command()(lab)
+app.command()(script)
 app.command("report")(report_command)
 app.command()(iperf3)
 app.command()(connect)

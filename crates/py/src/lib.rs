@@ -9,6 +9,7 @@ mod lab;
 mod multipath;
 mod records;
 mod run;
+mod script;
 mod tools;
 #[cfg(target_os = "linux")]
 mod wire;
@@ -56,6 +57,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(files::bad_name, m)?)?;
     m.add_function(wrap_pyfunction!(lab::enter_sandbox, m)?)?;
     m.add_function(wrap_pyfunction!(lab::shell, m)?)?;
+    m.add_function(wrap_pyfunction!(script::scripts, m)?)?;
     m.add_function(wrap_pyfunction!(tools::nearest, m)?)?;
     m.add_function(wrap_pyfunction!(tools::memory_bytes, m)?)?;
     m.add_function(wrap_pyfunction!(tools::memory_limit, m)?)?;

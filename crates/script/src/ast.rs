@@ -1,0 +1,297 @@
+//! A script as it was read.
+
+use gargalo_units::Ecn;
+use serde::Serialize;
+
+/// A position in the text. All positions are equal, so that scripts compare by what they say.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct At {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+}
+
+impl PartialEq for At {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+impl Eq for At {}
+
+/// A script: options, then events in the order of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    /// Lines such as `--ip_version=ipv6`.
+    pub options: Vec<Choice>,
+    /// What happens.
+    pub events: Vec<Event>,
+}
+
+/// An option of a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Where it stands.
+    pub at: At,
+    /// Its name, without dashes.
+    pub name: String,
+    /// Its value, without spaces around it; empty if there is none.
+    pub value: String,
+}
+
+/// The stack that an event is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Only {
+    /// Our stack (`ours:`).
+    Ours,
+    /// The kernel (`kernel:`).
+    Kernel,
+}
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Where it stands.
+    pub at: At,
+    /// The stack that it is for; `None`: any.
+    pub only: Option<Only>,
+    /// When it happens.
+    pub time: Time,
+    /// What happens.
+    pub action: Action,
+}
+
+/// A time of a script, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Time {
+    /// Since the start.
+    Absolute(u64),
+    /// Since the event before (`+.1`).
+    Relative(u64),
+    /// Any time (`*`), for packets that the stack sends.
+    Any,
+    /// Between two times since the start (`1~1.5`).
+    Between(u64, u64),
+    /// Between two times since the event before (`+1~+1.5`).
+    RelativeBetween(u64, u64),
+}
+
+/// What an event does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A packet that is given to the stack, or expected from it.
+    Packet(Packet),
+    /// A call of a socket function.
+    Call(Call),
+    /// Settings of the system: name with dots, value.
+    Sysctl(Vec<(String, String)>),
+    /// Assertions over `tcpi_` fields.
+    Assert(Vec<Expr>),
+}
+
+/// A packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// To the stack (`<`) instead of from it (`>`).
+    pub inbound: bool,
+    /// Number of the connection (`[conn 2]`); `None`: that of the packet before.
+    pub connection: Option<u32>,
+    /// ECN field; `None`: not ECN-capable where it is sent, not compared where it is expected.
+    pub ecn: Option<EcnField>,
+    /// What it carries.
+    pub body: Body,
+}
+
+/// The ECN field of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EcnField {
+    /// This codepoint.
+    Is(Ecn),
+    /// ECT(0) or ECT(1) (`ect01`), for packets that are expected.
+    Capable,
+}
+
+/// What a packet carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// A TCP segment.
+    Tcp(Segment),
+    /// An ICMP error about a segment of the stack.
+    Icmp(Icmp),
+}
+
+/// A TCP segment; sequence numbers are relative to the initial ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Control bits, as in the header.
+    pub flags: u16,
+    /// Sequence number.
+    pub seq: u32,
+    /// Bytes of payload.
+    pub len: u32,
+    /// Acknowledgement number.
+    pub ack: Option<u32>,
+    /// Window field, not scaled; `None`: not compared, 0 where it is sent.
+    pub window: Option<u16>,
+    /// Urgent pointer.
+    pub urgent: Option<u16>,
+    /// Options; `None`: any (`<...>`).
+    pub options: Option<Vec<TcpOption>>,
+}
+
+/// A TCP option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TcpOption {
+    /// `nop`
+    Nop,
+    /// `eol`
+    Eol,
+    /// `mss 1460`
+    Mss(u16),
+    /// `wscale 7`
+    WindowScale(u8),
+    /// `sackOK`
+    SackPermitted,
+    /// `sack 1:2 5:6`
+    Sack(Vec<(u32, u32)>),
+    /// `TS val 1 ecr 2`
+    Timestamps(u32, u32),
+    /// `FO` or `FO 0123456789abcdef`
+    FastOpen(Vec<u8>),
+    /// `FOEXP` or `FOEXP 0123456789abcdef`
+    FastOpenExperimental(Vec<u8>),
+    /// `kind 253 0123`: another option and its bytes after kind and length.
+    Other(u8, Vec<u8>),
+}
+
+/// An ICMP error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Icmp {
+    /// The segment in question: sequence number and payload.
+    pub about: (u32, u32),
+    /// Type, such as `unreachable`.
+    pub kind: String,
+    /// Code, such as `frag_needed`.
+    pub code: Option<String>,
+    /// MTU of the next link.
+    pub mtu: Option<u32>,
+}
+
+/// A call of a socket function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The time at which a call that blocks returns, in microseconds from where its start counts.
+    pub until: Option<u64>,
+    /// Name of the function.
+    pub name: String,
+    /// Arguments.
+    pub args: Vec<Arg>,
+    /// What it returns.
+    pub result: Outcome,
+}
+
+/// An argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arg {
+    /// `...`
+    Dots,
+    /// A number.
+    Int(i64),
+    /// `A|B`
+    Symbols(Vec<String>),
+    /// `[1, 2]`
+    List(Vec<Arg>),
+    /// `{fd=3, events=POLLIN}`
+    Fields(Vec<(String, Arg)>),
+    /// `"reno"`
+    Text(String),
+}
+
+/// The result of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Anything (`?`).
+    Any,
+    /// A value.
+    Value(i64),
+    /// -1 and an error number, such as `EAGAIN`.
+    Error(String),
+}
+
+/// An expression over `tcpi_` fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expr {
+    /// A number.
+    Int(i64),
+    /// A field or a constant.
+    Name(At, String),
+    /// `not a`
+    Not(Box<Expr>),
+    /// `-a`
+    Minus(Box<Expr>),
+    /// `a op b`
+    Binary(Op, Box<Expr>, Box<Expr>),
+}
+
+/// An operator with two operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// `or`
+    Or,
+    /// `and`
+    And,
+    /// `==`
+    Eq,
+    /// `!=`
+    Ne,
+    /// `<=`
+    Le,
+    /// `>=`
+    Ge,
+    /// `<`
+    Lt,
+    /// `>`
+    Gt,
+    /// `|`
+    BitOr,
+    /// `&`
+    BitAnd,
+    /// `+`
+    Add,
+    /// `-`
+    Sub,
+    /// `*`
+    Mul,
+    /// `//` or `/`: towards minus infinity
+    Div,
+    /// `%`
+    Rem,
+}
+
+impl Op {
+    /// All, with text and level; a higher level binds more tightly.
+    pub(crate) const ALL: [(Self, &'static str, u8); 15] = [
+        (Self::Or, "or", 0),
+        (Self::And, "and", 1),
+        (Self::Eq, "==", 3),
+        (Self::Ne, "!=", 3),
+        (Self::Le, "<=", 3),
+        (Self::Ge, ">=", 3),
+        (Self::Lt, "<", 3),
+        (Self::Gt, ">", 3),
+        (Self::BitOr, "|", 4),
+        (Self::BitAnd, "&", 5),
+        (Self::Add, "+", 6),
+        (Self::Sub, "-", 6),
+        (Self::Mul, "*", 7),
+        (Self::Div, "//", 7),
+        (Self::Rem, "%", 7),
+    ];
+
+    pub(crate) fn text(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .find(|(op, ..)| *op == self)
+            .map_or("", |(_, text, _)| text)
+    }
+}

@@ -1,0 +1,45 @@
+//! What is wrong with a script.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::ast::At;
+
+/// A part of a script that cannot be read or is not supported, with the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// Where.
+    #[serde(flatten)]
+    pub at: At,
+    /// What is wrong.
+    pub message: String,
+    /// What to do; may be empty.
+    pub help: String,
+}
+
+impl Fault {
+    pub(crate) fn new(at: At, message: impl Into<String>) -> Self {
+        Self {
+            at,
+            message: message.into(),
+            help: String::new(),
+        }
+    }
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = help.into();
+        self
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.at.line, self.at.column, self.message)?;
+        if !self.help.is_empty() {
+            write!(f, "; {}", self.help)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Fault {}

@@ -1,0 +1,320 @@
+//! Calls of the kernel, without blocking.
+
+use std::mem::{size_of, zeroed};
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int, c_void, socklen_t};
+
+use crate::assertion::FIELDS;
+use crate::stack::{Op, Reply, Setup, Value};
+
+/// Options of sockets: name, level, number.
+const OPTIONS: [(&str, c_int, c_int); 29] = [
+    ("SO_REUSEADDR", libc::SOL_SOCKET, libc::SO_REUSEADDR),
+    ("SO_REUSEPORT", libc::SOL_SOCKET, libc::SO_REUSEPORT),
+    ("SO_SNDBUF", libc::SOL_SOCKET, libc::SO_SNDBUF),
+    ("SO_SNDBUFFORCE", libc::SOL_SOCKET, libc::SO_SNDBUFFORCE),
+    ("SO_RCVBUF", libc::SOL_SOCKET, libc::SO_RCVBUF),
+    ("SO_RCVBUFFORCE", libc::SOL_SOCKET, libc::SO_RCVBUFFORCE),
+    ("SO_RCVLOWAT", libc::SOL_SOCKET, libc::SO_RCVLOWAT),
+    ("SO_KEEPALIVE", libc::SOL_SOCKET, libc::SO_KEEPALIVE),
+    ("SO_LINGER", libc::SOL_SOCKET, libc::SO_LINGER),
+    ("SO_ERROR", libc::SOL_SOCKET, libc::SO_ERROR),
+    ("SO_PRIORITY", libc::SOL_SOCKET, libc::SO_PRIORITY),
+    (
+        "SO_MAX_PACING_RATE",
+        libc::SOL_SOCKET,
+        libc::SO_MAX_PACING_RATE,
+    ),
+    ("TCP_NODELAY", libc::IPPROTO_TCP, libc::TCP_NODELAY),
+    ("TCP_CORK", libc::IPPROTO_TCP, libc::TCP_CORK),
+    ("TCP_MAXSEG", libc::IPPROTO_TCP, libc::TCP_MAXSEG),
+    ("TCP_CONGESTION", libc::IPPROTO_TCP, libc::TCP_CONGESTION),
+    ("TCP_QUICKACK", libc::IPPROTO_TCP, libc::TCP_QUICKACK),
+    ("TCP_FASTOPEN", libc::IPPROTO_TCP, libc::TCP_FASTOPEN),
+    (
+        "TCP_FASTOPEN_CONNECT",
+        libc::IPPROTO_TCP,
+        libc::TCP_FASTOPEN_CONNECT,
+    ),
+    (
+        "TCP_DEFER_ACCEPT",
+        libc::IPPROTO_TCP,
+        libc::TCP_DEFER_ACCEPT,
+    ),
+    (
+        "TCP_USER_TIMEOUT",
+        libc::IPPROTO_TCP,
+        libc::TCP_USER_TIMEOUT,
+    ),
+    ("TCP_KEEPIDLE", libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
+    ("TCP_KEEPINTVL", libc::IPPROTO_TCP, libc::TCP_KEEPINTVL),
+    ("TCP_KEEPCNT", libc::IPPROTO_TCP, libc::TCP_KEEPCNT),
+    ("TCP_SYNCNT", libc::IPPROTO_TCP, libc::TCP_SYNCNT),
+    ("TCP_LINGER2", libc::IPPROTO_TCP, libc::TCP_LINGER2),
+    (
+        "TCP_NOTSENT_LOWAT",
+        libc::IPPROTO_TCP,
+        libc::TCP_NOTSENT_LOWAT,
+    ),
+    (
+        "TCP_WINDOW_CLAMP",
+        libc::IPPROTO_TCP,
+        libc::TCP_WINDOW_CLAMP,
+    ),
+    ("IP_MTU_DISCOVER", libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
+];
+
+fn name_of(e: Errno) -> String {
+    format!("{e:?}")
+}
+
+fn refused() -> String {
+    name_of(Errno::last())
+}
+
+pub(super) fn socket(v6: bool) -> Result<OwnedFd, String> {
+    let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
+    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: no memory is passed.
+    let fd = unsafe { libc::socket(family, kind, libc::IPPROTO_TCP) };
+    owned(fd)
+}
+
+pub(super) fn accept(listener: BorrowedFd<'_>) -> Result<OwnedFd, String> {
+    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    let none = std::ptr::null_mut();
+    // SAFETY: the address is not asked for.
+    let fd = unsafe { libc::accept4(listener.as_raw_fd(), none, std::ptr::null_mut(), flags) };
+    owned(fd)
+}
+
+fn owned(fd: c_int) -> Result<OwnedFd, String> {
+    if fd < 0 {
+        return Err(refused());
+    }
+    // SAFETY: the descriptor is new and has no other owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// An address for the kernel, and its length.
+fn address(ip: IpAddr, port: u16) -> (libc::sockaddr_storage, socklen_t) {
+    // SAFETY: all zeros is a valid address of no family.
+    let mut storage: libc::sockaddr_storage = unsafe { zeroed() };
+    let pointer = &raw mut storage;
+    let length = match ip {
+        IpAddr::V4(ip) => {
+            // SAFETY: the storage is large enough and aligned for every family.
+            let a = unsafe { &mut *pointer.cast::<libc::sockaddr_in>() };
+            a.sin_family = libc::AF_INET as libc::sa_family_t;
+            a.sin_port = port.to_be();
+            a.sin_addr.s_addr = u32::from_ne_bytes(ip.octets());
+            size_of::<libc::sockaddr_in>()
+        }
+        IpAddr::V6(ip) => {
+            // SAFETY: as above.
+            let a = unsafe { &mut *pointer.cast::<libc::sockaddr_in6>() };
+            a.sin6_family = libc::AF_INET6 as libc::sa_family_t;
+            a.sin6_port = port.to_be();
+            a.sin6_addr.s6_addr = ip.octets();
+            size_of::<libc::sockaddr_in6>()
+        }
+    };
+    (storage, length as socklen_t)
+}
+
+fn value_of(n: isize) -> Reply {
+    if n >= 0 {
+        return Reply::Value(n as i64);
+    }
+    match Errno::last() {
+        Errno::EAGAIN => Reply::Blocks("EAGAIN"),
+        Errno::EINPROGRESS => Reply::Blocks("EINPROGRESS"),
+        Errno::EALREADY => Reply::Blocks("EALREADY"),
+        e => Reply::Error(name_of(e)),
+    }
+}
+
+pub(super) fn call(fd: BorrowedFd<'_>, op: &Op, setup: &Setup) -> Reply {
+    let raw = fd.as_raw_fd();
+    let quiet = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    match op {
+        Op::Bind => bind(raw, setup),
+        Op::Listen(backlog) => {
+            let backlog = c_int::try_from(*backlog).unwrap_or(c_int::MAX);
+            // SAFETY: no memory is passed.
+            value_of(unsafe { libc::listen(raw, backlog) } as isize)
+        }
+        Op::Connect => {
+            if setup.bind_port.is_some() {
+                // Fails when it is bound already.
+                bind(raw, setup);
+            }
+            let (to, length) = address(setup.remote(), setup.connect_port);
+            // SAFETY: pointer and length are those of `to`.
+            value_of(unsafe { libc::connect(raw, (&raw const to).cast(), length) } as isize)
+        }
+        Op::Read(n) => {
+            let mut buffer = vec![0_u8; *n];
+            // SAFETY: pointer and length are those of the buffer.
+            value_of(unsafe { libc::recv(raw, buffer.as_mut_ptr().cast(), *n, quiet) })
+        }
+        Op::Write(n) => {
+            let buffer = vec![0_u8; *n];
+            // SAFETY: pointer and length are those of the buffer.
+            value_of(unsafe { libc::send(raw, buffer.as_ptr().cast(), *n, quiet) })
+        }
+        Op::FastOpen(n) => {
+            let buffer = vec![0_u8; *n];
+            let flags = quiet | libc::MSG_FASTOPEN;
+            let (to, length) = address(setup.remote(), setup.connect_port);
+            // SAFETY: pointers and lengths are those of the buffer and of `to`.
+            value_of(unsafe {
+                let to = (&raw const to).cast();
+                libc::sendto(raw, buffer.as_ptr().cast(), *n, flags, to, length)
+            })
+        }
+        Op::Shutdown(read, write) => {
+            let how = match (read, write) {
+                (true, false) => libc::SHUT_RD,
+                (false, _) => libc::SHUT_WR,
+                (true, true) => libc::SHUT_RDWR,
+            };
+            // SAFETY: no memory is passed.
+            value_of(unsafe { libc::shutdown(raw, how) } as isize)
+        }
+        Op::Set(name, value) => set(raw, name, value),
+        Op::Get(name) => get(raw, name),
+        Op::Count(name) => count(raw, name),
+        Op::Accept | Op::Close => Reply::Error("EBADF".to_owned()),
+    }
+}
+
+fn bind(raw: c_int, setup: &Setup) -> Reply {
+    let (to, length) = address(setup.local(), setup.local_port());
+    // SAFETY: pointer and length are those of `to`.
+    value_of(unsafe { libc::bind(raw, (&raw const to).cast(), length) } as isize)
+}
+
+fn find(name: &str) -> Result<(c_int, c_int), Reply> {
+    let found = OPTIONS.iter().find(|(n, ..)| *n == name);
+    found
+        .map(|(_, level, number)| (*level, *number))
+        .ok_or_else(|| {
+            let names = OPTIONS.map(|(n, ..)| n);
+            Reply::Unsupported(format!(
+                "the socket option {name} is not supported: supported are {}",
+                names.join(", ")
+            ))
+        })
+}
+
+fn set(raw: c_int, name: &str, value: &Value) -> Reply {
+    let (level, number) = match find(name) {
+        Ok(found) => found,
+        Err(reply) => return reply,
+    };
+    let set = |pointer: *const c_void, length: usize| {
+        // SAFETY: callers pass pointer and length of a living value.
+        value_of(
+            unsafe { libc::setsockopt(raw, level, number, pointer, length as socklen_t) } as isize,
+        )
+    };
+    match value {
+        Value::Int(n) => {
+            let n = *n as c_int;
+            set((&raw const n).cast(), size_of::<c_int>())
+        }
+        Value::Text(text) => set(text.as_ptr().cast(), text.len()),
+        Value::Linger(on, secs) => {
+            let linger = libc::linger {
+                l_onoff: c_int::from(*on),
+                l_linger: *secs as c_int,
+            };
+            set((&raw const linger).cast(), size_of::<libc::linger>())
+        }
+    }
+}
+
+fn get(raw: c_int, name: &str) -> Reply {
+    let (level, number) = match find(name) {
+        Ok(found) => found,
+        Err(reply) => return reply,
+    };
+    let mut bytes = [0_u8; 64];
+    let mut length = bytes.len() as socklen_t;
+    let pointer = bytes.as_mut_ptr().cast();
+    // SAFETY: pointer and length are those of `bytes`.
+    let done = unsafe { libc::getsockopt(raw, level, number, pointer, &raw mut length) };
+    if done < 0 {
+        return Reply::Error(refused());
+    }
+    if name == "TCP_CONGESTION" {
+        let text = bytes.split(|b| *b == 0).next().unwrap_or_default();
+        return Reply::Got(Value::Text(String::from_utf8_lossy(text).into_owned()));
+    }
+    let n = bytes.first_chunk().map_or(0, |b| c_int::from_ne_bytes(*b));
+    if name == "SO_ERROR" && n != 0 {
+        return Reply::Got(Value::Text(name_of(Errno::from_raw(n))));
+    }
+    Reply::Got(Value::Int(i64::from(n)))
+}
+
+fn count(raw: c_int, name: &str) -> Reply {
+    let request = match name {
+        "SIOCINQ" => libc::FIONREAD,
+        "SIOCOUTQ" => libc::TIOCOUTQ,
+        // linux/sockios.h.
+        _ => 0x894b,
+    };
+    let mut n: c_int = 0;
+    // SAFETY: these requests write an int.
+    match unsafe { libc::ioctl(raw, request as _, &raw mut n) } {
+        0 => Reply::Got(Value::Int(i64::from(n))),
+        _ => Reply::Error(refused()),
+    }
+}
+
+pub(super) fn poll(fd: BorrowedFd<'_>) -> i64 {
+    let events = libc::POLLIN | libc::POLLPRI | libc::POLLOUT | libc::POLLRDHUP;
+    let mut entry = libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events,
+        revents: 0,
+    };
+    // SAFETY: one entry.
+    unsafe { libc::poll(&raw mut entry, 1, 0) };
+    i64::from(entry.revents)
+}
+
+/// A field of `TCP_INFO`; `None` if this kernel does not have it.
+pub(super) fn info(fd: BorrowedFd<'_>, field: &str) -> Option<i64> {
+    let (_, offset, size) = FIELDS.iter().find(|(name, ..)| *name == field)?;
+    let mut bytes = [0_u8; 320];
+    let mut length = bytes.len() as socklen_t;
+    let pointer = bytes.as_mut_ptr().cast();
+    // SAFETY: pointer and length are those of `bytes`.
+    let done = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            pointer,
+            &raw mut length,
+        )
+    };
+    if done < 0 || offset + size > length as usize {
+        return None;
+    }
+    let at = bytes.get(*offset..*offset + *size)?;
+    let byte = i64::from(*at.first()?);
+    Some(match (field, size) {
+        ("snd_wscale", _) => byte & 0xf,
+        ("rcv_wscale", _) => byte >> 4,
+        (_, 1) => byte,
+        (_, 4) => i64::from(u32::from_ne_bytes(*at.first_chunk()?)),
+        _ => i64::try_from(u64::from_ne_bytes(*at.first_chunk()?)).unwrap_or(i64::MAX),
+    })
+}

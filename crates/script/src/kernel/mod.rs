@@ -1,0 +1,207 @@
+//! The running kernel in real time, in a network namespace of its own, through a TUN device.
+
+mod call;
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use gargalo_device::netlink::Netlink;
+use gargalo_device::{BATCH, Choice, Clock, Device, Frame, HEADROOM, NetNs};
+use gargalo_units::{Duration, Instant};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+
+use crate::stack::{Handle, Op, Readiness, Reply, Setup, Stack, StackError};
+
+/// How often a call that blocks is tried again.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// Settings of each namespace, so that results do not depend on the machine: below `/proc/sys/net`.
+const SETTINGS: [(&str, &str); 9] = [
+    ("ipv6/conf/default/accept_ra", "0"),
+    ("ipv6/conf/default/autoconf", "0"),
+    ("ipv6/conf/default/router_solicitations", "0"),
+    ("ipv6/conf/default/accept_dad", "0"),
+    ("ipv4/tcp_ecn", "0"),
+    ("ipv4/tcp_no_metrics_save", "1"),
+    ("ipv4/tcp_rmem", "4096 131072 6291456"),
+    ("ipv4/tcp_wmem", "4096 16384 4194304"),
+    ("ipv4/tcp_slow_start_after_idle", "1"),
+];
+
+/// The kernel.
+pub struct Kernel {
+    setup: Setup,
+    namespace: NetNs,
+    device: Device,
+    clock: Clock,
+    frames: Vec<Frame>,
+    sent: VecDeque<(Instant, Vec<u8>)>,
+    sockets: Vec<Option<OwnedFd>>,
+}
+
+impl Kernel {
+    /// A new namespace of the kernel; the process must be in the sandbox, or have the privileges otherwise.
+    ///
+    /// # Errors
+    /// When the system refuses, or an option is for our stack only.
+    pub fn new(setup: &Setup) -> Result<Self, StackError> {
+        let namespace = NetNs::new().map_err(system)?;
+        for (name, value) in SETTINGS {
+            // Kernels without IPv6 lack some.
+            let set = namespace.set(name, value);
+            if !name.starts_with("ipv6") {
+                set.map_err(system)?;
+            }
+        }
+        let choice = Choice::Best { offload: false };
+        let device = Device::new(&namespace, "tun0", setup.mtu, choice).map_err(system)?;
+        let (index, local, remote) = (device.index(), setup.local(), setup.remote());
+        let prefix = |ip: IpAddr| if ip.is_ipv4() { 32 } else { 128 };
+        namespace
+            .run(|| {
+                let mut netlink = Netlink::open()?;
+                netlink.add_address(index, local, prefix(local))?;
+                netlink.add_route(index, remote, prefix(remote), Some(local))
+            })
+            .map_err(system)?;
+        let mut kernel = Self {
+            setup: setup.clone(),
+            namespace,
+            device,
+            clock: Clock::start(),
+            frames: Vec::new(),
+            sent: VecDeque::new(),
+            sockets: Vec::new(),
+        };
+        kernel.frames.resize_with(BATCH, Vec::new);
+        kernel.set("net.ipv4.tcp_congestion_control", &setup.congestion)?;
+        gargalo_device::precise_timers();
+        // What the system sends on its own when a device comes up.
+        kernel.wait(kernel.now() + Duration::from_millis(5), false)?;
+        kernel.sent.clear();
+        Ok(kernel)
+    }
+
+    fn poll_device(&mut self) -> Result<(), StackError> {
+        let length = HEADROOM + 65_535;
+        for frame in &mut self.frames {
+            frame.resize(length, 0);
+        }
+        let n = self
+            .device
+            .receive(&mut self.frames)
+            .map_err(|e| StackError::System(format!("reading the device: {e}")))?;
+        let now = self.clock.now();
+        for frame in self.frames.iter().take(n) {
+            let datagram = frame.get(HEADROOM..).unwrap_or_default().to_vec();
+            self.sent.push_back((now, datagram));
+        }
+        Ok(())
+    }
+}
+
+fn system(e: gargalo_device::Error) -> StackError {
+    StackError::System(e.to_string())
+}
+
+impl Stack for Kernel {
+    fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    fn wait(
+        &mut self,
+        until: Instant,
+        busy: bool,
+    ) -> Result<Option<(Instant, Vec<u8>)>, StackError> {
+        loop {
+            self.poll_device()?;
+            if let Some(first) = self.sent.pop_front() {
+                return Ok(Some(first));
+            }
+            let left = self.clock.until(until);
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let nap = if busy { left.min(RETRY) } else { left };
+            let nanos = i64::try_from(nap.as_nanos()).unwrap_or(i64::MAX);
+            let timeout = TimeSpec::new(nanos / 1_000_000_000, nanos % 1_000_000_000);
+            let mut fds = [PollFd::new(self.device.as_fd(), PollFlags::POLLIN)];
+            let polled = ppoll(&mut fds, Some(timeout), None);
+            let came = match polled {
+                Ok(n) => n > 0,
+                Err(nix::errno::Errno::EINTR) => false,
+                Err(e) => return Err(StackError::System(format!("waiting for packets: {e}"))),
+            };
+            if busy && !came {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn receive(&mut self, datagram: Vec<u8>) -> Result<(), StackError> {
+        let mut frame = vec![0; HEADROOM];
+        frame.extend_from_slice(&datagram);
+        self.device
+            .send(&mut [frame])
+            .map_err(|e| StackError::System(format!("writing to the device: {e}")))
+    }
+
+    fn socket(&mut self) -> Reply {
+        let v6 = self.setup.v6;
+        match self.namespace.run(|| Ok(call::socket(v6))) {
+            Ok(Ok(fd)) => {
+                self.sockets.push(Some(fd));
+                Reply::Socket(self.sockets.len() - 1)
+            }
+            Ok(Err(name)) => Reply::Error(name),
+            Err(e) => {
+                let e: gargalo_device::Error = e;
+                Reply::Unsupported(e.to_string())
+            }
+        }
+    }
+
+    fn call(&mut self, socket: Handle, op: &Op) -> Reply {
+        let Some(place) = self.sockets.get_mut(socket) else {
+            return Reply::Error("EBADF".to_owned());
+        };
+        let Some(fd) = place.as_ref() else {
+            return Reply::Error("EBADF".to_owned());
+        };
+        match op {
+            Op::Close => {
+                *place = None;
+                Reply::Value(0)
+            }
+            Op::Accept => match call::accept(fd.as_fd()) {
+                Ok(new) => {
+                    self.sockets.push(Some(new));
+                    Reply::Socket(self.sockets.len() - 1)
+                }
+                Err(name) if name == "EAGAIN" => Reply::Blocks("EAGAIN"),
+                Err(name) => Reply::Error(name),
+            },
+            _ => call::call(fd.as_fd(), op, &self.setup),
+        }
+    }
+
+    fn poll(&mut self, socket: Handle) -> Readiness {
+        let fd = self.sockets.get(socket).and_then(Option::as_ref);
+        Readiness(fd.map_or(0x20, |fd| call::poll(fd.as_fd())))
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), StackError> {
+        let path = name.trim_start_matches("net.").replace('.', "/");
+        self.namespace.set(&path, value).map_err(|e| {
+            StackError::Unsupported(format!("{e}: the kernel does not take {name}={value}"))
+        })
+    }
+
+    fn info(&mut self, socket: Handle, field: &str) -> Option<i64> {
+        let fd = self.sockets.get(socket)?.as_ref()?;
+        call::info(fd.as_fd(), field)
+    }
+}

@@ -1,0 +1,269 @@
+//! Calls of our host.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use bytes::Bytes as Buf;
+use gargalo_host::ConnectionId;
+use gargalo_settings::Json;
+
+use std::collections::VecDeque;
+
+use super::{Kind, Ours, Socket, size};
+use crate::stack::{Handle, Reply, Value};
+
+impl Ours {
+    pub(super) fn listen(&mut self, handle: Handle) -> Reply {
+        let Some(socket) = self.sockets.get(handle) else {
+            return Reply::Error("EBADF".to_owned());
+        };
+        let options = match self.parts(socket) {
+            Ok(options) => options,
+            Err(message) => return Reply::Unsupported(message),
+        };
+        let any: IpAddr = if self.setup.v6 {
+            Ipv6Addr::UNSPECIFIED.into()
+        } else {
+            Ipv4Addr::UNSPECIFIED.into()
+        };
+        let local = SocketAddr::new(any, self.setup.local_port());
+        match self.host.listen(local, options) {
+            Ok(id) => {
+                if let Some(socket) = self.sockets.get_mut(handle) {
+                    socket.kind = Kind::Listener(id);
+                }
+                Reply::Value(0)
+            }
+            Err(gargalo_host::SocketError::InUse { .. }) => Reply::Error("EADDRINUSE".to_owned()),
+            Err(e) => Reply::Unsupported(e.to_string()),
+        }
+    }
+
+    pub(super) fn connect(&mut self, handle: Handle) -> Reply {
+        let Some(socket) = self.sockets.get_mut(handle) else {
+            return Reply::Error("EBADF".to_owned());
+        };
+        if let Kind::Connection(_) = socket.kind {
+            return match (socket.error.take(), socket.connected) {
+                (Some(name), _) => Reply::Error(name.to_owned()),
+                (None, true) => Reply::Value(0),
+                (None, false) => Reply::Blocks("EALREADY"),
+            };
+        }
+        let Some(socket) = self.sockets.get(handle) else {
+            return Reply::Error("EBADF".to_owned());
+        };
+        let options = match self.parts(socket) {
+            Ok(options) => options,
+            Err(message) => return Reply::Unsupported(message),
+        };
+        let local = self.setup.bind_port.map(|port| self.at(port, false));
+        let remote = self.at(self.setup.connect_port, true);
+        match self.host.connect(self.now, local, remote, &options) {
+            Ok(id) => {
+                self.by_connection.insert(id, handle);
+                if let Some(socket) = self.sockets.get_mut(handle) {
+                    socket.kind = Kind::Connection(id);
+                }
+                Reply::Blocks("EINPROGRESS")
+            }
+            Err(e) => Reply::Unsupported(e.to_string()),
+        }
+    }
+
+    pub(super) fn accept(&mut self, handle: Handle) -> Reply {
+        let Some(Kind::Listener(id)) = self.sockets.get(handle).map(|s| s.kind) else {
+            return Reply::Error("EINVAL".to_owned());
+        };
+        let next = self.accepted.get_mut(&id).and_then(VecDeque::pop_front);
+        match next.and_then(|c| self.by_connection.get(&c)) {
+            Some(handle) => Reply::Socket(*handle),
+            None => Reply::Blocks("EAGAIN"),
+        }
+    }
+
+    pub(super) fn read(&mut self, handle: Handle, most: usize) -> Reply {
+        let Some(Socket {
+            kind: Kind::Connection(id),
+            ..
+        }) = self.sockets.get(handle)
+        else {
+            return Reply::Error("ENOTCONN".to_owned());
+        };
+        let id = *id;
+        let mut n = 0;
+        while n < most {
+            let left = (most - n) as u64;
+            match self.host.read(id, left) {
+                Some(bytes) if !bytes.is_empty() => n += bytes.len(),
+                _ => break,
+            }
+        }
+        let Some(socket) = self.sockets.get_mut(handle) else {
+            return Reply::Error("EBADF".to_owned());
+        };
+        if n > 0 || most == 0 {
+            return Reply::Value(n as i64);
+        }
+        match socket.error.take() {
+            Some(name) => Reply::Error(name.to_owned()),
+            None if socket.peer_closed || socket.ended || socket.shut_read => Reply::Value(0),
+            None => Reply::Blocks("EAGAIN"),
+        }
+    }
+
+    pub(super) fn write(&mut self, handle: Handle, n: usize) -> Reply {
+        let Some(socket) = self.sockets.get_mut(handle) else {
+            return Reply::Error("EBADF".to_owned());
+        };
+        let Kind::Connection(id) = socket.kind else {
+            return Reply::Error("EPIPE".to_owned());
+        };
+        if let Some(name) = socket.error.take() {
+            return Reply::Error(name.to_owned());
+        }
+        if socket.shut_write || socket.ended {
+            return Reply::Error("EPIPE".to_owned());
+        }
+        if !socket.connected {
+            return Reply::Blocks("EAGAIN");
+        }
+        match self.host.write(id, Buf::from(vec![0; n])) {
+            0 if n > 0 => Reply::Blocks("EAGAIN"),
+            taken => Reply::Value(taken as i64),
+        }
+    }
+
+    pub(super) fn close(&mut self, handle: Handle) -> Reply {
+        let Some(socket) = self.sockets.get_mut(handle) else {
+            return Reply::Error("EBADF".to_owned());
+        };
+        let aborts = matches!(socket.lingers, Some((true, 0)));
+        match std::mem::replace(&mut socket.kind, Kind::Closed) {
+            Kind::Listener(id) => self.host.close_listener(id),
+            Kind::Connection(id) => {
+                if aborts {
+                    self.host.abort(self.now, id);
+                }
+                self.host.release(id);
+            }
+            Kind::New => {}
+            Kind::Closed => return Reply::Error("EBADF".to_owned()),
+        }
+        Reply::Value(0)
+    }
+
+    pub(super) fn shutdown(&mut self, handle: Handle, read: bool, write: bool) -> Reply {
+        let Some(socket) = self.sockets.get_mut(handle) else {
+            return Reply::Error("EBADF".to_owned());
+        };
+        let Kind::Connection(id) = socket.kind else {
+            return Reply::Error("ENOTCONN".to_owned());
+        };
+        if socket.ended {
+            return Reply::Error("ENOTCONN".to_owned());
+        }
+        socket.shut_read |= read;
+        socket.shut_write |= write;
+        if write {
+            self.host.close(self.now, id);
+        }
+        Reply::Value(0)
+    }
+
+    pub(super) fn set_option(&mut self, handle: Handle, name: &str, value: &Value) -> Reply {
+        let Some(socket) = self.sockets.get_mut(handle) else {
+            return Reply::Error("EBADF".to_owned());
+        };
+        if let (Value::Linger(on, secs), "SO_LINGER") = (value, name) {
+            socket.lingers = Some((*on, *secs));
+            return Reply::Value(0);
+        }
+        if let (Value::Text(text), "TCP_CONGESTION") = (value, name) {
+            socket.congestion = Some(text.clone());
+            return self.after_set(handle, name);
+        }
+        let Value::Int(n) = *value else {
+            return Reply::Unsupported(format!("our stack cannot read the value of {name}"));
+        };
+        let on = n != 0;
+        let (key, json): (&str, Json) = match name {
+            "SO_REUSEADDR" | "SO_REUSEPORT" => return Reply::Value(0),
+            "TCP_NODELAY" => ("nagle", (!on).into()),
+            "SO_RCVBUF" | "SO_RCVBUFFORCE" => ("receive_buffer", size(n.unsigned_abs())),
+            "SO_SNDBUF" | "SO_SNDBUFFORCE" => ("send_buffer", size(n.unsigned_abs())),
+            "TCP_MAXSEG" => {
+                let mss = if self.options.get("timestamps") == Some(&Json::from(false)) {
+                    n
+                } else {
+                    n - 12
+                };
+                ("mss", size(mss.unsigned_abs()))
+            }
+            "TCP_SYNCNT" => ("syn_retries", n.into()),
+            "SO_KEEPALIVE" => ("keep_alive", on.into()),
+            "TCP_QUICKACK" if on => return self.after_set(handle, name),
+            _ => {
+                return Reply::Unsupported(format!(
+                    "our stack does not have the socket option {name}: put the line behind `kernel:`, or leave it out"
+                ));
+            }
+        };
+        socket.options.insert(key.to_owned(), json);
+        self.after_set(handle, name)
+    }
+
+    /// Options take effect when a socket listens or connects.
+    pub(super) fn after_set(&self, handle: Handle, name: &str) -> Reply {
+        let Some(socket) = self.sockets.get(handle) else {
+            return Reply::Error("EBADF".to_owned());
+        };
+        if !matches!(socket.kind, Kind::New) {
+            return Reply::Unsupported(format!(
+                "our stack has no {name} for sockets in use: set it before listen or connect"
+            ));
+        }
+        match self.parts(socket) {
+            Ok(_) => Reply::Value(0),
+            Err(message) => Reply::Unsupported(message),
+        }
+    }
+
+    pub(super) fn get_option(&mut self, handle: Handle, name: &str) -> Reply {
+        let Some(socket) = self.sockets.get_mut(handle) else {
+            return Reply::Error("EBADF".to_owned());
+        };
+        let endpoint = match socket.kind {
+            Kind::Connection(id) => self.host.endpoint(id),
+            _ => None,
+        };
+        match (name, endpoint) {
+            ("SO_ERROR", _) => Reply::Got(match socket.error.take() {
+                Some(name) => Value::Text(name.to_owned()),
+                None => Value::Int(0),
+            }),
+            ("TCP_NODELAY", Some(e)) => Reply::Got(Value::Int(i64::from(!e.config().nagle))),
+            _ => Reply::Unsupported(format!(
+                "our stack cannot be asked for {name}: supported are SO_ERROR, TCP_NODELAY"
+            )),
+        }
+    }
+
+    pub(super) fn connection(&self, handle: Handle) -> Option<ConnectionId> {
+        match self.sockets.get(handle)?.kind {
+            Kind::Connection(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    pub(super) fn count(&self, handle: Handle, name: &str) -> Reply {
+        let Some(id) = self.connection(handle) else {
+            return Reply::Error("EINVAL".to_owned());
+        };
+        let n = match name {
+            "SIOCINQ" => self.host.readable(id),
+            "SIOCOUTQ" => self.host.unacknowledged(id),
+            _ => self.host.endpoint(id).map_or(0, |e| e.unsent()),
+        };
+        Reply::Got(Value::Int(n as i64))
+    }
+}

@@ -1,0 +1,383 @@
+//! Our user-space host in virtual time.
+
+mod call;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use gargalo_cc::{Params, Registered};
+use gargalo_host::{ConnectionId, Host, HostConfig, HostEvent, ListenerId, SocketOptions};
+use gargalo_settings::{Files, Json, Setting, support::Map};
+use gargalo_tcp::{Config, Error, Profile, State};
+use gargalo_units::{Duration, Instant};
+
+use crate::stack::{Handle, Op, Readiness, Reply, Setup, Stack, StackError};
+
+/// Linux's limits of automatic tuning.
+const BUFFERS: [(&str, u64); 2] = [("send_buffer", 4 << 20), ("receive_buffer", 6 << 20)];
+
+const IN: i64 = 0x1;
+const OUT: i64 = 0x4;
+const ERR: i64 = 0x8;
+const HUP: i64 = 0x10;
+const RDHUP: i64 = 0x2000;
+
+/// A host with our TCP.
+pub struct Ours {
+    setup: Setup,
+    now: Instant,
+    host: Host,
+    /// Options of new sockets: those of the script, changed by settings.
+    options: Map<String, Json>,
+    congestion: String,
+    sockets: Vec<Socket>,
+    accepted: HashMap<ListenerId, VecDeque<ConnectionId>>,
+    by_connection: BTreeMap<ConnectionId, Handle>,
+}
+
+#[derive(Debug, Default)]
+struct Socket {
+    /// Options that were set before it was used.
+    options: Map<String, Json>,
+    congestion: Option<String>,
+    lingers: Option<(bool, i64)>,
+    kind: Kind,
+    connected: bool,
+    peer_closed: bool,
+    /// The end of the connection, which the application has not heard of.
+    error: Option<&'static str>,
+    ended: bool,
+    shut_read: bool,
+    shut_write: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Kind {
+    #[default]
+    New,
+    Listener(ListenerId),
+    Connection(ConnectionId),
+    Closed,
+}
+
+impl Ours {
+    /// A host as a script wants it.
+    ///
+    /// # Errors
+    /// When options are not valid.
+    pub fn new(setup: &Setup) -> Result<Self, StackError> {
+        let mut options = Map::new();
+        // As on any system; scripts switch it off with TCP_NODELAY.
+        options.insert("nagle".to_owned(), true.into());
+        for (name, bytes) in BUFFERS {
+            options.insert(name.to_owned(), size(bytes));
+        }
+        for (key, value) in &setup.gargalo {
+            options.insert(key.clone(), json(value));
+        }
+        let config = HostConfig {
+            mtu: setup.mtu,
+            seed: 1,
+            ..HostConfig::new([setup.local()])
+        };
+        let host = Host::new(config, Instant::ZERO);
+        let ours = Self {
+            setup: setup.clone(),
+            now: Instant::ZERO,
+            host: host.map_err(|e| StackError::Unsupported(e.to_string()))?,
+            options,
+            congestion: setup.congestion.clone(),
+            sockets: Vec::new(),
+            accepted: HashMap::new(),
+            by_connection: BTreeMap::new(),
+        };
+        ours.parts(&Socket::default())
+            .map_err(StackError::Unsupported)?;
+        Ok(ours)
+    }
+
+    /// The options of a socket's connections.
+    fn parts(&self, socket: &Socket) -> Result<SocketOptions, String> {
+        let mut map = self.options.clone();
+        for (key, value) in &socket.options {
+            map.insert(key.clone(), value.clone());
+        }
+        let mut config = Config::read(&Json::Object(map), &mut Files::default())
+            .map_err(|e| format!("an option of our TCP is not valid: {e}"))?;
+        // Timestamps need 12 of the bytes that the MTU leaves; the host takes off what IPv6 needs more.
+        let options = if config.timestamps { 12 } else { 0 };
+        let given = self.setup.gargalo.iter().any(|(key, _)| key == "mss");
+        if !given && !socket.options.contains_key("mss") && config.profile == Profile::Modern {
+            let most = self.setup.mtu.saturating_sub(40 + options);
+            config.mss = u16::try_from(most).unwrap_or(u16::MAX);
+        }
+        let name = socket.congestion.as_deref().unwrap_or(&self.congestion);
+        let congestion = Registered::new(name, Params::default())
+            .map_err(|e| format!("{e}; names are those of `gargalo list congestion`"))?;
+        Ok(SocketOptions::new(Arc::new(config), Arc::new(congestion)))
+    }
+
+    fn at(&self, port: u16, of_other_end: bool) -> SocketAddr {
+        let ip = if of_other_end {
+            self.setup.remote()
+        } else {
+            self.setup.local()
+        };
+        SocketAddr::new(ip, port)
+    }
+
+    fn drain_events(&mut self) {
+        while let Some(event) = self.host.poll_event() {
+            match event {
+                HostEvent::Accepted {
+                    listener,
+                    connection,
+                    ..
+                } => {
+                    let queue = self.accepted.entry(listener).or_default();
+                    queue.push_back(connection);
+                    self.sockets.push(Socket {
+                        kind: Kind::Connection(connection),
+                        connected: true,
+                        ..Socket::default()
+                    });
+                    self.by_connection
+                        .insert(connection, self.sockets.len() - 1);
+                }
+                HostEvent::Connected(id) => self.with(id, |s| s.connected = true),
+                HostEvent::PeerClosed(id) => self.with(id, |s| s.peer_closed = true),
+                HostEvent::Closed { id, error } => self.with(id, |s| {
+                    s.ended = true;
+                    s.error = error.and_then(|e| errno(e, s.connected));
+                }),
+                _ => {}
+            }
+        }
+    }
+
+    fn with(&mut self, id: ConnectionId, f: impl FnOnce(&mut Socket)) {
+        let handle = self.by_connection.get(&id);
+        if let Some(socket) = handle.and_then(|h| self.sockets.get_mut(*h)) {
+            f(socket);
+        }
+    }
+}
+
+fn errno(e: Error, connected: bool) -> Option<&'static str> {
+    Some(match e {
+        Error::Reset if connected => "ECONNRESET",
+        Error::Reset | Error::Refused => "ECONNREFUSED",
+        Error::TimedOut => "ETIMEDOUT",
+        Error::Unreachable => "EHOSTUNREACH",
+        Error::Aborted => return None,
+    })
+}
+
+fn size(bytes: u64) -> Json {
+    format!("{bytes}B").into()
+}
+
+fn json(text: &str) -> Json {
+    match text {
+        "true" => true.into(),
+        "false" => false.into(),
+        _ => match text.parse::<i64>() {
+            Ok(n) => n.into(),
+            Err(_) => text.into(),
+        },
+    }
+}
+
+impl Stack for Ours {
+    fn now(&self) -> Instant {
+        self.now
+    }
+
+    fn wait(
+        &mut self,
+        until: Instant,
+        busy: bool,
+    ) -> Result<Option<(Instant, Vec<u8>)>, StackError> {
+        loop {
+            let mut out = Vec::new();
+            let sent = self.host.poll_transmit(self.now, &mut out);
+            self.drain_events();
+            if sent {
+                return Ok(Some((self.now, out)));
+            }
+            match self.host.poll_timeout() {
+                Some(at) if at <= until => {
+                    self.now = self.now.max(at);
+                    self.host.handle_timeout(self.now);
+                    self.drain_events();
+                    if busy {
+                        return Ok(None);
+                    }
+                }
+                _ => {
+                    self.now = self.now.max(until);
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    fn receive(&mut self, datagram: Vec<u8>) -> Result<(), StackError> {
+        self.host.handle(self.now, &datagram);
+        self.drain_events();
+        Ok(())
+    }
+
+    fn socket(&mut self) -> Reply {
+        self.sockets.push(Socket::default());
+        Reply::Socket(self.sockets.len() - 1)
+    }
+
+    fn call(&mut self, socket: Handle, op: &Op) -> Reply {
+        self.drain_events();
+        match op {
+            Op::Bind => Reply::Value(0),
+            Op::Listen(_) => self.listen(socket),
+            Op::Accept => self.accept(socket),
+            Op::Connect => self.connect(socket),
+            Op::Read(n) => self.read(socket, *n),
+            Op::Write(n) => self.write(socket, *n),
+            Op::FastOpen(_) => Reply::Unsupported(
+                "our host has no Fast Open: put the line behind `kernel:`".to_owned(),
+            ),
+            Op::Close => self.close(socket),
+            Op::Shutdown(read, write) => self.shutdown(socket, *read, *write),
+            Op::Set(name, value) => self.set_option(socket, name, value),
+            Op::Get(name) => self.get_option(socket, name),
+            Op::Count(name) => self.count(socket, name),
+        }
+    }
+
+    fn poll(&mut self, socket: Handle) -> Readiness {
+        self.drain_events();
+        let Some(s) = self.sockets.get(socket) else {
+            return Readiness(ERR);
+        };
+        let mut bits = 0;
+        match s.kind {
+            Kind::Listener(id) => {
+                let waiting = self.accepted.get(&id).is_some_and(|q| !q.is_empty());
+                bits |= if waiting { IN } else { 0 };
+            }
+            Kind::Connection(id) => {
+                let over = s.ended || s.peer_closed;
+                bits |= if self.host.readable(id) > 0 || over {
+                    IN
+                } else {
+                    0
+                };
+                bits |= if over { RDHUP } else { 0 };
+                bits |= if s.ended || (s.peer_closed && s.shut_write) {
+                    HUP
+                } else {
+                    0
+                };
+                bits |= if s.error.is_some() { ERR } else { 0 };
+                let room = s.connected && self.host.write_room(id) > 0;
+                bits |= if room || s.ended || s.shut_write {
+                    OUT
+                } else {
+                    0
+                };
+            }
+            Kind::New | Kind::Closed => bits |= OUT | HUP,
+        }
+        Readiness(bits)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), StackError> {
+        let unsupported = || {
+            StackError::Unsupported(format!(
+                "our stack has nothing for {name}={value}: put the command behind `kernel:`, or use --gargalo"
+            ))
+        };
+        let short = name.trim_start_matches("net.ipv4.");
+        let (key, json): (&str, Json) = match (short, value) {
+            ("tcp_congestion_control", _) => {
+                value.clone_into(&mut self.congestion);
+                return Ok(());
+            }
+            ("tcp_timestamps", "0" | "1") => ("timestamps", (value == "1").into()),
+            ("tcp_sack", "0") => {
+                self.options.insert("dsack".to_owned(), false.into());
+                ("sack", false.into())
+            }
+            ("tcp_sack", "1") => ("sack", true.into()),
+            ("tcp_dsack", "0" | "1") => ("dsack", (value == "1").into()),
+            ("tcp_window_scaling", "0" | "1") => ("window_scaling", (value == "1").into()),
+            ("tcp_ecn", "0" | "1") => ("ecn", (value == "1").into()),
+            ("tcp_early_retrans", "0" | "3") => ("tail_loss_probe", (value == "3").into()),
+            ("tcp_frto", "0" | "2") => ("frto", (value == "2").into()),
+            ("tcp_slow_start_after_idle", "0" | "1") => {
+                ("slow_start_after_idle", (value == "1").into())
+            }
+            ("tcp_syn_retries", n) => ("syn_retries", json(n)),
+            ("tcp_synack_retries", n) => ("syn_ack_retries", json(n)),
+            ("tcp_recovery", "1") => ("recovery", "rack-tlp".into()),
+            ("tcp_recovery", "0") => {
+                self.options
+                    .insert("tail_loss_probe".to_owned(), false.into());
+                ("recovery", "sack".into())
+            }
+            _ => return Err(unsupported()),
+        };
+        self.options.insert(key.to_owned(), json);
+        Ok(())
+    }
+
+    fn info(&mut self, socket: Handle, field: &str) -> Option<i64> {
+        let id = self.connection(socket)?;
+        let endpoint = self.host.endpoint(id)?;
+        let now = self.now;
+        let s = endpoint.snapshot(now);
+        let mss = i64::from(endpoint.mss()).max(1);
+        let micros = |d: Option<Duration>| d.map_or(0, |d| d.as_micros() as i64);
+        let stats = self.host.tcp_stats(id)?;
+        Some(match field {
+            "state" => match endpoint.state() {
+                State::Established => 1,
+                State::SynSent => 2,
+                State::SynReceived => 3,
+                State::FinWait1 => 4,
+                State::FinWait2 => 5,
+                State::TimeWait => 6,
+                State::Closed => 7,
+                State::CloseWait => 8,
+                State::LastAck => 9,
+                State::Listen => 10,
+                State::Closing => 11,
+            },
+            "ca_state" => match s.phase {
+                "recovery" => 3,
+                "loss" => 4,
+                _ => 0,
+            },
+            "snd_mss" => mss,
+            "snd_cwnd" => s.cwnd.get() as i64 / mss,
+            "snd_ssthresh" => s.ssthresh.map_or(0x7fff_ffff, |t| t.get() as i64 / mss),
+            "rtt" => micros(s.srtt),
+            "rttvar" => micros(s.rttvar),
+            "min_rtt" => micros(s.min_rtt),
+            "rto" => s.rto.as_micros() as i64,
+            "unacked" => {
+                let bytes = endpoint.unacknowledged() - endpoint.unsent();
+                (bytes as i64 + mss - 1) / mss
+            }
+            "notsent_bytes" => endpoint.unsent() as i64,
+            "total_retrans" => stats.retransmitted_packets as i64,
+            "bytes_sent" => stats.sent_bytes as i64,
+            "data_segs_out" => stats.sent_packets as i64,
+            "segs_out" => stats.sent_segments as i64,
+            "segs_in" => stats.received_segments as i64,
+            "snd_wnd" => endpoint.peer_window() as i64,
+            "pmtu" => i64::from(self.host.path_mtu(id)?),
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,460 @@
+//! A script on a stack.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use gargalo_units::{Duration, Ecn, Instant};
+use gargalo_wire::ip::Addresses;
+use serde::Serialize;
+
+use crate::assertion;
+use crate::ast::{Action, At, Body, Call, EcnField, Event, Only, Outcome, Packet, Script, Time};
+use crate::calls;
+use crate::fault::Fault;
+use crate::packet::{Connection, Live, differences};
+use crate::sockets::{Pending, Sockets};
+use crate::stack::{Setup, Stack, StackError};
+
+/// Packets that are shown with a mismatch.
+const SHOWN: usize = 40;
+
+/// How a script ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "verdict")]
+pub enum Verdict {
+    /// Everything was as the script says.
+    Passed,
+    /// Something was not.
+    Failed(Mismatch),
+    /// A part of it cannot be read, or the stack cannot do it.
+    Unsupported(Fault),
+    /// The system refused something.
+    Broken {
+        /// What.
+        message: String,
+    },
+}
+
+/// What was not as the script says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mismatch {
+    /// The event.
+    #[serde(flatten)]
+    pub at: At,
+    /// The event in the words of the language.
+    pub expected: String,
+    /// What came instead.
+    pub came: String,
+    /// The packets so far, oldest first.
+    pub packets: Vec<String>,
+}
+
+/// Ends a run early.
+pub(crate) enum Stop {
+    Mismatch(At, String, String),
+    Fault(Fault),
+    Broken(String),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+pub(crate) type Step<T = ()> = Result<T, Stop>;
+
+/// Checks what can be checked without running: calls, assertions, that the script has events.
+///
+/// # Errors
+/// The first part that is not supported.
+pub fn check(script: &Script, setup: &Setup) -> Result<(), Fault> {
+    if script.events.is_empty() {
+        let fault = Fault::new(At { line: 1, column: 1 }, "the script has no events");
+        return Err(fault.help("an event is a time and a packet, a call or an assertion"));
+    }
+    for event in &script.events {
+        match &event.action {
+            Action::Call(call) => {
+                let asked = calls::understand(call, setup.v6);
+                asked.map_err(|(message, help)| Fault::new(event.at, message).help(help))?;
+            }
+            Action::Assert(list) => list.iter().try_for_each(assertion::check)?,
+            Action::Packet(Packet {
+                inbound: true,
+                body: Body::Tcp(s),
+                ..
+            }) if s.options.is_none() => {
+                let fault = Fault::new(event.at, "an inbound packet has no options `<...>`");
+                return Err(fault.help("write its options, or none"));
+            }
+            Action::Packet(_) | Action::Sysctl(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Runs a script that was checked.
+pub fn run(script: &Script, setup: &Setup, only: Only, stack: &mut dyn Stack) -> Verdict {
+    let mut events: Vec<&Event> = script.events.iter().collect();
+    events.retain(|e| e.only.is_none_or(|o| o == only));
+    // Settings at the start belong to the system that the script finds.
+    let first = events
+        .iter()
+        .take_while(|e| matches!(e.action, Action::Sysctl(_)));
+    for event in first {
+        let Action::Sysctl(list) = &event.action else {
+            break;
+        };
+        for (name, value) in list {
+            match stack.set(name, value).map_err(|e| stopped(e, event.at)) {
+                Err(Stop::Broken(message)) => return Verdict::Broken { message },
+                Err(Stop::Fault(fault)) => return Verdict::Unsupported(fault),
+                _ => {}
+            }
+        }
+    }
+    let start = stack.now();
+    let mut runner = Runner {
+        setup,
+        stack,
+        start,
+        base: 0,
+        connections: Vec::new(),
+        current: 0,
+        sockets: Sockets::default(),
+        pending: None,
+        sent: VecDeque::new(),
+        log: Vec::new(),
+        ports: 0,
+    };
+    let ended = events
+        .iter()
+        .skip_while(|e| matches!(e.action, Action::Sysctl(_)))
+        .try_for_each(|e| runner.event(e))
+        .and_then(|()| runner.finish(events.last().copied()));
+    match ended {
+        Ok(()) => Verdict::Passed,
+        Err(Stop::Fault(fault)) => Verdict::Unsupported(fault),
+        Err(Stop::Broken(message)) => Verdict::Broken { message },
+        Err(Stop::Mismatch(at, expected, came)) => {
+            let skipped = runner.log.len().saturating_sub(SHOWN);
+            Verdict::Failed(Mismatch {
+                at,
+                expected,
+                came,
+                packets: runner.log.split_off(skipped),
+            })
+        }
+    }
+}
+
+pub(crate) struct Runner<'a> {
+    pub(crate) setup: &'a Setup,
+    pub(crate) stack: &'a mut dyn Stack,
+    start: Instant,
+    /// Time of the event before, in microseconds.
+    base: u64,
+    connections: Vec<Connection>,
+    /// Index of the connection of the packet before.
+    current: usize,
+    pub(crate) sockets: Sockets,
+    /// A call that has not returned.
+    pub(crate) pending: Option<Pending>,
+    /// Packets of the stack that no event has expected yet.
+    sent: VecDeque<(Instant, Live)>,
+    log: Vec<String>,
+    /// Ports of the other end that were used.
+    ports: u16,
+}
+
+impl Runner<'_> {
+    fn event(&mut self, event: &Event) -> Step {
+        let (from, to) = match event.time {
+            Time::Absolute(t) => (t, t),
+            Time::Relative(t) => (self.base + t, self.base + t),
+            Time::Any => (0, u64::MAX / 4_000),
+            Time::Between(a, b) => (a, b),
+            Time::RelativeBetween(a, b) => (self.base + a, self.base + b),
+        };
+        let before = self.base;
+        self.base = from;
+        match &event.action {
+            Action::Packet(p) if !p.inbound => {
+                let is_exact = matches!(event.time, Time::Absolute(_) | Time::Relative(_));
+                let came = self.expect(event, p, from, to)?;
+                if !is_exact {
+                    self.base = self.micros(came);
+                }
+                return Ok(());
+            }
+            _ => self.reach(from)?,
+        }
+        match &event.action {
+            Action::Packet(p) => self.inject(event, p),
+            Action::Call(call) => {
+                let relative = matches!(event.time, Time::Relative(_));
+                let until = call.until.map(|t| if relative { before + t } else { t });
+                self.call(event, call, until)
+            }
+            Action::Sysctl(list) => list.iter().try_for_each(|(name, value)| {
+                let set = self.stack.set(name, value);
+                set.map_err(|e| stopped(e, event.at))
+            }),
+            Action::Assert(list) => {
+                self.settle(event)?;
+                list.iter().try_for_each(|e| self.assert(event, e))
+            }
+        }
+    }
+
+    fn instant(&self, micros: u64) -> Instant {
+        self.start + Duration::from_micros(micros)
+    }
+
+    pub(crate) fn micros(&self, at: Instant) -> u64 {
+        at.saturating_since(self.start).as_micros()
+    }
+
+    /// The time since the start, in microseconds.
+    pub(crate) fn now(&self) -> u64 {
+        self.micros(self.stack.now())
+    }
+
+    pub(crate) fn tolerance(&self) -> u64 {
+        self.setup.tolerance.as_micros()
+    }
+
+    /// Lets the stack go on until `until`, or until it has sent a packet if `one` is wanted.
+    pub(crate) fn go(&mut self, until: u64, one: bool) -> Step {
+        let until = self.instant(until);
+        loop {
+            let busy = self.pending.as_ref().is_some_and(|p| p.done.is_none());
+            let came = self.stack.wait(until, busy);
+            let came = came.map_err(|e| stopped(e, At::default()))?;
+            let is_idle = came.is_none();
+            if let Some((at, bytes)) = came
+                && let Some(live) = Live::parse(&bytes)
+                && live.remote == self.setup.remote()
+            {
+                let index = self.connection_of(&live);
+                let line = self.line(index, &live);
+                self.note(at, &line);
+                self.sent.push_back((at, live));
+            }
+            self.try_pending()?;
+            if (one && !self.sent.is_empty()) || (is_idle && self.stack.now() >= until) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn reach(&mut self, at: u64) -> Step {
+        self.go(at, false)
+    }
+
+    /// A packet of the stack as a script would write it.
+    fn line(&self, index: usize, live: &Live) -> String {
+        let Some(c) = self.connections.get(index) else {
+            return String::new();
+        };
+        let mut packet = c.describe(live);
+        if packet.ecn == Some(EcnField::Is(Ecn::NotEct)) {
+            packet.ecn = None;
+        }
+        if self.connections.len() == 1 {
+            packet.connection = None;
+        }
+        packet.to_string()
+    }
+
+    fn note(&mut self, at: Instant, line: &str) {
+        let t = self.micros(at);
+        let line = format!("{}.{:06} {line}", t / 1_000_000, t % 1_000_000);
+        self.log.push(line);
+    }
+
+    /// Index of the connection of a packet; a new one if there is none.
+    fn connection_of(&mut self, live: &Live) -> usize {
+        let same =
+            |c: &Connection| c.local_port == live.local_port && c.remote_port == live.remote_port;
+        if let Some(i) = self.connections.iter().position(same) {
+            return i;
+        }
+        let number = self.next_number();
+        let new = Connection::new(number, live.local_port, live.remote_port);
+        self.connections.push(new);
+        self.connections.len() - 1
+    }
+
+    fn next_number(&self) -> u32 {
+        let numbers = self.connections.iter().map(|c| c.number);
+        numbers.max().unwrap_or(0) + 1
+    }
+
+    fn inject(&mut self, event: &Event, packet: &Packet) -> Step {
+        if let Some(n) = packet.connection {
+            let found = self.connections.iter().position(|c| c.number == n);
+            self.current = match found {
+                Some(i) => i,
+                None => self.open(Some(n)),
+            };
+        } else if self.connections.is_empty() {
+            self.current = self.open(None);
+        }
+        let between = Addresses::new(self.setup.remote(), self.setup.local());
+        let connection = self.connections.get_mut(self.current);
+        let datagram = connection
+            .zip(between)
+            .and_then(|(c, between)| c.write(packet, between));
+        let Some(datagram) = datagram else {
+            let fault = Fault::new(
+                event.at,
+                "this message does not exist in this version of IP",
+            );
+            return Err(Stop::Fault(fault.help(
+                "IPv6 has packet_too_big instead of frag_needed; set --ip_version",
+            )));
+        };
+        let now = self.stack.now();
+        self.note(now, &packet.to_string());
+        let received = self.stack.receive(datagram);
+        received.map_err(|e| stopped(e, event.at))?;
+        self.try_pending()
+    }
+
+    /// A connection that the other end opens.
+    fn open(&mut self, number: Option<u32>) -> usize {
+        let number = number.unwrap_or_else(|| self.next_number());
+        self.ports += 1;
+        let remote = 40_000 + self.ports;
+        let new = Connection::new(number, self.setup.local_port(), remote);
+        self.connections.push(new);
+        self.connections.len() - 1
+    }
+
+    fn expect(&mut self, event: &Event, packet: &Packet, from: u64, to: u64) -> Step<Instant> {
+        let tolerance = self.tolerance();
+        let mismatch = |came: String| Stop::Mismatch(event.at, event.to_string(), came);
+        if self.sent.is_empty() {
+            // With `*` a packet may take as long as a call of a user.
+            let most = to.saturating_add(tolerance).min(self.now() + 200_000_000);
+            self.go(most, true)?;
+        }
+        let Some((at, live)) = self.sent.pop_front() else {
+            return Err(mismatch("no packet".to_owned()));
+        };
+        let index = self.connection_of(&live);
+        let expected_index = match packet.connection {
+            Some(n) => self.connections.iter().position(|c| c.number == n),
+            // A connection that the stack opens becomes the current one.
+            None if live.is_syn() => Some(index),
+            None => Some(self.current.min(self.connections.len().saturating_sub(1))),
+        };
+        let ticks = self.setup.tick.map(|tick| {
+            let ticks = self.setup.tolerance.as_nanos() / tick.as_nanos().max(1) + 1;
+            u32::try_from(ticks).unwrap_or(u32::MAX)
+        });
+        let Some(c) = self.connections.get_mut(index) else {
+            return Err(mismatch("no packet".to_owned()));
+        };
+        if let Body::Tcp(segment) = &packet.body {
+            c.learn(segment, &live);
+        }
+        let came = c.describe(&live);
+        let mut differences = differences(packet, &came, ticks);
+        if expected_index != Some(index) {
+            differences.push(format!("it belongs to connection {}", c.number));
+        }
+        self.current = index;
+        let t = self.micros(at);
+        if t + tolerance < from || t > to.saturating_add(tolerance) {
+            let (a, b) = (from as f64 / 1e6, to as f64 / 1e6);
+            let time = t as f64 / 1e6;
+            differences.push(format!(
+                "time: expected {a:.6} to {b:.6} s, came {time:.6} s"
+            ));
+        }
+        if differences.is_empty() {
+            return Ok(at);
+        }
+        let line = self.line(index, &live);
+        Err(mismatch(format!("{line} ({})", differences.join("; "))))
+    }
+
+    fn assert(&mut self, event: &Event, e: &crate::ast::Expr) -> Step {
+        let Some(socket) = self.sockets.latest() else {
+            let fault = Fault::new(event.at, "there is no connection to ask for TCP_INFO");
+            return Err(fault
+                .help("assert after accept or connect, and before close")
+                .into());
+        };
+        let stack = &mut self.stack;
+        let mut known: BTreeMap<String, i64> = BTreeMap::new();
+        let value = assertion::value(e, &mut |at, name| {
+            if let Some(n) = known.get(name) {
+                return Ok(*n);
+            }
+            let n = stack.info(socket, name).ok_or_else(|| {
+                let fault = Fault::new(at, format!("this stack does not have tcpi_{name}"));
+                fault.help("put the assertion behind `kernel:` or `ours:`, or leave it out")
+            })?;
+            known.insert(name.to_owned(), n);
+            Ok(n)
+        });
+        let value = value.map_err(|mut fault| {
+            if fault.at.line == 0 {
+                fault.at = event.at;
+            }
+            fault
+        })?;
+        if value != 0 {
+            return Ok(());
+        }
+        let mut names = Vec::new();
+        assertion::fields(e, &mut names);
+        let values = names.iter().map(|name| {
+            let value = known.get(name.trim_start_matches("tcpi_"));
+            format!("{name} = {}", value.map_or("?".to_owned(), i64::to_string))
+        });
+        let came: Vec<String> = values.collect();
+        Err(Stop::Mismatch(
+            event.at,
+            format!("assert {e}"),
+            came.join(", "),
+        ))
+    }
+
+    /// The end: no call is left, and the stack has sent nothing before the last event that no event expected.
+    fn finish(&mut self, last: Option<&Event>) -> Step {
+        let Some(last) = last else {
+            return Ok(());
+        };
+        self.settle(last)?;
+        let end = self.base.saturating_sub(self.tolerance());
+        let left = self.sent.iter().find(|(at, _)| self.micros(*at) < end);
+        let Some((at, live)) = left.cloned() else {
+            return Ok(());
+        };
+        let index = self.connection_of(&live);
+        let packet = self.line(index, &live);
+        let t = self.micros(at) as f64 / 1e6;
+        let came = format!("{packet} at {t:.6} s, which no event expects");
+        Err(Stop::Mismatch(
+            last.at,
+            "no other packet until the last event".to_owned(),
+            came,
+        ))
+    }
+}
+
+/// The result of a call in the words of a script.
+pub(crate) fn outcome_text(call: &Call, outcome: &Outcome) -> String {
+    format!("{}(...) = {outcome}", call.name)
+}
+
+pub(crate) fn stopped(e: StackError, at: At) -> Stop {
+    match e {
+        StackError::Unsupported(message) => Stop::Fault(Fault::new(at, message)),
+        StackError::System(message) => Stop::Broken(message),
+    }
+}

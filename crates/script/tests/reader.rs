@@ -1,0 +1,284 @@
+//! The reader: what is printed reads the same, and anything can be read.
+
+use gargalo_script::ast::*;
+use gargalo_script::read;
+use gargalo_units::Ecn;
+use proptest::prelude::*;
+
+fn micros() -> impl Strategy<Value = u64> {
+    0..9_000_000_000_000_u64
+}
+
+fn time() -> impl Strategy<Value = Time> {
+    prop_oneof![
+        micros().prop_map(Time::Absolute),
+        micros().prop_map(Time::Relative),
+        Just(Time::Any),
+        (0..1_000_000_u64, 1_000_000..9_000_000_u64).prop_map(|(a, b)| Time::Between(a, b)),
+        (0..1_000_000_u64, 1_000_000..9_000_000_u64).prop_map(|(a, b)| Time::RelativeBetween(a, b)),
+    ]
+}
+
+fn option() -> impl Strategy<Value = TcpOption> {
+    let cookie = || prop::collection::vec(any::<u8>(), 0..17);
+    prop_oneof![
+        Just(TcpOption::Nop),
+        Just(TcpOption::Eol),
+        any::<u16>().prop_map(TcpOption::Mss),
+        any::<u8>().prop_map(TcpOption::WindowScale),
+        Just(TcpOption::SackPermitted),
+        prop::collection::vec(any::<(u32, u32)>(), 1..=4).prop_map(TcpOption::Sack),
+        any::<(u32, u32)>().prop_map(|(a, b)| TcpOption::Timestamps(a, b)),
+        cookie().prop_map(TcpOption::FastOpen),
+        cookie().prop_map(TcpOption::FastOpenExperimental),
+        (35_u8.., cookie()).prop_map(|(kind, data)| TcpOption::Other(kind, data)),
+    ]
+}
+
+fn segment() -> impl Strategy<Value = Segment> {
+    let numbers = (0_u16..0x200, any::<u32>(), 0_u32..=65_535);
+    let fields = (
+        any::<Option<u32>>(),
+        any::<Option<u16>>(),
+        any::<Option<u16>>(),
+    );
+    let options = prop::option::of(prop::collection::vec(option(), 0..5));
+    (numbers, fields, options).prop_map(|((flags, seq, len), (ack, window, urgent), options)| {
+        Segment {
+            flags,
+            seq,
+            len,
+            ack,
+            window,
+            urgent,
+            options,
+        }
+    })
+}
+
+fn packet() -> impl Strategy<Value = Packet> {
+    let ecn = prop_oneof![
+        Just(None),
+        Just(Some(EcnField::Capable)),
+        prop::sample::select(vec![Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce])
+            .prop_map(|e| Some(EcnField::Is(e))),
+    ];
+    let icmp = (any::<u32>(), 0_u32..=65_535, any::<Option<u32>>()).prop_map(|(seq, len, mtu)| {
+        Body::Icmp(Icmp {
+            about: (seq, len),
+            kind: "unreachable".to_owned(),
+            code: Some("frag_needed".to_owned()),
+            mtu,
+        })
+    });
+    let body = prop_oneof![4 => segment().prop_map(Body::Tcp), 1 => icmp];
+    (any::<bool>(), any::<Option<u32>>(), ecn, body).prop_map(|(inbound, connection, ecn, body)| {
+        Packet {
+            inbound: inbound || matches!(body, Body::Icmp(_)),
+            connection,
+            ecn,
+            body,
+        }
+    })
+}
+
+fn arg() -> impl Strategy<Value = Arg> {
+    let leaf = prop_oneof![
+        Just(Arg::Dots),
+        any::<i64>().prop_map(Arg::Int),
+        prop::collection::vec("[A-Z][A-Z_]{0,7}", 1..3).prop_map(Arg::Symbols),
+        "[a-z ]{0,8}".prop_map(Arg::Text),
+    ];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Arg::List),
+            prop::collection::vec(("[a-z]{1,5}", inner), 1..3).prop_map(Arg::Fields),
+        ]
+    })
+}
+
+fn call() -> impl Strategy<Value = Action> {
+    let names = ["socket", "read", "write", "poll", "setsockopt"];
+    let name = prop::sample::select(names.to_vec());
+    let result = prop_oneof![
+        Just(Outcome::Any),
+        any::<i64>().prop_map(Outcome::Value),
+        "E[A-Z]{2,6}".prop_map(Outcome::Error),
+    ];
+    (name, prop::collection::vec(arg(), 0..4), result).prop_map(|(name, args, result)| {
+        Action::Call(Call {
+            until: None,
+            name: name.to_owned(),
+            args,
+            result,
+        })
+    })
+}
+
+fn expr() -> impl Strategy<Value = Expr> {
+    let leaf = prop_oneof![
+        (0..i64::MAX).prop_map(Expr::Int),
+        "tcpi_[a-z]{1,6}".prop_map(|n| Expr::Name(At::default(), n)),
+    ];
+    let ops = vec![
+        Op::Or,
+        Op::And,
+        Op::Eq,
+        Op::Ne,
+        Op::Le,
+        Op::Ge,
+        Op::Lt,
+        Op::Gt,
+        Op::BitOr,
+        Op::BitAnd,
+        Op::Add,
+        Op::Sub,
+        Op::Mul,
+        Op::Div,
+        Op::Rem,
+    ];
+    leaf.prop_recursive(4, 16, 2, move |inner| {
+        let op = prop::sample::select(ops.clone());
+        prop_oneof![
+            inner.clone().prop_map(|e| Expr::Not(Box::new(e))),
+            inner.clone().prop_map(|e| Expr::Minus(Box::new(e))),
+            (op, inner.clone(), inner).prop_map(|(op, a, b)| Expr::Binary(
+                op,
+                Box::new(a),
+                Box::new(b)
+            )),
+        ]
+    })
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let sysctl = ("net[.]ipv4[.]tcp_[a-z]{1,6}", "[a-z0-9]{1,4}( [0-9]{1,3})?");
+    let action = prop_oneof![
+        packet().prop_map(Action::Packet),
+        call(),
+        prop::collection::vec(sysctl, 1..3).prop_map(Action::Sysctl),
+        prop::collection::vec(expr(), 0..3).prop_map(Action::Assert),
+    ];
+    let only = prop_oneof![Just(None), Just(Some(Only::Ours)), Just(Some(Only::Kernel))];
+    (only, time(), action, prop::option::of(0..1_000_u64)).prop_map(
+        |(only, time, mut action, longer)| {
+            let is_awaited = matches!(&action, Action::Packet(p) if !p.inbound);
+            let time = match time {
+                Time::Absolute(_) | Time::Relative(_) => time,
+                _ if is_awaited => time,
+                _ => Time::Relative(7),
+            };
+            if let (Action::Call(c), Some(longer), Time::Absolute(t) | Time::Relative(t)) =
+                (&mut action, longer, time)
+            {
+                c.until = Some(t + longer);
+            }
+            Event {
+                at: At::default(),
+                only,
+                time,
+                action,
+            }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn a_printed_script_reads_the_same(events in prop::collection::vec(event(), 0..8), mtu: u16) {
+        let options = vec![Choice { at: At::default(), name: "mtu".to_owned(), value: mtu.to_string() }];
+        let script = Script { options, events };
+        let text = script.to_string();
+        prop_assert_eq!(read(&text), Ok(script), "{}", text);
+    }
+
+    #[test]
+    fn anything_can_be_read(text in ".{0,200}") {
+        let _ = read(&text);
+    }
+
+    #[test]
+    fn pieces_of_scripts_can_be_read(event in event(), cut in 0.0..1.0_f64, other in "[<>S.0-9:()%{} a-z*+~`/\\[\\],=\"-]{0,12}") {
+        let text = event.to_string();
+        let at = (text.len() as f64 * cut) as usize;
+        if text.is_char_boundary(at) {
+            let _ = read(&format!("{}{other}{}", &text[..at], &text[at..]));
+            let _ = read(&text[..at]);
+        }
+    }
+}
+
+fn one(text: &str) -> Event {
+    read(text).unwrap().events.remove(0)
+}
+
+#[test]
+fn the_words_of_a_packet() {
+    let text = "+.1 > [ect0] P. 1:1001(1000) ack 1 win 5 urg 2 \
+        <mss 1460,sackOK,TS val 100 ecr 7,nop,wscale 7,sack 1:2 5:9,FO 0aff,FO> // comment";
+    let Action::Packet(p) = one(text).action else {
+        panic!("not a packet");
+    };
+    let Body::Tcp(s) = p.body else {
+        panic!("not a segment");
+    };
+    assert_eq!((p.inbound, p.ecn), (false, Some(EcnField::Is(Ecn::Ect0))));
+    assert_eq!(
+        (s.flags, s.seq, s.len, s.ack, s.window, s.urgent),
+        (0x18, 1, 1000, Some(1), Some(5), Some(2))
+    );
+    let expected = vec![
+        TcpOption::Mss(1460),
+        TcpOption::SackPermitted,
+        TcpOption::Timestamps(100, 7),
+        TcpOption::Nop,
+        TcpOption::WindowScale(7),
+        TcpOption::Sack(vec![(1, 2), (5, 9)]),
+        TcpOption::FastOpen(vec![0x0a, 0xff]),
+        TcpOption::FastOpen(vec![]),
+    ];
+    assert_eq!(s.options, Some(expected));
+}
+
+#[test]
+fn times_are_absolute_relative_ranges_and_any() {
+    let packet = "> . 1:1(0) ack 1";
+    for (text, time) in [
+        ("1.5", Time::Absolute(1_500_000)),
+        ("+.000001", Time::Relative(1)),
+        ("*", Time::Any),
+        ("1~2", Time::Between(1_000_000, 2_000_000)),
+        ("+1~+2", Time::RelativeBetween(1_000_000, 2_000_000)),
+    ] {
+        assert_eq!(one(&format!("{text} {packet}")).time, time);
+    }
+    let Action::Call(c) =
+        one("0...0.3 read(4, ..., 100) = -1 ECONNRESET (Connection reset)").action
+    else {
+        panic!("not a call");
+    };
+    assert_eq!(
+        (c.until, c.result),
+        (Some(300_000), Outcome::Error("ECONNRESET".to_owned()))
+    );
+}
+
+#[test]
+fn operators_bind_as_in_python() {
+    let Action::Assert(list) = one(
+        "0 %{ assert not 1 + 2 * 3 == 7 and 1 < 2 <= 3 or 5 & 4 | 1, 'x'\n }%"
+            .replace(", 'x'", ", tcpi_rtt")
+            .as_str(),
+    )
+    .action
+    else {
+        panic!("not an assertion");
+    };
+    let printed = list[0].to_string();
+    assert_eq!(
+        printed,
+        "(((not ((1 + (2 * 3)) == 7)) and ((1 < 2) and (2 <= 3))) or ((5 & 4) | 1))"
+    );
+}
