@@ -9,6 +9,7 @@ pub mod bic;
 pub mod compound;
 pub mod copa;
 pub mod cubic;
+pub mod cubic_linux;
 pub mod dctcp;
 pub mod fast;
 pub mod hstcp;
@@ -40,6 +41,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     compound::ALGORITHM,
     copa::ALGORITHM,
     cubic::ALGORITHM,
+    cubic_linux::ALGORITHM,
     dctcp::ALGORITHM,
     fast::ALGORITHM,
     hstcp::ALGORITHM,
