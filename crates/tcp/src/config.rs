@@ -31,6 +31,10 @@ settings! {
         initial_window: Window = Window::Packets(10);
         /// The largest receive window that is announced.
         receive_buffer: Bytes = Bytes::new(64 << 20);
+        /// Growth of the receive window with what the application reads in a round trip, up to `receive_buffer`
+        /// (dynamic right-sizing, as Linux has it). Not for Multipath TCP, whose window is that of the connection.
+        /// Default: the window is `receive_buffer` from the start.
+        receive_autotuning: Option<Autotuning> as Switch<Autotuning> = None;
         /// Capacity of the send buffer: bytes written and not acknowledged, sent or not. (Linux counts memory,
         /// which is more.) Default: the profile's, or `receive_buffer` if that is larger.
         send_buffer: Bytes = Bytes::new(64 << 20);
@@ -108,6 +112,10 @@ names! {
         ///
         /// RFC 5681, 6298, 6675
         Rfc5681 = "rfc5681",
+        /// a current Linux with its buffers and acknowledgements; take congestion = "cubic-linux" with it
+        ///
+        /// Linux 6.18 with its default settings
+        Linux6 = "linux-6",
     }
 }
 
@@ -177,6 +185,14 @@ names! {
 }
 
 settings! {
+    /// Growth of the receive window; the default is Linux's.
+    pub struct Autotuning: Copy as "ReceiveAutotuning" {
+        /// The receive buffer at the start.
+        initial: Bytes = Bytes::new(80 << 10), in Bytes::new(1 << 10)..=Bytes::new(1 << 40);
+    }
+}
+
+settings! {
     /// Keep-alive probes; the defaults are Linux's.
     pub struct KeepAlive: Copy as "KeepAlive" {
         /// Idle time before the first probe.
@@ -232,6 +248,7 @@ impl Profile {
             Self::Modern => Config::modern(),
             Self::Ns3 => Config::ns3_3_27(),
             Self::Rfc5681 => Config::rfc5681(),
+            Self::Linux6 => Config::linux_6(),
         }
     }
 }
@@ -241,6 +258,29 @@ impl Config {
     /// limits a flow.
     pub fn modern() -> Self {
         Self::default()
+    }
+
+    /// Linux 6 with its default settings, where `modern` has large buffers and the RFCs' rules:
+    ///
+    /// - The receive buffer begins with 80 KiB (of `tcp_rmem`'s 128 KiB, as payload of full segments), the window with
+    ///   64 KiB. Both grow with what the application reads, up to 16 MiB (half of `tcp_rmem`'s 32 MiB; it was 6 MiB
+    ///   before Linux 6.16). While the window grows, each segment is acknowledged.
+    /// - The send buffer is 4 MiB (`tcp_wmem`), reached by its own autotuning when the congestion window needs it.
+    /// - The first 16 segments are acknowledged at once, later ones in pairs or after 40 ms, the least of Linux's
+    ///   adaptive delay.
+    pub fn linux_6() -> Self {
+        Self {
+            profile: Profile::Linux6,
+            receive_buffer: Bytes::new(16 << 20),
+            receive_autotuning: Some(Autotuning::default()),
+            send_buffer: Bytes::new(4 << 20),
+            delayed_ack: DelayedAck {
+                timeout: Duration::from_millis(40),
+                quick: 16,
+                ..DelayedAck::default()
+            },
+            ..Self::modern()
+        }
     }
 
     /// The defaults of ns-3.27, under which many comparisons were published: segments of 536 bytes,

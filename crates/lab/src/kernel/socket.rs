@@ -259,7 +259,11 @@ fn stream(near: SocketAddr, tcp: &TcpSpec, multipath: bool) -> Result<Socket> {
         .map_err(|e| Error::with_remedy(format!("making a {protocol:?} socket"), e, remedy))?;
     let _ = socket.set_tcp_congestion(tcp.congestion.name().as_bytes());
     socket.set_tcp_nodelay(!tcp.config.nagle).map_err(failed)?;
-    let usual = gargalo_tcp::Config::modern();
+    // What these profiles have is left to the kernel.
+    let usual = match tcp.config.profile {
+        gargalo_tcp::Profile::Linux6 => gargalo_tcp::Config::linux_6(),
+        _ => gargalo_tcp::Config::modern(),
+    };
     if tcp.config.mss < usual.mss {
         let options = if tcp.config.timestamps { 12 } else { 0 };
         let mss = u32::from(tcp.config.mss) + options;

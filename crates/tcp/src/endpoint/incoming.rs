@@ -66,6 +66,12 @@ impl Endpoint {
         // could advance the timestamp so far that all valid segments would be old.
         if let Some(t) = segment.options.timestamps {
             self.timestamps.on_segment(now, t.value, offset);
+            if self.receiver.is_autotuned()
+                && !segment.payload.is_empty()
+                && let Some(rtt) = self.timestamps.rtt(now, t.echo)
+            {
+                self.receiver.on_echo(t.echo, rtt);
+            }
         }
         self.timers.heard = now;
         self.unreachable = false;

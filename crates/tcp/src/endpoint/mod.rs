@@ -174,6 +174,10 @@ impl Endpoint {
     fn new(config: Arc<Config>, controller: Box<dyn Controller>, init: Init, now: Instant) -> Self {
         let receiver = Receiver::new(&ReceiverConfig {
             buffer: config.receive_buffer.get(),
+            autotuning: config.receive_autotuning.map(|a| {
+                let first = config.first_window();
+                (a.initial.get(), first.get())
+            }),
             mss: u64::from(config.mss),
             ack_every: config.delayed_ack.every,
             ack_timeout: config.delayed_ack.timeout,

@@ -45,6 +45,11 @@ impl AckPolicy {
         }
     }
 
+    /// The next segment in order is acknowledged at once.
+    pub(crate) fn quicken(&mut self) {
+        self.quick = self.quick.max(1);
+    }
+
     /// Requests an acknowledgement at once: for segments out of order, a filled hole, a FIN or a probe.
     #[inline]
     pub(crate) fn demand(&mut self) {

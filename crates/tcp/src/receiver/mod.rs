@@ -2,6 +2,7 @@
 
 mod ack;
 mod assembler;
+mod autotune;
 mod ready;
 mod window;
 
@@ -10,6 +11,7 @@ use gargalo_wire::tcp::Payload;
 
 use crate::event::Chunk;
 use ack::AckPolicy;
+use autotune::Autotune;
 use window::Window;
 
 pub use assembler::{Assembler, Inserted};
@@ -35,6 +37,7 @@ pub(crate) struct Receiver {
     most_pieces: usize,
     window: Window,
     ack: AckPolicy,
+    autotune: Option<Box<Autotune>>,
     /// Duplicate data to report in the next acknowledgement (RFC 2883).
     duplicate: Option<(u64, u64)>,
     use_sack: bool,
@@ -44,8 +47,10 @@ pub(crate) struct Receiver {
 /// The configuration of a receiver.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiverConfig {
-    /// Receive buffer in bytes.
+    /// Receive buffer in bytes, the largest if it grows.
     pub(crate) buffer: u64,
+    /// Receive buffer at the start, and what needs no growth in the first round trip, if it grows.
+    pub(crate) autotuning: Option<(u64, u64)>,
     /// MSS in bytes.
     pub(crate) mss: u64,
     /// Maximum number of segments per acknowledgement.
@@ -76,6 +81,13 @@ pub(crate) struct Received {
 
 impl Receiver {
     pub(crate) fn new(config: &ReceiverConfig) -> Self {
+        let autotune = config
+            .autotuning
+            .map(|(initial, first)| Autotune::new(initial, config.buffer, config.mss, first));
+        let mut window = Window::new(config.buffer, config.mss);
+        if let Some(autotune) = &autotune {
+            window.resize(autotune.bounds());
+        }
         Self {
             next: 0,
             read: 0,
@@ -83,8 +95,9 @@ impl Receiver {
             ready: Ready::default(),
             assembler: Assembler::default(),
             most_pieces: usize::try_from(config.buffer / 256).map_or(usize::MAX, |n| n.max(1024)),
-            window: Window::new(config.buffer, config.mss),
+            window,
             ack: AckPolicy::new(config.ack_every, config.ack_timeout, config.quick_acks),
+            autotune: autotune.map(Box::new),
             duplicate: None,
             use_sack: false,
             use_dsack: false,
@@ -145,6 +158,7 @@ impl Receiver {
             && self.fin == u64::MAX;
         if in_order && !piece.fin {
             self.next += u64::from(len);
+            self.tune(now, u64::from(len));
             self.ack.on_in_order(now);
             self.keep(piece.payload);
             return Received {
@@ -154,6 +168,35 @@ impl Receiver {
         }
         let duplicate = self.trim(&mut piece);
         self.on_other(now, piece, duplicate)
+    }
+
+    /// A data segment echoes one of ours, sent `rtt` ago.
+    #[inline]
+    pub(crate) fn on_echo(&mut self, echo: u32, rtt: Duration) {
+        if let Some(autotune) = &mut self.autotune {
+            autotune.on_echo(echo, rtt);
+        }
+    }
+
+    /// Whether [`Self::on_echo`] is of use.
+    #[inline]
+    pub(crate) fn is_autotuned(&self) -> bool {
+        self.autotune.is_some()
+    }
+
+    /// `len` bytes arrived in order: the window may grow.
+    #[inline]
+    fn tune(&mut self, now: Instant, len: u64) {
+        let Some(autotune) = &mut self.autotune else {
+            return;
+        };
+        if self.window.is_shared() {
+            return;
+        }
+        if autotune.on_data(now, len, self.read, self.next, self.window.edge()) {
+            self.window.resize(autotune.bounds());
+            self.ack.quicken();
+        }
     }
 
     /// Removes data outside the window and data received before; returns the latter (RFC 9293 §3.10.7.4).
@@ -194,6 +237,7 @@ impl Receiver {
         let had_hole = !self.assembler.is_empty();
         if len > 0 && offset == self.next {
             self.next += len;
+            self.tune(now, len);
             if had_hole && duplicate.is_none() {
                 duplicate = self.assembler.first_before(self.next);
             }

@@ -7,6 +7,8 @@
 pub(crate) struct Window {
     /// Capacity of the receive buffer in bytes.
     buffer: u64,
+    /// The largest window; [`u64::MAX`] if only the buffer limits it.
+    most: u64,
     /// Offset after the last byte the peer may send.
     edge: u64,
     /// Growth of the edge that is worth announcing: min(buffer / 2, MSS).
@@ -37,11 +39,31 @@ impl Window {
     pub(crate) fn new(buffer: u64, mss: u64) -> Self {
         Self {
             buffer,
+            most: u64::MAX,
             edge: buffer.min(u64::from(u16::MAX)),
             step: (buffer / 2).min(mss).max(1),
             shift: 0,
             shared: Self::OWN,
         }
+    }
+
+    /// Changes the buffer and the largest window.
+    #[inline]
+    pub(crate) fn resize(&mut self, (buffer, most): (u64, u64)) {
+        (self.buffer, self.most) = (buffer, most);
+    }
+
+    /// The furthest edge possible.
+    #[inline]
+    fn limit(&self, read: u64, next: u64) -> u64 {
+        let limit = read + self.buffer.min(u64::from(u16::MAX) << self.shift);
+        limit.min(next.saturating_add(self.most))
+    }
+
+    /// The window is shared with other receivers.
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared != Self::OWN
     }
 
     const OWN: u64 = u64::MAX;
@@ -81,11 +103,11 @@ impl Window {
     /// the offset up to which the application has read, `next` the next one expected.
     #[inline]
     pub(crate) fn advertise(&mut self, read: u64, next: u64) -> u16 {
-        if self.shared != Self::OWN {
+        if self.is_shared() {
             return self.advertise_shared(next);
         }
         // RFC 9293 §3.8.6.2.2: no small steps.
-        let limit = read + self.buffer.min(u64::from(u16::MAX) << self.shift);
+        let limit = self.limit(read, next);
         if limit >= self.edge + self.step {
             self.edge = limit;
         }
@@ -102,11 +124,11 @@ impl Window {
     /// advertised one. While data flows, ordinary acknowledgements carry the update.
     #[inline]
     pub(crate) fn wants_update(&self, read: u64, next: u64) -> bool {
-        if self.shared != Self::OWN {
+        if self.is_shared() {
             return false;
         }
         let known = self.edge.saturating_sub(next);
-        let limit = read + self.buffer.min(u64::from(u16::MAX) << self.shift);
+        let limit = self.limit(read, next);
         let possible = limit.saturating_sub(next);
         // The peer does not see amounts below the unit of the scale.
         let visible = (known >> self.shift) << self.shift;
