@@ -627,6 +627,8 @@ class Mptcp:
     """Named set of defaults for all other options."""
     prr: bool | None = None
     """Proportional rate reduction in recovery (RFC 6937)."""
+    receive_autotuning: bool | ReceiveAutotuning | Mapping[str, Any] | None = None
+    """Growth of the receive window with what the application reads in a round trip, up to `receive_buffer` (dynamic right-sizing, as Linux has it). Not for Multipath TCP, whose window is that of the connection. Default: the window is `receive_buffer` from the start."""
     receive_buffer: str | None = None
     """The largest receive window that is announced."""
     receiver: str | None = None
@@ -824,6 +826,14 @@ class RateMap:
     """Pairs of an instant and the rate from then on; the first instant is 0s, the others increase. A rate of zero is an outage; a packet in transmission continues after it."""
     trace: str | None = None
     """A file of packet-delivery opportunities in mahimahi's format, relative to the scenario; it is repeated at its end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReceiveAutotuning:
+    """Growth of the receive window; the default is Linux's."""
+
+    initial: str | None = None
+    """The receive buffer at the start."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1062,6 +1072,8 @@ class Tcp:
     """Named set of defaults for all other options."""
     prr: bool | None = None
     """Proportional rate reduction in recovery (RFC 6937)."""
+    receive_autotuning: bool | ReceiveAutotuning | Mapping[str, Any] | None = None
+    """Growth of the receive window with what the application reads in a round trip, up to `receive_buffer` (dynamic right-sizing, as Linux has it). Not for Multipath TCP, whose window is that of the connection. Default: the window is `receive_buffer` from the start."""
     receive_buffer: str | None = None
     """The largest receive window that is announced."""
     receiver: str | None = None
@@ -1300,6 +1312,7 @@ __all__ = [
     "QueueMap",
     "Quic",
     "RateMap",
+    "ReceiveAutotuning",
     "Record",
     "Red",
     "Reorder",
