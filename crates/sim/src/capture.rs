@@ -13,7 +13,8 @@ use gargalo_units::{Ecn, Instant};
 use gargalo_wire as wire;
 
 use crate::BuildError;
-use crate::net::{Body, Content};
+use crate::address::interface_address;
+use crate::packet::{Body, Content};
 
 /// An open capture file.
 #[derive(Debug)]
@@ -30,16 +31,6 @@ pub struct Capture {
     /// The first failure; later packets are not written.
     failed: Option<String>,
     identification: u16,
-}
-
-/// The address of a host: 10.0.0.1 for the first node.
-pub fn address(node: NodeId) -> Ipv4Addr {
-    Ipv4Addr::from(0x0a00_0001u32.wrapping_add(node & 0x00ff_ffff))
-}
-
-/// The address of an interface of a host: 10.0.0.0/16 for the first, 10.1.0.0/16 for the second and so on.
-pub fn interface_address(node: NodeId, interface: u8) -> Ipv4Addr {
-    Ipv4Addr::from(u32::from(address(node)).wrapping_add(u32::from(interface) << 16))
 }
 
 impl Capture {

@@ -12,11 +12,10 @@ use rand::Rng;
 use rand_pcg::Pcg64;
 
 use crate::BuildError;
-use crate::drive_mptcp;
+use crate::address::{SERVER_PORT, client_port};
 use crate::event::{MAX_TARGETS, Target};
-use crate::flow::{End, Flow, LazyTimer, Side};
-use crate::generator::Parent;
-use crate::net::{Body, Content as PacketContent, Datagram};
+use crate::flow::{End, Flow, LazyTimer, Parent, Side};
+use crate::packet::{Body, Content as PacketContent, Datagram};
 use crate::paths;
 use crate::recorder::Recorder;
 use crate::streams::{read_all, write_all};
@@ -27,8 +26,6 @@ pub(crate) const PER_FLOW: u32 = 3;
 const APP: u32 = 2;
 /// Most flows alive at once: many more than any link carries in practice; they take a gigabyte or two.
 const MOST_FLOWS: usize = 300_000;
-/// The server port of every connection.
-pub(crate) const SERVER_PORT: u16 = 5001;
 
 impl World {
     #[inline]
@@ -475,11 +472,6 @@ impl World {
     }
 }
 
-/// The ephemeral port of a flow (RFC 6335 §6).
-pub(crate) fn client_port(id: u64) -> u16 {
-    49_152 + (id % 16_384) as u16
-}
-
 /// Keeps the notices of an endpoint, and the internal quantities of its congestion control if a notice or a new phase
 /// triggers a record.
 fn record(flow: &mut Flow, index: usize, endpoint: &mut Endpoint, to: &mut Recorder, now: Instant) {
@@ -504,8 +496,7 @@ fn record(flow: &mut Flow, index: usize, endpoint: &mut Endpoint, to: &mut Recor
 }
 
 fn result(mut flow: Flow, now: Instant, window: &Window) -> FlowResult {
-    let multipath =
-        drive_mptcp::result(&mut flow, now, window).or_else(|| paths::result(&mut flow, window));
+    let multipath = paths::result(&mut flow, now, window);
     let ending = Ending {
         id: flow.id,
         start: flow.start,

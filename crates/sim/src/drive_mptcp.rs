@@ -4,128 +4,25 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use bytes::Bytes as Content;
-use gargalo_flow::{
-    Counts, Edge, FlowSample, FlowSpec, Marks, MptcpResult, MptcpSpec, MultipathResult, NodeId,
-    ProtocolEvent, Routing, SubflowResult, SubflowSample, Topology, TransportSpec, Window, rng,
-};
-use gargalo_mptcp::{self as mptcp, Addresses, Chunk, Connection, Event, State};
-use gargalo_trace::Quantiles;
-use gargalo_units::{Bytes, Ecn, Instant};
+use gargalo_flow::{FlowSpec, MptcpSpec, NodeId, ProtocolEvent, Routing, TransportSpec, rng};
+use gargalo_mptcp::{self as mptcp, Addresses, Connection, Event, State};
+use gargalo_units::{Ecn, Instant};
 use gargalo_wire::tcp::Segment;
 use rand::Rng;
 use rand_pcg::Pcg64;
 
 use crate::BuildError;
-use crate::capture::{address, interface_address};
-use crate::drive::{SERVER_PORT, client_port};
+use crate::address::{SERVER_PORT, client_port, interface_address};
 use crate::event::Target;
-use crate::flow::{End, Flow};
-use crate::net::{Body, Content as PacketContent};
-use crate::recorder::Recorder;
-use crate::streams::{Stream, read_all, write_all};
+use crate::flow::End;
+use crate::mptcp::{MptcpSide, interface, router_address};
+use crate::net::Net;
+use crate::packet::{Body, Content as PacketContent};
+use crate::streams::{read_all, write_all};
 use crate::world::World;
 
 /// Most interfaces of a host that can be used.
 const MOST_INTERFACES: usize = 32;
-
-/// One end of a Multipath TCP flow.
-#[derive(Debug)]
-pub(crate) struct MptcpSide {
-    pub connection: Connection,
-    /// The local node and the peer's.
-    nodes: (NodeId, NodeId),
-    /// The links of the local interfaces and of the peer's.
-    links: (Arc<[usize]>, Arc<[usize]>),
-    /// Whether the address of each interface is present.
-    up: Vec<bool>,
-    /// Handles of routes by local interface, then by the peer's: not looked up yet, no route, or a route.
-    routes: Vec<Option<Option<u32>>>,
-    /// Gateways by which packets may be sent, with the routes.
-    gateways: Vec<(NodeId, u32)>,
-    /// Results of the subflows so far.
-    subflows: Vec<SubflowResult>,
-    /// Most bytes in the reordering queue.
-    out_of_order_max: u64,
-}
-
-impl Stream for Connection {
-    #[inline]
-    fn read(&mut self) -> Option<Chunk> {
-        Self::read(self, u64::MAX)
-    }
-    fn write(&mut self, data: Content) -> usize {
-        Self::write(self, data)
-    }
-    #[inline]
-    fn write_synthetic(&mut self, n: u64) -> u64 {
-        Self::write_synthetic(self, n)
-    }
-    fn write_room(&self) -> u64 {
-        Self::write_room(self)
-    }
-}
-
-/// The interface of an address; see [`interface_address`].
-fn interface(address: SocketAddr) -> Option<u8> {
-    match address.ip() {
-        IpAddr::V4(a) => Some(a.octets()[1]),
-        IpAddr::V6(_) => None,
-    }
-}
-
-impl MptcpSide {
-    fn address(&self, interface: u8, port: u16) -> SocketAddr {
-        SocketAddr::new(interface_address(self.nodes.0, interface).into(), port)
-    }
-
-    fn peer_address(&self, interface: u8, port: u16) -> SocketAddr {
-        SocketAddr::new(interface_address(self.nodes.1, interface).into(), port)
-    }
-
-    fn is_up(&self, interface: u8) -> bool {
-        self.up.get(usize::from(interface)) == Some(&true)
-    }
-
-    fn known(&mut self, id: u32) -> Option<&mut SubflowResult> {
-        let mut all = self.subflows.iter_mut().rev();
-        all.find(|s| s.id == id)
-    }
-
-    /// The links of a subflow's interfaces, local and remote.
-    fn links_of(&self, addresses: Addresses) -> Option<(usize, usize)> {
-        let near = self.links.0.get(usize::from(interface(addresses.local)?));
-        let far = self.links.1.get(usize::from(interface(addresses.remote)?));
-        Some((*near?, *far?))
-    }
-
-    /// Records the state of subflows that have ended.
-    fn note(&mut self, now: Instant) {
-        while let Some(s) = self.connection.poll_ended() {
-            if let Some(k) = self.known(s.id) {
-                keep(k, &s);
-                k.closed = Some(now);
-            }
-        }
-    }
-
-    /// Records the state of all subflows.
-    fn look(&mut self, now: Instant) {
-        self.note(now);
-        let live: Vec<_> = self.connection.subflows(now).collect();
-        for s in &live {
-            if let Some(k) = self.known(s.id) {
-                keep(k, s);
-            }
-        }
-    }
-}
-
-fn keep(result: &mut SubflowResult, s: &mptcp::SubflowSnapshot) {
-    result.stats = s.stats;
-    result.backup = Some(s.backup);
-    result.delivered = s.sender.delivered;
-}
 
 impl World {
     /// Builds what the flow will need when it starts, so that invalid options are reported now.
@@ -186,7 +83,7 @@ impl World {
                     .collect(),
                 backups: mptcp.backups.iter().filter_map(of).map(address).collect(),
                 gateways: match side {
-                    0 => mptcp.gateways.iter().map(|n| address_of(*n)).collect(),
+                    0 => mptcp.gateways.iter().map(|n| router_address(*n)).collect(),
                     _ => Vec::new(),
                 },
                 names: names.clone(),
@@ -215,30 +112,13 @@ impl World {
             gateways.push((node, handle));
         }
         let [client_up, server_up] = up;
-        let side = |connection, nodes, links: (&Arc<[usize]>, &Arc<[usize]>), up, gateways| {
-            let links = (Arc::clone(links.0), Arc::clone(links.1));
-            Box::new(MptcpSide {
-                connection,
-                nodes,
-                routes: vec![None; links.0.len() * links.1.len()],
-                links,
-                up,
-                gateways,
-                subflows: Vec::new(),
-                out_of_order_max: 0,
-            })
-        };
         let (a, b) = (spec.from, spec.to);
+        let [near, far] = &links;
         Ok([
-            side(client, (a, b), (&links[0], &links[1]), client_up, gateways),
-            side(
-                server,
-                (b, a),
-                (&links[1], &links[0]),
-                server_up,
-                Vec::new(),
-            ),
-        ])
+            MptcpSide::new(client, (a, b), (near, far), client_up, gateways),
+            MptcpSide::new(server, (b, a), (far, near), server_up, Vec::new()),
+        ]
+        .map(Box::new))
     }
 
     /// The names of the interfaces of two hosts towards each other.
@@ -354,15 +234,15 @@ impl World {
                     over = true;
                 }
                 Event::SubflowOpened { id, addresses } => {
-                    opened(&mut side, id, addresses, now);
+                    side.opened(id, addresses, now);
                     if records && index == 0 {
-                        let detail = about(&self.topology, &side, id, addresses);
+                        let detail = side.about(&self.topology, id, addresses);
                         self.recorder
                             .event(event_of(flow.id, now, "subflow-opened", detail));
                     }
                 }
                 Event::SubflowClosed { id, addresses } if records && index == 0 => {
-                    let detail = about(&self.topology, &side, id, addresses);
+                    let detail = side.about(&self.topology, id, addresses);
                     self.recorder
                         .event(event_of(flow.id, now, "subflow-closed", detail));
                 }
@@ -439,9 +319,8 @@ fn transmit(world: &mut World, slot: u32, index: usize, side: &mut MptcpSide) {
         if !side.is_up(near) || usize::from(far) >= width {
             continue;
         }
-        let by = |g: IpAddr| side.gateways.iter().find(|(n, _)| address_of(*n) == g);
-        let route = match (out.gateway.and_then(by), side.routes[at]) {
-            (Some((_, route)), _) => *route,
+        let route = match (out.gateway.and_then(|g| side.gateway(g)), side.routes[at]) {
+            (Some((_, route)), _) => route,
             (None, Some(None)) => continue,
             (None, Some(Some(route))) => route,
             (None, None) => {
@@ -471,21 +350,6 @@ fn transmit(world: &mut World, slot: u32, index: usize, side: &mut MptcpSide) {
     }
 }
 
-/// Describes a subflow for the events table.
-fn about(topology: &Topology, side: &MptcpSide, id: u32, addresses: Addresses) -> String {
-    let name = |l: usize| topology.links[l].name.as_str();
-    match side.links_of(addresses) {
-        Some((near, far)) if near == far => format!("subflow={id} link={}", name(near)),
-        Some((near, far)) => format!("subflow={id} link={} peer_link={}", name(near), name(far)),
-        None => format!("subflow={id} {addresses}"),
-    }
-}
-
-/// The address of a router, for the path manager.
-fn address_of(node: NodeId) -> IpAddr {
-    address(node).into()
-}
-
 fn event_of(flow: u64, time: Instant, kind: &'static str, detail: String) -> ProtocolEvent {
     ProtocolEvent {
         time,
@@ -495,35 +359,10 @@ fn event_of(flow: u64, time: Instant, kind: &'static str, detail: String) -> Pro
     }
 }
 
-fn opened(side: &mut MptcpSide, id: u32, addresses: Addresses, now: Instant) {
-    let Some((link, reverse_link)) = side.links_of(addresses) else {
-        return;
-    };
-    let mut open = side.connection.subflows(now);
-    let gateway = open.find(|s| s.id == id).and_then(|s| s.gateway);
-    drop(open);
-    let gateway = gateway.and_then(|g| side.gateways.iter().find(|(n, _)| address_of(*n) == g));
-    let result = SubflowResult {
-        id,
-        link,
-        reverse_link,
-        gateway: gateway.map(|(n, _)| *n),
-        opened: now,
-        closed: None,
-        backup: Some(false),
-        delivered: Bytes::ZERO,
-        stats: gargalo_tcp::Stats::default(),
-        rtt: Quantiles::default(),
-        marks: Marks::default(),
-        inside: Counts::default(),
-    };
-    side.subflows.push(result);
-}
-
 /// The handle of the route between two interfaces, if there is a route.
 fn interface_route(
     known: &mut std::collections::BTreeMap<[(NodeId, usize); 2], Option<u32>>,
-    (routing, net): (&mut Routing, &mut crate::net::Net),
+    (routing, net): (&mut Routing, &mut Net),
     ends: [(NodeId, usize); 2],
 ) -> Option<u32> {
     if let Some(known) = known.get(&ends) {
@@ -539,69 +378,4 @@ fn interface_route(
     });
     known.insert(ends, handle);
     handle
-}
-
-/// Samples a Multipath TCP sender: sums over its subflows, and the least round-trip time. Samples of the subflows go
-/// to the recorder.
-pub(crate) fn sample(flow: &mut Flow, now: Instant, recorder: &mut Recorder) -> Option<FlowSample> {
-    let (sender, id) = (flow.talk.sender(), flow.id);
-    let far = flow.sides[1 - sender].mptcp()?;
-    let out_of_order = far.connection.out_of_order();
-    let side = flow.sides[sender].mptcp()?;
-    let mut total = FlowSample::over_paths(now, id, Bytes::new(flow.talk.delivered()));
-    total.out_of_order = Some(Bytes::new(out_of_order));
-    for s in side.connection.subflows(now) {
-        let Some((link, _)) = side.links_of(s.addresses) else {
-            continue;
-        };
-        let q = s.sender;
-        if q.cwnd.is_zero() {
-            continue; // not established yet
-        }
-        let sample = SubflowSample {
-            time: now,
-            flow: id,
-            subflow: s.id,
-            link,
-            cwnd: q.cwnd,
-            ssthresh: q.ssthresh,
-            in_flight: q.in_flight,
-            srtt: q.srtt,
-            delivery_rate: q.delivery_rate,
-            sent: Bytes::new(s.stats.sent_bytes),
-            delivered: q.delivered,
-            phase: q.phase,
-        };
-        total.add(&sample, q.pacing_rate);
-        recorder.subflow(sample);
-    }
-    Some(total)
-}
-
-/// Takes the counts at an edge of the measured window.
-pub(crate) fn mark(flow: &mut Flow, now: Instant, edge: Edge) {
-    if let Some(side) = flow.sides[flow.talk.sender()].mptcp() {
-        side.look(now);
-        side.subflows.iter_mut().for_each(|s| s.mark(edge));
-    }
-}
-
-/// The results of the paths of a flow; `None`: it does not use Multipath TCP.
-pub(crate) fn result(flow: &mut Flow, now: Instant, window: &Window) -> Option<MultipathResult> {
-    let sender = flow.talk.sender();
-    let far = flow.sides[1 - sender].mptcp()?;
-    let duplicate_bytes = far.connection.stats().duplicate_bytes;
-    let out_of_order_max = far.out_of_order_max;
-    let side = flow.sides[sender].mptcp()?;
-    side.look(now);
-    let mut subflows = std::mem::take(&mut side.subflows);
-    subflows.iter_mut().for_each(|s| s.close(window));
-    Some(MultipathResult {
-        subflows,
-        mptcp: Some(MptcpResult {
-            stats: side.connection.stats(),
-            duplicate_bytes,
-            out_of_order_max,
-        }),
-    })
 }

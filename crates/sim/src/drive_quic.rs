@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, SocketAddrV4};
 
 use gargalo_flow::{
-    FlowSpec, NodeId, ProtocolEvent, QuicEnd, QuicEvent, QuicPaths, QuicSpec, TransportSpec, rng,
+    FlowSpec, ProtocolEvent, QuicEnd, QuicEvent, QuicPaths, QuicSpec, TransportSpec, rng,
 };
 use gargalo_quic::{self as quic, Endpoint};
 use gargalo_units::{Ecn, Instant};
@@ -11,44 +11,15 @@ use rand::Rng;
 use rand_pcg::Pcg64;
 
 use crate::BuildError;
-use crate::capture::address;
-use crate::drive::client_port;
+use crate::address::client_port;
 use crate::event::Target;
 use crate::flow::End;
-use crate::net::{Body, Content as PacketContent, QuicDatagram};
+use crate::packet::{Body, Content as PacketContent, QuicDatagram};
+use crate::quic::{QuicSide, local, path, v4};
 use crate::world::World;
 
 /// The well-known port of HTTP/3, by which analysers recognise QUIC.
 const SERVER_PORT: u16 = 443;
-/// One end of a QUIC flow.
-#[derive(Debug)]
-pub(crate) struct QuicSide {
-    pub end: QuicEnd,
-    /// Routes of its paths to the peer; a single one without multipath.
-    routes: Vec<u32>,
-    /// The first link of each route in both directions; empty for a single path.
-    pub links: Vec<(usize, usize)>,
-    /// State of the paths, if there are several.
-    pub paths: QuicPaths,
-}
-
-/// A host's address on a path: 10.0.0.0/16 on the first, 10.1.0.0/16 on the second and so on.
-fn local(node: NodeId, port: u16, path: usize) -> SocketAddrV4 {
-    let address = u32::from(address(node)).wrapping_add((path as u32) << 16);
-    SocketAddrV4::new(address.into(), port)
-}
-
-/// The path of an address; see [`local`].
-pub(crate) fn path(address: SocketAddrV4) -> usize {
-    usize::from(address.ip().octets()[1] & 0x7f)
-}
-
-fn v4(address: SocketAddr) -> Option<SocketAddrV4> {
-    match address {
-        SocketAddr::V4(a) => Some(a),
-        SocketAddr::V6(_) => None,
-    }
-}
 
 impl World {
     /// Builds what the flow will need when it starts, so that invalid options are reported now.

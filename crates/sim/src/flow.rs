@@ -6,9 +6,8 @@ use gargalo_flow::{Conversation, FlowSample, FlowSpec, MisbehavingReceiver, Tota
 use gargalo_tcp::{self as tcp, State};
 use gargalo_units::{Bytes, Instant};
 
-use crate::drive_mptcp::MptcpSide;
-use crate::drive_quic::QuicSide;
-use crate::generator::Parent;
+use crate::mptcp::MptcpSide;
+use crate::quic::QuicSide;
 use gargalo_workload::wire::WireBytes;
 
 /// Times of a timer's entries in the event queue, latest first; maintained lazily.
@@ -160,6 +159,9 @@ impl Side {
         }
     }
 }
+
+/// The page that a flow belongs to: index of the source and number of the page.
+pub(crate) type Parent = (u32, u32);
 
 /// A running flow.
 #[derive(Debug)]

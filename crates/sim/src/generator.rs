@@ -8,9 +8,6 @@ use crate::event::Target;
 use crate::world::World;
 use gargalo_flow::rng;
 
-/// The page that a flow belongs to: index of the source and number of the page.
-pub(crate) type Parent = (u32, u32);
-
 impl World {
     /// Adds a source of flows; its group must have been added.
     ///

@@ -5,6 +5,7 @@
 //! passes virtual time. The same specification and seed give the same results, byte for byte.
 #![forbid(unsafe_code)]
 
+mod address;
 mod capture;
 mod drive;
 mod drive_mptcp;
@@ -12,14 +13,17 @@ mod drive_quic;
 pub mod event;
 mod flow;
 mod generator;
+mod mptcp;
 mod net;
+mod packet;
 mod paths;
+mod quic;
 mod recorder;
 mod standstill;
 mod streams;
 mod world;
 
-pub use net::{IPV4_HEADER, UDP_HEADER};
+pub use packet::{IPV4_HEADER, UDP_HEADER};
 pub use recorder::Recording;
 pub use world::{Settings, World};
 

@@ -8,15 +8,15 @@
 //! A sender that paces itself advances time by some nanoseconds per step, so that time creeps: over links that take no
 //! time an unlimited flow is refused once it has received that much since it started, within a second.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use gargalo_flow::{FlowSpec, TransportSpec};
+use gargalo_flow::{FlowSpec, NodeId, Slab, Topology, TransportSpec};
 use gargalo_link::{Delay, LinkConfig, RateModel};
 use gargalo_units::{Duration, Instant};
 
 use crate::BuildError;
 use crate::flow::Flow;
-use crate::world::World;
+use crate::net::Net;
 use gargalo_workload::{Bulk, Workload};
 
 /// Receive buffers that may arrive at one instant.
@@ -44,108 +44,99 @@ pub(crate) struct Standstill {
     may_creep: bool,
 }
 
-impl World {
+/// The links, and the routes between hosts.
+type Network<'a> = (&'a Topology, &'a Net, &'a BTreeMap<(NodeId, NodeId), u32>);
+
+impl Standstill {
     /// Records a flow that is added, whose routes in both directions are known.
-    pub(crate) fn note_timeless(&mut self, spec: &FlowSpec) {
-        if self.is_timeless(spec) {
-            self.standstill.may_creep = true;
-        }
-    }
-
-    /// Whether a flow is unlimited, as fast as it can be, over links that take no time.
-    fn is_timeless(&self, spec: &FlowSpec) -> bool {
-        if spec.workload != Workload::Bulk(Bulk::ENDLESS) {
-            return false;
-        }
-        let ways = [(spec.from, spec.to), (spec.to, spec.from)];
-        let links = &self.topology.links;
-        ways.into_iter().all(|ends| {
-            let route = self.routes.get(&ends).map(|handle| self.net.route(*handle));
-            route.is_some_and(|route| {
-                route.iter().all(|d| {
-                    let link = &links[*d as usize / 2];
-                    takes_no_time(if d.is_multiple_of(2) {
-                        &link.up
-                    } else {
-                        &link.down
-                    })
-                })
-            })
-        })
-    }
-
-    /// Checks whether time creeps because of a flow.
-    fn check_creep(&mut self) -> Result<(), BuildError> {
-        let since = self.now - CREEP;
-        let mut found = None;
-        for (_, flow) in self.flows.iter_mut() {
-            let is_young = flow.start >= since && self.now > flow.start;
-            if is_young && most(flow).is_some_and(|most| flow.talk.delivered() > most) {
-                found = Some(suspect(flow));
-                break;
-            }
-        }
-        match found {
-            Some((spec, id, route)) if self.is_timeless(&spec) => {
-                Err(self.stands_still(&spec, id, route))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn stands_still(&self, spec: &FlowSpec, id: u64, route: u32) -> BuildError {
-        let links = self.net.links_of(route);
-        let links = links.map(|l| self.topology.links[l].name.as_str());
-        BuildError::Standstill {
-            flow: spec.label.to_string(),
-            id,
-            links: links.collect::<Vec<_>>().join(", "),
-            at_s: self.now.as_secs_f64(),
-        }
+    pub(crate) fn note(&mut self, spec: &FlowSpec, network: Network<'_>) {
+        self.may_creep |= is_timeless(spec, network);
     }
 
     /// Checks whether a flow is in an endless loop at this instant; called regularly with the work done so far. The
     /// cost is a small share of that work: checks at one instant become ever rarer.
-    pub(crate) fn check_standstill(&mut self, work: u64) -> Result<(), BuildError> {
-        if self.standstill.may_creep {
-            self.check_creep()?;
+    pub(crate) fn check(
+        &mut self,
+        (now, work): (Instant, u64),
+        flows: &mut Slab<Flow>,
+        network: Network<'_>,
+    ) -> Result<(), BuildError> {
+        if self.may_creep {
+            check_creep(now, flows, network)?;
         }
-        let Self {
-            standstill, flows, ..
-        } = self;
-        if standstill.at != self.now {
-            standstill.at = self.now;
-            standstill.work = (work, work + CHECK_AFTER);
-            standstill.got.clear();
+        if self.at != now {
+            self.at = now;
+            self.work = (work, work + CHECK_AFTER);
+            self.got.clear();
             return Ok(());
         }
-        if work < standstill.work.1 {
+        if work < self.work.1 {
             return Ok(());
         }
-        standstill.work.1 = work + (work - standstill.work.0);
-        standstill.got.resize(flows.capacity(), (0, 0));
-        let mut found = None;
+        self.work.1 = work + (work - self.work.0);
+        self.got.resize(flows.capacity(), (0, 0));
         for (slot, flow) in flows.iter_mut() {
             let Some(most) = most(flow) else { continue };
-            let before = &mut standstill.got[slot as usize];
+            let before = &mut self.got[slot as usize];
             if before.0 != flow.generation {
                 *before = (flow.generation, flow.talk.delivered());
             } else if flow.talk.delivered() - before.1 > most {
-                found = Some(suspect(flow));
-                break;
+                return Err(stands_still(now, flow, network));
             }
         }
-        match found {
-            Some((spec, id, route)) => Err(self.stands_still(&spec, id, route)),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 
-/// A flow that may be in an endless loop: its specification, its number and the route of its sender.
-fn suspect(flow: &Flow) -> (Arc<FlowSpec>, u64, u32) {
-    let route = flow.sides[flow.talk.sender()].route;
-    (flow.spec.clone(), flow.id, route)
+/// Whether a flow is unlimited, as fast as it can be, over links that take no time.
+fn is_timeless(spec: &FlowSpec, (topology, net, routes): Network<'_>) -> bool {
+    if spec.workload != Workload::Bulk(Bulk::ENDLESS) {
+        return false;
+    }
+    let ways = [(spec.from, spec.to), (spec.to, spec.from)];
+    ways.into_iter().all(|ends| {
+        let route = routes.get(&ends).map(|handle| net.route(*handle));
+        route.is_some_and(|route| {
+            route.iter().all(|d| {
+                let link = &topology.links[*d as usize / 2];
+                takes_no_time(if d.is_multiple_of(2) {
+                    &link.up
+                } else {
+                    &link.down
+                })
+            })
+        })
+    })
+}
+
+/// Checks whether time creeps because of a flow.
+fn check_creep(
+    now: Instant,
+    flows: &mut Slab<Flow>,
+    network: Network<'_>,
+) -> Result<(), BuildError> {
+    let since = now - CREEP;
+    let found = flows.iter_mut().find(|(_, flow)| {
+        let is_young = flow.start >= since && now > flow.start;
+        is_young && most(flow).is_some_and(|most| flow.talk.delivered() > most)
+    });
+    match found {
+        Some((_, flow)) if is_timeless(&flow.spec, network) => {
+            Err(stands_still(now, flow, network))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn stands_still(now: Instant, flow: &Flow, (topology, net, _): Network<'_>) -> BuildError {
+    let links = net.links_of(flow.sides[flow.talk.sender()].route);
+    let links = links.map(|l| topology.links[l].name.as_str());
+    BuildError::Standstill {
+        flow: flow.spec.label.to_string(),
+        id: flow.id,
+        links: links.collect::<Vec<_>>().join(", "),
+        at_s: now.as_secs_f64(),
+    }
 }
 
 /// Whether packets leave a link direction at the instant at which they enter it.

@@ -2,6 +2,7 @@
 
 use bytes::Bytes as Content;
 use gargalo_flow::{Conversation, content};
+use gargalo_mptcp::Connection;
 use gargalo_tcp::{Chunk, Endpoint};
 
 /// A byte stream in both directions.
@@ -13,6 +14,23 @@ pub(crate) trait Stream {
 }
 
 impl Stream for Endpoint {
+    #[inline]
+    fn read(&mut self) -> Option<Chunk> {
+        Self::read(self, u64::MAX)
+    }
+    fn write(&mut self, data: Content) -> usize {
+        Self::write(self, data)
+    }
+    #[inline]
+    fn write_synthetic(&mut self, n: u64) -> u64 {
+        Self::write_synthetic(self, n)
+    }
+    fn write_room(&self) -> u64 {
+        Self::write_room(self)
+    }
+}
+
+impl Stream for Connection {
     #[inline]
     fn read(&mut self) -> Option<Chunk> {
         Self::read(self, u64::MAX)

@@ -14,10 +14,8 @@ use rand::Rng;
 
 use crate::BuildError;
 use crate::capture::Capture;
-use crate::drive_mptcp;
 use crate::event::Target;
-use crate::flow::{End, Flow};
-use crate::generator::Parent;
+use crate::flow::{End, Flow, Parent};
 use crate::net::Net;
 use crate::paths;
 use crate::recorder::{Recorder, Recording};
@@ -217,7 +215,8 @@ impl World {
             TransportSpec::Udp => {}
         }
         self.next_generated = self.next_generated.max(spec.id + 1);
-        self.note_timeless(&spec);
+        self.standstill
+            .note(&spec, (&self.topology, &self.net, &self.routes));
         let spec = Arc::new(spec);
         match spec.arrivals {
             Some(mean) => {
@@ -369,7 +368,9 @@ impl World {
     fn ask(&mut self, progress: &mut Watch<'_>) -> Result<(), BuildError> {
         let work = self.events + self.net.transmitted();
         self.next_look = work + LOOK_EVERY;
-        self.check_standstill(work)?;
+        let network = (&self.topology, &self.net, &self.routes);
+        self.standstill
+            .check((self.now, work), &mut self.flows, network)?;
         self.stopped |= progress(&self.progress()).is_break();
         Ok(())
     }
@@ -403,8 +404,7 @@ impl World {
     fn mark(&mut self, edge: Edge, at: Instant) {
         self.count_lost_datagrams();
         for (_, flow) in self.flows.iter_mut() {
-            drive_mptcp::mark(flow, at, edge);
-            paths::mark(flow, edge);
+            paths::mark(flow, at, edge);
             let (totals, wire) = (flow.totals(), flow.wire());
             flow.talk.mark(edge, &totals, wire);
         }
@@ -501,13 +501,8 @@ fn sample_flows(flows: &mut Slab<Flow>, now: Instant, recorder: &mut Recorder) {
         if !flow.spec.rows {
             continue;
         }
-        if let Some(sample) = drive_mptcp::sample(flow, now, recorder) {
-            recorder.flow(sample);
-        } else if let Some(sample) = paths::sample(flow, now, recorder) {
-            recorder.flow(sample);
-        } else if let Some(sample) = flow.sample(now) {
-            recorder.flow(sample);
-        }
+        let sample = paths::sample(flow, now, recorder).or_else(|| flow.sample(now));
+        sample.into_iter().for_each(|s| recorder.flow(s));
         if recorder.wants_gauges()
             && let Some(End::Tcp(sender)) = &flow.sides[flow.talk.sender()].end
         {
