@@ -87,77 +87,14 @@ pub struct ShellSample {
 /// # Errors
 /// When the link cannot be created or the program cannot be started.
 pub fn shell(spec: &ShellSpec, watch: &mut dyn FnMut(&ShellSample)) -> Result<i32> {
-    let outside = NetNs::current()?;
-    let inside = NetNs::new()?;
-    // Places of nested shells must differ too: the search starts at an arbitrary place.
-    let anywhere = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0u8);
-    let place = Place::free(anywhere as u32)?;
-    let mtu = spec.up.mtu.min(spec.down.mtu);
-    let inner = Device::new(&inside, INSIDE, mtu, spec.devices)?;
-    let (name, outer) = outer_device(&outside, mtu, spec.devices)?;
-    let address = |own: [IpAddr; 2], index, routes: bool| -> Result<()> {
-        let mut netlink = Netlink::open()?;
-        for (own, prefix) in own.into_iter().zip([30, 126]) {
-            let given = netlink.add_address(index, own, prefix);
-            if own.is_ipv6() && given.is_err() {
-                continue; // a system without IPv6
-            }
-            given?;
-            if routes {
-                netlink.add_route(index, any(own), 0, Some(own))?;
-            }
-        }
-        Ok(())
-    };
-    let (v4, v6) = (place.v4, place.v6);
-    address([v4.0.into(), v6.0.into()], outer.index(), false)?;
-    inside.run(|| address([v4.1.into(), v6.1.into()], inner.index(), true))?;
-    // So that nested shells can reach the outside through this one.
-    inside.set("ipv4/ip_forward", "1")?;
-    let _ = inside.set("ipv6/conf/all/forwarding", "1");
-    let _nat = match spec.nat {
-        true => Some(Nat::for_place(&place)?),
-        false => None,
-    };
-
-    let links = [("uplink", &spec.up), ("downlink", &spec.down)];
-    let mut fabric = Fabric::new(links, |d| rng::stream(spec.seed, &format!("link/link/{d}")))?;
-    let ports = [fabric.add_port(), fabric.add_port()];
-    for (direction, (from, to)) in [(0, (0, 1)), (1, (1, 0))] {
-        let path = Path {
-            hops: vec![direction],
-            exit: ports[to],
-        };
-        fabric.add_path(ports[from], None, path);
-    }
+    let mut link = EmulatedLink::new(spec)?;
     let clock = Clock::start();
-    let log = Log::create(&spec.logs, [&spec.up, &spec.down])?;
-    let mut engine = Engine::new(fabric, spec.tuning);
-    let outer_index = outer.index();
-    engine.attach_device(inner);
-    engine.attach_device(outer);
-    engine.set_tap(Box::new(Tapped {
-        learner: Learner::new(outer_index, &place)?,
-        log,
-    }));
-
-    // In a nested shell the base remains the outermost end, as in mahimahi.
-    let outermost = |name: &str, own: String| {
-        let value = std::env::var(name).unwrap_or(own);
-        (name.to_owned(), value)
-    };
-    let environment = [
-        outermost("GARGALO_BASE", v4.0.to_string()),
-        outermost("GARGALO_BASE6", v6.0.to_string()),
-        ("GARGALO_ADDRESS".to_owned(), v4.1.to_string()),
-        ("GARGALO_DEVICE".to_owned(), name),
-    ];
     let stop = Stop::new()?;
-    let (tell, told) = mpsc::channel();
+    let (tell, events) = mpsc::channel();
     let mut watcher = Watcher::new(tell.clone());
     let failure = Mutex::new(None);
     let code = std::thread::scope(|scope| {
-        let (stop, failure) = (&stop, &failure);
+        let (stop, failure, engine) = (&stop, &failure, &mut link.engine);
         scope.spawn(move || {
             let mut forever = |_, _| false;
             if let Err(e) = engine.run(clock, Instant::MAX, stop, &mut watcher, &mut forever) {
@@ -169,17 +106,17 @@ pub fn shell(spec: &ShellSpec, watch: &mut dyn FnMut(&ShellSample)) -> Result<i3
             helper = spec
                 .outside
                 .as_ref()
-                .map(|line| start_outside(line, &environment))
+                .map(|line| start_outside(line, &link.environment))
                 .transpose()?;
-            let mut child = inside.run(|| start(spec, &environment))?;
+            let mut child = link.inside.run(|| start(spec, &link.environment))?;
             scope.spawn(move || {
                 let status = child.wait();
-                let _ = tell.send(Told::Ended(status));
+                let _ = tell.send(Event::Ended(status));
             });
             loop {
-                match told.recv() {
-                    Ok(Told::Sample(sample)) => watch(&sample),
-                    Ok(Told::Ended(status)) => {
+                match events.recv() {
+                    Ok(Event::Sample(sample)) => watch(&sample),
+                    Ok(Event::Ended(status)) => {
                         return status.map_err(|e| Error::system("waiting for the program", e));
                     }
                     Err(_) => {
@@ -201,6 +138,90 @@ pub fn shell(spec: &ShellSpec, watch: &mut dyn FnMut(&ShellSample)) -> Result<i3
         Some(e) => Err(e),
         None => Ok(exit_code(code)),
     }
+}
+
+/// The link between the inner namespace and the network outside.
+struct EmulatedLink {
+    inside: NetNs,
+    engine: Engine,
+    /// Variables of the programs at both ends.
+    environment: [(String, String); 4],
+    /// Removed with the link.
+    _nat: Option<Nat>,
+}
+
+impl EmulatedLink {
+    /// Creates the inner namespace, the devices at both ends with their addresses and routes, and the engine that
+    /// forwards between them.
+    fn new(spec: &ShellSpec) -> Result<Self> {
+        let outside = NetNs::current()?;
+        let inside = NetNs::new()?;
+        // Places of nested shells must differ too: the search starts at an arbitrary place.
+        let anywhere = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0u8);
+        let place = Place::free(anywhere as u32)?;
+        let mtu = spec.up.mtu.min(spec.down.mtu);
+        let inner = Device::new(&inside, INSIDE, mtu, spec.devices)?;
+        let (name, outer) = outer_device(&outside, mtu, spec.devices)?;
+        let (v4, v6) = (place.v4, place.v6);
+        address([v4.0.into(), v6.0.into()], outer.index(), false)?;
+        inside.run(|| address([v4.1.into(), v6.1.into()], inner.index(), true))?;
+        // So that nested shells can reach the outside through this one.
+        inside.set("ipv4/ip_forward", "1")?;
+        let _ = inside.set("ipv6/conf/all/forwarding", "1");
+        let nat = spec.nat.then(|| Nat::for_place(&place)).transpose()?;
+
+        let links = [("uplink", &spec.up), ("downlink", &spec.down)];
+        let mut fabric = Fabric::new(links, |d| rng::stream(spec.seed, &format!("link/link/{d}")))?;
+        let ports = [fabric.add_port(), fabric.add_port()];
+        for (direction, (from, to)) in [(0, (0, 1)), (1, (1, 0))] {
+            let path = Path {
+                hops: vec![direction],
+                exit: ports[to],
+            };
+            fabric.add_path(ports[from], None, path);
+        }
+        let tap = Tapped {
+            log: Log::create(&spec.logs, [&spec.up, &spec.down])?,
+            learner: Learner::new(outer.index(), &place)?,
+        };
+        let mut engine = Engine::new(fabric, spec.tuning);
+        engine.attach_device(inner);
+        engine.attach_device(outer);
+        engine.set_tap(Box::new(tap));
+
+        // In a nested shell the base remains the outermost end, as in mahimahi.
+        let outermost = |name: &str, own: String| {
+            let value = std::env::var(name).unwrap_or(own);
+            (name.to_owned(), value)
+        };
+        Ok(Self {
+            inside,
+            engine,
+            environment: [
+                outermost("GARGALO_BASE", v4.0.to_string()),
+                outermost("GARGALO_BASE6", v6.0.to_string()),
+                ("GARGALO_ADDRESS".to_owned(), v4.1.to_string()),
+                ("GARGALO_DEVICE".to_owned(), name),
+            ],
+            _nat: nat,
+        })
+    }
+}
+
+/// Gives an interface of the calling thread's namespace its addresses, and default routes if asked for.
+fn address(own: [IpAddr; 2], index: u32, routes: bool) -> Result<()> {
+    let mut netlink = Netlink::open()?;
+    for (own, prefix) in own.into_iter().zip([30, 126]) {
+        let given = netlink.add_address(index, own, prefix);
+        if own.is_ipv6() && given.is_err() {
+            continue; // a system without IPv6
+        }
+        given?;
+        if routes {
+            netlink.add_route(index, any(own), 0, Some(own))?;
+        }
+    }
+    Ok(())
 }
 
 /// How long the link outlives the program: two round trips, within limits.
@@ -272,19 +293,19 @@ fn exit_code(status: std::process::ExitStatus) -> i32 {
     status.code().or(by_signal).unwrap_or(1)
 }
 
-enum Told {
+enum Event {
     Sample(ShellSample),
     Ended(std::io::Result<std::process::ExitStatus>),
 }
 
 /// Samples the link and sends the samples to the main thread.
 struct Watcher {
-    tell: mpsc::Sender<Told>,
+    tell: mpsc::Sender<Event>,
     before: [(u64, Instant); 2],
 }
 
 impl Watcher {
-    fn new(tell: mpsc::Sender<Told>) -> Self {
+    fn new(tell: mpsc::Sender<Event>) -> Self {
         Self {
             tell,
             before: [(0, Instant::ZERO); 2],
@@ -320,7 +341,7 @@ impl Observer for Watcher {
                 dropped_packets: s.dropped_packets,
             };
         }
-        let _ = self.tell.send(Told::Sample(sample));
+        let _ = self.tell.send(Event::Sample(sample));
     }
 }
 

@@ -22,18 +22,18 @@ const LONGEST_REPORT: usize = 1 << 20;
 
 /// Scenarios from which inputs are derived.
 pub(crate) const EXAMPLES: &[&str] = &[
-    include_str!("../../../examples/cubic-vs-bbr.toml"),
-    include_str!("../../../examples/graph.toml"),
-    include_str!("../../../examples/l4s.toml"),
-    include_str!("../../../examples/lossy-wifi.toml"),
-    include_str!("../../../examples/media.toml"),
-    include_str!("../../../examples/mptcp.toml"),
-    include_str!("../../../examples/page-load.toml"),
-    include_str!("../../../examples/parking-lot.toml"),
-    include_str!("../../../examples/quic.toml"),
-    include_str!("../../../examples/request.toml"),
-    include_str!("../../../examples/background.toml"),
-    include_str!("../../../examples/lab-mixed.toml"),
+    include_str!("../../../../examples/cubic-vs-bbr.toml"),
+    include_str!("../../../../examples/graph.toml"),
+    include_str!("../../../../examples/l4s.toml"),
+    include_str!("../../../../examples/lossy-wifi.toml"),
+    include_str!("../../../../examples/media.toml"),
+    include_str!("../../../../examples/mptcp.toml"),
+    include_str!("../../../../examples/page-load.toml"),
+    include_str!("../../../../examples/parking-lot.toml"),
+    include_str!("../../../../examples/quic.toml"),
+    include_str!("../../../../examples/request.toml"),
+    include_str!("../../../../examples/background.toml"),
+    include_str!("../../../../examples/lab-mixed.toml"),
 ];
 
 /// Words of the scenario language.

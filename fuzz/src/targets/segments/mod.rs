@@ -1,6 +1,6 @@
 //! Connections of TCP and Multipath TCP over a network that the input controls.
 
-#[path = "../../../crates/mptcp/tests/common/forge.rs"]
+#[path = "../../../../crates/mptcp/tests/common/forge.rs"]
 #[allow(dead_code, reason = "tests count what was done")]
 mod forge;
 mod play;
