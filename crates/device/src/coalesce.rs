@@ -7,7 +7,17 @@ use std::ops::Range;
 use gargalo_wire::Checksum;
 use tun_rs::VirtioNetHdr;
 
-use crate::tun::{GSO_NONE, GSO_TCPV4, GSO_TCPV6, NEEDS_CSUM};
+// Of virtio_net_hdr (virtio 1.2 §5.1.6).
+/// Flag: the checksum covers the pseudo header only.
+pub(crate) const NEEDS_CSUM: u8 = 1;
+/// Flag: the checksums are verified.
+pub(crate) const DATA_VALID: u8 = 2;
+/// A single packet.
+pub(crate) const GSO_NONE: u8 = 0;
+/// TCP segments over IPv4.
+pub(crate) const GSO_TCPV4: u8 = 1;
+/// TCP segments over IPv6.
+pub(crate) const GSO_TCPV6: u8 = 4;
 
 const TCP: u8 = 6;
 const PSH: u8 = 0x08;

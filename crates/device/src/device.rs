@@ -6,6 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use crate::frame::{Frame, is_temporary};
 use crate::kind::Choice;
 use crate::namespace::NetNs;
 use crate::netlink::Netlink;
@@ -13,14 +14,8 @@ use crate::packet::PacketDevice;
 use crate::tun::TunDevice;
 use crate::{Error, Result};
 
-/// Free bytes in front of every datagram, for the header of offloading.
-pub const HEADROOM: usize = tun_rs::VIRTIO_NET_HDR_LEN;
-
 /// Most datagrams that one read returns.
 pub const BATCH: usize = tun_rs::IDEAL_BATCH_SIZE;
-
-/// A datagram after [`HEADROOM`] bytes.
-pub type Frame = Vec<u8>;
 
 /// The network's end of a host's interface.
 #[derive(Debug)]
@@ -113,16 +108,6 @@ impl Device {
             other => other,
         }
     }
-}
-
-/// Whether the kernel refused one packet only.
-pub(crate) fn is_temporary(e: &io::Error) -> bool {
-    use nix::libc::{EINVAL, EIO, ENETDOWN, ENOBUFS, ENOMEM};
-    e.kind() == io::ErrorKind::WouldBlock
-        || matches!(
-            e.raw_os_error(),
-            Some(ENOBUFS | ENOMEM | EIO | EINVAL | ENETDOWN)
-        )
 }
 
 impl AsFd for Device {

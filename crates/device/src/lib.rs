@@ -15,6 +15,8 @@ pub mod coalesce;
 #[cfg(target_os = "linux")]
 mod device;
 mod error;
+#[cfg(target_os = "linux")]
+mod frame;
 mod kind;
 #[cfg(target_os = "linux")]
 mod namespace;
@@ -34,8 +36,10 @@ mod tun;
 #[cfg(target_os = "linux")]
 pub use clock::{Clock, precise_timers};
 #[cfg(target_os = "linux")]
-pub use device::{BATCH, Device, Frame, HEADROOM};
+pub use device::{BATCH, Device};
 pub use error::{Error, Result};
+#[cfg(target_os = "linux")]
+pub use frame::{Frame, HEADROOM};
 pub use kind::Choice;
 #[cfg(target_os = "linux")]
 pub use namespace::NetNs;

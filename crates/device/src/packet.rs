@@ -13,7 +13,7 @@ use nix::sys::socket::{
     recvfrom, sendto, setsockopt, socket, sockopt,
 };
 
-use crate::device::{Frame, HEADROOM};
+use crate::frame::{Frame, HEADROOM};
 use crate::namespace::NetNs;
 use crate::netlink::Netlink;
 use crate::{Error, Result};

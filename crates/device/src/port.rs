@@ -9,10 +9,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use bytes::{Bytes, BytesMut};
 use tun_rs::{SyncDevice, VIRTIO_NET_HDR_LEN, VirtioNetHdr};
 
-use crate::coalesce::Run;
-use crate::device::is_temporary;
+use crate::coalesce::{DATA_VALID, NEEDS_CSUM, Run};
+use crate::frame::is_temporary;
 use crate::tun;
-use crate::tun::{DATA_VALID, NEEDS_CSUM};
 use crate::{Error, Result};
 
 /// Most bytes of a datagram, and of a run of segments.

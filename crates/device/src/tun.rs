@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 use crate::coalesce::{Batch, Run, Sums};
-use crate::device::{Frame, HEADROOM, is_temporary};
+use crate::frame::{Frame, HEADROOM, is_temporary};
 use crate::{Error, Result};
 
 /// Transmit queue length of the kernel's side, in packets. Losses belong to the emulated links, so this must exceed
@@ -30,18 +30,6 @@ pub(crate) fn open(name: &str, offload: bool) -> io::Result<(SyncDevice, u32)> {
     let index = device.if_index()?;
     Ok((device, index))
 }
-
-// Of virtio_net_hdr (virtio 1.2 §5.1.6).
-/// Flag: the checksum covers the pseudo header only.
-pub(crate) const NEEDS_CSUM: u8 = 1;
-/// Flag: the checksums are verified.
-pub(crate) const DATA_VALID: u8 = 2;
-/// A single packet.
-pub(crate) const GSO_NONE: u8 = 0;
-/// TCP segments over IPv4.
-pub(crate) const GSO_TCPV4: u8 = 1;
-/// TCP segments over IPv6.
-pub(crate) const GSO_TCPV6: u8 = 4;
 
 /// Passes a run of segments, or a single datagram, to the kernel.
 pub(crate) fn send(device: &SyncDevice, run: &Run<'_>, offload: bool) -> io::Result<usize> {

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use gargalo_settings::names;
 use gargalo_trace::pcapng;
 
-use crate::topology::{DirectionId, Topology};
+use crate::routing::DirectionId;
+use crate::topology::Topology;
 
 /// Which links to capture, and the file to write.
 #[derive(Clone, Debug)]

@@ -33,7 +33,7 @@ pub use outcome::{Outcome, Phase, Progress, Watch};
 pub use quic::{QuicEnd, QuicEvent};
 pub use quic_paths::QuicPaths;
 pub use result::{FlowResult, MptcpResult, MultipathResult, SubflowResult};
-pub use routing::Routing;
+pub use routing::{DirectionId, NodeId, Routing};
 pub use samples::{
     FlowSample, Gauge, LinkMarks, LinkResult, LinkSample, LinkSampler, ProtocolEvent, Samples,
     SubflowSample,
@@ -42,5 +42,5 @@ pub use slab::Slab;
 pub use source::{Arrivals, GeneratorSpec, NewFlow, Next, PageId, Source, wire_model};
 pub use spec::{AddressChange, FlowSpec, MptcpSpec, QuicSpec, TcpSpec, TransportSpec};
 pub use strip::Stripper;
-pub use topology::{DirectionId, LinkSpec, Node, NodeId, Topology, Unreachable};
+pub use topology::{LinkSpec, Node, Topology, Unreachable};
 pub use window::{Counts, Edge, Marks, Window};

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use gargalo_units::Instant;
+use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use crate::group::Group;
 use crate::result::FlowResult;
+use crate::routing::{DirectionId, NodeId};
 use crate::samples::{LinkResult, Samples};
-use crate::topology::{DirectionId, NodeId};
 
 /// The phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,4 +97,38 @@ pub struct Outcome {
     pub peak_flows: usize,
     /// The caller stopped the run before its end.
     pub interrupted: bool,
+}
+
+impl Outcome {
+    /// The window over which all sums of rates are taken: the requested one as far as the run covered it, or the time
+    /// from the earliest start of a flow to the latest end.
+    pub fn window(&self) -> (Instant, Instant) {
+        let whole = || {
+            let from = self.flows.iter().map(|f| f.start).min();
+            let until = self.flows.iter().map(|f| f.end).max();
+            (from.unwrap_or(Instant::ZERO), until.unwrap_or(self.end))
+        };
+        self.measured.unwrap_or_else(whole)
+    }
+
+    /// How long something that lasted from `start` to `end` was inside the requested window; `None`: never.
+    pub fn active(&self, start: Instant, end: Instant) -> Option<Duration> {
+        let Some((from, until)) = self.measured else {
+            return Some(end.saturating_since(start));
+        };
+        let active = end.min(until).saturating_since(start.max(from));
+        (!active.is_zero()).then_some(active)
+    }
+
+    /// Delivered data over the time that a flow was active in the window; `None`: it was not.
+    pub fn goodput(&self, flow: &FlowResult) -> Option<Rate> {
+        let active = self.active(flow.start, flow.end)?;
+        Some(Bytes::new(flow.inside.delivered) / active)
+    }
+
+    /// Sent payload, likewise.
+    pub fn throughput(&self, flow: &FlowResult) -> Option<Rate> {
+        let active = self.active(flow.start, flow.end)?;
+        Some(Bytes::new(flow.inside.sent) / active)
+    }
 }

@@ -9,7 +9,7 @@ use gargalo_units::{Bytes, Duration, Instant};
 use gargalo_workload::AppResult;
 use gargalo_workload::wire::WireBytes;
 
-use crate::topology::NodeId;
+use crate::routing::NodeId;
 use crate::window::{Counts, Edge, Marks, Window};
 
 /// The result of a subflow of Multipath TCP, or of a path of QUIC.

@@ -6,7 +6,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use crate::topology::{DirectionId, NodeId};
+/// Index of a node.
+pub type NodeId = u32;
+/// Index of one direction of a link: twice the link's index, plus one for down (b to a).
+pub type DirectionId = u32;
 
 /// Searches for shortest routes by hop count. Of several, it takes the one whose nodes, from the last back to the
 /// first, have the lowest numbers, and between two nodes the first link.

@@ -15,9 +15,9 @@ use rand_pcg::Pcg64;
 
 use crate::group::{Group, GroupId};
 use crate::rng;
+use crate::routing::NodeId;
 use crate::slab::Slab;
 use crate::spec::{FlowSpec, TcpSpec, TransportSpec};
-use crate::topology::NodeId;
 
 /// IPv4 header without options.
 const IPV4_HEADER: u64 = 20;

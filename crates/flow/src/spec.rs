@@ -12,7 +12,7 @@ use gargalo_workload::tls::Tls;
 
 use crate::group::GroupId;
 use crate::misbehaviour::Misbehaviour;
-use crate::topology::NodeId;
+use crate::routing::NodeId;
 
 /// The configuration of a flow; one template creates many flows when `arrivals` is set.
 #[derive(Clone, Debug)]

@@ -2,12 +2,7 @@
 
 use gargalo_link::LinkConfig;
 
-use crate::routing::Routing;
-
-/// Index of a node.
-pub type NodeId = u32;
-/// Index of one direction of a link: twice the link's index, plus one for down (b to a).
-pub type DirectionId = u32;
+use crate::routing::{DirectionId, NodeId, Routing};
 
 /// There is no route from one node to another.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -4,10 +4,8 @@ use std::mem::take;
 use std::ops::Sub;
 
 use gargalo_trace::Quantiles;
-use gargalo_units::{Duration, Instant, Rate};
+use gargalo_units::Instant;
 
-use crate::outcome::Outcome;
-use crate::result::FlowResult;
 use gargalo_workload::wire::WireBytes;
 
 /// The counts from which rates and ratios of a flow or subflow are computed.
@@ -164,43 +162,10 @@ impl Marks {
     }
 }
 
-impl Outcome {
-    /// The window over which all sums of rates are taken: the requested one as far as the run covered it, or the time
-    /// from the earliest start of a flow to the latest end.
-    pub fn window(&self) -> (Instant, Instant) {
-        let whole = || {
-            let from = self.flows.iter().map(|f| f.start).min();
-            let until = self.flows.iter().map(|f| f.end).max();
-            (from.unwrap_or(Instant::ZERO), until.unwrap_or(self.end))
-        };
-        self.measured.unwrap_or_else(whole)
-    }
-
-    /// How long something that lasted from `start` to `end` was inside the requested window; `None`: never.
-    pub fn active(&self, start: Instant, end: Instant) -> Option<Duration> {
-        let Some((from, until)) = self.measured else {
-            return Some(end.saturating_since(start));
-        };
-        let active = end.min(until).saturating_since(start.max(from));
-        (!active.is_zero()).then_some(active)
-    }
-
-    /// Delivered data over the time that a flow was active in the window; `None`: it was not.
-    pub fn goodput(&self, flow: &FlowResult) -> Option<Rate> {
-        let active = self.active(flow.start, flow.end)?;
-        Some(gargalo_units::Bytes::new(flow.inside.delivered) / active)
-    }
-
-    /// Sent payload, likewise.
-    pub fn throughput(&self, flow: &FlowResult) -> Option<Rate> {
-        let active = self.active(flow.start, flow.end)?;
-        Some(gargalo_units::Bytes::new(flow.inside.sent) / active)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gargalo_units::Duration;
 
     fn at(seconds: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(seconds)

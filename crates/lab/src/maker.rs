@@ -64,7 +64,7 @@ impl Maker {
         };
         let flow = Arc::new(Flow::new(spec, paths, around, streams));
         if let (Some(run), Some(quic)) = (&flow.run, flow.quic()) {
-            run.check(&flow, quic)?;
+            run.check(&flow.spec, quic, flow.paths[0])?;
         }
         let place = |(side, node, local, remote, parts): (usize, NodeId, _, _, Vec<Part>)| {
             let flow = Arc::clone(&flow);

@@ -12,7 +12,6 @@ use crate::loss::LossModel;
 use crate::policer::Policer;
 use crate::queue::{QueueConfig, QueueLimit};
 use crate::reorder::Reorder;
-use crate::server::Server;
 use crate::trace::DeliveryTrace;
 
 settings! {
@@ -235,11 +234,6 @@ impl RateModel {
             Self::Steps(steps) => steps.last().map_or(Rate::MAX, |s| s.1),
             Self::Trace(t) => t.mean_rate(),
         }
-    }
-
-    /// How many bytes can be carried between two instants; `None` if any number.
-    pub fn capacity(&self, from: Instant, to: Instant) -> Option<Bytes> {
-        Server::new(self).capacity(from, to).map(Bytes::new)
     }
 
     /// Transmission time of a packet of `bytes` at the highest configured rate: the typical transmission time for a

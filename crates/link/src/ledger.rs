@@ -5,35 +5,7 @@ use std::collections::VecDeque;
 use gargalo_units::Ecn;
 
 use crate::packet::Packet;
-use crate::stats::LinkStats;
-
-/// Why a packet was dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum DropReason {
-    /// The queue had no room.
-    QueueFull,
-    /// Active queue management or a policer dropped it.
-    Aqm,
-    /// The loss model dropped it.
-    Loss,
-    /// It is larger than the MTU.
-    TooBig,
-}
-
-impl DropReason {
-    pub(crate) const COUNT: usize = 4;
-
-    /// Lower-case name for tables and messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::QueueFull => "queue-full",
-            Self::Aqm => "aqm",
-            Self::Loss => "loss",
-            Self::TooBig => "too-big",
-        }
-    }
-}
+use crate::stats::{DropReason, LinkStats};
 
 /// A packet inside the link.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,7 @@ use crate::chance::{Coin, split};
 use crate::config::LinkConfig;
 use crate::delay::Propagation;
 use crate::histogram::DelayHistogram;
-use crate::ledger::{DropReason, Item, Ledger};
+use crate::ledger::{Item, Ledger};
 use crate::loss::Loss;
 use crate::packet::Packet;
 use crate::policer::Bucket;
@@ -19,7 +19,7 @@ use crate::queue::{
     Discipline, DropTail, LinkContext, QueueConfig, QueueDiscipline, QueueLimit, Queued,
 };
 use crate::server::{BYTE, Server};
-use crate::stats::{Carried, LinkSample, LinkStats};
+use crate::stats::{Carried, DropReason, LinkSample, LinkStats};
 
 /// A packet that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

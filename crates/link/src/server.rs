@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use gargalo_units::{Duration, Instant, Rate};
+use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use crate::config::RateModel;
 use crate::trace::TraceServer;
@@ -15,6 +15,13 @@ pub(crate) const BYTE: u64 = 8_000_000_000;
 
 /// Rates from this on are treated as unlimited; below it, remainders add up without overflow.
 const TOO_FAST: u64 = 1 << 62;
+
+impl RateModel {
+    /// How many bytes can be carried between two instants; `None` if any number.
+    pub fn capacity(&self, from: Instant, to: Instant) -> Option<Bytes> {
+        Server::new(self).capacity(from, to).map(Bytes::new)
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(crate) enum Server {

@@ -3,7 +3,34 @@
 use gargalo_units::{Duration, Instant};
 
 use crate::histogram::DelayHistogram;
-use crate::ledger::DropReason;
+
+/// Why a packet was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum DropReason {
+    /// The queue had no room.
+    QueueFull,
+    /// Active queue management or a policer dropped it.
+    Aqm,
+    /// The loss model dropped it.
+    Loss,
+    /// It is larger than the MTU.
+    TooBig,
+}
+
+impl DropReason {
+    pub(crate) const COUNT: usize = 4;
+
+    /// Lower-case name for tables and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue-full",
+            Self::Aqm => "aqm",
+            Self::Loss => "loss",
+            Self::TooBig => "too-big",
+        }
+    }
+}
 
 /// Counters of one direction of a link since its start.
 ///

@@ -155,3 +155,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("RunError", m.py().get_type::<RunError>())?;
     m.add_class::<Diagnostic>()
 }
+
+/// A failure of a run.
+pub(crate) fn run_error(e: impl std::fmt::Display) -> PyErr {
+    RunError::new_err(e.to_string())
+}

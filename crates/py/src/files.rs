@@ -9,7 +9,10 @@ use gargalo_trace::{Existing, GoOn, Manifest, RunDir, check_file, check_replacea
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::run::{PROGRESS_EVERY, run_error};
+use crate::errors::run_error;
+
+/// Wall time between two calls of the progress function: often enough for the eye and for Ctrl-C.
+pub(crate) const PROGRESS_EVERY: time::Duration = time::Duration::from_millis(50);
 
 /// A results directory that appears whole or not at all.
 #[pyclass(frozen, module = "gargalo._core")]

@@ -18,11 +18,8 @@ use serde_json::{Value, json};
 
 use crate::classes::{Classes, names_of};
 use crate::controller::Faults;
-use crate::errors::{Diagnostic, RunError, scenario_error, wrong};
-use crate::files;
-
-/// Wall time between two calls of the progress function: often enough for the eye and for Ctrl-C.
-pub(crate) const PROGRESS_EVERY: time::Duration = time::Duration::from_millis(50);
+use crate::errors::{Diagnostic, run_error, scenario_error, wrong};
+use crate::files::{self, PROGRESS_EVERY};
 
 /// What a run produced.
 #[pyclass(frozen, module = "gargalo._core")]
@@ -64,10 +61,6 @@ impl RunResult {
         let bytes = py.detach(|| table.to_ipc()).map_err(run_error)?;
         Ok(PyBytes::new(py, &bytes))
     }
-}
-
-pub(crate) fn run_error(e: impl std::fmt::Display) -> PyErr {
-    RunError::new_err(e.to_string())
 }
 
 /// A scenario that is right in itself but cannot be run.
@@ -180,7 +173,7 @@ pub fn run(
         Some(e) if e.is_instance_of::<PySystemExit>(py) => {
             let code = e.value(py).getattr("code").and_then(|c| c.repr());
             let code = code.map_or_else(|_| String::new(), |c| c.to_string());
-            let error = RunError::new_err(format!(
+            let error = run_error(format!(
                 "a class or function written in Python called sys.exit({code}); raise an exception instead"
             ));
             error.set_cause(py, Some(e));

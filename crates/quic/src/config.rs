@@ -1,6 +1,6 @@
 //! The configuration of both ends of a connection, as in scenarios.
 
-use gargalo_cc::chosen::Congestion;
+use gargalo_cc::{Params, chosen::Congestion};
 use gargalo_settings::support::overlay;
 use gargalo_settings::{Error, Files, Json, Setting, Switch, Window, names, settings};
 use gargalo_units::{Bytes, Duration};
@@ -128,6 +128,29 @@ const DISCOVERED: u16 = 1452;
 const HEADERS: u32 = 28;
 /// Maximum number of paths of a connection.
 const MOST_PATHS: u32 = 8;
+
+impl Profile {
+    /// Its options.
+    pub fn config(self) -> Config {
+        match self {
+            Self::Standard => Config::default(),
+            Self::GoogleV41 => {
+                let params = Params::new().with("connections", 2.0);
+                let params = params.with("slow_start", "hystart");
+                Config {
+                    profile: self,
+                    congestion: Congestion::new("cubic", params),
+                    datagram_size: 1350,
+                    mtu_discovery: Switch::Off,
+                    // 32 and 2000 datagrams of 1350 bytes, independently of `datagram_size`.
+                    initial_window: Window::Bytes(Bytes::new(43_200)),
+                    max_window: Some(Window::Bytes(Bytes::new(2_700_000))),
+                    ..Config::default()
+                }
+            }
+        }
+    }
+}
 
 impl Config {
     /// The options of a connection over a route of this MTU: `given` overrides the profile.

@@ -7,19 +7,20 @@ mod congestion;
 mod controller;
 mod crypto;
 mod endpoint;
+mod frames;
 mod profile;
 mod qlog;
 mod realm;
 mod tls;
+mod types;
 
 pub use config::{AckFrequency, Change, Config, Crypto, Handshake, Migration};
 pub use congestion::{Build, Congestion};
 pub use crypto::change_frames;
-pub use endpoint::{
-    Chunk, Datagram, Endpoint, Event, Init, Notice, PathSnapshot, Snapshot, Stats, StreamId,
-};
+pub use endpoint::Endpoint;
 pub use profile::Profile;
 pub use realm::Realm;
+pub use types::{Chunk, Datagram, Event, Init, Notice, PathSnapshot, Snapshot, Stats, StreamId};
 
 /// Why an endpoint cannot be created.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,6 @@ use gargalo_trace::Quantiles;
 use gargalo_units::Duration;
 use serde_json::{Map, Value as Json, json};
 
-use crate::build::seconds;
 use crate::resolved::{Group, Loaded, Rest, Scenario};
 
 /// A group with its results, and the seconds of it in the measured window.
@@ -233,6 +232,9 @@ fn quantiles(name: &str, of: &Quantiles, map: &mut Map<String, Json>) {
         ("p99", s.map(|s| s.p99)),
         ("max", s.map(|s| s.max)),
     ] {
-        map.insert(format!("{name}_{figure}_s"), seconds(value));
+        map.insert(
+            format!("{name}_{figure}_s"),
+            json!(value.map(|d| d.decimal_secs())),
+        );
     }
 }

@@ -1,57 +1,31 @@
 //! Builds a world from a scenario and runs it.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gargalo_cc::Params;
 use gargalo_flow::{
-    CaptureSpec, ControllerFactory, FlowSpec, GeneratorSpec, LinkSpec, Node, Outcome as SimOutcome,
-    Phase, Progress, QuicSpec, Registered, TcpSpec, Topology, TransportSpec, Watch as SimWatch,
+    CaptureSpec, FlowSpec, GeneratorSpec, LinkSpec, Node, Outcome as SimOutcome, Phase, Progress,
+    QuicSpec, TcpSpec, Topology, TransportSpec, Watch as SimWatch,
 };
-use gargalo_mptcp::Factory;
-use gargalo_mptcp::path_manager::PathManager;
-use gargalo_mptcp::scheduler::Scheduler;
-use gargalo_sim::{BuildError, Recording, Settings, World};
+use gargalo_sim::{Recording, Settings, World};
 use gargalo_trace::Tables;
-use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_units::Instant;
 use gargalo_workload::Workload;
 use gargalo_workload::plan::Model;
 use gargalo_workload::tls::TlsVersion;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use crate::audit;
 use crate::canonical::results_hash;
 use crate::capabilities;
-use crate::diagnostic::Diagnostics;
-use crate::jitter;
-use crate::memory::{Estimate, Guard, TooMuch};
+use crate::memory::{Estimate, Guard};
 use crate::multipath;
+use crate::options::Factories;
+pub use crate::options::{RunError, RunOptions, Watch};
 use crate::resolved::{Flow, Scenario, Transport};
 use crate::summary;
 use crate::tables::{rows, tables};
-
-/// A callback that is told the progress of a run and may stop it: results until then are kept, except while they are
-/// being written.
-pub type Watch = Box<dyn FnMut(&Progress) -> ControlFlow<()> + Send>;
-
-/// Options of a run besides the scenario.
-#[derive(Default)]
-pub struct RunOptions {
-    /// Called regularly; if it breaks, the run stops and keeps what was recorded.
-    pub progress: Option<Watch>,
-    /// Congestion controls in addition to the registry's, by name.
-    pub controllers: BTreeMap<String, Arc<dyn ControllerFactory>>,
-    /// Schedulers of Multipath TCP in addition to the registry's, by name.
-    pub schedulers: BTreeMap<String, Arc<dyn Factory<dyn Scheduler>>>,
-    /// Path managers of Multipath TCP in addition to the registry's, by name.
-    pub path_managers: BTreeMap<String, Arc<dyn Factory<dyn PathManager>>>,
-    /// Folder for captures.
-    pub output: Option<PathBuf>,
-    /// Memory limit of the run, records and their tables included; `None`: no limit.
-    pub memory_limit: Option<Bytes>,
-}
 
 /// What a run produced.
 #[derive(Debug)]
@@ -62,44 +36,6 @@ pub struct Outcome {
     pub tables: Tables,
     /// It was stopped before its end.
     pub interrupted: bool,
-}
-
-/// Why a run failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The world cannot be built.
-    #[error(transparent)]
-    Build(#[from] BuildError),
-    /// A scheduler or path manager is unknown.
-    #[error("{0}")]
-    Multipath(String),
-    /// A congestion control is unknown.
-    #[error("{0}")]
-    Congestion(String),
-    /// The records would exceed the memory limit.
-    #[error(transparent)]
-    Memory(#[from] TooMuch),
-    /// It was stopped while results were being written.
-    #[error("stopped while results were being written; nothing was kept")]
-    Stopped,
-    /// Captures need a folder.
-    #[error("{0} were asked for, but no output directory: add --output DIR")]
-    NoOutput(&'static str),
-    /// The world does not support something that the scenario asks for.
-    #[error(transparent)]
-    Lacking(#[from] Diagnostics),
-    /// The lab failed.
-    #[error(transparent)]
-    Lab(#[from] gargalo_lab::Error),
-    /// The folder of the traces could not be created.
-    #[error("cannot create {}: {reason}; choose another --output", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// What the system says.
-        reason: std::io::Error,
-    },
 }
 
 /// Builds the world and runs it.
@@ -251,38 +187,6 @@ pub(crate) fn captures(
     }
 }
 
-/// Congestion controls; flows of one kind share one factory.
-pub(crate) struct Factories<'a> {
-    pub(crate) options: &'a RunOptions,
-    made: BTreeMap<String, Arc<dyn ControllerFactory>>,
-    /// Start jitter of each flow, in their order.
-    later: Vec<Duration>,
-}
-
-impl<'a> Factories<'a> {
-    pub(crate) fn new(scenario: &Scenario, options: &'a RunOptions) -> Self {
-        Self {
-            options,
-            made: BTreeMap::new(),
-            later: jitter::later(scenario),
-        }
-    }
-
-    pub(crate) fn get(
-        &mut self,
-        name: &str,
-        params: &Params,
-    ) -> Result<Arc<dyn ControllerFactory>, RunError> {
-        let key = format!("{name} {params:?}");
-        if let Some(known) = self.made.get(&key) {
-            return Ok(Arc::clone(known));
-        }
-        let made = factory(name, params, self.options)?;
-        self.made.insert(key, Arc::clone(&made));
-        Ok(made)
-    }
-}
-
 /// The specification of a flow for the worlds; `None` for sources of flows.
 pub(crate) fn flow(
     scenario: &Scenario,
@@ -302,7 +206,7 @@ pub(crate) fn flow(
         label: Arc::clone(&f.label),
         from: from as u32,
         to: to as u32,
-        start: f.start + factories.later[f.id as usize],
+        start: f.start + factories.later(f),
         stop: f.stop,
         transport: transport(scenario, f, factories)?,
         workload: f.workload.clone(),
@@ -405,21 +309,4 @@ pub fn topology(scenario: &Scenario) -> Topology {
         nodes: scenario.nodes.iter().map(node).collect(),
         links: scenario.links.iter().map(link).collect(),
     }
-}
-
-fn factory(
-    congestion: &str,
-    params: &Params,
-    options: &RunOptions,
-) -> Result<Arc<dyn ControllerFactory>, RunError> {
-    if let Some(own) = options.controllers.get(congestion) {
-        return Ok(Arc::clone(own));
-    }
-    let registered = Registered::new(congestion, params.clone()).map_err(RunError::Congestion)?;
-    Ok(Arc::new(registered))
-}
-
-/// Seconds, or null.
-pub(crate) fn seconds(d: Option<Duration>) -> Json {
-    d.map_or(Json::Null, |d| json!(d.decimal_secs()))
 }

@@ -3,7 +3,7 @@
 //!
 //! Every world supports what no row of [`LIMITS`] names. When a world learns a feature, its row is removed.
 
-use gargalo_settings::{Json, names};
+use gargalo_settings::Json;
 use gargalo_workload::Workload;
 
 use crate::diagnostic::{Diagnostics, Origin, Place};
@@ -11,16 +11,7 @@ use crate::model::{Topology, Transport};
 use crate::resolved::Scenario;
 use crate::schema;
 use crate::tree::{Node, Value, joined};
-
-names! {
-    /// Where a scenario runs.
-    pub enum World {
-        /// In virtual time.
-        Sim = "sim",
-        /// In real time on this machine.
-        Lab = "lab",
-    }
-}
+use crate::world::World;
 
 /// A feature that one world supports and the other does not.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::name::printable;
+use crate::printable::printable;
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
 
 /// Where a scenario came from.

@@ -10,15 +10,14 @@ use gargalo_units::{Duration, Instant};
 use serde_json::{Value as Json, json};
 
 use crate::audit::audit;
-use crate::build::{
-    Factories, Outcome, RunError, RunOptions, Watch, captures, findings, flow, generator, hashed,
-    qlog, topology,
-};
-use crate::capabilities::{self, World};
+use crate::build::{Outcome, captures, findings, flow, generator, hashed, qlog, topology};
+use crate::capabilities;
 use crate::memory::{Estimate, Guard};
+use crate::options::{Factories, RunError, RunOptions, Watch};
 use crate::resolved::{Flow, Scenario, Transport};
 use crate::summary;
 use crate::tables::{rows, tables};
+use crate::world::World;
 
 /// Output of a program above this size is left out of the summary; its file has all of it.
 const SHOWN: usize = 64 << 10;

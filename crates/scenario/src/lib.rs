@@ -44,6 +44,8 @@ pub mod model;
 mod multipath;
 mod name;
 mod objects;
+mod options;
+mod printable;
 pub mod quantity;
 mod reference;
 mod resolve;
@@ -54,13 +56,14 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod world;
 
-pub use capabilities::World;
 pub use diagnostic::{Diagnostic, Diagnostics, Origin};
 pub use name::bad_name;
 pub use reference::reference;
 pub use resolved::Scenario;
 pub use schema::schema;
+pub use world::World;
 
 use std::path::Path;
 

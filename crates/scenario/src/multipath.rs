@@ -11,7 +11,7 @@ use gargalo_trace::schema::{FlowRow, SubflowRow, SubflowSample, SubflowSamples, 
 use gargalo_units::Rate;
 use gargalo_workload::tls::TlsVersion;
 
-use crate::build::{Factories, RunError};
+use crate::options::{Factories, RunError};
 use crate::resolved::{Flow, Mptcp, Scenario};
 
 /// The specification of the transport for the engine.

@@ -1,6 +1,7 @@
-//! Names of directories and files, and texts that are safe to show on a terminal.
+//! Names of directories and files, and texts without control characters.
 
 use crate::diagnostic::{Diagnostics, Place};
+use crate::printable::{is_hidden, printable, steers};
 use crate::tree::{Node, Value, joined};
 
 /// Longest name in bytes: the seed, a number and the prefix of unfinished results are added, and a file system allows
@@ -57,19 +58,6 @@ pub(crate) fn made_of(text: &str) -> String {
     }
 }
 
-/// Replaces characters that would control a terminal by others of the same length, so that byte offsets stay valid.
-/// Line ends and tabs stay.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| match (steers(c), c.len_utf8()) {
-            (false, _) => c,
-            (true, 1) => '?',
-            (true, 2) => '\u{b7}',
-            (true, _) => char::REPLACEMENT_CHARACTER,
-        })
-        .collect()
-}
-
 /// Reports every key and text with a control character other than line ends and tabs; `path` is that of the node.
 pub(crate) fn check(node: &Node, path: &str, errors: &mut Diagnostics) {
     match &node.value {
@@ -96,13 +84,4 @@ fn check_text(text: &str, what: &str, (path, place): (&str, Place), errors: &mut
         let help = "a scenario is plain text: leave it out".to_owned();
         errors.add(place, path, "in here", message, Some(help));
     }
-}
-
-fn steers(c: char) -> bool {
-    (c.is_control() && !matches!(c, '\n' | '\t')) || is_hidden(c)
-}
-
-/// Whether a character changes the direction of the text around it.
-fn is_hidden(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -8,7 +8,6 @@ use gargalo_workload::AppResult;
 use serde_json::{Value as Json, json};
 
 use crate::background;
-use crate::build::seconds;
 use crate::objects::{self, Completion};
 use crate::resolved::Scenario;
 
@@ -168,10 +167,10 @@ fn summary(out: &Outcome) -> Json {
         "goodput_cov": stats::coefficient_of_variation(&rates),
         "bottleneck": bottleneck.map(|l| format!("{} {}", l.name, l.direction)),
         "utilization": bottleneck.and_then(|l| l.utilization),
-        "queue_delay_mean_s": seconds(bottleneck.map(|l| l.queue_delay.mean())),
-        "queue_delay_p50_s": seconds(bottleneck.map(|l| l.queue_delay.percentile(50.0))),
-        "queue_delay_p95_s": seconds(bottleneck.map(|l| l.queue_delay.percentile(95.0))),
-        "queue_delay_p99_s": seconds(bottleneck.map(|l| l.queue_delay.percentile(99.0))),
+        "queue_delay_mean_s": bottleneck.map(|l| l.queue_delay.mean().decimal_secs()),
+        "queue_delay_p50_s": bottleneck.map(|l| l.queue_delay.percentile(50.0).decimal_secs()),
+        "queue_delay_p95_s": bottleneck.map(|l| l.queue_delay.percentile(95.0).decimal_secs()),
+        "queue_delay_p99_s": bottleneck.map(|l| l.queue_delay.percentile(99.0).decimal_secs()),
         "loss_rate": if sent == 0 { Json::Null } else { json!(lost as f64 / sent as f64) },
         "retransmission_rate": if sent == 0 { Json::Null } else { json!(again as f64 / sent as f64) },
         "completed_flows": completed,

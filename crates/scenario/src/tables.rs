@@ -10,9 +10,9 @@ use gargalo_units::Bytes;
 use gargalo_workload::AppResult;
 use serde_json::Value as Json;
 
-use crate::build::RunError;
 use crate::multipath;
 use crate::objects::{self, Completion};
+use crate::options::RunError;
 use crate::resolved::{Flow, Scenario};
 
 /// Flows and subflows in JSON are the rows of their tables.

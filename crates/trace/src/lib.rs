@@ -14,6 +14,7 @@ mod run_dir;
 pub mod schema;
 pub mod stats;
 pub mod table;
+mod tables;
 
 pub use error::Error;
 pub use manifest::{GoOn, Manifest, check_file, check_replaceable, never_stop};
@@ -21,4 +22,5 @@ pub use quantiles::{QuantileSummary, Quantiles};
 pub use recovery::{Recovered, recover};
 pub use run_dir::{Existing, RunDir};
 pub use schema::{EventRow, FlowRow, FlowSample, LinkSample};
-pub use table::{Columns, Table, Tables};
+pub use table::{Columns, Table};
+pub use tables::Tables;

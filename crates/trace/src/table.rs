@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{ControlFlow, Deref};
+use std::ops::Deref;
 
 use arrow_array::builder::{
     BooleanBuilder, Float64Builder, LargeStringBuilder, UInt32Builder, UInt64Builder,
@@ -10,14 +10,85 @@ use arrow_array::builder::{
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
-
 use serde_json::Value as Json;
 
-use crate::schema::{
-    Events, FlowSamples, Flows, Gauges, LinkSamples, Objects, Schema, SubflowSamples, Subflows,
-    Type,
-};
-use crate::{Error, RunDir};
+/// The type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// Unsigned 64-bit integer.
+    U64,
+    /// Unsigned 32-bit integer.
+    U32,
+    /// 64-bit float.
+    F64,
+    /// True or false.
+    Bool,
+    /// UTF-8 text.
+    String,
+}
+
+impl Type {
+    /// The name in the reference: `u64`, `f64`, `string`, …
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::U64 => "u64",
+            Self::U32 => "u32",
+            Self::F64 => "f64",
+            Self::Bool => "bool",
+            Self::String => "string",
+        }
+    }
+}
+
+/// A column of a results table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Name in files, with the unit as suffix where there is one.
+    pub name: &'static str,
+    /// Type of the values.
+    pub ty: Type,
+    /// Whether values may be missing.
+    pub nullable: bool,
+    /// Unit: "s", "byte", "bit/s", "packet"; "1" for ratios and counts; empty where there is none.
+    pub unit: &'static str,
+    pub(crate) doc: &'static str,
+}
+
+impl Column {
+    /// What the column means, in a sentence or two.
+    pub fn doc(&self) -> &'static str {
+        self.doc.trim()
+    }
+}
+
+/// A results table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schema {
+    /// Name; the file is `<name>.parquet`.
+    pub name: &'static str,
+    /// The columns in order.
+    pub columns: &'static [Column],
+    pub(crate) doc: &'static str,
+}
+
+impl Schema {
+    /// The meaning of a row.
+    pub fn doc(&self) -> &'static str {
+        self.doc.trim()
+    }
+
+    /// The table's section of the reference page, in Markdown.
+    pub fn to_markdown(&self) -> String {
+        let mut page = format!("## `{}`\n\n{}\n\n", self.name, self.doc());
+        page.push_str("| column | type | unit | meaning |\n| --- | --- | --- | --- |\n");
+        for c in self.columns {
+            let missing = if c.nullable { ", may be missing" } else { "" };
+            let (name, ty, unit, doc) = (c.name, c.ty.name(), c.unit, c.doc());
+            page.push_str(&format!("| `{name}` | {ty}{missing} | {unit} | {doc} |\n"));
+        }
+        page
+    }
+}
 
 /// The values of one column.
 #[derive(Debug)]
@@ -255,7 +326,7 @@ impl<K: Kind> Table<K> {
     }
     /// An empty table with room for `rows` rows.
     pub fn with_capacity(rows: usize) -> Self {
-        let of = |c: &crate::schema::Column| Buffer::new(c.ty, rows);
+        let of = |c: &Column| Buffer::new(c.ty, rows);
         Self {
             columns: Columns {
                 schema: K::SCHEMA,
@@ -286,65 +357,5 @@ impl<K> Deref for Table<K> {
 impl<K> fmt::Debug for Table<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Table({}, {} rows)", self.schema.name, self.rows)
-    }
-}
-
-/// The results tables of a run.
-#[derive(Debug, Default)]
-pub struct Tables {
-    /// A row per flow.
-    pub flows: Table<Flows>,
-    /// A row per flow and sampling instant.
-    pub flow_samples: Table<FlowSamples>,
-    /// A row per link direction and sampling instant.
-    pub link_samples: Table<LinkSamples>,
-    /// A row per protocol event.
-    pub events: Table<Events>,
-    /// A row per quantity of a congestion control and recording instant.
-    pub gauges: Table<Gauges>,
-    /// A row per requested object.
-    pub objects: Table<Objects>,
-    /// A row per subflow of a Multipath TCP flow or path of a multipath QUIC one.
-    pub subflows: Table<Subflows>,
-    /// A row per subflow and sampling instant.
-    pub subflow_samples: Table<SubflowSamples>,
-}
-
-impl Tables {
-    /// All of them, in the order of the reference.
-    pub fn all(&self) -> [&Columns; 8] {
-        [
-            &self.flows,
-            &self.flow_samples,
-            &self.link_samples,
-            &self.events,
-            &self.gauges,
-            &self.objects,
-            &self.subflows,
-            &self.subflow_samples,
-        ]
-    }
-
-    /// Writes each as `<name>.parquet`: `flows` always, the others if they have rows. `go_on` is called at
-    /// intervals with the completed share, 0 to 1.
-    ///
-    /// # Errors
-    /// When a file cannot be written, or `go_on` breaks.
-    pub fn write_to(
-        &self,
-        dir: &RunDir,
-        go_on: &mut dyn FnMut(f64) -> ControlFlow<()>,
-    ) -> Result<(), Error> {
-        let all: usize = self.all().iter().map(|t| t.len()).sum();
-        let mut before = 0;
-        for table in self.all() {
-            if !table.is_empty() || table.schema().name == self.flows.schema().name {
-                dir.write_table(table, &mut |rows| {
-                    go_on((before + rows) as f64 / all.max(1) as f64)
-                })?;
-            }
-            before += table.len();
-        }
-        Ok(())
     }
 }

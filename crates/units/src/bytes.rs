@@ -2,8 +2,6 @@ use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
-use crate::{Duration, Rate};
-
 /// An amount of data in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(u64);
@@ -95,22 +93,6 @@ impl Div<u64> for Bytes {
     #[inline]
     fn div(self, k: u64) -> Self {
         Self(self.0 / k)
-    }
-}
-impl Div<Duration> for Bytes {
-    type Output = Rate;
-    /// The average rate; zero if no time passed.
-    #[inline]
-    fn div(self, d: Duration) -> Rate {
-        Rate::from_transfer(self, d)
-    }
-}
-impl Div<Rate> for Bytes {
-    type Output = Duration;
-    /// Serialisation time, rounded up to a nanosecond; [`Duration::MAX`] at rate zero.
-    #[inline]
-    fn div(self, r: Rate) -> Duration {
-        r.transmission_time(self)
     }
 }
 impl Sum for Bytes {

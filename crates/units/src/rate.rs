@@ -86,6 +86,22 @@ impl Mul<Duration> for Rate {
         Bytes::new(u64::try_from(n).unwrap_or(u64::MAX))
     }
 }
+impl Div<Duration> for Bytes {
+    type Output = Rate;
+    /// The average rate; zero if no time passed.
+    #[inline]
+    fn div(self, d: Duration) -> Rate {
+        Rate::from_transfer(self, d)
+    }
+}
+impl Div<Rate> for Bytes {
+    type Output = Duration;
+    /// Serialisation time, rounded up to a nanosecond; [`Duration::MAX`] at rate zero.
+    #[inline]
+    fn div(self, r: Rate) -> Duration {
+        r.transmission_time(self)
+    }
+}
 impl Add for Rate {
     type Output = Self;
     #[inline]

@@ -9,6 +9,7 @@
 //! of either IP version.
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod checksum;
 mod error;
 pub mod ip;

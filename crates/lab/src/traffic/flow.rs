@@ -15,8 +15,8 @@ use gargalo_workload::Datagram;
 use gargalo_workload::wire::WireBytes;
 use rand_pcg::Pcg64;
 
-use super::quic::QuicRun;
-use super::sources::{Notice, Notices};
+use super::notices::{Notice, Notices};
+use super::quic_run::QuicRun;
 use super::stream::{Arrival, Datagrams, Interest, Received, Stream};
 use super::wire::WireCounter;
 use crate::multipath::{self, MultipathReport};

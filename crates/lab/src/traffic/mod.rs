@@ -5,7 +5,9 @@
 
 mod flow;
 mod inbox;
+mod notices;
 mod quic;
+mod quic_run;
 mod recorder;
 mod sources;
 mod stream;
@@ -14,9 +16,11 @@ mod wire;
 pub(crate) use flow::reason;
 pub use flow::{Flow, Surroundings};
 pub use inbox::Inbox;
-pub use quic::{Quic, QuicRun};
+pub use notices::{Notice, Notices};
+pub use quic::Quic;
+pub use quic_run::QuicRun;
 pub use recorder::Recorder;
-pub use sources::{Make, Notice, Notices, Sources};
+pub use sources::{Make, Sources};
 pub use stream::{Arrival, Datagrams, Interest, Received, Stream};
 
 pub use wire::WireCounter;

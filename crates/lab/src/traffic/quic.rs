@@ -2,115 +2,19 @@
 //! stack.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::BytesMut;
 use gargalo_flow::quic_paths::{SendingPath, arrived, sample, sending};
-use gargalo_flow::{Edge, FlowSample, ProtocolEvent, QuicEnd, QuicEvent, QuicPaths, QuicSpec};
-use gargalo_quic::{Change, Endpoint, Init, Realm};
+use gargalo_flow::{Edge, FlowSample, ProtocolEvent, QuicEnd, QuicEvent, QuicPaths};
+use gargalo_quic::Change;
 use gargalo_units::{Bytes, Ecn, Instant};
-use rand::Rng;
-use rand_pcg::Pcg64;
 
 use super::flow::Flow;
+use super::quic_run::QuicRun;
 use super::recorder::Recorder;
 use super::stream::{Arrival, Datagrams, Interest};
-use crate::{Error, Result};
-
-/// State that the QUIC connections of a run share.
-#[derive(Clone, Debug)]
-pub struct QuicRun {
-    realm: Realm,
-    seed: u64,
-    /// Folder for qlog traces.
-    qlog: Option<PathBuf>,
-    /// TLS secrets, beside the capture.
-    keys: Option<Arc<Mutex<BufWriter<File>>>>,
-}
-
-impl QuicRun {
-    /// Creates it for a run with this seed; traces go to the folder `qlog`, TLS secrets to the file `keys`.
-    ///
-    /// # Errors
-    /// When the certificate or the file cannot be made.
-    pub fn new(seed: u64, qlog: Option<PathBuf>, keys: Option<PathBuf>) -> Result<Self> {
-        let realm = Realm::new(seed).map_err(|e| Error::Unsupported(e.to_string()))?;
-        let keys = keys.map(|path| {
-            let file = File::create(&path);
-            let what = || format!("writing TLS secrets to {}", path.display());
-            file.map_err(|e| Error::system(what(), e))
-        });
-        let keys = keys.transpose()?;
-        Ok(Self {
-            realm,
-            seed,
-            qlog,
-            keys: keys.map(|file| Arc::new(Mutex::new(BufWriter::new(file)))),
-        })
-    }
-
-    /// Builds what a flow will need when it starts, so that invalid options are reported now.
-    pub(crate) fn check(&self, flow: &Flow, quic: &QuicSpec) -> Result<()> {
-        let trial = Self {
-            qlog: None,
-            ..self.clone()
-        };
-        let made = trial.endpoint(flow, quic, 0, Instant::ZERO);
-        made.map(drop).map_err(|reason| {
-            let (id, label) = (flow.spec.id, &flow.spec.label);
-            Error::Unsupported(format!("QUIC of flow {id} ({label}): {reason}"))
-        })
-    }
-
-    fn endpoint(
-        &self,
-        flow: &Flow,
-        quic: &QuicSpec,
-        side: usize,
-        now: Instant,
-    ) -> std::result::Result<Endpoint, String> {
-        let name = format!("flow/{}/quic/{side}", flow.spec.id);
-        let mut rng = gargalo_flow::rng::stream(self.seed, &name);
-        let mut word = || u128::from(rng.next_u64());
-        let own = Pcg64::new(word() << 64 | word(), word());
-        let end = ["client", "server"][side];
-        let mut init = Init {
-            now,
-            local: flow.paths[0][side],
-            remote: flow.paths[0][1 - side],
-            rng: own,
-            secrets: self.keys.is_some() && quic.config.crypto == gargalo_quic::Crypto::Tls,
-            qlog: None,
-        };
-        if let Some(folder) = self.qlog.as_ref().filter(|_| flow.spec.rows) {
-            let path = folder.join(format!("flow{}-{end}.sqlog", flow.spec.id));
-            let file = File::create(&path).map_err(|e| format!("qlog {}: {e}", path.display()))?;
-            let title = format!("{} {end}", flow.spec.label);
-            init.qlog = Some((Box::new(BufWriter::new(file)), title));
-        }
-        let make = match side {
-            0 => Endpoint::connect,
-            _ => Endpoint::listen,
-        };
-        let made = make(&self.realm, &quic.config, &quic.congestion, init);
-        let mut endpoint = made.map_err(|e| e.to_string())?;
-        endpoint.record_notices();
-        Ok(endpoint)
-    }
-
-    fn secret(&self, line: &str) -> io::Result<()> {
-        let Some(keys) = &self.keys else {
-            return Ok(());
-        };
-        let mut file = keys.lock().unwrap_or_else(PoisonError::into_inner);
-        writeln!(file, "{line}")?;
-        file.flush()
-    }
-}
 
 /// One end of a flow over QUIC.
 #[derive(Debug)]
@@ -167,7 +71,7 @@ impl Quic {
         flow: &Flow,
         sockets: &mut dyn Datagrams,
         recorder: &Recorder,
-    ) -> std::result::Result<(), &'static str> {
+    ) -> Result<(), &'static str> {
         let (Some(quic), Some(run)) = (flow.quic(), &flow.run) else {
             return Ok(());
         };
@@ -180,7 +84,7 @@ impl Quic {
             if self.side == 1 && self.arrivals.is_empty() {
                 return Ok(());
             }
-            let made = run.endpoint(flow, quic, self.side, now);
+            let made = run.endpoint(&flow.spec, quic, (self.side, flow.paths[0]), now);
             let endpoint = made.map_err(|_| "socket error")?;
             let of = (flow.spec.id, self.side);
             let end = QuicEnd::new(endpoint, of, quic.config.streams, flow.verifies());
@@ -337,7 +241,7 @@ fn send(
     end: &mut QuicEnd,
     run: &QuicRun,
     sockets: &mut dyn Datagrams,
-) -> std::result::Result<(), &'static str> {
+) -> Result<(), &'static str> {
     while let Some(out) = end.endpoint.poll_transmit(now) {
         match sockets.send(&out.payload, out.ecn, out.local, out.remote) {
             // The queue is full: the datagram is lost, as anywhere else on the path.

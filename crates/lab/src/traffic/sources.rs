@@ -3,8 +3,8 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use gargalo_flow::{
     Arrivals, Edge, FlowResult, FlowSpec, Group, NewFlow, Next, PageId, Source, Window,
@@ -12,37 +12,12 @@ use gargalo_flow::{
 use gargalo_units::Instant;
 
 use super::flow::Flow;
+use super::notices::{Notice, Notices};
 use crate::spec::Population;
 use crate::{Error, Result};
 
 /// Creates a flow with this identifier, start and name of random streams, and passes its ends to their hosts.
 pub type Make = Box<dyn FnMut(&FlowSpec, u64, Instant, &str, Notices) -> Result<Arc<Flow>> + Send>;
-
-/// Notices that flows send.
-#[derive(Clone, Debug, Default)]
-pub struct Notices(Arc<Mutex<Vec<Notice>>>);
-
-/// An event of the flow with this identifier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// It has completed, failed or been stopped.
-    Over(u64),
-    /// Both ends have closed: its counts are final.
-    Closed(u64),
-}
-
-impl Notices {
-    /// Adds a notice.
-    pub fn push(&self, notice: Notice) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push(notice);
-    }
-
-    fn take(&self) -> Vec<Notice> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *all)
-    }
-}
 
 /// A flow that has started.
 struct Live {

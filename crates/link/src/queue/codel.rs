@@ -6,7 +6,8 @@ use rand_pcg::Pcg64;
 
 use super::fifo::Fifo;
 use super::{LinkContext, QueueDiscipline, Queued};
-use crate::ledger::{DropReason, Ledger};
+use crate::ledger::Ledger;
+use crate::stats::DropReason;
 
 settings! {
     /// Controlled Delay (RFC 8289).

@@ -10,7 +10,8 @@ use gargalo_units::{Bytes, Duration, Instant, ParseError};
 
 use super::fifo::Fifo;
 use super::{QueueDiscipline, Queued};
-use crate::ledger::{DropReason, Ledger};
+use crate::ledger::Ledger;
+use crate::stats::DropReason;
 
 /// How much may wait in a queue: `"250 packets"`, `"150kB"`, `"50ms"` or `"1BDP"`. The packet in transmission does
 /// not count, and a packet that need not wait is always accepted.

@@ -10,7 +10,8 @@ use rand_pcg::Pcg64;
 use super::codel::{Controller, Law};
 use super::fifo::Fifo;
 use super::{LinkContext, QueueDiscipline, Queued};
-use crate::ledger::{DropReason, Ledger};
+use crate::ledger::Ledger;
+use crate::stats::DropReason;
 
 settings! {
     /// A queue per flow with CoDel on each (RFC 8290).

@@ -7,7 +7,8 @@ use rand_pcg::Pcg64;
 use super::fifo::Fifo;
 use super::{LinkContext, QueueDiscipline, Queued};
 use crate::chance::uniform;
-use crate::ledger::{DropReason, Ledger};
+use crate::ledger::Ledger;
+use crate::stats::DropReason;
 
 /// Bytes of one measurement of the departure rate (DQ_THRESHOLD, RFC 8033 §5.2: 16 KiB).
 const DQ_THRESHOLD: u64 = 1 << 14;

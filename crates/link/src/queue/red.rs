@@ -10,7 +10,8 @@ use rand_pcg::Pcg64;
 use super::fifo::Fifo;
 use super::{LinkContext, QueueDiscipline, Queued};
 use crate::chance::uniform;
-use crate::ledger::{DropReason, Ledger};
+use crate::ledger::Ledger;
+use crate::stats::DropReason;
 
 settings! {
     /// Random Early Detection (Floyd and Jacobson 1993; gentle: Floyd 2000).

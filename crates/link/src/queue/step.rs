@@ -11,7 +11,8 @@ use rand_pcg::Pcg64;
 
 use super::fifo::Fifo;
 use super::{LinkContext, QueueDiscipline, QueueLimit, Queued};
-use crate::ledger::{DropReason, Ledger};
+use crate::ledger::Ledger;
+use crate::stats::DropReason;
 
 settings! {
     /// Tail drop that marks above a threshold, for DCTCP (RFC 8257 §3.1; Alizadeh et al., SIGCOMM 2010).

@@ -10,12 +10,15 @@ mod single_mesh;
 #[cfg(test)]
 mod testing;
 
-pub use registry::{DEFAULT, Entry, PATH_MANAGERS, PathManagers, Registered};
+pub use registry::{DEFAULT, PATH_MANAGERS, PathManagers, Registered};
 
 use std::fmt::Debug;
 use std::net::IpAddr;
 
 use crate::Names;
+
+/// The registry entry of a path manager.
+pub type Entry = crate::registry::Entry<dyn PathManager>;
 
 /// An address of this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,7 @@
 //! Path managers by name.
 
-use super::{PathManager, binder, full_mesh, ndiffports, passive, single_mesh};
+use super::{Entry, PathManager, binder, full_mesh, ndiffports, passive, single_mesh};
 use crate::registry::{self, Kind};
-
-/// The registry entry of a path manager.
-pub type Entry = registry::Entry<dyn PathManager>;
 
 /// A path manager of the registry with checked parameters.
 pub type Registered = registry::Registered<dyn PathManager>;

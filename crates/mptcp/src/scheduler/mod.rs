@@ -17,10 +17,13 @@ mod testing;
 mod view;
 mod window_aware;
 
-pub use registry::{DEFAULT, Entry, Registered, Schedulers};
+pub use registry::{DEFAULT, Registered, Schedulers};
 pub use view::{Context, PathView};
 
 use std::fmt::Debug;
+
+/// The registry entry of a scheduler.
+pub type Entry = crate::registry::Entry<dyn Scheduler>;
 
 /// All schedulers, sorted by name.
 pub const SCHEDULERS: &[Entry] = &[

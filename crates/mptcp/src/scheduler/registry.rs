@@ -1,10 +1,7 @@
 //! Schedulers by name.
 
-use super::{SCHEDULERS, Scheduler, window_aware};
+use super::{Entry, SCHEDULERS, Scheduler, window_aware};
 use crate::registry::{self, Kind};
-
-/// The registry entry of a scheduler.
-pub type Entry = registry::Entry<dyn Scheduler>;
 
 /// A scheduler of the registry with checked parameters.
 pub type Registered = registry::Registered<dyn Scheduler>;

@@ -6,9 +6,9 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
 use super::protocol::{Cookie, LONGEST_JSON, Reader, Results, State, json_message};
-use super::report::{Peer, Role, Start};
+use super::report::{Peer, Start};
 use super::reporter::Reporter;
-use super::settings::{Direction, Environment, Settings, Transport, version};
+use super::settings::{Direction, Environment, Role, Settings, Transport, version};
 use super::test::{Progress, Test};
 use crate::application::{Application, Outcome, Output};
 

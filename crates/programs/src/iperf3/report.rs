@@ -7,13 +7,6 @@ use serde::Serialize;
 use super::protocol::StreamResults;
 use super::settings::{Cpu, Direction, End, Settings};
 
-/// The role of an end: client or server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    Client,
-    Server,
-}
-
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Connected {
     pub(super) socket: u32,

@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::report::{
     EndHalf, EndStream, EndSum, Ending, Interval, IntervalStream, IntervalSum, Line, Moved, Report,
-    Role, Start, pretty,
+    Start, pretty,
 };
-use super::settings::{Direction, Format};
+use super::settings::{Direction, Format, Role};
 use super::table::{self, Columns};
 use crate::application::Output;
 

@@ -11,9 +11,9 @@ use super::pending::{PendingClient, PendingClients};
 use super::protocol::{
     COOKIE_LEN, Cookie, LONGEST_JSON, Parameters, Reader, Results, State, json_message,
 };
-use super::report::{Peer, Role, Start};
+use super::report::{Peer, Start};
 use super::reporter::Reporter;
-use super::settings::{Environment, ReportOptions, Settings, Transport};
+use super::settings::{Environment, ReportOptions, Role, Settings, Transport};
 use super::table::RULE;
 use super::test::{Progress, Test};
 use crate::application::{Application, Outcome, Output};

@@ -53,6 +53,13 @@ pub enum Direction {
     Both,
 }
 
+/// The role of an end: client or server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Client,
+    Server,
+}
+
 /// How results are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportOptions {
@@ -227,16 +234,16 @@ pub const fn version() -> &'static str {
 
 impl Direction {
     /// Whether this end sends.
-    pub(super) fn sends(self, role: super::report::Role) -> bool {
+    pub(super) fn sends(self, role: Role) -> bool {
         match self {
             Self::Both => true,
-            Self::Upload => role == super::report::Role::Client,
-            Self::Reverse => role == super::report::Role::Server,
+            Self::Upload => role == Role::Client,
+            Self::Reverse => role == Role::Server,
         }
     }
 
     /// Whether this end receives.
-    pub(super) fn receives(self, role: super::report::Role) -> bool {
+    pub(super) fn receives(self, role: Role) -> bool {
         self == Self::Both || !self.sends(role)
     }
 }

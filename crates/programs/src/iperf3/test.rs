@@ -5,11 +5,11 @@ use rand::Rng;
 
 use super::protocol::Results;
 use super::report::{
-    Connected, CpuUtilization, EndHalf, EndStream, Ending, Moved, Role, SenderExtremes, Start,
-    TestStart, Timestamp, of_stream,
+    Connected, CpuUtilization, EndHalf, EndStream, Ending, Moved, SenderExtremes, Start, TestStart,
+    Timestamp, of_stream,
 };
 use super::reporter::{Reporter, Summary};
-use super::settings::{Cpu, Direction, End, Environment, Settings, version};
+use super::settings::{Cpu, Direction, End, Environment, Role, Settings, version};
 use super::stream::Stream;
 
 /// Time after which a receiver without data gives up, as in iperf3.

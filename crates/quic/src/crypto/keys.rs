@@ -7,8 +7,8 @@ use noq_proto::PathId;
 use noq_proto::crypto::{CryptoError, HeaderKey, PacketKey};
 
 use super::meter::Meter;
-use crate::endpoint::CID;
 use crate::qlog::{Direction, Trace};
+use crate::types::CID;
 
 /// Length of AEAD tags and header protection samples (RFC 9001 §5.3, §5.4.2).
 const TAG: usize = 16;

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use noq_proto::PathId;
 
 use super::arrived::Arrived;
-use super::frames::{Frame, Frames, Stream};
+use crate::frames::{Frame, Frames, Stream};
 use crate::tls::lock;
 
 /// Stream data of a path so far.

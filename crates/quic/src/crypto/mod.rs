@@ -1,7 +1,6 @@
 //! noq's TLS sessions, with our packet keys around or instead of theirs.
 
 mod arrived;
-pub(crate) mod frames;
 mod keys;
 mod meter;
 

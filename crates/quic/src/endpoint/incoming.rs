@@ -9,7 +9,8 @@ use noq_proto::{
     TransportErrorCode, VarInt,
 };
 
-use super::{Datagram, Endpoint, Event, State};
+use super::{Endpoint, State};
+use crate::types::{Datagram, Event};
 
 impl Endpoint {
     /// Processes a datagram received at `local` from `remote`.

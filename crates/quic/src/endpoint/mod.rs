@@ -6,10 +6,6 @@ mod probes;
 mod reading;
 mod setup;
 mod streams;
-mod types;
-
-pub(crate) use setup::CID;
-pub use types::{Chunk, Datagram, Event, Init, Notice, PathSnapshot, Snapshot, Stats, StreamId};
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -27,6 +23,7 @@ use crate::crypto::Meter;
 use crate::qlog::Trace;
 use crate::realm::Timeline;
 use crate::tls::{Clock, SERVER_NAME, Secrets, random};
+use crate::types::{Chunk, Datagram, Event, Init, Notice, Snapshot, Stats, StreamId};
 use crate::{Config, Congestion, Error, Realm};
 use probes::Probes;
 use setup::Parts;

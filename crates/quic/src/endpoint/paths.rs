@@ -6,8 +6,9 @@ use std::sync::Arc;
 use gargalo_units::{Duration, Instant};
 use noq_proto::{Connection, FourTuple, PathError, PathEvent, PathId, PathStatus};
 
-use super::{Endpoint, PathSnapshot};
+use super::Endpoint;
 use crate::controller::PathReport;
+use crate::types::PathSnapshot;
 
 /// A path that can or could carry data.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use bytes::{Buf, Bytes};
 use noq_proto::{Connection, ReadError, VarInt};
 
-use super::{Chunk, StreamId};
 use crate::crypto::Meter;
+use crate::types::{Chunk, StreamId};
 
 /// Out-of-order packets left to noq; beyond 1024 it may give up.
 const MOST_OUT_OF_ORDER: u64 = 1000;

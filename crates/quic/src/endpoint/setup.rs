@@ -13,16 +13,14 @@ use noq_proto::{
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::Init;
 use crate::config::{INITIAL_RTT, MAX_STREAMS};
 use crate::controller::{Factory, Report};
 use crate::crypto::{Meter, Treatment};
 use crate::qlog::{Head, Trace};
 use crate::tls::{Clock, Secrets, lock};
+use crate::types::{CID, Init};
 use crate::{Config, Congestion, Error, Handshake, Realm, crypto};
 
-/// Length of connection IDs, including the one that a client chooses for its server.
-pub(crate) const CID: usize = 8;
 const FIRST_CID: usize = 20;
 /// Address tokens that a server gives to a client (RFC 9000 §8.1.3), as noq does by default.
 const TOKENS: u32 = 2;

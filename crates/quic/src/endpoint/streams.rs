@@ -7,8 +7,8 @@ use bytes::Bytes;
 use noq_proto::{Connection, Dir, StreamEvent, WriteError};
 
 use super::reading::{Reading, Reset};
-use super::{Chunk, StreamId};
 use crate::crypto::Meter;
+use crate::types::{Chunk, StreamId};
 
 /// Bytes that a stream accepts ahead of noq's windows.
 const ROOM: usize = 64 << 10;

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::json::{hex, millis, string};
-use crate::crypto::frames::{Ack, Frame, Frames};
-use crate::endpoint::CID;
+use crate::frames::{Ack, Frame, Frames};
+use crate::types::CID;
 
 /// The default ACK delay exponent, which noq uses (RFC 9000 §18.2).
 const ACK_DELAY_EXPONENT: u32 = 3;

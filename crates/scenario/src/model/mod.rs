@@ -6,6 +6,7 @@ mod flow;
 mod lab;
 mod link;
 mod mptcp;
+mod tcp;
 mod transport;
 mod written;
 
@@ -20,7 +21,8 @@ pub use flow::{Arrivals, Flow, RecordName};
 pub use lab::{Command, Host, Lab, StackName};
 pub use link::{GraphLink, Link};
 pub use mptcp::{AddressChange, EndName, Mptcp};
-pub use transport::{Tcp, Transport, Udp};
+pub use tcp::Tcp;
+pub use transport::{Transport, Udp};
 pub use written::Written;
 
 use crate::quantity::StartJitter;

@@ -1,11 +1,9 @@
 //! Transports as written.
 
-use gargalo_flow::Misbehaviour;
 use gargalo_quic::Config as Quic;
-use gargalo_settings::{Switch, kinds, settings};
-use gargalo_workload::tls::TlsVersion;
+use gargalo_settings::{kinds, settings};
 
-use super::{Mptcp, Written};
+use super::{Mptcp, Tcp, Written};
 
 kinds! {
     /// How data is carried: one of the following.
@@ -26,21 +24,4 @@ kinds! {
 settings! {
     /// UDP: datagrams without congestion control; it has no options.
     pub struct Udp: Copy as "Udp" {}
-}
-
-settings! {
-    /// TCP. What is not said is as the profile has it; the defaults below are those of `modern`.
-    pub struct Tcp as "Tcp" {
-        /// Congestion control of both ends: a name, or a table of one name and its parameters, like
-        /// `{ cubic = { beta = 0.7 } }`.
-        congestion: gargalo_cc::chosen::Congestion = gargalo_cc::chosen::Congestion::default();
-        /// TLS 1.3 between TCP and the application, as flights of its handshake and headers of its records;
-        /// true and `"1.3"` are the same.
-        tls: Switch<TlsVersion> = Switch::Off;
-        /// How the receiving end misbehaves (RFC 9743 §7.6), in the simulator.
-        receiver: Misbehaviour = Misbehaviour::None;
-    } with {
-        /// Options of both ends.
-        config: gargalo_tcp::Config;
-    }
 }

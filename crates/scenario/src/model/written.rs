@@ -4,8 +4,6 @@ use std::marker::PhantomData;
 
 use gargalo_settings::{Error, Files, Json, Schemas, Setting};
 
-use crate::resolve::Context;
-
 /// A setting as written: its text was checked against its schema; its value is read when what it depends on is known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written<T> {
@@ -17,12 +15,6 @@ impl<T: Setting> Written<T> {
     /// What was written.
     pub const fn json(&self) -> &Json {
         &self.json
-    }
-
-    /// Its value; what is wrong with it is noted at `path`.
-    pub(crate) fn read(&self, path: &str, cx: &mut Context<'_>) -> Option<T> {
-        let read = T::read(&self.json, &mut cx.files);
-        read.map_err(|e| cx.refuse(path, e)).ok()
     }
 }
 

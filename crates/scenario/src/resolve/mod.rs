@@ -10,17 +10,18 @@ mod quic;
 mod routes;
 mod sourced;
 mod sources;
+mod tcp;
 mod transport;
 
 use gargalo_settings::{Files, Setting};
 use gargalo_units::{Instant, nearest};
 
-use crate::capabilities::World;
 use crate::diagnostic::{Diagnostics, Origin};
 use crate::model;
 use crate::model::Record;
 use crate::resolved::{Link, Node, Scenario};
 use crate::tree::Node as Tree;
+use crate::world::World;
 
 /// The context of every step of the resolution: the tree for positions, and the list of errors.
 pub(crate) struct Context<'a> {
@@ -39,6 +40,16 @@ impl Context<'_> {
         let place = self.tree.place(path);
         let help = (!help.is_empty()).then_some(help);
         self.errors.add(place, path, label, message, help);
+    }
+
+    /// Reads a setting that was written at a dotted path; `None`: an error is reported.
+    pub(crate) fn read<T: Setting>(
+        &mut self,
+        written: &model::Written<T>,
+        path: &str,
+    ) -> Option<T> {
+        let read = T::read(written.json(), &mut self.files);
+        read.map_err(|e| self.refuse(path, e)).ok()
     }
 
     /// Reports an error of a setting that was written at a dotted path.

@@ -9,7 +9,7 @@ use gargalo_mptcp::path_manager;
 use gargalo_units::nearest;
 
 use super::routes::Routes;
-use super::{Context, Network, did_you_mean, transport};
+use super::{Context, Network, did_you_mean, tcp};
 use crate::model::{EndName, Mptcp as Spec, Written};
 use crate::resolved::{AddressChange, Mptcp, Transport};
 
@@ -21,8 +21,8 @@ pub(crate) fn resolve(
     cx: &mut Context<'_>,
 ) -> Transport {
     let at = format!("{at}.transport.mptcp");
-    let mut spec = written.read(&at, cx).unwrap_or_default();
-    transport::settle(&mut spec.tcp, written.json(), mtu, &at, cx);
+    let mut spec = cx.read(written, &at).unwrap_or_default();
+    tcp::settle(&mut spec.tcp, written.json(), mtu, &at, cx);
     spec.scheduler.complete();
     if spec.tcp.receiver != Misbehaviour::None {
         let message = "a misbehaving receiver over MPTCP".to_owned();

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use gargalo_units::Seq;
 
 use super::{Flags, Options, Payload, RawOptions, Segment};
-use crate::ip::{Addresses, TCP};
+use crate::addresses::{Addresses, TCP};
 use crate::reader::field;
 use crate::{Checksum, EmitError, Layer, ParseError};
 

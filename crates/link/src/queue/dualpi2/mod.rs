@@ -16,7 +16,8 @@ use rand_pcg::Pcg64;
 
 use super::fifo::Fifo;
 use super::{LinkContext, QueueDiscipline, QueueLimit, Queued};
-use crate::ledger::{DropReason, Ledger};
+use crate::ledger::Ledger;
+use crate::stats::DropReason;
 use control::{Chooser, Controller};
 
 settings! {

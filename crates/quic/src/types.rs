@@ -7,6 +7,9 @@ use bytes::{Bytes, BytesMut};
 use gargalo_units::{Bytes as Size, Duration, Ecn, Instant, Rate};
 use rand_pcg::Pcg64;
 
+/// Length of connection IDs, including the one that a client chooses for its server.
+pub(crate) const CID: usize = 8;
+
 /// Number of a stream (RFC 9000 §2.1).
 pub type StreamId = u64;
 
