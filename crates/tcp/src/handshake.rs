@@ -126,7 +126,8 @@ impl PeerSyn {
 /// The negotiated options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreed {
-    /// Payload bytes in a segment that we send.
+    /// Payload bytes in a segment that we send: the smaller of both MSS options, less the options that each
+    /// segment has (RFC 9293 §3.7.1).
     pub(crate) mss: u16,
     /// Shift of the windows we send and of those we receive (RFC 7323 §2).
     pub(crate) scaling: Option<(u8, u8)>,
@@ -138,20 +139,28 @@ pub(crate) struct Agreed {
 impl Agreed {
     pub(crate) fn new(config: &Config, peer: &PeerSyn) -> Self {
         let timestamps = config.timestamps && peer.timestamps.is_some();
-        let theirs = if timestamps {
-            peer.mss.saturating_sub(TIMESTAMPS_LEN)
-        } else {
-            peer.mss
-        };
+        let options = if timestamps { TIMESTAMPS_LEN } else { 0 };
+        let ours = announced_mss(config).saturating_sub(options);
+        let theirs = peer.mss.saturating_sub(options);
         let scaling = peer.shift.filter(|_| config.window_scaling);
         Self {
-            mss: config.mss.min(theirs.max(LEAST_MSS)),
+            mss: ours.min(theirs.max(LEAST_MSS)),
             scaling: scaling.map(|theirs| (own_shift(config), theirs)),
             sack: config.sack && peer.sack,
             timestamps,
             ecn: config.ecn.is_enabled() && peer.ecn,
         }
     }
+}
+
+/// The MSS option that we send: options are not counted (RFC 6691 §2).
+pub(crate) fn announced_mss(config: &Config) -> u16 {
+    let options = if config.timestamps {
+        TIMESTAMPS_LEN
+    } else {
+        0
+    };
+    config.mss.saturating_add(options)
 }
 
 fn own_shift(config: &Config) -> u8 {
@@ -167,16 +176,11 @@ pub(crate) fn options(
 ) -> Options {
     let agreed = |wanted: bool, by_peer: fn(&Agreed) -> bool| wanted && peer.is_none_or(by_peer);
     let use_timestamps = agreed(config.timestamps, |a| a.timestamps);
-    let mss = if config.timestamps {
-        config.mss.saturating_add(TIMESTAMPS_LEN)
-    } else {
-        config.mss
-    };
     let scale = agreed(config.window_scaling, |a| a.scaling.is_some());
     Options {
         timestamps: use_timestamps.then_some(timestamps),
         extra: Some(Box::new(Extra {
-            mss: Some(mss),
+            mss: Some(announced_mss(config)),
             window_scale: scale.then(|| own_shift(config)),
             sack_permitted: agreed(config.sack, |a| a.sack),
             fast_open: cookie,

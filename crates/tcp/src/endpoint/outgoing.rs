@@ -196,9 +196,8 @@ impl Endpoint {
         }
         let mut payload = Payload::EMPTY;
         if early {
-            // The options of a SYN exceed the 12 bytes that the MSS allows for.
-            let room =
-                u32::from(config.mss).saturating_sub(options.padded_len().saturating_sub(12));
+            let most = u32::from(handshake::announced_mss(config));
+            let room = most.saturating_sub(options.padded_len());
             payload = self.buffer.payload(0, room);
             h.early_data = payload.len();
         }
