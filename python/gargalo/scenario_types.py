@@ -594,7 +594,7 @@ class Mptcp:
     gateways: Sequence[str] | None = None
     """Routers that the client may send packets by, for the path manager `binder`."""
     initial_window: str | None = None
-    """Initial congestion window (RFC 6928), in packets or bytes."""
+    """Initial congestion window, in packets or bytes. A packet is a full segment of the size that the handshake agrees on. Default: the profile's. `modern` has 10 segments, but at most 14600 bytes or 2 segments, whichever is larger (RFC 6928 §2); `linux-6` has 10 segments of any size; `rfc5681` has 2 to 4 segments by their size (RFC 5681 §3.1); `ns3-3.27` has 1."""
     keep_alive: bool | KeepAlive | Mapping[str, Any] | None = None
     """Keep-alive probes (RFC 9293 §3.8.4). Default: never."""
     limited_transmit: bool | None = None
@@ -610,7 +610,7 @@ class Mptcp:
     min_rto_above_srtt: bool | None = None
     """Linux's rule: `min_rto` bounds the variance term, so that the timeout is at least the round-trip time plus `min_rto`. Otherwise it bounds the sum (RFC 6298 §2.4)."""
     mss: str | None = None
-    """Payload of a full segment. The MSS option announces that much plus the length of the timestamps option when timestamps are on, so that 1448 fills a packet of 1500 bytes. Default: the profile's, or less if the route's MTU is smaller."""
+    """Payload of a full segment. The MSS option announces that much plus the length of the timestamps option when timestamps are on, so that 1448 fills a packet of 1500 bytes; with a peer that has none, segments are that much longer (RFC 9293 §3.7.1). Default: the profile's, or less if the route's MTU is smaller."""
     nagle: bool | None = None
     """Nagle algorithm: hold back small segments while data is outstanding (RFC 9293 §3.7.4). Real programs turn it off with `TCP_NODELAY`."""
     opportunistic_retransmission: bool | None = None
@@ -1051,7 +1051,7 @@ class Tcp:
     frto: bool | None = None
     """Detection of spurious timeouts (RFC 5682)."""
     initial_window: str | None = None
-    """Initial congestion window (RFC 6928), in packets or bytes."""
+    """Initial congestion window, in packets or bytes. A packet is a full segment of the size that the handshake agrees on. Default: the profile's. `modern` has 10 segments, but at most 14600 bytes or 2 segments, whichever is larger (RFC 6928 §2); `linux-6` has 10 segments of any size; `rfc5681` has 2 to 4 segments by their size (RFC 5681 §3.1); `ns3-3.27` has 1."""
     keep_alive: bool | KeepAlive | Mapping[str, Any] | None = None
     """Keep-alive probes (RFC 9293 §3.8.4). Default: never."""
     limited_transmit: bool | None = None
@@ -1063,7 +1063,7 @@ class Tcp:
     min_rto_above_srtt: bool | None = None
     """Linux's rule: `min_rto` bounds the variance term, so that the timeout is at least the round-trip time plus `min_rto`. Otherwise it bounds the sum (RFC 6298 §2.4)."""
     mss: str | None = None
-    """Payload of a full segment. The MSS option announces that much plus the length of the timestamps option when timestamps are on, so that 1448 fills a packet of 1500 bytes. Default: the profile's, or less if the route's MTU is smaller."""
+    """Payload of a full segment. The MSS option announces that much plus the length of the timestamps option when timestamps are on, so that 1448 fills a packet of 1500 bytes; with a peer that has none, segments are that much longer (RFC 9293 §3.7.1). Default: the profile's, or less if the route's MTU is smaller."""
     nagle: bool | None = None
     """Nagle algorithm: hold back small segments while data is outstanding (RFC 9293 §3.7.4). Real programs turn it off with `TCP_NODELAY`."""
     pacing: bool | str | PacingMap | Mapping[str, Any] | None = None

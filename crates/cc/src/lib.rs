@@ -66,6 +66,11 @@ pub trait Controller: Debug + Send + Sync {
     fn on_spurious(&mut self, _event: &Spurious, _path: &Path<'_>) {}
     /// Fast recovery or loss recovery after a timeout has ended.
     fn on_recovered(&mut self, _now: gargalo_units::Instant, _path: &Path<'_>) {}
+    /// The handshake is complete, and the initial window has `window` bytes: it agreed on other segments than
+    /// those of [`Init`] (`path.mss`), or packets were lost in it. Not called otherwise.
+    fn on_established(&mut self, _window: Bytes, path: &Path<'_>) {
+        self.on_mss(path);
+    }
     /// The maximum segment size changed (`path.mss` is the new one).
     fn on_mss(&mut self, _path: &Path<'_>) {}
     /// The congestion window, at least one segment.

@@ -48,6 +48,11 @@ pub trait Policy: Clone + Debug + Send + Sync + 'static {
         self.clone_from(before);
     }
 
+    /// The initial window in bytes, where the transport would take `given`.
+    fn first_window(&self, given: Bytes, _mss: Bytes) -> Bytes {
+        given
+    }
+
     /// The segment size changed from `old` to `window.mss()`.
     fn on_mss(&mut self, _window: &Window, _old: Bytes) {}
 
@@ -87,8 +92,10 @@ pub struct WindowBased<P> {
 impl<P: Policy> WindowBased<P> {
     /// In slow start.
     pub fn new(policy: P, params: WindowParams, init: &Init) -> Self {
+        let mut start = init.clone();
+        start.initial_window = policy.first_window(init.initial_window, init.mss);
         Self {
-            window: Window::new(init, params),
+            window: Window::new(&start, params),
             policy,
             before: None,
         }
@@ -152,6 +159,16 @@ impl<P: Policy> Controller for WindowBased<P> {
 
     fn on_recovered(&mut self, _now: Instant, _path: &Path<'_>) {
         self.window.on_recovered();
+    }
+
+    fn on_established(&mut self, window: Bytes, path: &Path<'_>) {
+        let is_starting = self.window.in_slow_start();
+        self.on_mss(path);
+        let mss = self.window.mss();
+        self.window.set_cwnd(self.policy.first_window(window, mss));
+        if !is_starting {
+            self.window.exit_slow_start();
+        }
     }
 
     fn on_mss(&mut self, path: &Path<'_>) {

@@ -370,6 +370,36 @@ fn bases() -> [(&'static str, &'static str, Params); 4] {
     ]
 }
 
+/// A handshake that agrees on smaller segments leaves a controller as if it had been built for them.
+#[test]
+fn the_handshake_sets_the_initial_window() {
+    for a in ALGORITHMS {
+        let built = |mss, window| {
+            let init = Init {
+                now: Instant::ZERO,
+                mss: Bytes::new(mss),
+                initial_window: Bytes::new(window),
+                rng: Pcg64::new(3, 5),
+            };
+            build(a.name, &Params::default(), init).expect("registered")
+        };
+        let mut late = built(1448, 14_480);
+        let path = Path {
+            mss: Bytes::new(100),
+            srtt: None,
+            latest_rtt: None,
+            min_rtt: None,
+            in_flight: Bytes::ZERO,
+            siblings: &[],
+            index: 0,
+        };
+        late.on_established(Bytes::new(1000), &path);
+        let fresh = built(100, 1000);
+        let state = |c: &dyn Controller| (c.cwnd(), c.pacing_rate(), c.send_quantum());
+        assert_eq!(state(&*late), state(&*fresh), "{}", a.name);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 192,

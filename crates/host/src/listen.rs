@@ -277,7 +277,7 @@ impl Host {
         let init = ControllerInit {
             now: self.now,
             mss: Bytes::new(mss),
-            initial_window: config.initial_window.bytes(mss),
+            initial_window: config.first_window(),
             rng: self.secrets.stream(self.table.next_serial()),
         };
         let built = options.congestion.build(init);

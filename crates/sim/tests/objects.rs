@@ -59,7 +59,7 @@ fn times(f: &FlowResult) -> Vec<f64> {
 #[test]
 fn one_lost_packet_blocks_objects_that_lost_nothing() {
     let config = || Config {
-        initial_window: gargalo_settings::Window::Packets(100),
+        initial_window: Some(gargalo_settings::Window::Packets(100)),
         ..Config::modern()
     };
     let sizes = [1000; 60];

@@ -24,11 +24,14 @@ settings! {
         /// Named set of defaults for all other options.
         profile: Profile = Profile::Modern;
         /// Payload of a full segment. The MSS option announces that much plus the length of the timestamps option
-        /// when timestamps are on, so that 1448 fills a packet of 1500 bytes. Default: the profile's, or less if the
-        /// route's MTU is smaller.
+        /// when timestamps are on, so that 1448 fills a packet of 1500 bytes; with a peer that has none, segments
+        /// are that much longer (RFC 9293 §3.7.1). Default: the profile's, or less if the route's MTU is smaller.
         mss: u16 as Bytes = 1448, in 1..;
-        /// Initial congestion window (RFC 6928), in packets or bytes.
-        initial_window: Window = Window::Packets(10);
+        /// Initial congestion window, in packets or bytes. A packet is a full segment of the size that the handshake
+        /// agrees on. Default: the profile's. `modern` has 10 segments, but at most 14600 bytes or 2 segments,
+        /// whichever is larger (RFC 6928 §2); `linux-6` has 10 segments of any size; `rfc5681` has 2 to 4 segments
+        /// by their size (RFC 5681 §3.1); `ns3-3.27` has 1.
+        initial_window: Option<Window> = None;
         /// The largest receive window that is announced.
         receive_buffer: Bytes = Bytes::new(64 << 20);
         /// Growth of the receive window with what the application reads in a round trip, up to `receive_buffer`
@@ -108,7 +111,7 @@ names! {
         ///
         /// ns-3.27 attribute defaults
         Ns3 = "ns3-3.27",
-        /// the standards of 2009: initial window 3, RFC 6675 recovery, least RTO 1 s
+        /// the standards of 2009: initial window 2 to 4, RFC 6675 recovery, least RTO 1 s
         ///
         /// RFC 5681, 6298, 6675
         Rfc5681 = "rfc5681",
@@ -293,7 +296,6 @@ impl Config {
         Self {
             profile: Profile::Ns3,
             mss: 536,
-            initial_window: Window::Packets(1),
             receive_buffer: Bytes::new(131_072),
             send_buffer: Bytes::new(131_072),
             syn_timeout: Duration::from_secs(3),
@@ -309,7 +311,6 @@ impl Config {
         Self {
             profile: Profile::Rfc5681,
             mss: 1460,
-            initial_window: Window::Packets(3),
             timestamps: false,
             ..Self::before_rack()
         }
@@ -396,14 +397,20 @@ impl Config {
             // Larger segments would never arrive: use the size that path MTU discovery would find.
             self.mss = room;
         }
-        let segments = self.initial_window.packets(u64::from(self.mss));
-        if !(1..=100_000).contains(&segments) {
-            let message = format!("an initial_window of {segments} packets is out of range");
-            return Err(
-                Error::of("initial_window", message).help("give 1 packets to 100000 packets")
-            );
+        if let Some(window) = self.initial_window {
+            let mss = u64::from(self.mss);
+            let segments = window.packets(mss);
+            if !(1..=100_000).contains(&segments) {
+                let message = format!("an initial_window of {segments} packets is out of range");
+                return Err(
+                    Error::of("initial_window", message).help("give 1 packets to 100000 packets")
+                );
+            }
+            // Bytes are rounded up to full segments of our size, and stay bytes if the peer's segments are smaller.
+            if let Window::Bytes(_) = window {
+                self.initial_window = Some(Window::Bytes(Bytes::new(segments * mss)));
+            }
         }
-        self.initial_window = Window::Packets(segments);
         // The largest window that can be announced: 65535 shifted by 14 (RFC 7323 §2.3).
         let scale = if self.window_scaling { 14 } else { 0 };
         let announced = Bytes::new(65_535 << scale);
@@ -422,9 +429,61 @@ impl Config {
         Ok(())
     }
 
-    /// The initial congestion window.
+    /// The initial congestion window with segments of our size.
     pub const fn first_window(&self) -> Bytes {
-        self.initial_window.bytes(self.mss as u64)
+        FirstWindow::of(self).bytes(self.mss as u64)
+    }
+}
+
+/// The rule for the initial congestion window, which depends on the agreed size of segments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FirstWindow {
+    given: Option<Window>,
+    profile: Profile,
+}
+
+impl FirstWindow {
+    pub(crate) const fn of(config: &Config) -> Self {
+        Self {
+            given: config.initial_window,
+            profile: config.profile,
+        }
+    }
+
+    /// The window in bytes with segments of `mss` bytes.
+    pub(crate) const fn bytes(self, mss: u64) -> Bytes {
+        if let Some(window) = self.given {
+            return window.bytes(mss);
+        }
+        let bytes = match self.profile {
+            // RFC 6928 §2: min(10 MSS, max(2 MSS, 14600)).
+            Profile::Modern if 10 * mss <= 14_600 => 10 * mss,
+            Profile::Modern if 2 * mss <= 14_600 => 14_600,
+            Profile::Modern => 2 * mss,
+            Profile::Linux6 => 10 * mss,
+            Profile::Ns3 => mss,
+            // RFC 5681 §3.1.
+            Profile::Rfc5681 if mss > 2190 => 2 * mss,
+            Profile::Rfc5681 if mss > 1095 => 3 * mss,
+            Profile::Rfc5681 => 4 * mss,
+        };
+        Bytes::new(bytes)
+    }
+
+    /// The window after a handshake whose SYN or SYN-ACK was sent `transmissions` times: one segment after a
+    /// loss (RFC 5681 §3.1), which one retransmission does not prove, as the timeout of 1 s may be too short for
+    /// the path (RFC 6928 §2).
+    pub(crate) fn after_handshake(self, mss: u64, transmissions: u32) -> Bytes {
+        let unproven = if self.profile == Profile::Rfc5681 {
+            1
+        } else {
+            2
+        };
+        if transmissions > unproven {
+            Bytes::new(mss).min(self.bytes(mss))
+        } else {
+            self.bytes(mss)
+        }
     }
 }
 
@@ -482,9 +541,10 @@ mod tests {
             config.settle(json.as_object().unwrap(), mtu)?;
             Ok::<_, Error>((config.mss, config.initial_window))
         };
-        assert_eq!(settled(json!({}), 576), Ok((524, Window::Packets(10))));
+        assert_eq!(settled(json!({}), 576), Ok((524, None)));
         let window = json!({ "mss": "1000B", "initial_window": "4001B" });
-        assert_eq!(settled(window, 1500), Ok((1000, Window::Packets(5))));
+        let rounded = Window::Bytes(Bytes::new(5000));
+        assert_eq!(settled(window, 1500), Ok((1000, Some(rounded))));
         for (wrong, key) in [
             (json!({ "mss": "1449B" }), "mss"),
             (json!({ "initial_window": "0 packets" }), "initial_window"),
@@ -498,5 +558,41 @@ mod tests {
         ] {
             assert_eq!(settled(wrong, 1500).unwrap_err().path, key);
         }
+    }
+
+    #[test]
+    fn the_initial_window_follows_the_segment_size() {
+        let windows = |config: Config| {
+            let of = |mss| FirstWindow::of(&config).bytes(mss).get();
+            [100, 536, 1095, 1096, 1460, 1461, 2190, 2191, 8948].map(of)
+        };
+        // RFC 6928 §2, RFC 5681 §3.1.
+        let modern = [
+            1000, 5360, 10_950, 10_960, 14_600, 14_600, 14_600, 14_600, 17_896,
+        ];
+        assert_eq!(windows(Config::modern()), modern);
+        let standard = [400, 2144, 4380, 3288, 4380, 4383, 6570, 4382, 17_896];
+        assert_eq!(windows(Config::rfc5681()), standard);
+        assert_eq!(windows(Config::linux_6())[8], 89_480);
+        let given = |window| Config {
+            initial_window: Some(window),
+            ..Config::modern()
+        };
+        assert_eq!(windows(given(Window::Packets(10)))[8], 89_480);
+        assert_eq!(windows(given(Window::Bytes(Bytes::new(5000))))[0], 5000);
+        assert_eq!(Config::modern().first_window().get(), 14_480);
+        assert_eq!(Config::ns3_3_27().first_window().get(), 536);
+    }
+
+    #[test]
+    fn a_lost_syn_leaves_one_segment() {
+        let after = |config: Config, sent| {
+            let window = FirstWindow::of(&config).after_handshake(1000, sent);
+            window.get()
+        };
+        let modern = [1, 2, 3].map(|sent| after(Config::modern(), sent));
+        assert_eq!(modern, [10_000, 10_000, 1000]);
+        let standard = [1, 2, 3].map(|sent| after(Config::rfc5681(), sent));
+        assert_eq!(standard, [4000, 1000, 1000]);
     }
 }

@@ -155,11 +155,7 @@ impl Agreed {
 
 /// The MSS option that we send: options are not counted (RFC 6691 §2).
 pub(crate) fn announced_mss(config: &Config) -> u16 {
-    let options = if config.timestamps {
-        TIMESTAMPS_LEN
-    } else {
-        0
-    };
+    let options = if config.timestamps { TIMESTAMPS_LEN } else { 0 };
     config.mss.saturating_add(options)
 }
 

@@ -71,7 +71,7 @@ impl Connection {
         let init = gargalo_cc::Init {
             now,
             mss,
-            initial_window: self.tcp.initial_window.bytes(mss.get()),
+            initial_window: self.tcp.first_window(),
             rng: own,
         };
         self.congestion.build(init).map_err(ConfigError::Congestion)

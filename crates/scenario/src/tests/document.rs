@@ -55,7 +55,7 @@ fn what_follows_from_other_values_is_said_as_what_it_came_to() {
             "mtu = \"576B\"",
             "tcp = { initial_window = \"5kB\" }",
             "initial_window",
-            "10 packets",
+            "5240B",
         ),
         ("", "tcp = { congestion = \"dctcp\" }", "ecn", "dctcp"),
         (

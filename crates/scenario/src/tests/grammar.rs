@@ -216,8 +216,8 @@ fn every_tcp_option_reaches_the_endpoint() {
     };
     let c = &tcp.config;
     assert_eq!(
-        (c.mss, c.initial_window.packets(1000), c.delayed_ack.every),
-        (1000, 4, 4)
+        (c.mss, c.first_window().get(), c.delayed_ack.every),
+        (1000, 4000, 4)
     );
     assert!(c.timestamps && !c.sack && !c.dsack && c.nagle);
     assert_eq!(c.ecn, gargalo_tcp::EcnMode::Classic);

@@ -180,7 +180,7 @@ impl Endpoint {
         if h.agreed.is_some_and(|a| !a.sack) {
             sender.without_sack();
         }
-        sender.on_established(now, rtt, h.transmissions() > 1, window);
+        sender.on_established(now, rtt, h.transmissions(), window);
         if !self.buffer.is_empty() {
             let written = self.buffer.len();
             sender.append(written, written >= self.config.send_buffer.get());

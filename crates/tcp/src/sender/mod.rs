@@ -298,7 +298,7 @@ impl Sender {
             given_up: false,
             delivery_rate: None,
             loss_marks: (0, 0),
-            settings: Settings::new(config, mss),
+            settings: Settings::new(config),
             counts: Counts::default(),
             notices: VecDeque::new(),
             siblings: Vec::new(),
@@ -312,23 +312,26 @@ impl Sender {
         self.settings.probe = false;
     }
 
-    /// The handshake is complete.
+    /// The handshake is complete; the SYN, or SYN-ACK, was sent `syn_transmissions` times.
     pub(crate) fn on_established(
         &mut self,
         now: Instant,
         rtt: Option<Duration>,
-        syn_resent: bool,
+        syn_transmissions: u32,
         window: u64,
     ) {
         match rtt {
             Some(rtt) => self.rtt.on_sample(rtt),
-            None if syn_resent => self.rtt.on_syn_lost(),
+            None if syn_transmissions > 1 => self.rtt.on_syn_lost(),
             None => {}
         }
         self.last_sent = now;
         self.on_window(window);
-        if self.settings.mss_agreed_down {
-            self.report_mss(); // the controller was built with the configured size
+        let rule = self.settings.first_window;
+        let first = rule.after_handshake(u64::from(self.mss), syn_transmissions);
+        if (self.mss, first.get()) != self.settings.built {
+            let (controller, path) = self.parts();
+            controller.on_established(first, &path);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use gargalo_units::Duration;
 
-use crate::config::{Config, Pacing, Recovery};
+use crate::config::{Config, FirstWindow, Pacing, Recovery};
 
 /// The part of [`Config`] that the sender needs.
 #[derive(Clone, Copy, Debug)]
@@ -17,15 +17,16 @@ pub(super) struct Settings {
     pub(super) nagle: bool,
     pub(super) restart_after_idle: bool,
     pub(super) notices: bool,
-    pub(super) initial_window: u64,
-    pub(super) mss_agreed_down: bool,
+    pub(super) first_window: FirstWindow,
+    /// Segment size and initial window that the controller was built with.
+    pub(super) built: (u32, u64),
     pub(super) peer_ack_delay: Duration,
     pub(super) retries: u32,
     pub(super) max_rto: Duration,
 }
 
 impl Settings {
-    pub(super) fn new(config: &Config, mss: u32) -> Self {
+    pub(super) fn new(config: &Config) -> Self {
         Self {
             recovery: if config.sack {
                 config.recovery
@@ -41,8 +42,8 @@ impl Settings {
             nagle: config.nagle,
             restart_after_idle: config.slow_start_after_idle,
             notices: config.notices,
-            initial_window: config.initial_window.bytes(u64::from(mss)).get(),
-            mss_agreed_down: mss != u32::from(config.mss),
+            first_window: FirstWindow::of(config),
+            built: (u32::from(config.mss), config.first_window().get()),
             // The peer's acknowledgement delay is unknown: RFC 8985 §7.2 uses 200 ms; our own delay is a lower
             // bound.
             peer_ack_delay: config.delayed_ack.timeout.max(Duration::from_millis(200)),

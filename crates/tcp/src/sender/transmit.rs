@@ -212,10 +212,10 @@ impl Sender {
         let idle = (pipe == 0 && self.board.is_empty()).then(|| Idle {
             duration: now - self.last_sent,
             rto: self.rtt.rto(),
-            restart_window: self
-                .settings
-                .restart_after_idle
-                .then(|| Bytes::new(self.settings.initial_window).min(self.controller.cwnd())),
+            restart_window: self.settings.restart_after_idle.then(|| {
+                let first = self.settings.first_window.bytes(u64::from(self.mss));
+                first.min(self.controller.cwnd())
+            }),
         });
         let state = self.sampler.on_send(now, bytes, in_flight);
         let event = Sent {

@@ -290,9 +290,16 @@ impl Lone {
     }
 
     pub fn offering(config: Config, extra: Extra, timestamp: Option<u32>) -> Self {
+        let end = Endpoint::listen(config, fixed(), init(1), at(0));
+        Self::with(end, extra, timestamp)
+    }
+
+    /// Connects to a listening endpoint.
+    pub fn with(end: Endpoint, extra: Extra, timestamp: Option<u32>) -> Self {
+        let now = at(1000);
         let mut lone = Self {
-            now: at(1000),
-            end: Endpoint::listen(config, fixed(), init(1), at(0)),
+            now,
+            end,
             timestamp,
         };
         let mut syn = lone.segment(Flags::SYN, -1, 0);

@@ -511,6 +511,13 @@ impl Controller for Bbr {
         self.end_recovery();
     }
 
+    fn on_established(&mut self, window: Bytes, path: &Path<'_>) {
+        self.on_mss(path);
+        self.initial_window = window.max(self.mss).min(MAX_WINDOW);
+        self.cwnd = self.initial_window;
+        self.init_pacing_rate(None);
+    }
+
     fn on_mss(&mut self, path: &Path<'_>) {
         self.mss = path.mss.max(Bytes::new(1)).min(MAX_WINDOW);
         self.clamp_cwnd();

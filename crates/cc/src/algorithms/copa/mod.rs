@@ -321,6 +321,12 @@ impl Controller for Copa {
         self.saved = None;
     }
 
+    fn on_established(&mut self, window: Bytes, path: &Path<'_>) {
+        self.on_mss(path);
+        self.cwnd = window.min(MAX_WINDOW).as_f64().max(self.mss);
+        self.velocity = Velocity::new(self.cwnd);
+    }
+
     fn on_mss(&mut self, path: &Path<'_>) {
         self.mss = path.mss.max(Bytes::new(1)).min(MAX_WINDOW).as_f64();
         self.cwnd = self.cwnd.max(self.mss);

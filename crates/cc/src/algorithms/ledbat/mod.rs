@@ -65,11 +65,7 @@ impl Ledbat {
             slowdown: Slowdown::Starting,
             fraction: 0.0,
         };
-        let mut start = init.clone();
-        if params.init_cwnd > 0.0 {
-            start.initial_window = init.mss.mul_f64(params.init_cwnd);
-        }
-        let mut controller = WindowBased::new(policy, params.window, &start);
+        let mut controller = WindowBased::new(policy, params.window, init);
         if !params.initial_slow_start {
             controller.window_mut().exit_slow_start();
         }
@@ -134,6 +130,14 @@ impl Ledbat {
 }
 
 impl Policy for Ledbat {
+    fn first_window(&self, given: Bytes, mss: Bytes) -> Bytes {
+        if self.params.init_cwnd > 0.0 {
+            mss.mul_f64(self.params.init_cwnd)
+        } else {
+            given
+        }
+    }
+
     fn observe(&mut self, window: &mut Window, ack: &Acked, path: &Path<'_>) {
         if let Some(rtt) = ack.rtt {
             self.delays.observe(ack.now, rtt);

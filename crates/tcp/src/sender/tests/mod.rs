@@ -106,7 +106,7 @@ impl Rig {
         };
         let mut sender = Sender::new(config, Box::new(diary), MSS as u16, at(0));
         let window = 1 << 30;
-        sender.on_established(at(0), Some(ms(RTT)), false, window);
+        sender.on_established(at(0), Some(ms(RTT)), 1, window);
         Self {
             sender,
             now: at(0),
