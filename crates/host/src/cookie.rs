@@ -15,8 +15,6 @@ use crate::secrets::Key;
 
 /// Values of the MSS option that a cookie can carry; a peer's is rounded down.
 const CLASSES: [u16; 8] = [536, 1024, 1220, 1360, 1400, 1440, 1460, 8960];
-/// The peer's MSS if its SYN has none (RFC 9293 §3.7.1).
-const DEFAULT_MSS: u16 = 536;
 const MINUTE: u64 = 60_000_000_000;
 /// In the low bits of the timestamp.
 const OPTION_BITS: u32 = 6;
@@ -33,7 +31,9 @@ fn mac(key: Key, tuple: &Tuple, peer: Seq, minute: u64, class: u32) -> u32 {
 /// The cookie for a SYN.
 pub(crate) fn make(key: Key, tuple: &Tuple, syn: &Segment, now: Instant) -> Seq {
     let extra = syn.options.extra.as_deref();
-    let mss = extra.and_then(|x| x.mss).unwrap_or(DEFAULT_MSS);
+    let mss = extra
+        .and_then(|x| x.mss)
+        .unwrap_or(gargalo_tcp::default_mss(tuple.is_v6()));
     let class = CLASSES.partition_point(|c| *c <= mss).saturating_sub(1) as u32;
     let minute = now.as_nanos() / MINUTE;
     let mac = mac(key, tuple, syn.seq, minute, class);

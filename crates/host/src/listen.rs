@@ -261,6 +261,7 @@ impl Host {
             local_port: tuple.local_port,
             remote_port: tuple.remote_port,
             isn,
+            is_ipv6: tuple.is_v6(),
             ts_offset: self.secrets.timestamp_offset(tuple),
             fast_open_cookie: None,
         }

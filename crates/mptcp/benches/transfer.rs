@@ -276,7 +276,7 @@ fn plain() -> Bench<Plain> {
         remote_port,
         isn: Seq::new(5),
         ts_offset: 9,
-        fast_open_cookie: None,
+        ..gargalo_tcp::Init::default()
     };
     let mut client = Endpoint::connect(config.clone(), controller(), init(40_000, 80), now);
     let server = Endpoint::listen(config.clone(), controller(), init(80, 40_000), now);

@@ -1,15 +1,22 @@
 use bytes::Bytes;
 use gargalo_cc::Controller;
-use gargalo_units::{Duration, Instant};
-use gargalo_wire::tcp::{Extra, Flags, Options, Segment, Timestamps};
+use gargalo_units::{Duration, Ecn, Instant};
+use gargalo_wire::tcp::{Extra, Flags, Options, Payload, Segment, Timestamps};
 
 use crate::Config;
 use crate::receiver::shift_for;
 
 /// Length of the timestamps option with its padding (RFC 7323 appendix A).
 pub(crate) const TIMESTAMPS_LEN: u16 = 12;
-/// The MSS of a peer that sends no MSS option (RFC 9293 §3.7.1).
-const DEFAULT_MSS: u16 = 536;
+/// The MSS of a peer that sends no MSS option, over IPv4 or IPv6 (RFC 9293 §3.7.1).
+pub const fn default_mss(is_ipv6: bool) -> u16 {
+    if is_ipv6 { 1220 } else { 536 }
+}
+/// Whether this is a Fast Open cookie, 4 to 16 bytes and an even number of them, or empty: a request (RFC 7413
+/// §4.1.1). Others are ignored.
+pub(crate) fn is_fast_open(cookie: &Bytes) -> bool {
+    matches!(cookie.len(), 0 | 4 | 6 | 8 | 10 | 12 | 14 | 16)
+}
 /// The smallest accepted MSS: options alone take up to 40 bytes, so that less cannot work.
 pub(crate) const LEAST_MSS: u16 = 48;
 /// The longest wait for an answer to a SYN (RFC 6298 §2.5 asks for at least 60 s).
@@ -30,6 +37,8 @@ pub(crate) struct Handshake {
     pub(crate) due: bool,
     /// Cookie to grant with the SYN-ACK.
     pub(crate) grant: Option<Bytes>,
+    /// Simultaneous open: the data and the FIN of the peer's SYN, for when the connection is open.
+    pub(crate) queued: Option<Queued>,
     first_sent: Instant,
     transmissions: u32,
     ambiguous: bool,
@@ -46,6 +55,7 @@ impl Handshake {
             early_data: 0,
             due: false,
             grant: None,
+            queued: None,
             first_sent: Instant::MAX,
             transmissions: 0,
             ambiguous: false,
@@ -89,6 +99,14 @@ impl Handshake {
     }
 }
 
+/// What a SYN carries beside the SYN.
+#[derive(Clone, Debug)]
+pub(crate) struct Queued {
+    pub(crate) payload: Payload,
+    pub(crate) flags: Flags,
+    pub(crate) ecn: Ecn,
+}
+
 /// The options of a segment with SYN.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PeerSyn {
@@ -98,11 +116,12 @@ pub(crate) struct PeerSyn {
     pub(crate) timestamps: Option<Timestamps>,
     pub(crate) ecn: bool,
     pub(crate) window: u16,
+    /// Fast Open cookie; empty is a request.
     pub(crate) cookie: Option<Bytes>,
 }
 
 impl PeerSyn {
-    pub(crate) fn of(segment: &Segment) -> Self {
+    pub(crate) fn of(segment: &Segment, is_ipv6: bool) -> Self {
         let extra = segment.options.extra.as_deref();
         let both = Flags::ECE | Flags::CWR;
         // RFC 3168 §6.1.1: ECE and CWR offer ECN, ECE alone accepts it.
@@ -112,13 +131,13 @@ impl PeerSyn {
             segment.flags.contains(both)
         };
         Self {
-            mss: extra.and_then(|x| x.mss).unwrap_or(DEFAULT_MSS),
+            mss: extra.and_then(|x| x.mss).unwrap_or(default_mss(is_ipv6)),
             shift: extra.and_then(|x| x.window_scale).map(|s| s.min(14)),
             sack: extra.is_some_and(|x| x.sack_permitted),
             timestamps: segment.options.timestamps,
             ecn,
             window: segment.window,
-            cookie: extra.and_then(|x| x.fast_open.clone()),
+            cookie: extra.and_then(|x| x.fast_open.clone()).filter(is_fast_open),
         }
     }
 }
@@ -222,9 +241,11 @@ mod tests {
     #[test]
     fn a_peer_that_says_nothing_gets_the_least() {
         let config = Config::default();
-        let plain = PeerSyn::of(&Segment::default());
+        let six = PeerSyn::of(&Segment::default(), true);
+        assert_eq!(Agreed::new(&config, &six).mss, 1220);
+        let plain = PeerSyn::of(&Segment::default(), false);
         let agreed = Agreed::new(&config, &plain);
-        assert_eq!(agreed.mss, config.mss.min(536));
+        assert_eq!(agreed.mss, 536);
         assert_eq!(
             (agreed.scaling, agreed.sack, agreed.timestamps),
             (None, false, false)

@@ -29,6 +29,7 @@ pub use config::{
 pub use endpoint::{Endpoint, Init, Room, Transmit};
 pub use error::Error;
 pub use event::{Chunk, Event};
+pub use handshake::default_mss;
 pub use sender::Notice;
 pub use state::State;
 pub use stats::{Snapshot, Stats};

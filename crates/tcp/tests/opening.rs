@@ -4,8 +4,8 @@ mod common;
 
 use common::*;
 use gargalo_tcp::{Config, Endpoint, Error, Event, State};
-use gargalo_units::{Bytes, Duration};
-use gargalo_wire::tcp::{Extra, Flags, Segment};
+use gargalo_units::{Bytes, Duration, Ecn, Seq};
+use gargalo_wire::tcp::{Extra, Flags, Payload, Segment};
 
 const OPEN: [State; 2] = [State::Established; 2];
 
@@ -368,7 +368,7 @@ mod fast_open {
 
     #[test]
     fn a_wrong_cookie_costs_the_round_trip_only() {
-        let mut pair = pair(Some("stale"), "cookie");
+        let mut pair = pair(Some("former"), "cookie");
         pair.ends[0].write(real("request"));
         pair.run_for(ms(500));
         assert_eq!(
@@ -381,7 +381,7 @@ mod fast_open {
 
     #[test]
     fn a_repeated_syn_with_data_and_a_wrong_cookie_is_answered_again() {
-        let mut pair = pair(Some("stale"), "cookie").with(|side, n, _| {
+        let mut pair = pair(Some("former"), "cookie").with(|side, n, _| {
             if side == 1 && n == 0 {
                 Fate::Drop
             } else if side == 0 {
@@ -456,5 +456,62 @@ mod fast_open {
         pair.run_for(Duration::from_secs(5));
         assert_eq!(pair.content[1], b"request");
         assert_eq!(pair.states(), OPEN);
+    }
+
+    #[test]
+    fn cookies_of_other_lengths_are_ignored() {
+        // RFC 7413 §4.1.1: 4 to 16 bytes, an even number; empty is a request.
+        let text = "0123456789abcdefgh";
+        for len in 0..=18 {
+            let cookie = &text[..len];
+            let valid = len >= 4 && len <= 16 && len % 2 == 0;
+            // Sent by us.
+            let mut near = init(0);
+            near.fast_open_cookie = Some(real(cookie));
+            let mut end = Endpoint::connect(config(), fixed(), near, at(0));
+            end.write(real("request"));
+            let syn = end.poll_transmit(at(0)).unwrap().segment;
+            let shown = syn.options.extra.as_ref().unwrap().fast_open.clone();
+            assert_eq!(shown.is_some(), valid || len == 0);
+            assert_eq!(syn.payload.is_empty(), !valid);
+            // Shown to a server that has this one, and another.
+            for ours in [cookie, "cookie"] {
+                let mut far = init(1);
+                far.fast_open_cookie = Some(real(ours));
+                let mut server = Endpoint::listen(config(), fixed(), far, at(0));
+                let mut shown = syn.clone();
+                shown.payload = Payload::real(real("request"));
+                shown.options.extra.as_mut().unwrap().fast_open = Some(real(cookie));
+                server.handle(at(1), shown, Ecn::NotEct);
+                let answer = server.poll_transmit(at(1)).unwrap().segment;
+                let granted = answer.options.extra.as_ref().unwrap().fast_open.clone();
+                let accepted = valid && ours == cookie;
+                assert_eq!(server.readable(), if accepted { 7 } else { 0 });
+                // A request or a valid cookie that is wrong is answered by the right one, another not at all.
+                let wanted = ours == "cookie" && !accepted && (valid || len == 0);
+                assert_eq!(granted, wanted.then(|| real("cookie")));
+            }
+            // Granted by a server.
+            let mut near = init(0);
+            near.fast_open_cookie = Some(real(""));
+            let mut end = Endpoint::connect(config(), fixed(), near, at(0));
+            end.poll_transmit(at(0)).unwrap();
+            let mut answer = Segment {
+                src_port: 80,
+                dst_port: 40_000,
+                seq: Seq::new(ISN[1]),
+                ack: Seq::new(ISN[0]) + 1,
+                flags: Flags::SYN | Flags::ACK,
+                window: 1000,
+                ..Segment::default()
+            };
+            answer.options.extra = Some(Box::new(Extra {
+                fast_open: Some(real(cookie)),
+                ..Extra::default()
+            }));
+            end.handle(at(1), answer, Ecn::NotEct);
+            assert_eq!(end.state(), State::Established);
+            assert_eq!(end.granted_cookie().is_some(), valid);
+        }
     }
 }

@@ -295,3 +295,26 @@ fn a_thousand_holes_are_filled() {
     }
     assert_eq!(l.read_all(), 40_000);
 }
+
+#[test]
+fn an_offloaded_segment_of_several_mss_is_acknowledged_at_once() {
+    // RFC 9293 §3.8.6.3: at least every second full-sized segment or 2 RMSS bytes of new data.
+    let mut lone = Lone::new(config());
+    assert_eq!(lone.data(0, 2000), [". ack 2000"]);
+    assert_eq!(lone.data(2000, 3000), [""; 0]);
+    assert_eq!(lone.data(3000, 4000), [". ack 4000"]);
+    assert_eq!(lone.data(4000, 5500), [""; 0]);
+    assert_eq!(lone.data(5500, 5501), [". ack 5501"]);
+    // The peer's segments are shorter: its path carries less than was agreed.
+    assert_eq!(lone.data(5501, 5901), [""; 0]);
+    assert_eq!(lone.data(5901, 6301), [". ack 6301"]);
+    assert_eq!(lone.data(6301, 7101), [". ack 7101"]);
+    // With another limit it counts the same way.
+    let every = config().delayed_ack;
+    let mut lone = Lone::new(Config {
+        delayed_ack: DelayedAck { every: 4, ..every },
+        ..config()
+    });
+    assert_eq!(lone.data(0, 3000), [""; 0]);
+    assert_eq!(lone.data(3000, 4000), [". ack 4000"]);
+}

@@ -224,3 +224,22 @@ fn a_syn_with_data_fits_the_announced_size() {
         assert_eq!(syn.payload.len() + options, announced);
     }
 }
+
+#[test]
+fn a_peer_without_the_option_gets_the_default_of_its_family() {
+    // RFC 9293 §3.7.1: 536 or 1220 bytes, less the options in use.
+    let none = || Extra {
+        mss: None,
+        ..mss(0)
+    };
+    for (is_ipv6, timestamps, expected) in [
+        (false, false, 536),
+        (false, true, 524),
+        (true, false, 1220),
+        (true, true, 1208),
+    ] {
+        let init = Init { is_ipv6, ..init(1) };
+        let mut lone = server_of(Config::modern(), none(), timestamps, init);
+        assert_eq!(burst(&mut lone, 20_000), [expected; 10]);
+    }
+}

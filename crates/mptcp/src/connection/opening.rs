@@ -103,6 +103,7 @@ impl Connection {
             local_port: plan.addresses.local.port(),
             remote_port: plan.addresses.remote.port(),
             isn: Seq::new(rng.next_u64() as u32),
+            is_ipv6: plan.addresses.local.is_ipv6(),
             ts_offset: rng.next_u64() as u32,
             fast_open_cookie: None,
         };

@@ -41,14 +41,14 @@ impl Endpoint {
             return;
         }
         if !self.receiver.accepts(offset, segment.sequence_len()) {
-            self.on_unacceptable(now, segment, offset);
+            self.on_unacceptable(now, segment, offset, ecn);
             return;
         }
         if flags.intersects(Flags::RST | Flags::SYN) {
             if flags.contains(Flags::RST) {
                 self.on_reset(now, offset);
             } else {
-                self.on_late_syn(now, &segment, offset);
+                self.on_late_syn(now, &segment, offset, ecn);
             }
             return;
         }
@@ -106,13 +106,13 @@ impl Endpoint {
     }
 
     /// A segment outside the window: answered by an acknowledgement with the expected sequence number.
-    fn on_unacceptable(&mut self, now: Instant, segment: Segment, offset: i64) {
+    fn on_unacceptable(&mut self, now: Instant, segment: Segment, offset: i64, ecn: Ecn) {
         let flags = segment.flags;
         if flags.contains(Flags::RST) {
             return;
         }
         if flags.contains(Flags::SYN) {
-            self.on_late_syn(now, &segment, offset);
+            self.on_late_syn(now, &segment, offset, ecn);
             return;
         }
         self.timers.heard = now;
@@ -145,6 +145,7 @@ impl Endpoint {
             offset,
             payload,
             fin: false,
+            push: false,
         };
         self.receiver.on_segment(now, piece);
     }
@@ -152,13 +153,17 @@ impl Endpoint {
     /// A SYN after the first one. In the window or not, it is answered by a challenge acknowledgement (RFC 5961
     /// §4), unless the handshake is not complete: then the peer did not receive our SYN-ACK or, in a simultaneous
     /// open, acknowledges our SYN with its own.
-    fn on_late_syn(&mut self, now: Instant, segment: &Segment, offset: i64) {
+    fn on_late_syn(&mut self, now: Instant, segment: &Segment, offset: i64, ecn: Ecn) {
         if self.state != State::SynReceived || offset != -1 {
             self.timers.heard = now;
             self.challenge(now);
         } else if segment.flags.contains(Flags::ACK) {
             if self.on_handshake_ack(now, segment) {
                 self.receiver.demand_ack();
+                let (payload, flags) = (&segment.payload, segment.flags);
+                if !payload.is_empty() || flags.contains(Flags::FIN) {
+                    self.on_text(now, 0, payload.clone(), flags, ecn);
+                }
             }
         } else if let Some(h) = &mut self.handshake {
             h.due = true;
@@ -187,9 +192,15 @@ impl Endpoint {
     /// 9293 §3.10.7.4, fifth).
     fn on_handshake_ack(&mut self, now: Instant, segment: &Segment) -> bool {
         let acked = segment.ack.distance(self.send_base);
-        if acked < 0 || acked.unsigned_abs() as u64 > self.sent {
+        // Data that was sent with the SYN of a simultaneous open may be acknowledged too.
+        let early = self.handshake.as_ref().map_or(0, |h| h.early_data);
+        let most = self.sent.max(u64::from(early));
+        if acked < 0 || u64::from(acked.unsigned_abs()) > most {
             self.refuse(segment);
             return false;
+        }
+        if self.sender.is_none() {
+            self.skip_early(acked.unsigned_abs());
         }
         self.become_state(State::Established);
         self.establish(now);
@@ -362,6 +373,7 @@ impl Endpoint {
                 offset,
                 payload,
                 fin,
+                push: flags.contains(Flags::PSH),
             },
         );
         if received.readable {

@@ -21,7 +21,7 @@ use gargalo_wire::tcp::Segment;
 use crate::challenge::ChallengeLimit;
 use crate::ecn::EcnReceiver;
 use crate::event::Events;
-use crate::handshake::Handshake;
+use crate::handshake::{Handshake, is_fast_open};
 use crate::peer_window::PeerWindow;
 use crate::receiver::{Receiver, ReceiverConfig};
 use crate::send_buffer::SendBuffer;
@@ -39,11 +39,14 @@ pub struct Init {
     pub remote_port: u16,
     /// Initial sequence number; the caller draws it (RFC 9293 §3.4.1).
     pub isn: Seq,
+    /// The addresses are IPv6: a peer that sends no MSS option takes 1220 bytes, over IPv4 536 (RFC 9293 §3.7.1).
+    pub is_ipv6: bool,
     /// Offset of the timestamp clock; the caller draws it (RFC 7323 §7.1).
     pub ts_offset: u32,
     /// Fast Open (RFC 7413). Connecting: the cookie that the server granted earlier, or an empty
     /// one to ask for it. Listening: the cookie that this client must show, which is also the one
-    /// granted on request. `None`: no Fast Open.
+    /// granted on request. `None`, or a cookie that is not of 4 to 16 bytes and an even length (§4.1.1): no Fast
+    /// Open.
     pub fast_open_cookie: Option<Bytes>,
 }
 
@@ -89,6 +92,7 @@ pub struct Endpoint {
     ecn_capable: bool,
     /// We sent the first SYN.
     is_active: bool,
+    is_ipv6: bool,
     /// The application closed; the FIN waits for the handshake.
     close_wanted: bool,
     /// A write was not accepted in full: report when there is room.
@@ -196,6 +200,7 @@ impl Endpoint {
             ecn: EcnReceiver::default(),
             ecn_capable: false,
             is_active: false,
+            is_ipv6: init.is_ipv6,
             close_wanted: false,
             write_blocked: false,
             early: false,
@@ -215,7 +220,7 @@ impl Endpoint {
             unreachable: false,
             handshake: Some(Box::new(Handshake::new(
                 Some(controller),
-                init.fast_open_cookie,
+                init.fast_open_cookie.filter(is_fast_open),
             ))),
             granted: None,
             config,

@@ -5,7 +5,7 @@ use gargalo_wire::tcp::{Flags, Segment};
 
 use super::{Endpoint, Urgent};
 use crate::ecn::EcnReceiver;
-use crate::handshake::{Agreed, PeerSyn};
+use crate::handshake::{Agreed, PeerSyn, Queued};
 use crate::peer_window::PeerWindow;
 use crate::receiver::Piece;
 use crate::sender::Sender;
@@ -37,7 +37,7 @@ impl Endpoint {
             return;
         }
         self.remote_port = segment.src_port;
-        let syn = PeerSyn::of(&segment);
+        let syn = PeerSyn::of(&segment, self.is_ipv6);
         self.on_peer_syn(now, &segment, &syn);
         self.become_state(State::SynReceived);
         if let Some(h) = &mut self.handshake {
@@ -67,6 +67,7 @@ impl Endpoint {
                 offset: 0,
                 payload: segment.payload,
                 fin: false,
+                push: segment.flags.contains(Flags::PSH),
             };
             if self.receiver.on_segment(now, piece).readable {
                 self.events.push(Event::Readable);
@@ -96,13 +97,20 @@ impl Endpoint {
         if !segment.flags.contains(Flags::SYN) {
             return;
         }
-        let syn = PeerSyn::of(&segment);
+        let syn = PeerSyn::of(&segment, self.is_ipv6);
         self.on_peer_syn(now, &segment, &syn);
         if !has_ack {
-            // Simultaneous open.
+            // Simultaneous open: what comes with the SYN waits until the connection is open.
             self.become_state(State::SynReceived);
             if let Some(h) = &mut self.handshake {
                 h.restart();
+                if !segment.payload.is_empty() || segment.flags.contains(Flags::FIN) {
+                    h.queued = Some(Queued {
+                        payload: segment.payload,
+                        flags: segment.flags,
+                        ecn,
+                    });
+                }
             }
             return;
         }
@@ -137,7 +145,7 @@ impl Endpoint {
     }
 
     /// Skips the data that was accepted with the SYN: the sender counts from the next byte.
-    fn skip_early(&mut self, accepted: u32) {
+    pub(super) fn skip_early(&mut self, accepted: u32) {
         self.buffer.skip(u64::from(accepted));
         self.send_base = self.send_base + accepted;
         if let Some(h) = &mut self.handshake {
@@ -153,7 +161,7 @@ impl Endpoint {
         let (ours, theirs) = agreed.scaling.unwrap_or((0, 0));
         self.peer.scale(theirs);
         self.receiver
-            .negotiate(ours, agreed.sack, self.config.dsack);
+            .negotiate(agreed.mss, ours, agreed.sack, self.config.dsack);
         if let (true, Some(t)) = (agreed.timestamps, syn.timestamps) {
             self.timestamps.enable(now, t.value);
         }
@@ -197,13 +205,17 @@ impl Endpoint {
         if rtt.is_some() {
             self.rtt_sample = rtt;
         }
-        self.handshake = None;
+        let queued = self.handshake.take().and_then(|h| h.queued);
         if !self.early {
             self.events.push(Event::Connected);
         }
         self.arm_keep_alive(now);
         if self.close_wanted {
             self.finish();
+        }
+        if let Some(q) = queued {
+            self.on_text(now, 0, q.payload, q.flags, q.ecn);
+            self.receiver.demand_ack();
         }
     }
 }

@@ -17,7 +17,7 @@ impl Endpoint {
     /// answers without keeping state. The negotiated options must be recovered from the acknowledgement, for
     /// [`Endpoint::resume`].
     pub fn answer(config: &Config, init: &Init, now: Instant, syn: &Segment) -> Segment {
-        let peer = PeerSyn::of(syn);
+        let peer = PeerSyn::of(syn, init.is_ipv6);
         let agreed = Agreed::new(config, &peer);
         let timestamps = tcp::Timestamps {
             value: Timestamps::new(init.ts_offset).value(now),
@@ -48,8 +48,9 @@ impl Endpoint {
         now: Instant,
         syn: &Segment,
     ) -> Self {
+        let peer = PeerSyn::of(syn, init.is_ipv6);
         let mut endpoint = Self::listen(config, controller, init, now);
-        endpoint.on_peer_syn(now, syn, &PeerSyn::of(syn));
+        endpoint.on_peer_syn(now, syn, &peer);
         endpoint.become_state(State::SynReceived);
         endpoint
     }

@@ -68,6 +68,8 @@ pub(crate) struct Piece {
     pub(crate) offset: i64,
     pub(crate) payload: Payload,
     pub(crate) fin: bool,
+    /// It ends a write of the peer (PSH).
+    pub(crate) push: bool,
 }
 
 /// The result of processing a segment.
@@ -104,8 +106,9 @@ impl Receiver {
         }
     }
 
-    /// Applies the negotiated options.
-    pub(crate) fn negotiate(&mut self, shift: u8, sack: bool, dsack: bool) {
+    /// Applies the negotiated options; `mss` is the payload of a full segment.
+    pub(crate) fn negotiate(&mut self, mss: u16, shift: u8, sack: bool, dsack: bool) {
+        self.ack.set_mss(u32::from(mss));
         self.window.scale(shift);
         self.use_sack = sack;
         self.use_dsack = sack && dsack;
@@ -159,7 +162,7 @@ impl Receiver {
         if in_order && !piece.fin {
             self.next += u64::from(len);
             self.tune(now, u64::from(len));
-            self.ack.on_in_order(now);
+            self.ack.on_in_order(now, len, piece.push);
             self.keep(piece.payload);
             return Received {
                 readable: true,
@@ -228,6 +231,7 @@ impl Receiver {
 
     fn on_other(&mut self, now: Instant, piece: Piece, below: Option<(u64, u64)>) -> Received {
         let (offset, len) = (piece.offset as u64, u64::from(piece.payload.len()));
+        let push = piece.push;
         let mut received = Received::default();
         let mut duplicate = below;
         // A FIN before data that has already arrived is invalid.
@@ -266,7 +270,7 @@ impl Receiver {
                 self.duplicate = duplicate;
             }
         } else {
-            self.ack.on_in_order(now);
+            self.ack.on_in_order(now, len as u32, push);
         }
         received
     }

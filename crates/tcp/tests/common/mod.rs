@@ -63,6 +63,7 @@ pub fn init(side: usize) -> Init {
         remote_port: [80, 40_000][side],
         isn: Seq::new(ISN[side]),
         ts_offset: [7, 900][side],
+        is_ipv6: false,
         fast_open_cookie: None,
     }
 }
