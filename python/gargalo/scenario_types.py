@@ -611,8 +611,8 @@ class Mptcp:
     """Linux's rule: `min_rto` bounds the variance term, so that the timeout is at least the round-trip time plus `min_rto`. Otherwise it bounds the sum (RFC 6298 §2.4)."""
     mss: str | None = None
     """Payload of a full segment. The MSS option announces that much plus the length of the timestamps option when timestamps are on, so that 1448 fills a packet of 1500 bytes; with a peer that has none, segments are that much longer (RFC 9293 §3.7.1). Default: the profile's, or less if the route's MTU is smaller."""
-    nagle: bool | None = None
-    """Nagle algorithm: hold back small segments while data is outstanding (RFC 9293 §3.7.4). Real programs turn it off with `TCP_NODELAY`."""
+    nagle: bool | str | None = None
+    """Nagle algorithm: hold back small segments while data is outstanding (RFC 9293 §3.7.4); true is `standard`, and Linux has `minshall`. Real programs turn it off with `TCP_NODELAY`."""
     opportunistic_retransmission: bool | None = None
     """Opportunistic retransmission: when data on a slower path fills the window, retransmit that data on a faster path that would be idle otherwise (Raiciu et al., NSDI 2012, mechanism 1)."""
     pacing: bool | str | PacingMap | Mapping[str, Any] | None = None
@@ -1064,8 +1064,8 @@ class Tcp:
     """Linux's rule: `min_rto` bounds the variance term, so that the timeout is at least the round-trip time plus `min_rto`. Otherwise it bounds the sum (RFC 6298 §2.4)."""
     mss: str | None = None
     """Payload of a full segment. The MSS option announces that much plus the length of the timestamps option when timestamps are on, so that 1448 fills a packet of 1500 bytes; with a peer that has none, segments are that much longer (RFC 9293 §3.7.1). Default: the profile's, or less if the route's MTU is smaller."""
-    nagle: bool | None = None
-    """Nagle algorithm: hold back small segments while data is outstanding (RFC 9293 §3.7.4). Real programs turn it off with `TCP_NODELAY`."""
+    nagle: bool | str | None = None
+    """Nagle algorithm: hold back small segments while data is outstanding (RFC 9293 §3.7.4); true is `standard`, and Linux has `minshall`. Real programs turn it off with `TCP_NODELAY`."""
     pacing: bool | str | PacingMap | Mapping[str, Any] | None = None
     """When the sender paces; false is `off`, true is `window`."""
     profile: str | None = None

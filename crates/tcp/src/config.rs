@@ -89,9 +89,9 @@ settings! {
         time_wait: Duration = Duration::from_secs(60);
         /// Keep-alive probes (RFC 9293 §3.8.4). Default: never.
         keep_alive: Option<KeepAlive> as Switch<KeepAlive> = None;
-        /// Nagle algorithm: hold back small segments while data is outstanding (RFC 9293 §3.7.4). Real programs
-        /// turn it off with `TCP_NODELAY`.
-        nagle: bool = false;
+        /// Nagle algorithm: hold back small segments while data is outstanding (RFC 9293 §3.7.4); true is
+        /// `standard`, and Linux has `minshall`. Real programs turn it off with `TCP_NODELAY`.
+        nagle: Nagle as Switch<Nagle> = Nagle::Off;
         /// Shrink the window to the restart window after an idle period (RFC 5681 §4.1).
         slow_start_after_idle: bool = true;
     } beside {
@@ -186,6 +186,20 @@ names! {
         NewReno = "newreno",
     }
 }
+
+names! {
+    /// When small segments are held back.
+    pub enum Nagle {
+        /// Never.
+        Off = "off",
+        /// While any data is outstanding (RFC 9293 §3.7.4, RFC 1122 §4.2.3.4).
+        Standard = "standard",
+        /// While a small segment is outstanding, so that the rest of a write leaves behind its full segments
+        /// (RFC 9293 §A.3).
+        Minshall = "minshall",
+    }
+}
+switch!(Nagle, Nagle::Off, Nagle::Standard);
 
 settings! {
     /// Growth of the receive window; the default is Linux's.

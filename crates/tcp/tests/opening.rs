@@ -464,7 +464,7 @@ mod fast_open {
         let text = "0123456789abcdefgh";
         for len in 0..=18 {
             let cookie = &text[..len];
-            let valid = len >= 4 && len <= 16 && len % 2 == 0;
+            let valid = (4..=16).contains(&len) && len % 2 == 0;
             // Sent by us.
             let mut near = init(0);
             near.fast_open_cookie = Some(real(cookie));

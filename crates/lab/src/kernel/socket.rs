@@ -258,7 +258,9 @@ fn stream(near: SocketAddr, tcp: &TcpSpec, multipath: bool) -> Result<Socket> {
     let socket = socket
         .map_err(|e| Error::with_remedy(format!("making a {protocol:?} socket"), e, remedy))?;
     let _ = socket.set_tcp_congestion(tcp.congestion.name().as_bytes());
-    socket.set_tcp_nodelay(!tcp.config.nagle).map_err(failed)?;
+    socket
+        .set_tcp_nodelay(tcp.config.nagle == gargalo_tcp::Nagle::Off)
+        .map_err(failed)?;
     // What these profiles have is left to the kernel.
     let usual = match tcp.config.profile {
         gargalo_tcp::Profile::Linux6 => gargalo_tcp::Config::linux_6(),

@@ -241,7 +241,9 @@ impl Ours {
                 Some(name) => Value::Text(name.to_owned()),
                 None => Value::Int(0),
             }),
-            ("TCP_NODELAY", Some(e)) => Reply::Got(Value::Int(i64::from(!e.config().nagle))),
+            ("TCP_NODELAY", Some(e)) => Reply::Got(Value::Int(i64::from(
+                e.config().nagle == gargalo_tcp::Nagle::Off,
+            ))),
             _ => Reply::Unsupported(format!(
                 "our stack cannot be asked for {name}: supported are SO_ERROR, TCP_NODELAY"
             )),

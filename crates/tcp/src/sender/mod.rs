@@ -124,6 +124,8 @@ pub(crate) struct Sender {
     more_follows: bool,
     peer: PeerWindow,
     mss: u32,
+    /// End of the latest new segment that was not full (SND.SML).
+    small_end: u64,
     duplicates: Duplicates,
     cwr: Cwr,
     /// The first lost segment is retransmitted regardless of the window (RFC 5681 §3.2 step 2, RFC 6675 §5 step
@@ -283,6 +285,7 @@ impl Sender {
             more_follows: false,
             peer: PeerWindow::default(),
             mss,
+            small_end: 0,
             duplicates: Duplicates::default(),
             cwr: Cwr::default(),
             resend_due: false,

@@ -2,7 +2,7 @@
 
 use gargalo_units::Duration;
 
-use crate::config::{Config, FirstWindow, Pacing, Recovery};
+use crate::config::{Config, FirstWindow, Nagle, Pacing, Recovery};
 
 /// The part of [`Config`] that the sender needs.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,7 @@ pub(super) struct Settings {
     pub(super) frto: bool,
     pub(super) undo: bool,
     pub(super) limited_transmit: bool,
-    pub(super) nagle: bool,
+    pub(super) nagle: Nagle,
     pub(super) restart_after_idle: bool,
     pub(super) notices: bool,
     pub(super) first_window: FirstWindow,

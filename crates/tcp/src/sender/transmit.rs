@@ -3,6 +3,7 @@
 use gargalo_cc::{Idle, SendState, Sent};
 use gargalo_units::{Bytes, Instant};
 
+use crate::config::Nagle;
 use crate::endpoint::Room;
 
 use super::{Frto, Notice, Phase, SendOrder, Sender};
@@ -140,8 +141,12 @@ impl Sender {
         let last = len == unsent;
         // RFC 9293 §3.8.6.2.1: a full segment, all unsent data, or half of the largest window.
         let worthwhile = full || last || 2 * len >= self.peer.largest;
-        let nagle = self.settings.nagle && !full && !fin && !self.board.is_empty();
-        (worthwhile && !nagle).then_some((len as u32, fin))
+        let held = match self.settings.nagle {
+            Nagle::Off => false,
+            Nagle::Standard => !self.board.is_empty(),
+            Nagle::Minshall => self.small_end > self.una,
+        };
+        (worthwhile && (full || fin || !held)).then_some((len as u32, fin))
     }
 
     fn send_new(&mut self, now: Instant, pipe: u64) -> Option<SendOrder> {
@@ -163,6 +168,9 @@ impl Sender {
         let state = self.on_send(now, span, pipe, false);
         self.board.push(offset, span, fin, state);
         self.nxt += u64::from(span);
+        if len < self.mss {
+            self.small_end = self.nxt;
+        }
         self.arm_after_send(now, true);
         let psh = self.nxt >= self.end && !self.more_follows;
         let cwr = std::mem::take(&mut self.cwr.due);
@@ -292,6 +300,7 @@ impl Sender {
             let state = self.on_send(now, len, 0, false);
             self.board.push(offset, len, false, state);
             self.nxt += u64::from(len);
+            self.small_end = self.nxt;
             self.arm_after_send(now, true);
             return Some(SendOrder {
                 offset,

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use gargalo_cc::{Acked, Cause, Congestion, Lost, Sent, Spurious};
 
 use super::*;
+use crate::config::Nagle;
 
 const MSS: u64 = 1000;
 const RTT: u64 = 100;

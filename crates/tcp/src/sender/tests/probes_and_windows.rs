@@ -139,7 +139,7 @@ fn silly_windows_are_left_alone_until_the_timer() {
 #[test]
 fn nagle_holds_short_segments_back() {
     let mut config = config(Recovery::RackTlp);
-    config.nagle = true;
+    config.nagle = Nagle::Standard;
     let mut r = Rig::new(&config, 10);
     r.sender.append(100, false);
     assert_eq!(r.sent(), ["0"]);
@@ -149,6 +149,41 @@ fn nagle_holds_short_segments_back() {
     assert_eq!(r.sent(), ["0.1"], "a full one may leave");
     r.sender.finish();
     assert_eq!(r.sent(), ["1.1F"], "the end may leave");
+}
+
+#[test]
+fn minshalls_rule_holds_a_short_segment_back_behind_a_short_one_only() {
+    // RFC 9293 appendix A.3.
+    let mut config = config(Recovery::RackTlp);
+    config.nagle = Nagle::Minshall;
+    let mut r = Rig::new(&config, 20);
+    r.sender.append(2 * MSS + 100, false);
+    assert_eq!(
+        r.sent(),
+        ["0", "1", "2"],
+        "the rest of a write does not wait"
+    );
+    r.sender.append(100, false);
+    assert_eq!(r.sent(), none(), "the next short one does");
+    r.sender.append(MSS, false);
+    assert_eq!(r.sent(), ["2.1"], "a full one may leave");
+    r.now = at(100);
+    let mut facts = r.facts(0, &[]);
+    facts.ack = 2 * MSS;
+    r.sender.on_ack(&facts);
+    assert_eq!(r.sent(), none(), "the short segment is still outstanding");
+    facts.ack = 2 * MSS + 100;
+    r.sender.on_ack(&facts);
+    assert_eq!(r.sent(), ["3.1"], "although a full one is outstanding");
+    r.sender.append(100, false);
+    assert_eq!(r.sent(), none());
+    r.sender.finish();
+    assert_eq!(r.sent(), ["3.2F"], "the end may leave");
+    // The standard rule waits for all data.
+    config.nagle = Nagle::Standard;
+    let mut r = Rig::new(&config, 20);
+    r.sender.append(2 * MSS + 100, false);
+    assert_eq!(r.sent(), ["0", "1"]);
 }
 
 #[test]
