@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gargalo import judging
+from gargalo.studies.fidelity import STUDY as FIDELITY
 from gargalo.studies.high_speed_tcp import STUDY as HIGH_SPEED_TCP
 from gargalo.studies.mptcp_schedulers import STUDY as MPTCP_SCHEDULERS
 from gargalo.studies.nsquic import STUDY as NSQUIC
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from gargalo.studies.model import Study
 
 STUDIES: dict[str, Study] = {
-    s.name: s for s in (HIGH_SPEED_TCP, MPTCP_SCHEDULERS, NSQUIC, USERSPACE_BBR)
+    s.name: s for s in (FIDELITY, HIGH_SPEED_TCP, MPTCP_SCHEDULERS, NSQUIC, USERSPACE_BBR)
 }
 
 

@@ -1,0 +1,82 @@
+"""Figures and tables: every cell's ratio, and all cells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import plotly.graph_objects as go
+import polars as pl
+
+from gargalo.judging import cell_means
+from gargalo.reporting.model import FigureBlock, TableBlock
+from gargalo.studies.fidelity.cells import COMPARED, PLACE, table
+from gargalo.studies.fidelity.experiments import EXPERIMENTS
+
+if TYPE_CHECKING:
+    from gargalo.studies.fidelity.scenarios import Stack
+    from gargalo.studies.model import Context
+
+COLOURS = {"reno": "#D55E00", "cubic": "#0072B2", "bbr": "#009E73"}
+METRICS = ("rate_bps", "completion_s", "share", "window", "retransmitted_packets", "timeouts")
+
+
+def title(over: Stack, under: Stack) -> str:
+    """Name a comparison."""
+    return f"{over.name} against {under.name}"
+
+
+def drawn(context: Context, over: Stack, under: Stack) -> go.Figure:
+    """Draw the ratio of every cell of single flows."""
+    figure = go.Figure()
+    rows = table(context, over, under)
+    if rows.height == 0:
+        return figure
+    rows = rows.filter(pl.col("experiment") != "pair").with_columns(
+        (pl.col("experiment") + ": " + pl.col("place")).alias("where")
+    )
+    for control, colour in COLOURS.items():
+        mine = rows.filter(pl.col("control") == control)
+        if mine.height:
+            figure.add_trace(
+                go.Scatter(
+                    x=mine["where"].to_list(),
+                    y=mine["ratio or difference"].to_list(),
+                    mode="markers",
+                    name=control,
+                    marker={"color": colour},
+                )
+            )
+    for y in (0.9, 0.95, 1.0, 1.05, 1.1):
+        figure.add_hline(y=y, line={"width": 1, "dash": "solid" if y == 1 else "dot"})
+    figure.update_layout(yaxis_title="ratio")
+    figure.update_xaxes(automargin=True)
+    return figure
+
+
+def figures(context: Context) -> list[FigureBlock]:
+    """Return the figures of which there are runs."""
+    found = []
+    for over, under in COMPARED:
+        figure = drawn(context, over, under)
+        if figure.data:
+            caption = "Goodput, of short transfers the time to completion; means of ratios by seed."
+            found.append(FigureBlock(title(over, under), caption, figure, "cells", restyle=False))
+    return found
+
+
+def tables(context: Context) -> list[TableBlock]:
+    """Return the tables of which there are runs."""
+    found = []
+    for over, under in COMPARED:
+        rows = table(context, over, under)
+        if rows.height:
+            caption = "Goodput in bit/s, completion in s and their ratio; of pairs the share of the first flow and its difference. With 95% intervals."
+            found.append(TableBlock(title(over, under), caption, rows, group="cells"))
+    labels = ("stack", "control", *PLACE)
+    for e in EXPERIMENTS:
+        rows = context.experiment(e.name)
+        if rows.height:
+            caption = "Means over the repeats."
+            means = cell_means(rows, labels, METRICS)
+            found.append(TableBlock(e.title, caption, means, group="all runs"))
+    return found

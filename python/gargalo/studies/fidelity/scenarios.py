@@ -1,0 +1,104 @@
+"""Senders of the kernel's stack and of ours, and the places where they are compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gargalo.sweeps.job import World
+
+CONTROLS = ("reno", "cubic", "bbr")
+"""Congestion controls by the kernel's names."""
+TWINS: dict[str, Any] = {
+    "reno": {"reno": {"abc_limit": 1_000_000, "reduce_from": "cwnd"}},
+    "cubic": "cubic-linux",
+    "bbr": "bbr",
+}
+"""What the profile `linux-6` has for them: Linux's Reno counts all segments of an acknowledgement in slow start, and halves
+the window, not the data in flight."""
+MBPS = 12.0
+DELAY_MS = 50.0
+"""One way, in each direction."""
+BDP = 100
+"""Packets of the bandwidth-delay product of 12 Mbit/s and 50 ms each way."""
+UNLIMITED = 1_000_000
+RECORD = {"flows": False, "links": False, "events": False}
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A TCP and the world in which it runs."""
+
+    name: str
+    """As in the label `stack`."""
+    world: World
+    kernel: bool
+
+    def transport(self, control: str, *, ecn: bool = False) -> dict[str, Any]:
+        """Return the transport of a flow."""
+        tcp = {"congestion": control if self.kernel else TWINS[control]}
+        if not self.kernel:
+            tcp["profile"] = "linux-6"
+        return {"tcp": {**tcp, **({"ecn": True} if ecn else {})}}
+
+    def hosts(self) -> dict[str, Any]:
+        """Return the hosts of a scenario."""
+        if not self.kernel:
+            return {}
+        return {name: {"stack": "kernel"} for name in ("client", "server")}
+
+
+KERNEL = Stack("kernel", "lab", kernel=True)
+LAB = Stack("ours, lab", "lab", kernel=False)
+SIM = Stack("ours, simulated", "sim", kernel=False)
+STACKS = (KERNEL, LAB, SIM)
+
+QUEUES: dict[str, Any] = {
+    "droptail of 1 BDP": {"droptail": f"{BDP} packets"},
+    "droptail of 4 BDP": {"droptail": f"{4 * BDP} packets"},
+    "codel": "codel",
+    "fq-codel": "fq-codel",
+    "pie": "pie",
+}
+"""Queues that two flows share."""
+
+
+def link(rate: Any, *, delay_ms: float = DELAY_MS, queue: Any = None, loss: float = 0.0) -> dict[str, Any]:  # fmt: skip
+    """A link that restricts the direction of the data; acknowledgements are only delayed."""
+    up: dict[str, Any] = {
+        "rate": rate if isinstance(rate, dict) else f"{rate:g}Mbit/s",
+        "queue": queue or {"droptail": f"{UNLIMITED} packets"},
+    }
+    if loss > 0:
+        up["loss"] = loss
+    down = {"rate": "1Gbit/s", "queue": {"droptail": "1000 packets"}}
+    return {"delay": f"{delay_ms:g}ms", "up": up, "down": down}
+
+
+def flow(transport: Mapping[str, Any], workload: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """A flow from the client to the server."""
+    ends = {"from": "client", "to": "server"}
+    return {**ends, "transport": dict(transport), "workload": dict(workload), **more}
+
+
+def scenario(
+    stack: Stack,
+    shared: Mapping[str, Any],
+    flows: Sequence[Mapping[str, Any]],
+    limit_s: float,
+    **more: Any,
+) -> dict[str, Any]:
+    """Put a scenario together."""
+    made: dict[str, Any] = {
+        "name": "fidelity",
+        "duration": f"{limit_s:g}s",
+        "record": RECORD,
+        "topology": {"simple": {"link": dict(shared)}},
+        "flows": list(flows),
+        **more,
+    }
+    hosts = stack.hosts()
+    return {**made, "hosts": hosts} if hosts else made
