@@ -117,6 +117,7 @@ pub fn run(script: &Script, setup: &Setup, only: Only, stack: &mut dyn Stack) ->
     let mut runner = Runner {
         setup,
         stack,
+        only,
         start,
         base: 0,
         connections: Vec::new(),
@@ -151,6 +152,8 @@ pub fn run(script: &Script, setup: &Setup, only: Only, stack: &mut dyn Stack) ->
 pub(crate) struct Runner<'a> {
     pub(crate) setup: &'a Setup,
     pub(crate) stack: &'a mut dyn Stack,
+    only: Only,
+    /// When the script's time began.
     start: Instant,
     /// Time of the event before, in microseconds.
     base: u64,
@@ -188,6 +191,11 @@ impl Runner<'_> {
                 return Ok(());
             }
             _ => self.reach(from)?,
+        }
+        if self.only == Only::Kernel {
+            // Where this process did not run in time, all later times are measured from when it did.
+            let late = self.now().saturating_sub(from);
+            self.start += Duration::from_micros(late);
         }
         match &event.action {
             Action::Packet(p) => self.inject(event, p),

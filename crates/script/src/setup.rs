@@ -43,7 +43,7 @@ fn start(script: &Script, setup: &Setup, stack: Only) -> Verdict {
         Only::Ours => Ours::new(setup).map(|mut s| run(script, setup, stack, &mut s)),
         #[cfg(target_os = "linux")]
         Only::Kernel => {
-            crate::kernel::Kernel::new(setup).map(|mut s| run(script, setup, stack, &mut s))
+            crate::kernel::Kernel::with(setup, |kernel| run(script, setup, stack, kernel))
         }
         #[cfg(not(target_os = "linux"))]
         Only::Kernel => Err(StackError::System(

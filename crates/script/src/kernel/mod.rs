@@ -17,6 +17,9 @@ use crate::stack::{Handle, Op, Readiness, Reply, Setup, Stack, StackError};
 /// How often a call that blocks is tried again.
 const RETRY: Duration = Duration::from_millis(1);
 
+/// How long a new device may need.
+const SETTLING: Duration = Duration::from_millis(50);
+
 /// Settings of each namespace, so that results do not depend on the machine: below `/proc/sys/net`.
 const SETTINGS: [(&str, &str); 9] = [
     ("ipv6/conf/default/accept_ra", "0"),
@@ -33,7 +36,6 @@ const SETTINGS: [(&str, &str); 9] = [
 /// The kernel.
 pub struct Kernel {
     setup: Setup,
-    namespace: NetNs,
     device: Device,
     clock: Clock,
     frames: Vec<Frame>,
@@ -42,11 +44,14 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// A new namespace of the kernel; the process must be in the sandbox, or have the privileges otherwise.
+    /// Runs `f` with a new namespace of the kernel; the process must be in the sandbox, or have the privileges otherwise.
     ///
     /// # Errors
-    /// When the system refuses, or an option is for our stack only.
-    pub fn new(setup: &Setup) -> Result<Self, StackError> {
+    /// When the system refuses, or does not know the congestion control.
+    pub fn with<T: Send>(
+        setup: &Setup,
+        f: impl FnOnce(&mut Self) -> T + Send,
+    ) -> Result<T, StackError> {
         let namespace = NetNs::new().map_err(system)?;
         for (name, value) in SETTINGS {
             // Kernels without IPv6 lack some.
@@ -57,31 +62,44 @@ impl Kernel {
         }
         let choice = Choice::Best { offload: false };
         let device = Device::new(&namespace, "tun0", setup.mtu, choice).map_err(system)?;
+        // The thread stays in the namespace, so that sockets and settings are its own.
+        let ran = namespace.run(|| {
+            let made = Self::new(setup, device)?;
+            Ok::<_, gargalo_device::Error>(made.map(|mut kernel| f(&mut kernel)))
+        });
+        ran.map_err(system)?
+    }
+
+    fn new(
+        setup: &Setup,
+        device: Device,
+    ) -> Result<Result<Self, StackError>, gargalo_device::Error> {
         let (index, local, remote) = (device.index(), setup.local(), setup.remote());
         let prefix = |ip: IpAddr| if ip.is_ipv4() { 32 } else { 128 };
-        namespace
-            .run(|| {
-                let mut netlink = Netlink::open()?;
-                netlink.add_address(index, local, prefix(local))?;
-                netlink.add_route(index, remote, prefix(remote), Some(local))
-            })
-            .map_err(system)?;
+        let mut netlink = Netlink::open()?;
+        netlink.add_address(index, local, prefix(local))?;
+        netlink.add_route(index, remote, prefix(remote), Some(local))?;
+        gargalo_device::precise_timers();
         let mut kernel = Self {
             setup: setup.clone(),
-            namespace,
             device,
             clock: Clock::start(),
-            frames: Vec::new(),
+            frames: vec![Vec::new(); BATCH],
             sent: VecDeque::new(),
             sockets: Vec::new(),
         };
-        kernel.frames.resize_with(BATCH, Vec::new);
-        kernel.set("net.ipv4.tcp_congestion_control", &setup.congestion)?;
-        gargalo_device::precise_timers();
-        // What the system sends on its own when a device comes up.
-        kernel.wait(kernel.now() + Duration::from_millis(5), false)?;
-        kernel.sent.clear();
-        Ok(kernel)
+        Ok(kernel.settle().map(|()| kernel))
+    }
+
+    fn settle(&mut self) -> Result<(), StackError> {
+        let congestion = self.setup.congestion.clone();
+        self.set("net.ipv4.tcp_congestion_control", &congestion)?;
+        // IPv6 becomes ready in the background; what the system sends on its own is passed over.
+        let ready = self.now() + SETTLING;
+        while self.now() < ready {
+            self.wait(ready, false)?;
+        }
+        Ok(())
     }
 
     fn poll_device(&mut self) -> Result<(), StackError> {
@@ -151,16 +169,12 @@ impl Stack for Kernel {
 
     fn socket(&mut self) -> Reply {
         let v6 = self.setup.v6;
-        match self.namespace.run(|| Ok(call::socket(v6))) {
-            Ok(Ok(fd)) => {
+        match call::socket(v6) {
+            Ok(fd) => {
                 self.sockets.push(Some(fd));
                 Reply::Socket(self.sockets.len() - 1)
             }
-            Ok(Err(name)) => Reply::Error(name),
-            Err(e) => {
-                let e: gargalo_device::Error = e;
-                Reply::Unsupported(e.to_string())
-            }
+            Err(name) => Reply::Error(name),
         }
     }
 
@@ -194,9 +208,11 @@ impl Stack for Kernel {
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), StackError> {
-        let path = name.trim_start_matches("net.").replace('.', "/");
-        self.namespace.set(&path, value).map_err(|e| {
-            StackError::Unsupported(format!("{e}: the kernel does not take {name}={value}"))
+        let path = format!("/proc/sys/{}", name.replace('.', "/"));
+        std::fs::write(&path, value).map_err(|e| {
+            StackError::Unsupported(format!(
+                "{path}: {e}: the kernel does not take {name}={value}"
+            ))
         })
     }
 

@@ -188,7 +188,8 @@ impl Ours {
         let on = n != 0;
         let (key, json): (&str, Json) = match name {
             "SO_REUSEADDR" | "SO_REUSEPORT" => return Reply::Value(0),
-            "TCP_NODELAY" => ("nagle", (!on).into()),
+            "TCP_NODELAY" if on => ("nagle", false.into()),
+            "TCP_NODELAY" => ("nagle", "minshall".into()),
             "SO_RCVBUF" | "SO_RCVBUFFORCE" => ("receive_buffer", size(n.unsigned_abs())),
             "SO_SNDBUF" | "SO_SNDBUFFORCE" => ("send_buffer", size(n.unsigned_abs())),
             "TCP_MAXSEG" => {

@@ -68,8 +68,8 @@ impl Ours {
     /// When options are not valid.
     pub fn new(setup: &Setup) -> Result<Self, StackError> {
         let mut options = Map::new();
-        // As on any system; scripts switch it off with TCP_NODELAY.
-        options.insert("nagle".to_owned(), true.into());
+        // As Linux holds small segments back; scripts switch it off with TCP_NODELAY.
+        options.insert("nagle".to_owned(), "minshall".into());
         for (name, bytes) in BUFFERS {
             options.insert(name.to_owned(), size(bytes));
         }
