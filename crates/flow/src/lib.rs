@@ -32,7 +32,7 @@ pub use misbehaviour::{MisbehavingReceiver, Misbehaviour};
 pub use outcome::{Outcome, Phase, Progress, Watch};
 pub use quic::{QuicEnd, QuicEvent};
 pub use quic_paths::QuicPaths;
-pub use result::{FlowResult, MptcpResult, MultipathResult, SubflowResult};
+pub use result::{FlowResult, MptcpResult, MultipathResult, SubflowResult, describe_subflow};
 pub use routing::{DirectionId, NodeId, Routing};
 pub use samples::{
     FlowSample, Gauge, LinkMarks, LinkResult, LinkSample, LinkSampler, ProtocolEvent, Samples,

@@ -43,6 +43,32 @@ pub struct SubflowResult {
 }
 
 impl SubflowResult {
+    /// The result of a subflow that has just opened, whose data leaves by the first of two links and whose
+    /// acknowledgements leave by the second.
+    pub fn opened(id: u32, links: (usize, usize), gateway: Option<NodeId>, at: Instant) -> Self {
+        Self {
+            id,
+            link: links.0,
+            reverse_link: links.1,
+            gateway,
+            opened: at,
+            closed: None,
+            backup: Some(false),
+            delivered: Bytes::ZERO,
+            stats: tcp::Stats::default(),
+            rtt: Quantiles::default(),
+            marks: Marks::default(),
+            inside: Counts::default(),
+        }
+    }
+
+    /// Records the state of a subflow of Multipath TCP.
+    pub fn record(&mut self, s: &mptcp::SubflowSnapshot) {
+        self.stats = s.stats;
+        self.backup = Some(s.backup);
+        self.delivered = s.sender.delivered;
+    }
+
     fn counts(&self) -> Counts {
         Counts {
             delivered: self.delivered.get(),
@@ -145,4 +171,13 @@ pub struct FlowResult {
     pub application: Option<AppResult>,
     /// Results of several paths, for Multipath TCP or multipath QUIC.
     pub multipath: Option<MultipathResult>,
+}
+
+/// Describes a subflow for the events table, by the names of the links by which its data and its acknowledgements
+/// leave.
+pub fn describe_subflow(id: u32, (near, far): (&str, &str)) -> String {
+    match near == far {
+        true => format!("subflow={id} link={near}"),
+        false => format!("subflow={id} link={near} peer_link={far}"),
+    }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gargalo_link::{Carried, DelayHistogram, DropReason, Link};
+use gargalo_mptcp::SubflowSnapshot;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use crate::window::Edge;
@@ -128,6 +129,27 @@ pub struct SubflowSample {
     pub delivered: Bytes,
     /// State of the congestion control in one word.
     pub phase: &'static str,
+}
+
+impl SubflowSample {
+    /// Creates the sample of a subflow of Multipath TCP whose data leaves by this link.
+    pub fn of_mptcp(time: Instant, flow: u64, link: usize, s: &SubflowSnapshot) -> Self {
+        let q = &s.sender;
+        Self {
+            time,
+            flow,
+            subflow: s.id,
+            link,
+            cwnd: q.cwnd,
+            ssthresh: q.ssthresh,
+            in_flight: q.in_flight,
+            srtt: q.srtt,
+            delivery_rate: q.delivery_rate,
+            sent: Bytes::new(s.stats.sent_bytes),
+            delivered: q.delivered,
+            phase: q.phase,
+        }
+    }
 }
 
 /// The state of a link direction at an instant.

@@ -15,7 +15,7 @@ pub struct Unreachable {
 }
 
 /// A host or a router.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Its name in the scenario.
     pub name: String,
@@ -24,7 +24,7 @@ pub struct Node {
 }
 
 /// A link between two nodes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LinkSpec {
     /// Its name in the scenario.
     pub name: String,

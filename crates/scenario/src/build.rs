@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gargalo_flow::{
-    CaptureSpec, FlowSpec, GeneratorSpec, LinkSpec, Node, Outcome as SimOutcome, Phase, Progress,
-    QuicSpec, TcpSpec, Topology, TransportSpec, Watch as SimWatch,
+    CaptureSpec, FlowSpec, GeneratorSpec, Outcome as SimOutcome, Phase, Progress, QuicSpec,
+    TcpSpec, Topology, TransportSpec, Watch as SimWatch,
 };
 use gargalo_sim::{Recording, Settings, World};
 use gargalo_trace::Tables;
@@ -292,21 +292,10 @@ fn transport(
     })
 }
 
-/// The nodes and links for the simulator.
+/// The nodes and links for the worlds.
 pub fn topology(scenario: &Scenario) -> Topology {
-    let node = |n: &crate::resolved::Node| Node {
-        name: n.name.clone(),
-        is_host: n.is_host,
-    };
-    let link = |l: &crate::resolved::Link| LinkSpec {
-        name: l.name.clone(),
-        a: l.a as u32,
-        b: l.b as u32,
-        up: l.up.clone(),
-        down: l.down.clone(),
-    };
     Topology {
-        nodes: scenario.nodes.iter().map(node).collect(),
-        links: scenario.links.iter().map(link).collect(),
+        nodes: scenario.nodes.clone(),
+        links: scenario.links.clone(),
     }
 }

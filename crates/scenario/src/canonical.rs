@@ -25,7 +25,7 @@ impl Scenario {
             "topology": self.topology,
             "nodes": self.nodes.iter().map(|n| json!({ "name": n.name, "host": n.is_host })).collect::<Vec<_>>(),
             "links": self.links.iter().map(|l| json!({
-                "name": l.name, "from": node(l.a), "to": node(l.b),
+                "name": l.name, "from": node(l.a as usize), "to": node(l.b as usize),
                 "up": link(&l.up), "down": link(&l.down)
             })).collect::<Vec<_>>(),
             "flows": self.flows.iter().map(|f| flow(f, &node)).collect::<Vec<_>>(),

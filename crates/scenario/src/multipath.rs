@@ -55,11 +55,9 @@ pub(crate) fn spec(
     };
     // A player's connection is opened by the flow's second host.
     let swapped = u8::from(f.workload.is_asked_for());
-    let change = |c: &crate::resolved::AddressChange| AddressChange {
-        after: c.after,
+    let change = |c: &AddressChange| AddressChange {
         side: c.side ^ swapped,
-        link: c.link,
-        add: c.add,
+        ..*c
     };
     Ok(MptcpSpec {
         config: config.into(),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 pub use crate::model::{Record, Tcp};
+pub use gargalo_flow::{AddressChange, LinkSpec as Link, Node};
 use gargalo_lab::{CommandSpec, Stack, Tuning};
-use gargalo_link::LinkConfig;
 use gargalo_settings::{Json, Setting};
 use gargalo_units::{Duration, Instant, Rate};
 use gargalo_workload::Workload;
@@ -54,30 +54,6 @@ pub struct Lab {
     pub tuning: Tuning,
     /// Several segments may pass in one system call.
     pub offload: bool,
-}
-
-/// A host or a router.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
-    /// Its name.
-    pub name: String,
-    /// Hosts never forward packets of others.
-    pub is_host: bool,
-}
-
-/// A link between two nodes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Link {
-    /// Its name.
-    pub name: String,
-    /// Index of the node at one end.
-    pub a: usize,
-    /// Index of the node at the other end.
-    pub b: usize,
-    /// Configuration of the direction from `a` to `b`.
-    pub up: LinkConfig,
-    /// Configuration of the direction from `b` to `a`.
-    pub down: LinkConfig,
 }
 
 /// A flow, or the template of many if `arrivals` is set.
@@ -223,19 +199,6 @@ pub struct Mptcp {
     pub gateways: Vec<usize>,
     /// Addresses that come and go.
     pub changes: Vec<AddressChange>,
-}
-
-/// A host gets or loses an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddressChange {
-    /// Time after the start of the flow.
-    pub after: Duration,
-    /// 0: the flow's first host; 1: the second.
-    pub side: u8,
-    /// Index of the link.
-    pub link: usize,
-    /// The address is added; otherwise it is removed.
-    pub add: bool,
 }
 
 impl Scenario {

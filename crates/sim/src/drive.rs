@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use gargalo_flow::{
-    Conversation, Ending, FlowResult, FlowSpec, MisbehavingReceiver, Misbehaviour, ProtocolEvent,
-    TcpSpec, TransportSpec, Watch, Window, causes, gauges, rng,
+    Conversation, Ending, FlowResult, FlowSpec, MisbehavingReceiver, Misbehaviour, TcpSpec,
+    TransportSpec, Watch, Window, causes, gauges, rng,
 };
 use gargalo_tcp::{self as tcp, Endpoint, Event, State};
 use gargalo_units::{Ecn, Instant, Seq};
@@ -229,16 +229,8 @@ impl World {
                     sent_at: self.now,
                     ports,
                 };
-                let body = Body {
-                    flow: slot,
-                    generation: flow.generation,
-                    side: 1 - side as u8,
-                    interfaces: (0, 0),
-                    route: flow.sides[side].route,
-                    content: PacketContent::Udp(datagram),
-                };
-                let hash = flow.hash(side);
-                flow.sides[side].wire += self.net.transmit(self.now, out.ecn, hash, body);
+                let content = PacketContent::Udp(datagram);
+                flow.transmit(self.now, (slot, side), &mut self.net, out.ecn, content);
             }
         }
         let due = flow.due();
@@ -327,7 +319,7 @@ impl World {
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
         };
-        let before = Before::of(flow);
+        let (was_due, was_completed) = (flow.talk.due(), flow.talk.completed());
         let (due, over) = match flow.sides[index].end.take() {
             Some(End::Tcp(endpoint)) => self.after_tcp(slot, index, endpoint),
             Some(End::Mptcp(side)) => self.after_mptcp(slot, index, side),
@@ -337,7 +329,7 @@ impl World {
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
         };
-        if flow.talk.completed() != before.completed {
+        if flow.talk.completed() != was_completed {
             self.finished.extend(flow.parent.take());
         }
         // What was due earlier is due now: the timer is identified by its time.
@@ -348,7 +340,7 @@ impl World {
             self.net.queue.push(due, target);
         }
         let due = flow.talk.due();
-        if due != before.due {
+        if due != was_due {
             self.arm_app(slot, due, first_flow);
         }
         if over {
@@ -398,33 +390,19 @@ impl World {
         if self.recorder.wants_gauges() {
             record(flow, index, &mut endpoint, &mut self.recorder, now);
         }
-        let (route, hash) = (flow.sides[index].route, flow.hash(index));
+        let from = (slot, index);
         while let Some(mut out) = endpoint.poll_transmit(now) {
             if let Some(receiver) = &mut flow.sides[index].misbehaving {
                 let mut instead = receiver.rewrite(out.segment);
                 let Some(last) = instead.pop() else { continue };
                 for segment in instead {
-                    let body = Body {
-                        flow: slot,
-                        generation: flow.generation,
-                        side: 1 - index as u8,
-                        interfaces: (0, 0),
-                        route,
-                        content: PacketContent::Tcp(segment),
-                    };
-                    flow.sides[index].wire += self.net.transmit(now, out.ecn, hash, body);
+                    let content = PacketContent::Tcp(segment);
+                    flow.transmit(now, from, &mut self.net, out.ecn, content);
                 }
                 out.segment = last;
             }
-            let body = Body {
-                flow: slot,
-                generation: flow.generation,
-                side: 1 - index as u8,
-                interfaces: (0, 0),
-                route,
-                content: PacketContent::Tcp(out.segment),
-            };
-            flow.sides[index].wire += self.net.transmit(now, out.ecn, hash, body);
+            let content = PacketContent::Tcp(out.segment);
+            flow.transmit(now, from, &mut self.net, out.ecn, content);
         }
         if index == flow.talk.sender() {
             while let Some(rtt) = endpoint.take_rtt_sample() {
@@ -482,12 +460,7 @@ fn record(flow: &mut Flow, index: usize, endpoint: &mut Endpoint, to: &mut Recor
     let (id, tells) = (flow.id, flow.spec.rows && to.wants_events());
     let causes = causes(endpoint, &mut flow.sides[index].phase, |notice| {
         if tells {
-            to.event(ProtocolEvent {
-                time: now,
-                flow: id,
-                kind: notice.kind(),
-                detail: notice.detail(),
-            });
+            to.event(now, id, notice.kind(), notice.detail());
         }
     });
     if looks && !causes.is_empty() {
@@ -507,20 +480,4 @@ fn result(mut flow: Flow, now: Instant, window: &Window) -> FlowResult {
         multipath,
     };
     flow.talk.result(&flow.spec, window, ending)
-}
-
-/// The state of a flow before one of its ends acted.
-struct Before {
-    due: Instant,
-    completed: Option<Instant>,
-}
-
-impl Before {
-    #[inline]
-    fn of(flow: &Flow) -> Self {
-        Self {
-            due: flow.talk.due(),
-            completed: flow.talk.completed(),
-        }
-    }
 }

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use gargalo_flow::{FlowSpec, MptcpSpec, NodeId, ProtocolEvent, Routing, TransportSpec, rng};
+use gargalo_flow::{FlowSpec, MptcpSpec, NodeId, Routing, TransportSpec, rng};
 use gargalo_mptcp::{self as mptcp, Addresses, Connection, Event, State};
 use gargalo_units::{Ecn, Instant};
 use gargalo_wire::tcp::Segment;
@@ -237,19 +237,16 @@ impl World {
                     side.opened(id, addresses, now);
                     if records && index == 0 {
                         let detail = side.about(&self.topology, id, addresses);
-                        self.recorder
-                            .event(event_of(flow.id, now, "subflow-opened", detail));
+                        self.recorder.event(now, flow.id, "subflow-opened", detail);
                     }
                 }
                 Event::SubflowClosed { id, addresses } if records && index == 0 => {
                     let detail = side.about(&self.topology, id, addresses);
-                    self.recorder
-                        .event(event_of(flow.id, now, "subflow-closed", detail));
+                    self.recorder.event(now, flow.id, "subflow-closed", detail);
                 }
                 Event::FellBack if records => {
                     let detail = String::from(["client", "server"][index]);
-                    self.recorder
-                        .event(event_of(flow.id, now, "fallback", detail));
+                    self.recorder.event(now, flow.id, "fallback", detail);
                 }
                 _ => {}
             }
@@ -285,14 +282,13 @@ impl World {
                 if !more.is_empty() {
                     detail = format!("{detail} {more}");
                 }
-                self.recorder
-                    .event(event_of(flow.id, now, notice.kind(), detail));
+                self.recorder.event(now, flow.id, notice.kind(), detail);
             }
         }
         if flow.spec.rows && (records || self.recorder.wants_decisions()) {
             while let Some(notice) = side.connection.poll_notice() {
                 let (kind, detail) = (notice.kind(), notice.detail());
-                self.recorder.event(event_of(flow.id, now, kind, detail));
+                self.recorder.event(now, flow.id, kind, detail);
             }
         }
         over |= side.connection.state() == State::TimeWait;
@@ -347,15 +343,6 @@ fn transmit(world: &mut World, slot: u32, index: usize, side: &mut MptcpSide) {
             content: PacketContent::Tcp(out.segment),
         };
         flow.sides[index].wire += world.net.transmit(now, out.ecn, hash ^ subflow, body);
-    }
-}
-
-fn event_of(flow: u64, time: Instant, kind: &'static str, detail: String) -> ProtocolEvent {
-    ProtocolEvent {
-        time,
-        flow,
-        kind,
-        detail,
     }
 }
 

@@ -2,9 +2,7 @@
 
 use std::net::{SocketAddr, SocketAddrV4};
 
-use gargalo_flow::{
-    FlowSpec, ProtocolEvent, QuicEnd, QuicEvent, QuicPaths, QuicSpec, TransportSpec, rng,
-};
+use gargalo_flow::{FlowSpec, QuicEnd, QuicEvent, QuicPaths, QuicSpec, TransportSpec, rng};
 use gargalo_quic::{self as quic, Endpoint};
 use gargalo_units::{Ecn, Instant};
 use rand::Rng;
@@ -197,12 +195,9 @@ impl World {
                         endpoint.open_path(now, (*near.ip()).into(), far);
                     }
                 }
-                QuicEvent::Failed(detail) if records => self.recorder.event(ProtocolEvent {
-                    time: now,
-                    flow: flow.id,
-                    kind: "failed",
-                    detail,
-                }),
+                QuicEvent::Failed(detail) if records => {
+                    self.recorder.event(now, flow.id, "failed", detail);
+                }
                 QuicEvent::Failed(_) => {}
             }
         }
@@ -244,12 +239,8 @@ impl World {
         }
         if records {
             while let Some(notice) = side.end.endpoint.poll_notice() {
-                self.recorder.event(ProtocolEvent {
-                    time: now,
-                    flow: flow.id,
-                    kind: notice.kind,
-                    detail: notice.detail,
-                });
+                self.recorder
+                    .event(now, flow.id, notice.kind, notice.detail);
             }
         }
         let (due, over) = (side.end.endpoint.poll_timeout(), side.end.is_over());

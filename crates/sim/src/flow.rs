@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use gargalo_flow::{Conversation, FlowSample, FlowSpec, MisbehavingReceiver, Totals};
 use gargalo_tcp::{self as tcp, State};
-use gargalo_units::{Bytes, Instant};
+use gargalo_units::{Bytes, Ecn, Instant};
 
 use crate::mptcp::MptcpSide;
+use crate::net::Net;
+use crate::packet::{Body, Content};
 use crate::quic::QuicSide;
 use gargalo_workload::wire::WireBytes;
 
@@ -220,6 +222,27 @@ impl Flow {
             Some(End::Mptcp(_)) => None,
             None => self.talk.sample(now, self.id),
         }
+    }
+
+    /// Sends a packet of one end, by the route to the other.
+    #[inline]
+    pub(crate) fn transmit(
+        &mut self,
+        now: Instant,
+        (slot, side): (u32, usize),
+        net: &mut Net,
+        ecn: Ecn,
+        content: Content,
+    ) {
+        let body = Body {
+            flow: slot,
+            generation: self.generation,
+            side: 1 - side as u8,
+            interfaces: (0, 0),
+            route: self.sides[side].route,
+            content,
+        };
+        self.sides[side].wire += net.transmit(now, ecn, self.hash(side), body);
     }
 
     /// The hash of the five-tuple of one direction, for fair queueing.

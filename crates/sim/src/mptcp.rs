@@ -3,10 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use gargalo_flow::{Counts, Marks, NodeId, SubflowResult, Topology};
-use gargalo_mptcp::{self as mptcp, Addresses, Connection};
-use gargalo_trace::Quantiles;
-use gargalo_units::{Bytes, Instant};
+use gargalo_flow::{NodeId, SubflowResult, Topology, describe_subflow};
+use gargalo_mptcp::{Addresses, Connection};
+use gargalo_units::Instant;
 
 use crate::address::{address, interface_address};
 
@@ -93,7 +92,7 @@ impl MptcpSide {
     pub(crate) fn note(&mut self, now: Instant) {
         while let Some(s) = self.connection.poll_ended() {
             if let Some(k) = self.known(s.id) {
-                keep(k, &s);
+                k.record(&s);
                 k.closed = Some(now);
             }
         }
@@ -105,7 +104,7 @@ impl MptcpSide {
         let live: Vec<_> = self.connection.subflows(now).collect();
         for s in &live {
             if let Some(k) = self.known(s.id) {
-                keep(k, s);
+                k.record(s);
             }
         }
     }
@@ -120,10 +119,7 @@ impl MptcpSide {
     pub(crate) fn about(&self, topology: &Topology, id: u32, addresses: Addresses) -> String {
         let name = |l: usize| topology.links[l].name.as_str();
         match self.links_of(addresses) {
-            Some((near, far)) if near == far => format!("subflow={id} link={}", name(near)),
-            Some((near, far)) => {
-                format!("subflow={id} link={} peer_link={}", name(near), name(far))
-            }
+            Some((near, far)) => describe_subflow(id, (name(near), name(far))),
             None => format!("subflow={id} {addresses}"),
         }
     }
@@ -136,25 +132,12 @@ impl MptcpSide {
         let mut open = self.connection.subflows(now);
         let gateway = open.find(|s| s.id == id).and_then(|s| s.gateway);
         drop(open);
-        self.subflows.push(SubflowResult {
+        let gateway = gateway.and_then(|g| self.gateway(g)).map(|(n, _)| n);
+        self.subflows.push(SubflowResult::opened(
             id,
-            link,
-            reverse_link,
-            gateway: gateway.and_then(|g| self.gateway(g)).map(|(n, _)| n),
-            opened: now,
-            closed: None,
-            backup: Some(false),
-            delivered: Bytes::ZERO,
-            stats: gargalo_tcp::Stats::default(),
-            rtt: Quantiles::default(),
-            marks: Marks::default(),
-            inside: Counts::default(),
-        });
+            (link, reverse_link),
+            gateway,
+            now,
+        ));
     }
-}
-
-fn keep(result: &mut SubflowResult, s: &mptcp::SubflowSnapshot) {
-    result.stats = s.stats;
-    result.backup = Some(s.backup);
-    result.delivered = s.sender.delivered;
 }

@@ -44,25 +44,11 @@ pub(crate) fn sample(flow: &mut Flow, now: Instant, recorder: &mut Recorder) -> 
         let Some((link, _)) = side.links_of(s.addresses) else {
             continue;
         };
-        let q = s.sender;
-        if q.cwnd.is_zero() {
+        if s.sender.cwnd.is_zero() {
             continue; // not established yet
         }
-        let sample = SubflowSample {
-            time: now,
-            flow: id,
-            subflow: s.id,
-            link,
-            cwnd: q.cwnd,
-            ssthresh: q.ssthresh,
-            in_flight: q.in_flight,
-            srtt: q.srtt,
-            delivery_rate: q.delivery_rate,
-            sent: Bytes::new(s.stats.sent_bytes),
-            delivered: q.delivered,
-            phase: q.phase,
-        };
-        total.add(&sample, q.pacing_rate);
+        let sample = SubflowSample::of_mptcp(now, id, link, &s);
+        total.add(&sample, s.sender.pacing_rate);
         recorder.subflow(sample);
     }
     Some(total)

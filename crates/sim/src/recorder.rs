@@ -113,8 +113,14 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn event(&mut self, event: ProtocolEvent) {
-        self.samples.events.push(event);
+    /// Records a protocol event of a flow.
+    pub(crate) fn event(&mut self, time: Instant, flow: u64, kind: &'static str, detail: String) {
+        self.samples.events.push(ProtocolEvent {
+            time,
+            flow,
+            kind,
+            detail,
+        });
     }
 
     /// Takes the counters of links at an edge of the measured window.

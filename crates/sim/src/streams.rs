@@ -13,39 +13,28 @@ pub(crate) trait Stream {
     fn write_room(&self) -> u64;
 }
 
-impl Stream for Endpoint {
-    #[inline]
-    fn read(&mut self) -> Option<Chunk> {
-        Self::read(self, u64::MAX)
-    }
-    fn write(&mut self, data: Content) -> usize {
-        Self::write(self, data)
-    }
-    #[inline]
-    fn write_synthetic(&mut self, n: u64) -> u64 {
-        Self::write_synthetic(self, n)
-    }
-    fn write_room(&self) -> u64 {
-        Self::write_room(self)
-    }
+macro_rules! streams {
+    ($($connection:ty),+) => { $(
+        impl Stream for $connection {
+            #[inline]
+            fn read(&mut self) -> Option<Chunk> {
+                Self::read(self, u64::MAX)
+            }
+            fn write(&mut self, data: Content) -> usize {
+                Self::write(self, data)
+            }
+            #[inline]
+            fn write_synthetic(&mut self, n: u64) -> u64 {
+                Self::write_synthetic(self, n)
+            }
+            fn write_room(&self) -> u64 {
+                Self::write_room(self)
+            }
+        }
+    )+ };
 }
 
-impl Stream for Connection {
-    #[inline]
-    fn read(&mut self) -> Option<Chunk> {
-        Self::read(self, u64::MAX)
-    }
-    fn write(&mut self, data: Content) -> usize {
-        Self::write(self, data)
-    }
-    #[inline]
-    fn write_synthetic(&mut self, n: u64) -> u64 {
-        Self::write_synthetic(self, n)
-    }
-    fn write_room(&self) -> u64 {
-        Self::write_room(self)
-    }
-}
+streams!(Endpoint, Connection);
 
 /// Reads everything in order from the transport, comparing real content if there is a `key`; returns the number of
 /// bytes.

@@ -129,6 +129,23 @@ impl TcpInfo {
     }
 }
 
+/// Combines the samples of two subflows: sums, and the least round-trip time.
+pub(super) fn sum(a: FlowSample, b: FlowSample) -> FlowSample {
+    let both = |a: Option<Rate>, b| match (a, b) {
+        (Some(a), Some(b)) => Some(a + b),
+        (a, b) => a.or(b),
+    };
+    FlowSample {
+        cwnd: a.cwnd + b.cwnd,
+        ssthresh: None,
+        in_flight: a.in_flight + b.in_flight,
+        srtt: [a.srtt, b.srtt].into_iter().flatten().min(),
+        pacing_rate: both(a.pacing_rate, b.pacing_rate),
+        delivery_rate: both(a.delivery_rate, b.delivery_rate),
+        ..a
+    }
+}
+
 fn micros(us: u32) -> Duration {
     Duration::from_micros(u64::from(us))
 }

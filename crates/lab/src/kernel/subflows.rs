@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
-use gargalo_flow::{Counts, Edge, Marks, SubflowResult, SubflowSample};
+use gargalo_flow::{Edge, Marks, SubflowResult, SubflowSample};
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Duration, Instant};
 
@@ -162,7 +162,7 @@ impl Subflows {
     /// The results of the subflows.
     pub(super) fn reports(&self, recorder: &Recorder) -> Vec<SubflowReport> {
         let one = |(id, s): (usize, &Subflow)| {
-            let (link, reverse_link) = recorder.links_of(s.local, s.remote);
+            let links = recorder.links_of(s.local, s.remote);
             let totals = s.info.totals();
             let mut rtt = Quantiles::default();
             s.info.srtt().into_iter().for_each(|t| rtt.record(t));
@@ -171,11 +171,6 @@ impl Subflows {
                 remote: s.remote,
                 received_bytes: s.info.received_bytes(),
                 result: SubflowResult {
-                    id: id as u32,
-                    link,
-                    reverse_link,
-                    gateway: None,
-                    opened: s.opened,
                     closed: s.closed,
                     backup: s.backup,
                     delivered: Bytes::new(s.info.acknowledged_bytes()),
@@ -189,7 +184,7 @@ impl Subflows {
                     },
                     rtt,
                     marks: s.marks.clone(),
-                    inside: Counts::default(),
+                    ..SubflowResult::opened(id as u32, links, None, s.opened)
                 },
             }
         };

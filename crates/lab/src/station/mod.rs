@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use gargalo_flow::{Edge, FlowSample, ProtocolEvent, TcpSpec, causes, gauges};
+use gargalo_flow::{Edge, FlowSample, TcpSpec, causes, gauges};
 use gargalo_host::{
     ConnectionId, Host, HostConfig, HostEvent, ListenerId, MptcpOptions, SocketOptions, UdpId,
 };
@@ -17,7 +17,7 @@ use crate::multipath::Part;
 use crate::traffic::{Flow, Inbox, Interest, Quic, Recorder};
 use crate::{Error, Result};
 
-pub(crate) mod multipath;
+mod multipath;
 mod streams;
 
 use multipath::Track;
@@ -462,12 +462,7 @@ fn notices(
     let id = flow.spec.id;
     let mut causes = causes(endpoint, phase, |notice| {
         if flow.spec.rows {
-            recorder.event(ProtocolEvent {
-                time: now,
-                flow: id,
-                kind: notice.kind(),
-                detail: notice.detail(),
-            });
+            recorder.event(now, id, notice.kind(), notice.detail());
         }
     });
     if sample && causes.is_empty() {

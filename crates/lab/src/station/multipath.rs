@@ -1,12 +1,9 @@
 //! Multipath TCP at a station: subflows and their results, addresses that are added and removed.
 
-use gargalo_flow::{
-    Counts, Edge, FlowSample, Marks, MptcpSpec, ProtocolEvent, SubflowResult, SubflowSample,
-};
+use gargalo_flow::{Edge, FlowSample, MptcpSpec, SubflowResult, SubflowSample, describe_subflow};
 use gargalo_host::{ConnectionId, Host};
 use gargalo_mptcp::{Connection, Event, SubflowSnapshot};
-use gargalo_trace::Quantiles;
-use gargalo_units::{Bytes, Instant};
+use gargalo_units::Instant;
 
 use crate::multipath::{MultipathReport, Part, SubflowReport};
 use crate::traffic::{Flow, Recorder};
@@ -30,20 +27,7 @@ impl Track {
                     local: addresses.local,
                     remote: addresses.remote,
                     received_bytes: 0,
-                    result: SubflowResult {
-                        id,
-                        link: links.0,
-                        reverse_link: links.1,
-                        gateway: None,
-                        opened: now,
-                        closed: None,
-                        backup: Some(false),
-                        delivered: Bytes::ZERO,
-                        stats: gargalo_tcp::Stats::default(),
-                        rtt: Quantiles::default(),
-                        marks: Marks::default(),
-                        inside: Counts::default(),
-                    },
+                    result: SubflowResult::opened(id, links, None, now),
                 });
                 ("subflow-opened", about(recorder, id, links))
             }
@@ -54,7 +38,7 @@ impl Track {
             _ => ("fallback", String::new()),
         };
         if flow.spec.rows {
-            recorder.event(event(now, flow.spec.id, kind, detail));
+            recorder.event(now, flow.spec.id, kind, detail);
         }
     }
 
@@ -62,9 +46,7 @@ impl Track {
         let mut all = self.subflows.iter_mut().rev();
         let known = all.find(|k| k.result.id == s.id)?;
         known.received_bytes = s.received_bytes;
-        known.result.stats = s.stats;
-        known.result.backup = Some(s.backup);
-        known.result.delivered = s.sender.delivered;
+        known.result.record(s);
         Some(known)
     }
 
@@ -103,7 +85,7 @@ impl Track {
         }
         let tell = |kind, detail| {
             if flow.spec.rows {
-                recorder.event(event(now, number, kind, detail));
+                recorder.event(now, number, kind, detail);
             }
         };
         while let Some((id, notice)) = connection.poll_subflow_notice() {
@@ -115,11 +97,16 @@ impl Track {
         }
         if sample && !flow.is_over() {
             let all: Vec<SubflowSnapshot> = connection.subflows(now).collect();
+            let mut total = FlowSample::over_paths(now, number, flow.delivered());
             for s in &all {
-                recorder.subflow(row(now, number, s, recorder));
+                let link = recorder.links_of(s.addresses.local, s.addresses.remote).0;
+                let sample = SubflowSample::of_mptcp(now, number, link, s);
+                total.add(&sample, s.sender.pacing_rate);
+                recorder.subflow(sample);
             }
-            let total = all.iter().map(|s| total_of(now, flow, s)).reduce(sum);
-            total.into_iter().for_each(|t| recorder.sample(t));
+            if !all.is_empty() {
+                recorder.sample(total);
+            }
         }
     }
 
@@ -191,71 +178,5 @@ impl Track {
 
 /// Describes a subflow for the events table.
 fn about(recorder: &Recorder, id: u32, (near, far): (usize, usize)) -> String {
-    let name = |link| recorder.link_name(link);
-    if near == far {
-        format!("subflow={id} link={}", name(near))
-    } else {
-        format!("subflow={id} link={} peer_link={}", name(near), name(far))
-    }
-}
-
-fn row(time: Instant, flow: u64, s: &SubflowSnapshot, recorder: &Recorder) -> SubflowSample {
-    let q = &s.sender;
-    SubflowSample {
-        time,
-        flow,
-        subflow: s.id,
-        link: recorder.links_of(s.addresses.local, s.addresses.remote).0,
-        cwnd: q.cwnd,
-        ssthresh: q.ssthresh,
-        in_flight: q.in_flight,
-        srtt: q.srtt,
-        delivery_rate: q.delivery_rate,
-        sent: Bytes::new(s.stats.sent_bytes),
-        delivered: q.delivered,
-        phase: q.phase,
-    }
-}
-
-fn total_of(time: Instant, flow: &Flow, s: &SubflowSnapshot) -> FlowSample {
-    let q = &s.sender;
-    FlowSample {
-        time,
-        flow: flow.spec.id,
-        cwnd: q.cwnd,
-        ssthresh: None,
-        in_flight: q.in_flight,
-        srtt: q.srtt,
-        pacing_rate: q.pacing_rate,
-        delivery_rate: q.delivery_rate,
-        delivered: flow.delivered(),
-        phase: q.phase,
-        out_of_order: None,
-    }
-}
-
-/// Combines the samples of two subflows: sums, and the least round-trip time.
-pub(crate) fn sum(a: FlowSample, b: FlowSample) -> FlowSample {
-    let both = |a: Option<gargalo_units::Rate>, b| match (a, b) {
-        (Some(a), Some(b)) => Some(a + b),
-        (a, b) => a.or(b),
-    };
-    FlowSample {
-        cwnd: a.cwnd + b.cwnd,
-        ssthresh: None,
-        in_flight: a.in_flight + b.in_flight,
-        srtt: [a.srtt, b.srtt].into_iter().flatten().min(),
-        pacing_rate: both(a.pacing_rate, b.pacing_rate),
-        delivery_rate: both(a.delivery_rate, b.delivery_rate),
-        ..a
-    }
-}
-
-fn event(time: Instant, flow: u64, kind: &'static str, detail: String) -> ProtocolEvent {
-    ProtocolEvent {
-        time,
-        flow,
-        kind,
-        detail,
-    }
+    describe_subflow(id, (recorder.link_name(near), recorder.link_name(far)))
 }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use bytes::BytesMut;
 use gargalo_flow::quic_paths::{SendingPath, arrived, sample, sending};
-use gargalo_flow::{Edge, FlowSample, ProtocolEvent, QuicEnd, QuicEvent, QuicPaths};
+use gargalo_flow::{Edge, FlowSample, QuicEnd, QuicEvent, QuicPaths};
 use gargalo_quic::Change;
 use gargalo_units::{Bytes, Ecn, Instant};
 
@@ -113,12 +113,7 @@ impl Quic {
         }
         let tell = |kind, detail| {
             if flow.spec.rows {
-                recorder.event(ProtocolEvent {
-                    time: now,
-                    flow: flow.spec.id,
-                    kind,
-                    detail,
-                });
+                recorder.event(now, flow.spec.id, kind, detail);
             }
         };
         flow.converse(now, |talk| {

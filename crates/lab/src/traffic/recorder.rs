@@ -101,10 +101,15 @@ impl Recorder {
         self.lock().subflows().push(sample);
     }
 
-    /// Records a protocol event.
-    pub fn event(&self, event: ProtocolEvent) {
+    /// Records a protocol event of a flow.
+    pub fn event(&self, time: Instant, flow: u64, kind: &'static str, detail: String) {
         if self.events {
-            self.lock().events.push(event);
+            self.lock().events.push(ProtocolEvent {
+                time,
+                flow,
+                kind,
+                detail,
+            });
         }
     }
 

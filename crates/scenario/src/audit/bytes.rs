@@ -15,8 +15,7 @@ pub(super) fn goodput_above_capacity(case: &mut Case<'_>) -> Vec<Finding> {
         if let Some(m) = &f.multipath {
             for s in &m.subflows {
                 let link = case.scenario.links.get(s.link);
-                let sender = from as usize;
-                let direction = link.and_then(|l| match (l.a == sender, l.b == sender) {
+                let direction = link.and_then(|l| match (l.a == from, l.b == from) {
                     (true, false) => Some(s.link * 2),
                     (false, true) => Some(s.link * 2 + 1),
                     _ => None,

@@ -223,6 +223,6 @@ fn subject(f: &FlowResult) -> String {
 
 /// Creates a search for routes over the scenario's nodes (hosts do not forward) and links.
 fn routing(scenario: &Scenario) -> Routing {
-    let ends = scenario.links.iter().map(|l| (l.a as u32, l.b as u32));
+    let ends = scenario.links.iter().map(|l| (l.a, l.b));
     Routing::new(scenario.nodes.iter().map(|n| n.is_host), ends)
 }

@@ -21,8 +21,8 @@ impl Network {
     pub(crate) fn link(&mut self, name: &str, ends: (usize, usize), spec: &model::Link, at: &str) {
         let mut link = Link {
             name: name.to_owned(),
-            a: ends.0,
-            b: ends.1,
+            a: ends.0 as u32,
+            b: ends.1 as u32,
             up: spec.up.clone(),
             down: spec.down.clone(),
         };

@@ -15,7 +15,7 @@ pub(crate) type Route = Vec<(usize, bool)>;
 impl Routes {
     pub(crate) fn new(net: &Network) -> Self {
         let hosts = net.nodes.iter().map(|n| n.is_host);
-        let links = net.links.iter().map(|l| (l.a as u32, l.b as u32));
+        let links = net.links.iter().map(|l| (l.a, l.b));
         Self(Routing::new(hosts, links))
     }
 

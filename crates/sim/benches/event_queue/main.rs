@@ -3,12 +3,14 @@
 //! Each step takes the next event and schedules one at a delay drawn as in a run: mostly
 //! serialisation and propagation times, seldom a timer.
 
+mod alternatives;
+
 use std::hint::black_box;
 
+use alternatives::{BinaryHeapQueue, CalendarQueue, QuadHeapQueue};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use gargalo_flow::rng;
 use gargalo_sim::event::EventQueue;
-use gargalo_sim::event::alternatives::{BinaryHeapQueue, CalendarQueue, QuadHeapQueue};
 use gargalo_units::{Duration, Instant};
 use rand::RngExt;
 

@@ -1,12 +1,38 @@
-//! Event queues that were measured and not chosen; kept for the benchmark and for machines on which the result may
-//! differ.
+//! Event queues that were measured and not chosen; on other machines the result may differ.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use gargalo_units::Instant;
 
-use super::{Entry, Target};
+/// A scheduled event, as the engine's queue keeps it: the instant, and an insertion number of 40 bits above the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    time: u64,
+    order: u64,
+}
+
+impl Entry {
+    #[inline]
+    const fn new(time: Instant, count: u64, target: u32) -> Self {
+        Self {
+            time: time.as_nanos(),
+            order: (count << 24) | target as u64,
+        }
+    }
+    #[inline]
+    const fn key(&self) -> u128 {
+        ((self.time as u128) << 64) | self.order as u128
+    }
+    #[inline]
+    pub const fn time(&self) -> Instant {
+        Instant::from_nanos(self.time)
+    }
+    #[inline]
+    pub const fn target(&self) -> u32 {
+        (self.order & 0xff_ffff) as u32
+    }
+}
 
 /// The standard library's binary heap.
 #[derive(Debug, Default)]
@@ -18,7 +44,7 @@ pub struct BinaryHeapQueue {
 impl BinaryHeapQueue {
     /// Schedules an event.
     #[inline]
-    pub fn push(&mut self, time: Instant, target: Target) {
+    pub fn push(&mut self, time: Instant, target: u32) {
         self.heap
             .push(Reverse(Entry::new(time, self.count, target)));
         self.count += 1;
@@ -56,7 +82,7 @@ impl Default for CalendarQueue {
 
 impl CalendarQueue {
     /// Schedules an event, not before the last one taken.
-    pub fn push(&mut self, time: Instant, target: Target) {
+    pub fn push(&mut self, time: Instant, target: u32) {
         let entry = Entry::new(time, self.count, target);
         self.count += 1;
         self.insert(entry);
@@ -133,7 +159,7 @@ pub struct QuadHeapQueue {
 impl QuadHeapQueue {
     /// Schedules `target` at `time`, after everything already scheduled for that instant.
     #[inline]
-    pub fn push(&mut self, time: Instant, target: Target) {
+    pub fn push(&mut self, time: Instant, target: u32) {
         let entry = Entry::new(time, self.count, target);
         self.count += 1;
         if self.hole {
