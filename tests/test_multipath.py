@@ -330,7 +330,7 @@ class NoScheduler:
         (Raises, ZeroDivisionError, "twentieth"),
         (Nothing, TypeError, r"Nothing must define select\(\)"),
         (BadConstructor, OSError, "no"),
-        (NoScheduler, TypeError, "NoScheduler is no gargalo.Scheduler"),
+        (NoScheduler, TypeError, "NoScheduler is not a gargalo.Scheduler"),
         (
             returning(2),
             ValueError,
@@ -375,7 +375,7 @@ def missing(value, told=True):
         (missing([(0, 300)]), TypeError, r"missing\(\) returned \[\(0, 300\)\]"),
         (missing([], told="yes"), TypeError, r"Missing.announces\(\) returned 'yes'"),
         (gargalo.PathManager, TypeError, r"must define missing\(\)"),
-        (Fastest, TypeError, "Fastest is no gargalo.PathManager"),
+        (Fastest, TypeError, "Fastest is not a gargalo.PathManager"),
     ],
 )
 def test_what_is_wrong_with_a_path_manager_is_raised(manager, error, text):

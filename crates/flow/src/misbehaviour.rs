@@ -32,7 +32,7 @@ pub struct MisbehavingReceiver {
     /// End of the latest data seen.
     seen: Option<Seq>,
     /// The latest acknowledgement sent.
-    told: Option<Seq>,
+    last_ack: Option<Seq>,
 }
 
 impl MisbehavingReceiver {
@@ -41,7 +41,7 @@ impl MisbehavingReceiver {
         Self {
             how,
             seen: None,
-            told: None,
+            last_ack: None,
         }
     }
 
@@ -74,7 +74,7 @@ impl MisbehavingReceiver {
                 segment.options.sack = SackBlocks::EMPTY;
             }
             Misbehaviour::DividesAcks if plain => {
-                let before = self.told.replace(segment.ack);
+                let before = self.last_ack.replace(segment.ack);
                 let Some(before) = before else {
                     return vec![segment];
                 };
@@ -119,8 +119,8 @@ mod tests {
     }
 
     fn acks(receiver: &mut MisbehavingReceiver, n: u32) -> Vec<u32> {
-        let told = receiver.rewrite(ack(n));
-        told.iter().map(|s| s.ack.get()).collect()
+        let sent = receiver.rewrite(ack(n));
+        sent.iter().map(|s| s.ack.get()).collect()
     }
 
     #[test]

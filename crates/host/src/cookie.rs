@@ -175,8 +175,8 @@ mod tests {
             let found = check(key, &tuple(1), &answer(cookie, echo), now + Duration::from_secs(59));
             let extra = found.unwrap().options.extra.unwrap();
             prop_assert_eq!((extra.window_scale, extra.sack_permitted), (scale, sack));
-            let (told, wanted) = (extra.mss.unwrap(), mss.unwrap_or(536));
-            prop_assert!(told <= wanted.max(536) && CLASSES.iter().all(|c| *c <= told || *c > wanted));
+            let (encoded, wanted) = (extra.mss.unwrap(), mss.unwrap_or(536));
+            prop_assert!(encoded <= wanted.max(536) && CLASSES.iter().all(|c| *c <= encoded || *c > wanted));
         }
     }
 

@@ -284,8 +284,8 @@ mod tests {
                 IpAddr::V4(_) => IpAddr::from([10, 0, 0, 254]),
                 IpAddr::V6(_) => "fd00::fe".parse().unwrap(),
             };
-            let told = packet_too_big(router, 1300, &datagram).unwrap();
-            let parsed = Datagram::parse(&told, Verify::All).unwrap();
+            let report = packet_too_big(router, 1300, &datagram).unwrap();
+            let parsed = Datagram::parse(&report, Verify::All).unwrap();
             assert_eq!(parsed.header.addresses.dst(), addresses.src());
             let Transport::Other { payload, .. } = &parsed.transport else {
                 panic!("not ICMP: {parsed}");
@@ -297,7 +297,7 @@ mod tests {
             };
             assert_eq!((quoted.src_port, quoted.dst_port), (7, 8));
             assert_eq!(
-                packet_too_big(router, 1300, &told),
+                packet_too_big(router, 1300, &report),
                 None,
                 "no error about an error"
             );

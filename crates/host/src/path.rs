@@ -118,20 +118,20 @@ impl Host {
     }
 
     /// RFC 1191 §6, RFC 8201 §4.
-    fn on_too_big(&mut self, slot: u32, tuple: &Tuple, told: u32, length: u32) -> bool {
+    fn on_too_big(&mut self, slot: u32, tuple: &Tuple, reported: u32, length: u32) -> bool {
         let Some(path) = self.table.slot(slot).and_then(|c| c.path(tuple)) else {
             return false;
         };
-        let told = match told {
+        let reported = match reported {
             // A datagram of the minimum MTU cannot have been too long.
             0 if length <= HostConfig::least_mtu(tuple.is_v6()) => return false,
             0 => {
                 let below = PLATEAUS.iter().find(|p| **p < length.min(path.mtu));
                 below.copied().unwrap_or(0)
             }
-            told => told,
+            reported => reported,
         };
-        let lowered = self.lower_mtu(slot, tuple, told);
+        let lowered = self.lower_mtu(slot, tuple, reported);
         self.stats.too_big += u64::from(lowered);
         lowered
     }

@@ -49,7 +49,7 @@ pub(crate) struct Secrets {
     timestamp: Key,
     port: Key,
     flow_label: Key,
-    luck: Key,
+    random: Key,
     mptcp: Key,
 }
 
@@ -63,7 +63,7 @@ impl Secrets {
             timestamp: key(3),
             port: key(4),
             flow_label: key(5),
-            luck: key(6),
+            random: key(6),
             mptcp: key(7),
         }
     }
@@ -108,7 +108,7 @@ impl Secrets {
 
     /// A random stream of its own for a controller, or a Multipath TCP connection.
     pub(crate) fn stream(&self, serial: u64) -> Pcg64 {
-        let word = |n: u8| u128::from(self.luck.hash(&(serial, n)));
+        let word = |n: u8| u128::from(self.random.hash(&(serial, n)));
         Pcg64::new((word(0) << 64) | word(1), (word(2) << 64) | word(3))
     }
 }

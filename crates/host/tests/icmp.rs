@@ -283,11 +283,11 @@ fn a_udp_port_that_nobody_has_is_told() {
                 .unwrap();
         }
         w.run_for(ms(20));
-        let told = HostEvent::UdpUnreachable {
+        let unreachable = HostEvent::UdpUnreachable {
             socket: near,
             remote: to,
         };
-        assert_eq!(w.events, [(CLIENT, told)]);
+        assert_eq!(w.events, [(CLIENT, unreachable)]);
         let stats = w.hosts[SERVER].stats();
         assert_eq!((stats.udp_unreachable, stats.icmp_errors_sent), (200, 50));
         w.hosts[CLIENT].close_udp(near);

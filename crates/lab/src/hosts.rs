@@ -126,9 +126,9 @@ fn has_multipath(spec: &LabSpec, node: NodeId) -> bool {
 }
 
 /// The configuration of the path manager at a host with the kernel's stack.
-fn told(spec: &LabSpec, plan: &Plan, node: NodeId) -> Result<KernelMptcp> {
-    if let Some(told) = spec.multipath.kernels.get(&node) {
-        return Ok(told.clone());
+fn path_manager_config(spec: &LabSpec, plan: &Plan, node: NodeId) -> Result<KernelMptcp> {
+    if let Some(given) = spec.multipath.kernels.get(&node) {
+        return Ok(given.clone());
     }
     let mut all = KernelMptcp::default();
     for f in flows(spec) {
@@ -161,14 +161,14 @@ fn told(spec: &LabSpec, plan: &Plan, node: NodeId) -> Result<KernelMptcp> {
 
 /// Configures the path manager of a host.
 fn manage_paths(spec: &LabSpec, plan: &Plan, node: NodeId, host: &KernelHost) -> Result<()> {
-    let told = told(spec, plan, node)?;
+    let config = path_manager_config(spec, plan, node)?;
     let address = |number| {
         plan.of(node)
             .find(|(_, i)| i.number == number)
             .map(|(_, i)| i.v4)
     };
     host.namespace
-        .run(|| PathManager::open()?.configure(&told, address))
+        .run(|| PathManager::open()?.configure(&config, address))
 }
 
 /// Attaches every interface to the network, in the order of the plan; returns the kind of device.

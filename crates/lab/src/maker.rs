@@ -30,7 +30,7 @@ pub(crate) struct Maker {
 }
 
 /// An end of a flow, with its host.
-pub(crate) enum Placed {
+pub(crate) enum HostEnd {
     Kernel(kernel::End),
     Station(NodeId, station::End),
 }
@@ -42,7 +42,7 @@ impl Maker {
         spec: FlowSpec,
         stream: &str,
         around: Surroundings,
-    ) -> Result<(Arc<Flow>, [Placed; 2])> {
+    ) -> Result<(Arc<Flow>, [HostEnd; 2])> {
         let (from, to) = (spec.from, spec.to);
         let parts = |host, peer| match &spec.transport {
             TransportSpec::Mptcp(mptcp) => {
@@ -69,14 +69,14 @@ impl Maker {
         let place = |(side, node, local, remote, parts): (usize, NodeId, _, _, Vec<Part>)| {
             let flow = Arc::clone(&flow);
             match &self.kernels[node as usize] {
-                Some(host) => Placed::Kernel(kernel::End {
+                Some(host) => HostEnd::Kernel(kernel::End {
                     flow,
                     side,
                     host: Arc::clone(host),
                     local,
                     remote,
                 }),
-                None => Placed::Station(
+                None => HostEnd::Station(
                     node,
                     station::End {
                         flow,
@@ -98,10 +98,10 @@ impl Maker {
     }
 
     /// Passes an end to its host, which is running.
-    pub(crate) fn hand_over(&self, end: Placed) {
+    pub(crate) fn hand_over(&self, end: HostEnd) {
         match end {
-            Placed::Kernel(end) => self.to_kernel.push(end),
-            Placed::Station(node, end) => self.to_stations[node as usize].push(end),
+            HostEnd::Kernel(end) => self.to_kernel.push(end),
+            HostEnd::Station(node, end) => self.to_stations[node as usize].push(end),
         }
     }
 

@@ -82,7 +82,7 @@ impl KernelMptcp {
         };
         // The server's first address is known, and the client of a single mesh connects to announced addresses from
         // the address that its routes select.
-        let told = match (is_client, full) {
+        let configured = match (is_client, full) {
             (true, true) => interfaces,
             (true, false) => &[],
             (false, _) => interfaces.get(1..).unwrap_or_default(),
@@ -90,7 +90,7 @@ impl KernelMptcp {
         Ok(Self {
             subflows: MOST,
             accepted: if is_client { MOST } else { 0 },
-            endpoints: told.iter().map(endpoint).collect(),
+            endpoints: configured.iter().map(endpoint).collect(),
         })
     }
 
@@ -234,12 +234,12 @@ mod tests {
         assert!(client.endpoints[2].backup && !client.endpoints[1].backup);
         assert_eq!(of("single-mesh", true).unwrap().endpoints, []);
         let server = of("single-mesh", false).unwrap();
-        let told: Vec<_> = server
+        let announced: Vec<_> = server
             .endpoints
             .iter()
             .map(|e| (e.interface, e.signal))
             .collect();
-        assert_eq!(told, [(1, true), (2, true)]);
+        assert_eq!(announced, [(1, true), (2, true)]);
         assert_eq!(of("default", true).unwrap(), KernelMptcp::default());
         for manager in ["ndiffports", "binder", "mine"] {
             assert_eq!(of(manager, true), Err(manager.to_owned()));

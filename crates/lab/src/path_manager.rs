@@ -120,15 +120,15 @@ impl PathManager {
     /// When the kernel refuses, or there is no such interface.
     pub fn configure(
         &mut self,
-        told: &KernelMptcp,
+        config: &KernelMptcp,
         interface: impl Fn(u32) -> Option<Ipv4Addr>,
     ) -> Result<()> {
         let limits = vec![
-            number(ATTR_RCV_ADD_ADDRS, told.accepted),
-            number(ATTR_SUBFLOWS, told.subflows),
+            number(ATTR_RCV_ADD_ADDRS, config.accepted),
+            number(ATTR_SUBFLOWS, config.subflows),
         ];
         self.tell("setting the limits of MPTCP", CMD_SET_LIMITS, limits)?;
-        for e in &told.endpoints {
+        for e in &config.endpoints {
             let address = interface(e.interface).ok_or_else(|| {
                 Error::Unsupported(format!(
                     "an MPTCP endpoint is on interface {}, which its host does not have",

@@ -15,7 +15,7 @@ use crate::counters;
 use crate::engine::{Engine, EngineStats, Stop};
 use crate::hosts::{KernelHost, attach, environment, make_hosts, name_hosts};
 use crate::kernel::{self, KernelTraffic};
-use crate::maker::{Maker, Placed};
+use crate::maker::{HostEnd, Maker};
 use crate::multipath::{HostCounters, MultipathReport};
 use crate::network::{LinkObserver, fabric};
 use crate::plan::Plan;
@@ -348,8 +348,8 @@ fn make_flows(spec: &LabSpec, maker: &Maker) -> Result<Made> {
         let (flow, ends) = maker.make(f.clone(), &name, maker.around.clone())?;
         for end in ends {
             match end {
-                Placed::Kernel(end) => kernel_ends.push(end),
-                Placed::Station(node, end) => own_ends[node as usize].push(end),
+                HostEnd::Kernel(end) => kernel_ends.push(end),
+                HostEnd::Station(node, end) => own_ends[node as usize].push(end),
             }
         }
         flows.push(flow);

@@ -201,7 +201,7 @@ impl TraceFile {
             Error::new(format!("the trace cannot be read: {e}")).help(help)
         })?;
         DeliveryTrace::parse(&text).map_err(|e| {
-            let message = format!("this is no packet-delivery trace: {e}");
+            let message = format!("this is not a packet-delivery trace: {e}");
             Error::new(message).help("a trace has one integer millisecond a line")
         })
     }

@@ -64,10 +64,10 @@ pub struct Connect {
     /// The connection is over, with the reason if it failed.
     closed: Option<Option<gargalo_tcp::Error>>,
     opened_at: Instant,
-    told_at: Instant,
+    reported_at: Instant,
     sent: u64,
     received: u64,
-    told: (u64, u64),
+    reported: (u64, u64),
     output: VecDeque<Output>,
     outcome: Option<Outcome>,
 }
@@ -88,10 +88,10 @@ impl Connect {
             peer_closed: false,
             closed: None,
             opened_at: Instant::ZERO,
-            told_at: Instant::ZERO,
+            reported_at: Instant::ZERO,
             sent: 0,
             received: 0,
-            told: (0, 0),
+            reported: (0, 0),
             output: VecDeque::new(),
             outcome: None,
         }
@@ -107,7 +107,7 @@ impl Connect {
 
     fn on_open(&mut self, host: &Host, now: Instant, id: ConnectionId) {
         self.is_open = true;
-        (self.opened_at, self.told_at) = (now, now);
+        (self.opened_at, self.reported_at) = (now, now);
         if let (Some(local), Some(remote)) = (host.local_addr(id), host.remote_addr(id)) {
             let congestion = self.options.congestion.name();
             self.say(format!("connected: {local} to {remote} ({congestion})"));
@@ -162,18 +162,18 @@ impl Connect {
     }
 
     fn tell_progress(&mut self, host: &Host, now: Instant) {
-        let seconds = now.saturating_since(self.told_at).as_secs_f64();
+        let seconds = now.saturating_since(self.reported_at).as_secs_f64();
         let totals = (self.delivered(host), self.received);
         let line = format!(
             "{:6.1} s  sent {} at {}, received {} at {}",
             now.saturating_since(self.opened_at).as_secs_f64(),
             amount(totals.0),
-            rate(totals.0 - self.told.0.min(totals.0), seconds),
+            rate(totals.0 - self.reported.0.min(totals.0), seconds),
             amount(totals.1),
-            rate(totals.1 - self.told.1, seconds),
+            rate(totals.1 - self.reported.1, seconds),
         );
         self.say(line);
-        (self.told, self.told_at) = (totals, now);
+        (self.reported, self.reported_at) = (totals, now);
     }
 
     fn tell_end(&mut self, host: &Host, now: Instant) {
@@ -267,7 +267,7 @@ impl Application for Connect {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        (self.habits.tells_progress && self.is_open).then_some(self.told_at + PROGRESS)
+        (self.habits.tells_progress && self.is_open).then_some(self.reported_at + PROGRESS)
     }
 
     fn handle_timeout(&mut self, host: &mut Host, now: Instant) {

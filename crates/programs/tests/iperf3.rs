@@ -46,6 +46,11 @@ impl Node {
         }
     }
 
+    #[track_caller]
+    fn is_done(&self) {
+        assert_eq!(self.app.outcome(), Some(&Outcome::Done), "{}", self.err);
+    }
+
     fn next(&self) -> Option<Instant> {
         let due = [
             self.inbox.front().map(|p| p.0),
@@ -93,17 +98,22 @@ struct Pair {
 }
 
 impl Pair {
-    /// Until the client is done and the server has said its word, at most so long.
+    /// Lets both act now.
+    fn step(&mut self) {
+        let mut sent = VecDeque::new();
+        self.client.step(self.now, &mut self.server.inbox);
+        self.server.step(self.now, &mut sent);
+        self.client.inbox.append(&mut sent);
+    }
+
+    /// Until a condition holds, at most so long.
     fn run(&mut self, most: Duration, until: impl Fn(&Self) -> bool) {
         let end = self.now + most;
         self.client.app.start(&mut self.client.host, self.now);
         self.server.app.start(&mut self.server.host, self.now);
         let mut same = 0;
         loop {
-            let mut sent = VecDeque::new();
-            self.client.step(self.now, &mut self.server.inbox);
-            self.server.step(self.now, &mut sent);
-            self.client.inbox.append(&mut sent);
+            self.step();
             if until(self) {
                 return;
             }
@@ -142,11 +152,26 @@ fn environment() -> Environment {
     }
 }
 
-fn json() -> ReportOptions {
-    ReportOptions {
-        format: Format::Json,
-        interval: Duration::from_secs(1),
+/// The usual test, reported as JSON.
+fn json() -> Settings {
+    Settings {
+        report: ReportOptions {
+            format: Format::Json,
+            interval: Duration::from_secs(1),
+        },
+        ..Settings::default()
     }
+}
+
+fn client(server: SocketAddr, name: &str, settings: Settings) -> Client {
+    Client::new(
+        server,
+        name,
+        settings,
+        &transport("cubic"),
+        environment(),
+        1,
+    )
 }
 
 fn pair(settings: Settings, one_off: bool) -> Pair {
@@ -156,17 +181,9 @@ fn pair(settings: Settings, one_off: bool) -> Pair {
     } else {
         ("10.0.0.1", "10.0.0.2")
     };
-    let server: SocketAddr = SocketAddr::new(theirs.parse().unwrap(), 5201);
-    let report = settings.report;
-    let client = Client::new(
-        server,
-        theirs,
-        settings,
-        &transport("cubic"),
-        environment(),
-        1,
-    );
     let listen = vec![SocketAddr::new(theirs.parse().unwrap(), 5201)];
+    let report = settings.report;
+    let client = client(listen[0], theirs, settings);
     let server = Server::new(listen, transport("reno"), report, one_off, environment(), 2);
     Pair {
         client: Node::new(ours, Box::new(client)),
@@ -182,18 +199,8 @@ fn both_done(p: &Pair) -> bool {
 fn test(settings: Settings) -> (Value, Value) {
     let mut p = pair(settings, true);
     p.run(Duration::from_secs(60), both_done);
-    assert_eq!(
-        p.client.app.outcome(),
-        Some(&Outcome::Done),
-        "{}",
-        p.client.err
-    );
-    assert_eq!(
-        p.server.app.outcome(),
-        Some(&Outcome::Done),
-        "{}",
-        p.server.err
-    );
+    p.client.is_done();
+    p.server.is_done();
     assert!(p.client.err.is_empty() && p.server.err.is_empty());
     let read = |text: &str| serde_json::from_str(text).unwrap();
     (read(&p.client.out), read(&p.server.out))
@@ -225,8 +232,7 @@ fn is_consistent(report: &Value, sum: &str, sent: &str, sender: bool) {
 fn upload_for_a_time() {
     let (client, server) = test(Settings {
         end: End::Time(3),
-        report: json(),
-        ..Settings::default()
+        ..json()
     });
     is_consistent(&client, "sum", "sum_sent", true);
     is_consistent(&server, "sum", "sum_received", false);
@@ -261,8 +267,7 @@ fn reverse_with_streams_over_ipv6() {
         end: End::Time(2),
         parallel: 3,
         direction: Direction::Reverse,
-        report: json(),
-        ..Settings::default()
+        ..json()
     });
     is_consistent(&client, "sum", "sum_received", false);
     is_consistent(&server, "sum", "sum_sent", true);
@@ -281,8 +286,7 @@ fn both_directions() {
         end: End::Time(2),
         parallel: 2,
         direction: Direction::Both,
-        report: json(),
-        ..Settings::default()
+        ..json()
     });
     is_consistent(&client, "sum", "sum_sent", true);
     is_consistent(
@@ -312,8 +316,7 @@ fn bytes_and_blocks_arrive_whole() {
             end,
             parallel: 2,
             block: 10_000,
-            report: json(),
-            ..Settings::default()
+            ..json()
         });
         assert_eq!(bytes(&client, "sum_sent"), expected);
         assert_eq!(bytes(&server, "sum_received"), expected);
@@ -321,8 +324,7 @@ fn bytes_and_blocks_arrive_whole() {
     let (client, _) = test(Settings {
         end: End::Bytes(5_000_001),
         direction: Direction::Reverse,
-        report: json(),
-        ..Settings::default()
+        ..json()
     });
     assert!(bytes(&client, "sum_received") >= 5_000_001);
 }
@@ -336,8 +338,7 @@ fn a_rate_is_kept_and_a_beginning_left_out() {
             rate: 8_000_000,
             block: 10_000,
             direction,
-            report: json(),
-            ..Settings::default()
+            ..json()
         });
         let received = bytes(&client, "sum_received");
         assert!((3_950_000..=4_050_000).contains(&received), "{received}");
@@ -365,8 +366,7 @@ fn the_server_follows_segment_size_window_and_congestion_control() {
         mss: 536,
         window: 20_000,
         congestion: Some("vegas".to_owned()),
-        report: json(),
-        ..Settings::default()
+        ..json()
     });
     assert_eq!(server["start"]["tcp_mss_default"], 536);
     assert_eq!(server["start"]["sndbuf_actual"], 20_000);
@@ -404,12 +404,7 @@ fn tables_and_a_second_test() {
     p.run(Duration::from_secs(30), |p| {
         p.client.app.outcome().is_some()
     });
-    assert_eq!(
-        p.client.app.outcome(),
-        Some(&Outcome::Done),
-        "{}",
-        p.client.err
-    );
+    p.client.is_done();
 }
 
 #[test]
@@ -419,7 +414,7 @@ fn lines_of_json() {
             end: End::Time(2),
             report: ReportOptions {
                 format: Format::JsonStream,
-                interval: Duration::from_secs(1),
+                ..json().report
             },
             ..Settings::default()
         },
@@ -442,32 +437,13 @@ fn lines_of_json() {
 
 #[test]
 fn an_interrupted_client_tells_what_there_is_and_the_server_goes_on() {
-    let mut p = pair(
-        Settings {
-            report: json(),
-            ..Settings::default()
-        },
-        false,
-    );
+    let mut p = pair(json(), false);
     p.run(Duration::from_secs(20), |p| {
         p.now > Instant::from_nanos(2_500_000_000)
     });
     p.client.app.interrupt(&mut p.client.host, p.now);
-    let Pair {
-        client,
-        server,
-        now,
-    } = p;
-    let mut p = Pair {
-        client,
-        server,
-        now,
-    };
     for _ in 0..100 {
-        let mut sent = VecDeque::new();
-        p.client.step(p.now, &mut p.server.inbox);
-        p.server.step(p.now, &mut sent);
-        p.client.inbox.append(&mut sent);
+        p.step();
         p.now += Duration::from_millis(10);
     }
     let report: Value = serde_json::from_str(&p.client.out).unwrap();
@@ -548,7 +524,7 @@ impl Application for BesideSilent {
 }
 
 #[test]
-fn a_silent_client_keeps_nobody_out() {
+fn a_silent_client_does_not_block_others() {
     const COOKIE: &[u8] = b"abcdefghijklmnopqrstuvwxyz2345674567\0";
     // What iperf3 sends, and a request for segments of another size, for which the server listens anew.
     let with = |parameters: &str| {
@@ -569,14 +545,11 @@ fn a_silent_client_keeps_nobody_out() {
         (usual, 100),
     ] {
         let settings = Settings {
-            report: json(),
             end: End::Bytes(100_000),
-            ..Settings::default()
+            ..json()
         };
         let mut p = pair(settings.clone(), true);
-        let server = "10.0.0.2:5201".parse().unwrap();
-        let (own, env) = (transport("cubic"), environment());
-        let client = Client::new(server, "10.0.0.2", settings, &own, env, 1);
+        let client = client("10.0.0.2:5201".parse().unwrap(), "10.0.0.2", settings);
         p.client.app = Box::new(BesideSilent {
             says,
             others,
@@ -585,34 +558,19 @@ fn a_silent_client_keeps_nobody_out() {
             waited: false,
         });
         p.run(Duration::from_secs(10), both_done);
-        assert_eq!(
-            p.client.app.outcome(),
-            Some(&Outcome::Done),
-            "{}",
-            p.client.err
-        );
-        assert_eq!(
-            p.server.app.outcome(),
-            Some(&Outcome::Done),
-            "{}",
-            p.server.err
-        );
+        p.client.is_done();
+        p.server.is_done();
     }
 }
 
 #[test]
 fn nobody_listens() {
-    let mut p = pair(
-        Settings {
-            report: json(),
-            ..Settings::default()
-        },
-        true,
-    );
+    let mut p = pair(json(), true);
+    let report = json().report;
     let nobody = Server::new(
         Vec::new(),
         transport("reno"),
-        json(),
+        report,
         true,
         environment(),
         2,

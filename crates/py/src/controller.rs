@@ -121,7 +121,7 @@ impl Overrides {
         let class = object.get_type();
         if !class.is_subclass(&base)? {
             return Err(PyTypeError::new_err(format!(
-                "{} is no gargalo.Controller; derive the class from it",
+                "{} is not a gargalo.Controller; derive the class from it",
                 name_of(&class)
             )));
         }
@@ -292,8 +292,8 @@ pub(crate) fn wrong(
     answer: &Bound<'_, PyAny>,
     expected: &str,
 ) -> PyErr {
-    let told = returned(object, method, answer);
-    PyTypeError::new_err(format!("{told}; it must be {expected}"))
+    let message = returned(object, method, answer);
+    PyTypeError::new_err(format!("{message}; it must be {expected}"))
 }
 
 /// `Class.method() returned …`, the beginning of the message about an invalid return value.

@@ -96,9 +96,9 @@ fn run_shell(py: Python<'_>, request: ShellRequest, watch: Option<Py<PyAny>>) ->
     let mut tell = |s: &ShellSample| {
         if let Some(watch) = &watch {
             let [up, down] = &s.directions;
-            let told = (s.time.as_secs_f64(), direction(up), direction(down));
+            let sample = (s.time.as_secs_f64(), direction(up), direction(down));
             // Nobody may be looking any more; the program goes on.
-            let _ = Python::attach(|py| watch.call1(py, told));
+            let _ = Python::attach(|py| watch.call1(py, sample));
         }
     };
     py.detach(|| shell(&spec, &mut tell))

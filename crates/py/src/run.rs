@@ -207,12 +207,12 @@ pub fn run(
         let end = Instant::ZERO + scenario.duration;
         let mut tell = watch(progress, faults, Arc::clone(&raised));
         let mut go_on = |fraction: f64| {
-            let told = Progress {
+            let progress = Progress {
                 fraction: 0.5 + 0.5 * fraction,
                 now: end,
                 ..Progress::begin(Phase::Writing, end)
             };
-            tell(&told)
+            tell(&progress)
         };
         let place = py
             .detach(|| write(dir, &result, &scenario, source, &outcome.json, &mut go_on))

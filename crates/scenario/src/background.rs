@@ -71,7 +71,7 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome) -> Json {
 
 /// Warnings: loads that were missed, flows that failed.
 pub(crate) fn warnings(scenario: &Scenario, out: &Outcome) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     for c in counted(scenario, out) {
         let label = &c.spec.label;
         if let Some(asked) = c.totals.offer.asked
@@ -79,26 +79,26 @@ pub(crate) fn warnings(scenario: &Scenario, out: &Outcome) -> Vec<String> {
         {
             let share = c.totals.planned.forward as f64 / asked.max(1.0);
             if (share - 1.0).abs() > 0.03 {
-                told.push(format!(
+                lines.push(format!(
                     "{label}: {:.0}% of the load asked for was offered; its transfers are too few and too large for the length of the run",
                     share * 100.0
                 ));
             }
         }
         if c.totals.failed > 0 {
-            told.push(format!(
+            lines.push(format!(
                 "{label}: {} flows were reset or timed out",
                 c.totals.failed
             ));
         }
         if c.totals.corrupted > 0 {
-            told.push(format!(
+            lines.push(format!(
                 "{label}: delivered content of {} flows differs from what was sent",
                 c.totals.corrupted
             ));
         }
     }
-    told
+    lines
 }
 
 /// Every loaded link direction.

@@ -89,11 +89,11 @@ pub(crate) fn hashed(
     watch: &mut SimWatch<'_>,
 ) -> Result<Json, RunError> {
     // The rest of the work is writing files.
-    let told = Progress {
+    let progress = Progress {
         fraction: 1.0,
         ..Progress::begin(Phase::Writing, Instant::ZERO + scenario.duration)
     };
-    let hash = results_hash(json, tables, &mut || watch(&told));
+    let hash = results_hash(json, tables, &mut || watch(&progress));
     hash.map(Json::from).ok_or(RunError::Stopped)
 }
 
@@ -149,11 +149,11 @@ fn world(
     let mut factories = Factories::new(scenario, options);
     let total = scenario.flows.len() as f64;
     for (i, f) in scenario.flows.iter().enumerate() {
-        let told = Progress {
+        let progress = Progress {
             fraction: i as f64 / total,
             ..Progress::begin(Phase::Building, end)
         };
-        if watch(&told).is_break() {
+        if watch(&progress).is_break() {
             world.stop();
             break;
         }

@@ -106,11 +106,11 @@ impl Diagnostics {
             place,
         };
         // A problem of an override for all items of a list is reported once.
-        let is_told = |old: &Diagnostic| {
+        let is_known = |old: &Diagnostic| {
             (&old.message, &old.label, &old.help, &old.place)
                 == (&new.message, &new.label, &new.help, &new.place)
         };
-        if self.list.len() < MOST && !self.list.iter().any(is_told) {
+        if self.list.len() < MOST && !self.list.iter().any(is_known) {
             self.list.push(new);
         }
     }

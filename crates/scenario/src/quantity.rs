@@ -38,7 +38,7 @@ impl std::str::FromStr for StartJitter {
         text.parse().map(Self::Time).map_err(|e: ParseError| {
             let message = match unit {
                 "" => format!("\"{text}\" has no unit; known: RTT, us, ms, s"),
-                _ => format!("\"{unit}\" is no unit of a start jitter; known: RTT, us, ms, s"),
+                _ => format!("\"{unit}\" is not a unit of a start jitter; known: RTT, us, ms, s"),
             };
             let rtt = unit.eq_ignore_ascii_case("rtt") || unit.is_empty();
             let own = rtt.then(|| format!("{value}RTT"));

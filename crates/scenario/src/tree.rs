@@ -187,7 +187,7 @@ impl Node {
                 match key.parse::<usize>().ok().and_then(|i| a.get_mut(i)) {
                     Some(item) => item.set(rest, new),
                     None => Err(format!(
-                        "\"{key}\" is no item of a list of {n}; items count from 0, * means all"
+                        "\"{key}\" is not an item of a list of {n}; items count from 0, * means all"
                     )),
                 }
             }

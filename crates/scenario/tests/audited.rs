@@ -225,14 +225,14 @@ fn a_flow_without_end_that_still_grows_is_told() {
         .replace("\"3s\"", "\"150ms\"")
         .replace("10Mbit/s", "1Gbit/s")
         .replace("20 packets", "2000 packets");
-    let told = findings(&format!("record.interval = \"10ms\"\n{short}"));
-    assert_eq!(told, (vec![], vec!["ends-in-slow-start".to_owned(); 2]));
+    let found = findings(&format!("record.interval = \"10ms\"\n{short}"));
+    assert_eq!(found, (vec![], vec!["ends-in-slow-start".to_owned(); 2]));
     // Recorded or not.
     let unseen = findings(&format!("record.flows = false\n{short}"));
-    assert_eq!(unseen, told);
+    assert_eq!(unseen, found);
     let bbr = short.replace("reno", "bbr").replace("10ms\"", "40ms\"");
-    let told = findings(&format!("record.interval = \"10ms\"\n{bbr}"));
-    assert_eq!(told.1.len(), 2, "startup is one, too: {told:?}");
+    let found = findings(&format!("record.interval = \"10ms\"\n{bbr}"));
+    assert_eq!(found.1.len(), 2, "startup is one, too: {found:?}");
     // The receiver's window holds it: nothing grows any more.
     let held = short.replace("\"150ms\"", "\"2s\"").replace(
         "congestion = \"reno\"",
@@ -281,7 +281,7 @@ fn sums_are_compared_within_the_measured_window() {
 
 #[test]
 fn a_window_of_a_few_packets_is_told_and_none_is_used_beyond_its_capacity() {
-    for (until, told) in [("1005ms", true), ("1020ms", true), ("1030ms", false)] {
+    for (until, is_found) in [("1005ms", true), ("1020ms", true), ("1030ms", false)] {
         let window = format!("measure = {{ from = \"1s\", until = \"{until}\" }}\n");
         let out = run(
             &scenario(&format!("{window}{PLAIN}")),
@@ -291,7 +291,7 @@ fn a_window_of_a_few_packets_is_told_and_none_is_used_beyond_its_capacity() {
         let codes = findings(&format!("{window}{PLAIN}")).1;
         assert_eq!(
             codes.contains(&"few-packets".to_owned()),
-            told,
+            is_found,
             "{until}: {codes:?}"
         );
         let used = out.json["summary"]["utilization"].as_f64().unwrap();

@@ -302,10 +302,13 @@ fn windows_outside_of_the_run_are_refused_with_their_place() {
         ("{ form = \"5s\" }", "did you mean `from`"),
     ] {
         let text = format!("measure = {window}\n{}", transfers(&["0s"]));
-        let told = parse(&text, &Origin::default(), &[])
+        let message = parse(&text, &Origin::default(), &[])
             .unwrap_err()
             .render(false);
-        assert!(told.contains(why) && told.contains("scenario:1:"), "{told}");
+        assert!(
+            message.contains(why) && message.contains("scenario:1:"),
+            "{message}"
+        );
     }
     let text = transfers(&["0s"]);
     let hash = |text: &str| parse(text, &Origin::default(), &[]).unwrap().hash();

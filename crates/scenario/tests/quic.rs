@@ -240,10 +240,10 @@ fn a_dead_link_ends_a_connection() {
 fn a_flow_without_an_end_is_refused_where_nothing_takes_time() {
     let text = network("", &["transport.quic = {}"]).replace("delay = \"20ms\", ", "");
     let scenario = parse(&text, &Origin::default(), &[]).unwrap();
-    let told = run(&scenario, RunOptions::default())
+    let message = run(&scenario, RunOptions::default())
         .unwrap_err()
         .to_string();
-    assert!(told.contains("virtual time stands still"), "{told}");
+    assert!(message.contains("virtual time stands still"), "{message}");
     // A transfer with an end has one.
     let flows = ["transport.quic = {}\nworkload.bulk.bytes = \"90MB\""];
     let text = network("", &flows).replace("delay = \"20ms\", ", "");

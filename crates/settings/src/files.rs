@@ -44,7 +44,7 @@ impl Files {
             return Err(std::io::ErrorKind::IsADirectory.into());
         }
         if !facts.is_file() {
-            return Err(std::io::Error::other("it is no regular file"));
+            return Err(std::io::Error::other("it is not a regular file"));
         }
         if facts.len() > LONGEST {
             let why = format!("it has {} bytes, more than {LONGEST}", facts.len());

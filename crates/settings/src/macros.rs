@@ -6,9 +6,9 @@
 /// the definition in the schema, a further derive if there is one. A key without default is required; without
 /// required keys the struct has a `Default`. `as Written` names another type by which the value is written, like
 /// `limit: u64 as Packets`; `items range` bounds the length of a list. `checked by function` after the definition names
-/// what checks values that depend on each other, `fn(&Self) -> Result<(), Error>`. With `| key` after the definition, that key's value alone stands for a
-/// table with this key only. `over function` before that: what a table does not say is as in this value,
-/// `fn(&Map<String, Json>, &mut Files) -> Result<Self, Error>`, which may depend on what the table says.
+/// the function that checks values that depend on each other, `fn(&Self) -> Result<(), Error>`. With `| key` after the definition, that key's value alone stands for a
+/// table with this key only. `over function` before that returns the values of keys that a table does not have,
+/// `fn(&Map<String, Json>, &mut Files) -> Result<Self, Error>`; they may depend on the table.
 ///
 /// After the keys, `with { /// meaning⏎ field: Table; … }` has other tables whose keys are keys of this one, and
 /// `beside { /// meaning⏎ field: Type = value; … }` has fields that only code sets.

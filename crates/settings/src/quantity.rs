@@ -221,7 +221,7 @@ impl FromStr for Probability {
             "" => value,
             "%" => value / 100.0,
             _ => {
-                let message = format!("\"{unit}\" is no unit of a probability; known: %");
+                let message = format!("\"{unit}\" is not a unit of a probability; known: %");
                 let percent = unit.eq_ignore_ascii_case("percent");
                 return Err(error(message, percent.then(|| format!("{value}%"))));
             }
@@ -245,7 +245,10 @@ pub fn packets(text: &str) -> Result<Option<u64>, ParseError> {
     }
     if value.fract() != 0.0 || value > 1e15 {
         let fix = format!("{} packets", value.round().clamp(1.0, 1e15));
-        return Err(error(format!("\"{text}\" is no whole number"), Some(fix)));
+        return Err(error(
+            format!("\"{text}\" is not a whole number"),
+            Some(fix),
+        ));
     }
     Ok(Some(value as u64))
 }
@@ -259,7 +262,7 @@ impl FromStr for Packets {
         let (value, unit) = split(text)?;
         let message = match unit {
             "" => format!("\"{text}\" has no unit; a number of packets needs one"),
-            _ => format!("\"{unit}\" is no unit of a number of packets; known: packets"),
+            _ => format!("\"{unit}\" is not a unit of a number of packets; known: packets"),
         };
         Err(error(message, Some(format!("{value} packets"))))
     }

@@ -188,10 +188,13 @@ fn only_results_are_replaced() {
     check_replaceable(&run, &mut never_stop).unwrap();
     for name in ["goodput.png", "mine"] {
         fs::write(run.join(name), b"").unwrap();
-        let told = check_replaceable(&run, &mut never_stop)
+        let message = check_replaceable(&run, &mut never_stop)
             .unwrap_err()
             .to_string();
-        assert!(told.contains(&format!("{name} is not a result")), "{told}");
+        assert!(
+            message.contains(&format!("{name} is not a result")),
+            "{message}"
+        );
         fs::remove_file(run.join(name)).unwrap();
     }
 }
@@ -202,11 +205,14 @@ fn an_edited_file_is_not_replaced() {
     let run = scratch.path().join("run");
     make(&run, Existing::Refuse, "summary.json").unwrap();
     fs::write(run.join("summary.json"), b"y").unwrap();
-    let told = make(&run, Existing::Replace, "new")
+    let message = make(&run, Existing::Replace, "new")
         .unwrap_err()
         .to_string();
-    assert!(told.contains("run/summary.json was changed"), "{told}");
-    assert!(told.contains("move it away, or remove it"), "{told}");
+    assert!(
+        message.contains("run/summary.json was changed"),
+        "{message}"
+    );
+    assert!(message.contains("move it away, or remove it"), "{message}");
     assert_eq!(fs::read(run.join("summary.json")).unwrap(), b"y");
     fs::remove_file(run.join("summary.json")).unwrap();
     make(&run, Existing::Replace, "new").unwrap();
@@ -223,8 +229,11 @@ fn every_bit_of_a_manifest_counts() {
     for bit in (0..8 * good.len()).step_by(3) {
         bad[bit / 8] ^= 1 << (bit % 8);
         fs::write(&file, &bad).unwrap();
-        let told = Manifest::read(&run).unwrap_err().to_string();
-        assert!(told.contains("run/manifest.json: "), "bit {bit}: {told}");
+        let message = Manifest::read(&run).unwrap_err().to_string();
+        assert!(
+            message.contains("run/manifest.json: "),
+            "bit {bit}: {message}"
+        );
         bad[bit / 8] ^= 1 << (bit % 8);
     }
     for (text, why) in [
@@ -236,13 +245,13 @@ fn every_bit_of_a_manifest_counts() {
         ),
     ] {
         fs::write(&file, text).unwrap();
-        let told = check_replaceable(&run, &mut never_stop)
+        let message = check_replaceable(&run, &mut never_stop)
             .unwrap_err()
             .to_string();
-        assert!(told.contains(why), "{told}");
+        assert!(message.contains(why), "{message}");
         assert!(
-            told.contains("run it again into another directory"),
-            "{told}"
+            message.contains("run it again into another directory"),
+            "{message}"
         );
     }
     // Before manifests had a checksum of themselves.
@@ -280,14 +289,14 @@ fn results_that_stepped_aside_return() {
     held.lock().unwrap();
     assert!(recover(parent).unwrap().is_empty());
     drop(held);
-    let told: Vec<_> = recover(parent)
+    let message: Vec<_> = recover(parent)
         .unwrap()
         .iter()
         .map(Recovered::to_string)
         .collect();
     assert!(
-        told[0].starts_with("removed ") && told[1].starts_with("restored "),
-        "{told:?}"
+        message[0].starts_with("removed ") && message[1].starts_with("restored "),
+        "{message:?}"
     );
     assert_eq!(names(parent), ["run"]);
     assert_eq!(names(&target), ["manifest.json", "old"]);
@@ -397,11 +406,11 @@ fn a_changed_file_is_damaged() {
     ] {
         let before = fs::read(target.join(file)).ok();
         fs::write(target.join(file), text).unwrap();
-        let told = manifest
+        let message = manifest
             .verify(&target, all, &mut never_stop)
             .unwrap_err()
             .to_string();
-        assert!(told.contains(why) && told.contains(file), "{told}");
+        assert!(message.contains(why) && message.contains(file), "{message}");
         match before {
             Some(data) => fs::write(target.join(file), data).unwrap(),
             None => fs::remove_file(target.join(file)).unwrap(),
@@ -417,11 +426,11 @@ fn a_changed_file_is_damaged() {
     read.verify(&target, ["goodput.png"], &mut never_stop)
         .unwrap();
     fs::remove_file(target.join("run.json")).unwrap();
-    let told = read
+    let message = read
         .verify(&target, all, &mut never_stop)
         .unwrap_err()
         .to_string();
-    assert!(told.contains("run.json is damaged: it cannot be read"));
+    assert!(message.contains("run.json is damaged: it cannot be read"));
 }
 
 #[test]

@@ -88,11 +88,11 @@ fn scale(text: &str, kind: &Kind<'_>) -> Result<u64, ParseError> {
         let message = if note.is_empty() {
             let all: Vec<_> = units.iter().map(|(name, _)| *name).collect();
             format!(
-                "\"{unit}\" is no unit of a {name}; known: {}",
+                "\"{unit}\" is not a unit of a {name}; known: {}",
                 all.join(", ")
             )
         } else {
-            format!("\"{unit}\" is no unit of a {name}: {note}")
+            format!("\"{unit}\" is not a unit of a {name}: {note}")
         };
         return Err(ParseError {
             message,
@@ -199,7 +199,7 @@ mod tests {
     }
 
     /// The suggestion for a rejected text, and the note on it.
-    fn told<T: FromStr<Err = ParseError> + fmt::Debug>(text: &str) -> (String, String) {
+    fn rejected<T: FromStr<Err = ParseError> + fmt::Debug>(text: &str) -> (String, String) {
         let e = text.parse::<T>().unwrap_err();
         let fix = e.suggestion.unwrap_or_default();
         if !fix.is_empty() {
@@ -231,7 +231,7 @@ mod tests {
             ("12/s", ""),
             ("fast", ""),
         ] {
-            assert_eq!(told::<Rate>(text).0, fix, "{text}");
+            assert_eq!(rejected::<Rate>(text).0, fix, "{text}");
         }
         for (text, fix) in [
             ("5", "5s"),
@@ -249,7 +249,7 @@ mod tests {
             ("2days", "48h"),
             ("5m/s", ""),
         ] {
-            assert_eq!(told::<Duration>(text).0, fix, "{text}");
+            assert_eq!(rejected::<Duration>(text).0, fix, "{text}");
         }
         for (text, fix) in [
             ("3", "3B"),
@@ -267,7 +267,7 @@ mod tests {
             ("3 miles", ""),
             ("", ""),
         ] {
-            assert_eq!(told::<Bytes>(text).0, fix, "{text}");
+            assert_eq!(rejected::<Bytes>(text).0, fix, "{text}");
         }
     }
 
@@ -286,19 +286,19 @@ mod tests {
             ("10b/s", "10bit/s", "B/s"),
             ("10bps", "10bit/s", "B/s"),
         ] {
-            let (got, message) = told::<Rate>(text);
+            let (got, message) = rejected::<Rate>(text);
             assert_eq!(got, fix, "{text}");
             assert!(
                 message.contains("ambiguous") && message.contains(bytes),
                 "{text}: {message}"
             );
         }
-        let (fix, message) = told::<Bytes>("10kb");
+        let (fix, message) = rejected::<Bytes>("10kb");
         assert!(
             fix == "10kB" && message.contains("8 bits are 1B"),
             "{fix} {message}"
         );
-        let (fix, message) = told::<Duration>("5m");
+        let (fix, message) = rejected::<Duration>("5m");
         assert!(
             fix == "5min" && message.contains("milliseconds ms"),
             "{fix} {message}"

@@ -35,8 +35,9 @@ impl FromStr for Load {
         }
         let rate = text.parse::<Rate>();
         rate.map(Self::Rate).map_err(|e| {
-            let message =
-                format!("\"{unit}\" is no unit of a load; known: %, bit/s, kbit/s, Mbit/s, Gbit/s");
+            let message = format!(
+                "\"{unit}\" is not a unit of a load; known: %, bit/s, kbit/s, Mbit/s, Gbit/s"
+            );
             error(message, e.suggestion)
         })
     }
@@ -55,7 +56,8 @@ impl FromStr for PerSecond {
                 return Err(error(message, Some(format!("{value}/s"))));
             }
             _ => {
-                let message = format!("\"{unit}\" is no unit of a frequency; known: /s, /min, /h");
+                let message =
+                    format!("\"{unit}\" is not a unit of a frequency; known: /s, /min, /h");
                 let own = match unit.to_ascii_lowercase().as_str() {
                     "hz" | "/sec" | "/second" | "per second" => "/s",
                     "/minute" | "per minute" => "/min",

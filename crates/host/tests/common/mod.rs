@@ -169,8 +169,8 @@ impl World {
         if datagram.len() > self.network.mtu {
             self.too_long += 1;
             if self.network.tells {
-                let told = too_big(&datagram, self.network.mtu as u32);
-                self.inject(from, told);
+                let report = too_big(&datagram, self.network.mtu as u32);
+                self.inject(from, report);
             }
             return;
         }

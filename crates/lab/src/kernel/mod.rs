@@ -139,7 +139,7 @@ impl KernelTraffic {
     }
 
     /// Adds the ends of flows that have arrived in the inbox.
-    fn welcome(&mut self, now: Instant, waiter: &Waiter) -> Result<()> {
+    fn take_inbox(&mut self, now: Instant, waiter: &Waiter) -> Result<()> {
         for end in self.inbox.take() {
             let flow = Arc::clone(&end.flow);
             match self.add(end) {
@@ -170,7 +170,7 @@ impl KernelTraffic {
         let mut ready: Vec<usize> = Vec::new();
         while !stop.is_wanted() {
             let now = clock.now();
-            self.welcome(now, &waiter)?;
+            self.take_inbox(now, &waiter)?;
             // Before any end closes that was open at the edge.
             while let Some((edge, _)) = self.window.next().filter(|(_, at)| *at <= now) {
                 let recorder = &self.recorder;
@@ -321,7 +321,7 @@ impl Driven {
                 let Some(socket) = socket::accept(listener) else {
                     return Ok(());
                 };
-                insist(&socket, &self.end.flow);
+                set_congestion(&socket, &self.end.flow);
                 let open = Phase::Open(KernelStream::new(socket));
                 if let Phase::Listening(listener) = std::mem::replace(&mut self.phase, open)
                     && self.end.flow.mptcp().is_some()
@@ -340,7 +340,7 @@ impl Driven {
                     if let Phase::Connecting(socket) =
                         std::mem::replace(&mut self.phase, Phase::Over)
                     {
-                        insist(&socket, &self.end.flow);
+                        set_congestion(&socket, &self.end.flow);
                         self.phase = Phase::Open(KernelStream::new(socket));
                     }
                     self.advance(clock, waiter, key, recorder)
@@ -581,7 +581,7 @@ fn now_open(flow: &Flow, stream: &KernelStream) -> Vec<TcpInfo> {
 }
 
 /// Sets the flow's congestion control again: that of a host's routes has replaced it.
-fn insist(socket: &Socket, flow: &Flow) {
+fn set_congestion(socket: &Socket, flow: &Flow) {
     if let Some(tcp) = &flow.tcp {
         let _ = socket.set_tcp_congestion(tcp.congestion.name().as_bytes());
     }

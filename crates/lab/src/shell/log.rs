@@ -24,7 +24,7 @@ struct Direction {
     base: Duration,
     rate: RateModel,
     /// The time until which delivery opportunities were written, and the remaining part of one.
-    told: Instant,
+    logged_until: Instant,
 }
 
 impl Log {
@@ -75,7 +75,7 @@ impl Direction {
                 Delay::Steps(_) => Duration::ZERO,
             },
             rate: link.rate.clone(),
-            told: Instant::ZERO,
+            logged_until: Instant::ZERO,
         };
         made.line(format_args!("# gargalo shell\n# base timestamp: 0"));
         Ok(made)
@@ -90,13 +90,13 @@ impl Direction {
         // After a long idle period the missed opportunities are not logged.
         const MOST: u32 = 100_000;
         for _ in 0..MOST {
-            if packet.is_zero() || self.told + packet > now {
+            if packet.is_zero() || self.logged_until + packet > now {
                 return;
             }
-            self.told += packet;
-            self.line(format_args!("{} # 1500", millis(self.told)));
+            self.logged_until += packet;
+            self.line(format_args!("{} # 1500", millis(self.logged_until)));
         }
-        self.told = now;
+        self.logged_until = now;
     }
 
     /// Writes a line. A full disk must not stop the program behind the link.

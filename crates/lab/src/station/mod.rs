@@ -188,7 +188,7 @@ impl Station {
     }
 
     /// Adds the ends of flows that have arrived in the inbox.
-    fn welcome(&mut self, now: Instant) {
+    fn take_inbox(&mut self, now: Instant) {
         for end in self.inbox.take() {
             let flow = Arc::clone(&end.flow);
             if self.add(end).is_err() {
@@ -483,7 +483,7 @@ impl engine::Station for Station {
     fn handle_timeout(&mut self, now: Instant) {
         self.host.handle_timeout(now);
         self.serve(now);
-        self.welcome(now);
+        self.take_inbox(now);
         let all: Vec<usize> = self.ends.keys().copied().collect();
         for i in all {
             self.change(now, i);
@@ -539,7 +539,7 @@ impl engine::Station for Station {
     }
 
     fn close(&mut self, now: Instant) {
-        self.welcome(now);
+        self.take_inbox(now);
         let all: Vec<usize> = self.ends.keys().copied().collect();
         for i in all {
             self.finish(now, i);

@@ -92,7 +92,7 @@ fn clean() {
             );
         };
         wrong("mptcp.connection.missing_algorithm");
-        // What carries no data has no mapping (tshark says so of the kernel's FINs, too), and those of
+        // Segments without data have no mapping (tshark says so of the kernel's FINs, too), and those of
         // repetitions it does not take in.
         let anew = "!(tcp.analysis.retransmission || tcp.analysis.out_of_order)";
         wrong(&format!(

@@ -71,7 +71,7 @@ fn one(strip: Strip, up: bool, down: bool, who: Who, download: bool) {
         return;
     }
     if late {
-        // Who hears DATA_ACKs need not know. Linux 6.18 does not notice by itself that its data loses its
+        // A sender that receives DATA_ACKs need not notice. Linux 6.18 does not detect that its data loses its
         // mappings once some have passed: without our DATA_ACKs it would repeat at data level what the
         // receiver takes for new (as two kernels do, whose stream is garbled).
         let receiver = usize::from(!download);

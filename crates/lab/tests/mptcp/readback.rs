@@ -41,7 +41,7 @@ fn refused() {
             assert!(error.contains("reno"), "{error}");
         }
     }
-    // Who only receives need not have it.
+    // A host that only receives does not need it.
     let done = run(Case {
         congestion: "olia",
         ..Case::new(OURS_TO_KERNEL, &PATHS, 1_000_000)
@@ -70,13 +70,13 @@ fn read_back() {
         socket.connect(&there.into()).unwrap();
         let here = socket.local_addr().unwrap().as_socket().unwrap();
         let about = sockets.about(here, there).expect("the kernel tells");
-        let told = about.congestion;
+        let runs_now = about.congestion;
         // A connection of TCP is no subflow.
         let is_subflow = protocol == Protocol::MPTCP;
         assert_eq!(about.backup, is_subflow.then_some(false));
         match runs {
-            Some(name) => assert_eq!(told, name),
-            None => assert_ne!(told, asked),
+            Some(name) => assert_eq!(runs_now, name),
+            None => assert_ne!(runs_now, asked),
         }
         assert_eq!(sockets.about(any, any), None);
     }

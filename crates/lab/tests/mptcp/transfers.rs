@@ -167,13 +167,13 @@ fn backups() {
             "{sent:?}"
         );
         for side in 0..2 {
-            let told: Vec<_> = done
+            let backups: Vec<_> = done
                 .report(side)
                 .subflows
                 .iter()
                 .map(|s| s.result.backup)
                 .collect();
-            assert_eq!(told, [Some(false), Some(true)], "{who:?}, side {side}");
+            assert_eq!(backups, [Some(false), Some(true)], "{who:?}, side {side}");
         }
     }
 }

@@ -75,7 +75,7 @@ impl FromStr for QueueLimit {
             return Ok(Self::Bytes(bytes));
         }
         let message = format!(
-            "\"{unit}\" is no unit of a queue size; known: packets, BDP, B, kB, MB, KiB, MiB, us, ms, s"
+            "\"{unit}\" is not a unit of a queue size; known: packets, BDP, B, kB, MB, KiB, MiB, us, ms, s"
         );
         // A unit that is as near to one of time as to one of size gives no suggestion.
         let times = text.parse::<Duration>().err().and_then(|e| e.suggestion);

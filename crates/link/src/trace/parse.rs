@@ -157,10 +157,10 @@ fn millisecond(text: &str) -> Result<u32, String> {
             format!("{shown} is beyond 49 days; times are milliseconds since the start")
         }
         Ok(n) => format!(
-            "{shown} is no integer; times are whole milliseconds, like {}",
+            "{shown} is not an integer; times are whole milliseconds, like {}",
             libm::round(n)
         ),
-        Err(_) => format!("\"{shown}\" is no integer millisecond"),
+        Err(_) => format!("\"{shown}\" is not a whole number of milliseconds"),
     })
 }
 
@@ -186,7 +186,7 @@ mod tests {
             error("1\n5\n\n3\n"),
             "line 4: 3 comes after 5; times must not decrease, sort the lines"
         );
-        assert!(error("1\n2.5\n").starts_with("line 2: 2.5 is no integer"));
+        assert!(error("1\n2.5\n").starts_with("line 2: 2.5 is not an integer"));
         assert!(error("0.5 12.3\n").contains("2 columns"));
         assert!(error("-1").contains("negative"));
         assert!(error("x").contains("\"x\""));

@@ -62,7 +62,7 @@ pub struct Net {
     order: u64,
     rng: Pcg64,
     /// One per path, so that events on one path do not change the draws of another.
-    luck: [Vec<Pcg64>; 2],
+    rngs: [Vec<Pcg64>; 2],
 }
 
 impl Net {
@@ -98,7 +98,7 @@ impl Net {
             wire: BinaryHeap::new(),
             order: 0,
             rng: Pcg64::new(u128::from(seed) + 77, 3),
-            luck: [0, 1].map(|side| {
+            rngs: [0, 1].map(|side| {
                 let stream =
                     |p: &Path| Pcg64::new(u128::from(p.rate.as_bps()) + side, u128::from(seed));
                 paths.iter().map(stream).collect()
@@ -154,22 +154,22 @@ impl Net {
             return;
         }
         *free = start + path.rate.transmission_time(bytes);
-        let lost = path.loss > 0.0 && self.luck[side][p].random::<f64>() < path.loss;
+        let lost = path.loss > 0.0 && self.rngs[side][p].random::<f64>() < path.loss;
         if lost {
             return;
         }
         let leaves = *free;
         t.addresses = t.addresses.reversed();
-        let luck = &mut self.luck[side][p];
-        if path.duplicate > 0.0 && luck.random::<f64>() < path.duplicate {
-            let extra = path.jitter.mul_f64(luck.random::<f64>());
+        let rng = &mut self.rngs[side][p];
+        if path.duplicate > 0.0 && rng.random::<f64>() < path.duplicate {
+            let extra = path.jitter.mul_f64(rng.random::<f64>());
             self.fly(leaves + path.delay + extra, 1 - side, t.clone());
         }
-        let luck = &mut self.luck[side][p];
+        let rng = &mut self.rngs[side][p];
         let extra = if path.jitter.is_zero() {
             path.jitter
         } else {
-            path.jitter.mul_f64(luck.random::<f64>())
+            path.jitter.mul_f64(rng.random::<f64>())
         };
         self.fly(leaves + path.delay + extra, 1 - side, t);
     }

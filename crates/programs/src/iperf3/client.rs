@@ -138,7 +138,7 @@ impl Client {
                         Some(state) => self.on_state(host, now, state),
                         None => {
                             let why =
-                                format!("the server sent {byte}, which is no state of iperf3");
+                                format!("the server sent {byte}, which is not a state of iperf3");
                             self.fail(host, now, why);
                         }
                     }

@@ -67,7 +67,7 @@ impl Class {
         let class = object.get_type();
         if !class.is_subclass(&parent)? {
             return Err(PyTypeError::new_err(format!(
-                "{} is no gargalo.{base}; derive the class from it",
+                "{} is not a gargalo.{base}; derive the class from it",
                 name_of(&class)
             )));
         }

@@ -58,17 +58,17 @@ pub(crate) fn tickets(flows: &[Flow], places: &[usize], cx: &mut Context<'_>) {
             *start = f.start.min(*start);
         }
     }
-    let mut told = None;
+    let mut reported = None;
     for (f, place) in flows.iter().zip(places) {
         let Some(own) = quic(f).filter(|q| is_early(q)) else {
             continue;
         };
         let is_later = first.get(&key(f, &own)).is_some_and(|s| *s < f.start);
         // Arrivals of one template provide tickets for each other: only the first has none.
-        if f.arrivals.is_some() || told == Some(place) || is_later {
+        if f.arrivals.is_some() || reported == Some(place) || is_later {
             continue;
         }
-        told = Some(place);
+        reported = Some(place);
         let message = "0-RTT without an earlier connection: the client has no ticket".to_owned();
         let help = format!(
             "add a QUIC flow between the same hosts, with the same crypto, that starts before {}",

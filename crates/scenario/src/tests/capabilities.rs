@@ -29,7 +29,7 @@ fn with(key: &str, line: &str) -> String {
     }
 }
 
-fn told<'a>(limit: &Limit, errors: &'a Diagnostics) -> Option<&'a crate::Diagnostic> {
+fn diagnostic_of<'a>(limit: &Limit, errors: &'a Diagnostics) -> Option<&'a crate::Diagnostic> {
     errors.iter().find(|d| d.message == limit.reason)
 }
 
@@ -38,7 +38,7 @@ fn every_row_is_refused_at_its_key() {
     for limit in LIMITS {
         let text = with(limit.key, limit.example);
         let errors = parse(limit.lacking, &text, &[]).expect_err(limit.key);
-        let d = told(limit, &errors).unwrap_or_else(|| panic!("{limit:?}: {errors}"));
+        let d = diagnostic_of(limit, &errors).unwrap_or_else(|| panic!("{limit:?}: {errors}"));
         let path = d.path.as_deref().unwrap();
         let fits = |(part, key): (&str, &str)| part == "*" || part == key;
         assert_eq!(path.split('.').count(), limit.key.split('.').count());
@@ -60,10 +60,10 @@ fn every_row_is_refused_at_its_key() {
         assert_eq!(missing(&text, limit.lacking), [limit.reason]);
         // The other world has no such answer, nor does who does not say where it runs.
         if let Err(errors) = parse(*other, &text, &[]) {
-            assert!(told(limit, &errors).is_none(), "{errors}");
+            assert!(diagnostic_of(limit, &errors).is_none(), "{errors}");
         }
         if let Err(errors) = set(&text, &[]) {
-            assert!(told(limit, &errors).is_none(), "{errors}");
+            assert!(diagnostic_of(limit, &errors).is_none(), "{errors}");
         }
     }
 }
@@ -84,7 +84,7 @@ fn what_asks_for_nothing_is_not_refused() {
         let Err(errors) = parse(limit.lacking, &text, &[]) else {
             continue;
         };
-        assert!(told(limit, &errors).is_none(), "{errors}");
+        assert!(diagnostic_of(limit, &errors).is_none(), "{errors}");
     }
     // With every default written out.
     for (transport, worlds) in [

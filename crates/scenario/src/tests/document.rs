@@ -143,9 +143,12 @@ fn a_path_manager_that_is_not_that_of_all_copies_is_not_said() {
         assert_eq!(said.as_str().or(key.map(String::as_str)), manager);
         the_same_again(&s);
     }
-    let told = set(
+    let chosen = set(
         &graph("a*"),
         &[("flows.0.transport.mptcp.path_manager", "binder")],
     );
-    assert_eq!(transport(&told.unwrap())["mptcp"]["path_manager"], "binder");
+    assert_eq!(
+        transport(&chosen.unwrap())["mptcp"]["path_manager"],
+        "binder"
+    );
 }

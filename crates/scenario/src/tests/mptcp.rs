@@ -2,7 +2,7 @@
 
 use gargalo_settings::Setting;
 
-use super::slips::told;
+use super::slips::rejects;
 use super::{bad, ok};
 use crate::resolved::{Mptcp, Transport};
 
@@ -57,50 +57,50 @@ fn options_of_tcp_are_options_of_subflows() {
 
 #[test]
 fn slips_are_told_with_line_and_fix() {
-    told(
+    rejects(
         &with("scheduler = \"lowest-latancy\""),
         "scheduler has no value \"lowest-latancy\"",
         "did you mean `lowest-latency`",
         7,
     );
-    told(
+    rejects(
         &with("path_manager = \"fullmesh\""),
         "path_manager has no value \"fullmesh\"",
         "did you mean `full-mesh`",
         7,
     );
-    told(
+    rejects(
         &with("sheduler = \"blest\""),
         "has no key \"sheduler\"",
         "did you mean `scheduler`",
         7,
     );
-    told(
+    rejects(
         &with("scheduler = { round-robin = { segments = 0 } }"),
         "segments = 0 is out of range",
         "1",
         7,
     );
-    told(
+    rejects(
         &with("backup = [\"path2\"]"),
         "there is no link \"path2\"",
         "links: path0, path1",
         7,
     );
-    told(
+    rejects(
         &with("changes = [{ after = \"1s\" }]"),
         "neither add nor remove",
         "the name of a link",
         7,
     );
-    told(
+    rejects(
         &with("gateways = [\"server\"]"),
         "there is no router \"server\"",
         "routers",
         7,
     );
-    told(&with("mss = \"9000B\""), "does not fit", "mtu", 7);
-    told(
+    rejects(&with("mss = \"9000B\""), "does not fit", "mtu", 7);
+    rejects(
         &with("").replace("transport", "workload.ftp = { load = \"10%\" }\ntransport"),
         "carried by TCP",
         "workload.request",
@@ -113,14 +113,14 @@ fn an_address_that_leads_nowhere_is_no_address() {
     let text = "duration = \"10s\"\n[topology.graph]\nnodes = [\"a\", \"b\", \"c\", \"r\"]\n\
         links = [{ from = \"a\", to = \"r\" }, { from = \"b\", to = \"r\" }, { from = \"c\", to = \"r\" }]\n\
         [[flows]]\nfrom = \"a\"\nto = \"b\"\ntransport.mptcp = { links = [\"c-r\"] }\n";
-    told(
+    rejects(
         text,
         "does not lead to \"a\" or \"b\"",
         "links: a-r, b-r",
         8,
     );
     let one = text.replace("c-r", "a-r");
-    told(&one, "no usable path", "its links are b-r", 8);
+    rejects(&one, "no usable path", "its links are b-r", 8);
     assert_eq!(bad(&one).iter().count(), 1);
 }
 

@@ -231,7 +231,7 @@ fn overrides_have_a_path_and_no_line() {
         assert_eq!(d.file, format!("--set {key}={value}"));
     }
     let errors = set(DUMBBELL, &[("flows.*.start", "7")]).unwrap_err();
-    assert_eq!(errors.len(), 1, "what is wrong once is told once");
+    assert_eq!(errors.len(), 1, "one mistake is reported once");
     let json = serde_json::json!({ "duration": "1s", "flows": [{ "from": 1 }] });
     let errors =
         crate::parse_json(&json, &Origin::default(), &[], &Default::default()).unwrap_err();

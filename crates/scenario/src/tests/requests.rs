@@ -1,4 +1,4 @@
-//! Requests and TLS: every form, what it runs to, and what slips are told.
+//! Requests and TLS: every form, its results, and the diagnostics of mistakes.
 
 use gargalo_units::Bytes;
 use gargalo_workload::random::Size;
@@ -6,7 +6,7 @@ use gargalo_workload::tls::{Tls, TlsVersion};
 use gargalo_workload::{Order, Request, Workload};
 
 use super::grammar::simple;
-use super::slips::told;
+use super::slips::rejects;
 use super::{ok, set};
 use crate::Scenario;
 use crate::build::{Outcome, RunOptions, run};
@@ -106,7 +106,7 @@ fn tls_is_off_on_or_precise() {
 #[test]
 fn slips_in_requests_and_tls_are_told() {
     let request = |workload: &str, message: &str, help: &str| {
-        told(&text("", workload), message, help, 8);
+        rejects(&text("", workload), message, help, 8);
     };
     request(
         "size = \"1kB\", order = \"pipelined\", pipelined = true",
@@ -149,7 +149,7 @@ fn slips_in_requests_and_tls_are_told() {
         "at most one for each",
     );
     let tls = |option: &str, message: &str, help: &str| {
-        told(&text(option, "size = \"1kB\""), message, help, 7);
+        rejects(&text(option, "size = \"1kB\""), message, help, 7);
     };
     tls("tls = \"1.2\"", "\"1.2\"", "1.3");
     tls(
@@ -171,7 +171,7 @@ fn slips_in_requests_and_tls_are_told() {
         "",
         "transport.udp = { tls = true }\nworkload.cbr = { rate = \"1Mbit/s\" }",
     );
-    told(&udp, "no key \"tls\"", "", 7);
+    rejects(&udp, "no key \"tls\"", "", 7);
 }
 
 /// The same request has the same hash however it is written, and any other one another.

@@ -1,4 +1,4 @@
-//! What users get wrong, and what they are told.
+//! What users get wrong, and the diagnostics that they get.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use super::{bad, set};
 
 /// The only diagnostic says this, helps with that, and points at the line.
 #[track_caller]
-pub(super) fn told(text: &str, message: &str, help: &str, line: usize) {
+pub(super) fn rejects(text: &str, message: &str, help: &str, line: usize) {
     let errors = bad(text);
     let all = errors.render(false);
     let found = errors.iter().find(|d| d.message.contains(message));
@@ -42,10 +42,13 @@ fn a_name_is_one_plain_component_of_a_path() {
         ("\"\\u202Egnp\"", "U+202E"),
         (&long, "129 bytes"),
     ] {
-        let (told, text) = named(name);
-        assert!(told.contains(why), "{text}\n{told}");
-        assert!(!told.chars().any(|c| c.is_control() && c != '\n'), "{told}");
-        assert!(told.contains("scenario:1:8]"), "{told}");
+        let (shown, text) = named(name);
+        assert!(shown.contains(why), "{text}\n{shown}");
+        assert!(
+            !shown.chars().any(|c| c.is_control() && c != '\n'),
+            "{shown}"
+        );
+        assert!(shown.contains("scenario:1:8]"), "{shown}");
     }
     for name in ["a", "mini-3", "caf\u{e9} 2", "-x", "a.b"] {
         assert_eq!(crate::bad_name(name), None, "{name}");
@@ -66,16 +69,16 @@ fn control_characters_are_refused_and_not_shown() {
         t("\"100Mbit/s\"", "\"\\u001b]0;title\\u0007\""),
     ] {
         let errors = bad(&text);
-        for told in [errors.render(false), errors.to_string()] {
+        for shown in [errors.render(false), errors.to_string()] {
             assert!(
-                !told.chars().any(|c| c.is_control() && c != '\n'),
-                "{told:?}"
+                !shown.chars().any(|c| c.is_control() && c != '\n'),
+                "{shown:?}"
             );
         }
     }
     let set = [("name".to_owned(), "\u{1b}[31m".to_owned())];
-    let told = crate::parse(DUMBBELL, &crate::Origin::default(), &set).unwrap_err();
-    assert!(!told.render(false).contains('\u{1b}'));
+    let shown = crate::parse(DUMBBELL, &crate::Origin::default(), &set).unwrap_err();
+    assert!(!shown.render(false).contains('\u{1b}'));
     // Line ends and tabs are fine.
     let long = DUMBBELL.replacen("\nduration", "\ndescription = \"a\\r\\n\\tb\"\nduration", 1);
     crate::parse(&long, &crate::Origin::default(), &[]).unwrap();
@@ -84,38 +87,38 @@ fn control_characters_are_refused_and_not_shown() {
 #[test]
 fn slips_are_told_with_line_and_fix() {
     let t = |from: &str, to: &str| DUMBBELL.replacen(from, to, 1);
-    told(
+    rejects(
         &t("bottleneck =", "botleneck ="),
         "has no key \"botleneck\"",
         "did you mean `bottleneck`",
         9,
     );
-    told(
+    rejects(
         &t("\"20ms\"", "20"),
         "delay = 20 has no unit",
         "`delay = \"20ms\"`",
         9,
     );
-    told(
+    rejects(
         &t("\"60s\"", "60"),
         "duration = 60 has no unit",
         "\"60s\"",
         4,
     );
-    told(
+    rejects(
         &t("\"100Mbit/s\"", "\"-100Mbit/s\""),
         "negative",
         "\"100Mbit/s\"",
         9,
     );
-    told(
+    rejects(
         &t("\"100Mbit/s\"", "{ trace = \"no.down\" }"),
         "cannot be read",
         "relative to the scenario",
         9,
     );
     if cfg!(unix) {
-        told(
+        rejects(
             &t("\"100Mbit/s\"", "{ trace = \"/dev/zero\" }"),
             "no regular file",
             "relative to the scenario",
@@ -127,70 +130,70 @@ fn slips_are_told_with_line_and_fix() {
 #[test]
 fn wrong_names_and_counts_are_told_with_line_and_fix() {
     let t = |from: &str, to: &str| DUMBBELL.replacen(from, to, 1);
-    told(
+    rejects(
         &t("left1", "left9"),
         "there is no host \"left9\"",
         "left1",
         18,
     );
-    told(&t("\"60s\"", "\"0s\""), "duration is zero", "60s", 4);
-    told(
+    rejects(&t("\"60s\"", "\"0s\""), "duration is zero", "60s", 4);
+    rejects(
         &t("\"bbr\"", "\"bbbr\""),
         "has no value \"bbbr\"",
         "did you mean `bbr`",
         21,
     );
-    told(
+    rejects(
         &t("\"cubic\" }", "{ cubic = { beta = 7 } } }"),
         "beta = 7 is out of range",
         "from",
         14,
     );
-    told(
+    rejects(
         &t("\"cubic\" }", "{ cubic = { bata = 0.7 } } }"),
         "no key \"bata\"",
         "`beta`",
         14,
     );
-    told(
+    rejects(
         &t("{ droptail =", "{ drptail ="),
         "no key \"drptail\"",
         "`droptail`",
         9,
     );
-    told(
+    rejects(
         &t("workload.bulk", "workload.bluk"),
         "no key \"bluk\"",
         "`bulk`",
         15,
     );
-    told(
+    rejects(
         &t("pairs      = 2", "pairs = 0"),
         "out of range",
         "from 1",
         7,
     );
-    told(
+    rejects(
         &t("{ congestion = \"cubic\" }", "{ fast_open = true }"),
         "has no key",
         "known here: congestion",
         14,
     );
-    told(&t("\"1Gbit/s\"", "1"), "has no unit", "1Mbit/s", 8);
-    told(
+    rejects(&t("\"1Gbit/s\"", "1"), "has no unit", "1Mbit/s", 8);
+    rejects(
         &t("from = \"left0\"", "from = \"left*\"\ncount = 3"),
         "only 2 hosts",
         "",
         12,
     );
-    told(
+    rejects(
         &t("{ rate = \"1Gbit/s\", delay = \"1ms\" }", "[{}]"),
         "1 links are given for pairs = 2",
         "give 2",
         8,
     );
-    told(&t("seed     = 1", "seed = "), "", "", 3);
-    told(&t("name     =", "nme ="), "has no key \"nme\"", "`name`", 2);
+    rejects(&t("seed     = 1", "seed = "), "", "", 3);
+    rejects(&t("name     =", "nme ="), "has no key \"nme\"", "`name`", 2);
 }
 
 #[test]
@@ -200,21 +203,21 @@ fn graphs_are_checked() {
             "duration = \"1s\"\n[topology.graph]\nnodes = [\"a\", \"b\", \"c\"]\nlinks = [{links}]\n[[flows]]\nfrom = \"a\"\nto = \"c\"\ntransport.tcp = {{}}\n"
         )
     };
-    told(
+    rejects(
         &graph(r#"{ from = "a", to = "b" }"#),
         "no path from \"a\" to \"c\"",
         "add a link",
         7,
     );
     let twice = r#"{ from = "a", to = "c" }, { from = "c", to = "a" }"#;
-    told(&graph(twice), "already", "name", 4);
-    told(
+    rejects(&graph(twice), "already", "name", 4);
+    rejects(
         &graph(r#"{ from = "a", to = "d" }"#),
         "no node \"d\"",
         "a, b, c",
         4,
     );
-    told(&graph(r#"{ from = "a", to = "a" }"#), "to itself", "two", 4);
+    rejects(&graph(r#"{ from = "a", to = "a" }"#), "to itself", "two", 4);
 }
 
 #[test]

@@ -336,7 +336,7 @@ fn summaries_have_totals_and_no_rows() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever is accepted runs to its end, and whatever is not is told.
+    /// What is accepted runs to its end; anything else is reported.
     #[test]
     fn any_parameters_run_or_are_refused(
         kind in 0..4, load in prop::sample::select(vec!["1%", "40%", "99%", "0%", "100kbit/s", "9Mbit/s"]),

@@ -177,10 +177,10 @@ fn losses_come_before_the_acknowledgement_that_told_of_them() {
     send(&mut s, 103, 10..14);
     ack(&mut s, 203, 103, 10..11, 3_000);
     s.release();
-    let told = scribe.take();
-    assert_eq!(told[0], "idle 103");
+    let calls = scribe.take();
+    assert_eq!(calls[0], "idle 103");
     assert_eq!(
-        told[1..],
+        calls[1..],
         ["recovered", "acked 1000 rtt 100 flight 4000->3000 round"]
     );
     s.on_lost(ms(204), 1000, 11);
@@ -207,12 +207,12 @@ fn persistent_congestion_is_a_timeout_during_which_windows_grow() {
     }
     s.on_congestion(ms(1000), ms(900), true, false, 4000);
     s.release();
-    let told = scribe.take();
+    let calls = scribe.take();
     assert!(
-        told.contains(&"congestion Timeout { consecutive: 1 } lost 4000 flight 4000".to_owned())
+        calls.contains(&"congestion Timeout { consecutive: 1 } lost 4000 flight 4000".to_owned())
     );
     assert_eq!(
-        told.last().unwrap(),
+        calls.last().unwrap(),
         "acked 1000 rtt 100 flight 5000->0 round"
     );
     s.on_spurious();
@@ -248,10 +248,10 @@ fn the_limit_is_remembered_for_a_round() {
     send(&mut s, 101, 20..21);
     ack(&mut s, 102, 0, 2..19, 2_000);
     s.release();
-    let told = scribe.take();
+    let calls = scribe.take();
     assert!(
-        told[1].ends_with("round limited") && told[2].ends_with("limited"),
-        "{told:?}"
+        calls[1].ends_with("round limited") && calls[2].ends_with("limited"),
+        "{calls:?}"
     );
     // The application has nothing more: the next round is not limited, and its samples say so.
     s.on_acked(ms(103), ms(0), 1000, 19, true, SRTT);
@@ -262,9 +262,9 @@ fn the_limit_is_remembered_for_a_round() {
     s.release();
     ack(&mut s, 250, 150, 21..22, 0);
     s.release();
-    let told = scribe.take();
-    assert!(!told[2].contains("limited"), "{told:?}");
-    assert!(told[2].ends_with(" app"), "{told:?}");
+    let calls = scribe.take();
+    assert!(!calls[2].contains("limited"), "{calls:?}");
+    assert!(calls[2].ends_with(" app"), "{calls:?}");
 }
 
 #[test]
