@@ -111,7 +111,7 @@ BAD = [
     ({"flows.*.transport.tcp.congestion": ["reno", "cubik"]}, ["congestion", "cubik", "`cubic`"]),
     ({"topology.simple.link.rate": [5]}, ["rate", "no unit", "5Mbit/s"]),
     ({"flows.uplod.start": ["1s"]}, ["start", "uplod", '"upload"']),
-    ({"flows.7.start": ["1s"]}, ["7.start", "no item of a list of 2"]),
+    ({"flows.7.start": ["1s"]}, ["7.start", "not an item of a list of 2"]),
     ({"topology.simple.link.rate": "5Mbit/s"}, ["rate", "write a list"]),
     ({"duration": []}, ["duration", "no values"]),
     ({"duration": ["1s", "1s"]}, ["duration", '"1s" twice']),

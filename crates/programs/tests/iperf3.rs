@@ -535,7 +535,7 @@ fn a_silent_client_does_not_block_others() {
         with(r#"{"tcp":true,"omit":0,"time":10,"num":0,"blockcount":0,"parallel":1,"len":131072}"#);
     let special = with(r#"{"tcp":true,"omit":0,"time":10,"parallel":1,"len":131072,"MSS":500}"#);
     // Nothing at all, half a cookie, a cookie after which no parameters follow, parameters after which no
-    // streams follow; and more than the server hears who come while the client waits for its turn.
+    // streams follow; and more connections than the server accepts while the client waits for its turn.
     for (says, others) in [
         (Vec::new(), 0),
         (b"abcdefgh".to_vec(), 0),

@@ -98,7 +98,7 @@ fn content_and_bytes_without_content_are_written_alike() {
     }
 }
 
-/// Who raises the receive buffer alone wants a larger window, not one that the sender's default ends.
+/// A larger receive buffer alone gives a larger window: the default of the send buffer does not limit it.
 #[test]
 fn the_default_is_no_less_than_the_receive_buffer() {
     let resolved = |options: &str| {

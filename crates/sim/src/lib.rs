@@ -115,7 +115,7 @@ pub enum BuildError {
         now_s: f64,
         /// When the event was due, in seconds.
         event_s: f64,
-        /// Whom it was for.
+        /// The target of the event.
         target: u32,
     },
     /// A source would make more transfers than a run could carry.

@@ -120,7 +120,7 @@ pub fn shell(spec: &ShellSpec, watch: &mut dyn FnMut(&ShellSample)) -> Result<i3
                         return status.map_err(|e| Error::system("waiting for the program", e));
                     }
                     Err(_) => {
-                        let gone = std::io::Error::other("nobody waits");
+                        let gone = std::io::Error::other("its thread has ended");
                         return Err(Error::system("waiting for the program", gone));
                     }
                 }

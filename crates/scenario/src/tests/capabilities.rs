@@ -58,7 +58,7 @@ fn every_row_is_refused_at_its_key() {
             "{help}"
         );
         assert_eq!(missing(&text, limit.lacking), [limit.reason]);
-        // The other world has no such answer, nor does who does not say where it runs.
+        // The other world does not refuse it, nor does a scenario without a world.
         if let Err(errors) = parse(*other, &text, &[]) {
             assert!(diagnostic_of(limit, &errors).is_none(), "{errors}");
         }

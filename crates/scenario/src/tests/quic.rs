@@ -59,7 +59,7 @@ fn google_quic_of_2018() {
     let written = |q: &Config, name: &str, key: &str| q.congestion.write()[name][key].clone();
     assert_eq!(written(c, "cubic", "connections"), 2);
     assert_eq!(written(c, "cubic", "slow_start"), "hystart");
-    // RFC 9002 speaks of the window; who asks for the flight gets it.
+    // RFC 9002 gives the window; the bytes in flight are an option.
     assert_eq!(written(c, "cubic", "reduce_from"), "cwnd");
     let reno = quic("congestion = \"reno\"");
     assert_eq!(written(&reno, "reno", "reduce_from"), "cwnd");

@@ -120,7 +120,7 @@ fn slips_are_told_with_line_and_fix() {
     if cfg!(unix) {
         rejects(
             &t("\"100Mbit/s\"", "{ trace = \"/dev/zero\" }"),
-            "no regular file",
+            "not a regular file",
             "relative to the scenario",
             9,
         );
@@ -292,7 +292,7 @@ fn several_errors_at_once_in_the_order_of_the_text() {
 fn overrides_are_named() {
     for (key, value, message) in [
         ("duration", "5", "has no unit"),
-        ("flows.7.start", "1s", "no item of a list of 2"),
+        ("flows.7.start", "1s", "not an item of a list of 2"),
         ("duration.x", "1", "not a table"),
         ("topology.dumbbell.botleneck.rate", "1Mbit/s", "botleneck"),
     ] {

@@ -174,7 +174,7 @@ fn what_a_mix_cannot_do_is_told() {
         "does not lead over",
         "bottleneck",
     );
-    refused(&mix(r#"load = "50 packets""#), "no unit of a load", "");
+    refused(&mix(r#"load = "50 packets""#), "not a unit of a load", "");
     refused(
         &mix(r#"load = "50%", shares = { web = 0.5 }"#),
         "add up to 50%",
