@@ -38,28 +38,5 @@ pub enum Error {
     Unsupported(String),
 }
 
-#[cfg(target_os = "linux")]
-impl Error {
-    /// Builds the error of `what`, which the system refused.
-    pub(crate) fn system(what: impl Into<String>, reason: impl Into<io::Error>) -> Self {
-        gargalo_device::Error::system(what, reason).into()
-    }
-
-    /// Builds the error of `what`, which the system refused; `remedy` says what to do.
-    pub(crate) fn with_remedy(
-        what: impl Into<String>,
-        reason: impl Into<io::Error>,
-        remedy: &'static str,
-    ) -> Self {
-        gargalo_device::Error::with_remedy(what, reason, remedy).into()
-    }
-
-    /// Builds the error of a file that could not be written.
-    pub(crate) fn file(path: &std::path::Path, reason: io::Error) -> Self {
-        let path = path.to_owned();
-        gargalo_device::Error::File { path, reason }.into()
-    }
-}
-
 /// The result of the lab's functions.
 pub type Result<T> = std::result::Result<T, Error>;

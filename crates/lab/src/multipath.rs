@@ -1,13 +1,9 @@
 //! Configuration and results of Multipath TCP in a run; plain values, available on every system.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
-use gargalo_flow::{MptcpResult, MptcpSpec, MultipathResult, NodeId, SubflowResult, Topology};
-
-#[cfg(target_os = "linux")]
-#[cfg(target_os = "linux")]
-use crate::plan::{Interface, Plan};
+use gargalo_flow::{MptcpResult, MultipathResult, SubflowResult};
 
 /// The Multipath TCP configuration of a run in real time, besides that of its flows.
 #[derive(Clone, Debug, Default)]
@@ -164,37 +160,6 @@ pub(crate) fn result(reports: &[MultipathReport], sender: usize) -> Option<Multi
             out_of_order_max: far.map_or(0, |r| r.out_of_order_max),
         }),
     })
-}
-
-/// An interface that a flow may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
-    pub(crate) address: IpAddr,
-    pub(crate) link: usize,
-    /// It is used from the beginning.
-    pub(crate) up: bool,
-    pub(crate) backup: bool,
-}
-
-/// The interfaces of a host that a flow with a peer may use, in the order of their use.
-#[cfg(target_os = "linux")]
-pub(crate) fn taking_part<'a>(
-    plan: &'a Plan,
-    topology: &Topology,
-    (host, peer): (NodeId, NodeId),
-    mptcp: &MptcpSpec,
-) -> Vec<(&'a Interface, Part)> {
-    let all = plan.towards(topology, host, peer).into_iter();
-    let part = |i: &Interface| {
-        let link = i.link as usize;
-        Part {
-            address: i.v4.into(),
-            link,
-            up: mptcp.links.as_ref().is_none_or(|l| l.contains(&link)),
-            backup: mptcp.backups.contains(&link),
-        }
-    };
-    all.map(|i| (i, part(i))).collect()
 }
 
 /// The Multipath TCP counters of the kernel at a host (`nstat`).

@@ -9,9 +9,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use bytes::{Bytes, BytesMut};
 use tun_rs::{SyncDevice, VIRTIO_NET_HDR_LEN, VirtioNetHdr};
 
-use crate::coalesce::{DATA_VALID, NEEDS_CSUM, Run};
-use crate::frame::is_temporary;
-use crate::tun;
+use super::coalesce::{DATA_VALID, NEEDS_CSUM, Run};
+use super::frame::is_temporary;
+use super::tun;
 use crate::{Error, Result};
 
 /// Most bytes of a datagram, and of a run of segments.

@@ -8,8 +8,8 @@ use gargalo_flow::{CaptureInterfaces, CaptureSpec, Topology};
 use gargalo_trace::pcapng::{Packet, Writer};
 use gargalo_units::Instant;
 
-use crate::fabric::{Direction, Witness};
-use crate::header::headers;
+use crate::linux::fabric::{Direction, Witness};
+use crate::linux::header::headers;
 use crate::{Error, Result};
 
 /// An open capture file.

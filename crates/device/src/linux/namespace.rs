@@ -6,7 +6,7 @@ use std::thread;
 
 use nix::sched::{CloneFlags, setns, unshare};
 
-use crate::netlink::Netlink;
+use super::netlink::Netlink;
 use crate::{Error, Result};
 
 /// A network namespace; it is removed when nothing refers to it any more.

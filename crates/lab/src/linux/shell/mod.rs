@@ -16,8 +16,8 @@ use nix::net::if_::if_nametoindex;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::engine::{Engine, Observer, Stop};
-use crate::fabric::{Fabric, Path};
+use crate::linux::engine::{Engine, Observer, Stop};
+use crate::linux::fabric::{Fabric, Path};
 use crate::spec::Tuning;
 use crate::{Error, Result};
 use gargalo_device::Choice;
@@ -351,12 +351,12 @@ struct Tapped {
     log: Log,
 }
 
-impl crate::engine::Tap for Tapped {
+impl crate::linux::engine::Tap for Tapped {
     fn entered(&mut self, now: Instant, port: u32, datagram: &[u8]) {
         self.log.entered(now, port as usize, datagram.len());
     }
 
-    fn left(&mut self, port: u32, datagram: &[u8], passage: crate::fabric::Passage) {
+    fn left(&mut self, port: u32, datagram: &[u8], passage: crate::linux::fabric::Passage) {
         self.log.left(1 - port as usize, datagram.len(), passage);
         if port == 1 {
             self.learner.seen(datagram);

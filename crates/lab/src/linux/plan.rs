@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use gargalo_flow::{NodeId, Topology, Unreachable};
+use gargalo_flow::{MptcpSpec, NodeId, Topology, Unreachable};
 
-use crate::fabric::{Direction, PortId};
+use crate::linux::fabric::{Direction, PortId};
 
 /// Most interfaces of all hosts together.
 const MOST: usize = 60_000;
@@ -220,6 +220,36 @@ fn passages(
         }
     }
     all
+}
+
+/// An interface that a flow may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) address: IpAddr,
+    pub(crate) link: usize,
+    /// It is used from the beginning.
+    pub(crate) up: bool,
+    pub(crate) backup: bool,
+}
+
+/// The interfaces of a host that a flow with a peer may use, in the order of their use.
+pub(crate) fn taking_part<'a>(
+    plan: &'a Plan,
+    topology: &Topology,
+    (host, peer): (NodeId, NodeId),
+    mptcp: &MptcpSpec,
+) -> Vec<(&'a Interface, Part)> {
+    let all = plan.towards(topology, host, peer).into_iter();
+    let part = |i: &Interface| {
+        let link = i.link as usize;
+        Part {
+            address: i.v4.into(),
+            link,
+            up: mptcp.links.as_ref().is_none_or(|l| l.contains(&link)),
+            backup: mptcp.backups.contains(&link),
+        }
+    };
+    all.map(|i| (i, part(i))).collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use gargalo_link::{DropReason, Ecn, Link, LinkConfig, LinkStats, Packet, Strip};
 use gargalo_units::{Bytes, Instant};
 use rand_pcg::Pcg64;
 
-use crate::header::{mark, read_header};
+use crate::linux::header::{mark, read_header};
 use crate::{Error, Result};
 use gargalo_device::{Frame, HEADROOM};
 

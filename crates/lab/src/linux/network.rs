@@ -9,11 +9,11 @@ use gargalo_link::Strip;
 use gargalo_units::{Duration, Instant};
 
 use crate::Result;
-use crate::engine::Observer;
-use crate::fabric::{Fabric, Path};
-use crate::plan::{Plan, Way};
+use crate::linux::engine::Observer;
+use crate::linux::fabric::{Fabric, Path};
+use crate::linux::plan::{Plan, Way};
+use crate::linux::traffic::{Flow, Sources};
 use crate::spec::LabSpec;
-use crate::traffic::{Flow, Sources};
 
 /// "up" and "down": the two directions of a link.
 const DIRECTIONS: [&str; 2] = ["up", "down"];

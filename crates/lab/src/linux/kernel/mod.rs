@@ -15,11 +15,11 @@ use gargalo_units::{Duration, Instant};
 use nix::sys::epoll::EpollFlags;
 use socket2::Socket;
 
-use crate::engine::Stop;
+use crate::linux::engine::Stop;
+use crate::linux::sockets::Sockets;
+use crate::linux::traffic::{Flow, Inbox, Interest, Quic, Recorder, reason};
+use crate::linux::waiter::Waiter;
 use crate::multipath::MultipathReport;
-use crate::sockets::Sockets;
-use crate::traffic::{Flow, Inbox, Interest, Quic, Recorder, reason};
-use crate::waiter::Waiter;
 use crate::{Error, Result};
 use gargalo_device::Clock;
 use gargalo_device::NetNs;

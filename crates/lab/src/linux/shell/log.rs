@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use gargalo_link::{Delay, LinkConfig, RateModel};
 use gargalo_units::{Bytes, Duration, Instant};
 
-use crate::fabric::Passage;
+use crate::linux::fabric::Passage;
 use crate::{Error, Result};
 
 /// The log files of the uplink and the downlink.

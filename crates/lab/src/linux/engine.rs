@@ -12,11 +12,11 @@ use nix::sys::epoll::EpollFlags;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::unistd::Pid;
 
-use crate::fabric::{Fabric, Passage, PortId};
-use crate::schedule;
+use crate::linux::fabric::{Fabric, Passage, PortId};
+use crate::linux::schedule;
+use crate::linux::traffic::WireCounter;
+use crate::linux::waiter::Waiter;
 use crate::spec::Tuning;
-use crate::traffic::WireCounter;
-use crate::waiter::Waiter;
 use crate::{Error, Result};
 use gargalo_device::Clock;
 use gargalo_device::{BATCH, Device, Frame, HEADROOM};
@@ -461,11 +461,11 @@ impl Engine {
 
 fn count(wire: Option<&WireCounter>, frame: &Frame) {
     let datagram = frame.get(HEADROOM..).unwrap_or_default();
-    if let Some((wire, ports)) = wire.zip(crate::header::port_pair(datagram)) {
+    if let Some((wire, ports)) = wire.zip(crate::linux::header::port_pair(datagram)) {
         wire.count(ports, datagram.len());
     }
 }
 
 fn source(frame: &Frame) -> Option<IpAddr> {
-    crate::header::read_header(frame.get(HEADROOM..)?).map(|g| g.src)
+    crate::linux::header::read_header(frame.get(HEADROOM..)?).map(|g| g.src)
 }

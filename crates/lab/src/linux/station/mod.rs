@@ -12,9 +12,9 @@ use gargalo_mptcp::Names;
 use gargalo_tcp::Endpoint;
 use gargalo_units::{Duration, Instant};
 
-use crate::engine;
-use crate::multipath::Part;
-use crate::traffic::{Flow, Inbox, Interest, Quic, Recorder};
+use crate::linux::engine;
+use crate::linux::plan::Part;
+use crate::linux::traffic::{Flow, Inbox, Interest, Quic, Recorder};
 use crate::{Error, Result};
 
 mod multipath;

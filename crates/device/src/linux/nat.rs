@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::process::{Child, Command, Stdio};
 
-use crate::place::{self, Place};
+use super::place::{self, Place};
 use crate::{Error, Result};
 
 /// Masquerading and forwarding; both are undone when it is dropped.

@@ -6,12 +6,12 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::frame::{Frame, is_temporary};
+use super::frame::{Frame, is_temporary};
+use super::namespace::NetNs;
+use super::netlink::Netlink;
+use super::packet::PacketDevice;
+use super::tun::TunDevice;
 use crate::kind::Choice;
-use crate::namespace::NetNs;
-use crate::netlink::Netlink;
-use crate::packet::PacketDevice;
-use crate::tun::TunDevice;
 use crate::{Error, Result};
 
 /// Most datagrams that one read returns.

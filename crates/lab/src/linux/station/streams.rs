@@ -8,7 +8,7 @@ use gargalo_host::{ConnectionId, Host, SocketError, UdpId};
 use gargalo_tcp::State;
 use gargalo_units::{Ecn, Instant};
 
-use crate::traffic::{Arrival, Datagrams, Received, Stream};
+use crate::linux::traffic::{Arrival, Datagrams, Received, Stream};
 
 /// Most bytes read at once.
 const READ: u64 = 256 << 10;

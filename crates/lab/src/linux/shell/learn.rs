@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use crate::Result;
-use crate::header::read_header;
+use crate::linux::header::read_header;
 use gargalo_device::Place;
 use gargalo_device::netlink::Netlink;
 

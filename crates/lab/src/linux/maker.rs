@@ -7,10 +7,11 @@ use gargalo_device::NetNs;
 use gargalo_flow::{FlowSpec, NodeId, Topology, TransportSpec, rng};
 use gargalo_mptcp::Names;
 
-use crate::multipath::{Part, taking_part};
-use crate::plan::Plan;
-use crate::traffic::{Flow, Inbox, Surroundings, client_port, server_port};
-use crate::{Error, Result, kernel, station};
+use crate::linux::plan::Plan;
+use crate::linux::plan::{Part, taking_part};
+use crate::linux::traffic::{Flow, Inbox, Surroundings, client_port, server_port};
+use crate::linux::{kernel, station};
+use crate::{Error, Result};
 
 /// Creates flows, and passes their ends to hosts.
 pub(crate) struct Maker {

@@ -10,9 +10,9 @@ use gargalo_units::{Bytes, Duration, Instant};
 
 use super::info::TcpInfo;
 use super::multipath;
+use crate::linux::sockets::Sockets;
+use crate::linux::traffic::Recorder;
 use crate::multipath::SubflowReport;
-use crate::sockets::Sockets;
-use crate::traffic::Recorder;
 
 /// Polling interval: times of subflows are late by at most this, and what a subflow that ends counted after the last
 /// poll is not known.

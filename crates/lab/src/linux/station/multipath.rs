@@ -5,8 +5,9 @@ use gargalo_host::{ConnectionId, Host};
 use gargalo_mptcp::{Connection, Event, SubflowSnapshot};
 use gargalo_units::Instant;
 
-use crate::multipath::{MultipathReport, Part, SubflowReport};
-use crate::traffic::{Flow, Recorder};
+use crate::linux::plan::Part;
+use crate::linux::traffic::{Flow, Recorder};
+use crate::multipath::{MultipathReport, SubflowReport};
 
 /// The subflows of one end of a flow.
 #[derive(Debug, Default)]

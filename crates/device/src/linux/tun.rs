@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-use crate::coalesce::{Batch, Run, Sums};
-use crate::frame::{Frame, HEADROOM, is_temporary};
+use super::coalesce::{Batch, Run, Sums};
+use super::frame::{Frame, HEADROOM, is_temporary};
 use crate::{Error, Result};
 
 /// Transmit queue length of the kernel's side, in packets. Losses belong to the emulated links, so this must exceed

@@ -15,7 +15,7 @@ use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 
-use crate::channel::Channel;
+use super::channel::Channel;
 use crate::{Error, Result};
 
 /// A connection to the kernel's routing tables, in the namespace of the thread that opened it.

@@ -15,7 +15,7 @@ use nix::sys::socket::{
 };
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use crate::traffic::{Arrival, Datagrams, Flow, Received, Stream};
+use crate::linux::traffic::{Arrival, Datagrams, Flow, Received, Stream};
 use crate::{Error, Result};
 use gargalo_device::NetNs;
 use gargalo_device::netlink::any;

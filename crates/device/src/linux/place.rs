@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use nix::ifaddrs::getifaddrs;
 
-use crate::netlink::Netlink;
+use super::netlink::Netlink;
 use crate::{Error, Result};
 
 /// Shared address space (RFC 6598): 100.64.0.0/10.

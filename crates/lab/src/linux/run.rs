@@ -9,19 +9,21 @@ use gargalo_flow::{FlowSpec, NodeId, Outcome, Phase, Progress, TransportSpec, Wi
 use gargalo_mptcp::Names;
 use gargalo_units::Instant;
 
-use crate::capture::Capture;
-use crate::commands::{CommandResult, Commands};
-use crate::counters;
-use crate::engine::{Engine, EngineStats, Stop};
-use crate::hosts::{KernelHost, attach, environment, make_hosts, name_hosts};
-use crate::kernel::{self, KernelTraffic};
-use crate::maker::{HostEnd, Maker};
+use crate::linux::capture::Capture;
+use crate::linux::commands::{CommandResult, Commands};
+use crate::linux::counters;
+use crate::linux::engine::{Engine, EngineStats, Stop};
+use crate::linux::hosts::{KernelHost, attach, environment, make_hosts, name_hosts};
+use crate::linux::kernel::{self, KernelTraffic};
+use crate::linux::maker::{HostEnd, Maker};
+use crate::linux::network::{LinkObserver, fabric};
+use crate::linux::plan::Plan;
+use crate::linux::station;
+use crate::linux::traffic::{
+    Flow, Inbox, Make, QuicRun, Recorder, Sources, Surroundings, WireCounter,
+};
 use crate::multipath::{HostCounters, MultipathReport};
-use crate::network::{LinkObserver, fabric};
-use crate::plan::Plan;
 use crate::spec::{LabSpec, Stack};
-use crate::station;
-use crate::traffic::{Flow, Inbox, Make, QuicRun, Recorder, Sources, Surroundings, WireCounter};
 use crate::{Error, Result};
 use gargalo_device::Clock;
 use nix::sys::eventfd::{EfdFlags, EventFd};

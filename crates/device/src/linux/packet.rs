@@ -13,9 +13,9 @@ use nix::sys::socket::{
     recvfrom, sendto, setsockopt, socket, sockopt,
 };
 
-use crate::frame::{Frame, HEADROOM};
-use crate::namespace::NetNs;
-use crate::netlink::Netlink;
+use super::frame::{Frame, HEADROOM};
+use super::namespace::NetNs;
+use super::netlink::Netlink;
 use crate::{Error, Result};
 
 /// Receive buffer of the socket in bytes.
