@@ -147,6 +147,10 @@ pub struct SocketOptions {
     /// Offer and accept Multipath TCP (RFC 8684); with a peer or a path that does not support it the connection is
     /// plain TCP. `None`: plain TCP only.
     pub mptcp: Option<Arc<MptcpOptions>>,
+    /// TCP Fast Open (RFC 7413), without Multipath TCP. A listener grants cookies and accepts data in the SYN of
+    /// those who show them. A connection asks for a cookie, or shows the one that the remote address granted
+    /// before; then its SYN carries what is written before [`Host::poll_transmit`](crate::Host::poll_transmit).
+    pub fast_open: bool,
 }
 
 impl SocketOptions {
@@ -156,6 +160,7 @@ impl SocketOptions {
             tcp,
             congestion,
             mptcp: None,
+            fast_open: false,
         }
     }
 }

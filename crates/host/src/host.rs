@@ -1,7 +1,9 @@
 //! The host: its state, time and events.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 
+use bytes::Bytes;
 use gargalo_tcp::State;
 use gargalo_units::Instant;
 
@@ -48,6 +50,8 @@ pub struct Host {
     pub(crate) ports_taken: u64,
     /// UDP is served first in the next call.
     pub(crate) udp_turn: bool,
+    /// Fast Open cookies by the address that granted them (RFC 7413 §4.1.3).
+    pub(crate) cookies: BTreeMap<IpAddr, Bytes>,
     pub(crate) echo_limit: Limiter,
     pub(crate) error_limit: Limiter,
     pub(crate) stats: HostStats,
@@ -74,6 +78,7 @@ impl Host {
             time_wait: VecDeque::new(),
             ports_taken: 0,
             udp_turn: false,
+            cookies: BTreeMap::new(),
             echo_limit: Limiter::new(config.icmp_rate),
             error_limit: Limiter::new(config.icmp_rate),
             stats: HostStats::default(),

@@ -115,8 +115,12 @@ impl Host {
             // separately, as [`gargalo_tcp::Endpoint`] requires.
             self.flush_one(slot);
         }
+        let is_answer = segment.flags.contains(Flags::SYN | Flags::ACK);
         if let Some(c) = self.table.slot_mut(slot) {
             c.transport.handle(now, tuple, segment, ecn);
+        }
+        if is_answer {
+            self.keep_cookie(slot);
         }
         self.on_changed(slot);
     }

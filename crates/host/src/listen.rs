@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use bytes::Bytes as Buf;
 use gargalo_cc::{Controller, Init as ControllerInit};
 use gargalo_tcp::{Config, Endpoint, Init};
 use gargalo_units::{Bytes, Duration, Ecn, Instant, Seq};
@@ -17,6 +18,8 @@ use crate::{ConnectionId, Host, ListenerId, SocketError, SocketOptions, SynCooki
 
 /// How long after the last cookie acknowledgements are checked for one.
 const COOKIE_LIFE: Duration = Duration::from_secs(120);
+/// Addresses whose Fast Open cookies are kept.
+const MOST_COOKIES: usize = 1024;
 
 /// One listener.
 #[derive(Debug)]
@@ -146,7 +149,12 @@ impl Host {
             self.send_cookie(id, tuple, &syn);
             return;
         }
-        let options = listener.options.clone();
+        // Connections that Fast Open has opened and nobody has taken are limited, too (RFC 7413 §5.1).
+        let has_room = listener.half_open + listener.queued < self.config.backlog;
+        let options = SocketOptions {
+            fast_open: listener.options.fast_open && has_room,
+            ..listener.options.clone()
+        };
         if let Some(mptcp) = &options.mptcp
             && offers_multipath(&syn)
         {
@@ -164,7 +172,7 @@ impl Host {
             self.stats.dropped_by_backlog += 1;
             return;
         };
-        let init = self.init(tuple, isn);
+        let init = self.init_fast(tuple, isn, &options, true);
         let mut endpoint = Endpoint::listen(config, controller, init, self.now);
         endpoint.handle(self.now, syn, ecn);
         self.half_open(id, tuple, Transport::Tcp(endpoint));
@@ -252,6 +260,46 @@ impl Host {
         };
         if self.half_open(id, tuple, transport).is_some() {
             self.stats.cookies_accepted += 1;
+        }
+    }
+
+    /// The initial values of a connection that may use Fast Open: the cookie that the other end must show, or the one
+    /// that it granted us.
+    pub(crate) fn init_fast(
+        &self,
+        tuple: &Tuple,
+        isn: Seq,
+        options: &SocketOptions,
+        listens: bool,
+    ) -> Init {
+        let remote = tuple.addresses.dst();
+        let cookie = match (options.fast_open, listens) {
+            (false, _) => None,
+            (true, true) => Some(Buf::copy_from_slice(
+                &self.secrets.fast_open(remote).to_be_bytes(),
+            )),
+            (true, false) => Some(self.cookies.get(&remote).cloned().unwrap_or_default()),
+        };
+        Init {
+            fast_open_cookie: cookie,
+            ..self.init(tuple, isn)
+        }
+    }
+
+    /// Keeps the Fast Open cookie that the other end of a new connection has granted.
+    pub(crate) fn keep_cookie(&mut self, slot: u32) {
+        let Some(c) = self.table.slot(slot) else {
+            return;
+        };
+        let Transport::Tcp(endpoint) = &c.transport else {
+            return;
+        };
+        if let Some(cookie) = endpoint.granted_cookie() {
+            if self.cookies.len() >= MOST_COOKIES {
+                self.cookies.pop_first();
+            }
+            let remote = c.path.tuple.addresses.dst();
+            self.cookies.insert(remote, cookie.clone());
         }
     }
 

@@ -1,6 +1,7 @@
 //! Values that are unpredictable without the seed, and reproducible with it.
 
 use std::hash::{BuildHasher, Hash, Hasher};
+use std::net::IpAddr;
 
 use gargalo_units::{Instant, Seq};
 use rand_pcg::Pcg64;
@@ -51,6 +52,7 @@ pub(crate) struct Secrets {
     flow_label: Key,
     random: Key,
     mptcp: Key,
+    fast_open: Key,
 }
 
 impl Secrets {
@@ -65,6 +67,7 @@ impl Secrets {
             flow_label: key(5),
             random: key(6),
             mptcp: key(7),
+            fast_open: key(8),
         }
     }
 
@@ -79,6 +82,11 @@ impl Secrets {
     /// so that RFC 6191 can tell them apart.
     pub(crate) fn timestamp_offset(&self, tuple: &Tuple) -> u32 {
         self.timestamp.hash(tuple) as u32
+    }
+
+    /// The Fast Open cookie of a client (RFC 7413 §4.1.2).
+    pub(crate) fn fast_open(&self, client: IpAddr) -> u64 {
+        self.fast_open.hash(&client)
     }
 
     /// Start of the search for a port (RFC 6056 §3.3.3).

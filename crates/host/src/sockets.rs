@@ -84,7 +84,7 @@ impl Host {
             None => {
                 let isn = self.secrets.isn(&tuple, self.now);
                 let (config, controller) = self.parts(&tuple, options)?;
-                let init = self.init(&tuple, isn);
+                let init = self.init_fast(&tuple, isn, options, false);
                 Transport::Tcp(Endpoint::connect(config, controller, init, self.now))
             }
         };
@@ -94,6 +94,12 @@ impl Host {
         self.stats.opened += 1;
         self.on_changed(id.slot);
         Ok(id)
+    }
+
+    /// Whether the SYN of a connection will show a Fast Open cookie, and so may carry data.
+    pub fn shows_cookie(&self, id: ConnectionId) -> bool {
+        let remote = self.table.get(id).map(|c| c.path.tuple.addresses.dst());
+        remote.is_some_and(|remote| self.cookies.contains_key(&remote))
     }
 
     fn choose(

@@ -477,6 +477,7 @@ fn silent(host: &mut Host, now: Instant) -> gargalo_host::ConnectionId {
         tcp: Config::modern().into(),
         congestion: transport("cubic").congestion,
         mptcp: None,
+        fast_open: false,
     };
     let server = "10.0.0.2:5201".parse().unwrap();
     host.connect(now, None, server, &options).unwrap()

@@ -309,6 +309,7 @@ pub fn wire_connect(py: Python<'_>, options: &str, write: Py<PyAny>) -> PyResult
         tcp: transport.tcp,
         congestion: transport.congestion,
         mptcp: None,
+        fast_open: false,
     };
     let mut app = Connect::new(opening, options, habits);
     let done = drive(py, &mut wire, &mut app, &write, Some((input, output)));

@@ -8,6 +8,7 @@ mod assertion;
 pub mod ast;
 mod batch;
 mod calls;
+mod cookies;
 mod fault;
 #[cfg(target_os = "linux")]
 mod kernel;

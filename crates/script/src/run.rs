@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::assertion;
 use crate::ast::{Action, At, Body, Call, EcnField, Event, Only, Outcome, Packet, Script, Time};
 use crate::calls;
+use crate::cookies::Cookies;
 use crate::fault::Fault;
 use crate::packet::{Connection, Live, differences};
 use crate::sockets::{Pending, Sockets};
@@ -126,6 +127,7 @@ pub fn run(script: &Script, setup: &Setup, only: Only, stack: &mut dyn Stack) ->
         pending: None,
         sent: VecDeque::new(),
         log: Vec::new(),
+        cookies: Cookies::default(),
         ports: 0,
     };
     let ended = events
@@ -166,6 +168,7 @@ pub(crate) struct Runner<'a> {
     /// Packets of the stack that no event has expected yet.
     sent: VecDeque<(Instant, Live)>,
     log: Vec<String>,
+    cookies: Cookies,
     /// Ports of the other end that were used.
     ports: u16,
 }
@@ -310,10 +313,11 @@ impl Runner<'_> {
             self.current = self.open(None);
         }
         let between = Addresses::new(self.setup.remote(), self.setup.local());
+        let live = self.cookies.live(packet);
         let connection = self.connections.get_mut(self.current);
         let datagram = connection
             .zip(between)
-            .and_then(|(c, between)| c.write(packet, between));
+            .and_then(|(c, between)| c.write(&live, between));
         let Some(datagram) = datagram else {
             let fault = Fault::new(
                 event.at,
@@ -368,7 +372,8 @@ impl Runner<'_> {
         if let Body::Tcp(segment) = &packet.body {
             c.learn(segment, &live);
         }
-        let came = c.describe(&live);
+        let mut came = c.describe(&live);
+        self.cookies.name(packet, &mut came);
         let mut differences = differences(packet, &came, ticks);
         if expected_index != Some(index) {
             differences.push(format!("it belongs to connection {}", c.number));

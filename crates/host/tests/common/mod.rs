@@ -54,6 +54,7 @@ pub fn options(tcp: Config, congestion: &str) -> SocketOptions {
         tcp: Arc::new(tcp),
         congestion: Arc::new(Registered::new(congestion, Params::new()).unwrap()),
         mptcp: None,
+        fast_open: false,
     }
 }
 

@@ -74,6 +74,7 @@ impl Client {
                 tcp: transport.tcp.clone(),
                 congestion: transport.congestion.clone(),
                 mptcp: None,
+                fast_open: false,
             },
             env,
             cookie,

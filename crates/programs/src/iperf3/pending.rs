@@ -128,6 +128,7 @@ mod tests {
             tcp: gargalo_tcp::Config::modern().into(),
             congestion: std::sync::Arc::new(congestion),
             mptcp: None,
+            fast_open: false,
         };
         let to = "10.0.0.2:5201".parse().unwrap();
         let one = |_| host.connect(Instant::ZERO, None, to, &options).unwrap();

@@ -119,6 +119,7 @@ impl Server {
             tcp: self.transport.tcp.clone(),
             congestion: self.transport.congestion.clone(),
             mptcp: None,
+            fast_open: false,
         }
     }
 

@@ -70,6 +70,35 @@ impl Ours {
         }
     }
 
+    /// Opens with data in the SYN if the other end has granted a cookie; otherwise the data follows the handshake.
+    pub(super) fn connect_with(&mut self, handle: Handle, n: usize) -> Reply {
+        let may = self.fast_open & 1 != 0;
+        let Some(socket) = self.sockets.get_mut(handle) else {
+            return Reply::Error("EBADF".to_owned());
+        };
+        if !may {
+            return Reply::Error("EOPNOTSUPP".to_owned());
+        }
+        let is_new = matches!(socket.kind, Kind::New);
+        socket.fast_open = true;
+        match (is_new, self.connect(handle)) {
+            (false, Reply::Value(0)) => self.write(handle, n),
+            (true, blocks) => {
+                let shows_cookie = self
+                    .connection(handle)
+                    .is_some_and(|id| self.host.shows_cookie(id));
+                if !shows_cookie {
+                    return blocks;
+                }
+                let Some(id) = self.connection(handle) else {
+                    return blocks;
+                };
+                Reply::Value(self.host.write(id, Buf::from(vec![0; n])) as i64)
+            }
+            (_, other) => other,
+        }
+    }
+
     pub(super) fn accept(&mut self, handle: Handle) -> Reply {
         let Some(Kind::Listener(id)) = self.sockets.get(handle).map(|s| s.kind) else {
             return Reply::Error("EINVAL".to_owned());
@@ -199,6 +228,10 @@ impl Ours {
                     n - 12
                 };
                 ("mss", size(mss.unsigned_abs()))
+            }
+            "TCP_FASTOPEN" => {
+                socket.fast_open = n > 0 && self.fast_open & 2 != 0;
+                return self.after_set(handle, name);
             }
             "TCP_SYNCNT" => ("syn_retries", n.into()),
             "SO_KEEPALIVE" => ("keep_alive", on.into()),

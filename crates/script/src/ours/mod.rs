@@ -31,6 +31,8 @@ pub struct Ours {
     /// Options of new sockets: those of the script, changed by settings.
     options: Map<String, Json>,
     congestion: String,
+    /// Fast Open: bits of `tcp_fastopen`, 1 for connecting, 2 for listening.
+    fast_open: i64,
     sockets: Vec<Socket>,
     accepted: HashMap<ListenerId, VecDeque<ConnectionId>>,
     by_connection: BTreeMap<ConnectionId, Handle>,
@@ -41,6 +43,7 @@ struct Socket {
     /// Options that were set before it was used.
     options: Map<String, Json>,
     congestion: Option<String>,
+    fast_open: bool,
     lingers: Option<(bool, i64)>,
     kind: Kind,
     connected: bool,
@@ -88,6 +91,7 @@ impl Ours {
             host: host.map_err(|e| StackError::Unsupported(e.to_string()))?,
             options,
             congestion: setup.congestion.clone(),
+            fast_open: 1,
             sockets: Vec::new(),
             accepted: HashMap::new(),
             by_connection: BTreeMap::new(),
@@ -115,7 +119,10 @@ impl Ours {
         let name = socket.congestion.as_deref().unwrap_or(&self.congestion);
         let congestion = Registered::new(name, Params::default())
             .map_err(|e| format!("{e}; names are those of `gargalo list congestion`"))?;
-        Ok(SocketOptions::new(Arc::new(config), Arc::new(congestion)))
+        Ok(SocketOptions {
+            fast_open: socket.fast_open,
+            ..SocketOptions::new(Arc::new(config), Arc::new(congestion))
+        })
     }
 
     fn at(&self, port: u16, of_other_end: bool) -> SocketAddr {
@@ -243,9 +250,7 @@ impl Stack for Ours {
             Op::Connect => self.connect(socket),
             Op::Read(n) => self.read(socket, *n),
             Op::Write(n) => self.write(socket, *n),
-            Op::FastOpen(_) => Reply::Unsupported(
-                "our host has no Fast Open: put the line behind `kernel:`".to_owned(),
-            ),
+            Op::FastOpen(n) => self.connect_with(socket, *n),
             Op::Close => self.close(socket),
             Op::Shutdown(read, write) => self.shutdown(socket, *read, *write),
             Op::Set(name, value) => self.set_option(socket, name, value),
@@ -301,6 +306,10 @@ impl Stack for Ours {
         let (key, json): (&str, Json) = match (short, value) {
             ("tcp_congestion_control", _) => {
                 value.clone_into(&mut self.congestion);
+                return Ok(());
+            }
+            ("tcp_fastopen", "0" | "1" | "2" | "3") => {
+                self.fast_open = value.parse().unwrap_or(0);
                 return Ok(());
             }
             ("tcp_timestamps", "0" | "1") => ("timestamps", (value == "1").into()),
