@@ -12,7 +12,7 @@ use arbitrary::Unstructured;
 use bytes::Bytes as Content;
 use gargalo_cc::{ControllerFactory, Params, Registered};
 use gargalo_mptcp::{Addresses, Connection, Transmit, path_manager, scheduler};
-use gargalo_tcp::{Chunk, Config, EcnMode, Endpoint, Error, Init, State};
+use gargalo_tcp::{Chunk, Config, EcnMode, Endpoint, Error, Init, Nagle, State};
 use gargalo_units::{Bytes, Instant, Seq};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -59,7 +59,7 @@ fn config(bits: u8) -> Config {
         } else {
             EcnMode::Classic
         },
-        nagle: !on(4),
+        nagle: if on(4) { Nagle::Off } else { Nagle::Minshall },
         frto: on(5),
         prr: on(6),
         tail_loss_probe: on(7),
@@ -78,6 +78,7 @@ pub(crate) fn tcp(bytes: &[u8]) {
         // Close to the wrap-around of sequence numbers.
         isn: Seq::new([u32::MAX - 500, 5_000][side]),
         ts_offset: [7, 900][side],
+        is_ipv6: false,
         fast_open_cookie: None,
     };
     let controller = || {
