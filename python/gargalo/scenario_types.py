@@ -611,6 +611,8 @@ class Mptcp:
     """Linux's rule: `min_rto` bounds the variance term, so that the timeout is at least the round-trip time plus `min_rto`. Otherwise it bounds the sum (RFC 6298 §2.4)."""
     mss: str | None = None
     """Payload of a full segment. The MSS option announces that much plus the length of the timestamps option when timestamps are on, so that 1448 fills a packet of 1500 bytes; with a peer that has none, segments are that much longer (RFC 9293 §3.7.1). Default: the profile's, or less if the route's MTU is smaller."""
+    mtu_probing: str | None = None
+    """Search of the path MTU with data segments (RFC 4821), for paths that drop long packets without an ICMP error. Linux's default is `off` too. The segments of Multipath TCP's subflows only become smaller."""
     nagle: bool | str | None = None
     """Nagle algorithm: hold back small segments while data is outstanding (RFC 9293 §3.7.4); true is `standard`, and Linux has `minshall`. Real programs turn it off with `TCP_NODELAY`."""
     opportunistic_retransmission: bool | None = None
@@ -1064,6 +1066,8 @@ class Tcp:
     """Linux's rule: `min_rto` bounds the variance term, so that the timeout is at least the round-trip time plus `min_rto`. Otherwise it bounds the sum (RFC 6298 §2.4)."""
     mss: str | None = None
     """Payload of a full segment. The MSS option announces that much plus the length of the timestamps option when timestamps are on, so that 1448 fills a packet of 1500 bytes; with a peer that has none, segments are that much longer (RFC 9293 §3.7.1). Default: the profile's, or less if the route's MTU is smaller."""
+    mtu_probing: str | None = None
+    """Search of the path MTU with data segments (RFC 4821), for paths that drop long packets without an ICMP error. Linux's default is `off` too. The segments of Multipath TCP's subflows only become smaller."""
     nagle: bool | str | None = None
     """Nagle algorithm: hold back small segments while data is outstanding (RFC 9293 §3.7.4); true is `standard`, and Linux has `minshall`. Real programs turn it off with `TCP_NODELAY`."""
     pacing: bool | str | PacingMap | Mapping[str, Any] | None = None

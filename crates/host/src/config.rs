@@ -40,10 +40,6 @@ pub struct HostConfig {
     pub most_outgoing: usize,
     /// Time to live and hop limit.
     pub ttl: u8,
-    /// Reduce the MSS of a connection after three timeouts in a row, in case the path drops long segments without
-    /// an ICMP error (RFC 4821 §7.7; Linux: `tcp_mtu_probing=1`, whose default is 0 as well). It is not raised
-    /// again.
-    pub black_hole_detection: bool,
     /// The device computes TCP checksums: segments are sent with the sum of the pseudo header in the checksum field
     /// (`VIRTIO_NET_HDR_F_NEEDS_CSUM`). Off by default.
     pub checksum_offload: bool,
@@ -66,7 +62,6 @@ impl Default for HostConfig {
             icmp_rate: 1000,
             most_outgoing: 1024,
             ttl: 64,
-            black_hole_detection: false,
             checksum_offload: false,
             seed: 0,
         }

@@ -63,8 +63,6 @@ pub(crate) struct Path {
     pub(crate) header: ip::Header,
     /// Path MTU in bytes.
     pub(crate) mtu: u32,
-    /// Timeouts in a row when the path MTU was last lowered for them.
-    pub(crate) blamed: u32,
 }
 
 /// How a connection was opened, and who owns it.

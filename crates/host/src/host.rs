@@ -129,9 +129,6 @@ impl Host {
                     c.on_orphan_timeout(now, self.config.orphan_timeout);
                 }
                 c.transport.handle_timeout(now);
-                if self.config.black_hole_detection {
-                    self.suspect_black_hole(slot);
-                }
             }
             self.on_changed(slot);
         }

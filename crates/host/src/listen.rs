@@ -343,7 +343,6 @@ impl Host {
             tuple: *tuple,
             header: self.header(tuple),
             mtu: self.config.mtu,
-            blamed: 0,
         }
     }
 

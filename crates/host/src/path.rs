@@ -1,21 +1,15 @@
 //! ICMP errors about connections and sockets, and path MTU discovery.
 
-use gargalo_tcp::State;
 use gargalo_wire::ip::{self, TCP};
 
 use crate::connection::Tuple;
 use crate::icmp::{self, Message, Problem, Quoted};
-use crate::transport::Transport;
 use crate::{Host, HostConfig};
 
 /// Common MTUs, for routers that do not report theirs (RFC 1191 §7.1).
 const PLATEAUS: [u32; 10] = [
     32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 576, 552, 508,
 ];
-/// Timeouts in a row that suggest a black hole (Linux: `tcp_retries1`).
-const SUSPICIOUS: u32 = 3;
-/// The MSS tried first then (RFC 4821 §7.2: 1024 bytes).
-const BASE_MSS: u32 = 1024;
 
 impl Host {
     pub(crate) fn on_icmp(&mut self, header: &ip::Header, bytes: &[u8]) {
@@ -155,52 +149,5 @@ impl Host {
         c.transport.set_mss(now, tuple, mss);
         self.on_changed(slot);
         true
-    }
-
-    /// Lowers the MSS after timeouts: a router may drop long datagrams without an ICMP error (RFC 4821 §7.7).
-    pub(crate) fn suspect_black_hole(&mut self, slot: u32) {
-        let Some(c) = self.table.slot(slot) else {
-            return;
-        };
-        match &c.transport {
-            Transport::Tcp(_) => {
-                let tuple = c.path.tuple;
-                self.suspect_path(slot, &tuple);
-            }
-            Transport::Mptcp(m) => {
-                let tuples: Vec<Tuple> = m.paths.iter().map(|p| p.tuple).collect();
-                for tuple in tuples {
-                    self.suspect_path(slot, &tuple);
-                }
-            }
-        }
-    }
-
-    fn suspect_path(&mut self, slot: u32, tuple: &Tuple) {
-        let Some(c) = self.table.slot_mut(slot) else {
-            return;
-        };
-        let Some(endpoint) = c.transport.endpoint(tuple) else {
-            return;
-        };
-        let timeouts = endpoint.timeouts_in_a_row();
-        let calm = timeouts < SUSPICIOUS || endpoint.state() == State::Closed;
-        let Some(path) = c.path_mut(tuple) else {
-            return;
-        };
-        if calm {
-            path.blamed = 0;
-            return;
-        }
-        if timeouts == path.blamed {
-            return;
-        }
-        path.blamed = timeouts;
-        let headers = tuple.headers();
-        let mss = path.mtu.saturating_sub(headers);
-        let lower = if mss > BASE_MSS { BASE_MSS } else { mss / 2 };
-        if self.lower_mtu(slot, tuple, lower + headers) {
-            self.stats.black_holes += 1;
-        }
     }
 }

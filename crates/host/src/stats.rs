@@ -61,8 +61,6 @@ pub struct HostStats {
     pub icmp_ignored: u64,
     /// Path MTUs lowered by "too big" errors of routers.
     pub too_big: u64,
-    /// Path MTUs lowered because timeouts suggested a black hole (RFC 4821 §7.7).
-    pub black_holes: u64,
     /// UDP datagrams delivered to sockets.
     pub udp_received: u64,
     /// UDP datagrams dropped because the socket's queue was full.

@@ -92,6 +92,9 @@ settings! {
         /// Nagle algorithm: hold back small segments while data is outstanding (RFC 9293 §3.7.4); true is
         /// `standard`, and Linux has `minshall`. Real programs turn it off with `TCP_NODELAY`.
         nagle: Nagle as Switch<Nagle> = Nagle::Off;
+        /// Search of the path MTU with data segments (RFC 4821), for paths that drop long packets without an ICMP
+        /// error. Linux's default is `off` too. The segments of Multipath TCP's subflows only become smaller.
+        mtu_probing: MtuProbing = MtuProbing::Off;
         /// Shrink the window to the restart window after an idle period (RFC 5681 §4.1).
         slow_start_after_idle: bool = true;
     } beside {
@@ -184,6 +187,18 @@ names! {
         Sack = "sack",
         /// By duplicate acknowledgements alone (RFC 6582), even where SACK blocks arrive.
         NewReno = "newreno",
+    }
+}
+
+names! {
+    /// Search of the path MTU with data segments.
+    pub enum MtuProbing {
+        /// Only ICMP errors lower the segment size (Linux: `tcp_mtu_probing` 0).
+        Off = "off",
+        /// After three timeouts in a row: down to 1024 bytes, then upward (Linux: 1).
+        BlackHole = "black-hole",
+        /// From 1024 bytes upward (Linux: 2).
+        Always = "always",
     }
 }
 

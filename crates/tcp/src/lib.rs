@@ -24,8 +24,8 @@ mod stats;
 mod timestamps;
 
 pub use config::{
-    Autotuning, Config, DelayedAck, EcnMode, KeepAlive, Nagle, Pacing, PacingFactors, Profile,
-    Recovery,
+    Autotuning, Config, DelayedAck, EcnMode, KeepAlive, MtuProbing, Nagle, Pacing, PacingFactors,
+    Profile, Recovery,
 };
 pub use endpoint::{Endpoint, Init, Room, Transmit};
 pub use error::Error;

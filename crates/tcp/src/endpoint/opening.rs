@@ -178,7 +178,7 @@ impl Endpoint {
     fn start_sender(&mut self, now: Instant, rtt: Option<Duration>) {
         let agreed = self.handshake.as_ref().and_then(|h| h.agreed);
         self.agreed_mss = agreed.map_or(self.config.mss, |a| a.mss);
-        let mss = self.payload_size();
+        let mss = self.first_payload();
         let window = self.usable_window();
         let Some(h) = &mut self.handshake else { return };
         let Some(controller) = h.controller.take() else {
@@ -193,6 +193,7 @@ impl Endpoint {
             let written = self.buffer.len();
             sender.append(written, written >= self.config.send_buffer.get());
         }
+        self.start_search(&mut sender);
         self.sender = Some(Box::new(sender));
     }
 

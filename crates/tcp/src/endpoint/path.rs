@@ -3,9 +3,14 @@
 use gargalo_units::{Instant, Seq};
 
 use super::Endpoint;
+use crate::config::MtuProbing;
 use crate::handshake::{LEAST_MSS, TIMESTAMPS_LEN};
+use crate::sender::Sender;
 use crate::timestamps::Timestamps;
 use crate::{Error, State};
+
+/// The MSS with which a search begins (RFC 4821: 1024 bytes; Linux: `tcp_base_mss`).
+const BASE_MSS: u16 = 1024;
 
 impl Endpoint {
     /// Whether `seq` is the start of data that was sent and is not acknowledged. An ICMP error that quotes another
@@ -57,6 +62,45 @@ impl Endpoint {
             Error::Unreachable
         } else {
             Error::TimedOut
+        }
+    }
+}
+
+impl Endpoint {
+    /// Begins the search of the path MTU, if it is wanted (RFC 4821).
+    pub(super) fn start_search(&self, sender: &mut Sender) {
+        if self.config.mtu_probing != MtuProbing::Off {
+            sender.search_mss(self.payload_size(), self.reserved == 0);
+        }
+    }
+
+    /// Payload of the first segments: the base size if a search begins with it.
+    pub(super) fn first_payload(&self) -> u16 {
+        let payload = self.payload_size();
+        match self.config.mtu_probing {
+            MtuProbing::Always if self.reserved == 0 => payload.min(self.base_payload()),
+            _ => payload,
+        }
+    }
+
+    /// The size with which a search begins.
+    fn base_payload(&self) -> u16 {
+        let base = BASE_MSS.max(self.least_path_mss());
+        payload_of(Some(base), &self.timestamps)
+    }
+
+    /// The size that any path carries: the minimum MTU of IPv6 is 1280 bytes, and path MTU discovery over IPv4 goes
+    /// down to 552 (Linux).
+    fn least_path_mss(&self) -> u16 {
+        if self.is_ipv6 { 1220 } else { 512 }
+    }
+
+    /// After a timeout: the path may drop long segments without an ICMP error.
+    pub(super) fn suspect_black_hole(&mut self, now: Instant) {
+        let base = self.base_payload();
+        let least = payload_of(Some(self.least_path_mss()), &self.timestamps);
+        if let Some(sender) = &mut self.sender {
+            sender.suspect_black_hole(now, base, least);
         }
     }
 }

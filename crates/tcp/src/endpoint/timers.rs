@@ -86,6 +86,8 @@ impl Endpoint {
             sender.on_timeout(now);
             if sender.has_given_up() {
                 self.end(Some(self.timeout_error()));
+            } else {
+                self.suspect_black_hole(now);
             }
         }
     }

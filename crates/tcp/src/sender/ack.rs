@@ -41,6 +41,7 @@ impl Sender {
         let delivery = self.deliver(facts);
         self.una = facts.ack.max(self.una);
         self.on_window(facts.window);
+        self.confirm_mtu_probe(facts);
         let mut outcome = AckOutcome {
             fin_acked: self.finished && self.una > self.end,
             rtt: delivery.rtt,
@@ -272,7 +273,12 @@ impl Sender {
 
     pub(super) fn report_lost(&mut self, now: Instant, marked: &[Sent]) -> u64 {
         let mut bytes = 0;
+        let mut probe = false;
         for (i, s) in marked.iter().enumerate() {
+            if self.is_mtu_probe(s) {
+                probe = true; // no sign of congestion (RFC 4821)
+                continue;
+            }
             let len = Bytes::new(u64::from(s.len));
             bytes += u64::from(s.len);
             self.counts.marks += 1;
@@ -288,6 +294,9 @@ impl Sender {
                 in_flight: path.in_flight,
             };
             controller.on_loss(&lost, &path);
+        }
+        if probe {
+            self.on_mtu_probe_lost(marked.len() == 1);
         }
         bytes
     }

@@ -6,6 +6,7 @@
 
 mod ack;
 mod episode;
+mod mtu_search;
 mod notice;
 mod prr;
 mod rack;
@@ -27,6 +28,7 @@ use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use crate::config::{Config, Pacing, Recovery};
 use crate::rtt::RttEstimator;
+use mtu_search::MtuSearch;
 use prr::Prr;
 use rack::Rack;
 use scoreboard::Scoreboard;
@@ -124,6 +126,8 @@ pub(crate) struct Sender {
     more_follows: bool,
     peer: PeerWindow,
     mss: u32,
+    /// The search for a larger one; `None`: not wanted.
+    search: Option<Box<MtuSearch>>,
     /// End of the latest new segment that was not full (SND.SML).
     small_end: u64,
     duplicates: Duplicates,
@@ -285,6 +289,7 @@ impl Sender {
             more_follows: false,
             peer: PeerWindow::default(),
             mss,
+            search: None,
             small_end: 0,
             duplicates: Duplicates::default(),
             cwr: Cwr::default(),
@@ -392,14 +397,20 @@ impl Sender {
         self.index = index;
     }
 
-    /// Changes the maximum payload of a segment after a change of the path MTU. Longer segments in flight cannot
-    /// have arrived: they are split and retransmitted, which is no congestion event.
+    /// Changes the maximum payload of a segment after a change of the path MTU; a search goes on below it.
     pub(crate) fn set_mss(&mut self, now: Instant, mss: u16) {
-        let mss = u32::from(mss.max(1));
-        if mss == self.mss {
+        let limit = u32::from(mss.max(1));
+        let mss = self.limit_search(limit);
+        self.resize(now, mss, limit);
+    }
+
+    /// Segments have at most `mss` bytes from now on. Those in flight that are longer than `longest` cannot have
+    /// arrived: they are split and retransmitted, which is no congestion event.
+    fn resize(&mut self, now: Instant, mss: u32, longest: u32) {
+        if mss == self.mss && self.search.is_none() {
             return;
         }
-        if mss < self.mss && self.board.lose_longer(mss) {
+        if (longest < self.mss || self.search.is_some()) && self.board.lose_longer(longest) {
             self.board.split(mss);
             self.resend_due = true;
             self.tlp.in_flight = None;
@@ -410,8 +421,10 @@ impl Sender {
             self.timers.rto = now + self.rtt.rto();
             self.timers.probe = Instant::MAX;
         }
-        self.mss = mss;
-        self.report_mss();
+        if mss != self.mss {
+            self.mss = mss;
+            self.report_mss();
+        }
     }
 
     /// Payload of a full segment.

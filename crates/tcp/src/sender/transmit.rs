@@ -49,7 +49,8 @@ impl Sender {
         }
         // A full segment must fit; with nothing in flight the window never blocks.
         let mss = u64::from(self.mss);
-        if pipe + mss > window && pipe > 0 {
+        let probe = self.mtu_probe(now);
+        if pipe + probe.map_or(mss, u64::from) > window && pipe > 0 {
             self.note_limit(true, pipe);
             return None;
         }
@@ -64,7 +65,7 @@ impl Sender {
         {
             return Some(order);
         }
-        let order = self.send_new(now, pipe);
+        let order = self.send_new(now, pipe, probe);
         if self.frto == Frto::SendNew {
             if order.is_some() {
                 // At most two segments, as the window after the first acknowledgement allows.
@@ -149,14 +150,17 @@ impl Sender {
         (worthwhile && (full || fin || !held)).then_some((len as u32, fin))
     }
 
-    fn send_new(&mut self, now: Instant, pipe: u64) -> Option<SendOrder> {
+    fn send_new(&mut self, now: Instant, pipe: u64, probe: Option<u32>) -> Option<SendOrder> {
         if !self.settings.limited_transmit
             && self.phase == Phase::Open
             && (self.duplicates.bytes > 0 || self.board.sacked() > 0)
         {
             return None;
         }
-        let (len, fin) = self.next_piece()?;
+        let (len, fin) = match probe {
+            Some(len) => (len, false),
+            None => self.next_piece()?,
+        };
         let offset = self.nxt;
         let span = len + u32::from(fin);
         let rest = self.end - (self.nxt + u64::from(len));
@@ -167,6 +171,9 @@ impl Sender {
         }
         let state = self.on_send(now, span, pipe, false);
         self.board.push(offset, span, fin, state);
+        if probe.is_some() {
+            self.on_mtu_probe_sent(offset, len);
+        }
         self.nxt += u64::from(span);
         if len < self.mss {
             self.small_end = self.nxt;
@@ -257,7 +264,7 @@ impl Sender {
     fn tail_probe(&mut self, now: Instant) -> Option<SendOrder> {
         let pipe = self.pipe();
         let (order, retransmission) = match self.next_piece() {
-            Some(_) => (self.send_new(now, pipe)?, false),
+            Some(_) => (self.send_new(now, pipe, None)?, false),
             None => {
                 let (index, sent) = self.board.last_unsacked()?;
                 (self.resend(now, index, sent), true)
