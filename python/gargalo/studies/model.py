@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from gargalo.judging import Profile, find, select
@@ -164,6 +165,58 @@ def evidence(label: str, interval: Interval, *, unit: str = "", expected: str = 
         n=interval.n,
         expected=expected,
     )
+
+
+class Unmeasured(Exception):  # noqa: N818 (it ends a check, which is no error)
+    """Runs that a claim needs were not done."""
+
+    def __init__(self, why: str = "not all of the runs that this needs were done") -> None:
+        super().__init__(why)
+
+
+class Assessment:
+    """Evidence and conditions of a claim, as its check collects them."""
+
+    def __init__(self) -> None:
+        self.lines: list[Evidence] = []
+        self.conditions: list[tuple[bool | None, str]] = []
+        """As `decide` takes them."""
+
+    def show(self, label: str, interval: Interval, *, unit: str = "", expected: str = "") -> None:
+        """Add a line of evidence."""
+        self.lines.append(evidence(label, interval, unit=unit, expected=expected))
+
+    def require(self, holds: bool | None, otherwise: str) -> None:
+        """Add a condition, and what was found if it does not hold."""
+        self.conditions.append((holds, otherwise))
+
+    def measured(self, interval: Interval, *why: str) -> Interval:
+        """Return an interval that the claim cannot do without.
+
+        Raises:
+            Unmeasured: It has no mean.
+
+        """
+        if interval.mean is None:
+            raise Unmeasured(*why)
+        return interval
+
+
+def assessed(
+    check: Callable[[Context, Assessment], None],
+) -> Callable[[Context], Finding]:
+    """Make the check of a claim of a function that collects evidence and conditions."""
+
+    @wraps(check)
+    def decided(context: Context) -> Finding:
+        case = Assessment()
+        try:
+            check(context, case)
+        except Unmeasured as e:
+            return inconclusive(case.lines, str(e))
+        return decide(case.lines, case.conditions)
+
+    return decided
 
 
 def reproduced(lines: Sequence[Evidence] | str) -> Finding:

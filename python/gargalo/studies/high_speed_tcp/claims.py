@@ -13,7 +13,16 @@ from scipy import stats
 
 from gargalo.reporting.model import Evidence
 from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS
-from gargalo.studies.model import Claim, Context, Finding, above, below, between, decide, evidence
+from gargalo.studies.model import (
+    Assessment,
+    Claim,
+    Context,
+    above,
+    assessed,
+    below,
+    between,
+    evidence,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,28 +70,25 @@ def compatibility(context: Context) -> dict[str, float]:
     }
 
 
-def sixteen_fill(context: Context) -> Finding:
+@assessed
+def sixteen_fill(context: Context, case: Assessment) -> None:
     """16 connections fill 1 Gbit/s with 20% background, all but libra."""
     bound = FILLED * 0.8
-    lines: list[Evidence] = []
-    conditions: list[tuple[bool | None, str]] = []
     for p in PROTOCOLS:
         used = context.interval("main_utilization", "connections", protocol=p, connections=16)
         wanted = f"{'<' if p == 'libra' else '≥'} {bound:.2f}"
-        lines.append(evidence(f"{p}, 16 connections", used, expected=wanted))
+        case.show(f"{p}, 16 connections", used, expected=wanted)
         if p == "libra":
-            conditions.append((below(used, bound), "libra fills it too"))
+            case.require(below(used, bound), "libra fills it too")
         else:
-            conditions.append((above(used, bound), f"{p} does not fill it"))
-    return decide(lines, conditions)
+            case.require(above(used, bound), f"{p} does not fill it")
 
 
-def above_a_gigabit(context: Context) -> Finding:
+@assessed
+def above_a_gigabit(context: Context, case: Assessment) -> None:
     """Above 1 Gbit/s the share used falls; more connections raise it; larger buffers hardly."""
     top = max(context.profile.settings["capacities"])
     many = max(context.profile.settings["more_connections"])
-    lines: list[Evidence] = []
-    conditions: list[tuple[bool | None, str]] = []
     for p in context.profile.settings["capacity_protocols"]:
         if p == "libra":
             continue
@@ -95,50 +101,47 @@ def above_a_gigabit(context: Context) -> Finding:
             "main_utilization", "capacity", **cell, buffer="0.2BDP", connections=20, mbps=top
         )
         speed = f"{top / 1000:g} Gbit/s"
-        lines += [
+        case.lines += [
             evidence(f"{p}, 1 Gbit/s, 20 connections", base),
             evidence(f"{p}, {speed}, 20 connections", fast, expected="less"),
             evidence(f"{p}, {speed}, {many} connections", more, expected="more than with 20"),
             evidence(f"{p}, {speed}, buffer 20% BDP", large, expected="at most 0.05 more"),
         ]
         if None in (base.mean, fast.mean, more.mean, large.mean):
-            conditions.append((None, f"{p} was not measured"))
+            case.require(None, f"{p} was not measured")
             continue
         assert base.mean is not None
         assert fast.mean is not None
         assert more.mean is not None
         assert large.mean is not None
-        conditions += [
+        case.conditions += [
             (fast.mean < base.mean - 0.01, f"{p} uses as large a share of {speed}"),
             (more.mean > fast.mean + 0.01, f"more connections do not help {p}"),
             (large.mean < fast.mean + 0.05, f"larger buffers help {p}"),
         ]
-    return decide(lines, conditions)
 
 
-def who_scales(context: Context) -> Finding:
+@assessed
+def who_scales(context: Context, case: Assessment) -> None:
     """FAST and H-TCP scale best; libra worst, below reno."""
     used = scalability(context)
     order = ranking(used)
-    lines = [Evidence(f"{p}, mean use of what is left", used[p]) for p in order]
+    case.lines += [Evidence(f"{p}, mean use of what is left", used[p]) for p in order]
     known = all_known(used)
-    return decide(
-        lines,
-        [
-            (set(order[:2]) == {"fast", "htcp"} if known else None, f"the order is {names(order)}"),
-            (order[-1] == "libra" if known else None, f"{order[-1] if order else 'none'} is last"),
-            (used["libra"] < used["reno"] if known else None, "libra is not below reno"),
-        ],
-    )
+    case.conditions += [
+        (set(order[:2]) == {"fast", "htcp"} if known else None, f"the order is {names(order)}"),
+        (order[-1] == "libra" if known else None, f"{order[-1] if order else 'none'} is last"),
+        (used["libra"] < used["reno"] if known else None, "libra is not below reno"),
+    ]
 
 
-def delay_matters(context: Context) -> Finding:
+@assessed
+def delay_matters(context: Context, case: Assessment) -> None:
     """Utilisation falls with propagation delay; background load shrinks that."""
     s = context.profile.settings
     near, far = min(s["delays_s"]), max(s["delays_s"])
     loads = [x for x in s["delay_loads"] if x > 0]
     low, high = min(loads), max(loads)
-    lines = []
     drop: dict[float, list[float]] = {low: [], high: []}
     for p in s["delay_protocols"]:
         for load in (low, high):
@@ -148,7 +151,7 @@ def delay_matters(context: Context) -> Finding:
                 for d in (near, far)
             ]
             drop[load].append(used[0] - used[1])
-            lines.append(
+            case.lines.append(
                 Evidence(
                     f"{p}, {100 * load:g}% background: use of what is left, {1e3 * near:g} ms less {1e3 * far:g} ms",
                     used[0] - used[1],
@@ -157,30 +160,30 @@ def delay_matters(context: Context) -> Finding:
             )
     fall = {load: sum(v) / len(v) for load, v in drop.items()}
     known = not any(math.isnan(v) for v in fall.values())
-    lines += [
+    case.lines += [
         Evidence(f"mean fall at {100 * load:g}% background", value) for load, value in fall.items()
     ]
-    return decide(
-        lines,
-        [
-            (fall[low] > 0.01 if known else None, "utilisation does not fall with delay"),
-            (
-                abs(fall[high]) < abs(fall[low]) if known else None,
-                "background load does not shrink the variation",
-            ),
-        ],
-    )
+    case.conditions += [
+        (fall[low] > 0.01 if known else None, "utilisation does not fall with delay"),
+        (
+            abs(fall[high]) < abs(fall[low]) if known else None,
+            "background load does not shrink the variation",
+        ),
+    ]
 
 
-def reno_suffers(context: Context) -> Finding:
+@assessed
+def reno_suffers(context: Context, case: Assessment) -> None:
     """Reno alone cannot fill the link; libra, then cubic, harm it least; fast and htcp most."""
     alone = context.interval("main_utilization", "compatibility", protocol="reno", others=0)
     shares = compatibility(context)
     order = ranking(shares)
     used = scalability(context)
     known = all_known(shares) and all_known(used)
-    lines = [evidence("reno alone, main utilisation", alone, expected=f"< {FILLED * 0.8:.2f}")]
-    lines += [
+    case.lines += [
+        evidence("reno alone, main utilisation", alone, expected=f"< {FILLED * 0.8:.2f}")
+    ]
+    case.lines += [
         evidence(
             f"reno's share beside 20 {p}",
             context.interval("share.reno", "compatibility", protocol=p, others=20),
@@ -193,31 +196,27 @@ def reno_suffers(context: Context) -> Finding:
         if known
         else math.nan
     )
-    lines.append(
+    case.lines.append(
         Evidence("rank correlation of scalability and reno's share", rho, expected="below 0")
     )
-    return decide(
-        lines,
-        [
-            (below(alone, FILLED * 0.8), "twenty reno flows fill the link"),
-            (
-                order[:2] == ["libra", "cubic"] if known else None,
-                f"the order of what they leave to reno is {names(order)}",
-            ),
-            (
-                set(order[-2:]) == {"fast", "htcp"} if known else None,
-                f"the most harmful are {' and '.join(order[-2:])}",
-            ),
-            (rho < 0 if known else None, "scalability and compatibility are not complementary"),
-        ],
-    )
+    case.conditions += [
+        (below(alone, FILLED * 0.8), "twenty reno flows fill the link"),
+        (
+            order[:2] == ["libra", "cubic"] if known else None,
+            f"the order of what they leave to reno is {names(order)}",
+        ),
+        (
+            set(order[-2:]) == {"fast", "htcp"} if known else None,
+            f"the most harmful are {' and '.join(order[-2:])}",
+        ),
+        (rho < 0 if known else None, "scalability and compatibility are not complementary"),
+    ]
 
 
-def rtt_fair(context: Context) -> Finding:
+@assessed
+def rtt_fair(context: Context, case: Assessment) -> None:
     """RTT fairness: Jain's index about 0.8 or more; libra first, htcp above 0.9, bic and scalable last."""
     loads = context.profile.settings["loads"]
-    lines: list[Evidence] = []
-    conditions: list[tuple[bool | None, str]] = []
     means = {}
     for p in PROTOCOLS:
         found = [context.interval("jain", "rtt-fairness", protocol=p, load=x) for x in loads]
@@ -226,28 +225,28 @@ def rtt_fair(context: Context) -> Finding:
         bound = {"libra": 0.95, "htcp": 0.9}.get(p, 0.75)
         for load, interval in zip(loads, found, strict=True):
             label = f"{p}, {100 * load:g}% background"
-            lines.append(evidence(label, interval, expected=f"≥ {bound}"))
-            conditions.append((above(interval, bound), f"{label}: less than {bound}"))
+            case.show(label, interval, expected=f"≥ {bound}")
+            case.require(above(interval, bound), f"{label}: less than {bound}")
     order = ranking(means)
     known = all_known(means)
-    conditions += [
+    case.conditions += [
         (order[0] == "libra" if known else None, f"the order is {names(order)}"),
         (
             set(order[-2:]) == {"bic", "scalable"} if known else None,
             f"the last are {' and '.join(order[-2:])}",
         ),
     ]
-    return decide(lines, conditions)
 
 
-def who_converges(context: Context) -> Finding:
+@assessed
+def who_converges(context: Context, case: Assessment) -> None:
     """Slowest are bic and cubic, fastest fast and hstcp; htcp needs at most 8 s."""
     load = context.profile.settings["convergence_loads"][0]
     times = {
         p: context.mean("convergence_s", "convergence", protocol=p, load=load) for p in PROTOCOLS
     }
     order = ranking(times, best="least")
-    lines = [
+    case.lines += [
         evidence(
             f"{p}, time to a fair share",
             context.interval("convergence_s", "convergence", protocol=p, load=load),
@@ -257,23 +256,21 @@ def who_converges(context: Context) -> Finding:
         for p in order
     ]
     known = all_known(times)
-    return decide(
-        lines,
-        [
-            (
-                set(order[-2:]) == {"bic", "cubic"} if known else None,
-                f"from fast to slow: {', '.join(order)}",
-            ),
-            (
-                set(order[:2]) == {"fast", "hstcp"} if known else None,
-                f"the fastest are {' and '.join(order[:2])}",
-            ),
-            (times["htcp"] <= 8 if known else None, "htcp needs longer than 8 s"),
-        ],
-    )
+    case.conditions += [
+        (
+            set(order[-2:]) == {"bic", "cubic"} if known else None,
+            f"from fast to slow: {', '.join(order)}",
+        ),
+        (
+            set(order[:2]) == {"fast", "hstcp"} if known else None,
+            f"the fastest are {' and '.join(order[:2])}",
+        ),
+        (times["htcp"] <= 8 if known else None, "htcp needs longer than 8 s"),
+    ]
 
 
-def who_is_stable(context: Context) -> Finding:
+@assessed
+def who_is_stable(context: Context, case: Assessment) -> None:
     """At 80% background: cubic and fast within 25%, libra, hstcp and htcp near 40%, bic and scalable above 50%."""
     ranges = {
         "cubic": (0.0, 0.3),
@@ -284,17 +281,15 @@ def who_is_stable(context: Context) -> Finding:
         "bic": (0.5, math.inf),
         "scalable": (0.5, math.inf),
     }
-    lines: list[Evidence] = []
-    conditions: list[tuple[bool | None, str]] = []
     for p, (low, high) in ranges.items():
         found = context.interval("variation", "same-fairness", protocol=p, load=0.8)
         wanted = f"{low:g} to {high:g}" if math.isfinite(high) else f"above {low:g}"
-        lines.append(evidence(f"{p}, coefficient of variation of the sum", found, expected=wanted))
-        conditions.append((between(found, low, high), f"{p} is not {wanted}"))
-    return decide(lines, conditions)
+        case.show(f"{p}, coefficient of variation of the sum", found, expected=wanted)
+        case.require(between(found, low, high), f"{p} is not {wanted}")
 
 
-def parking(context: Context) -> Finding:
+@assessed
+def parking(context: Context, case: Assessment) -> None:
     """Parking lot: the same ranking; htcp is fair to long round trips at 50 and 80% load."""
     load = context.profile.settings["parking_loads"][0]
     lot = {
@@ -308,26 +303,19 @@ def parking(context: Context) -> Finding:
         if known
         else math.nan
     )
-    lines = [
+    case.lines += [
         Evidence("rank correlation of utilisation with the dumbbell", rho, expected="≥ 0.6"),
         *(Evidence(f"{p}, parking lot: use of a bottleneck", lot[p]) for p in ranking(lot)),
     ]
-    conditions: list[tuple[bool | None, str]] = [
+    case.conditions += [
         (rho >= 0.6 if known else None, f"the order in the parking lot is {names(ranking(lot))}")
     ]
     for x in (0.5, 0.8):
         found = context.interval("long_short", "parking-fairness", protocol="htcp", load=x)
-        lines.append(
-            evidence(
-                f"htcp, {100 * x:g}% background: long over short round trips",
-                found,
-                expected="≥ 0.8",
-            )
+        case.show(
+            f"htcp, {100 * x:g}% background: long over short round trips", found, expected="≥ 0.8"
         )
-        conditions.append(
-            (above(found, 0.8), f"at {100 * x:g}% long round trips get less with htcp")
-        )
-    return decide(lines, conditions)
+        case.require(above(found, 0.8), f"at {100 * x:g}% long round trips get less with htcp")
 
 
 CLAIMS = (

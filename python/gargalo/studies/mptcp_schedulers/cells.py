@@ -17,11 +17,8 @@ if TYPE_CHECKING:
     from gargalo.metrics import Interval
     from gargalo.studies.model import Context
 
-    Conditions: TypeAlias = list[tuple[bool | None, str]]
     Cell: TypeAlias = tuple[str, dict[str, Any]]
     """An experiment and the labels of one of its cells."""
-
-ABSENT = "not all of the runs that this needs were done"
 
 
 def rates(context: Context, cell: Cell) -> dict[int, float]:

@@ -9,21 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gargalo.studies.model import (
+    Assessment,
     Claim,
     Context,
     Finding,
     above,
+    assessed,
     below,
     between,
-    decide,
-    evidence,
-    inconclusive,
     positive,
     quotient,
 )
 from gargalo.studies.mptcp_schedulers import published
 from gargalo.studies.mptcp_schedulers.cells import (
-    ABSENT,
     alike,
     gains,
     goodput,
@@ -57,8 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gargalo.metrics import Interval
-    from gargalo.reporting.model import Evidence
-    from gargalo.studies.mptcp_schedulers.cells import Cell, Conditions
+    from gargalo.studies.mptcp_schedulers.cells import Cell
 
 E1, E2 = "congested", "mixed"
 LOSSY = [{"loss": x} for x in LOSSES if x >= published.LOSSY_FROM - 1e-9]
@@ -81,93 +78,73 @@ def about(gain: float) -> tuple[float, float]:
 def lossy_gain(scheduler: str, gain: float) -> Callable[[Context], Finding]:
     """Make the check of a scheduler's gain in E1 where much is lost."""
 
-    def check(context: Context) -> Finding:
-        lines: list[Evidence] = []
-        conditions: Conditions = []
+    @assessed
+    def check(context: Context, case: Assessment) -> None:
         name = SHORT[scheduler]
         low, high = about(gain)
         for c in (LIA, OLIA, WVEGAS):
-            found = gains(context, E1, LOSSY, scheduler, (c,))
-            if found.mean is None:
-                return inconclusive(lines, ABSENT)
-            lines.append(evidence(f"{TITLES[c]}, 4 to 12%: {name} over LL", found, expected=f"{low:.3f} to {high:.3f}"))  # fmt: skip
-            conditions.append((between(found, low, high), f"{TITLES[c]}: {percent(found)}"))
-        return decide(lines, conditions)
+            found = case.measured(gains(context, E1, LOSSY, scheduler, (c,)))
+            case.show(f"{TITLES[c]}, 4 to 12%: {name} over LL", found, expected=f"{low:.3f} to {high:.3f}")  # fmt: skip
+            case.require(between(found, low, high), f"{TITLES[c]}: {percent(found)}")
 
     return check
 
 
-def lossy_same(context: Context) -> Finding:
+@assessed
+def lossy_same(context: Context, case: Assessment) -> None:
     """HSR has the same as LL, and under BALIA all schedulers have."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     pairs = [(HSR, c) for c in (LIA, OLIA, WVEGAS)] + [(s, BALIA) for s in SCHEDULERS[1:]]
     for scheduler, c in pairs:
-        found = gains(context, E1, LOSSY, scheduler, (c,))
-        if found.mean is None:
-            return inconclusive(lines, ABSENT)
+        found = case.measured(gains(context, E1, LOSSY, scheduler, (c,)))
         text = f"{TITLES[c]}: {SHORT[scheduler]}"
-        lines.append(evidence(f"{text} over LL, 4 to 12%", found, expected=ALIKE_TEXT))
-        conditions.append((alike(found), f"{text} has {percent(found)}"))
-    return decide(lines, conditions)
+        case.show(f"{text} over LL, 4 to 12%", found, expected=ALIKE_TEXT)
+        case.require(alike(found), f"{text} has {percent(found)}")
 
 
-def rises(context: Context) -> Finding:
+@assessed
+def rises(context: Context, case: Assessment) -> None:
     """From 0 to 1% loss goodput rises with LIA, OLIA and BALIA, not with wVegas."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     for c in COUPLED:
         none, one = (over_schedulers(context, E1, congestion=c, loss=x) for x in LOSSES[:2])
-        found = quotient(one, none)
-        if found.mean is None:
-            return inconclusive(lines, ABSENT)
+        found = case.measured(quotient(one, none))
         sign, holds = ("<", below) if c == WVEGAS else (">", above)
-        lines.append(evidence(f"{TITLES[c]}: goodput at 1% over that without loss", found, expected=f"{sign} 1"))  # fmt: skip
-        conditions.append((holds(found, 1.0), f"{TITLES[c]}: {percent(found)}"))
+        case.show(f"{TITLES[c]}: goodput at 1% over that without loss", found, expected=f"{sign} 1")  # fmt: skip
+        case.require(holds(found, 1.0), f"{TITLES[c]}: {percent(found)}")
     for variant in DECIDING:
         for c in COUPLED:
             cell = {"variant": variant, "congestion": c, "scheduler": LL, "mesh": FULL}
             found = ratio(context, *(("assumptions", {**cell, "loss": x}) for x in (0.01, 0.0)))
-            lines.append(evidence(f"the same, {variant}, {TITLES[c]}, LL", found))
-    return decide(lines, conditions)
+            case.show(f"the same, {variant}, {TITLES[c]}, LL", found)
 
 
-def degrades(context: Context) -> Finding:
+@assessed
+def degrades(context: Context, case: Assessment) -> None:
     """BALIA keeps the least of its goodput as loss grows."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     kept = {}
     for c in COUPLED:
         without = over_schedulers(context, E1, congestion=c, loss=LOSSES[0])
         lossy = [over_schedulers(context, E1, congestion=c, loss=x) for x in LOSSES[1:]]
         mean = summed(lossy)
         kept[c] = {r: mean[r] / without[r] for r in mean if without.get(r, 0) > 0}
-        found = quotient(mean, without)
-        if found.mean is None:
-            return inconclusive(lines, ABSENT)
+        found = case.measured(quotient(mean, without))
         expected = "the least" if c == BALIA else ""
-        lines.append(evidence(f"{TITLES[c]}: mean goodput of 1 to 12% over that without loss", found, expected=expected))  # fmt: skip
+        case.show(f"{TITLES[c]}: mean goodput of 1 to 12% over that without loss", found, expected=expected)  # fmt: skip
     for c in (LIA, OLIA, WVEGAS):
         found = quotient(kept[BALIA], kept[c])
-        lines.append(evidence(f"what BALIA keeps over what {TITLES[c]} keeps", found, expected="< 1"))  # fmt: skip
-        conditions.append((below(found, 1.0), f"{TITLES[c]} keeps less than BALIA"))
-    return decide(lines, conditions)
+        case.show(f"what BALIA keeps over what {TITLES[c]} keeps", found, expected="< 1")  # fmt: skip
+        case.require(below(found, 1.0), f"{TITLES[c]} keeps less than BALIA")
 
 
-def wvegas_best(context: Context) -> Finding:
+@assessed
+def wvegas_best(context: Context, case: Assessment) -> None:
     """The highest mean goodput is that of wVegas."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     for experiment, places in ((E1, [{"loss": x} for x in LOSSES]), (E2, [{"exp": n} for n in EXPS])):  # fmt: skip
         means = {c: summed([over_schedulers(context, experiment, congestion=c, **p) for p in places]) for c in COUPLED}  # fmt: skip
         for c in LOSS_BASED:
-            found = quotient(means[WVEGAS], means[c])
-            if found.mean is None:
-                return inconclusive(lines, ABSENT)
+            found = case.measured(quotient(means[WVEGAS], means[c]))
             title = "E1" if experiment == E1 else "E2"
-            lines.append(evidence(f"{title}: mean goodput of wVegas over {TITLES[c]}", found, expected="> 1"))  # fmt: skip
-            conditions.append((above(found, 1.0), f"{title}: not above {TITLES[c]}"))
-    return decide(lines, conditions)
+            case.show(f"{title}: mean goodput of wVegas over {TITLES[c]}", found, expected="> 1")  # fmt: skip
+            case.require(above(found, 1.0), f"{title}: not above {TITLES[c]}")
 
 
 def exps(numbers: Sequence[int]) -> list[dict[str, int]]:
@@ -175,61 +152,45 @@ def exps(numbers: Sequence[int]) -> list[dict[str, int]]:
     return [{"exp": n} for n in numbers]
 
 
-def average_gain(context: Context) -> Finding:
+@assessed
+def average_gain(context: Context, case: Assessment) -> None:
     """HSR and LTS gain about 2% over LL on average of E2."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     low, high = about(published.E2_GAIN)
     for s in (HSR, LTS):
-        found = gains(context, E2, exps(EXPS), s, COUPLED)
-        if found.mean is None:
-            return inconclusive(lines, ABSENT)
-        lines.append(evidence(f"E2: {SHORT[s]} over LL, mean of 32 cells", found, expected=f"{low:g} to {high:g}"))  # fmt: skip
-        conditions.append((between(found, low, high), f"{SHORT[s]}: {percent(found)}"))
-    return decide(lines, conditions)
+        found = case.measured(gains(context, E2, exps(EXPS), s, COUPLED))
+        case.show(f"E2: {SHORT[s]} over LL, mean of 32 cells", found, expected=f"{low:g} to {high:g}")  # fmt: skip
+        case.require(between(found, low, high), f"{SHORT[s]}: {percent(found)}")
 
 
-def exp4_olia(context: Context) -> Finding:
+@assessed
+def exp4_olia(context: Context, case: Assessment) -> None:
     """In Exp4 all three beat LL under OLIA."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     for s in (HSR, LWS, LTS):
-        found = gains(context, E2, exps((4,)), s, (OLIA,))
-        if found.mean is None:
-            return inconclusive(lines, ABSENT)
-        lines.append(evidence(f"Exp4, OLIA: {SHORT[s]} over LL", found, expected=f"> {published.CLEARLY}"))  # fmt: skip
-        conditions.append((above(found, published.CLEARLY), f"{SHORT[s]}: {percent(found)}"))
-    return decide(lines, conditions)
+        found = case.measured(gains(context, E2, exps((4,)), s, (OLIA,)))
+        case.show(f"Exp4, OLIA: {SHORT[s]} over LL", found, expected=f"> {published.CLEARLY}")  # fmt: skip
+        case.require(above(found, published.CLEARLY), f"{SHORT[s]}: {percent(found)}")
 
 
-def balia_wvegas(context: Context) -> Finding:
+@assessed
+def balia_wvegas(context: Context, case: Assessment) -> None:
     """Under BALIA LL is best on average of E2; under wVegas schedulers do not differ."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     for c in (BALIA, WVEGAS):
         for s in SCHEDULERS[1:]:
-            found = gains(context, E2, exps(EXPS), s, (c,))
-            if found.mean is None:
-                return inconclusive(lines, ABSENT)
+            found = case.measured(gains(context, E2, exps(EXPS), s, (c,)))
             expected = "< 1" if c == BALIA else ALIKE_TEXT
-            lines.append(evidence(f"{TITLES[c]}, mean of E2: {SHORT[s]} over LL", found, expected=expected))  # fmt: skip
+            case.show(f"{TITLES[c]}, mean of E2: {SHORT[s]} over LL", found, expected=expected)  # fmt: skip
             holds = trails(found) if c == BALIA else alike(found)
-            conditions.append((holds, f"{TITLES[c]}: {SHORT[s]} has {percent(found)}"))
-    return decide(lines, conditions)
+            case.require(holds, f"{TITLES[c]}: {SHORT[s]} has {percent(found)}")
 
 
-def lossy_alike(context: Context) -> Finding:
+@assessed
+def lossy_alike(context: Context, case: Assessment) -> None:
     """With losses schedulers do not differ."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     for n in LOSSY_EXPS:
         for s in SCHEDULERS[1:]:
-            found = gains(context, E2, exps((n,)), s, COUPLED)
-            if found.mean is None:
-                return inconclusive(lines, ABSENT)
-            lines.append(evidence(f"Exp{n}: {SHORT[s]} over LL, mean of the controls", found, expected=ALIKE_TEXT))  # fmt: skip
-            conditions.append((alike(found), f"Exp{n}: {SHORT[s]} has {percent(found)}"))
-    return decide(lines, conditions)
+            found = case.measured(gains(context, E2, exps((n,)), s, COUPLED))
+            case.show(f"Exp{n}: {SHORT[s]} over LL, mean of the controls", found, expected=ALIKE_TEXT)  # fmt: skip
+            case.require(alike(found), f"Exp{n}: {SHORT[s]} has {percent(found)}")
 
 
 def mesh_ratio(context: Context, n: int, congestion: str) -> Interval:
@@ -238,75 +199,63 @@ def mesh_ratio(context: Context, n: int, congestion: str) -> Interval:
     return ratio(context, ("mesh", {**labels, "mesh": SINGLE}), (E2, labels))
 
 
-def single_doubles(context: Context) -> Finding:
+@assessed
+def single_doubles(context: Context, case: Assessment) -> None:
     """Single mesh has twice as much in Exp3 and Exp4 under OLIA and BALIA."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     for n in (3, 4):
         for c in (OLIA, BALIA):
-            found = mesh_ratio(context, n, c)
-            if found.mean is None:
-                return inconclusive(lines, ABSENT)
+            found = case.measured(mesh_ratio(context, n, c))
             text = f"Exp{n}, {TITLES[c]}"
-            lines.append(evidence(f"{text}: single mesh over full mesh", found, expected=f"> {published.DOUBLE:g}"))  # fmt: skip
-            conditions.append((above(found, published.DOUBLE), f"{text}: {found.mean:.2f}"))
-    return decide(lines, conditions)
+            case.show(f"{text}: single mesh over full mesh", found, expected=f"> {published.DOUBLE:g}")  # fmt: skip
+            case.require(above(found, published.DOUBLE), f"{text}: {found.mean:.2f}")
 
 
 def single_worse(cells: Sequence[tuple[int, str]]) -> Callable[[Context], Finding]:
     """Make the check that single mesh has less in some cells."""
 
-    def check(context: Context) -> Finding:
-        lines: list[Evidence] = []
-        conditions: Conditions = []
+    @assessed
+    def check(context: Context, case: Assessment) -> None:
         for n, c in cells:
-            found = mesh_ratio(context, n, c)
-            if found.mean is None:
-                return inconclusive(lines, ABSENT)
+            found = case.measured(mesh_ratio(context, n, c))
             text = f"Exp{n}, {TITLES[c]}"
-            lines.append(evidence(f"{text}: single mesh over full mesh", found, expected="< 1"))
-            conditions.append((below(found, 1.0), f"{text}: {found.mean:.2f}"))
-        return decide(lines, conditions)
+            case.show(f"{text}: single mesh over full mesh", found, expected="< 1")
+            case.require(below(found, 1.0), f"{text}: {found.mean:.2f}")
 
     return check
 
 
-def below_single_path(context: Context) -> Finding:
+@assessed
+def below_single_path(context: Context, case: Assessment) -> None:
     """Without loss some full mesh has less than one TCP on the best path."""
-    lines: list[Evidence] = []
-    found: list[tuple[float, Interval, str]] = []
-    variants: list[tuple[float, Interval, str]] = []
+    found: list[tuple[Interval, str]] = []
+    variants: list[tuple[Interval, str]] = []
     for experiment, places in ((E1, [{"loss": 0.0}]), (E2, exps(CLEAN_EXPS))):
         for place in places:
-            one = goodput(context, "single path", congestion="cubic", **place)
-            if one.mean is None:
-                return inconclusive(lines, ABSENT)
+            one = case.measured(goodput(context, "single path", congestion="cubic", **place))
             where = f"Exp{place['exp']}" if "exp" in place else "E1 without loss"
-            lines.append(evidence(f"{where}: one TCP CUBIC on the best path", one, unit="bit/s"))
+            case.show(f"{where}: one TCP CUBIC on the best path", one, unit="bit/s")
 
-            def over(cell: Cell, one: float = one.mean) -> Interval:
+            def over(cell: Cell, one: float = one.mean or 0.0) -> Interval:
                 """A cell's goodput over that of the single path, which hardly varies."""
                 return positive([x / one for x in rates(context, cell).values()])
 
             for c in COUPLED:
                 for s in SCHEDULERS:
                     mine = over((experiment, {**place, "congestion": c, "scheduler": s}))
-                    if mine.mean is None:
-                        return inconclusive(lines, ABSENT)
-                    found.append((mine.mean, mine, f"{where}, {TITLES[c]}, {SHORT[s]}"))
+                    found.append((case.measured(mine), f"{where}, {TITLES[c]}, {SHORT[s]}"))
                 for variant in VARIANTS:
                     cell = {**place, "variant": variant, "congestion": c, "mesh": FULL}
                     other = over(("assumptions", cell))
                     if other.mean is not None:
-                        variants.append((other.mean, other, f"{where}, {TITLES[c]}, LL, {variant}"))
-    found.sort(key=lambda x: x[0])
-    variants.sort(key=lambda x: x[0])
-    for _, least, text in found[:4]:
-        lines.append(evidence(f"{text}: full mesh over that TCP", least, expected="< 1"))
-    for _, least, text in variants[:3]:
-        lines.append(evidence(f"{text}: full mesh over that TCP", least))
-    _, least, text = found[0]
-    return decide(lines, [(below(least, 1.0), f"the least is {least.mean:.2f} times that TCP, {text}")])  # fmt: skip
+                        variants.append((other, f"{where}, {TITLES[c]}, LL, {variant}"))
+    found.sort(key=lambda x: x[0].mean or 0.0)
+    variants.sort(key=lambda x: x[0].mean or 0.0)
+    for least, text in found[:4]:
+        case.show(f"{text}: full mesh over that TCP", least, expected="< 1")
+    for least, text in variants[:3]:
+        case.show(f"{text}: full mesh over that TCP", least)
+    least, text = found[0]
+    case.require(below(least, 1.0), f"the least is {least.mean:.2f} times that TCP, {text}")  # fmt: skip
 
 
 NO_CHOICE = (

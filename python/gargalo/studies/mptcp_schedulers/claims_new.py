@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gargalo.studies.model import (
+    Assessment,
     Claim,
     Context,
-    Finding,
+    Unmeasured,
     above,
+    assessed,
     below,
-    decide,
-    evidence,
-    inconclusive,
     positive,
     quotient,
 )
 from gargalo.studies.mptcp_schedulers.cells import (
-    ABSENT,
     leads,
     mean_ratio,
     place_text,
@@ -42,8 +40,6 @@ from gargalo.studies.mptcp_schedulers.scenarios import (
 
 if TYPE_CHECKING:
     from gargalo.metrics import Interval
-    from gargalo.reporting.model import Evidence
-    from gargalo.studies.mptcp_schedulers.cells import Conditions
 
 DEFAULT = OTHERS[0]
 LOSS_BASED = (LIA, OLIA, BALIA)
@@ -58,56 +54,47 @@ def one_each(scheduler: str, place: dict[str, Any]) -> tuple[str, dict[str, Any]
     return "schedulers", {**place, "congestion": "cubic", "scheduler": scheduler, "mesh": SINGLE}
 
 
-def never_worse(context: Context) -> Finding:
+@assessed
+def never_worse(context: Context, case: Assessment) -> None:
     """The default scheduler with one subflow a path has at least what the best path alone has."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     for place in CLEAN:
         best = ("single path", {**place, "congestion": "cubic"})
         for scheduler in (DEFAULT, LL):
-            found = ratio(context, one_each(scheduler, place), best)
-            if found.mean is None:
-                return inconclusive(lines, ABSENT)
+            found = case.measured(ratio(context, one_each(scheduler, place), best))
             text = f"{place_text(place)}, CUBIC, single mesh, {scheduler}: over one TCP"
             expected = f"> {NEVER_WORSE}" if scheduler == DEFAULT else ""
-            lines.append(evidence(text, found, expected=expected))
+            case.show(text, found, expected=expected)
             if scheduler == DEFAULT:
-                conditions.append((above(found, NEVER_WORSE), f"{place_text(place)}: {found.mean:.2f}"))  # fmt: skip
-    return decide(lines, conditions)
+                case.require(above(found, NEVER_WORSE), f"{place_text(place)}: {found.mean:.2f}")  # fmt: skip
 
 
-def default_leads(context: Context) -> Finding:
+@assessed
+def default_leads(context: Context, case: Assessment) -> None:
     """The default scheduler has more than LL with one CUBIC a path."""
-    lines: list[Evidence] = []
     for place in FEW:
         found = ratio(context, one_each(DEFAULT, place), one_each(LL, place))
-        lines.append(evidence(f"{place_text(place)}: {DEFAULT} over LL", found))
-    mean = mean_ratio(context, [(one_each(DEFAULT, p), one_each(LL, p)) for p in FEW])
-    if mean.mean is None:
-        return inconclusive(lines, ABSENT)
-    lines.append(evidence("mean", mean, expected="> 1"))
-    return decide(lines, [(leads(mean), f"on average it has {mean.mean:.3f} times as much")])
+        case.show(f"{place_text(place)}: {DEFAULT} over LL", found)
+    mean = case.measured(
+        mean_ratio(context, [(one_each(DEFAULT, p), one_each(LL, p)) for p in FEW])
+    )
+    case.show("mean", mean, expected="> 1")
+    case.require(leads(mean), f"on average it has {mean.mean:.3f} times as much")
 
 
-def adaptive_pays(context: Context) -> Finding:
+@assessed
+def adaptive_pays(context: Context, case: Assessment) -> None:
     """Switching has at least what the best of the three that it switches between has on average."""
-    lines: list[Evidence] = []
     mine = summed([rates(context, one_each("adaptive", p)) for p in FEW])
-    conditions: Conditions = []
     for s in (LWS, LTS, HSR, LL):
-        found = quotient(mine, summed([rates(context, one_each(s, p)) for p in FEW]))
-        if found.mean is None:
-            return inconclusive(lines, ABSENT)
-        lines.append(evidence(f"CUBIC, single mesh, mean of seven places: adaptive over {s}", found, expected="> 1" if s != LL else ""))  # fmt: skip
+        found = case.measured(quotient(mine, summed([rates(context, one_each(s, p)) for p in FEW])))
+        case.show(f"CUBIC, single mesh, mean of seven places: adaptive over {s}", found, expected="> 1" if s != LL else "")  # fmt: skip
         if s != LL:
-            conditions.append((leads(found), f"it has {found.mean:.3f} times what {s} has"))
-    return decide(lines, conditions)
+            case.require(leads(found), f"it has {found.mean:.3f} times what {s} has")
 
 
-def coupled_yields(context: Context) -> Finding:
+@assessed
+def coupled_yields(context: Context, case: Assessment) -> None:
     """TCPs on the paths keep more beside LIA than beside uncoupled CUBIC."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     for place in ({"loss": 0.0}, {"exp": 4}):
         cell = {**place, "background": "tcp", "scheduler": LL}
         kept: list[Interval] = []
@@ -115,72 +102,64 @@ def coupled_yields(context: Context) -> Finding:
         for c in (LIA, "cubic"):
             rows = context.experiment("background", **cell, congestion=c)
             if rows.height == 0 or "others_bps" not in rows.columns:
-                return inconclusive(lines, ABSENT)
+                raise Unmeasured
             values.append(dict(rows.select("repeat", "others_bps").iter_rows()))
             kept.append(positive([float(x) for x in rows["others_bps"]]))
         for c, found in zip(("LIA", "CUBIC"), kept, strict=True):
-            lines.append(evidence(f"{place_text(place)}: five TCPs beside MPTCP with {c}", found, unit="bit/s"))  # fmt: skip
+            case.show(f"{place_text(place)}: five TCPs beside MPTCP with {c}", found, unit="bit/s")  # fmt: skip
         found = quotient(*values)
-        lines.append(evidence(f"{place_text(place)}: beside LIA over beside CUBIC", found, expected="> 1"))  # fmt: skip
-        conditions.append((leads(found), f"{place_text(place)}: {found.mean or 0:.3f}"))
-    return decide(lines, conditions)
+        case.show(f"{place_text(place)}: beside LIA over beside CUBIC", found, expected="> 1")  # fmt: skip
+        case.require(leads(found), f"{place_text(place)}: {found.mean or 0:.3f}")
 
 
 LONGEST_GAP_S = 1.0
 RECOVERED = 0.8
 
 
-def hand_over_works(context: Context) -> Finding:
+@assessed
+def hand_over_works(context: Context, case: Assessment) -> None:
     """An address that goes costs less than a second, one that comes back is used again."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     rows = context.experiment("hand-over")
     if rows.height == 0 or "gap_s" not in rows.columns:
-        return inconclusive(lines, ABSENT)
+        raise Unmeasured
     for c in (LIA, "cubic"):
         for s in (LL, DEFAULT, "redundant"):
             for backup in (False, True):
                 cell = {"congestion": c, "scheduler": s, "backup": backup}
                 text = f"{c}, {s}{', the other path a backup' if backup else ''}"
                 gap = context.interval("gap_s", "hand-over", **cell)
-                lines.append(evidence(f"{text}: silence", gap, unit="s", expected=f"< {LONGEST_GAP_S}"))  # fmt: skip
-                conditions.append((below(gap, LONGEST_GAP_S), f"{text}: silent for {gap.mean or 0:.2f} s"))  # fmt: skip
+                case.show(f"{text}: silence", gap, unit="s", expected=f"< {LONGEST_GAP_S}")  # fmt: skip
+                case.require(below(gap, LONGEST_GAP_S), f"{text}: silent for {gap.mean or 0:.2f} s")  # fmt: skip
                 mine = context.experiment("hand-over", **cell)
                 if mine.height == 0:
-                    return inconclusive(lines, ABSENT)
+                    raise Unmeasured
                 back = positive([float(a) / float(b) for a, b in mine.select("after_bps", "before_bps").iter_rows() if b])  # fmt: skip
-                lines.append(evidence(f"{text}: goodput 5 s after the return over that before", back, expected=f"> {RECOVERED}"))  # fmt: skip
-                conditions.append((above(back, RECOVERED), f"{text}: {100 * (back.mean or 0):.0f}% of the goodput are back"))  # fmt: skip
-    return decide(lines, conditions)
+                case.show(f"{text}: goodput 5 s after the return over that before", back, expected=f"> {RECOVERED}")  # fmt: skip
+                case.require(above(back, RECOVERED), f"{text}: {100 * (back.mean or 0):.0f}% of the goodput are back")  # fmt: skip
 
 
-def beside_quic(context: Context) -> Finding:
+@assessed
+def beside_quic(context: Context, case: Assessment) -> None:
     """MPTCP as of today has at least what MPQUIC has in the same networks."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     for c in ("reno", "cubic"):
         pairs = []
         for place in FEW:
             cell = {**place, "congestion": c}
             pair = tuple(("quic", {**cell, "protocol": n}) for n in ("mptcp today", "quic"))
             pairs.append((pair[0], pair[1]))
-            lines.append(evidence(f"{place_text(place)}, {c}: MPTCP over MPQUIC", ratio(context, *pairs[-1])))  # fmt: skip
-        mean = mean_ratio(context, pairs)
-        if mean.mean is None:
-            return inconclusive(lines, ABSENT)
-        lines.append(evidence(f"{c}: mean", mean, expected="> 1"))
-        conditions.append((above(mean, 1.0), f"{c}: {mean.mean:.2f} times as much"))
-    return decide(lines, conditions)
+            case.show(f"{place_text(place)}, {c}: MPTCP over MPQUIC", ratio(context, *pairs[-1]))  # fmt: skip
+        mean = case.measured(mean_ratio(context, pairs))
+        case.show(f"{c}: mean", mean, expected="> 1")
+        case.require(above(mean, 1.0), f"{c}: {mean.mean:.2f} times as much")
 
 
 PENALTY_GAINS = 0.85
 """Goodput without penalisation over that with it: below without loss, above at 1%."""
 
 
-def penalty_decides(context: Context) -> Finding:
+@assessed
+def penalty_decides(context: Context, case: Assessment) -> None:
     """Without penalisation full mesh has clearly less where nothing is lost, and more at 1%."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     for c in LOSS_BASED:
         cell = {"congestion": c, "scheduler": LL, "mesh": FULL}
         clean, lossy = (
@@ -192,13 +171,12 @@ def penalty_decides(context: Context) -> Finding:
             for x in (0.0, 0.01)
         )
         if clean.mean is None or lossy.mean is None:
-            return inconclusive(lines, ABSENT)
+            raise Unmeasured
         text = f"E1, {TITLES[c]}, {{}}: without penalisation over with it"
-        lines.append(evidence(text.format("no loss"), clean, expected=f"< {PENALTY_GAINS}"))
-        lines.append(evidence(text.format("1%"), lossy, expected=f"> {PENALTY_GAINS}"))
-        conditions.append((below(clean, PENALTY_GAINS), f"{TITLES[c]}, no loss: {clean.mean:.2f}"))
-        conditions.append((above(lossy, PENALTY_GAINS), f"{TITLES[c]}, 1%: {lossy.mean:.2f}"))
-    return decide(lines, conditions)
+        case.show(text.format("no loss"), clean, expected=f"< {PENALTY_GAINS}")
+        case.show(text.format("1%"), lossy, expected=f"> {PENALTY_GAINS}")
+        case.require(below(clean, PENALTY_GAINS), f"{TITLES[c]}, no loss: {clean.mean:.2f}")
+        case.require(above(lossy, PENALTY_GAINS), f"{TITLES[c]}, 1%: {lossy.mean:.2f}")
 
 
 LOSES_WAITING = "It waits for fast paths rather than use slow ones; where windows stay small because much is lost, waiting costs more than disorder."

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gargalo.studies.model import (
+    Assessment,
     Claim,
     Context,
-    Finding,
+    Unmeasured,
     above,
+    assessed,
     below,
     between,
-    decide,
     evidence,
-    inconclusive,
 )
 from gargalo.studies.nsquic.claims_new import NEW_CLAIMS
 from gargalo.studies.nsquic.experiments import FACTORS, STANDARD
@@ -30,29 +30,25 @@ from gargalo.studies.nsquic.transports import CUBIC, PUBLISHED, QUIC, VARIANTS
 
 if TYPE_CHECKING:
     from gargalo.metrics import Interval
-    from gargalo.reporting.model import Evidence
-    from gargalo.studies.nsquic.gains import Conditions
 
 
-def always_faster(context: Context) -> Finding:
+@assessed
+def always_faster(context: Context, case: Assessment) -> None:
     """QUIC's transmission time is below TCP CUBIC's in every cell."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     for experiment in ("simple", "dumbbell"):
         rows = context.experiment(experiment, defaults=PUBLISHED)
         for factor in FACTORS:
             found = levels(rows, factor)
             if not found:
-                return inconclusive(lines, f"{experiment}: {TITLES[factor]} was not varied")
+                raise Unmeasured(f"{experiment}: {TITLES[factor]} was not varied")
             ratios = {x: gain(context, experiment, factor, x, PUBLISHED) for x in found}
             for level, ratio in ratios.items():
                 where = f"{experiment}, {level_text(factor, level)}"
-                conditions.append((above(ratio, 1.0), f"{where}: QUIC is not sooner done"))
+                case.require(above(ratio, 1.0), f"{where}: QUIC is not sooner done")
             least = min(found, key=lambda x: rank(ratios[x]))
             where = f"{experiment}, least of {len(found)} levels: {level_text(factor, least)}"
             text = f"{where}: CUBIC's time over QUIC's"
-            lines.append(evidence(text, ratios[least], expected="> 1"))
-    return decide(lines, conditions)
+            case.show(text, ratios[least], expected="> 1")
 
 
 def rank(found: Interval) -> float:
@@ -60,10 +56,9 @@ def rank(found: Interval) -> float:
     return -math.inf if found.mean is None else found.mean
 
 
-def advantage_grows(context: Context) -> Finding:
+@assessed
+def advantage_grows(context: Context, case: Assessment) -> None:
     """The advantage grows with bandwidth, to near 3 times, and with delay, to about 2 times."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     for factor, wanted, low, high in (
         ("mbps", "near 3: 2 to 4", 2.0, 4.0),
         ("delay_s", "about 2: 1.5 to 3", 1.5, 3.0),
@@ -73,11 +68,11 @@ def advantage_grows(context: Context) -> Finding:
         for i, expected in ((0, ""), (-1, wanted)):
             if found:
                 text = f"{level_text(factor, found[i])}: CUBIC's time over QUIC's"
-                lines.append(evidence(text, gains[i], expected=expected))
+                case.show(text, gains[i], expected=expected)
         if len(gains) < 2 or any(g.mean is None for g in gains):
-            return inconclusive(lines, f"{TITLES[factor]} was not varied")
+            raise Unmeasured(f"{TITLES[factor]} was not varied")
         means = [g.mean for g in gains if g.mean is not None]
-        conditions += [
+        case.conditions += [
             (
                 means[-1] > 1.02 * means[0],
                 f"from {level_text(factor, found[0])} to {level_text(factor, found[-1])} "
@@ -88,17 +83,15 @@ def advantage_grows(context: Context) -> Finding:
                 f"at {level_text(factor, found[-1])} it is {means[-1]:.2f}",
             ),
         ]
-    return decide(lines, conditions)
 
 
 VARIES_LITTLE = 1.25
 """QUIC's mean time at an error rate of 1e-3 over that without loss."""
 
 
-def loss_hurts_tcp(context: Context) -> Finding:
+@assessed
+def loss_hurts_tcp(context: Context, case: Assessment) -> None:
     """QUIC's time varies little at error rates up to 1e-3; TCP's grows and varies."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     for experiment in ("simple", "dumbbell"):
         clean: dict[str, float] = {}
         slow: dict[str, Interval] = {}
@@ -112,14 +105,14 @@ def loss_hurts_tcp(context: Context) -> Finding:
             grown[p] = math.nan if lossy.mean is None else lossy.mean / clean[p]
             std = times["time_s"].std() if times.height > 1 else None
             spread[p] = math.nan if std is None else float(str(std))
-            lines += [
+            case.lines += [
                 evidence(f"{experiment}, {p}: time at 1e-3", lossy, unit="s"),
                 value(f"{experiment}, {p}: time at 1e-3 over that without loss", grown[p]),
                 value(f"{experiment}, {p}: standard deviation at 1e-3", spread[p], unit="s"),
             ]
         if any(math.isnan(x) for x in (*grown.values(), *spread.values())):
-            return inconclusive(lines, f"{experiment}: losses were not measured")
-        conditions += [
+            raise Unmeasured(f"{experiment}: losses were not measured")
+        case.conditions += [
             (
                 below(slow[QUIC], VARIES_LITTLE * clean[QUIC]),
                 f"{experiment}: QUIC needs {grown[QUIC]:.2f} times as long",
@@ -133,22 +126,20 @@ def loss_hurts_tcp(context: Context) -> Finding:
                 f"{experiment}: TCP varies by {spread[CUBIC]:.3f} s, QUIC by {spread[QUIC]:.3f} s",
             ),
         ]
-    return decide(lines, conditions)
 
 
 MANY = 10
 """Nodes per side from which on there are many."""
 
 
-def many_nodes(context: Context) -> Finding:
+@assessed
+def many_nodes(context: Context, case: Assessment) -> None:
     """With many nodes QUIC has the fastest flow, TCP the slowest, and QUIC's median is lower."""
     rows = context.experiment("nodes", defaults=PUBLISHED)
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     counts = rows["nodes"].unique().sort().to_list() if rows.height else []
     counts = [n for n in counts if n >= MANY]
     if not counts:
-        return inconclusive(lines, "many nodes were not measured")
+        raise Unmeasured("many nodes were not measured")
     for n in counts:
         times = {
             p: {
@@ -159,12 +150,12 @@ def many_nodes(context: Context) -> Finding:
         }
         measured = {p: v for p, v in times.items() if not math.isnan(v["time_s"])}
         if QUIC not in measured or CUBIC not in measured:
-            return inconclusive(lines, f"{n} nodes were not measured")
+            raise Unmeasured(f"{n} nodes were not measured")
         fastest = min(measured, key=lambda p: measured[p]["fastest_s"])
         slowest = max(measured, key=lambda p: measured[p]["time_s"])
         mine, other = measured[QUIC], measured[CUBIC]
         first, last = measured[fastest]["fastest_s"], measured[slowest]["time_s"]
-        lines += [
+        case.lines += [
             value(f"{n} nodes, fastest flow: quic", mine["fastest_s"], unit="s"),
             value(f"{n} nodes, fastest flow: {fastest}", first, unit="s", expected="quic"),
             value(f"{n} nodes, median: quic", mine["median_s"], unit="s"),
@@ -172,7 +163,7 @@ def many_nodes(context: Context) -> Finding:
             value(f"{n} nodes, slowest flow: quic", mine["time_s"], unit="s"),
             value(f"{n} nodes, slowest flow: {slowest}", last, unit="s", expected="a TCP"),
         ][slice(None) if n == counts[-1] else slice(2, 4)]
-        conditions += [
+        case.conditions += [
             (fastest == QUIC, f"{n} nodes: the fastest flow is of {fastest}"),
             (slowest != QUIC, f"{n} nodes: the slowest flow is QUIC's"),
             (
@@ -180,60 +171,55 @@ def many_nodes(context: Context) -> Finding:
                 f"{n} nodes: QUIC's median is {mine['median_s']:.1f} s, CUBIC's {other['median_s']:.1f} s",
             ),
         ]
-    return decide(lines, conditions)
 
 
 FAIR = 0.95
 """Jain's index that counts as near 1."""
 
 
-def who_shares(context: Context) -> Finding:
+@assessed
+def who_shares(context: Context, case: Assessment) -> None:
     """QUIC shares with QUIC, TCP with TCP; QUIC takes more than its share from TCP CUBIC."""
     rows = context.experiment("fairness", defaults=PUBLISHED)
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     sizes = sorted(rows["kb"].unique().to_list()) if rows.height else []
     if not sizes:
-        return inconclusive(lines, "fairness was not measured")
+        raise Unmeasured("fairness was not measured")
     for pair in ("quic + quic", "cubic + cubic"):
         cell = {"defaults": PUBLISHED, "pair": pair}
         indices = {kb: context.interval("jain", "fairness", **cell, kb=kb) for kb in sizes}
         for kb, index in indices.items():
             text = f"{pair}, {level_text('kb', kb)}: the index is below {FAIR}"
-            conditions.append((above(index, FAIR), text))
+            case.require(above(index, FAIR), text)
         least = min(sizes, key=lambda kb: rank(indices[kb]))
         text = f"{pair}, least index of {len(sizes)} sizes: {level_text('kb', least)}"
-        lines.append(evidence(text, indices[least], expected=f"≥ {FAIR}"))
+        case.show(text, indices[least], expected=f"≥ {FAIR}")
     for kb in sizes:
         ratio = share(context, PUBLISHED, kb)
         size = level_text("kb", kb)
         expected = "> 1; published: 3.6" if kb == 100 else "> 1"
         text = f"quic + cubic, {size}: QUIC's rate over CUBIC's"
-        lines.append(value(text, ratio, expected=expected))
+        case.lines.append(value(text, ratio, expected=expected))
         more = None if math.isnan(ratio) else ratio > 1.0
-        conditions.append((more, f"{size}: QUIC gets {ratio:.2f} times as much as CUBIC"))
-    return decide(lines, conditions)
+        case.require(more, f"{size}: QUIC gets {ratio:.2f} times as much as CUBIC")
 
 
-def order(context: Context) -> Finding:
+@assessed
+def order(context: Context, case: Assessment) -> None:
     """The order of `simple`: QUIC, Hybla, all others, Vegas last."""
     rows = context.experiment("simple", defaults=PUBLISHED, **STANDARD)
     if rows.height == 0:
-        return inconclusive([], "the standard cell was not measured")
+        raise Unmeasured("the standard cell was not measured")
     times = rows.group_by("protocol").agg(pl.col("time_s").mean()).sort("time_s", "protocol")
     known = {p: float(x) for p, x in times.iter_rows() if p in (QUIC, *VARIANTS)}
     if set(known) != {QUIC, *VARIANTS}:
-        return inconclusive([], "not all protocols were measured")
+        raise Unmeasured("not all protocols were measured")
     first, second, *_, last = known
-    lines = [value(f"{p}: time", x, unit="s") for p, x in known.items()]
-    return decide(
-        lines,
-        [
-            (first == QUIC, f"{first} is first"),
-            (second == "hybla", f"{second} is second"),
-            (last == "vegas", f"{last} is last, {times_text(known)}"),
-        ],
-    )
+    case.lines += [value(f"{p}: time", x, unit="s") for p, x in known.items()]
+    case.conditions += [
+        (first == QUIC, f"{first} is first"),
+        (second == "hybla", f"{second} is second"),
+        (last == "vegas", f"{last} is last, {times_text(known)}"),
+    ]
 
 
 def times_text(times: dict[str, float]) -> str:

@@ -9,7 +9,7 @@ import polars as pl
 
 from gargalo.metrics import mean_interval
 from gargalo.metrics.intervals import ANY
-from gargalo.studies.model import Claim, Context, Finding, above, decide, evidence, inconclusive
+from gargalo.studies.model import Assessment, Claim, Context, Unmeasured, above, assessed, evidence
 from gargalo.studies.nsquic.experiments import (
     EARLY,
     FACTORS,
@@ -30,45 +30,40 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gargalo.metrics import Interval
-    from gargalo.reporting.model import Evidence
-    from gargalo.studies.nsquic.gains import Conditions
 
 HIGH = 0.1
 """Share of late packets from which on reordering is high."""
 
 
-def reordering_hurts(context: Context) -> Finding:
+@assessed
+def reordering_hurts(context: Context, case: Assessment) -> None:
     """With many late packets a fixed packet threshold needs longer than RACK."""
     rows = context.experiment("reordering")
     found = sorted(rows["reordered"].unique().to_list()) if rows.height else []
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     for x in found:
         fixed = ratio(context, "reordering", over=FIXED, under=RACK, reordered=x)
         timed = ratio(context, "reordering", over=TIMED, under=RACK, reordered=x)
         late = f"{100 * x:g}% late"
         high = x >= HIGH
         text = f"{late}: time of QUIC with 3 packets over TCP's with RACK"
-        lines += [
+        case.lines += [
             evidence(text, fixed, expected="> 1" if high else ""),
             evidence(f"{late}: the same of QUIC with the time threshold only", timed),
         ]
         if high:
-            conditions.append((above(fixed, 1.0), f"{late}: QUIC is not slower"))
-    if not conditions:
-        return inconclusive(lines, "high reordering was not measured")
-    return decide(lines, conditions)
+            case.require(above(fixed, 1.0), f"{late}: QUIC is not slower")
+    if not case.conditions:
+        raise Unmeasured("high reordering was not measured")
 
 
 LOSSY = 0.01
 """Packet error rate from which on a link is lossy."""
 
 
-def streams_help(context: Context) -> Finding:
+@assessed
+def streams_help(context: Context, case: Assessment) -> None:
     """With loss, objects on streams arrive sooner, and loss delays them less, than on one byte stream."""
     rows = context.experiment("objects")
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     mean = {
         (p, x): context.interval("object_mean_s", "objects", protocol=p, loss=x)
         for x in (sorted(rows["loss"].unique().to_list()) if rows.height else [])
@@ -77,22 +72,21 @@ def streams_help(context: Context) -> Finding:
     for (p, x), found in mean.items():
         if p in (STREAMS, ONE) and (x == 0 or x >= LOSSY):
             text = f"{p}, {level_text('loss', x)}: mean time to an object"
-            lines.append(evidence(text, found, unit="s"))
+            case.show(text, found, unit="s")
     for x in sorted({x for _, x in mean if x >= LOSSY}):
         sooner = ratio(context, "objects", metric="object_mean_s", over=ONE, under=STREAMS, loss=x)
         text = f"{level_text('loss', x)}: time on TCP's one connection over that on QUIC's"
-        lines.append(evidence(text, sooner, expected="> 1"))
-        conditions.append((above(sooner, 1.0), f"{level_text('loss', x)}: QUIC is not sooner"))
+        case.show(text, sooner, expected="> 1")
+        case.require(above(sooner, 1.0), f"{level_text('loss', x)}: QUIC is not sooner")
         if any((p, 0.0) not in mean for p in (STREAMS, ONE)):
-            return inconclusive(lines, "objects without loss were not measured")
+            raise Unmeasured("objects without loss were not measured")
         more = extra(context, mean[ONE, 0.0], mean[STREAMS, 0.0], x)
         text = f"{level_text('loss', x)}: what loss adds on TCP less what it adds on QUIC"
-        lines.append(evidence(text, more, unit="s", expected="> 0"))
+        case.show(text, more, unit="s", expected="> 0")
         adds = f"{level_text('loss', x)}: loss adds {-1e3 * (more.mean or 0.0):.0f} ms more on QUIC"
-        conditions.append((above(more, 0.0), adds))
-    if not conditions:
-        return inconclusive(lines, "objects on a lossy link were not measured")
-    return decide(lines, conditions)
+        case.require(above(more, 0.0), adds)
+    if not case.conditions:
+        raise Unmeasured("objects on a lossy link were not measured")
 
 
 def extra(context: Context, tcp: Interval, quic: Interval, loss: float) -> Interval:
@@ -114,11 +108,10 @@ ONE_RTT = 0.1
 take their time on the link."""
 
 
-def early_data(context: Context) -> Finding:
+@assessed
+def early_data(context: Context, case: Assessment) -> None:
     """0-RTT saves one round trip on small transfers."""
     rows = context.experiment("zero-rtt")
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     cells = rows.select("kb", "delay_s").unique().sort("kb", "delay_s") if rows.height else rows
     for kb, delay_s in cells.select("kb", "delay_s").iter_rows() if cells.height else []:
         times = [
@@ -130,27 +123,27 @@ def early_data(context: Context) -> Finding:
             continue
         where = f"{level_text('kb', kb)}, {level_text('delay_s', delay_s)}"
         expected = f"{1 - ONE_RTT:g} to {1 + ONE_RTT:g}"
-        lines += [
+        case.lines += [
             value(f"{where}: saved, in round trips", saved, expected=expected),
             value(f"{where}: TCP with TLS over QUIC with 0-RTT", times[2] / times[1]),
         ]
         holds = None if math.isnan(saved) else abs(saved - 1) <= ONE_RTT
-        conditions.append((holds, f"{where}: {saved:.2f} round trips are saved"))
-    if not conditions:
-        return inconclusive(lines, "small transfers with 0-RTT were not measured")
-    return decide(lines, conditions)
+        case.require(holds, f"{where}: {saved:.2f} round trips are saved")
+    if not case.conditions:
+        raise Unmeasured("small transfers with 0-RTT were not measured")
 
 
 LEFT = 0.5
 """Most of the advantage that may be left for it to have been the old defaults'."""
 
 
-def what_is_left(context: Context) -> Finding:
+@assessed
+def what_is_left(context: Context, case: Assessment) -> None:
     """With equal initial windows and standard CUBIC less than half of claims 1, 2 and 5 is left."""
     rows = context.experiment("simple", defaults=MODERN)
     varied = {factor: levels(rows, factor) for factor in FACTORS}
     if not all(varied.values()):
-        return inconclusive([], "the modern defaults were not measured")
+        raise Unmeasured("the modern defaults were not measured")
     cells = {
         tuple({**STANDARD, factor: x}.values()): (factor, x)
         for factor in varied
@@ -172,26 +165,23 @@ def what_is_left(context: Context) -> Finding:
         compared[what] = [math.nan if g is None else g for g in known]
     what = "beside each other, 100 kB: QUIC's rate over CUBIC's"
     compared[what] = [share(context, d, 100.0) for d in (PUBLISHED, MODERN)]
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     for what, (old, new, *tls) in compared.items():
         if math.isnan(old) or math.isnan(new):
-            return inconclusive(lines, f"{what}: not measured")
+            raise Unmeasured(f"{what}: not measured")
         names = ("as published", "modern", "modern, TCP with TLS")
         for name, number in zip(names, (old, new, *tls), strict=False):
-            lines.append(value(f"{what}, {name}", number))
+            case.lines.append(value(f"{what}, {name}", number))
         if old <= 1:
-            conditions.append((None, f"{what}: there was no advantage"))
+            case.require(None, f"{what}: there was no advantage")
             continue
         left = (new - 1) / (old - 1)
         text = f"{what}: share of the advantage that is left"
-        lines.append(value(text, left, expected=f"< {LEFT}"))
-        conditions.append((left < LEFT, f"{what}: {100 * left:.0f}% is left"))
+        case.lines.append(value(text, left, expected=f"< {LEFT}"))
+        case.require(left < LEFT, f"{what}: {100 * left:.0f}% is left")
     for (defaults, over), found in zip(kinds, gains, strict=True):
         sooner = sum(g is not None and g > 1 for g in found)
         text = f"cells in which QUIC is sooner done than {over}, {defaults}, of {len(found)}"
-        lines.append(value(text, float(sooner)))
-    return decide(lines, conditions)
+        case.lines.append(value(text, float(sooner)))
 
 
 def geometric_mean(ratios: Sequence[float | None]) -> float:

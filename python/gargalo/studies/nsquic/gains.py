@@ -13,12 +13,8 @@ from gargalo.studies.nsquic.experiments import STANDARD
 from gargalo.studies.nsquic.transports import CUBIC, QUIC
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from gargalo.metrics import Interval
     from gargalo.studies.model import Context
-
-    Conditions: TypeAlias = list[tuple[bool | None, str]]
 
 
 def value(label: str, number: float, *, unit: str = "", expected: str = "") -> Evidence:

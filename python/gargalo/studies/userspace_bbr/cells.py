@@ -13,12 +13,9 @@ from gargalo.studies.userspace_bbr.published import BBR, CUBIC, RENO
 from gargalo.studies.userspace_bbr.scenarios import Sender, kernel, ours
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from gargalo.metrics import Interval
     from gargalo.studies.model import Context
 
-    Conditions: TypeAlias = list[tuple[bool | None, str]]
 
 AS_PUBLISHED: dict[str, Sender] = {
     BBR: ours(BBR, "lab", paced=False),

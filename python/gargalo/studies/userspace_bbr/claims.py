@@ -9,15 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gargalo.studies.model import (
+    Assessment,
     Claim,
     Context,
     Finding,
+    Unmeasured,
     above,
+    assessed,
     below,
     between,
-    decide,
     evidence,
-    inconclusive,
 )
 from gargalo.studies.userspace_bbr import published
 from gargalo.studies.userspace_bbr.cells import (
@@ -38,8 +39,6 @@ from gargalo.studies.userspace_bbr.scenarios import UNLIMITED
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gargalo.reporting.model import Evidence
-    from gargalo.studies.userspace_bbr.cells import Conditions
 
 NEAR = 0.15
 """Relative distance from a published goodput up to which goodputs count as equal."""
@@ -53,53 +52,50 @@ def complete(context: Context, experiment: str) -> bool:
     return all(overall(context, experiment, s).mean is not None for s in AS_PUBLISHED.values())
 
 
-def leads_with_loss(context: Context) -> Finding:
+@assessed
+def leads_with_loss(context: Context, case: Assessment) -> None:
     """BBR is ahead on average and at each loss above 0.1%."""
     if not complete(context, "loss"):
-        return inconclusive([], absent(context))
-    lines: list[Evidence] = []
-    conditions: Conditions = []
+        raise Unmeasured(absent(context))
     mine = overall(context, "loss", AS_PUBLISHED[BBR])
     for other in OTHERS:
         found = overall(context, "loss", AS_PUBLISHED[other])
-        lines.append(evidence(f"mean goodput, {TITLES[other]}", found, unit="bit/s"))
+        case.show(f"mean goodput, {TITLES[other]}", found, unit="bit/s")
         text = f"on average {TITLES[other]} is not behind BBR"
-        conditions.append((above(mine, found.mean or 0.0), text))
-    lines.insert(0, evidence("mean goodput, BBR", mine, unit="bit/s", expected="the most"))
+        case.require(above(mine, found.mean or 0.0), text)
+    case.lines.insert(0, evidence("mean goodput, BBR", mine, unit="bit/s", expected="the most"))
     for loss in levels(context, "loss"):
         if loss <= LOSS:
             continue
         for other in OTHERS:
             found = ratio(context, "loss", AS_PUBLISHED[BBR], AS_PUBLISHED[other], loss=loss)
             where = f"{100 * loss:g}% lost"
-            lines.append(evidence(f"{where}: BBR over {TITLES[other]}", found, expected="> 1"))
-            conditions.append((above(found, 1.0), f"{where}: BBR is not ahead of {TITLES[other]}"))
-    return decide(lines, conditions)
+            case.show(f"{where}: BBR over {TITLES[other]}", found, expected="> 1")
+            case.require(above(found, 1.0), f"{where}: BBR is not ahead of {TITLES[other]}")
 
 
 def averages(experiment: str) -> Callable[[Context], Finding]:
     """Make the check of the averages of an experiment."""
 
-    def check(context: Context) -> Finding:
+    @assessed
+    def check(context: Context, case: Assessment) -> None:
         if not complete(context, experiment):
-            return inconclusive([], absent(context))
-        lines: list[Evidence] = []
-        conditions: Conditions = []
+            raise Unmeasured(absent(context))
         for name, mbps in published.MEANS[experiment].items():
             found = overall(context, experiment, AS_PUBLISHED[name])
             low, high = (1 - NEAR) * mbps, (1 + NEAR) * mbps
             expected = f"{mbps:g} Mbit/s: {low:.2f} to {high:.2f}"
             title = TITLES[name]
-            lines.append(evidence(f"mean of {title}", found, unit="bit/s", expected=expected))
+            case.show(f"mean of {title}", found, unit="bit/s", expected=expected)
             mean = 1e-6 * (found.mean or 0.0)
             text = f"{title} has {mean:.2f} Mbit/s"
-            conditions.append((between(found, 1e6 * low, 1e6 * high), text))
-        return decide(lines, conditions)
+            case.require(between(found, 1e6 * low, 1e6 * high), text)
 
     return check
 
 
-def factor_at_one_percent(context: Context) -> Finding:
+@assessed
+def factor_at_one_percent(context: Context, case: Assessment) -> None:
     """At 1% BBR has 2.44 times the goodput of the better of the others."""
     losses = [x for x in levels(context, "loss") if abs(x - 0.01) < 1e-9]
     found = {
@@ -109,41 +105,37 @@ def factor_at_one_percent(context: Context) -> Finding:
     }
     known = {o: i for o, i in found.items() if i.mean is not None}
     if set(known) != set(OTHERS):
-        return inconclusive([], absent(context))
+        raise Unmeasured(absent(context))
     wanted = published.FACTOR_AT_1_PERCENT
     low, high = wanted * (1 - NEAR), wanted * (1 + NEAR)
-    lines = [
+    case.lines += [
         evidence(f"BBR over {TITLES[o]}", i, expected=f"{wanted}: {low:.2f} to {high:.2f}")
         for o, i in known.items()
     ]
     least = min(known, key=lambda o: known[o].mean or 0.0)
     text = f"BBR has {known[least].mean:.2f} times the goodput of {TITLES[least]}"
-    return decide(lines, [(between(known[least], low, high), text)])
+    case.require(between(known[least], low, high), text)
 
 
 def shares(mbps: float, *, behind: bool) -> Callable[[Context], Finding]:
     """Make the check of the shares of a link that the senders use at a rate."""
 
-    def check(context: Context) -> Finding:
-        lines: list[Evidence] = []
-        conditions: Conditions = []
+    @assessed
+    def check(context: Context, case: Assessment) -> None:
         wanted = published.UTILIZATION[mbps]
         found = {n: used(context, "rate", AS_PUBLISHED[n], mbps, mbps=mbps) for n in wanted}
         if any(i.mean is None for i in found.values()):
-            return inconclusive(lines, absent(context))
+            raise Unmeasured(absent(context))
         for name, share in wanted.items():
             low, high = share - POINTS, share + POINTS
             expected = f"{share:g}: {low:.2f} to {high:.2f}"
-            lines.append(
-                evidence(f"{TITLES[name]}: share of the link", found[name], expected=expected)
-            )
+            case.show(f"{TITLES[name]}: share of the link", found[name], expected=expected)
             text = f"{TITLES[name]} uses {100 * (found[name].mean or 0):.0f}% of the link"
-            conditions.append((between(found[name], low, high), text))
+            case.require(between(found[name], low, high), text)
         if behind:
             over = ratio(context, "rate", AS_PUBLISHED[BBR], AS_PUBLISHED[CUBIC], mbps=mbps)
-            lines.append(evidence("BBR over CUBIC", over, expected="≤ 1"))
-            conditions.append((below(over, 1.02), "BBR is ahead of CUBIC"))
-        return decide(lines, conditions)
+            case.show("BBR over CUBIC", over, expected="≤ 1")
+            case.require(below(over, 1.02), "BBR is ahead of CUBIC")
 
     return check
 
@@ -152,56 +144,50 @@ LEAD = 1.15
 """BBR's goodput over CUBIC's that counts as a lead; published: 1.3."""
 
 
-def order_on_traces(context: Context) -> Finding:
+@assessed
+def order_on_traces(context: Context, case: Assessment) -> None:
     """On average over the traces BBR is ahead of CUBIC, and CUBIC of NewReno."""
     if not complete(context, "traces"):
-        return inconclusive([], absent(context))
-    lines = []
+        raise Unmeasured(absent(context))
     found = {n: overall(context, "traces", s) for n, s in AS_PUBLISHED.items()}
     for name, mbps in published.MEANS["traces"].items():
         expected = f"{mbps:g} Mbit/s, on other traces"
-        lines.append(
-            evidence(f"mean of {TITLES[name]}", found[name], unit="bit/s", expected=expected)
-        )
-    conditions: Conditions = []
+        case.show(f"mean of {TITLES[name]}", found[name], unit="bit/s", expected=expected)
     for one, other in ((BBR, CUBIC), (CUBIC, RENO)):
         over = overall_ratio(context, "traces", AS_PUBLISHED[one], AS_PUBLISHED[other])
-        lines.append(evidence(f"{TITLES[one]} over {TITLES[other]}", over, expected="> 1"))
+        case.show(f"{TITLES[one]} over {TITLES[other]}", over, expected="> 1")
         text = f"{TITLES[one]} has {over.mean or 0.0:.2f} times {TITLES[other]}'s goodput"
-        conditions.append((above(over, 1.0), text))
-    return decide(lines, conditions)
+        case.require(above(over, 1.0), text)
 
 
-def limited_lead(context: Context) -> Finding:
+@assessed
+def limited_lead(context: Context, case: Assessment) -> None:
     """BBR leads by far on some traces, on others CUBIC is ahead."""
-    lines: list[Evidence] = []
     gains = {}
     for trace in levels(context, "traces"):
-        found = ratio(context, "traces", AS_PUBLISHED[BBR], AS_PUBLISHED[CUBIC], trace=trace)
-        if found.mean is None:
-            return inconclusive(lines, absent(context))
+        found = case.measured(
+            ratio(context, "traces", AS_PUBLISHED[BBR], AS_PUBLISHED[CUBIC], trace=trace),
+            absent(context),
+        )
         gains[trace] = found
-        lines.append(evidence(f"{trace}: BBR over CUBIC", found))
+        case.show(f"{trace}: BBR over CUBIC", found)
     if not gains:
-        return inconclusive(lines, absent(context))
+        raise Unmeasured(absent(context))
     best, worst = (f(gains, key=lambda t: gains[t].mean or 0.0) for f in (max, min))
     for trace in gains:
         cell = {"trace": trace, "queue_packets": UNLIMITED}
         found = ratio(context, "queue", AS_PUBLISHED[BBR], AS_PUBLISHED[CUBIC], **cell)
-        lines.append(evidence(f"{trace}, queue without limit: BBR over CUBIC", found))
-    return decide(
-        lines,
-        [
-            (
-                above(gains[best], LEAD),
-                f"the greatest lead is {gains[best].mean:.2f}, on {best}",
-            ),
-            (
-                below(gains[worst], 1.0),
-                f"CUBIC is nowhere ahead: on {worst} BBR has {gains[worst].mean:.2f} times as much",
-            ),
-        ],
-    )
+        case.show(f"{trace}, queue without limit: BBR over CUBIC", found)
+    case.conditions += [
+        (
+            above(gains[best], LEAD),
+            f"the greatest lead is {gains[best].mean:.2f}, on {best}",
+        ),
+        (
+            below(gains[worst], 1.0),
+            f"CUBIC is nowhere ahead: on {worst} BBR has {gains[worst].mean:.2f} times as much",
+        ),
+    ]
 
 
 NO_SACK = (

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gargalo.studies.model import (
+    Assessment,
     Claim,
     Context,
-    Finding,
+    Unmeasured,
     above,
+    assessed,
     below,
-    decide,
     evidence,
-    inconclusive,
     positive,
 )
 from gargalo.studies.userspace_bbr.cells import absent, levels, overall, ratio, scaled, used
@@ -25,8 +25,6 @@ from gargalo.studies.userspace_bbr.scenarios import OURS, Sender, kernel, ours
 
 if TYPE_CHECKING:
     from gargalo.metrics import Interval
-    from gargalo.reporting.model import Evidence
-    from gargalo.studies.userspace_bbr.cells import Conditions
 
 WELL_ABOVE = 1.15
 """Times the published mean."""
@@ -37,35 +35,31 @@ HEADERS = 1500 / 1448
 PACED, UNPACED = (ours("bbr", "lab", paced=p) for p in (True, False))
 
 
-def pacing_lifts(context: Context) -> Finding:
+@assessed
+def pacing_lifts(context: Context, case: Assessment) -> None:
     """With pacing BBR is well above the published means, and above 90% of the link at 1% loss."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     for experiment in ("loss", "rate"):
-        found = overall(context, experiment, PACED)
-        if found.mean is None:
-            return inconclusive(lines, absent(context))
+        found = case.measured(overall(context, experiment, PACED), absent(context))
         bound = WELL_ABOVE * MEANS[experiment]["bbr"]
         expected = f"> {bound:.2f} Mbit/s"
-        lines.append(evidence(f"{experiment}: mean, paced", found, unit="bit/s", expected=expected))
-        text = f"{experiment}: the mean is {1e-6 * found.mean:.2f} Mbit/s"
-        conditions.append((above(found, 1e6 * bound), text))
+        case.show(f"{experiment}: mean, paced", found, unit="bit/s", expected=expected)
+        text = f"{experiment}: the mean is {1e-6 * (found.mean or 0.0):.2f} Mbit/s"
+        case.require(above(found, 1e6 * bound), text)
     for sender in (PACED, kernel("bbr"), ours("bbr", "sim", paced=True)):
         found = scaled(used(context, "pacing", sender, loss=LOSSES[-1], mb=LONG_MB), HEADERS)
         where = f"{sender.name}, {sender.world}, 1% lost, {LONG_MB:g} MB: share of the link"
-        lines.append(evidence(where, found, expected=f"> {FULL}"))
+        case.show(where, found, expected=f"> {FULL}")
         text = f"{sender.name} uses {100 * (found.mean or 0):.0f}% at 1% loss"
-        conditions.append((above(found, FULL), text))
-    return decide(lines, conditions)
+        case.require(above(found, FULL), text)
 
 
 COST = 0.85
 """Goodput without pacing over that with it, below which the missing pacing explains the published figures."""
 
 
-def pacing_explains(context: Context) -> Finding:
+@assessed
+def pacing_explains(context: Context, case: Assessment) -> None:
     """Without pacing BBR has clearly less goodput than with it."""
-    lines: list[Evidence] = []
     worst: Interval | None = None
     for experiment, factor in (("loss", "loss"), ("rate", "mbps"), ("traces", "trace")):
         for level in levels(context, experiment):
@@ -73,42 +67,38 @@ def pacing_explains(context: Context) -> Finding:
             if found.mean is None:
                 continue
             text = f"{experiment}, {level if isinstance(level, str) else f'{level:g}'}"
-            lines.append(evidence(f"{text}: unpaced over paced", found))
+            case.show(f"{text}: unpaced over paced", found)
             if worst is None or found.mean < (worst.mean or 0.0):
                 worst = found
     long = ratio(context, "pacing", UNPACED, PACED, loss=LOSSES[-1], mb=LONG_MB)
     if worst is None or long.mean is None:
-        return inconclusive(lines, absent(context))
+        raise Unmeasured(absent(context))
     expected = f"< {COST}"
-    lines.append(evidence(f"1% lost, {LONG_MB:g} MB: unpaced over paced", long, expected=expected))
+    case.show(f"1% lost, {LONG_MB:g} MB: unpaced over paced", long, expected=expected)
     text = f"without pacing it has {100 * long.mean:.0f}% of its goodput at 1% loss, and nowhere less than {100 * (worst.mean or 0):.0f}%"
-    return decide(lines, [(below(long, COST), text)])
+    case.require(below(long, COST), text)
 
 
-def sack_explains(context: Context) -> Finding:
+@assessed
+def sack_explains(context: Context, case: Assessment) -> None:
     """Without SACK BBR has at most three quarters of its goodput at 1% loss."""
-    lines: list[Evidence] = []
     without, with_it = Sender("bbr", OURS, "lab", paced=False, sack=False), UNPACED
     for experiment in ("loss", "rate"):
-        found = overall(context, experiment, without)
-        if found.mean is None:
-            return inconclusive(lines, absent(context))
+        found = case.measured(overall(context, experiment, without), absent(context))
         expected = f"published: {MEANS[experiment]['bbr']:g} Mbit/s"
         text = f"{experiment}: mean of BBR without SACK"
-        lines.append(evidence(text, found, unit="bit/s", expected=expected))
-    conditions: Conditions = []
+        case.show(text, found, unit="bit/s", expected=expected)
     bare = Sender("bbr", KERNEL_STACK, "lab", paced=True, sack=False)
     for one, other in ((without, with_it), (bare, KERNEL)):
         found = ratio(context, "pacing", one, other, loss=LOSSES[-1], mb=LONG_MB)
         text = f"1% lost, {LONG_MB:g} MB, {other.name}: without SACK over with it"
-        lines.append(evidence(text, found, expected=f"< {SACK_COST}"))
+        case.show(text, found, expected=f"< {SACK_COST}")
         share = f"{100 * (found.mean or 0.0):.0f}%"
-        conditions.append((below(found, SACK_COST), f"{other.name} has {share} without SACK"))
+        case.require(below(found, SACK_COST), f"{other.name} has {share} without SACK")
     for name in ("reno", "cubic"):
         found = ratio(context, "loss", without, kernel(name), loss=LOSSES[-1])
         expected = f"published: {FACTOR_AT_1_PERCENT}"
-        lines.append(evidence(f"1% lost: without SACK over {name}", found, expected=expected))
-    return decide(lines, conditions)
+        case.show(f"1% lost: without SACK over {name}", found, expected=expected)
 
 
 SACK_COST = 0.75
@@ -123,39 +113,35 @@ def share_of(context: Context, sender: Sender, packets: int, rival: str = "cubic
     return context.interval("share", "competition", **labels)
 
 
-def by_queue(context: Context) -> Finding:
+@assessed
+def by_queue(context: Context, case: Assessment) -> None:
     """BBR has more than half beside CUBIC in a shallow queue, less in a deep one."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     for sender in (V1, KERNEL):
         for packets, holds, sign in ((BDP // 2, above, ">"), (10 * BDP, below, "<")):
-            found = share_of(context, sender, packets)
-            if found.mean is None:
-                return inconclusive(lines, absent(context))
+            found = case.measured(share_of(context, sender, packets), absent(context))
             who = f"{sender.name}, {sender.world}"
             expected = f"{sign} 0.5"
             text = f"{who}, queue of {packets / BDP:g} BDP: share beside CUBIC"
-            lines.append(evidence(text, found, expected=expected))
-            text = f"{who} has {100 * found.mean:.0f}% with a queue of {packets / BDP:g} BDP"
-            conditions.append((holds(found, 0.5), text))
-    return decide(lines, conditions)
+            case.show(text, found, expected=expected)
+            text = (
+                f"{who} has {100 * (found.mean or 0.0):.0f}% with a queue of {packets / BDP:g} BDP"
+            )
+            case.require(holds(found, 0.5), text)
 
 
-def milder(context: Context) -> Finding:
+@assessed
+def milder(context: Context, case: Assessment) -> None:
     """In a shallow queue BBRv3 leaves CUBIC and Reno more than BBRv1 does."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     for rival in ("cubic", "reno"):
         one, three = (share_of(context, s, BDP // 2, rival) for s in (V1, V3))
         if one.mean is None or three.mean is None:
-            return inconclusive(lines, "competition was not measured")
-        lines += [
+            raise Unmeasured("competition was not measured")
+        case.lines += [
             evidence(f"BBRv1's share beside {rival}", one),
             evidence(f"BBRv3's share beside {rival}", three, expected="less"),
         ]
         text = f"beside {rival} BBRv3 has {three.mean:.2f}, BBRv1 {one.mean:.2f}"
-        conditions.append((three.mean < one.mean, text))
-    return decide(lines, conditions)
+        case.require(three.mean < one.mean, text)
 
 
 GOOD = 3.6
@@ -164,10 +150,9 @@ CUBIC = ours("cubic", "sim", paced=False)
 RENO = ours("reno", "sim", paced=False)
 
 
-def calls(context: Context) -> Finding:
+@assessed
+def calls(context: Context, case: Assessment) -> None:
     """A call is fair beside BBR and poor beside CUBIC in a deep droptail queue; with FQ-CoDel it is fair beside all."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     for discipline, sender, good in (
         ("droptail", V1, True),
         ("droptail", CUBIC, False),
@@ -179,46 +164,42 @@ def calls(context: Context) -> Finding:
         found = context.interval("mos", "applications", discipline=discipline, **sender.labels)
         delay = context.mean("game_p95_s", "applications", discipline=discipline, **sender.labels)
         if found.mean is None:
-            return inconclusive(lines, "applications were not measured")
+            raise Unmeasured("applications were not measured")
         sign = "≥" if good else "<"
         text = f"{discipline}, {sender.congestion}: opinion score of a call"
-        lines.append(evidence(text, found, expected=f"{sign} {GOOD:g}"))
+        case.show(text, found, expected=f"{sign} {GOOD:g}")
         delays = positive([delay] if delay == delay else [])
         text = f"{discipline}, {sender.congestion}: 95% of a game's packets are there within"
-        lines.append(evidence(text, delays, unit="s"))
+        case.show(text, delays, unit="s")
         text = f"{discipline}, beside {sender.congestion} a call has {found.mean:.2f}"
-        conditions.append(((above if good else below)(found, GOOD), text))
-    return decide(lines, conditions)
+        case.require((above if good else below)(found, GOOD), text)
 
 
-def films(context: Context) -> Finding:
+@assessed
+def films(context: Context, case: Assessment) -> None:
     """At 1% loss a film over BBR has a higher bitrate than over CUBIC."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     rows = context.experiment("streaming")
     if rows.height == 0:
-        return inconclusive([], "films were not measured")
+        raise Unmeasured("films were not measured")
     for loss in (0.0, LOSSES[-1]):
         for sender in (V1, V3, CUBIC, RENO):
             found = context.interval("bitrate_bps", "streaming", loss=loss, **sender.labels)
             text = f"{100 * loss:g}% lost, {sender.congestion}: mean rate of the film"
-            lines.append(evidence(text, found, unit="bit/s"))
+            case.show(text, found, unit="bit/s")
     for sender in (V1, V3):
         gain = ratio(context, "streaming", sender, CUBIC, "bitrate_bps", loss=LOSSES[-1])
         text = f"1% lost: {sender.congestion}'s over CUBIC's"
-        lines.append(evidence(text, gain, expected="> 1"))
-        conditions.append((above(gain, 1.0), f"at 1% {sender.congestion}'s film is not better"))
-    return decide(lines, conditions)
+        case.show(text, gain, expected="> 1")
+        case.require(above(gain, 1.0), f"at 1% {sender.congestion}'s film is not better")
 
 
-def long_ways(context: Context) -> Finding:
+@assessed
+def long_ways(context: Context, case: Assessment) -> None:
     """Over three bottlenecks beside CUBIC a long BBR flow keeps more than a long CUBIC flow."""
-    lines: list[Evidence] = []
-    conditions: Conditions = []
     rows = context.experiment("parking lot")
     sizes = rows["queue_packets"].unique().sort().to_list() if rows.height else []
     if not sizes:
-        return inconclusive([], "the parking lot was not measured")
+        raise Unmeasured("the parking lot was not measured")
     for packets in sizes:
         found = {
             s: context.interval("share", "parking lot", queue_packets=packets, **s.labels)
@@ -226,13 +207,12 @@ def long_ways(context: Context) -> Finding:
         }
         for sender, interval in found.items():
             text = f"queues of {packets / BDP:g} BDP: the long {sender.congestion} flow's share"
-            lines.append(evidence(text, interval))
+            case.show(text, interval)
         if packets == BDP:
             one, other = found[V1].mean, found[CUBIC].mean
             holds = None if one is None or other is None else one > other
             text = f"with queues of one BDP BBR keeps {one}, CUBIC {other}"
-            conditions.append((holds, text))
-    return decide(lines, conditions)
+            case.require(holds, text)
 
 
 def known(context: Context) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo.studies.model import Claim, Context, Finding, decide, evidence, inconclusive
+from gargalo.studies.model import Assessment, Claim, Context, Unmeasured, assessed, evidence
 from gargalo.studies.userspace_bbr.cells import PLACE, absent, goodput, place_text, ratio
 from gargalo.studies.userspace_bbr.experiments import TWINS
 from gargalo.studies.userspace_bbr.scenarios import LAB, Sender, ours
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gargalo.metrics import Interval
-    from gargalo.studies.userspace_bbr.cells import Conditions
 
 CLOSE = 0.1
 """How far the ratio of goodputs may be from 1."""
@@ -70,28 +69,27 @@ def cells(context: Context, pairs: Iterable[tuple[Sender, Sender]]) -> list[Cell
     return found
 
 
-def agreement(context: Context, pairs: tuple[tuple[Sender, Sender], ...], bound: float, most: float) -> Finding:  # fmt: skip
+def agreement(context: Context, case: Assessment, pairs: tuple[tuple[Sender, Sender], ...], bound: float, most: float) -> None:  # fmt: skip
     """Decide whether enough cells agree."""
     found = cells(context, pairs)
     if not found:
-        return inconclusive([], absent(context))
-    lines = []
-    conditions: Conditions = []
+        raise Unmeasured(absent(context))
     for lab, _ in pairs:
         own = [c for c in found if c.lab == lab]
         if not own:
-            conditions.append((None, f"{lab.name} agrees: {absent(context)}"))
+            case.require(None, f"{lab.name} agrees: {absent(context)}")
             continue
         good = sum(c.close(bound) for c in own)
-        lines.append(share_line(f"{lab.name}: cells within {100 * bound:g}%", good, len(own)))
+        case.lines.append(share_line(f"{lab.name}: cells within {100 * bound:g}%", good, len(own)))
     good = sum(c.close(bound) for c in found)
     expected = f"≥ {most:g}"
-    lines.insert(0, share_line(f"all cells within {100 * bound:g}%", good, len(found), expected))
+    case.lines.insert(
+        0, share_line(f"all cells within {100 * bound:g}%", good, len(found), expected)
+    )
     outside = [c for c in found if not c.close(bound)]
-    lines += [evidence(f"{c.text}: sim / lab", c.ratio, expected="1") for c in outside]
+    case.lines += [evidence(f"{c.text}: sim / lab", c.ratio, expected="1") for c in outside]
     text = f"{good} of {len(found)} cells are within {100 * bound:g}%"
-    conditions.append((good >= most * len(found), text))
-    return decide(lines, conditions)
+    case.require(good >= most * len(found), text)
 
 
 def share_line(label: str, good: int, of: int, expected: str = "") -> Any:
@@ -101,17 +99,19 @@ def share_line(label: str, good: int, of: int, expected: str = "") -> Any:
     return Evidence(label, good / of, n=of, expected=expected)
 
 
-def kernel_agrees(context: Context) -> Finding:
+@assessed
+def kernel_agrees(context: Context, case: Assessment) -> None:
     """Our stack in the simulator against the kernel in the lab."""
-    return agreement(context, TWINS, CLOSE, MOST)
+    agreement(context, case, TWINS, CLOSE, MOST)
 
 
 SAME = tuple((s, ours(s.congestion, "sim", paced=s.paced)) for s in LAB)
 
 
-def ours_agrees(context: Context) -> Finding:
+@assessed
+def ours_agrees(context: Context, case: Assessment) -> None:
     """Our stack in the simulator against itself in the lab."""
-    return agreement(context, SAME, SAME_CLOSE, SAME_MOST)
+    agreement(context, case, SAME, SAME_CLOSE, SAME_MOST)
 
 
 def table(context: Context) -> pl.DataFrame:
