@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gargalo.judging import Profile, find, select
 from gargalo.metrics import Interval, mean_interval
@@ -143,15 +143,6 @@ def quotient(over: Mapping[int, float], under: Mapping[int, float]) -> Interval:
     common = sorted(over.keys() & under.keys())
     found = [over[r] / under[r] for r in common if under[r] > 0]
     return positive([x for x in found if math.isfinite(x)])
-
-
-def error_bars(found: Sequence[Interval], scale: float = 1.0) -> dict[str, Any] | None:
-    """Return the error bars of scaled means, as Plotly takes them; None if no interval is known."""
-    if all(i.high is None for i in found):
-        return None
-    up = [0.0 if i.high is None or i.mean is None else scale * (i.high - i.mean) for i in found]
-    down = [0.0 if i.low is None or i.mean is None else scale * (i.mean - i.low) for i in found]
-    return {"type": "data", "array": up, "arrayminus": down, "thickness": 1, "width": 3}
 
 
 def evidence(label: str, interval: Interval, *, unit: str = "", expected: str = "") -> Evidence:

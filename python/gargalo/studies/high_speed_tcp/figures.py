@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 import polars as pl
 
-from gargalo.judging import cell_means
 from gargalo.reporting.model import FigureBlock, TableBlock
+from gargalo.studies.drawing import cell_tables, names_of
 from gargalo.studies.high_speed_tcp.ratings import RULE, table
 from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS
 
@@ -236,8 +236,4 @@ def tables(context: Context) -> list[TableBlock]:
                 group="fairness",
             )
         )
-    for name in context.frame["experiment"].unique(maintain_order=True).to_list():
-        rows = context.experiment(name)
-        cells = cell_means(rows, LABELS, METRICS)
-        found.append(TableBlock(name, "Means over the repeats.", cells, group="all cells"))
-    return found
+    return [*found, *cell_tables(context, names_of(context), LABELS, METRICS)]

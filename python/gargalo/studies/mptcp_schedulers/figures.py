@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
 
-from gargalo.judging import cell_means
-from gargalo.reporting.model import FigureBlock, TableBlock
-from gargalo.studies.model import error_bars
+from gargalo.studies.drawing import Figures, bar, cell_tables, line
 from gargalo.studies.mptcp_schedulers import experiments as ex
 from gargalo.studies.mptcp_schedulers import scenarios as sc
 from gargalo.studies.mptcp_schedulers.cells import (
@@ -25,50 +23,35 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gargalo.metrics import Interval
+    from gargalo.reporting.model import FigureBlock, TableBlock
     from gargalo.studies.model import Context
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999", "#F0E442", "#661100")  # fmt: skip
 GOODPUT = "goodput (Mbit/s)"
 
 
-def megabits(found: Sequence[Interval]) -> list[float | None]:
-    """Means in Mbit/s."""
-    return [None if i.mean is None else 1e-6 * i.mean for i in found]
-
-
-def over_loss(context: Context, congestion: str) -> go.Figure:
-    """Draw E1's goodput against loss, a line a scheduler."""
+def over_loss(context: Context, cells: dict[str, dict[str, str]]) -> go.Figure:
+    """Draw E1's goodput against loss, a line for each sender."""
     figure = go.Figure()
-    for scheduler, colour in zip(sc.SCHEDULERS, COLOURS, strict=False):
-        found = [goodput(context, "congested", loss=x, congestion=congestion, scheduler=scheduler) for x in ex.LOSSES]  # fmt: skip
+    percent = [100 * x for x in ex.LOSSES]
+    for (name, cell), colour in zip(cells.items(), COLOURS, strict=False):
+        found = [goodput(context, "congested", loss=x, **cell) for x in ex.LOSSES]
         if any(i.mean is not None for i in found):
-            figure.add_trace(
-                go.Scatter(
-                    x=[100 * x for x in ex.LOSSES],
-                    y=megabits(found),
-                    error_y=error_bars(found, 1e-6),
-                    mode="lines+markers",
-                    name=sc.SHORT[scheduler],
-                    line={"color": colour},
-                )
-            )
+            figure.add_trace(line(percent, found, name, 1e-6, line={"color": colour}))
     figure.update_layout(xaxis_title="packets lost on each path (%)", yaxis_title=GOODPUT)
-    figure.update_yaxes(rangemode="tozero")
     return figure
+
+
+def schedulers_over_loss(context: Context, congestion: str) -> go.Figure:
+    """Draw E1's goodput against loss, a line a scheduler."""
+    cells = {sc.SHORT[s]: {"congestion": congestion, "scheduler": s} for s in sc.SCHEDULERS}
+    return over_loss(context, cells).update_yaxes(rangemode="tozero")
 
 
 def controls_over_loss(context: Context) -> go.Figure:
     """Draw E1's goodput with the kernel's scheduler, a line a congestion control."""
-    figure = go.Figure()
-    for c, colour in zip(sc.COUPLED, COLOURS, strict=False):
-        found = [goodput(context, "congested", loss=x, congestion=c, scheduler=sc.LL) for x in ex.LOSSES]  # fmt: skip
-        if any(i.mean is not None for i in found):
-            line = {"color": colour}
-            xs = [100 * x for x in ex.LOSSES]
-            figure.add_trace(go.Scatter(x=xs, y=megabits(found), error_y=error_bars(found, 1e-6), mode="lines+markers", name=sc.TITLES[c], line=line))  # fmt: skip
-    figure.update_layout(xaxis_title="packets lost on each path (%)", yaxis_title=GOODPUT)
-    figure.update_yaxes(type="log")
-    return figure
+    cells = {sc.TITLES[c]: {"congestion": c, "scheduler": sc.LL} for c in sc.COUPLED}
+    return over_loss(context, cells).update_yaxes(type="log")
 
 
 def bars(xs: Sequence[str], series: dict[str, list[Interval]]) -> go.Figure:
@@ -76,7 +59,7 @@ def bars(xs: Sequence[str], series: dict[str, list[Interval]]) -> go.Figure:
     figure = go.Figure()
     for (name, found), colour in zip(series.items(), COLOURS, strict=False):
         if any(i.mean is not None for i in found):
-            figure.add_trace(go.Bar(x=list(xs), y=megabits(found), error_y=error_bars(found, 1e-6), name=name, marker={"color": colour}))  # fmt: skip
+            figure.add_trace(bar(xs, found, name, 1e-6, marker={"color": colour}))
     figure.update_layout(barmode="group", yaxis_title=GOODPUT)
     return figure
 
@@ -173,16 +156,12 @@ def simple(context: Context, experiment: str, column: str, **cell: Any) -> go.Fi
 
 def figures(context: Context) -> list[FigureBlock]:
     """Return the figures of which there are runs."""
-    found: list[FigureBlock] = []
-
-    def add(title: str, caption: str, figure: go.Figure, group: str) -> None:
-        if figure.data:
-            found.append(FigureBlock(title, caption, figure, group, restyle=False))
-
+    found = Figures(restyle=False)
+    add = found.add
     mean = "Means with 95% intervals."
     add("E1: goodput over loss, LL", f"{mean} A logarithmic axis.", controls_over_loss(context), "E1")  # fmt: skip
     for c in sc.COUPLED:
-        add(f"E1: goodput over loss, {sc.TITLES[c]}", mean, over_loss(context, c), "E1")
+        add(f"E1: goodput over loss, {sc.TITLES[c]}", mean, schedulers_over_loss(context, c), "E1")
         add(f"E2: {sc.TITLES[c]}", mean, by_exp(context, c), "E2")
     add("E1: goodput by path, LL", "Which path brought how much.", by_path(context, "congested", [{"loss": x} for x in (0.0, 0.01, 0.04, 0.12)], sc.LL), "paths")  # fmt: skip
     add("E2: goodput by path, LL, full mesh", "Which path brought how much.", by_path(context, "mixed", [{"exp": n} for n in sc.EXPS], sc.LL), "paths")  # fmt: skip
@@ -219,12 +198,5 @@ METRICS = (
 
 def tables(context: Context) -> list[TableBlock]:
     """Return the tables of which there are runs."""
-    found = []
-    for e in ex.EXPERIMENTS:
-        rows = context.experiment(e.name)
-        if rows.height == 0:
-            continue
-        cells = cell_means(rows, LABELS, METRICS, interval="rate_bps")
-        caption = "Means over the repeats, with 95% intervals of the goodput."
-        found.append(TableBlock(e.title, caption, cells, group="all cells"))
-    return found
+    titles = ((e.name, e.title) for e in ex.EXPERIMENTS)
+    return cell_tables(context, titles, LABELS, METRICS, interval="rate_bps")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 import polars as pl
 
-from gargalo.reporting.model import FigureBlock
-from gargalo.studies.model import error_bars, positive
+from gargalo.studies.drawing import Figures, bar, known, line
+from gargalo.studies.model import positive
 from gargalo.studies.nsquic import experiments as ex
 from gargalo.studies.nsquic.gains import factor_cells, gain, levels, ratio, share
 from gargalo.studies.nsquic.published import SHARE_100_KB, TITLES, level_text
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gargalo.metrics import Interval
+    from gargalo.reporting.model import FigureBlock
     from gargalo.studies.model import Context
 
 AXES: dict[str, tuple[str, float, bool]] = {
@@ -44,21 +45,6 @@ LINES: tuple[tuple[str, str, str, str, str], ...] = (
     ("modern, TCP with TLS", MODERN, TLS, "#009E73", "dot"),
 )
 """Comparisons of QUIC with CUBIC: name, defaults, the TCP, colour, dash."""
-
-
-def points(
-    xs: Sequence[float | str], found: Sequence[Interval], name: str, **style: Any
-) -> go.Scatter:
-    """Draw a line through means."""
-    kept = [(x, i) for x, i in zip(xs, found, strict=True) if i.mean is not None]
-    return go.Scatter(
-        x=[x for x, _ in kept],
-        y=[i.mean for _, i in kept],
-        mode="lines+markers",
-        name=name,
-        error_y=error_bars([i for _, i in kept]),
-        **style,
-    )
 
 
 def place(factor: str, levels_: Sequence[float]) -> list[float]:
@@ -91,7 +77,7 @@ def times(rows: pl.DataFrame, factor: str, names: Sequence[str]) -> go.Figure:
         if not xs:
             continue
         found = [positive(mine.filter(pl.col(factor) == x)["time_s"].to_list()) for x in xs]
-        figure.add_trace(points(place(factor, xs), found, p, legendgroup=p))
+        figure.add_trace(line(*known(place(factor, xs), found), p, legendgroup=p))
     wide = factor in ("kb", "loss", "mbps")
     return against(figure, factor, "transmission time (s)", log_y=wide)
 
@@ -103,8 +89,8 @@ def gains(context: Context, experiment: str, factor: str) -> go.Figure:
         xs = levels(context.experiment(experiment, defaults=defaults), factor)
         found = [gain(context, experiment, factor, x, defaults, over=over) for x in xs]
         if any(i.mean is not None for i in found):
-            line = {"color": colour, "dash": dash}
-            figure.add_trace(points(place(factor, xs), found, name, line=line))
+            style = {"color": colour, "dash": dash}
+            figure.add_trace(line(*known(place(factor, xs), found), name, line=style))
     if figure.data:
         figure.add_hline(y=1, line={"width": 1, "dash": "dot"})
     return against(figure, factor, "CUBIC's time over QUIC's")
@@ -115,24 +101,13 @@ def grouped(
     xs: Sequence[str],
     of: Callable[[str, str], Interval],
     title: str,
-    **style: Any,
 ) -> go.Figure:
     """Draw groups of bars, one bar for each name."""
     figure = go.Figure()
     for name in names:
         found = [of(name, x) for x in xs]
-        if all(i.mean is None for i in found):
-            continue
-        figure.add_trace(
-            go.Bar(
-                x=list(xs),
-                y=[i.mean for i in found],
-                name=name,
-                legendgroup=name,
-                error_y=error_bars(found),
-                **style,
-            )
-        )
+        if any(i.mean is not None for i in found):
+            figure.add_trace(bar(xs, found, name, legendgroup=name))
     figure.update_layout(barmode="group", yaxis_title=title)
     figure.update_yaxes(rangemode="tozero")
     return figure
@@ -149,12 +124,8 @@ NETWORKS = {
 
 def figures(context: Context) -> list[FigureBlock]:
     """Return the figures of which there are runs."""
-    found: list[FigureBlock] = []
-
-    def add(title: str, caption: str, figure: go.Figure, group: str, *, own: bool = False) -> None:
-        if figure.data:
-            found.append(FigureBlock(title, caption, figure, group, restyle=not own))
-
+    found = Figures()
+    add = found.add
     add("Where the advantage comes from", STEPS_CAPTION, steps(context), "defaults", own=True)
     for network, (who, where) in NETWORKS.items():
         for factor, what in TITLES.items():
@@ -312,7 +283,7 @@ def add_new(context: Context, add: Callable[..., None]) -> None:
         xs = mine["reordered"].unique().sort().to_list() if mine.height else []
         found = [positive(mine.filter(pl.col("reordered") == x)["time_s"].to_list()) for x in xs]
         if xs:
-            figure.add_trace(points([100 * x for x in xs], found, p, legendgroup=p))
+            figure.add_trace(line(*known([100 * x for x in xs], found), p, legendgroup=p))
     figure.update_layout(xaxis_title="late packets (%)", yaxis_title="transmission time (s)")
     figure.update_yaxes(rangemode="tozero")
     caption = f"10 MB over 10 Mbit/s and 50 ms; late packets arrive {1e3 * ex.LATE_S:g} ms late."

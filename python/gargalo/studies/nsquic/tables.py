@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gargalo.judging import cell_means
 from gargalo.reporting.model import TableBlock
+from gargalo.studies.drawing import cell_tables, names_of
 from gargalo.studies.nsquic.experiments import CORNERS, FACTORS, STANDARD
 from gargalo.studies.nsquic.gains import gain, levels, ratio
 from gargalo.studies.nsquic.published import level_text, receive_rates
@@ -113,10 +113,5 @@ def tables(context: Context) -> list[TableBlock]:
     ):
         if frame.height:
             found.append(TableBlock(title, caption, frame, group="defaults"))
-    if "experiment" not in context.frame.columns:
-        return found
-    for name in context.frame["experiment"].unique(maintain_order=True).to_list():
-        rows = context.experiment(name)
-        cells = cell_means(rows, LABELS, METRICS, pl.col("time_s").std().alias("time_std_s"))
-        found.append(TableBlock(name, "Means over the repeats.", cells, group="all cells"))
-    return found
+    spread = pl.col("time_s").std().alias("time_std_s")
+    return [*found, *cell_tables(context, names_of(context), LABELS, METRICS, spread)]

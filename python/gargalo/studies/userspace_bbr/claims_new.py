@@ -215,7 +215,7 @@ def long_ways(context: Context, case: Assessment) -> None:
             case.require(holds, text)
 
 
-def known(context: Context) -> pl.DataFrame:
+def shares_of_pairs(context: Context) -> pl.DataFrame:
     """Return the shares of all pairs."""
     rows = context.experiment("competition")
     if rows.height == 0 or "share" not in rows.columns:

@@ -7,25 +7,24 @@ from typing import TYPE_CHECKING, Any
 import plotly.graph_objects as go
 import polars as pl
 
-from gargalo.judging import cell_means
-from gargalo.reporting.model import FigureBlock, TableBlock
-from gargalo.studies.model import error_bars
+from gargalo.reporting.model import TableBlock
+from gargalo.studies.drawing import Figures, bar, cell_tables, known, line
 from gargalo.studies.userspace_bbr import experiments as ex
 from gargalo.studies.userspace_bbr import published
 from gargalo.studies.userspace_bbr.cells import AS_PUBLISHED, goodput, levels, overall
-from gargalo.studies.userspace_bbr.claims_new import known
+from gargalo.studies.userspace_bbr.claims_new import shares_of_pairs
 from gargalo.studies.userspace_bbr.fidelity import table
 from gargalo.studies.userspace_bbr.scenarios import KERNEL, SENDERS, WITHOUT_SACK, Sender
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gargalo.reporting.model import FigureBlock
     from gargalo.studies.model import Context
 
 COLOURS = {"reno": "#D55E00", "cubic": "#0072B2", "bbr": "#009E73", "bbr3": "#CC79A7"}
 NO_LOSS = 2e-5
 """Where no loss stands on a logarithmic axis."""
-LAB_AND_SIM = {"lab": "in the lab", "sim": "in the simulator"}
 
 
 def look(sender: Sender) -> dict[str, Any]:
@@ -50,21 +49,18 @@ def drawn(context: Context, experiment: str, senders: Sequence[Sender]) -> go.Fi
     factor = {"loss": "loss", "rate": "mbps", "traces": "trace"}[experiment]
     for sender in senders:
         found = [goodput(context, experiment, sender, **{factor: x}) for x in found_levels]
-        kept = [(x, i) for x, i in zip(found_levels, found, strict=True) if i.mean is not None]
-        if not kept:
+        places, found = known(found_levels, found)
+        if not places:
             continue
-        xs = [NO_LOSS if factor == "loss" and x == 0 else x for x, _ in kept]
-        ys = [1e-6 * (i.mean or 0.0) for _, i in kept]
-        bars = error_bars([i for _, i in kept], 1e-6)
+        xs = [NO_LOSS if factor == "loss" and x == 0 else x for x in places]
         style = look(sender)
         if factor == "trace":
             colour = {"color": style["line"]["color"]}
             pattern = {"solid": "", "dash": "/", "dot": ".", "dashdot": "x"}[style["line"]["dash"]]
             marker = {**colour, "pattern": {"shape": pattern}}
-            figure.add_trace(go.Bar(x=xs, y=ys, name=title_of(sender), error_y=bars, marker=marker))
+            figure.add_trace(bar(xs, found, title_of(sender), 1e-6, marker=marker))
         else:
-            mode = "lines+markers"
-            figure.add_trace(go.Scatter(x=xs, y=ys, mode=mode, name=title_of(sender), error_y=bars, **style))  # fmt: skip
+            figure.add_trace(line(xs, found, title_of(sender), 1e-6, **style))
     figure.update_layout(yaxis_title="goodput (Mbit/s)", barmode="group")
     figure.update_yaxes(rangemode="tozero")
     if factor == "loss":
@@ -97,15 +93,7 @@ def side_by_side(context: Context, experiment: str) -> go.Figure:
     for name, senders, colour in sets:
         found = [overall(context, experiment, senders[n]) for n in names]
         if any(i.mean is not None for i in found):
-            figure.add_trace(
-                go.Bar(
-                    x=titles,
-                    y=[None if i.mean is None else 1e-6 * i.mean for i in found],
-                    name=name,
-                    error_y=error_bars(found, 1e-6),
-                    marker={"color": colour},
-                )
-            )
+            figure.add_trace(bar(titles, found, name, 1e-6, marker={"color": colour}))
     figure.update_layout(barmode="group", yaxis_title="mean goodput (Mbit/s)")
     return figure if len(figure.data) > 1 else go.Figure()
 
@@ -124,12 +112,8 @@ TITLES = {
 
 def figures(context: Context) -> list[FigureBlock]:
     """Return the figures of which there are runs."""
-    found: list[FigureBlock] = []
-
-    def add(title: str, caption: str, figure: go.Figure, group: str) -> None:
-        if figure.data:
-            found.append(FigureBlock(title, caption, figure, group, restyle=False))
-
+    found = Figures(restyle=False)
+    add = found.add
     for experiment, title in TITLES.items():
         caption = f"{WHERE[experiment]} Bytes over duration at the receiver, 95% intervals."
         for what, senders in (
@@ -185,7 +169,7 @@ def agreement(context: Context) -> go.Figure:
 def competition(context: Context) -> go.Figure:
     """Draw shares against the limit of the queue."""
     figure = go.Figure()
-    rows = known(context)
+    rows = shares_of_pairs(context)
     if rows.height == 0:
         return figure
     rows = rows.filter(pl.col("rival") == "cubic")
@@ -241,11 +225,8 @@ def tables(context: Context) -> list[TableBlock]:
         found.append(TableBlock("The simulator against the lab", caption, rows, group="fidelity"))
     for e in ex.EXPERIMENTS:
         rows = context.experiment(e.name)
-        if rows.height == 0:
-            continue
         late = "late_p99_s" in rows.columns and rows["late_p99_s"].null_count() < rows.height
         worst = [pl.col("late_p99_s").max()] if late else []
-        cells = cell_means(rows, LABELS, METRICS, *worst, interval="rate_bps")
-        caption = "Means over the repeats, with 95% intervals of the goodput."
-        found.append(TableBlock(e.title, caption, cells, group="all cells"))
+        titles = [(e.name, e.title)]
+        found += cell_tables(context, titles, LABELS, METRICS, *worst, interval="rate_bps")
     return found
