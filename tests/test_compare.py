@@ -8,8 +8,8 @@ import gargalo
 import pytest
 from gargalo import sweeps
 from gargalo.cli import app
+from gargalo.metrics import difference
 from gargalo.metrics.declared import bounds_of
-from gargalo.metrics.statistics import difference
 from gargalo.sweeps import compare as c
 from sweep_helpers import MINI, delivered
 from typer.testing import CliRunner

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from gargalo import audit, reporting, sweeps
 from gargalo.evaluation.scoring import distinct
-from gargalo.metrics.statistics import difference, mean_interval
+from gargalo.metrics import difference, mean_interval
 from gargalo.reporting.sweeps import report_of_runs
 from gargalo.sweeps import compare as c
 from gargalo.sweeps.statistics import summarise

@@ -177,8 +177,8 @@ def test_frame_table_and_summary(tmp_path):
     assert rows.select(alone.flows.columns).equals(alone.flows)
     assert rows["rate"].to_list() == ["2Mbit/s"] * 2
 
+    from gargalo.metrics import mean_interval
     from gargalo.metrics.declared import bounds_of
-    from gargalo.metrics.statistics import mean_interval
 
     summary = done.summary(metrics=["goodput_bps", "delivered_mb"])
     assert summary["metric"].to_list() == ["goodput_bps", "delivered_mb"] * 2

@@ -144,7 +144,7 @@ def test_workers_are_replaced_when_they_grow(tmp_path):
         for job in jobs:
             pool.start(identifier.task(job))
             while not any(isinstance(e, sweeps.events.Done) for e in pool.poll(1)):
-                seen.update(pool.pids)
+                seen.update(w.process.pid for w in pool._workers)
             done += 1
     finally:
         pool.close()

@@ -411,18 +411,10 @@ def listing(what: What) -> list[dict[str, Any]]:
         return [
             {"name": t.name, "summary": t.summary, "source": t.source} for t in STUDIES.values()
         ]
-    if what is What.congestion:
-        return _core.congestion()
-    if what is What.schedulers:
-        return _core.schedulers()
-    if what is What.path_managers:
-        return _core.path_managers()
-    if what is What.queues:
-        return _core.queues()
+    if what in REGISTRIES:
+        return REGISTRIES[what]()
     if what is What.tables:
         return [{"name": t["name"], "summary": t["doc"], "source": ""} for t in _core.tables()]
-    if what is What.profiles:
-        return _core.profiles()
     if what is What.capabilities:
         from gargalo.worlds import entries
 
@@ -432,6 +424,13 @@ def listing(what: What) -> list[dict[str, Any]]:
     return Model.load().listing(CHOICES[what])
 
 
+REGISTRIES = {
+    What.congestion: _core.congestion,
+    What.schedulers: _core.schedulers,
+    What.path_managers: _core.path_managers,
+    What.queues: _core.queues,
+    What.profiles: _core.profiles,
+}
 # Definitions of the schema that are a choice.
 CHOICES = {
     What.transports: "Transport",

@@ -60,14 +60,22 @@ class Plots:
         axes.set_ylim(bottom=0)
         axes.margins(x=0.01)
 
-    def congestion_window(self) -> Figure:
-        """Congestion window of each flow over time (kB)."""
-        figure, axes = self._axes("Congestion window", "window (kB)")
+    def _samples(
+        self, title: str, ylabel: str, column: str, scale: float, *, gaps: bool = False
+    ) -> Figure:
+        """Draw a column of the samples of each flow, with gaps or without where it has no value."""
+        figure, axes = self._axes(title, ylabel)
         for i, label, rows in self._flows():
-            kilobytes = rows["congestion_window_bytes"] / 1e3
-            axes.plot(rows["time_s"], kilobytes, label=label, color=COLOURS[i % 8], lw=1.2)
+            seen = rows if gaps else rows.drop_nulls(column)
+            values = seen[column] * scale
+            axes.plot(seen["time_s"], values, label=label, color=COLOURS[i % 8], lw=1.2)
         self._legend(axes)
         return figure
+
+    def congestion_window(self) -> Figure:
+        """Congestion window of each flow over time (kB)."""
+        column = "congestion_window_bytes"
+        return self._samples("Congestion window", "window (kB)", column, 1e-3, gaps=True)
 
     def goodput(self, *, bin_s: float | None = None) -> Figure:
         """Goodput of each flow over time (Mbit/s), averaged over bins of `bin_s` seconds."""
@@ -94,13 +102,7 @@ class Plots:
 
     def rtt(self) -> Figure:
         """Smoothed round-trip time of each flow over time (ms)."""
-        figure, axes = self._axes("Smoothed round-trip time", "RTT (ms)")
-        for i, label, rows in self._flows():
-            seen = rows.drop_nulls("srtt_s")
-            milliseconds = seen["srtt_s"] * 1e3
-            axes.plot(seen["time_s"], milliseconds, label=label, color=COLOURS[i % 8], lw=1.2)
-        self._legend(axes)
-        return figure
+        return self._samples("Smoothed round-trip time", "RTT (ms)", "srtt_s", 1e3)
 
     def queue(self) -> Figure:
         """Queueing delay of each link direction that ever had a queue (ms)."""

@@ -19,16 +19,7 @@ if TYPE_CHECKING:
 
     from gargalo.plots import Plots
 
-TABLES = (
-    "flows",
-    "flow_samples",
-    "link_samples",
-    "events",
-    "gauges",
-    "objects",
-    "subflows",
-    "subflow_samples",
-)
+TABLES = tuple(str(table["name"]) for table in _core.tables())
 
 
 @dataclass(frozen=True)

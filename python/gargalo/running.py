@@ -63,6 +63,13 @@ def read(scenario: ScenarioLike) -> tuple[str, Path | None]:
         raise unreadable(path, f"cannot be read: {e.strerror or e}", "check the path") from None
 
 
+def changed(
+    scenario: ScenarioLike, changes: Mapping[str, Any] | None
+) -> tuple[str, Path | None, list[tuple[str, str]]]:
+    """Return a scenario's text, its path, and changes as TOML."""
+    return *read(scenario), [(str(k), override(v)) for k, v in (changes or {}).items()]
+
+
 def override(value: Any) -> str:
     """Write a value for `set` as TOML; text as it is, as on the command line."""
     value = plain(value)
@@ -113,8 +120,7 @@ def run(
     """
     if output is not None:
         _core.recover(Path(output).parent)  # Remove or restore what killed runs left there.
-    text, path = read(scenario)
-    overrides = [(str(k), override(v)) for k, v in (set or {}).items()]
+    text, path, overrides = changed(scenario, set)
     if seed is not None:
         overrides.append(("seed", str(int(seed))))
     report = None
@@ -193,11 +199,8 @@ def resolve(
 
     `color` is for error messages.
     """
-    text, path = read(scenario)
-    overrides = [(str(k), override(v)) for k, v in (set or {}).items()]
-    resolved: dict[str, Any] = json.loads(
-        _core.resolve(text, path, overrides, registry.names(), color=color)
-    )
+    given = changed(scenario, set)
+    resolved: dict[str, Any] = json.loads(_core.resolve(*given, registry.names(), color=color))
     return resolved
 
 
@@ -208,9 +211,7 @@ def resolve_toml(
     color: bool = False,
 ) -> str:
     """Return what `resolve` does as the text of a file."""
-    text, path = read(scenario)
-    overrides = [(str(k), override(v)) for k, v in (set or {}).items()]
-    return _core.resolve(text, path, overrides, registry.names(), color=color, toml=True)
+    return _core.resolve(*changed(scenario, set), registry.names(), color=color, toml=True)
 
 
 def setup(
@@ -220,7 +221,5 @@ def setup(
     color: bool = False,
 ) -> Setup:
     """Check a scenario and return what the engine makes of it: nodes, links and flows in SI."""
-    text, path = read(scenario)
-    overrides = [(str(k), override(v)) for k, v in (set or {}).items()]
-    made = json.loads(_core.setup(text, path, overrides, registry.names(), color=color))
-    return Setup.read(made)
+    made = _core.setup(*changed(scenario, set), registry.names(), color=color)
+    return Setup.read(json.loads(made))

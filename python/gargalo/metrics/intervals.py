@@ -63,11 +63,6 @@ class Interval:
     """student, logit, log, bca, percentile, or none where there is no interval."""
 
     @property
-    def half_width(self) -> float | None:
-        """Half of the interval's width."""
-        return None if self.low is None or self.high is None else (self.high - self.low) / 2
-
-    @property
     def reason(self) -> str:
         """Why there is no interval; empty where there is one."""
         if self.low is not None:

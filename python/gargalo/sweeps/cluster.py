@@ -21,13 +21,14 @@ from gargalo.running import override
 from gargalo.scenario import to_toml
 from gargalo.sweeps import work
 from gargalo.sweeps.errors import ClusterError, NoClusterError
-from gargalo.sweeps.events import Crashed, Done, Failed, Moved
+from gargalo.sweeps.events import Crashed, Done, Failed
 from gargalo.sweeps.job import Source
 from gargalo.sweeps.model import base_tree
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    from gargalo.sweeps.events import Event
     from gargalo.sweeps.job import Task
 
     # Dask has no types of its own.
@@ -97,7 +98,7 @@ class Cluster:
         self._futures[task.run] = (task, future)
         future.add_done_callback(lambda f: self._news.put((task.run, f)))
 
-    def poll(self, timeout_s: float) -> list[Moved | Done | Failed | Crashed]:
+    def poll(self, timeout_s: float) -> list[Event]:
         """Wait for finished runs, at most so long."""
         found = []
         with suppress(queue.Empty):
@@ -120,7 +121,7 @@ class Cluster:
             self._watch()
         return news
 
-    def _heard(self, run: str, future: Future) -> Moved | Done | Failed | Crashed:
+    def _heard(self, run: str, future: Future) -> Event:
         del self._futures[run]
         if future.status == "finished":
             try:

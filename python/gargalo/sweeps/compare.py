@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from gargalo.metrics import Difference
     from gargalo.metrics.intervals import Bounds
-    from gargalo.metrics.statistics import Difference
 
 USUAL = (
     "goodput_bps",
@@ -157,8 +157,8 @@ def compare(
         SweepError: The sides have no cell in common, or a figure is unknown.
 
     """
+    from gargalo.metrics import difference, holm
     from gargalo.metrics.declared import bounds_of
-    from gargalo.metrics.statistics import difference, holm
     from gargalo.sweeps.statistics import samples
 
     by = [label for label in a.labels if label in b.labels]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from gargalo.sweeps.job import Task
@@ -46,6 +46,9 @@ class Crashed:
     reason: str
 
 
+Event: TypeAlias = Moved | Done | Failed | Crashed
+
+
 class Executor(Protocol):
     """Something that does several runs at a time."""
 
@@ -57,7 +60,7 @@ class Executor(Protocol):
         """Begin a run."""
         ...
 
-    def poll(self, timeout_s: float) -> list[Moved | Done | Failed | Crashed]:
+    def poll(self, timeout_s: float) -> list[Event]:
         """Wait for news, at most so long.
 
         Raises:

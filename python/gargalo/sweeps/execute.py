@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from collections import deque
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from gargalo import _core
 from gargalo.running import memory_bytes
 from gargalo.sweeps import compact
 from gargalo.sweeps.errors import StoreError, SweepError
-from gargalo.sweeps.events import Crashed, Done, Executor, Failed, Moved
+from gargalo.sweeps.events import Done, Executor, Failed, Moved
 from gargalo.sweeps.job import Identifier, Job, Task
 from gargalo.sweeps.local import LocalPool, cores
 from gargalo.sweeps.model import label_names
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from gargalo.results import Run
     from gargalo.sweeps.claims import Claims
+    from gargalo.sweeps.events import Event
 
 MOST_CRASHES = 2
 """A run that killed this many workers is given up."""
@@ -121,22 +122,19 @@ def execute(
         classes=loaded.pickled(by_value=with_cluster),
         memory_limit=limit,
     ).dumps()
-    if cluster is not None:
-        from gargalo.sweeps.cluster import Cluster
+    with ExitStack() as stack:
+        executor: Executor | None = None
+        if cluster is not None:
+            from gargalo.sweeps.cluster import Cluster
 
-        executor: Executor = Cluster(
-            cluster, setup
-        )  # Before the store is made: a wrong address must not leave an empty store.
-        with closing(executor):
-            opened, repaired = _open(store, wanted, tasks, title, repair=repair)
-            lab = RealTime(setup, at_once)
-            empty = Sweep(title, opened, plan, repaired=repaired)
-            return _execute(empty, (executor, lab), wanted, tasks, progress)
-    opened, repaired = _open(store, wanted, tasks, title, repair=repair)
-    empty = Sweep(title, opened, plan, repaired=repaired)
-    executor = LocalPool(setup, opened.path, workers or cores(), stall_s=stall_s)
-    lab = RealTime(setup, at_once)
-    with closing(executor):
+            # Before the store is made: a wrong address must not leave an empty store.
+            executor = stack.enter_context(closing(Cluster(cluster, setup)))
+        opened, repaired = _open(store, wanted, tasks, title, repair=repair)
+        if executor is None:
+            pool = LocalPool(setup, opened.path, workers or cores(), stall_s=stall_s)
+            executor = stack.enter_context(closing(pool))
+        lab = RealTime(setup, at_once)
+        empty = Sweep(title, opened, plan, repaired=repaired)
         return _execute(empty, (executor, lab), wanted, tasks, progress)
 
 
@@ -312,7 +310,7 @@ class _State:
         self._running[task.run] = (task, 0)
         executor.start(task)
 
-    def _handle(self, event: Moved | Done | Failed | Crashed, queue: deque[Task]) -> None:
+    def _handle(self, event: Event, queue: deque[Task]) -> None:
         if event.run not in self._running:
             return
         task, packets = self._running[event.run]

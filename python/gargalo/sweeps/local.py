@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from gargalo.sweeps.events import Event
     from gargalo.sweeps.job import Task
 
 MEMORY_BYTES = 256 << 20
@@ -82,11 +83,6 @@ class LocalPool:
         self._bad_starts = 0
         self._closed = False
 
-    @property
-    def pids(self) -> list[int]:
-        """The worker processes, for tests and progress."""
-        return [w.process.pid for w in self._workers]
-
     def room(self) -> int:
         """Return how many more runs can be given now."""
         busy = sum(w.task is not None for w in self._workers)
@@ -132,13 +128,13 @@ class LocalPool:
             ours.send(self._first)
         return _Worker(process, ours, log)
 
-    def poll(self, timeout_s: float) -> list[Moved | Done | Failed | Crashed]:
+    def poll(self, timeout_s: float) -> list[Event]:
         """Wait for news, at most so long."""
         pipes = {w.pipe: w for w in self._workers}
         if not pipes:
             time.sleep(timeout_s)
             return []
-        news: list[Moved | Done | Failed | Crashed] = []
+        news: list[Event] = []
         for pipe in wait(list(pipes), timeout_s):
             worker = pipes[pipe]  # type: ignore[index]
             try:
@@ -150,9 +146,7 @@ class LocalPool:
         self._feed()
         return news
 
-    def _heard(
-        self, worker: _Worker, message: Sequence[object]
-    ) -> list[Moved | Done | Failed | Crashed]:
+    def _heard(self, worker: _Worker, message: Sequence[object]) -> list[Event]:
         kind = message[0]
         if kind == "ready":
             worker.ready = True
@@ -176,7 +170,7 @@ class LocalPool:
             return [Failed(run, str(message[1]), str(message[2]))]
         return [Done(run, int(str(message[1])))]
 
-    def _gone(self, worker: _Worker) -> list[Moved | Done | Failed | Crashed]:
+    def _gone(self, worker: _Worker) -> list[Event]:
         self._workers.remove(worker)
         how = _cause(_end(worker, gently=True))
         if worker.task is not None:

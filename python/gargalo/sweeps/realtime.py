@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from gargalo import lab
 from gargalo.sweeps import work
 from gargalo.sweeps.errors import WorkersError
-from gargalo.sweeps.events import Crashed, Done, Failed, Moved
+from gargalo.sweeps.events import Crashed, Done, Failed
 
 if TYPE_CHECKING:
+    from gargalo.sweeps.events import Event
     from gargalo.sweeps.job import Task
 
 CLOSE_S = 10.0
@@ -78,9 +79,9 @@ class RealTime:
         tables, facts = done
         self._news.put(Done(task.run, int(facts["packets"]), tables))
 
-    def poll(self, timeout_s: float) -> list[Moved | Done | Failed | Crashed]:
+    def poll(self, timeout_s: float) -> list[Event]:
         """Wait for news, at most so long."""
-        news: list[Moved | Done | Failed | Crashed] = []
+        news: list[Event] = []
         with suppress(queue.Empty):
             news.append(self._news.get(timeout=timeout_s))
             while True:

@@ -58,11 +58,6 @@ class Paths:
     losses: Sequence[float]
     """On the way of the data."""
 
-    @property
-    def total_bps(self) -> float:
-        """The sum of the rates."""
-        return 1e6 * sum(self.rates)
-
     def only(self, index: int) -> Paths:
         """One of them."""
         one = slice(index, index + 1)
