@@ -161,6 +161,8 @@ impl Host {
             Some(listener) if flags.contains(Flags::ACK) && !flags.contains(Flags::SYN) => {
                 self.on_cookie(listener, tuple, segment, ecn);
             }
+            // Neither SYN nor ACK nor RST: dropped (RFC 9293 §3.10.7.2, fourth).
+            Some(_) if !flags.intersects(Flags::SYN | Flags::ACK) => {}
             _ => self.reset_unknown(tuple, &segment),
         }
     }
