@@ -234,7 +234,10 @@ impl Ours {
                 return self.after_set(handle, name);
             }
             "TCP_SYNCNT" => ("syn_retries", n.into()),
-            "SO_KEEPALIVE" => ("keep_alive", on.into()),
+            "SO_KEEPALIVE" | "TCP_KEEPIDLE" | "TCP_KEEPINTVL" | "TCP_KEEPCNT" => {
+                socket.keep_alive(name, n);
+                return self.after_set(handle, name);
+            }
             "TCP_QUICKACK" if on => return self.after_set(handle, name),
             _ => {
                 return Reply::Unsupported(format!(
@@ -301,5 +304,27 @@ impl Ours {
             _ => self.host.endpoint(id).map_or(0, |e| e.unsent()),
         };
         Reply::Got(Value::Int(n as i64))
+    }
+}
+
+impl Socket {
+    /// Keep-alive probes: the times and the number hold once `SO_KEEPALIVE` is on.
+    fn keep_alive(&mut self, name: &str, n: i64) {
+        let k = &mut self.keep_alive;
+        match name {
+            "TCP_KEEPIDLE" => k.insert("idle".to_owned(), format!("{n}s").into()),
+            "TCP_KEEPINTVL" => k.insert("interval".to_owned(), format!("{n}s").into()),
+            "TCP_KEEPCNT" => k.insert("probes".to_owned(), n.into()),
+            _ => {
+                self.keeps_alive = n != 0;
+                None
+            }
+        };
+        let value = if self.keeps_alive {
+            Json::Object(self.keep_alive.clone())
+        } else {
+            false.into()
+        };
+        self.options.insert("keep_alive".to_owned(), value);
     }
 }

@@ -7,7 +7,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use gargalo_cc::{Params, Registered};
-use gargalo_host::{ConnectionId, Host, HostConfig, HostEvent, ListenerId, SocketOptions};
+use gargalo_host::{
+    ConnectionId, Host, HostConfig, HostEvent, ListenerId, SocketOptions, SynCookies,
+};
 use gargalo_settings::{Files, Json, Setting, support::Map};
 use gargalo_tcp::{Config, Error, Profile, State};
 use gargalo_units::{Duration, Instant};
@@ -44,6 +46,8 @@ struct Socket {
     options: Map<String, Json>,
     congestion: Option<String>,
     fast_open: bool,
+    keep_alive: Map<String, Json>,
+    keeps_alive: bool,
     lingers: Option<(bool, i64)>,
     kind: Kind,
     connected: bool,
@@ -79,16 +83,11 @@ impl Ours {
         for (key, value) in &setup.gargalo {
             options.insert(key.clone(), json(value));
         }
-        let config = HostConfig {
-            mtu: setup.mtu,
-            seed: 1,
-            ..HostConfig::new([setup.local()])
-        };
-        let host = Host::new(config, Instant::ZERO);
+        let host = host(setup, SynCookies::default())?;
         let ours = Self {
             setup: setup.clone(),
             now: Instant::ZERO,
-            host: host.map_err(|e| StackError::Unsupported(e.to_string()))?,
+            host,
             options,
             congestion: setup.congestion.clone(),
             fast_open: 1,
@@ -169,6 +168,16 @@ impl Ours {
             f(socket);
         }
     }
+}
+
+fn host(setup: &Setup, syn_cookies: SynCookies) -> Result<Host, StackError> {
+    let config = HostConfig {
+        mtu: setup.mtu,
+        seed: 1,
+        syn_cookies,
+        ..HostConfig::new([setup.local()])
+    };
+    Host::new(config, Instant::ZERO).map_err(|e| StackError::Unsupported(e.to_string()))
 }
 
 fn errno(e: Error, connected: bool) -> Option<&'static str> {
@@ -312,6 +321,19 @@ impl Stack for Ours {
                 self.fast_open = value.parse().unwrap_or(0);
                 return Ok(());
             }
+            ("tcp_syncookies", "0" | "1" | "2") if self.sockets.is_empty() => {
+                let when = match value {
+                    "0" => SynCookies::Off,
+                    "1" => SynCookies::WhenFull,
+                    _ => SynCookies::Always,
+                };
+                self.host = host(&self.setup, when)?;
+                return Ok(());
+            }
+            ("tcp_mtu_probing", "0") => ("mtu_probing", "off".into()),
+            ("tcp_mtu_probing", "1") => ("mtu_probing", "black-hole".into()),
+            ("tcp_mtu_probing", "2") => ("mtu_probing", "always".into()),
+            ("tcp_retries2", n) => ("data_retries", json(n)),
             ("tcp_timestamps", "0" | "1") => ("timestamps", (value == "1").into()),
             ("tcp_sack", "0") => {
                 self.options.insert("dsack".to_owned(), false.into());
