@@ -577,6 +577,8 @@ class Mptcp:
     """Addresses that come and go, as in a hand-over."""
     checksum: bool | None = None
     """Request checksums over data and mappings (RFC 8684 §3.3.1); they are used if either side requests them."""
+    clock_granularity: str | None = None
+    """Clock granularity G of the retransmission timeout: the least of four times the variance (RFC 6298 §2)."""
     congestion: str | Mapping[str, Any] | None = None
     """Congestion control of both ends: a name, or a table of one name and its parameters, like `{ cubic = { beta = 0.7 } }`."""
     data_numbers: str | None = None
@@ -1040,6 +1042,8 @@ class StripMap:
 class Tcp:
     """TCP."""
 
+    clock_granularity: str | None = None
+    """Clock granularity G of the retransmission timeout: the least of four times the variance (RFC 6298 §2)."""
     congestion: str | Mapping[str, Any] | None = None
     """Congestion control of both ends: a name, or a table of one name and its parameters, like `{ cubic = { beta = 0.7 } }`."""
     data_retries: int | None = None

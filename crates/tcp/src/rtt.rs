@@ -4,8 +4,6 @@ use gargalo_units::{Duration, Instant};
 
 use crate::config::Config;
 
-/// Clock granularity G of RFC 6298.
-const GRANULARITY: Duration = Duration::from_millis(1);
 /// Timeout when data transmission begins after a SYN was retransmitted (RFC 6298 §5.7).
 const AFTER_SYN_LOSS: Duration = Duration::from_secs(3);
 /// Bound on the backoff: the maximum timeout is reached before.
@@ -20,6 +18,8 @@ pub(crate) struct RttEstimator {
     min: Option<Duration>,
     base: Duration,
     backoff: u32,
+    /// G.
+    granularity: Duration,
     least: Duration,
     above_srtt: bool,
     most: Duration,
@@ -34,6 +34,7 @@ impl RttEstimator {
             min: None,
             base: config.syn_timeout,
             backoff: 0,
+            granularity: config.clock_granularity,
             least: config.min_rto,
             above_srtt: config.min_rto_above_srtt,
             most: config.max_rto,
@@ -66,7 +67,7 @@ impl RttEstimator {
         self.srtt = Some(srtt);
         self.latest = Some(rtt);
         self.min = Some(self.min.map_or(rtt, |m| m.min(rtt)));
-        let spread = (self.rttvar * 4).max(GRANULARITY);
+        let spread = (self.rttvar * 4).max(self.granularity);
         self.base = if self.above_srtt {
             srtt + spread.max(self.least)
         } else {

@@ -56,6 +56,8 @@ params! {
         beta: u64 = 717, in 1..=1023;
         /// Give up bandwidth faster when the saturation point has fallen.
         fast_convergence: bool = true;
+        /// Most growth of the curve per second, segments; 0: no limit (S_max of CUBIC in 2005: 160).
+        s_max: u64 = 0, in 0..=1_000_000;
         /// Never grow more slowly than Reno would.
         tcp_friendliness: bool = true;
         /// The searches of hybrid slow start.
@@ -167,13 +169,19 @@ impl CubicLinux {
                 curve.k = k(curve.origin - cwnd, params.bic_scale);
                 now
             });
-            let delay = delay.as_nanos().saturating_mul(params.hz);
-            let t = (now - epoch) + delay.div_ceil(1_000_000_000);
+            let delay_ns = delay.as_nanos();
+            let delay_ticks = delay_ns.saturating_mul(params.hz).div_ceil(1_000_000_000);
+            let t = (now - epoch) + delay_ticks;
             let target = curve.target((t << TIME_BITS) / params.hz, params.bic_scale);
             curve.count = match target.checked_sub(cwnd) {
                 None | Some(0) => 100 * cwnd,
                 Some(growth) => cwnd / growth,
             };
+            // The growth in a round trip is cwnd / count.
+            let most = u128::from(params.s_max) * u128::from(delay_ns);
+            if let Some(least) = (u128::from(cwnd) * 1_000_000_000).checked_div(most) {
+                curve.count = curve.count.max(least as u64);
+            }
             if curve.last_max == 0 {
                 curve.count = curve.count.min(20);
             }

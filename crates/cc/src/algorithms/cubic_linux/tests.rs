@@ -105,6 +105,26 @@ fn growth_of_half_a_segment_per_segment_at_most() {
 }
 
 #[test]
+fn s_max_bounds_the_growth_per_second() {
+    // 700 segments at 0.1 s: 160 segments per second are 16 in a round trip, one per 43 segments.
+    let params = CubicLinuxParams {
+        s_max: 160,
+        ..CubicLinuxParams::DEFAULT
+    };
+    let mut c = CubicLinux::build(params, &init());
+    c.window_mut().set_cwnd(MSS * 1000);
+    c.on_congestion(&congestion(Cause::Loss, MSS), &path(RTT));
+    c.on_recovered(Instant::ZERO, &path(RTT));
+    let mut unbounded = after_loss(1000);
+    for c in [&mut c, &mut unbounded] {
+        ack_at(c, 4000, 1);
+        ack_at(c, 40_000, 1);
+    }
+    assert_eq!(unbounded.policy().curve.count, 2);
+    assert_eq!(c.policy().curve.count, 700_000 / (160 * 100));
+}
+
+#[test]
 fn the_curve_stands_for_a_32nd_of_a_second_while_the_window_does() {
     let mut c = after_loss(1000);
     ack_at(&mut c, 4000, 1);

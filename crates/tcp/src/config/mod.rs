@@ -1,4 +1,4 @@
-//! The configuration of a TCP endpoint, and the named profiles that set a system's defaults.
+//! The configuration of a TCP endpoint.
 //!
 //! [`Config`] has more than 25 fields on purpose: each is a key of the table `tcp` in scenarios, which is flat.
 
@@ -9,6 +9,11 @@ use gargalo_settings::{
 use gargalo_units::{Bytes, Duration, Ecn};
 
 use crate::ecn::Echo;
+
+mod profiles;
+
+pub(crate) use profiles::FirstWindow;
+pub use profiles::Profile;
 
 /// IPv4 and TCP header without options.
 const HEADERS: u32 = 40;
@@ -82,6 +87,8 @@ settings! {
         syn_retries: u32 = 6, in 0..=255;
         /// Retransmissions of a SYN-ACK before the connection is given up.
         syn_ack_retries: u32 = 5, in 0..=255;
+        /// Clock granularity G of the retransmission timeout: the least of four times the variance (RFC 6298 §2).
+        clock_granularity: Duration = Duration::from_millis(1), in Duration::from_nanos(1)..;
         /// Timeouts in a row before the connection is given up (Linux: 15).
         data_retries: u32 = 15, in 0..=255;
         /// Length of TIME-WAIT, 2 MSL (RFC 9293 §3.6.1; Linux: 60 s). It must be longer than the peer retransmits
@@ -100,28 +107,6 @@ settings! {
     } beside {
         /// Collect [`Notice`](crate::Notice)s.
         notices: bool = false;
-    }
-}
-
-names! {
-    /// A named set of defaults.
-    pub enum Profile {
-        /// defaults of a current Linux: MSS 1448, initial window 10, SACK, RACK-TLP, PRR
-        ///
-        /// RFC 9293, 6928, 8985, 6937; Linux defaults
-        Modern = "modern",
-        /// defaults of ns-3.27: MSS 536, initial window 1, 128 KiB buffers, RFC 6675
-        ///
-        /// ns-3.27 attribute defaults
-        Ns3 = "ns3-3.27",
-        /// the standards of 2009: initial window 2 to 4, RFC 6675 recovery, least RTO 1 s
-        ///
-        /// RFC 5681, 6298, 6675
-        Rfc5681 = "rfc5681",
-        /// a current Linux with its buffers and acknowledgements; take congestion = "cubic-linux" with it
-        ///
-        /// Linux 6.18 with its default settings
-        Linux6 = "linux-6",
     }
 }
 
@@ -273,99 +258,7 @@ impl EcnMode {
     }
 }
 
-impl Profile {
-    /// Its configuration.
-    pub fn config(self) -> Config {
-        match self {
-            Self::Modern => Config::modern(),
-            Self::Ns3 => Config::ns3_3_27(),
-            Self::Rfc5681 => Config::rfc5681(),
-            Self::Linux6 => Config::linux_6(),
-        }
-    }
-}
-
 impl Config {
-    /// Like a current Linux, except for buffers: 64 MiB each without autotuning, so that the congestion control
-    /// limits a flow.
-    pub fn modern() -> Self {
-        Self::default()
-    }
-
-    /// Linux 6 with its default settings, where `modern` has large buffers and the RFCs' rules:
-    ///
-    /// - The receive buffer begins with 80 KiB (of `tcp_rmem`'s 128 KiB, as payload of full segments), the window with
-    ///   64 KiB. Both grow with what the application reads, up to 16 MiB (half of `tcp_rmem`'s 32 MiB; it was 6 MiB
-    ///   before Linux 6.16). While the window grows, each segment is acknowledged.
-    /// - The send buffer is 4 MiB (`tcp_wmem`), reached by its own autotuning when the congestion window needs it.
-    /// - The first 16 segments are acknowledged at once, later ones in pairs or after 40 ms, the least of Linux's
-    ///   adaptive delay.
-    pub fn linux_6() -> Self {
-        Self {
-            profile: Profile::Linux6,
-            receive_buffer: Bytes::new(16 << 20),
-            receive_autotuning: Some(Autotuning::default()),
-            send_buffer: Bytes::new(4 << 20),
-            delayed_ack: DelayedAck {
-                timeout: Duration::from_millis(40),
-                quick: 16,
-                ..DelayedAck::default()
-            },
-            ..Self::modern()
-        }
-    }
-
-    /// The defaults of ns-3.27, under which many comparisons were published: segments of 536 bytes,
-    /// an initial window of one, 128 KiB buffers, delayed acknowledgements of 200 ms, SACK with RFC
-    /// 6675 recovery (its attribute `Sack` came with that release), no pacing.
-    ///
-    /// Its NewReno grows by one segment per acknowledgement in slow start, however much
-    /// that covers: to compare, set the parameter `abc_limit` of `reno` to 1.
-    pub fn ns3_3_27() -> Self {
-        Self {
-            profile: Profile::Ns3,
-            mss: 536,
-            receive_buffer: Bytes::new(131_072),
-            send_buffer: Bytes::new(131_072),
-            syn_timeout: Duration::from_secs(3),
-            data_retries: 6,
-            slow_start_after_idle: false,
-            ..Self::before_rack()
-        }
-    }
-
-    /// The standards of 2009: RFC 5681 with SACK recovery (RFC 6675), initial window 3, one second as the minimum
-    /// timeout, no timestamps-based undo, no pacing, no probes.
-    pub fn rfc5681() -> Self {
-        Self {
-            profile: Profile::Rfc5681,
-            mss: 1460,
-            timestamps: false,
-            ..Self::before_rack()
-        }
-    }
-
-    /// The settings that the older profiles have in common.
-    fn before_rack() -> Self {
-        Self {
-            dsack: false,
-            delayed_ack: DelayedAck {
-                quick: 0,
-                ..DelayedAck::default()
-            },
-            pacing: Pacing::Off,
-            recovery: Recovery::Sack,
-            prr: false,
-            tail_loss_probe: false,
-            frto: false,
-            undo: false,
-            min_rto: Duration::from_secs(1),
-            min_rto_above_srtt: false,
-            max_rto: Duration::from_secs(60),
-            ..Self::modern()
-        }
-    }
-
     /// The defaults of options that a table does not give: those of the profile, except where they follow from
     /// other options.
     fn usual(given: &Map<String, Json>, files: &mut Files) -> Result<Self, Error> {
@@ -461,58 +354,6 @@ impl Config {
     /// The initial congestion window with segments of our size.
     pub const fn first_window(&self) -> Bytes {
         FirstWindow::of(self).bytes(self.mss as u64)
-    }
-}
-
-/// The rule for the initial congestion window, which depends on the agreed size of segments.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FirstWindow {
-    given: Option<Window>,
-    profile: Profile,
-}
-
-impl FirstWindow {
-    pub(crate) const fn of(config: &Config) -> Self {
-        Self {
-            given: config.initial_window,
-            profile: config.profile,
-        }
-    }
-
-    /// The window in bytes with segments of `mss` bytes.
-    pub(crate) const fn bytes(self, mss: u64) -> Bytes {
-        if let Some(window) = self.given {
-            return window.bytes(mss);
-        }
-        let bytes = match self.profile {
-            // RFC 6928 §2: min(10 MSS, max(2 MSS, 14600)).
-            Profile::Modern if 10 * mss <= 14_600 => 10 * mss,
-            Profile::Modern if 2 * mss <= 14_600 => 14_600,
-            Profile::Modern => 2 * mss,
-            Profile::Linux6 => 10 * mss,
-            Profile::Ns3 => mss,
-            // RFC 5681 §3.1.
-            Profile::Rfc5681 if mss > 2190 => 2 * mss,
-            Profile::Rfc5681 if mss > 1095 => 3 * mss,
-            Profile::Rfc5681 => 4 * mss,
-        };
-        Bytes::new(bytes)
-    }
-
-    /// The window after a handshake whose SYN or SYN-ACK was sent `transmissions` times: one segment after a
-    /// loss (RFC 5681 §3.1), which one retransmission does not prove, as the timeout of 1 s may be too short for
-    /// the path (RFC 6928 §2).
-    pub(crate) fn after_handshake(self, mss: u64, transmissions: u32) -> Bytes {
-        let unproven = if self.profile == Profile::Rfc5681 {
-            1
-        } else {
-            2
-        };
-        if transmissions > unproven {
-            Bytes::new(mss).min(self.bytes(mss))
-        } else {
-            self.bytes(mss)
-        }
     }
 }
 

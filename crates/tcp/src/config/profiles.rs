@@ -1,0 +1,246 @@
+//! The named profiles that set a system's defaults, and the rule of each for the initial window.
+
+use gargalo_settings::{Window, names};
+use gargalo_units::{Bytes, Duration};
+
+use super::{Autotuning, Config, DelayedAck, Nagle, Pacing, Recovery};
+
+names! {
+    /// A named set of defaults.
+    pub enum Profile {
+        /// defaults of a current Linux: MSS 1448, initial window 10, SACK, RACK-TLP, PRR
+        ///
+        /// RFC 9293, 6928, 8985, 6937; Linux defaults
+        Modern = "modern",
+        /// defaults of ns-3.27: MSS 536, initial window 1, 128 KiB buffers, RFC 6675
+        ///
+        /// ns-3.27 attribute defaults
+        Ns3 = "ns3-3.27",
+        /// the standards of 2009: initial window 2 to 4, RFC 6675 recovery, least RTO 1 s
+        ///
+        /// RFC 5681, 6298, 6675
+        Rfc5681 = "rfc5681",
+        /// a current Linux with its buffers and acknowledgements; take congestion = "cubic-linux" with it
+        ///
+        /// Linux 6.18 with its default settings
+        Linux6 = "linux-6",
+        /// ns-2.29 as published comparisons of 2006 used it: MSS 1460, windows of 1,000 segments at most
+        ///
+        /// ns-2.29 default settings
+        Ns2 = "ns2-2.29",
+        /// the user-space stack smoltcp: no selective acknowledgements at the sender, buffers of 64 kB
+        ///
+        /// smoltcp 0.8 to 0.10
+        Smoltcp = "smoltcp",
+    }
+}
+
+impl Profile {
+    /// Its configuration.
+    pub fn config(self) -> Config {
+        match self {
+            Self::Modern => Config::modern(),
+            Self::Ns3 => Config::ns3_3_27(),
+            Self::Rfc5681 => Config::rfc5681(),
+            Self::Linux6 => Config::linux_6(),
+            Self::Ns2 => Config::ns2_2_29(),
+            Self::Smoltcp => Config::smoltcp(),
+        }
+    }
+}
+
+impl Config {
+    /// Like a current Linux, except for buffers: 64 MiB each without autotuning, so that the congestion control
+    /// limits a flow.
+    pub fn modern() -> Self {
+        Self::default()
+    }
+
+    /// Linux 6 with its default settings, where `modern` has large buffers and the RFCs' rules:
+    ///
+    /// - The receive buffer begins with 80 KiB (of `tcp_rmem`'s 128 KiB, as payload of full segments), the window with
+    ///   64 KiB. Both grow with what the application reads, up to 16 MiB (half of `tcp_rmem`'s 32 MiB; it was 6 MiB
+    ///   before Linux 6.16). While the window grows, each segment is acknowledged.
+    /// - The send buffer is 4 MiB (`tcp_wmem`), reached by its own autotuning when the congestion window needs it.
+    /// - The first 16 segments are acknowledged at once, later ones in pairs or after 40 ms, the least of Linux's
+    ///   adaptive delay.
+    pub fn linux_6() -> Self {
+        Self {
+            profile: Profile::Linux6,
+            receive_buffer: Bytes::new(16 << 20),
+            receive_autotuning: Some(Autotuning::default()),
+            send_buffer: Bytes::new(4 << 20),
+            delayed_ack: DelayedAck {
+                timeout: Duration::from_millis(40),
+                quick: 16,
+                ..DelayedAck::default()
+            },
+            ..Self::modern()
+        }
+    }
+
+    /// The defaults of ns-3.27, under which many comparisons were published: segments of 536 bytes,
+    /// an initial window of one, 128 KiB buffers, delayed acknowledgements of 200 ms, SACK with RFC
+    /// 6675 recovery (its attribute `Sack` came with that release), no pacing.
+    ///
+    /// Its NewReno grows by one segment per acknowledgement in slow start, however much
+    /// that covers: to compare, set the parameter `abc_limit` of `reno` to 1.
+    pub fn ns3_3_27() -> Self {
+        Self {
+            profile: Profile::Ns3,
+            mss: 536,
+            receive_buffer: Bytes::new(131_072),
+            send_buffer: Bytes::new(131_072),
+            syn_timeout: Duration::from_secs(3),
+            data_retries: 6,
+            slow_start_after_idle: false,
+            ..Self::before_rack()
+        }
+    }
+
+    /// The standards of 2009: RFC 5681 with SACK recovery (RFC 6675), initial window 3, one second as the minimum
+    /// timeout, no timestamps-based undo, no pacing, no probes.
+    pub fn rfc5681() -> Self {
+        Self {
+            profile: Profile::Rfc5681,
+            mss: 1460,
+            timestamps: false,
+            ..Self::before_rack()
+        }
+    }
+
+    /// ns-2.29, in which many controls for high speeds were compared, as those comparisons set it up: segments of 1460
+    /// bytes, an initial window of 2 (`windowInit_`), a window of 1,000 segments at most (`window_`; its own default is
+    /// 20), an acknowledgement for each segment (`TCPSink`), SACK recovery with limited transmit (`singledup_`), a clock
+    /// of 10 ms (`tcpTick_`), a least timeout of 200 ms (`minrto_`) and a first one of 6 s (`rtxcur_init_`, 3 s since
+    /// January 2006).
+    ///
+    /// Not modelled: windows reduced in whole segments, round-trip times rounded to ticks.
+    pub fn ns2_2_29() -> Self {
+        let mss = 1460;
+        let window = Bytes::new(1000 * u64::from(mss));
+        Self {
+            profile: Profile::Ns2,
+            mss,
+            initial_window: Some(Window::Packets(2)),
+            receive_buffer: window,
+            send_buffer: window,
+            timestamps: false,
+            delayed_ack: DelayedAck {
+                every: 1,
+                quick: 0,
+                ..DelayedAck::default()
+            },
+            min_rto: Duration::from_millis(200),
+            syn_timeout: Duration::from_secs(6),
+            clock_granularity: Duration::from_millis(10),
+            ..Self::before_rack()
+        }
+    }
+
+    /// The user-space stack smoltcp, 0.8 to 0.10: no scoreboard at the sender, three duplicate acknowledgements, no
+    /// limited transmit, no timestamps, a timeout of 10 ms to 10 s (700 ms before the first sample) whose variance term
+    /// is 5 ms at least, acknowledgements of two segments or after 10 ms, the Nagle algorithm, an initial window of 2048
+    /// bytes, two segments. Buffers are the application's; 65535 bytes are those of its examples.
+    ///
+    /// Not modelled: it sends everything again from the first missing segment on (go-back-N), where ours sends what
+    /// partial acknowledgements show to be missing (RFC 6582).
+    pub fn smoltcp() -> Self {
+        Self {
+            profile: Profile::Smoltcp,
+            mss: 1460,
+            initial_window: Some(Window::Packets(2)),
+            receive_buffer: Bytes::new(65_535),
+            send_buffer: Bytes::new(65_535),
+            timestamps: false,
+            delayed_ack: DelayedAck {
+                timeout: Duration::from_millis(10),
+                quick: 0,
+                ..DelayedAck::default()
+            },
+            recovery: Recovery::NewReno,
+            limited_transmit: false,
+            min_rto: Duration::from_millis(10),
+            max_rto: Duration::from_secs(10),
+            syn_timeout: Duration::from_millis(700),
+            clock_granularity: Duration::from_millis(5),
+            nagle: Nagle::Standard,
+            slow_start_after_idle: false,
+            ..Self::before_rack()
+        }
+    }
+
+    /// The settings that the older profiles have in common.
+    fn before_rack() -> Self {
+        Self {
+            dsack: false,
+            delayed_ack: DelayedAck {
+                quick: 0,
+                ..DelayedAck::default()
+            },
+            pacing: Pacing::Off,
+            recovery: Recovery::Sack,
+            prr: false,
+            tail_loss_probe: false,
+            frto: false,
+            undo: false,
+            min_rto: Duration::from_secs(1),
+            min_rto_above_srtt: false,
+            max_rto: Duration::from_secs(60),
+            ..Self::modern()
+        }
+    }
+}
+
+/// The rule for the initial congestion window, which depends on the agreed size of segments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FirstWindow {
+    given: Option<Window>,
+    profile: Profile,
+}
+
+impl FirstWindow {
+    pub(crate) const fn of(config: &Config) -> Self {
+        Self {
+            given: config.initial_window,
+            profile: config.profile,
+        }
+    }
+
+    /// The window in bytes with segments of `mss` bytes.
+    pub(crate) const fn bytes(self, mss: u64) -> Bytes {
+        if let Some(window) = self.given {
+            return window.bytes(mss);
+        }
+        let bytes = match self.profile {
+            // RFC 6928 §2: min(10 MSS, max(2 MSS, 14600)).
+            Profile::Modern if 10 * mss <= 14_600 => 10 * mss,
+            Profile::Modern if 2 * mss <= 14_600 => 14_600,
+            Profile::Modern => 2 * mss,
+            Profile::Linux6 => 10 * mss,
+            Profile::Ns3 => mss,
+            Profile::Ns2 | Profile::Smoltcp => 2 * mss,
+            // RFC 5681 §3.1.
+            Profile::Rfc5681 if mss > 2190 => 2 * mss,
+            Profile::Rfc5681 if mss > 1095 => 3 * mss,
+            Profile::Rfc5681 => 4 * mss,
+        };
+        Bytes::new(bytes)
+    }
+
+    /// The window after a handshake whose SYN or SYN-ACK was sent `transmissions` times: one segment after a
+    /// loss (RFC 5681 §3.1), which one retransmission does not prove, as the timeout of 1 s may be too short for
+    /// the path (RFC 6928 §2).
+    pub(crate) fn after_handshake(self, mss: u64, transmissions: u32) -> Bytes {
+        let unproven = if self.profile == Profile::Rfc5681 {
+            1
+        } else {
+            2
+        };
+        if transmissions > unproven {
+            Bytes::new(mss).min(self.bytes(mss))
+        } else {
+            self.bytes(mss)
+        }
+    }
+}
