@@ -2,7 +2,7 @@
 
 use gargalo_link::LinkConfig;
 
-use crate::routing::{DirectionId, NodeId, Routing};
+use crate::routing::{NodeId, Routing};
 
 /// There is no route from one node to another.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,49 +61,6 @@ impl Topology {
             to: self.nodes[to as usize].name.clone(),
         }
     }
-
-    /// The directions that a packet takes from `from` to `to`.
-    ///
-    /// # Errors
-    /// When there is no route.
-    pub fn route(&self, from: NodeId, to: NodeId) -> Result<Vec<DirectionId>, Unreachable> {
-        let route = self.routing().route(from, to);
-        route.ok_or_else(|| self.unreachable(from, to))
-    }
-
-    /// See [`Routing::disjoint`].
-    ///
-    /// # Errors
-    /// When there is no route.
-    pub fn disjoint_routes(
-        &self,
-        from: NodeId,
-        to: NodeId,
-        most: usize,
-    ) -> Result<Vec<Vec<DirectionId>>, Unreachable> {
-        match self.routing().disjoint(from, to, most) {
-            none if none.is_empty() => Err(self.unreachable(from, to)),
-            routes => Ok(routes),
-        }
-    }
-
-    /// See [`Routing::interfaces`].
-    pub fn interfaces(&self, of: NodeId, towards: NodeId) -> Vec<usize> {
-        self.routing().interfaces(of, towards)
-    }
-
-    /// See [`Routing::between`].
-    ///
-    /// # Errors
-    /// When there is no route.
-    pub fn route_between(
-        &self,
-        from: (NodeId, usize),
-        to: (NodeId, usize),
-    ) -> Result<Vec<DirectionId>, Unreachable> {
-        let route = self.routing().between(from, to);
-        route.ok_or_else(|| self.unreachable(from.0, to.0))
-    }
 }
 
 #[cfg(test)]
@@ -141,18 +98,18 @@ mod tests {
             &[true, false, false, true, true],
             &[(0, 1), (1, 2), (3, 2), (0, 4), (4, 3)],
         );
-        assert_eq!(t.route(0, 3).unwrap(), [0, 2, 5]);
-        assert_eq!(t.route(3, 0).unwrap(), [4, 3, 1]);
-        assert_eq!(t.route(0, 4).unwrap(), [6]);
+        assert_eq!(t.routing().route(0, 3).unwrap(), [0, 2, 5]);
+        assert_eq!(t.routing().route(3, 0).unwrap(), [4, 3, 1]);
+        assert_eq!(t.routing().route(0, 4).unwrap(), [6]);
     }
 
     #[test]
     fn disjoint_routes_share_no_link() {
         // Two parallel links and a way around over router 2.
         let t = graph(&[true, true, false], &[(0, 1), (0, 1), (0, 2), (2, 1)]);
-        let routes = t.disjoint_routes(0, 1, 8).unwrap();
+        let routes = t.routing().disjoint(0, 1, 8);
         assert_eq!(routes, [vec![0], vec![2], vec![4, 6]]);
-        assert_eq!(t.disjoint_routes(1, 0, 2).unwrap(), [vec![1], vec![3]]);
+        assert_eq!(t.routing().disjoint(1, 0, 2), [vec![1], vec![3]]);
     }
 
     #[test]
@@ -162,19 +119,19 @@ mod tests {
             &[true, false, false, true],
             &[(0, 1), (0, 1), (0, 3), (1, 3), (1, 2), (2, 3)],
         );
-        assert_eq!(t.interfaces(0, 3), [2, 0, 1]);
-        assert_eq!(t.interfaces(3, 0), [2, 3, 5]);
-        assert_eq!(t.route_between((0, 1), (3, 3)).unwrap(), [2, 6]);
-        assert_eq!(t.route_between((0, 0), (3, 5)).unwrap(), [0, 8, 10]);
-        assert_eq!(t.route_between((3, 5), (0, 0)).unwrap(), [11, 9, 1]);
+        assert_eq!(t.routing().interfaces(0, 3), [2, 0, 1]);
+        assert_eq!(t.routing().interfaces(3, 0), [2, 3, 5]);
+        assert_eq!(t.routing().between((0, 1), (3, 3)).unwrap(), [2, 6]);
+        assert_eq!(t.routing().between((0, 0), (3, 5)).unwrap(), [0, 8, 10]);
+        assert_eq!(t.routing().between((3, 5), (0, 0)).unwrap(), [11, 9, 1]);
         // No route leads from link 0 to link 2: the result begins with link 0 and is then the shortest.
-        assert_eq!(t.route_between((0, 0), (3, 2)).unwrap(), [0, 6]);
-        assert!(t.route_between((0, 4), (3, 2)).is_err());
+        assert_eq!(t.routing().between((0, 0), (3, 2)).unwrap(), [0, 6]);
+        assert!(t.routing().between((0, 4), (3, 2)).is_none());
     }
 
     #[test]
-    fn no_path_is_an_error() {
+    fn without_a_path_there_is_no_route() {
         let t = graph(&[true, true], &[]);
-        assert!(matches!(t.route(0, 1), Err(Unreachable { .. })));
+        assert_eq!(t.routing().route(0, 1), None);
     }
 }

@@ -74,10 +74,6 @@ impl<'a> Packet<'a> {
     pub fn ecn(&self) -> Ecn {
         Ecn::from_bits(self.byte(1))
     }
-    /// Header and data in bytes.
-    pub const fn total_len(&self) -> usize {
-        self.bytes.len()
-    }
     /// Identification.
     pub fn ident(&self) -> u16 {
         u16::from_be_bytes(field(self.bytes, 4))

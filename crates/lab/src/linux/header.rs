@@ -15,50 +15,67 @@ pub(crate) struct Header {
     pub(crate) flow: u32,
 }
 
-/// Reads a datagram's header; `None` if it is not IP, or truncated.
+/// The transport of a datagram.
+pub(crate) struct Transport {
+    pub(crate) protocol: u8,
+    /// Where its header begins.
+    pub(crate) offset: usize,
+    /// More-fragments bit and fragment offset of IPv4; 0: the datagram is whole.
+    pub(crate) fragment: u16,
+}
+
+/// Finds the transport of a datagram; `None` if it is not IP, or truncated.
 #[inline]
-pub(crate) fn read_header(datagram: &[u8]) -> Option<Header> {
+pub(crate) fn transport(datagram: &[u8]) -> Option<Transport> {
     match datagram.first()? >> 4 {
-        4 => v4(datagram),
-        6 => v6(datagram),
+        4 => {
+            let header = datagram.first_chunk::<20>()?;
+            Some(Transport {
+                protocol: header[9],
+                offset: usize::from(header[0] & 15) * 4,
+                fragment: u16::from_be_bytes([header[6], header[7]]) & 0x3fff,
+            })
+        }
+        6 => Some(Transport {
+            protocol: datagram.first_chunk::<40>()?[6],
+            offset: 40,
+            fragment: 0,
+        }),
         _ => None,
     }
 }
 
-fn v4(d: &[u8]) -> Option<Header> {
-    let header = d.first_chunk::<20>()?;
-    let length = usize::from(header[0] & 15) * 4;
-    let [.., s0, s1, s2, s3, d0, d1, d2, d3] = *header;
-    let fragment = u16::from_be_bytes([header[6], header[7]]) & 0x1fff != 0;
-    let ports = if fragment {
-        None
-    } else {
-        ports(header[9], d.get(length..)?)
+/// Reads a datagram's header; `None` if it is not IP, or truncated.
+#[inline]
+pub(crate) fn read_header(datagram: &[u8]) -> Option<Header> {
+    let found = transport(datagram)?;
+    let ports = match found.fragment & LATER {
+        0 => ports(found.protocol, datagram.get(found.offset..)?),
+        _ => None,
     };
+    let flow = |addresses: &[u8]| hash(addresses, found.protocol, ports);
+    if datagram[0] >> 4 == 4 {
+        let addresses = datagram[12..].first_chunk::<8>()?;
+        let [s0, s1, s2, s3, d0, d1, d2, d3] = *addresses;
+        return Some(Header {
+            src: Ipv4Addr::new(s0, s1, s2, s3).into(),
+            dst: Ipv4Addr::new(d0, d1, d2, d3).into(),
+            ecn: Ecn::from_bits(datagram[1]),
+            flow: flow(addresses),
+        });
+    }
+    let addresses = datagram[8..].first_chunk::<32>()?;
+    let address = |a: &[u8]| a.first_chunk::<16>().map(|a| Ipv6Addr::from(*a).into());
     Some(Header {
-        src: Ipv4Addr::new(s0, s1, s2, s3).into(),
-        dst: Ipv4Addr::new(d0, d1, d2, d3).into(),
-        ecn: Ecn::from_bits(header[1]),
-        flow: hash(header[12..].iter().copied(), header[9], ports),
+        src: address(&addresses[..16])?,
+        dst: address(&addresses[16..])?,
+        ecn: Ecn::from_bits((datagram[0] << 4) | (datagram[1] >> 4)),
+        flow: flow(addresses),
     })
 }
 
-fn v6(d: &[u8]) -> Option<Header> {
-    let header = d.first_chunk::<40>()?;
-    let (src, dst) = header[8..].split_at(16);
-    let address = |a: &[u8]| a.first_chunk::<16>().map(|a| Ipv6Addr::from(*a).into());
-    let class = (header[0] << 4) | (header[1] >> 4);
-    Some(Header {
-        src: address(src)?,
-        dst: address(dst)?,
-        ecn: Ecn::from_bits(class),
-        flow: hash(
-            header[8..].iter().copied(),
-            header[6],
-            ports(header[6], &d[40..]),
-        ),
-    })
-}
+/// The fragment offset: not 0 in later fragments, which have no ports.
+const LATER: u16 = 0x1fff;
 
 /// Most bytes that are kept of a datagram that is neither TCP nor UDP.
 const OTHER: usize = 128;
@@ -66,17 +83,14 @@ const OTHER: usize = 128;
 /// Length in bytes of the headers of a datagram: of IP, and of TCP or UDP in it. Other datagrams count with their
 /// beginning.
 pub(crate) fn headers(datagram: &[u8]) -> usize {
-    let byte = |at: usize| usize::from(datagram.get(at).copied().unwrap_or(0));
-    let (ip, protocol) = match byte(0) >> 4 {
-        4 => ((byte(0) & 15) * 4, byte(9)),
-        6 => (40, byte(6)),
-        _ => (0, 0),
-    };
-    let all = match u8::try_from(protocol) {
-        Ok(ip::TCP) => ip + (byte(ip + 12) >> 4) * 4,
-        Ok(ip::UDP) => ip + 8,
+    let all = transport(datagram).map_or(OTHER, |t| match t.protocol {
+        ip::TCP => {
+            let words = datagram.get(t.offset + 12).map_or(0, |b| b >> 4);
+            t.offset + usize::from(words) * 4
+        }
+        ip::UDP => t.offset + 8,
         _ => OTHER,
-    };
+    });
     all.min(datagram.len())
 }
 
@@ -88,21 +102,15 @@ fn ports(protocol: u8, transport: &[u8]) -> Option<[u8; 4]> {
 
 /// The source and destination port of a TCP segment or UDP datagram; `None`: it is neither, or a later fragment.
 pub(crate) fn port_pair(datagram: &[u8]) -> Option<(u16, u16)> {
-    let byte = |at: usize| datagram.get(at).copied();
-    let (header, protocol) = match byte(0)? >> 4 {
-        4 if u16::from_be_bytes([byte(6)?, byte(7)?]) & 0x1fff == 0 => {
-            (usize::from(byte(0)? & 15) * 4, byte(9)?)
-        }
-        6 => (40, byte(6)?),
-        _ => return None,
-    };
-    let [a, b, c, d] = ports(protocol, datagram.get(header..)?)?;
+    let found = transport(datagram).filter(|t| t.fragment & LATER == 0)?;
+    let [a, b, c, d] = ports(found.protocol, datagram.get(found.offset..)?)?;
     Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
 }
 
 /// Hashes with FNV-1a: good enough for fair queueing, and the same in every run.
-fn hash(addresses: impl Iterator<Item = u8>, protocol: u8, ports: Option<[u8; 4]>) -> u32 {
+fn hash(addresses: &[u8], protocol: u8, ports: Option<[u8; 4]>) -> u32 {
     let rest = ports.into_iter().flatten();
+    let addresses = addresses.iter().copied();
     addresses
         .chain([protocol])
         .chain(rest)
@@ -115,10 +123,7 @@ fn hash(addresses: impl Iterator<Item = u8>, protocol: u8, ports: Option<[u8; 4]
 /// checksum (RFC 1624).
 pub(crate) fn mark(datagram: &mut [u8]) {
     match datagram {
-        [first, class, ..] if *first >> 4 == 6 => {
-            let _ = first;
-            *class |= 0x30;
-        }
+        [first, class, ..] if *first >> 4 == 6 => *class |= 0x30,
         [_, tos, _, _, _, _, _, _, _, _, high, low, ..] => {
             let added = u16::from(3 & !*tos);
             *tos |= 3;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use gargalo_flow::{MptcpSpec, NodeId, Topology, Unreachable};
+use gargalo_flow::{MptcpSpec, NodeId, Routing, Topology, Unreachable};
 
 use crate::linux::fabric::{Direction, PortId};
 
@@ -120,6 +120,7 @@ impl Plan {
         if interfaces.len() > MOST {
             return Err(PlanError::Interfaces(interfaces.len()));
         }
+        let mut routing = topology.routing();
         let mut ways = Vec::new();
         let mut done = std::collections::BTreeSet::new();
         for &(a, b) in pairs {
@@ -127,7 +128,11 @@ impl Plan {
             if a == b || !done.insert(pair) {
                 continue;
             }
-            for hops in topology.disjoint_routes(pair.0, pair.1, usize::MAX)? {
+            let routes = routing.disjoint(pair.0, pair.1, usize::MAX);
+            if routes.is_empty() {
+                return Err(topology.unreachable(pair.0, pair.1).into());
+            }
+            for hops in routes {
                 let ends = hops.first().zip(hops.last());
                 let end = |host, direction: &Direction| at.get(&(host, direction / 2)).copied();
                 let Some((first, last)) = ends else { continue };
@@ -150,7 +155,7 @@ impl Plan {
                 continue;
             }
             for (from, to) in [(a, b), (b, a)] {
-                mesh.extend(passages(topology, &at, from, to));
+                mesh.extend(passages(&mut routing, &at, from, to));
             }
         }
         Ok(Self {
@@ -162,7 +167,7 @@ impl Plan {
 
     /// The interfaces of a host that a flow with a peer may use, the usual one first.
     pub fn towards(&self, topology: &Topology, host: NodeId, peer: NodeId) -> Vec<&Interface> {
-        let links = topology.interfaces(host, peer);
+        let links = topology.routing().interfaces(host, peer);
         let own = |link: usize| self.of(host).find(|(_, i)| i.link as usize == link);
         links.into_iter().filter_map(own).map(|(_, i)| i).collect()
     }
@@ -172,11 +177,6 @@ impl Plan {
         let all = self.interfaces.iter().enumerate();
         all.filter(move |(_, i)| i.host == host)
             .map(|(p, i)| (p as PortId, i))
-    }
-
-    /// The interfaces at both ends of the first path between two hosts.
-    pub fn first_way(&self, from: NodeId, to: NodeId) -> Option<(&Interface, &Interface)> {
-        self.ways_between(from, to).next()
     }
 
     /// The interfaces at both ends of each path between two hosts, the shortest path first.
@@ -195,16 +195,16 @@ impl Plan {
 
 /// The paths of packets from each interface of a host to each interface of another.
 fn passages(
-    topology: &Topology,
+    routing: &mut Routing,
     at: &BTreeMap<(NodeId, u32), PortId>,
     from: NodeId,
     to: NodeId,
 ) -> Vec<Passage> {
     let port = |host, link: usize| at.get(&(host, link as u32)).copied();
     let mut all = Vec::new();
-    for near in topology.interfaces(from, to) {
-        for far in topology.interfaces(to, from) {
-            let Ok(hops) = topology.route_between((from, near), (to, far)) else {
+    for near in routing.interfaces(from, to) {
+        for far in routing.interfaces(to, from) {
+            let Some(hops) = routing.between((from, near), (to, far)) else {
                 continue;
             };
             let exit = hops.last().and_then(|d| port(to, *d as usize / 2));
@@ -309,7 +309,7 @@ mod tests {
             Some((2, vec![0]))
         );
         assert_eq!(plan.mesh.len(), 8);
-        let (a, b) = plan.first_way(1, 0).unwrap();
+        let (a, b) = plan.ways_between(1, 0).next().unwrap();
         assert_eq!((a.v4.octets()[3], b.v4.octets()[3]), (3, 1));
     }
 

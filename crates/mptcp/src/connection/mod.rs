@@ -30,7 +30,7 @@ use crate::crypto::Key;
 use crate::error::ConfigError;
 use crate::event::Events;
 use crate::names::Label;
-use crate::path_manager::{LocalAddress, PathManager};
+use crate::path_manager::PathManager;
 use crate::receive::Receive;
 use crate::scheduler::{PathView, Scheduler};
 use crate::send::{Fin, Send};
@@ -352,11 +352,6 @@ impl Connection {
     /// The configuration.
     pub fn config(&self) -> &Config {
         &self.config
-    }
-
-    /// Our addresses with their identifiers.
-    pub fn local_addresses(&self) -> &[LocalAddress] {
-        &self.address_table.local
     }
 
     /// The addresses of all subflows: segments with these belong to this connection.

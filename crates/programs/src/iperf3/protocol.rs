@@ -9,8 +9,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// Length of a cookie: 36 letters and a zero.
 pub const COOKIE_LEN: usize = 37;
-/// The port that a server listens on.
-pub const PORT: u16 = 5201;
 /// Longest JSON text that is accepted, in bytes; a server's own output may be part of it.
 pub const LONGEST_JSON: usize = 16 << 20;
 /// Most streams in each direction.

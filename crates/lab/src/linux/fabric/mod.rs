@@ -7,8 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use gargalo_flow::Stripper;
 use gargalo_host::packet_too_big;
-use gargalo_link::{DropReason, Ecn, Link, LinkConfig, LinkStats, Packet, Strip};
-use gargalo_units::{Bytes, Instant};
+use gargalo_link::{DropReason, Ecn, Link, LinkConfig, Packet, Strip};
+use gargalo_units::Instant;
 use rand_pcg::Pcg64;
 
 use crate::linux::header::{mark, read_header};
@@ -368,16 +368,6 @@ impl Fabric {
     /// The links, by direction.
     pub fn links_mut(&mut self) -> &mut [Link<u32>] {
         &mut self.links
-    }
-
-    /// The counters of a direction.
-    pub fn link_stats(&self, direction: Direction) -> &LinkStats {
-        self.links[direction as usize].stats()
-    }
-
-    /// Bytes that a direction could have carried.
-    pub fn capacity(&self, direction: Direction, from: Instant, to: Instant) -> Option<Bytes> {
-        self.links[direction as usize].capacity(from, to)
     }
 
     /// The counters of the network.

@@ -4,14 +4,16 @@ use gargalo_flow::Stripper;
 use gargalo_wire::ip::TCP;
 use gargalo_wire::mptcp::KIND;
 
+use crate::linux::header::transport;
+
 const SYN: u8 = 0x02;
 /// No-operation.
 const NOP: u8 = 1;
 
 /// Passes a datagram through a middlebox that replaces the options by no-operations.
 pub(super) fn pass(stripper: &mut Stripper, datagram: &mut [u8]) {
-    let Some(at) = segment(datagram) else { return };
-    let Some(tcp) = datagram.get_mut(at..) else {
+    let found = transport(datagram).filter(|t| t.protocol == TCP && t.fragment == 0);
+    let Some(tcp) = found.and_then(|t| datagram.get_mut(t.offset..)) else {
         return;
     };
     let Some(header) = tcp.first_chunk::<20>() else {
@@ -20,19 +22,6 @@ pub(super) fn pass(stripper: &mut Stripper, datagram: &mut [u8]) {
     let (length, is_syn) = (usize::from(header[12] >> 4) * 4, header[13] & SYN != 0);
     if stripper.wants(is_syn, tcp.len().saturating_sub(length) as u64) {
         take_out(tcp, length);
-    }
-}
-
-/// The offset of a datagram's TCP segment; `None`: it has none, or is a fragment.
-fn segment(datagram: &[u8]) -> Option<usize> {
-    match datagram.first()? >> 4 {
-        4 => {
-            let header = datagram.first_chunk::<20>()?;
-            let fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0;
-            (header[9] == TCP && !fragment).then(|| usize::from(header[0] & 15) * 4)
-        }
-        6 => (*datagram.get(6)? == TCP).then_some(40),
-        _ => None,
     }
 }
 

@@ -17,7 +17,9 @@ use socket2::Socket;
 
 use crate::linux::engine::Stop;
 use crate::linux::sockets::Sockets;
-use crate::linux::traffic::{Flow, Inbox, Interest, Quic, Recorder, reason};
+use crate::linux::traffic::{
+    DatagramEnd, Flow, Inbox, Interest, LOOK_AGAIN, Recorder, SERVER_COMES, reason,
+};
 use crate::linux::waiter::Waiter;
 use crate::multipath::MultipathReport;
 use crate::{Error, Result};
@@ -30,8 +32,6 @@ use subflows::Subflows;
 
 /// Key of the wake-up event; ends of flows use their number.
 const WAKE: u64 = u64::MAX - 1;
-/// Retry interval of a client whose server is not ready yet.
-const SERVER_COMES: Duration = Duration::from_millis(1);
 /// Longest wait: the delay after which a stop is noticed.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
@@ -59,8 +59,7 @@ pub(crate) struct KernelTraffic {
 struct Driven {
     end: End,
     phase: Phase,
-    /// Its QUIC connection, over QUIC.
-    quic: Option<Quic>,
+    datagrams: DatagramEnd,
     /// Number of its UDP sockets that are registered with the waiter.
     registered: usize,
     flags: EpollFlags,
@@ -123,7 +122,7 @@ impl KernelTraffic {
             end.flow.is_served();
         }
         let driven = Driven {
-            quic: end.flow.quic().map(|_| Quic::new(&end.flow, end.side)),
+            datagrams: DatagramEnd::new(&end.flow, end.side),
             end,
             registered: 0,
             phase,
@@ -223,15 +222,8 @@ impl KernelTraffic {
 
     fn sample(&mut self, now: Instant) {
         for d in self.ends.values_mut().filter(|d| d.end.flow.spec.rows) {
-            if let (Some(quic), Phase::Datagrams(_)) = (&mut d.quic, &d.phase) {
-                quic.sample(now, &d.end.flow, &self.recorder);
-                continue;
-            }
-            if let Phase::Datagrams(_) = &d.phase
-                && d.end.side == 0
-                && let Some(s) = d.end.flow.sample(now)
-            {
-                self.recorder.sample(s);
+            if let Phase::Datagrams(_) = &d.phase {
+                d.datagrams.sample(now, &d.end.flow, &self.recorder);
             }
             let Phase::Open(stream) = &d.phase else {
                 continue;
@@ -257,9 +249,7 @@ impl KernelTraffic {
 
 /// Creates the UDP sockets of an end, one for each of its addresses.
 fn datagrams(end: &End) -> Result<KernelDatagrams> {
-    let mut locals: Vec<SocketAddr> = end.flow.paths.iter().map(|p| p[end.side]).collect();
-    locals.dedup();
-    KernelDatagrams::new(&end.host, &locals)
+    KernelDatagrams::new(&end.host, &DatagramEnd::locals(&end.flow, end.side))
 }
 
 impl Phase {
@@ -355,15 +345,12 @@ impl Driven {
                 self.follow(now, interest, waiter, key, recorder)
             }
             Phase::Datagrams(datagrams) => {
-                let (flow, side) = (&self.end.flow, self.end.side);
+                let flow = &self.end.flow;
                 let interest = loop {
                     let more = datagrams.fetch();
                     // The clock is read after the datagram: it cannot have arrived later.
                     let now = clock.now();
-                    let interest = match &mut self.quic {
-                        Some(quic) => quic.drive(now, flow, datagrams, recorder),
-                        None => flow.drive_datagrams(now, side, datagrams),
-                    };
+                    let interest = self.datagrams.drive(now, flow, datagrams, recorder);
                     if !more || interest.over {
                         break interest;
                     }
@@ -425,7 +412,7 @@ impl Driven {
                 && !self.end.flow.is_over()
                 && socket::unacknowledged(&stream.socket) > 0
             {
-                self.due = now + LONGEST_WAIT;
+                self.due = now + LOOK_AGAIN;
                 // Otherwise it would continuously report that it is shut down.
                 if !self.flags.is_empty() {
                     self.flags = EpollFlags::empty();
@@ -451,8 +438,8 @@ impl Driven {
     /// Takes the counts at an edge of the measured window.
     fn mark(&mut self, now: Instant, edge: Edge, recorder: &Recorder) -> Result<()> {
         let flow = Arc::clone(&self.end.flow);
-        if let (Some(quic), Phase::Datagrams(_)) = (&mut self.quic, &self.phase) {
-            quic.mark(edge, &flow, recorder);
+        if let Phase::Datagrams(_) = &self.phase {
+            self.datagrams.mark(edge, &flow, recorder);
             return Ok(());
         }
         if self.end.side != flow.sender() {
@@ -532,8 +519,9 @@ impl Driven {
             self.look(now)?;
             self.ask_about_subflows()?;
         }
-        if let (Some(quic), Phase::Datagrams(sockets)) = (&mut self.quic, &mut self.phase) {
-            quic.finish(now, &self.end.flow, sockets, recorder);
+        if let Phase::Datagrams(sockets) = &mut self.phase {
+            self.datagrams
+                .finish(now, &self.end.flow, sockets, recorder);
         }
         let Phase::Open(stream) = std::mem::replace(&mut self.phase, Phase::Over) else {
             return Ok(());

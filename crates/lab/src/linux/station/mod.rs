@@ -10,11 +10,13 @@ use gargalo_host::{
 };
 use gargalo_mptcp::Names;
 use gargalo_tcp::Endpoint;
-use gargalo_units::{Duration, Instant};
+use gargalo_units::Instant;
 
 use crate::linux::engine;
 use crate::linux::plan::Part;
-use crate::linux::traffic::{Flow, Inbox, Interest, Quic, Recorder};
+use crate::linux::traffic::{
+    DatagramEnd, Flow, Inbox, Interest, LOOK_AGAIN, Recorder, SERVER_COMES,
+};
 use crate::{Error, Result};
 
 mod multipath;
@@ -22,12 +24,6 @@ mod streams;
 
 use multipath::Track;
 use streams::{HostDatagrams, HostStream};
-
-/// Time after which an end that only waits for its peer is checked again.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
-
-/// Retry interval of a client whose server is not ready yet.
-const SERVER_COMES: Duration = Duration::from_millis(1);
 
 fn unsupported(e: &dyn std::fmt::Display) -> Error {
     Error::Unsupported(e.to_string())
@@ -91,8 +87,7 @@ struct Driven {
     congestion_phase: &'static str,
     /// Its UDP sockets.
     sockets: Vec<(SocketAddr, UdpId)>,
-    /// Its QUIC connection, over QUIC.
-    quic: Option<Quic>,
+    datagrams: DatagramEnd,
     due: Instant,
     /// Its Multipath TCP state.
     track: Track,
@@ -155,9 +150,7 @@ impl Station {
             }
             Some(_) => {}
             None => {
-                let mut locals: Vec<_> = end.flow.paths.iter().map(|p| p[end.side]).collect();
-                locals.dedup();
-                for local in locals {
+                for local in DatagramEnd::locals(&end.flow, end.side) {
                     let bound = self.host.bind_udp(local);
                     let id = bound.map_err(|e| unsupported(&e))?;
                     self.sockets.insert(id, i);
@@ -174,7 +167,7 @@ impl Station {
         }
         self.came += 1;
         let driven = Driven {
-            quic: end.flow.quic().map(|_| Quic::new(&end.flow, end.side)),
+            datagrams: DatagramEnd::new(&end.flow, end.side),
             end,
             phase,
             listener,
@@ -268,10 +261,7 @@ impl Station {
                     host: &mut self.host,
                     sockets: &mut d.sockets,
                 };
-                let interest = match &mut d.quic {
-                    Some(quic) => quic.drive(now, &flow, &mut sockets, &self.recorder),
-                    None => flow.drive_datagrams(now, d.end.side, &mut sockets),
-                };
+                let interest = d.datagrams.drive(now, &flow, &mut sockets, &self.recorder);
                 for (_, id) in &d.sockets[known..] {
                     self.sockets.insert(*id, i);
                 }
@@ -380,9 +370,7 @@ impl Station {
                     host: &mut self.host,
                     sockets: &mut d.sockets,
                 };
-                if let Some(quic) = &mut d.quic {
-                    quic.finish(now, flow, &mut sockets, &self.recorder);
-                }
+                d.datagrams.finish(now, flow, &mut sockets, &self.recorder);
             }
             Phase::Waiting => {}
         }
@@ -403,15 +391,8 @@ impl Station {
         for d in self.ends.values_mut() {
             let flow = &d.end.flow;
             let sample = sample && flow.spec.rows;
-            if let Some(quic) = d.quic.as_mut().filter(|_| d.phase == Phase::Datagrams) {
-                if sample {
-                    quic.sample(now, flow, &self.recorder);
-                }
-                continue;
-            }
-            let datagrams = sample && d.phase == Phase::Datagrams && d.end.side == 0;
-            if let Some(s) = datagrams.then(|| flow.sample(now)).flatten() {
-                self.recorder.sample(s);
+            if sample && d.phase == Phase::Datagrams {
+                d.datagrams.sample(now, flow, &self.recorder);
             }
             let Phase::Open(id) = d.phase else { continue };
             if flow.mptcp().is_some() && self.host.multipath(id).is_some() {
@@ -521,9 +502,8 @@ impl engine::Station for Station {
     fn mark(&mut self, now: Instant, edge: Edge) {
         for d in self.ends.values_mut() {
             let flow = &d.end.flow;
-            if let Some(quic) = d.quic.as_mut().filter(|_| d.phase == Phase::Datagrams) {
-                quic.mark(edge, flow, &self.recorder);
-                continue;
+            if d.phase == Phase::Datagrams {
+                d.datagrams.mark(edge, flow, &self.recorder);
             }
             let Phase::Open(id) = d.phase else { continue };
             if d.end.side != flow.sender() {

@@ -3,6 +3,7 @@
 //! A flow's two ends share the state machine of its workload ([`gargalo_workload::App`]), the same
 //! that runs in the simulator; what crosses the network is real bytes.
 
+mod datagrams;
 mod flow;
 mod inbox;
 mod notices;
@@ -13,17 +14,24 @@ mod sources;
 mod stream;
 mod wire;
 
+pub use datagrams::DatagramEnd;
 pub(crate) use flow::reason;
 pub use flow::{Flow, Surroundings};
 pub use inbox::Inbox;
 pub use notices::{Notice, Notices};
-pub use quic::Quic;
 pub use quic_run::QuicRun;
 pub use recorder::Recorder;
 pub use sources::{Make, Sources};
 pub use stream::{Arrival, Datagrams, Interest, Received, Stream};
 
 pub use wire::WireCounter;
+
+use gargalo_units::Duration;
+
+/// Retry interval of a client whose server is not ready yet.
+pub(crate) const SERVER_COMES: Duration = Duration::from_millis(1);
+/// Time after which an end that only waits for its peer is checked again.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Number of ports for each end, and so of simultaneous flows.
 pub(crate) const PORTS: u16 = 20_000;
