@@ -1,6 +1,5 @@
 use std::fmt;
 use std::iter::Sum;
-use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 /// An amount of data in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,47 +53,8 @@ impl Bytes {
     }
 }
 
-impl Add for Bytes {
-    type Output = Self;
-    #[inline]
-    fn add(self, o: Self) -> Self {
-        Self(self.0.saturating_add(o.0))
-    }
-}
-impl AddAssign for Bytes {
-    #[inline]
-    fn add_assign(&mut self, o: Self) {
-        *self = *self + o;
-    }
-}
-impl Sub for Bytes {
-    type Output = Self;
-    /// Saturates at zero.
-    #[inline]
-    fn sub(self, o: Self) -> Self {
-        self.saturating_sub(o)
-    }
-}
-impl SubAssign for Bytes {
-    #[inline]
-    fn sub_assign(&mut self, o: Self) {
-        *self = *self - o;
-    }
-}
-impl Mul<u64> for Bytes {
-    type Output = Self;
-    #[inline]
-    fn mul(self, k: u64) -> Self {
-        Self(self.0.saturating_mul(k))
-    }
-}
-impl Div<u64> for Bytes {
-    type Output = Self;
-    #[inline]
-    fn div(self, k: u64) -> Self {
-        Self(self.0 / k)
-    }
-}
+amount!(Bytes);
+
 impl Sum for Bytes {
     fn sum<I: Iterator<Item = Self>>(it: I) -> Self {
         it.fold(Self::ZERO, |a, b| a + b)

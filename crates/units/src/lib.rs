@@ -5,6 +5,8 @@
 //! unit or refused ([`parse`]); [`nearest`] finds the known name that is most like a misspelt one.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod amount;
 mod bytes;
 mod ecn;
 mod foreign;

@@ -1,5 +1,5 @@
 use std::fmt;
-use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Sub};
 
 /// A point in virtual or real time, in nanoseconds since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -164,47 +164,8 @@ impl Sub<Duration> for Instant {
         Self(self.0.saturating_sub(d.0))
     }
 }
-impl Add for Duration {
-    type Output = Self;
-    #[inline]
-    fn add(self, o: Self) -> Self {
-        Self(self.0.saturating_add(o.0))
-    }
-}
-impl AddAssign for Duration {
-    #[inline]
-    fn add_assign(&mut self, o: Self) {
-        *self = *self + o;
-    }
-}
-impl Sub for Duration {
-    type Output = Self;
-    /// Saturates at zero.
-    #[inline]
-    fn sub(self, o: Self) -> Self {
-        self.saturating_sub(o)
-    }
-}
-impl SubAssign for Duration {
-    #[inline]
-    fn sub_assign(&mut self, o: Self) {
-        *self = *self - o;
-    }
-}
-impl Mul<u64> for Duration {
-    type Output = Self;
-    #[inline]
-    fn mul(self, k: u64) -> Self {
-        self.saturating_mul(k)
-    }
-}
-impl Div<u64> for Duration {
-    type Output = Self;
-    #[inline]
-    fn div(self, k: u64) -> Self {
-        Self(self.0 / k)
-    }
-}
+
+amount!(Duration);
 
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
