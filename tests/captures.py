@@ -1,10 +1,14 @@
-"""Reads pcapng files as far as tests need it: blocks of interfaces and of packets."""
+"""Captures read back: blocks of interfaces and packets of pcapng files, and fields of packets as tshark shows them."""
 
 from __future__ import annotations
 
+import shutil
 import struct
+import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import pytest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,3 +38,17 @@ def blocks(path: Path) -> tuple[int, list[Packet]]:
             packets.append(Packet(interface, captured, original))
         at += length
     return interfaces, packets
+
+
+def tshark(path: Path, shown: str, *fields: str, options: tuple[str, ...] = ()) -> list[list[str]]:
+    """Return fields of the packets that a display filter shows; the test is skipped without tshark."""
+    if shutil.which("tshark") is None:
+        pytest.skip("tshark is not installed: the capture was not read back")
+    chosen = [argument for field in fields for argument in ("-e", field)]
+    command = ["tshark", "-r", str(path), *options, "-Y", shown, "-T", "fields", *chosen]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+CHECKSUMS = ("-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
+"""Options with which tshark verifies checksums."""

@@ -174,6 +174,16 @@ class Shown:
         """Texts whose contrast is below 4.5, with their ratio."""
         return self.js(LIGHT, selectors)
 
+    def text_without_javascript(self, path: Path) -> str:
+        """Text of a page in a browser that runs no scripts."""
+        self.do("Emulation.setScriptExecutionDisabled", value=True)
+        try:
+            self.driver.get(path.as_uri())
+            found = self.do("Runtime.evaluate", expression="document.body.innerText")
+        finally:
+            self.do("Emulation.setScriptExecutionDisabled", value=False)
+        return found["result"]["value"]
+
     def press(self, key: str) -> None:
         from selenium.webdriver.common.action_chains import ActionChains
         from selenium.webdriver.common.keys import Keys

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from typing import TYPE_CHECKING
 
 import gargalo as package
 import pytest
-from captures import HEADERS, blocks
+from captures import HEADERS, blocks, tshark
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,16 +98,12 @@ def test_the_other_end_and_payload_are_options(gargalo, clean, tmp_path):
 
 
 def test_tshark_sees_no_repetition_where_nothing_is_repeated(gargalo, clean, tmp_path):
-    if not shutil.which("tshark"):
-        pytest.skip("tshark is not installed: the capture was not analysed")
     path = capture(gargalo, clean, tmp_path / "out")
     run = package.load(tmp_path / "out")
     assert run.flows["retransmitted_packets"].to_list() == [0, 0]
 
-    def frames(what: str) -> list[str]:
-        read = ["tshark", "-r", str(path), "-Y", what, "-T", "fields", "-e", "tcp.len"]
-        done = subprocess.run(read, capture_output=True, text=True, check=True)
-        return done.stdout.split()
+    def frames(shown: str) -> list[str]:
+        return [length for (length,) in tshark(path, shown, "tcp.len")]
 
     # It knows the true lengths though there is no payload.
     assert sum(map(int, frames("tcp"))) >= run.flows["delivered_bytes"][0] > 2_000_000

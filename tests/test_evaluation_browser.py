@@ -268,13 +268,7 @@ def test_on_paper(chromium, pages):
 
 @needs_browser
 def test_without_javascript(chromium, pages):
-    shown = Page(chromium, pages["card"])
-    shown.do("Emulation.setScriptExecutionDisabled", value=True)
-    try:
-        chromium.get(pages["card"].as_uri())
-        text = shown.do("Runtime.evaluate", expression="document.body.innerText")["result"]["value"]
-    finally:
-        shown.do("Emulation.setScriptExecutionDisabled", value=False)
+    text = Page(chromium, pages["card"]).text_without_javascript(pages["card"])
     assert "need JavaScript, which is off" in text
     assert "queueing delay" in text
     assert "starves others" in text

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import gargalo
 import pytest
-from captures import HEADERS, blocks
+from captures import CHECKSUMS, HEADERS, blocks, tshark
 from conftest import ROOT, command, environment
 from lab_helpers import (
     as_user,
@@ -128,7 +128,6 @@ def test_content_survives_loss_reordering_and_duplicates(stacks: tuple[str, str]
 
 
 @needs_namespaces
-@needs("tshark")
 def test_captures_show_real_segments(tmp_path: Path) -> None:
     """Both stacks, IPv4: tshark finds nothing malformed and every checksum right."""
     changes = {
@@ -139,17 +138,7 @@ def test_captures_show_real_segments(tmp_path: Path) -> None:
     }
     gargalo.run(RACE, set=changes, output=tmp_path / "out", world="lab")
     fields = ["tcp.len", "tcp.checksum.status", "ip.checksum.status", "_ws.malformed"]
-    done = subprocess.run(
-        [
-            *("tshark", "-r", tmp_path / "out" / "capture.pcapng", "-T", "fields"),
-            *("-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"),
-            *(argument for field in fields for argument in ("-e", field)),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    rows = tshark(tmp_path / "out" / "capture.pcapng", "frame", *fields, options=CHECKSUMS)
     assert sum(int(length or 0) for length, *_ in rows) >= 2 * 2 * 4_000_000
     tcp = [row for row in rows if row[0]]
     assert all(row[1:3] == ["1", "1"] for row in tcp), "a checksum is wrong"

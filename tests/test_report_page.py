@@ -290,13 +290,7 @@ def test_keyboard_and_words(chromium, pages):
 
 
 def test_without_javascript(chromium, pages):
-    page = Page(chromium, pages["study"])
-    page.do("Emulation.setScriptExecutionDisabled", value=True)
-    try:
-        chromium.get(pages["study"].as_uri())
-        text = page.do("Runtime.evaluate", expression="document.body.innerText")["result"]["value"]
-    finally:
-        page.do("Emulation.setScriptExecutionDisabled", value=False)
+    text = Page(chromium, pages["study"]).text_without_javascript(pages["study"])
     assert "need JavaScript, which is off" in text
     assert "✗ C contradicted" in text
     assert "119" in text, "tables are whole"

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from captures import CHECKSUMS, tshark
 from conftest import command, environment
 
 if TYPE_CHECKING:
@@ -288,7 +289,6 @@ def test_we_fetch_from_nginx(net: Network, tmp_path: Path):
 
 
 def test_every_packet_of_a_capture_is_well_formed(net: Network, tmp_path: Path):
-    needs("tshark")
     (tmp_path / "data").write_bytes(content(2 * MB))
     with net.start(sys.executable, "-c", KERNEL_SINK, 5404):
         net.await_port(5404)
@@ -297,13 +297,9 @@ def test_every_packet_of_a_capture_is_well_formed(net: Network, tmp_path: Path):
             "connect", "127.0.0.1", 5404, "--send", tmp_path / "data", "--capture", capture
         )
     assert done.returncode == 0, done.stderr
-    checks = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]
 
-    def count(what: str) -> int:
-        read = ["tshark", "-r", str(capture), *checks, "-Y", what]
-        return len(
-            subprocess.run(read, capture_output=True, text=True, check=True).stdout.splitlines()
-        )
+    def count(shown: str) -> int:
+        return len(tshark(capture, shown, "frame.number", options=CHECKSUMS))
 
     assert count("tcp.len > 0 && ip") >= 2 * MB // 1448
     assert count("tcp.checksum.status == 1") == count("tcp")
