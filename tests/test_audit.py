@@ -38,7 +38,7 @@ def test_findings_are_shown_everywhere(gargalo, tmp_path):
     path = tmp_path / "grows.toml"
     path.write_text(GROWS)
     done = gargalo("run", path, "--no-plots", "--output", "out")
-    assert done.returncode == 0, "a warning is no failure"
+    assert done.returncode == 0, "a warning is not a failure"
     assert "warning: flow 0 (reno): had not left slow start" in done.stderr
     assert "[ends-in-slow-start]" in done.stderr
     (found,) = json.loads((tmp_path / "out" / "run.json").read_text())["findings"]

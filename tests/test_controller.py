@@ -155,7 +155,7 @@ def returning(method, value):
         ("gauges", {"x_s": "1"}, r"gauges\(\) returned {'x_s': '1'}; it must be a dictionary"),
     ],
 )
-def test_a_wrong_answer_is_told_with_class_method_and_what_is_expected(method, value, text):
+def test_a_wrong_return_value_is_reported_with_class_method_and_expected_type(method, value, text):
     with pytest.raises(TypeError, match=f"^Returning.{text}"):
         gargalo.run(
             scenario("x"),

@@ -42,7 +42,7 @@ def value(result, figure, algorithm=None):
 
 
 @pytest.mark.parametrize(
-    ("criterion", "faulty", "blameless"),
+    ("criterion", "faulty", "faultless"),
     [
         ("collapse", {"deaf": "does not back off", "frail": "collapses at 30% loss"}, ("py-reno", "cubic", "bbr", "vegas")),
         ("aqm", {"blind": "ignores ECN", "bbr": "ignores ECN"}, ("py-reno", "bic", "illinois", "bbr3", "dctcp", "westwood")),
@@ -52,13 +52,15 @@ def value(result, figure, algorithm=None):
         ("misbehaving", {"per-ack": "counts acknowledgements"}, ("py-reno", "bbr", "bbr3", "vegas")),
     ],
 )  # fmt: skip
-def test_who_has_a_fault_fails_the_criterion_and_is_told(store, criterion, faulty, blameless):
-    found = results(store, [*faulty, *blameless], criterion)
+def test_an_algorithm_with_a_fault_fails_the_criterion_with_the_reason(
+    store, criterion, faulty, faultless
+):
+    found = results(store, [*faulty, *faultless], criterion)
     for name, text in faulty.items():
         result = found[name, criterion]
         assert result.verdict == "fault", (name, result.outcomes)
         assert any(text in fault for fault in result.faults), result.faults
-    for name in blameless:
+    for name in faultless:
         result = found[name, criterion]
         assert result.faults == [], name
         assert result.verdict in ("worse", "trade-off", "like", "better")
@@ -350,7 +352,7 @@ def test_faults_failures_and_nothing():
     assert [o.verdict for o in missing.outcomes] == ["unknown", "like"]
 
 
-def test_starvation_is_told_where_it_is_more_than_with_the_yardstick():
+def test_starvation_is_reported_where_it_exceeds_that_of_the_yardstick():
     def scores(own, cubic):
         values = {"x": {"starved": [own]}, "cubic": {"starved": [cubic]}}
         return Scores("x", values, pl.DataFrame())

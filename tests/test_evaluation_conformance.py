@@ -64,7 +64,7 @@ def test_built_in_algorithms_conform(algorithm, cases):
         ("cubic-curve", "cubic", {"c": 1.0}, "off until"),
     ],
 )  # fmt: skip
-def test_other_behaviour_is_told(case, algorithm, parameters, seen):
+def test_other_behaviour_is_reported(case, algorithm, parameters, seen):
     found = finding(case, algorithm, parameters)
     assert not found.conforms, found.seen
     assert seen in found.seen
@@ -176,7 +176,7 @@ def test_what_does_not_conform_is_a_fault_and_a_regression(cards):
     assert records.compare(was, was) == []
 
 
-def test_pages_say_it(cards):
+def test_pages_have_the_cases(cards):
     text = page.html(cards["bbr"])
     assert "Conformance to its own specification" in text
     assert text.count('data-case-verdict="conforms"') == 13
@@ -199,7 +199,7 @@ def test_criteria_that_do_not_apply_are_a_sentence(tmp_path):
         evaluation.evaluate(["vegas"], only=["conformance-reno"], store=tmp_path / "store")
 
 
-def test_a_figure_that_is_missing_is_told():
+def test_a_missing_figure_is_reported():
     found = judged(BY_ID["bbr-skip-probe-rtt"], {}, "bbr3")
     assert not found.conforms
     assert "has no value" in found.seen

@@ -271,7 +271,7 @@ def test_a_run_that_is_interrupted_while_it_is_hashed_leaves_nothing(tmp_path, t
     assert not list(out.parent.glob(".*"))
 
 
-def test_an_interrupt_that_leaves_nothing_says_so(cli, tmp_path, monkeypatch):
+def test_an_interrupt_without_results_is_reported(cli, tmp_path, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 

@@ -90,7 +90,7 @@ def gone(condition: Callable[[], bool], seconds: float = 10) -> bool:
     ("client", "server"),
     [("kernel", "kernel"), ("gargalo", "kernel"), ("kernel", "gargalo"), ("gargalo", "gargalo")],
 )
-def test_every_byte_arrives_whoever_sends(client: str, server: str) -> None:
+def test_every_byte_arrives_between_all_stacks(client: str, server: str) -> None:
     stacks = {"hosts.client.stack": client, "hosts.server.stack": server}
     run = gargalo.run(RACE, set=stacks, world="lab")
     for flow in run.flows.iter_rows(named=True):
@@ -370,7 +370,9 @@ def test_an_interrupt_keeps_what_was_done(tmp_path: Path, how: str) -> None:
         ({"record.captures": ["link"]}, "lab", "add --output DIR"),
     ],
 )
-def test_what_cannot_be_is_said(change: dict[str, object], world: str, message: str) -> None:
+def test_what_a_world_cannot_do_is_refused(
+    change: dict[str, object], world: str, message: str
+) -> None:
     with pytest.raises(gargalo.ScenarioError, match=re.escape(message)):
         gargalo.run(RACE, set=change, world=world)  # type: ignore[arg-type]
 
@@ -405,7 +407,7 @@ def test_what_a_world_lacks_is_refused_at_its_key(
 
 
 @needs_namespaces
-def test_a_congestion_control_that_the_kernel_lacks_is_said() -> None:
+def test_a_congestion_control_that_the_kernel_lacks_is_refused() -> None:
     change = {"lab.stack": "kernel", "flows.0.transport.tcp.congestion": "compound"}
     with pytest.raises(gargalo.ScenarioError, match=r"not in this kernel") as caught:
         gargalo.run(RACE, set=change, world="lab")
@@ -487,7 +489,7 @@ def test_a_shells_options(gargalo: Callable[..., object], tmp_path: Path) -> Non
 
 
 @needs_namespaces
-def test_a_shell_says_what_it_cannot_start(gargalo: Callable[..., object]) -> None:
+def test_a_shell_reports_a_program_that_cannot_start(gargalo: Callable[..., object]) -> None:
     done = gargalo("shell", "--isolated", "--", "no-such-program")
     assert done.returncode == 1
     assert "starting no-such-program" in done.stderr
@@ -568,7 +570,7 @@ done
     assert too_big > 0
 
 
-def test_the_lab_tells_what_it_can(gargalo: Callable[..., object]) -> None:
+def test_the_lab_reports_its_capabilities(gargalo: Callable[..., object]) -> None:
     done = gargalo("lab", "--json")
     facts = json.loads(done.stdout)
     assert facts["system"].split()[0] == os.uname().sysname

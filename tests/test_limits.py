@@ -62,7 +62,7 @@ def test_a_network_in_which_nothing_takes_time_is_refused(gargalo, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["zero.toml"]
 
 
-def test_what_has_an_end_arrives_at_once_where_nothing_takes_time():
+def test_a_transfer_arrives_at_once_where_nothing_takes_time():
     run = package.run(NOTHING_TAKES_TIME + 'workload.bulk.bytes = "10MB"\n')
     assert run.flows["completion_s"].to_list() == [0.0]
 

@@ -131,7 +131,7 @@ def test_schema_accepts_what_the_command_accepts(gargalo):
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
     texts = [TINY, *(p.read_text() for p in sorted((ROOT / "examples").glob("*.toml")))]
-    scenarios = [t for t in texts if "[axes]" not in t]  # a sweep is no scenario
+    scenarios = [t for t in texts if "[axes]" not in t]  # a sweep is not a scenario
     assert len(scenarios) > 5
     for text in scenarios:
         assert [e.message for e in validator.iter_errors(tomllib.loads(text))] == []

@@ -46,7 +46,7 @@ def test_the_sum_is_what_the_link_carried(gargalo, tmp_path):
     assert any(name.startswith("goodput, all flows, 0 s to ") for name in shown)
 
 
-def test_a_window_is_said_by_sweeps_reports_and_comparisons(gargalo, tmp_path):
+def test_sweeps_reports_and_comparisons_name_the_measured_window(gargalo, tmp_path):
     sides = {}
     for name, head in (("whole", ""), ("late", 'measure = { from = "500ms" }\n')):
         sides[name] = package.sweep(

@@ -50,14 +50,14 @@ def test_jain_and_variation_of_a_published_table(percent, index):
 
 
 def test_jain_properties():
-    luck = random.Random(1)
+    rng = random.Random(1)
     for _ in range(300):
-        n = luck.randint(1, 40)
-        rates = [luck.lognormvariate(0, 2) for _ in range(n)]
+        n = rng.randint(1, 40)
+        rates = [rng.lognormvariate(0, 2) for _ in range(n)]
         index = metrics.jain_index(rates)
         assert 1 / n - 1e-12 <= index <= 1 + 1e-12
         assert metrics.jain_index([1e200 * x for x in rates]) == approx(index)
-        assert metrics.jain_index(luck.sample(rates, n)) == approx(index)
+        assert metrics.jain_index(rng.sample(rates, n)) == approx(index)
         variation = metrics.coefficient_of_variation(rates, ddof=0)
         assert index == approx(1 / (1 + variation**2))
         assert metrics.jain_index([*rates, 0.0]) < index
@@ -126,11 +126,11 @@ def test_bins_of_a_flow_between_samples():
 
 
 def test_bins_conserve_bytes():
-    luck = random.Random(5)
+    rng = random.Random(5)
     for _ in range(20):
         total, points = 0, []
         for k in range(1, 101):
-            total += luck.randint(0, 100_000)
+            total += rng.randint(0, 100_000)
             points.append((k / 10, total))
         for width in (0.1, 0.25, 1.0, 2.5):
             bins = metrics.throughput_bins(samples({0: points}), width)

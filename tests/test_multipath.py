@@ -79,7 +79,7 @@ def test_a_scheduler_in_python_is_the_builtin(builtin, mine):
     assert rust.flows["delivered_bytes"][0] > 2e6
 
 
-def test_a_scheduler_that_minds_the_window_penalises_only_who_carries_less():
+def test_a_window_aware_scheduler_penalises_only_slower_subflows():
     class Minds(Fastest):
         def minds_window(self):
             return True

@@ -164,7 +164,7 @@ def test_a_congestion_control_in_python_runs_under_quic():
         ),
     ],
 )
-def test_bad_options_are_told_and_nothing_is_written(gargalo, page, tmp_path, old, new, told):
+def test_bad_options_are_refused_and_nothing_is_written(gargalo, page, tmp_path, old, new, told):
     page.write_text(PAGE.replace(old, new, 1), encoding="utf-8")
     done = gargalo("run", page, "--output", tmp_path / "out")
     assert done.returncode == 2

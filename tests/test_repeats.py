@@ -54,7 +54,7 @@ def test_pooled_cells_have_the_same_weight():
             0, named=True
         )
 
-    # The luck of each seed cancels: all repeats have the same mean, 30 / 3, and there is no spread.
+    # The chance of each seed cancels: all repeats have the same mean, 30 / 3, and there is no spread.
     found = pooled(frame)
     assert (found["n"], found["mean"], found["low"], found["reason"]) == (
         4,
@@ -90,7 +90,7 @@ def test_a_deterministic_cell_is_a_constant_to_the_other():
     assert (row.difference.test, row.difference.n_a, row.difference.n_b) == ("one-sample t", 1, 4)
     assert row.verdict == "wild higher"
     assert row.p_value == pytest.approx(difference(5.0, [6.0, 6.1, 6.2, 6.3]).p_value)
-    # A single run is no constant.
+    # A single run is not a constant.
     single = c.split(c.Side("s", frame.filter((pl.col("cell") == "wild") | (pl.col("seed") == 0)), ["cell"]), "cell", "calm", "wild")  # fmt: skip
     assert c.compare(*single, ["x_s"])[0].verdict == "one run on one side says nothing about chance"
     # Two constants differ exactly.
@@ -102,7 +102,7 @@ def test_a_deterministic_cell_is_a_constant_to_the_other():
     assert table.frame["verdict"].to_list() == ["wild higher"]
 
 
-def test_equal_repeats_are_said_aloud():
+def test_equal_repeats_are_reported():
     frame = by_hand(("calm", ["x"] * 5), ("chance", ["a", "b", "a"]), ("one", ["y"]))
     (found,) = audit.equal_repeats(frame, ["cell"])
     assert (found.code, found.severity) == ("equal-repeats", "warning")
@@ -158,7 +158,7 @@ def test_a_sweep_without_chance_counts_its_repeats_once(calm):
     assert cells["goodput_bps_low"].null_count() == 2
 
 
-def test_starts_vary_in_sweeps_unless_told_not_to(tmp_path):
+def test_starts_vary_in_sweeps_unless_switched_off(tmp_path):
     jobs = sweeps.plan(CALM, QUEUES, repeat=2)
     assert {j.changes["start_jitter"] for j in jobs} == {"1RTT"}
     assert all("start_jitter" not in j.changes for j in sweeps.plan(CALM, QUEUES))
@@ -190,7 +190,7 @@ def test_starts_vary_in_sweeps_unless_told_not_to(tmp_path):
     assert again.info["results_hash"] == one["results_hash"][0]
 
 
-def test_the_command_says_it(gargalo, tmp_path):
+def test_the_command_reports_equal_repeats(gargalo, tmp_path):
     path = sweep_file(tmp_path, 'repeat = 3\nstart_jitter = "0s"\n', CALM)
     done = gargalo("sweep", path)
     assert done.returncode == 0, done.stderr

@@ -232,7 +232,7 @@ workload.bulk = { bytes = "10kB" }
     assert sizes.frame.select("size", "completed").rows() == [("<=15kB", 30)]
 
 
-def test_a_run_without_its_source_says_so(tmp_path):
+def test_a_run_without_its_source_has_a_note(tmp_path):
     run = gargalo_run(tmp_path / "out")
     run.source.clear()
     found = reporting.report_of_run(run)
@@ -341,7 +341,7 @@ def test_bad_usage(tmp_path, report):
     assert "has no results: run.json" in refused("empty")
     assert not list((tmp_path / "empty").iterdir())
     (tmp_path / "file").write_text("")
-    assert "is no directory" in refused("file")
+    assert "is not a directory" in refused("file")
     gargalo_run(tmp_path / "out")
     (tmp_path / "mine.html").write_text("<p>precious")
     assert "--overwrite" in refused("out", "--output", "mine.html")

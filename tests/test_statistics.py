@@ -105,8 +105,8 @@ def test_a_constant_is_compared_with_by_the_test_of_one_sample():
 
 
 def test_student_covers_as_often_as_it_says():
-    luck = random.Random(8)
-    inside = sum(10 in mean_interval([luck.gauss(10, 3) for _ in range(5)]) for _ in range(2000))
+    rng = random.Random(8)
+    inside = sum(10 in mean_interval([rng.gauss(10, 3) for _ in range(5)]) for _ in range(2000))
     assert 0.935 < inside / 2000 < 0.965
 
 
@@ -162,10 +162,10 @@ def test_intervals_stay_within_what_the_quantity_can_be():
 
 def test_bounded_intervals_cover_as_often_as_they_say():
     # Five runs of skewed quantities: Student's interval covers too seldom, the bounded one nearly as said.
-    luck = random.Random(9)
+    rng = random.Random(9)
     draws = {
-        "Jain's index": (lambda: luck.betavariate(50, 1), 50 / 51, SHARE),
-        "completion": (lambda: luck.expovariate(1.0), 1.0, POSITIVE),
+        "Jain's index": (lambda: rng.betavariate(50, 1), 50 / 51, SHARE),
+        "completion": (lambda: rng.expovariate(1.0), 1.0, POSITIVE),
     }
     for name, (draw, mean, bounds) in draws.items():
         plain = bounded = 0
@@ -177,7 +177,7 @@ def test_bounded_intervals_cover_as_often_as_they_say():
         assert 0.92 < bounded / 3000 < 0.965, name
 
 
-def test_differences_of_shares_are_clipped_and_say_so():
+def test_differences_of_shares_are_clipped_and_marked():
     a, b = [0.9, 0.2], [0.5, 0.1]
     plain, clipped = difference(a, b), difference(a, b, bounds=SHARE)
     assert plain.low < -1
@@ -188,8 +188,8 @@ def test_differences_of_shares_are_clipped_and_say_so():
 
 
 def test_bootstrap():
-    luck = random.Random(3)
-    values = [luck.gauss(50, 5) for _ in range(60)]
+    rng = random.Random(3)
+    values = [rng.gauss(50, 5) for _ in range(60)]
     student, bca = mean_interval(values), bootstrap_interval(values)
     assert bca.method == "bca"
     assert bca.low == pytest.approx(student.low, abs=0.25)
@@ -250,10 +250,10 @@ def test_wilcoxon_of_the_depression_data():
 
 
 def test_rank_interval_is_what_the_test_accepts():
-    luck = random.Random(11)
+    rng = random.Random(11)
     for n, m in ((4, 4), (5, 9), (12, 7)):
-        a = [luck.gauss(1, 2) for _ in range(n)]
-        b = [luck.gauss(0, 1) for _ in range(m)]
+        a = [rng.gauss(1, 2) for _ in range(n)]
+        b = [rng.gauss(0, 1) for _ in range(m)]
         found = difference(a, b, test="mann-whitney")
         for inside in (found.low + 1e-9, found.high - 1e-9):
             assert difference([x - inside for x in a], b, test="mann-whitney").p_value >= 0.05
@@ -279,8 +279,8 @@ def test_permutation():
     pairs = difference(DRUG_1, DRUG_2, test="permutation", paired=True)
     # 2^10 changes of sign of the ten differences; four give as great a mean, the zero twice.
     assert pairs.p_value == pytest.approx(4 / 1024)
-    luck = random.Random(2)
-    a, b = ([luck.gauss(0, 1) for _ in range(20)] for _ in "ab")
+    rng = random.Random(2)
+    a, b = ([rng.gauss(0, 1) for _ in range(20)] for _ in "ab")
     assert difference(a, b, test="permutation") == difference(a, b, test="permutation")
 
 
@@ -322,13 +322,13 @@ def test_runs_without_variation():
     assert difference([3, 3, 3], [3, 3, 3], test="mann-whitney", paired=True).p_value == 1
 
 
-def test_false_alarms_are_as_rare_as_said():
-    luck = random.Random(4)
+def test_the_rate_of_false_positives_is_that_of_the_level():
+    rng = random.Random(4)
     for test in ("welch", "mann-whitney"):
         alarms = sum(
             difference(
-                [luck.gauss(0, 1) for _ in range(6)],
-                [luck.gauss(0, 1) for _ in range(9)],
+                [rng.gauss(0, 1) for _ in range(6)],
+                [rng.gauss(0, 1) for _ in range(9)],
                 test=test,
             ).verdict
             != "no difference shown"
@@ -340,10 +340,10 @@ def test_false_alarms_are_as_rare_as_said():
 def test_holm():
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.9, None, 0.8]) == [1, None, 1]
-    # Ten metrics without a difference but one with a small p by luck: not after the correction.
-    luck = random.Random(1)
-    a = {f"m{k}": [luck.gauss(0, 1) for _ in range(8)] for k in range(10)}
-    b = {f"m{k}": [luck.gauss(0, 1) for _ in range(8)] for k in range(10)}
+    # Ten metrics without a difference but one with a small p by chance: not after the correction.
+    rng = random.Random(1)
+    a = {f"m{k}": [rng.gauss(0, 1) for _ in range(8)] for k in range(10)}
+    b = {f"m{k}": [rng.gauss(0, 1) for _ in range(8)] for k in range(10)}
     b["m3"] = [x + 0.8 + 0.02 * k for k, x in enumerate(a["m3"])]
     plain = differences(a, b, correction=None)
     fixed = differences(a, b)
@@ -354,12 +354,12 @@ def test_holm():
 
 
 def test_compare_pairs_equal_seeds():
-    # The seed's luck is greater than the difference: only pairs show it.
-    luck = random.Random(6)
+    # The seed's effect is greater than the difference: only pairs show it.
+    rng = random.Random(6)
     seeds = list(range(8))
-    shared = [luck.gauss(0, 5) for _ in seeds]
+    shared = [rng.gauss(0, 5) for _ in seeds]
     rows = [
-        {"congestion": name, "seed": s, "goodput_bps": 50 + shared[s] + gain + luck.gauss(0, 0.1)}
+        {"congestion": name, "seed": s, "goodput_bps": 50 + shared[s] + gain + rng.gauss(0, 0.1)}
         for name, gain in (("cubic", 1.0), ("reno", 0.0))
         for s in seeds
     ]

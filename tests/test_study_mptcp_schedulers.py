@@ -154,7 +154,7 @@ def test_claims_are_contradicted_by_other_runs(quick, claim, changes):
     assert rows[claim].explanation
 
 
-def test_without_runs_claims_say_so(quick):
+def test_without_runs_claims_are_inconclusive_with_the_reason(quick):
     for claim in STUDY.claims:
         nothing = claim.check(Context(quick, pl.DataFrame()))
         assert nothing.verdict == "inconclusive", claim.id

@@ -76,7 +76,7 @@ def test_the_grid_is_that_of_the_work(quick):
     assert len([s for loss, s in seeds if loss == 0.01]) == quick.repeat
 
 
-def test_who_sends_in_which_world():
+def test_senders_of_each_world():
     scenario = transfer(kernel("bbr"), "12Mbit/s", 0, 0.01, 1)
     assert scenario["hosts"] == {"client": {"stack": "kernel"}, "server": {"stack": "kernel"}}
     scenario = transfer(ours("bbr", "lab", paced=False), "12Mbit/s", 0, 0.01, 1)
@@ -216,7 +216,7 @@ def test_claims_are_contradicted_by_other_runs(quick, claim, changes):
     assert rows[claim].explanation
 
 
-def test_without_the_lab_claims_say_so(quick):
+def test_without_the_lab_claims_are_inconclusive_with_the_reason(quick):
     whole = made_up(quick)
     reason = "this system does not let ordinary users make namespaces"
     simulated = whole.frame.filter(pl.col("world") == "sim")
@@ -232,7 +232,7 @@ def test_without_the_lab_claims_say_so(quick):
         assert nothing.explanation, claim.id
 
 
-def test_what_a_machine_cannot_do_is_left_out_and_told(quick, monkeypatch):
+def test_what_a_machine_cannot_do_is_left_out_with_the_reason(quick, monkeypatch):
     jobs = jobs_of(STUDY, quick)
     monkeypatch.setattr(lab, "refusal", lambda c="cubic": "no such module" if c == "bbr" else None)
     kept, missing = possible(jobs)

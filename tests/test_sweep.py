@@ -127,7 +127,7 @@ BAD = [
 @pytest.mark.parametrize(
     ("axes", "told"), BAD, ids=[next(iter(a)) + str(i) for i, (a, _) in enumerate(BAD)]
 )
-def test_bad_axes_are_told_before_anything_runs(axes, told):
+def test_bad_axes_are_refused_before_anything_runs(axes, told):
     with pytest.raises(sweeps.SweepError) as error:
         sweeps.plan(MINI, axes)
     assert 'axis "' in str(error.value)
@@ -136,7 +136,7 @@ def test_bad_axes_are_told_before_anything_runs(axes, told):
         assert part in str(error.value)
 
 
-def test_a_cell_that_is_wrong_only_as_a_whole_is_told_with_its_labels():
+def test_a_cell_that_is_wrong_only_as_a_whole_is_named_by_its_labels():
     axes = {"flows.0.start": ["0s", "3s"], "flows.0.stop": ["2s", "5s"]}
     with pytest.raises(sweeps.SweepError, match=r"start = 3s, stop = 2s|start.*at 3s"):
         sweeps.plan(MINI, axes, set={"duration": "9s"})

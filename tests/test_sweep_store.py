@@ -62,7 +62,7 @@ def test_claims_end_with_their_process(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel of Linux who holds a lock")
-def test_whom_a_sweep_waits_for_is_said(tmp_path, capsys, monkeypatch):
+def test_a_sweep_names_the_process_it_waits_for(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sys.modules["gargalo.sweeps.execute"], "WAIT_S", 0.0)
     run = gargalo.sweep(MINI, store=tmp_path / "a", workers=1).plan["run"][0]
     store = sweeps.Store.create(tmp_path / "b")
@@ -114,7 +114,7 @@ def test_a_table_is_collected_while_files_are_merged(tmp_path):
         lazily.collect()
 
 
-def test_files_under_construction_are_told_from_those_left_behind(tmp_path):
+def test_files_under_construction_are_distinguished_from_abandoned_ones(tmp_path):
     # The number of a process does not tell: in a container every sweep has the same.
     store = sweeps.Store.create(tmp_path / "s")
     owners = ("0123456789abcdef" * 2, "plan", "segment", "store.json", "probe")
@@ -162,7 +162,7 @@ def test_removed_while_a_sweep_runs(tmp_path):
     assert gargalo.sweep(MINI, repeat=3, store=tmp_path / "s", workers=1).frame().height == 3
 
 
-def test_times_of_files_mean_nothing(tmp_path):
+def test_times_of_files_are_ignored(tmp_path):
     gargalo.sweep(MINI, RATES, repeat=3, store=tmp_path / "s", workers=1, name="first")
     store = sweeps.Store(tmp_path / "s")
     # A plan from the future, by a clock that was set back since.
@@ -263,7 +263,7 @@ def test_ten_thousand_runs_are_read_quickly(tmp_path):
     assert seconds() < 1, "after compaction"
 
 
-def test_stores_of_other_versions_say_so(gargalo, tmp_path):
+def test_stores_of_other_versions_are_refused_with_the_reason(gargalo, tmp_path):
     path = sweep_file(tmp_path, "")
     assert gargalo("sweep", path, "--store", "s").returncode == 0
     marker = tmp_path / "s" / "store.json"

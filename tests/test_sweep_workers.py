@@ -54,7 +54,7 @@ def test_a_crashed_worker_loses_its_run_alone_which_is_done_again(tmp_path, monk
     assert len(done.frame()) == 10
 
 
-def test_a_run_that_always_crashes_is_given_up_and_told(tmp_path):
+def test_a_run_that_always_crashes_is_given_up_and_reported(tmp_path):
     done = gargalo.sweep(
         MINI, RATES, repeat=3, store=tmp_path / "s", measure=sweep_helpers.die_always, workers=2
     )
@@ -85,7 +85,7 @@ def test_a_run_that_was_written_before_its_worker_died_is_no_failure(tmp_path, m
     assert (len(first), len(done.frame())) == (2, 2)
 
 
-def test_failures_are_told_and_the_others_go_on(tmp_path):
+def test_failures_are_reported_and_the_other_runs_continue(tmp_path):
     path = sweep_file(
         tmp_path,
         'measure = "sweep_helpers:fail"\nrepeat = 2\n'

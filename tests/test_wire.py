@@ -326,7 +326,7 @@ def test_what_fails_is_one_sentence(net: Network, tmp_path: Path):
     says(2, "give HOST PORT", "connect")
 
 
-def test_a_reset_is_told(net: Network):
+def test_a_reset_is_reported(net: Network):
     reset = (
         "import socket, struct; l = socket.create_server(('', 5405)); c, _ = l.accept(); c.recv(1); "
         "c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0)); c.close()"
@@ -342,7 +342,7 @@ def devices(net: Network) -> str:
     return net.run("ip", "-br", "link", "show", "type", "tun").stdout
 
 
-def test_an_interrupt_tells_what_there_is(iperf3: Network):
+def test_an_interrupt_reports_what_was_measured(iperf3: Network):
     run = command("iperf3", "-c", "127.0.0.1", "-t", 30, "-J")
     with iperf3.start(*run, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         time.sleep(3)
@@ -364,7 +364,7 @@ def test_nothing_is_left_after_a_kill(net: Network):
         assert devices(net) == ""
 
 
-def test_without_the_right_it_says_what_to_do():
+def test_without_permission_the_remedy_is_printed():
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         pytest.skip("only root can give its rights away")
     drop = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]

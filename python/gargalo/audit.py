@@ -78,7 +78,7 @@ def counted(frame: pl.DataFrame, labels: Sequence[str]) -> pl.DataFrame:
 
     Args:
         frame: A row per run with `results_hash` and `seed`; without, all rows count.
-        labels: What tells cells apart.
+        labels: What distinguishes the cells.
 
     """
     if "results_hash" not in frame.columns or frame.is_empty():

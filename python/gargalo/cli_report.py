@@ -41,7 +41,7 @@ def report(
     """Write a page with figures, tables and how to run it again; it needs no network."""
     target = output if output is not None else directory / "report.html"
     if not directory.is_dir():
-        what = "is no directory" if directory.exists() else "does not exist"
+        what = "is not a directory" if directory.exists() else "does not exist"
         fail(f"{directory} {what}; give the results of a run, the store of a sweep, or a study")
     if target.is_dir():
         fail(f"{target} is a directory; name a file, as in --output {target}/report.html")

@@ -151,7 +151,7 @@ def execute(command: str, options: Any) -> None:
 
 
 def refuse_udp(value: bool) -> None:
-    """Say that there is no UDP."""
+    """End the command: UDP is not supported."""
     if value:
         fail("-u: UDP tests are not offered; without -u the test runs over TCP")
 

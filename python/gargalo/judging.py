@@ -80,7 +80,7 @@ def find(kind: str, name: str, known: Mapping[str, T]) -> T:
 
 
 def select(rows: pl.DataFrame, labels: Mapping[str, Any]) -> pl.DataFrame:
-    """Return the rows with these labels; none if a label is no column."""
+    """Return the rows with these labels; none if a column is missing."""
     if not labels.keys() <= set(rows.columns):
         return rows.clear()
     return rows.filter(pl.lit(True), *(pl.col(name) == value for name, value in labels.items()))

@@ -100,7 +100,7 @@ class PathManager:
         raise NotImplementedError
 
     def announces(self) -> bool:
-        """Return whether a server tells its other addresses to the client (ADD_ADDR)."""
+        """Return whether a server announces its other addresses to the client (ADD_ADDR)."""
         return True
 
 

@@ -90,7 +90,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Cell:
-    """A network with its flows, and what tells it from others of its criterion."""
+    """A network with its flows, and what distinguishes it from others of its criterion."""
 
     labels: Mapping[str, Label]
     scenario: Mapping[str, Any]

@@ -125,7 +125,7 @@ def read(path: Path) -> dict[str, Any]:
     """Read a scorecard that `gargalo evaluate` wrote.
 
     Raises:
-        BaselineError: It cannot be read, or is no scorecard.
+        BaselineError: It cannot be read, or is not a scorecard.
 
     """
     try:

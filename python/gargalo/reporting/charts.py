@@ -65,7 +65,7 @@ def timelines(
 
     Args:
         frame: Columns `x`, `y`, `series` and `algorithm`, in SI.
-        y: What is drawn; its name tells the unit.
+        y: What is drawn; its name gives the unit.
         series: Column that names the lines.
         x: Time.
         algorithm: Column with the algorithm of a line; `series` if None.
@@ -102,7 +102,7 @@ def stacked(frame: pl.DataFrame, y: str, series: str, *, x: str = "time_s") -> g
 
     Args:
         frame: Columns `x` (the beginning of a bin, the same for all series), `y` and `series`, in SI.
-        y: What is drawn; its name tells the unit.
+        y: What is drawn; its name gives the unit.
         series: Column that names the areas.
         x: Time.
 
@@ -151,7 +151,7 @@ def trends(
     Args:
         frame: A row per run.
         x: The axis; text such as "10Mbit/s" is read as a number where it can be.
-        y: The metric, in SI; its name tells the unit unless `y_unit` does.
+        y: The metric, in SI; its name gives the unit unless `y_unit` does.
         series: Column that names the algorithm.
         detail: A further column that splits an algorithm into several lines, told by their dash.
         level: Of the intervals (Student's t); fewer than three runs have none.

@@ -82,7 +82,7 @@ class FigureBlock:
 class TableBlock:
     """A table of figures in SI, sortable and filterable.
 
-    Columns are named as in results tables: the ending tells the unit, and a column `x` with `x_low`
+    Columns are named as in results tables: the ending gives the unit, and a column `x` with `x_low`
     and `x_high` beside it is shown as one, with its interval. Cells "very good", "good", "regular"
     and "bad" are shown as ratings.
     """
@@ -91,7 +91,7 @@ class TableBlock:
     caption: str
     frame: pl.DataFrame
     units: Mapping[str, str] = field(default_factory=dict)
-    """Unit by column, where the name does not tell: bit/s, s, byte, or any text."""
+    """Unit by column, where the name does not give it: bit/s, s, byte, or any text."""
     group: str = ""
     """Section of the report it belongs to."""
     algorithm: str | None = None

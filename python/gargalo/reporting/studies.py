@@ -84,7 +84,7 @@ def report_of_study(
         facts: More facts, such as the date.
 
     Raises:
-        FileNotFoundError: There is no report, or a figure or table of it is missing.
+        FileNotFoundError: The report, or a figure or table of it, is missing.
         RunError: A file is not what was written.
         ValueError: report.json is of another form; the text says where.
 

@@ -158,7 +158,7 @@ def evidence(label: str, interval: Interval, *, unit: str = "", expected: str = 
     )
 
 
-class Unmeasured(Exception):  # noqa: N818 (it ends a check, which is no error)
+class Unmeasured(Exception):  # noqa: N818 (it ends a check and is not an error)
     """Runs that a claim needs were not done."""
 
     def __init__(self, why: str = "not all of the runs that this needs were done") -> None:

@@ -76,7 +76,7 @@ class Job:
     """
 
     labels: Mapping[str, Label]
-    """What tells this run from others of the sweep; each label becomes a column."""
+    """What distinguishes this run from others of the sweep; each label becomes a column."""
     scenario: ScenarioLike | Source
     """Path of a TOML file, its text, a dictionary or a `gargalo.Scenario`."""
     seed: int

@@ -195,7 +195,7 @@ def declared_bounds(name: str, bounds: Any) -> str | None:
     """Return what a measuring function declares of its figures as JSON.
 
     Raises:
-        SweepError: It is no mapping of names to pairs, the lesser first.
+        SweepError: It is not a mapping of names to pairs, the lesser first.
 
     """
     if bounds is None:

@@ -1,6 +1,6 @@
 """Runs in real time: each has a process of its own in the sandbox, a thread here waits for it.
 
-They need little of a processor and much punctuality: a thread is enough for each, and simulations
+They need little processor time, but precise timing: a thread is enough for each, and simulations
 are done before or after, never beside them.
 """
 

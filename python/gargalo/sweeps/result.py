@@ -216,7 +216,7 @@ class Sweep:
         Where `by` leaves out labels, several cells become one. The mean is that of these cells, each of the
         same weight however many of its runs count, and the interval says how far chance moves that mean: it is made of
         one value for each repeat, the mean over the cells, so that `n` is the number of repeats. A cell whose
-        repeats are all the same run has its value in each of them. What differs between the cells is no chance, and
+        repeats are all the same run has its value in each of them. What differs between the cells is not chance, and
         repeats that not all cells have yet are left out.
 
         Args:

@@ -30,7 +30,7 @@ def samples(
 
     Args:
         frame: A row per run: labels, `seed`, metrics; `repeat` and `results_hash` where known.
-        labels: What tells cells apart.
+        labels: What distinguishes the cells.
         by: Those of them that are kept.
         metrics: Figures.
 

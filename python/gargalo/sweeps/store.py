@@ -409,7 +409,7 @@ class Store:
         ]
 
     def scan(self, table: str = RUNS, runs: Collection[str] | None = None) -> pl.LazyFrame:
-        """Return a table of all runs, lazily; the column `run` tells whose each row is.
+        """Return a table of all runs, lazily; the column `run` has the run of each row.
 
         With `runs`, files that have none of them are left out; others have more. A run that is in two
         segments is read once.

@@ -153,7 +153,7 @@ def load_measure(measure: bytes | str | None) -> Callable[[Run], Mapping[str, An
         msg = f'the measuring function "{measure}" cannot be imported: {e}{hint}'
         raise MeasureError(msg) from None
     if not callable(found):
-        msg = f'"{measure}" is no function'
+        msg = f'"{measure}" is not a function'
         raise MeasureError(msg)
     return found  # type: ignore[no-any-return]
 

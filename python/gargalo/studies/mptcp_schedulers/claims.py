@@ -267,7 +267,7 @@ NO_DEEP_QUEUES = (
     "paths. Without penalisation the slowest path's queue holds up the rest; 1% loss keeps it short, and costs little or nothing. "
     "What falls at 1% falls by timeouts of small windows: with tail loss probes and RACK there is no difference."
 )
-LUCK = (
+CHANCE = (
     "Where nothing is lost at random, runs of one cell differ by the first overflow of the queues, about as much as the schedulers do. "
     "With 1.5 GB LTS has less than LL in Exp4: it leaves longer queues on slow paths with room (98 instead of 72 ms at 25 Mbit/s), "
     "and more is sent again on others."
@@ -285,9 +285,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("rises", "2. E1: from 0 to 1% loss goodput rises with LIA, OLIA and BALIA under full mesh, not with wVegas.", rises, because=NO_DEEP_QUEUES),
     Claim("balia-degrades", "3. BALIA degrades fastest as loss grows.", degrades),
     Claim("wvegas-best", "3. wVegas is best overall.", wvegas_best),
-    Claim("average-gain", "4. E2: HSR and LTS gain about 2% over LL on average.", average_gain, because=LUCK),
-    Claim("exp4-olia", "4. Exp4: HSR, LWS and LTS beat LL clearly under OLIA.", exp4_olia, because=LUCK),
-    Claim("balia-ll", "4. E2: under BALIA LL wins on average; under wVegas schedulers are alike.", balia_wvegas, because=LUCK),
+    Claim("average-gain", "4. E2: HSR and LTS gain about 2% over LL on average.", average_gain, because=CHANCE),
+    Claim("exp4-olia", "4. Exp4: HSR, LWS and LTS beat LL clearly under OLIA.", exp4_olia, because=CHANCE),
+    Claim("balia-ll", "4. E2: under BALIA LL wins on average; under wVegas schedulers are alike.", balia_wvegas, because=CHANCE),
     Claim("lossy-alike", "5. E2: with losses (Exp5 to Exp8) schedulers are alike.", lossy_alike),
     Claim("single-doubles", "6. Single mesh at least doubles full mesh's goodput in Exp3 and Exp4 under OLIA and BALIA.", single_doubles, because=MESH_ALIKE),
     Claim("single-worse", "6. There it is worse under LIA and wVegas.", single_worse([(n, c) for n in (3, 4) for c in (LIA, WVEGAS)]), because=MESH_ALIKE),

@@ -104,7 +104,7 @@ def extra(context: Context, tcp: Interval, quic: Interval, loss: float) -> Inter
 SMALL_KB = 10.0
 """Largest transfer that is small."""
 ONE_RTT = 0.1
-"""A saving counts as one round trip if it is no farther from it than this share: the packets of the handshake also
+"""A saving counts as one round trip if it differs from it by at most this share: the packets of the handshake also
 take their time on the link."""
 
 

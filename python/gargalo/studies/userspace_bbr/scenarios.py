@@ -44,7 +44,7 @@ class Sender:
 
     @property
     def labels(self) -> dict[str, Any]:
-        """What tells its runs from others."""
+        """What distinguishes its runs from others."""
         return {
             "world": self.world,
             "stack": self.stack,

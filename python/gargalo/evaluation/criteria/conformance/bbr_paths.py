@@ -179,7 +179,7 @@ def judge_slower(f: Figures, algorithm: str) -> Finding:
         )
     if algorithm == "bbr":
         seen = f"the estimate at the tenth {f['rounds']:.0f} rounds after the step"
-        # Ten rounds, the one that the step was in, and the one that tells.
+        # Ten rounds, the one with the step, and the one in which the estimate changes.
         return Finding(f["rounds"] <= 13, seen)
     seen = (
         f"bw at the tenth {time_text(f['short_s'])} after the step, max_bw {time_text(f['long_s'])} after it and "
