@@ -165,14 +165,14 @@ def change(text: str) -> tuple[str, str]:
 
 
 def tell(findings: Sequence[Finding]) -> bool:
-    """Print what the auditor found; return whether there is an error among it."""
+    """Print the findings of the auditor; return whether one is an error."""
     for finding in findings:
         err.print(str(finding), markup=False)
     return any(f.severity == "error" for f in findings)
 
 
 def tell_sweep(sweep: Sweep, findings: Sequence[Finding]) -> bool:
-    """Print what became of damaged files of the store, and the findings; return whether there is an error among these."""
+    """Print what was done with damaged files of the store, and the findings; return whether one is an error."""
     if sweep.repaired is not None:
         err.print(f"note: {sweep.repaired}", markup=False)
     return tell(findings)

@@ -98,7 +98,7 @@ def evaluate(
         int | None, typer.Option(min=1, help="Runs of each cell. Default: the profile's.")
     ] = None,
     stall: Annotated[
-        float, typer.Option(min=1, metavar="S", help="A run without progress for so long fails.")
+        float, typer.Option(min=1, metavar="S", help="A run without progress for this time fails.")
     ] = 60.0,
     repair: Repair = False,
     as_json: Annotated[bool, json_option("Print the scorecards as a JSON list.")] = False,

@@ -160,7 +160,7 @@ def _tell_version(target: Path) -> None:
 
 
 def _report(done: Sweep, *, as_json: bool, quiet: bool) -> bool:
-    """Print what became of a sweep; return whether the auditor found an error."""
+    """Print the results of a sweep; return whether the auditor found an error."""
     findings = done.findings()
     grave = tell_sweep(done, findings)
     _print_report(done, findings, as_json=as_json, quiet=quiet)

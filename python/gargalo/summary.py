@@ -34,13 +34,13 @@ def span(seconds: float | None) -> str:
 
 
 def window(facts: Mapping[str, Any]) -> str:
-    """Write the part of a run that its figures are of, from its summary; empty if it is not said."""
+    """Write the part of a run that its figures are of, from its summary; empty if that does not have it."""
     start, end = facts.get("measured_from_s"), facts.get("measured_until_s")
     return "" if start is None or end is None else f"{start:.6g} s to {end:.6g} s"
 
 
 def measured_in(runs: pl.DataFrame) -> str | None:
-    """Write the part of the runs that their figures are of; None if the table does not say it."""
+    """Write the part of the runs that their figures are of; None if the table does not have it."""
     columns = ["measured_from_s", "measured_until_s"]
     if not set(columns) <= set(runs.columns):
         return None

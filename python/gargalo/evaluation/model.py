@@ -197,7 +197,7 @@ class Question:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """What became of a case of conformance."""
+    """The result of a case of conformance."""
 
     id: str
     title: str
@@ -223,16 +223,16 @@ class CaseResult:
 
 @dataclass(frozen=True)
 class Conformance:
-    """What became of a specification's cases."""
+    """The results of a specification's cases."""
 
     cases: Sequence[CaseResult]
     frame: pl.DataFrame
-    """The runs of the criterion with what each said: `conforms`, and `seen` in words."""
+    """The runs of the criterion with the result of each: `conforms`, and `seen` in words."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a figure."""
+    """The result of a figure."""
 
     figure: Figure
     own: Interval
@@ -246,7 +246,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a criterion."""
+    """The result of a criterion."""
 
     criterion: Criterion
     verdict: Verdict

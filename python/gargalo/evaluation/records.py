@@ -48,7 +48,7 @@ def to_json(card: Scorecard) -> dict[str, Any]:
 
 
 def criterion(result: Result) -> dict[str, Any]:
-    """Return what became of a criterion."""
+    """Return the result of a criterion."""
     c = result.criterion
     return {
         "id": c.id,
@@ -66,7 +66,7 @@ def criterion(result: Result) -> dict[str, Any]:
 
 
 def case(found: CaseResult) -> dict[str, Any]:
-    """Return what became of a case of conformance."""
+    """Return the result of a case of conformance."""
     return {
         "id": found.id,
         "title": found.title,
@@ -78,7 +78,7 @@ def case(found: CaseResult) -> dict[str, Any]:
 
 
 def figure(outcome: Outcome, result: Result) -> dict[str, Any]:
-    """Return what became of a figure."""
+    """Return the result of a figure."""
     f, scores = outcome.figure, result.scores
     return {
         "name": f.name,

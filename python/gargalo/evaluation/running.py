@@ -45,7 +45,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Scorecard:
-    """What became of an algorithm."""
+    """The results of an algorithm."""
 
     algorithm: str
     profile: Profile
@@ -177,7 +177,7 @@ def evaluate(
         store: Where runs are kept; the next evaluation takes from there what it can.
         workers: Processes; by default one for each core.
         repeat: Runs of each cell, instead of the profile's.
-        stall_s: A run that makes no progress for so long fails.
+        stall_s: A run that makes no progress for this time fails, in s.
         repair: Move damaged files of the store aside, and do again what they held of these runs.
         begin: Called with the algorithms that will have a scorecard, before anything runs.
         progress: Called a few times a second.

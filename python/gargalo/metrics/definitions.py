@@ -95,7 +95,7 @@ def page() -> str:
     """Write the page `docs/metrics.md`."""
     return (
         "# Metrics\n\n"
-        "`gargalo.metrics` has what the field measures, as pure functions of numbers and of the "
+        "`gargalo.metrics` has the usual metrics of the field as pure functions of numbers and of the "
         "[results tables](reference/tables.md). Everything is in SI, with the unit in the name; a figure that "
         "is undefined is `None`, never a guess. This page is made from the docstrings by "
         "`python -m gargalo.metrics`.\n\n"

@@ -112,7 +112,7 @@ def aggregation_benefit(goodput_bps: float, path_goodput_bps: Numbers) -> float 
     Formula: (g - m) / (Σc - m) where g >= m, else (g - m) / m, with c the goodput of a single-path
     transport on each path alone and m the greatest of these. Range: 1 is the sum of all paths, 0 the
     best alone, -1 nothing at all.
-    Unit: none. None: there is no path that carries anything, or but one.
+    Unit: none. None: fewer than two paths carry data.
     Source: Kaspar, PhD thesis, University of Oslo, 2012; Paasch, Khalili, Bonaventure, CoNEXT 2013.
     """
     alone = array(path_goodput_bps)

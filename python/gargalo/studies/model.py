@@ -35,7 +35,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of a claim."""
+    """The result of a claim."""
 
     verdict: Verdict
     evidence: Sequence[Evidence] | str

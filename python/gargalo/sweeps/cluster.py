@@ -99,7 +99,7 @@ class Cluster:
         future.add_done_callback(lambda f: self._news.put((task.run, f)))
 
     def poll(self, timeout_s: float) -> list[Event]:
-        """Wait for finished runs, at most so long."""
+        """Wait for finished runs, at most for this time."""
         found = []
         with suppress(queue.Empty):
             found.append(self._news.get(timeout=timeout_s))

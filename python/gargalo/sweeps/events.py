@@ -61,7 +61,7 @@ class Executor(Protocol):
         ...
 
     def poll(self, timeout_s: float) -> list[Event]:
-        """Wait for news, at most so long.
+        """Wait for news, at most for this time.
 
         Raises:
             StoreError: The store cannot be written any more.

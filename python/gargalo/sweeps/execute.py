@@ -77,7 +77,7 @@ def execute(
         progress: Called a few times a second.
         plugins: Python files that register congestion controls, schedulers or path managers.
         name: Of the sweep in the store; by default made from its labels.
-        stall_s: A simulation on this machine that makes no progress for so long fails, with a
+        stall_s: A simulation on this machine that makes no progress for this time fails, with a
             traceback of where it was; by default there is no limit.
         memory_limit: What each run may take of memory, in bytes or like `"4GB"`; one that needs more
             fails. By default half of what its machine has left, divided among the workers on it.

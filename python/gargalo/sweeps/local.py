@@ -129,7 +129,7 @@ class LocalPool:
         return _Worker(process, ours, log)
 
     def poll(self, timeout_s: float) -> list[Event]:
-        """Wait for news, at most so long."""
+        """Wait for news, at most for this time."""
         pipes = {w.pipe: w for w in self._workers}
         if not pipes:
             time.sleep(timeout_s)

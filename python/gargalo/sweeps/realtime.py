@@ -80,7 +80,7 @@ class RealTime:
         self._news.put(Done(task.run, int(facts["packets"]), tables))
 
     def poll(self, timeout_s: float) -> list[Event]:
-        """Wait for news, at most so long."""
+        """Wait for news, at most for this time."""
         news: list[Event] = []
         with suppress(queue.Empty):
             news.append(self._news.get(timeout=timeout_s))

@@ -33,7 +33,7 @@ def main(
         descriptor: Of the pipe.
         memory_bytes: Growth of resident memory after which the process ends.
         most_runs: Runs after which to do so.
-        stall_s: A run without progress for so long ends the process; 0: none does.
+        stall_s: A run without progress for this time ends the process; 0: no limit.
         log: Descriptor of the file that then gets a traceback of where it was.
 
     """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 RATE_BPS = 20e6
 RTT_S = 0.04
 NEAR = 0.05
-"""Each repeat's round trips are within this share of what is said.
+"""Each repeat's round trips are within this share of the nominal value.
 
 A single flow on a network without chance is the same run again whenever it starts, and flows in step are an artefact
 (phase effects: Floyd and Jacobson, Internetworking 3(3), 1992). All algorithms meet the same round trips.

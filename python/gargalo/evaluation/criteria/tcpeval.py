@@ -87,7 +87,7 @@ def made_of(topology: Json, flows: list[Json], duration_s: float, interval_s: fl
 
 
 def waiting(bps: float, wait_s: float) -> Json:
-    """A tail-drop queue that holds so long a wait, in packets."""
+    """A tail-drop queue with this longest wait, in packets."""
     return {"droptail": f"{max(2, round(bps * wait_s / 8 / PACKET_BYTES))} packets"}
 
 

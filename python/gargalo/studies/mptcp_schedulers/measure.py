@@ -17,7 +17,7 @@ PATHS = 5
 BINS = 30
 """Of the course of a run, a second each."""
 BEFORE_S = 5
-"""Of a hand-over: the rates before it and after the return are those of so long."""
+"""Time over which the rates before a hand-over and after the return are measured."""
 
 
 def measure(run: Run) -> Mapping[str, float]:

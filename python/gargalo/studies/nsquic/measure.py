@@ -25,7 +25,7 @@ def measure(run: Run) -> Mapping[str, float]:
     the time from the first to the last; `jain`: Jain's index of these. `wire_rate_bps`: what a flow
     alone received with headers, from the first packet back. `time.X`, `receive_rate.X`: of the flows
     labelled X. `object_p50_s`, `object_p95_s`, `page_s`: from the start to the end of objects.
-    `lost_packets`: what senders took for lost; `spurious_losses`: congestion events that were none.
+    `lost_packets`: packets that senders declared lost; `spurious_losses`: congestion events without a loss.
     """
     flows = run.flows.filter(pl.col("label") != WARM_UP)
     times = flows["completion_s"].fill_null(LIMIT_S).to_numpy()

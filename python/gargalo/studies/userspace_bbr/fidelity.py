@@ -48,7 +48,7 @@ class Cell:
 
 
 def cells(context: Context, pairs: Iterable[tuple[Sender, Sender]]) -> list[Cell]:
-    """Return all places where both of a pair were measured; none twice."""
+    """Return all places where both of a pair were measured, each once."""
     found: list[Cell] = []
     seen: set[tuple[Any, ...]] = set()
     for lab, sim in pairs:

@@ -44,7 +44,7 @@ CYCLES = "version 1: its PROBE_BW is a cycle of eight gains by the clock, withou
 
 
 def first_up(seen: Seen, since: float = 0.0, length_s: float = 0.0) -> Span | None:
-    """Return the first PROBE_UP from an instant on that lasts so long."""
+    """Return the first PROBE_UP from an instant on that lasts at least this long."""
     ups = seen.in_phase("probe-bw-up", since)
     return next((s for s in ups if s.length >= length_s), None)
 

@@ -123,7 +123,7 @@ def results(cases: Sequence[Case], scores: Scores) -> Conformance:
 
 
 def of(case: Case, findings: Sequence[Finding], algorithm: str) -> CaseResult:
-    """Return what became of a case."""
+    """Return the result of a case."""
     said = partial(CaseResult, case.id, case.title, case.section, case.expected)
     if algorithm in case.not_for:
         return said(None, f"not applicable to {case.not_for[algorithm]}")
