@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use gargalo_tcp::{Chunk, Config, DelayedAck, State};
-use gargalo_units::{Bytes, Duration};
+use gargalo_units::{Bytes, Duration, Ecn};
 use gargalo_wire::tcp::{Extra, Flags, Payload};
 
 fn lone() -> Lone {
@@ -317,4 +317,28 @@ fn an_offloaded_segment_of_several_mss_is_acknowledged_at_once() {
     });
     assert_eq!(lone.data(0, 3000), [""; 0]);
     assert_eq!(lone.data(3000, 4000), [". ack 4000"]);
+}
+
+#[test]
+fn the_window_opens_by_segments_of_the_agreed_size() {
+    // RFC 9293 §3.8.6.2.2: min(RCV.BUFF / 2, Eff.snd.MSS).
+    let tiny = Extra {
+        mss: Some(312),
+        ..Extra::default()
+    };
+    let config = Config {
+        receive_buffer: Bytes::new(10_000),
+        ..config()
+    };
+    let mut lone = Lone::offering(config, tiny, Some(100));
+    let window = |lone: &mut Lone, from, to| {
+        let data = lone.segment(Flags::ACK, from, (to - from) as u32);
+        lone.end.handle(lone.now, data, Ecn::NotEct);
+        lone.sent_segments()[0].segment.window
+    };
+    assert_eq!(window(&mut lone, 0, 600), 9400);
+    lone.end.read(299);
+    assert_eq!(window(&mut lone, 600, 1200), 8800);
+    lone.end.read(1);
+    assert_eq!(window(&mut lone, 1200, 1800), 8500);
 }

@@ -109,6 +109,7 @@ impl Receiver {
     /// Applies the negotiated options; `mss` is the payload of a full segment.
     pub(crate) fn negotiate(&mut self, mss: u16, shift: u8, sack: bool, dsack: bool) {
         self.ack.set_mss(u32::from(mss));
+        self.window.set_mss(u64::from(mss));
         self.window.scale(shift);
         self.use_sack = sack;
         self.use_dsack = sack && dsack;

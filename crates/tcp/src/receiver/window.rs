@@ -34,6 +34,11 @@ pub(crate) fn initial_window(buffer: u64) -> u16 {
     u16::try_from(buffer).unwrap_or(u16::MAX)
 }
 
+/// Growth of the edge that is worth announcing (RFC 9293 §3.8.6.2.2).
+fn step(buffer: u64, mss: u64) -> u64 {
+    (buffer / 2).min(mss).max(1)
+}
+
 impl Window {
     /// For a buffer of `buffer` bytes and segments of `mss` bytes; unscaled until [`Self::scale`].
     pub(crate) fn new(buffer: u64, mss: u64) -> Self {
@@ -41,7 +46,7 @@ impl Window {
             buffer,
             most: u64::MAX,
             edge: buffer.min(u64::from(u16::MAX)),
-            step: (buffer / 2).min(mss).max(1),
+            step: step(buffer, mss),
             shift: 0,
             shared: Self::OWN,
         }
@@ -64,6 +69,11 @@ impl Window {
     #[inline]
     pub(crate) fn is_shared(&self) -> bool {
         self.shared != Self::OWN
+    }
+
+    /// The handshake agreed on segments of `mss` bytes.
+    pub(crate) fn set_mss(&mut self, mss: u64) {
+        self.step = step(self.buffer, mss);
     }
 
     const OWN: u64 = u64::MAX;
