@@ -77,6 +77,7 @@ def cell_tables(
     metrics: Sequence[str],
     *more: pl.Expr,
     interval: str | None = None,
+    group: str = "all cells",
 ) -> list[TableBlock]:
     """Return a table of all cells for each experiment that has runs.
 
@@ -87,6 +88,7 @@ def cell_tables(
         metrics: As well.
         more: As well.
         interval: As well.
+        group: Section of the report.
 
     """
     caption = "Means over the repeats."
@@ -97,7 +99,7 @@ def cell_tables(
         rows = context.experiment(name)
         if rows.height:
             cells = cell_means(rows, labels, metrics, *more, interval=interval)
-            blocks.append(TableBlock(title, caption, cells, group="all cells"))
+            blocks.append(TableBlock(title, caption, cells, group=group))
     return blocks
 
 

@@ -9,7 +9,7 @@ from gargalo.reporting.model import Evidence
 from gargalo.studies.fidelity.cells import SINGLE, cells
 from gargalo.studies.fidelity.experiments import EVERY
 from gargalo.studies.fidelity.scenarios import CONTROLS, KERNEL, LAB, SIM, Stack
-from gargalo.studies.model import Claim, Context, Finding, decide, evidence, inconclusive
+from gargalo.studies.model import Assessment, Claim, Context, Unmeasured, assessed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,36 +20,34 @@ RTT_S = 0.1
 """Of the response functions."""
 
 
-def judged(
+def judge(
     context: Context,
+    case: Assessment,
     pair: tuple[Stack, Stack],
     experiments: Sequence[str],
     bounds: Sequence[tuple[float, float]],
-) -> Finding:
+) -> None:
     """Decide whether enough cells agree: `bounds` are pairs of a distance and the share of cells within it."""
     found = list(cells(context, *pair, experiments))
     if not found:
         reasons = "; ".join(f"{what}: {why}" for what, why in context.missing.items())
-        return inconclusive([], reasons or "none of the runs that this needs were done")
-    lines: list[Evidence] = []
-    conditions: list[tuple[bool | None, str]] = []
+        raise Unmeasured(reasons or "none of the runs that this needs were done")
     for bound, most in bounds:
         near = share(found, bound)
-        lines.append(
-            Evidence(label(experiments, bound), near, n=len(found), expected=f"≥ {most:g}")
-        )
+        text = label(experiments, bound)
+        case.lines.append(Evidence(text, near, n=len(found), expected=f"≥ {most:g}"))
         good = round(near * len(found))
         text = f"{good} of {len(found)} cells are within {label(experiments, bound, short=True)}"
-        conditions.append((near >= most, text))
+        case.require(near >= most, text)
         for control in CONTROLS:
             own = [c for c in found if c.control == control]
             if own:
-                lines.append(Evidence(f"  of {control}", share(own, bound), n=len(own)))
+                case.lines.append(Evidence(f"  of {control}", share(own, bound), n=len(own)))
     widest = max(bound for bound, _ in bounds)
     expected = "0" if "pair" in experiments else "1"
     outside = [c for c in found if not c.within(widest)]
-    lines += [evidence(c.text, c.difference, expected=expected) for c in outside]
-    return decide(lines, conditions)
+    for cell in outside:
+        case.show(cell.text, cell.difference, expected=expected)
 
 
 def share(found: Sequence[Cell], bound: float) -> float:
@@ -63,24 +61,28 @@ def label(experiments: Sequence[str], bound: float, *, short: bool = False) -> s
     return text if short else f"cells within {text}"
 
 
-def goodput(context: Context) -> Finding:
+@assessed
+def goodput(context: Context, case: Assessment) -> None:
     """Single flows against the kernel's."""
-    return judged(context, (SIM, KERNEL), SINGLE, ((0.1, 0.9), (0.05, 0.6)))
+    judge(context, case, (SIM, KERNEL), SINGLE, ((0.1, 0.9), (0.05, 0.6)))
 
 
-def completion(context: Context) -> Finding:
+@assessed
+def completion(context: Context, case: Assessment) -> None:
     """Short transfers against the kernel's."""
-    return judged(context, (SIM, KERNEL), ("short",), ((0.05, 0.9),))
+    judge(context, case, (SIM, KERNEL), ("short",), ((0.05, 0.9),))
 
 
-def shares(context: Context) -> Finding:
+@assessed
+def shares(context: Context, case: Assessment) -> None:
     """Pairs of flows against the kernel's."""
-    return judged(context, (SIM, KERNEL), ("pair",), ((0.1, 0.9),))
+    judge(context, case, (SIM, KERNEL), ("pair",), ((0.1, 0.9),))
 
 
-def worlds(context: Context) -> Finding:
+@assessed
+def worlds(context: Context, case: Assessment) -> None:
     """Our stack in both worlds."""
-    return judged(context, (LAB, SIM), (*SINGLE, "short"), ((0.05, 0.95),))
+    judge(context, case, (LAB, SIM), (*SINGLE, "short"), ((0.05, 0.95),))
 
 
 def response(control: str, loss: float) -> float:
@@ -103,22 +105,18 @@ def response(control: str, loss: float) -> float:
 THEORY_CLOSE = 0.05
 
 
-def theory(context: Context) -> Finding:
+@assessed
+def theory(context: Context, case: Assessment) -> None:
     """Mean windows against response functions."""
-    lines: list[Evidence] = []
-    conditions: list[tuple[bool | None, str]] = []
     for control in ("reno", "cubic"):
         for every in EVERY:
             found = context.interval("window", "response", control=control, every=every)
             expected = response(control, 1 / every)
             name = f"{control}, one of {every} lost: mean window"
-            if found.mean is None:
-                return inconclusive(lines, f"{name} was not measured")
-            lines.append(evidence(name, found, unit="packets", expected=f"{expected:.1f}"))
-            near = abs(found.mean / expected - 1) <= THEORY_CLOSE
-            text = f"{name} is {found.mean:.1f}, not {expected:.1f} packets"
-            conditions.append((near, text))
-    return decide(lines, conditions)
+            mean = case.measured(found, f"{name} was not measured").mean or 0.0
+            case.show(name, found, unit="packets", expected=f"{expected:.1f}")
+            near = abs(mean / expected - 1) <= THEORY_CLOSE
+            case.require(near, f"{name} is {mean:.1f}, not {expected:.1f} packets")
 
 
 CLAIMS = (

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 import polars as pl
 
-from gargalo.judging import cell_means
-from gargalo.reporting.model import FigureBlock, TableBlock
+from gargalo.reporting.model import TableBlock
+from gargalo.studies.drawing import Figures, cell_tables
 from gargalo.studies.fidelity.cells import COMPARED, PLACE, table
 from gargalo.studies.fidelity.experiments import EXPERIMENTS
 
 if TYPE_CHECKING:
+    from gargalo.reporting.model import FigureBlock
     from gargalo.studies.fidelity.scenarios import Stack
     from gargalo.studies.model import Context
 
@@ -55,12 +56,10 @@ def drawn(context: Context, over: Stack, under: Stack) -> go.Figure:
 
 def figures(context: Context) -> list[FigureBlock]:
     """Return the figures of which there are runs."""
-    found = []
+    found = Figures(restyle=False)
+    caption = "Goodput, of short transfers the time to completion; means of ratios by seed."
     for over, under in COMPARED:
-        figure = drawn(context, over, under)
-        if figure.data:
-            caption = "Goodput, of short transfers the time to completion; means of ratios by seed."
-            found.append(FigureBlock(title(over, under), caption, figure, "cells", restyle=False))
+        found.add(title(over, under), caption, drawn(context, over, under), "cells")
     return found
 
 
@@ -72,11 +71,6 @@ def tables(context: Context) -> list[TableBlock]:
         if rows.height:
             caption = "Goodput in bit/s, completion in s and their ratio; of pairs the share of the first flow and its difference. With 95% intervals."
             found.append(TableBlock(title(over, under), caption, rows, group="cells"))
+    titles = ((e.name, e.title) for e in EXPERIMENTS)
     labels = ("stack", "control", *PLACE)
-    for e in EXPERIMENTS:
-        rows = context.experiment(e.name)
-        if rows.height:
-            caption = "Means over the repeats."
-            means = cell_means(rows, labels, METRICS)
-            found.append(TableBlock(e.title, caption, means, group="all runs"))
-    return found
+    return [*found, *cell_tables(context, titles, labels, METRICS, group="all runs")]
