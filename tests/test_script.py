@@ -109,7 +109,7 @@ def test_every_script_says_what_it_shows():
 )
 def test_all_scripts_pass_on_the_kernel():
     texts = [path.read_text(encoding="utf-8") for path in SCRIPTS]
-    verdicts = scripts.run(texts, kernel=True, tolerance_ms=100)
+    verdicts = scripts.run(texts, kernel=True, tolerance_ms=100, jobs=32)
     failed = {
         str(path.relative_to(ROOT)): verdict
         for path, verdict in zip(SCRIPTS, verdicts, strict=True)

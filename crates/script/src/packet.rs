@@ -266,6 +266,27 @@ impl Connection {
     }
 }
 
+/// An echo request (RFC 792, RFC 4443 §4.1).
+pub(crate) fn echo_request(between: Addresses) -> Vec<u8> {
+    let v6 = matches!(between, Addresses::V6 { .. });
+    let mut out = vec![if v6 { 128 } else { 8 }, 0, 0, 0, 0, 1, 0, 1];
+    let (protocol, start) = if v6 {
+        (ICMPV6, between.pseudo_header(ICMPV6, out.len() as u32))
+    } else {
+        (ICMP, Checksum::new())
+    };
+    let sum = start.add_bytes(&out).finish();
+    out[2..4].copy_from_slice(&sum.to_be_bytes());
+    datagram(between, protocol, Ecn::NotEct, &out)
+}
+
+/// Whether a datagram of the stack answers an echo request.
+pub(crate) fn is_echo_reply(bytes: &[u8]) -> bool {
+    let parsed = Datagram::parse(bytes, Verify::Nothing);
+    matches!(parsed.map(|d| d.transport), Ok(Transport::Other { protocol, payload })
+        if matches!((protocol, payload.first()), (ICMP, Some(0)) | (ICMPV6, Some(129))))
+}
+
 /// An IP datagram.
 fn datagram(between: Addresses, protocol: u8, ecn: Ecn, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(payload.len() + 40);

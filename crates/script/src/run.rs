@@ -13,7 +13,7 @@ use crate::cookies::Cookies;
 use crate::fault::Fault;
 use crate::packet::{Connection, Live, differences};
 use crate::sockets::{Pending, Sockets};
-use crate::stack::{Setup, Stack, StackError};
+use crate::stack::{Sent, Setup, Stack, StackError};
 
 /// Packets that are shown with a mismatch.
 const SHOWN: usize = 40;
@@ -126,6 +126,7 @@ pub fn run(script: &Script, setup: &Setup, only: Only, stack: &mut dyn Stack) ->
         sockets: Sockets::default(),
         pending: None,
         sent: VecDeque::new(),
+        slip: 0,
         log: Vec::new(),
         cookies: Cookies::default(),
         ports: 0,
@@ -166,7 +167,9 @@ pub(crate) struct Runner<'a> {
     /// A call that has not returned.
     pub(crate) pending: Option<Pending>,
     /// Packets of the stack that no event has expected yet.
-    sent: VecDeque<(Instant, Live)>,
+    sent: VecDeque<(Instant, Duration, Live)>,
+    /// How late events were, in microseconds.
+    slip: u64,
     log: Vec<String>,
     cookies: Cookies,
     /// Ports of the other end that were used.
@@ -195,17 +198,21 @@ impl Runner<'_> {
             }
             _ => self.reach(from)?,
         }
-        if self.only == Only::Kernel {
-            // Where this process did not run in time, all later times are measured from when it did.
-            let late = self.now().saturating_sub(from);
-            self.start += Duration::from_micros(late);
-        }
+        self.catch_up(from);
         match &event.action {
-            Action::Packet(p) => self.inject(event, p),
+            Action::Packet(p) => {
+                self.inject(event, p)?;
+                self.catch_up(from);
+                Ok(())
+            }
             Action::Call(call) => {
                 let relative = matches!(event.time, Time::Relative(_));
                 let until = call.until.map(|t| if relative { before + t } else { t });
-                self.call(event, call, until)
+                self.call(event, call, until)?;
+                if until.is_none() {
+                    self.catch_up(from);
+                }
+                Ok(())
             }
             Action::Sysctl(list) => list.iter().try_for_each(|(name, value)| {
                 let set = self.stack.set(name, value);
@@ -215,6 +222,15 @@ impl Runner<'_> {
                 self.settle(event)?;
                 list.iter().try_for_each(|e| self.assert(event, e))
             }
+        }
+    }
+
+    /// Where this process did not run in time, all later times are measured from when it did.
+    fn catch_up(&mut self, planned: u64) {
+        if self.only == Only::Kernel {
+            let late = self.now().saturating_sub(planned);
+            self.start += Duration::from_micros(late);
+            self.slip += late;
         }
     }
 
@@ -243,14 +259,14 @@ impl Runner<'_> {
             let came = self.stack.wait(until, busy);
             let came = came.map_err(|e| stopped(e, At::default()))?;
             let is_idle = came.is_none();
-            if let Some((at, bytes)) = came
+            if let Some(Sent { at, doubt, bytes }) = came
                 && let Some(live) = Live::parse(&bytes)
                 && live.remote == self.setup.remote()
             {
                 let index = self.connection_of(&live);
                 let line = self.line(index, &live);
                 self.note(at, &line);
-                self.sent.push_back((at, live));
+                self.sent.push_back((at, doubt, live));
             }
             self.try_pending()?;
             if (one && !self.sent.is_empty()) || (is_idle && self.stack.now() >= until) {
@@ -347,12 +363,15 @@ impl Runner<'_> {
     fn expect(&mut self, event: &Event, packet: &Packet, from: u64, to: u64) -> Step<Instant> {
         let tolerance = self.tolerance();
         let mismatch = |came: String| Stop::Mismatch(event.at, event.to_string(), came);
+        // An event that was late made the round trip longer, and the timeout three times that (RFC 6298 §2.2), which
+        // back-off doubles.
+        let latest = to.saturating_add(tolerance + 12 * self.slip);
         if self.sent.is_empty() {
             // With `*` a packet may take as long as a call of a user.
-            let most = to.saturating_add(tolerance).min(self.now() + 200_000_000);
+            let most = latest.min(self.now() + 200_000_000);
             self.go(most, true)?;
         }
-        let Some((at, live)) = self.sent.pop_front() else {
+        let Some((at, doubt, live)) = self.sent.pop_front() else {
             return Err(mismatch("no packet".to_owned()));
         };
         let index = self.connection_of(&live);
@@ -363,7 +382,8 @@ impl Runner<'_> {
             None => Some(self.current.min(self.connections.len().saturating_sub(1))),
         };
         let ticks = self.setup.tick.map(|tick| {
-            let ticks = self.setup.tolerance.as_nanos() / tick.as_nanos().max(1) + 1;
+            let late = self.setup.tolerance + Duration::from_micros(self.slip);
+            let ticks = late.as_nanos() / tick.as_nanos().max(1) + 1;
             u32::try_from(ticks).unwrap_or(u32::MAX)
         });
         let Some(c) = self.connections.get_mut(index) else {
@@ -380,7 +400,8 @@ impl Runner<'_> {
         }
         self.current = index;
         let t = self.micros(at);
-        if t + tolerance < from || t > to.saturating_add(tolerance) {
+        let earliest = t.saturating_sub(doubt.as_micros());
+        if t + tolerance + self.slip < from || earliest > latest {
             let (a, b) = (from as f64 / 1e6, to as f64 / 1e6);
             let time = t as f64 / 1e6;
             differences.push(format!(
@@ -444,8 +465,8 @@ impl Runner<'_> {
         };
         self.settle(last)?;
         let end = self.base.saturating_sub(self.tolerance());
-        let left = self.sent.iter().find(|(at, _)| self.micros(*at) < end);
-        let Some((at, live)) = left.cloned() else {
+        let left = self.sent.iter().find(|(at, ..)| self.micros(*at) < end);
+        let Some((at, _, live)) = left.cloned() else {
             return Ok(());
         };
         let index = self.connection_of(&live);

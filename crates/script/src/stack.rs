@@ -124,21 +124,28 @@ pub enum StackError {
     System(String),
 }
 
+/// A datagram of the stack.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// When it was seen.
+    pub at: Instant,
+    /// How much earlier it may have been sent, because the process that looks did not run.
+    pub doubt: Duration,
+    /// The datagram.
+    pub bytes: Vec<u8>,
+}
+
 /// A stack that a script is run on.
 pub trait Stack {
     /// The time.
     fn now(&self) -> Instant;
 
-    /// Goes on until `until`, or until the stack sends a datagram, which is returned with its time. With `busy` it
+    /// Goes on until `until`, or until the stack sends a datagram, which is returned. With `busy` it
     /// may return earlier, so that calls that block are tried again.
     ///
     /// # Errors
     /// When the device fails.
-    fn wait(
-        &mut self,
-        until: Instant,
-        busy: bool,
-    ) -> Result<Option<(Instant, Vec<u8>)>, StackError>;
+    fn wait(&mut self, until: Instant, busy: bool) -> Result<Option<Sent>, StackError>;
 
     /// Gives the stack a datagram.
     ///

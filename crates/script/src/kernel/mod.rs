@@ -3,22 +3,27 @@
 mod call;
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 
 use gargalo_device::netlink::Netlink;
 use gargalo_device::{BATCH, Choice, Clock, Device, Frame, HEADROOM, NetNs};
 use gargalo_units::{Duration, Instant};
+use gargalo_wire::ip::Addresses;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
-use crate::stack::{Handle, Op, Readiness, Reply, Setup, Stack, StackError};
+use crate::packet;
+use crate::stack::{Handle, Op, Readiness, Reply, Sent, Setup, Stack, StackError};
 
 /// How often a call that blocks is tried again.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// How long a new device may need.
-const SETTLING: Duration = Duration::from_millis(50);
+/// How long a new device may need, and how often it is asked.
+const SETTLING: Duration = Duration::from_secs(5);
+const ECHO: Duration = Duration::from_millis(20);
 
 /// Settings of each namespace, so that results do not depend on the machine: below `/proc/sys/net`.
 const SETTINGS: [(&str, &str); 9] = [
@@ -39,7 +44,11 @@ pub struct Kernel {
     device: Device,
     clock: Clock,
     frames: Vec<Frame>,
-    sent: VecDeque<(Instant, Vec<u8>)>,
+    sent: VecDeque<Sent>,
+    /// How long this thread has waited for a processor, as the kernel counts it.
+    starved: Starved,
+    /// That, since the device was empty.
+    doubt: Duration,
     sockets: Vec<Option<OwnedFd>>,
 }
 
@@ -86,6 +95,8 @@ impl Kernel {
             clock: Clock::start(),
             frames: vec![Vec::new(); BATCH],
             sent: VecDeque::new(),
+            starved: Starved::new(),
+            doubt: Duration::ZERO,
             sockets: Vec::new(),
         };
         Ok(kernel.settle().map(|()| kernel))
@@ -94,10 +105,21 @@ impl Kernel {
     fn settle(&mut self) -> Result<(), StackError> {
         let congestion = self.setup.congestion.clone();
         self.set("net.ipv4.tcp_congestion_control", &congestion)?;
-        // IPv6 becomes ready in the background; what the system sends on its own is passed over.
-        let ready = self.now() + SETTLING;
-        while self.now() < ready {
-            self.wait(ready, false)?;
+        // Addresses become ready in the background: an answer to an echo request says that they are.
+        let latest = self.now() + SETTLING;
+        let between = Addresses::new(self.setup.remote(), self.setup.local());
+        while let Some(between) = between
+            && self.now() < latest
+        {
+            self.receive(packet::echo_request(between))?;
+            let next = self.now() + ECHO;
+            while self.now() < next {
+                if let Some(sent) = self.wait(next, false)?
+                    && packet::is_echo_reply(&sent.bytes)
+                {
+                    return Ok(());
+                }
+            }
         }
         Ok(())
     }
@@ -112,11 +134,55 @@ impl Kernel {
             .receive(&mut self.frames)
             .map_err(|e| StackError::System(format!("reading the device: {e}")))?;
         let now = self.clock.now();
+        self.doubt = if n == 0 {
+            self.starved.since_last();
+            Duration::ZERO
+        } else {
+            // Datagrams that wait in the device came before this thread ran again.
+            self.doubt + self.starved.since_last()
+        };
+        let doubt = self.doubt;
         for frame in self.frames.iter().take(n) {
             let datagram = frame.get(HEADROOM..).unwrap_or_default().to_vec();
-            self.sent.push_back((now, datagram));
+            self.sent.push_back(Sent {
+                at: now,
+                doubt,
+                bytes: datagram,
+            });
         }
         Ok(())
+    }
+}
+
+/// The time that a thread was ready to run and did not, from `/proc/thread-self/schedstat`.
+struct Starved {
+    file: Option<File>,
+    total: u64,
+}
+
+impl Starved {
+    /// Of the calling thread.
+    fn new() -> Self {
+        let mut starved = Self {
+            file: File::open("/proc/thread-self/schedstat").ok(),
+            total: 0,
+        };
+        starved.since_last();
+        starved
+    }
+
+    /// The time since the last call; zero where the kernel does not count it.
+    fn since_last(&mut self) -> Duration {
+        let before = self.total;
+        let mut text = [0; 64];
+        if let Some(file) = &self.file
+            && let Ok(n) = file.read_at(&mut text, 0)
+        {
+            let text = String::from_utf8_lossy(text.get(..n).unwrap_or_default());
+            let second = text.split_whitespace().nth(1).and_then(|n| n.parse().ok());
+            self.total = second.unwrap_or(before);
+        }
+        Duration::from_nanos(self.total.saturating_sub(before))
     }
 }
 
@@ -129,11 +195,7 @@ impl Stack for Kernel {
         self.clock.now()
     }
 
-    fn wait(
-        &mut self,
-        until: Instant,
-        busy: bool,
-    ) -> Result<Option<(Instant, Vec<u8>)>, StackError> {
+    fn wait(&mut self, until: Instant, busy: bool) -> Result<Option<Sent>, StackError> {
         loop {
             self.poll_device()?;
             if let Some(first) = self.sent.pop_front() {

@@ -14,7 +14,7 @@ use gargalo_settings::{Files, Json, Setting, support::Map};
 use gargalo_tcp::{Config, Error, Profile, State};
 use gargalo_units::{Duration, Instant};
 
-use crate::stack::{Handle, Op, Readiness, Reply, Setup, Stack, StackError};
+use crate::stack::{Handle, Op, Readiness, Reply, Sent, Setup, Stack, StackError};
 
 /// Linux's limits of automatic tuning.
 const BUFFERS: [(&str, u64); 2] = [("send_buffer", 4 << 20), ("receive_buffer", 6 << 20)];
@@ -210,17 +210,17 @@ impl Stack for Ours {
         self.now
     }
 
-    fn wait(
-        &mut self,
-        until: Instant,
-        busy: bool,
-    ) -> Result<Option<(Instant, Vec<u8>)>, StackError> {
+    fn wait(&mut self, until: Instant, busy: bool) -> Result<Option<Sent>, StackError> {
         loop {
             let mut out = Vec::new();
             let sent = self.host.poll_transmit(self.now, &mut out);
             self.drain_events();
             if sent {
-                return Ok(Some((self.now, out)));
+                return Ok(Some(Sent {
+                    at: self.now,
+                    doubt: Duration::ZERO,
+                    bytes: out,
+                }));
             }
             match self.host.poll_timeout() {
                 Some(at) if at <= until => {
