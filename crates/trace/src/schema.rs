@@ -378,6 +378,8 @@ mod tests {
             assert!(!table.doc().is_empty());
             for (i, c) in table.columns.iter().enumerate() {
                 assert!(!c.doc().is_empty(), "{}", c.name);
+                // It would break the table of the reference.
+                assert!(!c.doc().contains('|'), "{}", c.name);
                 assert!(table.columns[..i].iter().all(|d| d.name != c.name));
                 let suffix = match c.unit {
                     "s" => "_s",
@@ -388,20 +390,6 @@ mod tests {
                 };
                 assert!(c.name.ends_with(suffix), "{}", c.name);
             }
-        }
-    }
-
-    #[test]
-    fn the_reference_has_a_line_per_column() {
-        let page = <FlowSamples as Kind>::SCHEMA.to_markdown();
-        let srtt = "| `srtt_s` | f64, may be missing | s | Smoothed round-trip time; missing before the first measurement. |";
-        assert!(page.lines().any(|l| l == srtt), "{page}");
-        // A pipe in a text would break the table.
-        for table in TABLES {
-            let page = table.to_markdown();
-            let rows = page.lines().filter(|l| l.starts_with("| `"));
-            assert_eq!(rows.clone().count(), table.columns.len());
-            assert!(rows.into_iter().all(|l| l.matches('|').count() == 5));
         }
     }
 

@@ -76,18 +76,6 @@ impl Schema {
     pub fn doc(&self) -> &'static str {
         self.doc.trim()
     }
-
-    /// The table's section of the reference page, in Markdown.
-    pub fn to_markdown(&self) -> String {
-        let mut page = format!("## `{}`\n\n{}\n\n", self.name, self.doc());
-        page.push_str("| column | type | unit | meaning |\n| --- | --- | --- | --- |\n");
-        for c in self.columns {
-            let missing = if c.nullable { ", may be missing" } else { "" };
-            let (name, ty, unit, doc) = (c.name, c.ty.name(), c.unit, c.doc());
-            page.push_str(&format!("| `{name}` | {ty}{missing} | {unit} | {doc} |\n"));
-        }
-        page
-    }
 }
 
 /// The values of one column.
