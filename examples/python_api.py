@@ -60,7 +60,7 @@ class Timid(gargalo.Controller):
 
     def on_ack(self, ack: gargalo.Acked, path: gargalo.Path) -> None:
         if not ack.in_recovery:
-            self.window += path.mss * ack.bytes / self.window
+            self.window += path.mss * ack.acknowledged / self.window
             self.window = min(self.window, self.most * path.mss)
 
     def on_congestion(self, event: gargalo.Congestion, path: gargalo.Path) -> None:

@@ -20,7 +20,7 @@ class Aimd(gargalo.Controller):
 
     def on_ack(self, ack, path):
         if not ack.in_recovery:
-            self.window += self.gain * path.mss * ack.bytes / self.window
+            self.window += self.gain * path.mss * ack.acknowledged / self.window
 
     def on_congestion(self, event, path):
         self.window = path.mss if event.cause == "timeout" else max(self.window / 2, path.mss)

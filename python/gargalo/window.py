@@ -98,7 +98,7 @@ class WindowBased(Controller):
         """Grow: in slow start as RFC 5681 and RFC 3465 say, then by `increase`."""
         if ack.in_recovery or not ack.cwnd_limited:
             return
-        acked: int = ack.bytes
+        acked: int = ack.acknowledged
         if self.in_slow_start():
             limit = 1 if self._after_timeout else self.abc_limit
             growth = min(acked, self.mss * limit)

@@ -41,6 +41,7 @@ fn ack() -> Acked {
     Acked {
         now: Instant::ZERO,
         bytes: MSS * 2,
+        acknowledged: MSS * 2,
         ce_bytes: Bytes::ZERO,
         rtt: Some(RTT),
         sent_at: Some(Instant::ZERO),

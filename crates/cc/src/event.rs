@@ -36,6 +36,10 @@ pub struct Acked {
     pub now: Instant,
     /// Newly delivered: cumulatively and selectively acknowledged.
     pub bytes: Bytes,
+    /// The bytes that a window may grow for: those acknowledged cumulatively (N of RFC 5681 §3.1). Zero if data was
+    /// only reported selectively (RFC 5681 §3.2 step 1); unless a loss is detected, it counts when it is acknowledged
+    /// cumulatively. For QUIC the same as `bytes`.
+    pub acknowledged: Bytes,
     /// Of those, bytes acknowledged with a congestion echo: the marked bytes, if the receiver reports each mark
     /// (RFC 8257 §3.2).
     pub ce_bytes: Bytes,
@@ -49,8 +53,8 @@ pub struct Acked {
     pub in_flight: Bytes,
     /// The window, not the application, limited sending during the last round trip.
     pub cwnd_limited: bool,
-    /// The transport is in recovery (fast recovery, CWR) and runs PRR; or this is a duplicate during
-    /// the repair after a timeout. No window grows.
+    /// The transport is in recovery (fast recovery, CWR) and runs PRR, or this acknowledgement ends it; or this is a
+    /// duplicate during the repair after a timeout. No window grows.
     pub in_recovery: bool,
     /// A round trip ended with this acknowledgement: data sent after the previous round's end was
     /// acknowledged.

@@ -143,7 +143,7 @@ impl Window {
             return self.slow_start_ack(ack);
         }
         if ack.cwnd_limited {
-            ack.bytes
+            ack.acknowledged
         } else {
             Bytes::ZERO
         }
@@ -166,7 +166,7 @@ impl Window {
             (false, l) => l,
         };
         // RFC 5681 equation 2 with RFC 3465's L for the 1.
-        let growth = ack.bytes.min(self.mss * limit) / divisor;
+        let growth = ack.acknowledged.min(self.mss * limit) / divisor;
         let room = self.ssthresh - self.cwnd;
         if growth < room {
             self.set_cwnd(self.cwnd + growth);

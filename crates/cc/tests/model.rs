@@ -273,6 +273,7 @@ impl Model {
         let ack = Acked {
             now: self.now,
             bytes,
+            acknowledged: bytes,
             ce_bytes: if ce { bytes } else { Bytes::ZERO },
             rtt: Some(rtt),
             sent_at,

@@ -50,6 +50,7 @@ fn average_window(mut c: Box<dyn Controller>, period: u64, rtt: Duration) -> f64
             let ack = Acked {
                 now: now + rtt * (i + 1) / lumps,
                 bytes: MSS * n,
+                acknowledged: MSS * n,
                 ce_bytes: Bytes::ZERO,
                 rtt: Some(rtt),
                 sent_at: Some(now),

@@ -84,7 +84,10 @@ record! {
         now: f64 = time(r.now),
         /// Newly delivered bytes.
         bytes: u64 = bytes(r.bytes),
-        /// Of those, bytes marked Congestion Experienced.
+        /// Bytes that a window may grow for: acknowledged cumulatively. Data that was only reported selectively counts
+        /// when it is acknowledged.
+        acknowledged: u64 = bytes(r.acknowledged),
+        /// Of the delivered bytes, those marked Congestion Experienced.
         ce_bytes: u64 = bytes(r.ce_bytes),
         /// Round-trip sample in seconds.
         rtt: Option<f64> = seconds(r.rtt),

@@ -166,7 +166,7 @@ impl Policy for Prague {
         // Unmarked bytes increase the window during a reduction too, unlike DCTCP; otherwise it would not grow at
         // all with marks in every round.
         if ack.in_recovery && self.by_mark && ack.cwnd_limited {
-            self.grow(window, ack.bytes - marked);
+            self.grow(window, ack.acknowledged.saturating_sub(marked));
         }
     }
 

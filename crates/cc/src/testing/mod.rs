@@ -26,6 +26,7 @@ pub(crate) fn ack(bytes: u64) -> Acked {
     Acked {
         now: Instant::ZERO,
         bytes: Bytes::new(bytes),
+        acknowledged: Bytes::new(bytes),
         ce_bytes: Bytes::ZERO,
         rtt: None,
         sent_at: None,

@@ -13,6 +13,8 @@ const COARSE: Duration = Duration::from_millis(10);
 #[derive(Default)]
 struct Delivery {
     bytes: u64,
+    /// Of those, delivered by the cumulative acknowledgement.
+    in_order: u64,
     newest_sent: Option<Instant>,
     /// Round-trip time of the newest segment that was sent only once.
     rtt: Option<Duration>,
@@ -20,6 +22,15 @@ struct Delivery {
     resent_at: Option<Instant>,
     /// A segment sent once, before the timeout, was delivered.
     original: bool,
+}
+
+/// How much the window may grow for an acknowledgement.
+#[derive(Clone, Copy)]
+struct Growth {
+    /// [`Acked::acknowledged`].
+    acknowledged: u64,
+    /// [`Acked::in_recovery`].
+    withheld: bool,
 }
 
 impl Sender {
@@ -89,7 +100,7 @@ impl Sender {
         if spurious {
             self.undo(now);
         }
-        self.end_episode(now);
+        let ended = self.end_episode(now);
         if !spurious {
             self.detect(now, flight, advanced);
         }
@@ -101,7 +112,12 @@ impl Sender {
             self.congestion(now, Cause::Ecn, flight, 0);
         }
         self.step_frto(advanced, &delivery);
-        self.report(facts, &delivery, flight_before, advanced);
+        let acknowledged = self.acknowledged(acked, &delivery);
+        let growth = Growth {
+            acknowledged,
+            withheld: ended || self.withholds_growth(advanced),
+        };
+        self.report(facts, &delivery, flight_before, growth);
         if let Some(prr) = &mut self.prr {
             // RFC 9937 §6: without SACK a duplicate acknowledgement stands for a segment, which must
             // not count again when it is acknowledged.
@@ -140,6 +156,7 @@ impl Sender {
         };
         if facts.ack > self.una {
             board.acknowledge(facts.ack, |s| note(&mut d, s));
+            d.in_order = d.bytes;
             if d.resent_at.is_some() {
                 // Data behind a filled hole may have arrived long ago (Karn; RFC 6298 §3).
                 d.rtt = None;
@@ -206,7 +223,9 @@ impl Sender {
         };
     }
 
-    fn end_episode(&mut self, now: Instant) {
+    /// Ends the episode if its data is acknowledged; returns whether fast recovery or a reduction has ended: that
+    /// acknowledgement leaves the window at ssthresh (RFC 5681 §3.2 step 6).
+    fn end_episode(&mut self, now: Instant) -> bool {
         let over = match self.phase {
             Phase::Open => false,
             // CWR is on a segment above the recovery point: the phase ends when such a segment is acknowledged.
@@ -216,9 +235,11 @@ impl Sender {
             }
             Phase::Recovery | Phase::Loss => self.una >= self.recovery_point,
         };
+        let reduced = matches!(self.phase, Phase::Recovery | Phase::Reducing);
         if over {
             self.recovered(now);
         }
+        over && reduced
     }
 
     /// Marks losses and begins recovery if there are any.
@@ -326,13 +347,39 @@ impl Sender {
         }
     }
 
+    /// The bytes for which the window may grow (N of RFC 5681 §3.1). Data that was first reported selectively waits
+    /// until it is acknowledged cumulatively: duplicate acknowledgements leave the window as it is (RFC 5681 §3.2
+    /// step 1, RFC 3042 §2). What was reported in recovery never counts.
+    #[inline]
+    fn acknowledged(&mut self, acked: u64, delivery: &Delivery) -> u64 {
+        let reported = &mut self.duplicates.reported;
+        let earlier = (acked - delivery.in_order.min(acked)).min(*reported);
+        *reported -= earlier;
+        if matches!(self.phase, Phase::Open | Phase::Reducing) {
+            *reported += delivery.bytes - delivery.in_order;
+        }
+        delivery.in_order + earlier
+    }
+
+    /// Whether the window must not grow now.
+    #[inline]
+    fn withholds_growth(&self, advanced: bool) -> bool {
+        match self.phase {
+            Phase::Open => false,
+            Phase::Recovery | Phase::Reducing => true,
+            // After a timeout an acknowledgement that only reports later segments is a duplicate (RFC 5681 §3.1).
+            // Otherwise the window would keep growing while the same segment is lost repeatedly.
+            Phase::Loss => !advanced,
+        }
+    }
+
     /// Reports the acknowledgement to the controller.
     fn report(
         &mut self,
         facts: &AckFacts<'_>,
         delivery: &Delivery,
         flight_before: u64,
-        advanced: bool,
+        growth: Growth,
     ) {
         let sample = self.sampler.finish(self.rtt.min());
         if let Some(s) = &sample {
@@ -353,23 +400,17 @@ impl Sender {
         let cwnd_limited = self.limited.now
             || (self.controller.in_slow_start()
                 && self.controller.cwnd().get() < 2 * self.limited.most_in_flight);
-        // After a timeout an acknowledgement that only reports later segments is a duplicate (RFC 5681 §3.1).
-        // Otherwise the window would keep growing while the same segment is lost repeatedly.
-        let in_recovery = match self.phase {
-            Phase::Open => false,
-            Phase::Recovery | Phase::Reducing => true,
-            Phase::Loss => !advanced,
-        };
         let acked = Acked {
             now: facts.now,
             bytes: Bytes::new(delivery.bytes),
+            acknowledged: Bytes::new(growth.acknowledged),
             ce_bytes: Bytes::new(if facts.ece { delivery.bytes } else { 0 }),
             rtt: delivery.rtt,
             sent_at: delivery.newest_sent,
             in_flight_before: Bytes::new(flight_before),
             in_flight: Bytes::new(self.pipe()),
             cwnd_limited,
-            in_recovery,
+            in_recovery: growth.withheld,
             round_start,
             sample,
         };

@@ -23,6 +23,7 @@ impl Sender {
         controller.on_congestion(&event, &path);
         let target = self.controller.cwnd().get();
         self.recovery_point = self.nxt;
+        self.duplicates.reported = 0;
         self.cwr.due = true;
         self.prr = None;
         if self.settings.prr

@@ -179,13 +179,16 @@ struct PeerWindow {
     probes: u32,
 }
 
-/// Duplicate acknowledgements of a peer without SACK.
+/// Duplicate acknowledgements.
 #[derive(Clone, Copy, Debug, Default)]
 struct Duplicates {
-    /// Bytes that they say have left the network.
+    /// Without SACK: bytes that they say have left the network.
     bytes: u64,
-    /// Duplicate acknowledgements in a row.
+    /// Without SACK: how many in a row.
     acks: u32,
+    /// With SACK: bytes reported outside of recovery and not yet acknowledged cumulatively, for which the window has
+    /// not grown.
+    reported: u64,
 }
 
 /// The answer to ECN echoes (RFC 3168 §6.1.2).

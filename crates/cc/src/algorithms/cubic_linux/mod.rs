@@ -277,7 +277,7 @@ impl Policy for CubicLinux {
     }
 
     fn slow_start(&mut self, window: &mut Window, ack: &Acked, _path: &Path<'_>) -> Bytes {
-        if ack.in_recovery || !ack.cwnd_limited {
+        if ack.in_recovery || !ack.cwnd_limited || ack.acknowledged.is_zero() {
             return Bytes::ZERO;
         }
         let bytes = self.partial + ack.bytes;

@@ -106,9 +106,15 @@ impl Ledbat {
     fn steer(&mut self, window: &mut Window, ack: &Acked, queueing: Duration) {
         let cwnd = window.segments();
         let mss = window.mss().as_f64();
-        let share = (ack.bytes.as_f64() / window.cwnd().as_f64()).min(1.0);
-        let off_target = self.off_target(queueing);
-        let bytes = self.fraction + self.change(off_target, cwnd) * share * mss;
+        let change = self.change(self.off_target(queueing), cwnd);
+        // It grows for acknowledged data; whatever was delivered may shrink it.
+        let acked = if change > 0.0 {
+            ack.acknowledged
+        } else {
+            ack.bytes
+        };
+        let share = (acked.as_f64() / window.cwnd().as_f64()).min(1.0);
+        let bytes = self.fraction + change * share * mss;
         let whole = libm::trunc(bytes);
         self.fraction = bytes - whole;
         // max_allowed_cwnd = flightsize + ALLOWED_INCREASE * MSS
@@ -165,7 +171,7 @@ impl Policy for Ledbat {
         }
         let gain = self.gain().min(1.0);
         window.slow_start(&Acked {
-            bytes: ack.bytes.mul_f64(gain),
+            acknowledged: ack.acknowledged.mul_f64(gain),
             ..*ack
         });
         Bytes::ZERO

@@ -303,6 +303,7 @@ impl Sender {
             let acked = Acked {
                 now: batch.now,
                 bytes: Bytes::new(batch.bytes),
+                acknowledged: Bytes::new(batch.bytes),
                 ce_bytes: Bytes::new(if batch.marked { batch.bytes } else { 0 }),
                 rtt: batch.rtt,
                 sent_at: Some(batch.newest_sent),

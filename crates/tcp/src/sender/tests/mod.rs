@@ -1,5 +1,6 @@
 //! Scripted acknowledgements against a sender, with numbers from the RFCs: loss detection, recovery and timeouts.
 
+mod growth;
 mod probes_and_windows;
 
 use std::sync::{Arc, Mutex};
@@ -105,7 +106,15 @@ impl Rig {
             before: 0,
             log: Arc::clone(&log),
         };
-        let mut sender = Sender::new(config, Box::new(diary), MSS as u16, at(0));
+        Self::with(config, Box::new(diary), log)
+    }
+
+    fn with(
+        config: &Config,
+        controller: Box<dyn Controller>,
+        log: Arc<Mutex<Vec<String>>>,
+    ) -> Self {
+        let mut sender = Sender::new(config, controller, MSS as u16, at(0));
         let window = 1 << 30;
         sender.on_established(at(0), Some(ms(RTT)), 1, window);
         Self {

@@ -1,0 +1,99 @@
+//! How the window grows with the acknowledgements: real congestion controls on a scripted sender.
+
+use gargalo_cc::{ALGORITHMS, Init, Params};
+use rand_pcg::Pcg64;
+
+use super::*;
+
+impl Rig {
+    /// With a congestion control by name, in slow start at `segments`.
+    fn controlled(name: &str, config: &Config, segments: u64) -> Self {
+        let init = Init {
+            now: at(0),
+            mss: Bytes::new(MSS),
+            initial_window: Bytes::new(segments * MSS),
+            rng: Pcg64::new(1, 2),
+        };
+        let controller = gargalo_cc::build(name, &Params::new(), init).expect("registered");
+        Self::with(config, controller, Arc::default())
+    }
+
+    fn cwnd(&self) -> u64 {
+        self.sender.controller.cwnd().get()
+    }
+}
+
+fn sack() -> Config {
+    let mut config = config(Recovery::Sack);
+    config.tail_loss_probe = false;
+    config
+}
+
+#[test]
+fn limited_transmit_sends_one_segment_for_each_duplicate() {
+    // RFC 3042 §2, RFC 5681 §3.2 step 1: the window stays as it is, and each duplicate lets one segment out.
+    for recovery in [Recovery::RackTlp, Recovery::Sack] {
+        let mut r = Rig::controlled("reno", &config(recovery), 10);
+        assert_eq!(r.write(40).len(), 10);
+        assert_eq!(r.ack(100, 0, &[(1, 2)]), ["10"]);
+        assert_eq!(r.ack(101, 0, &[(1, 3)]), ["11"]);
+        assert_eq!(r.cwnd(), 10 * MSS);
+        let flight = r.sender.flight();
+        assert_eq!((flight.size, flight.pipe), (12 * MSS, 10 * MSS));
+    }
+}
+
+#[test]
+fn no_window_grows_for_what_is_only_reported() {
+    for a in ALGORITHMS {
+        let mut r = Rig::controlled(a.name, &sack(), 10);
+        if r.sender.controller.governs_recovery() && !matches!(a.name, "tahoe" | "prague") {
+            continue; // BBR and Copa follow deliveries, not acknowledgements
+        }
+        r.write(200);
+        r.ack(100, 2, &[]);
+        let before = r.cwnd();
+        r.ack(101, 2, &[(3, 4)]);
+        r.ack(102, 2, &[(3, 5)]);
+        assert!(r.cwnd() <= before, "{}: {} > {before}", a.name, r.cwnd());
+    }
+}
+
+#[test]
+fn what_was_reported_counts_when_it_is_acknowledged() {
+    // RFC 5681 §3.1: N is what the acknowledgement covers, in whatever order it arrived.
+    let mut r = Rig::controlled("reno", &sack(), 10);
+    r.write(40);
+    r.ack(100, 0, &[(1, 2)]);
+    assert_eq!(r.cwnd(), 10 * MSS);
+    r.ack(101, 2, &[]);
+    assert_eq!(r.cwnd(), 12 * MSS);
+}
+
+#[test]
+fn what_was_reported_before_a_loss_never_counts() {
+    let mut r = Rig::controlled("reno", &sack(), 10);
+    r.write(100);
+    for right in 2..=12 {
+        r.ack(98 + right, 0, &[(1, right)]);
+    }
+    assert_eq!(r.cwnd(), 5 * MSS);
+    // The acknowledgement that ends recovery leaves the window at ssthresh (RFC 5681 §3.2 step 6).
+    r.ack(203, 12, &[]);
+    assert_eq!((r.sender.phase, r.cwnd()), (Phase::Open, 5 * MSS));
+}
+
+#[test]
+fn without_sack_the_end_of_recovery_leaves_the_window_at_ssthresh() {
+    // RFC 6582 §3.2 step 3: the full acknowledgement covers all that the duplicates stood for.
+    let mut config = config(Recovery::NewReno);
+    (config.prr, config.tail_loss_probe) = (false, false);
+    let mut r = Rig::controlled("reno", &config, 10);
+    r.write(100);
+    for t in 101..112 {
+        r.ack(t, 0, &[]);
+    }
+    assert_eq!(r.cwnd(), 5 * MSS);
+    r.ack(203, 12, &[]);
+    assert_eq!((r.sender.phase, r.cwnd()), (Phase::Open, 5 * MSS));
+}
