@@ -3,9 +3,9 @@
 mod common;
 
 use common::*;
-use gargalo_tcp::{Config, Event};
-use gargalo_units::{Bytes, Duration, Ecn};
-use gargalo_wire::tcp::Flags;
+use gargalo_tcp::{Config, Event, Recovery};
+use gargalo_units::{Bytes, Duration, Ecn, Seq};
+use gargalo_wire::tcp::{Extra, Flags, SackBlocks, Segment};
 
 /// A sender with room for five segments and a half in its buffer.
 fn small() -> Config {
@@ -70,4 +70,82 @@ fn a_full_buffer_without_more_is_sent_to_its_end() {
     // The rest leaves with the first acknowledgement.
     pair.run_for(ms(35));
     assert_eq!(pair.read[1], 5_500);
+}
+
+/// A peer without timestamps to which ten segments were sent.
+fn ten_sent() -> Lone {
+    let extra = Extra {
+        mss: Some(1000),
+        window_scale: Some(0),
+        sack_permitted: true,
+        ..Extra::default()
+    };
+    let counting = Config {
+        recovery: Recovery::Sack,
+        tail_loss_probe: false,
+        ..config()
+    };
+    let mut lone = Lone::offering(counting, extra, None);
+    assert_eq!(lone.end.write_synthetic(10_000), 10_000);
+    assert_eq!(lone.sent().len(), 10);
+    lone
+}
+
+/// An acknowledgement of the first `ack` segments with these segments reported.
+fn acknowledges(lone: &Lone, ack: u32, sacks: &[(u32, u32)]) -> Segment {
+    let mut s = lone.segment(Flags::ACK, 0, 0);
+    let origin = s.ack;
+    s.ack = origin + ack * 1000;
+    let mut blocks = SackBlocks::EMPTY;
+    for (left, right) in sacks {
+        blocks.push(origin + left * 1000, origin + right * 1000);
+    }
+    s.options.sack = blocks;
+    s
+}
+
+#[test]
+fn an_overtaken_acknowledgement_reports_blocks() {
+    // RFC 6675 §5: any acknowledgement with SACK blocks updates the scoreboard. 2 and 4 are lost; the later
+    // acknowledgement comes first and reports 5 alone.
+    let mut lone = ten_sent();
+    lone.now = at(1100);
+    let later = acknowledges(&lone, 2, &[(5, 6)]);
+    assert_eq!(lone.give(later), [""; 0]);
+    let earlier = acknowledges(&lone, 1, &[(3, 4), (6, 8)]);
+    let sent = lone.give(earlier.clone());
+    assert_eq!(sent[0], ". 2000:3000 ack 0", "{sent:?}");
+    assert_eq!(lone.end.stats().lost_packets, 2);
+    // The same again has no news.
+    assert_eq!(lone.give(earlier), [""; 0]);
+}
+
+#[test]
+fn blocks_of_an_overtaken_acknowledgement_are_no_duplicates_of_data() {
+    // The first block lies below SND.UNA, but above the acknowledgement that carries it: no D-SACK (RFC 2883 §4).
+    let mut lone = ten_sent();
+    lone.now = at(1100);
+    lone.give(acknowledges(&lone, 6, &[]));
+    let before = lone.end.snapshot(lone.now);
+    lone.give(acknowledges(&lone, 1, &[(2, 5)]));
+    let after = lone.end.snapshot(lone.now);
+    assert_eq!(format!("{before:?}"), format!("{after:?}"));
+}
+
+#[test]
+fn blocks_of_an_acknowledgement_that_is_too_old_are_not_used() {
+    // RFC 5961 §5.2: SEG.ACK must not be below SND.UNA - MAX.SND.WND.
+    let mut lone = ten_sent();
+    lone.now = at(1100);
+    lone.give(acknowledges(&lone, 2, &[]));
+    let at_distance = |lone: &Lone, n: u32| {
+        let mut s = acknowledges(lone, 0, &[(3, 4), (5, 6), (7, 8)]);
+        s.ack = Seq::new((ISN[1] + 1 + 2000).wrapping_sub(n));
+        s
+    };
+    let absurd = at_distance(&lone, 60_001);
+    assert_eq!(lone.give(absurd), [". ack 0"], "a challenge");
+    assert_eq!(lone.end.stats().lost_packets, 0);
+    let oldest = at_distance(&lone, 60_000);
+    assert_eq!(lone.give(oldest)[0], ". 2000:3000 ack 0");
 }

@@ -15,8 +15,8 @@ use crate::{Error, Event, State};
 enum Ack {
     /// Between SND.UNA and SND.NXT.
     Current(u64),
-    /// Older than SND.UNA.
-    Old,
+    /// Older than SND.UNA: overtaken by a later acknowledgement.
+    Old(u64),
     /// Acknowledges data that was never sent, or is too old to be valid.
     Absurd,
 }
@@ -213,7 +213,10 @@ impl Endpoint {
         let distance = segment.ack.distance(self.send_base + self.una as u32);
         let ack = match self.judge(distance) {
             Ack::Current(ack) => ack,
-            Ack::Old => return true,
+            Ack::Old(ack) => {
+                self.on_old_ack(now, segment, ack);
+                return true;
+            }
             Ack::Absurd => {
                 // RFC 5961 §5.2.
                 self.challenge(now);
@@ -253,8 +256,22 @@ impl Endpoint {
         if u64::from(distance.unsigned_abs()) > self.peer.largest() {
             Ack::Absurd
         } else {
-            Ack::Old
+            Ack::Old(self.una.saturating_sub(u64::from(distance.unsigned_abs())))
         }
+    }
+
+    /// An acknowledgement that was overtaken may report blocks that the later one had no room for (RFC 6675 §5: any
+    /// acknowledgement with SACK blocks updates the scoreboard). Nothing else in it is news.
+    fn on_old_ack(&mut self, now: Instant, segment: &Segment, ack: u64) {
+        if segment.options.sack.is_empty() {
+            return;
+        }
+        let told = ValidAck {
+            ack,
+            ece: false,
+            pure: false,
+        };
+        self.tell_sender(now, segment, told);
     }
 
     fn tell_sender(&mut self, now: Instant, segment: &Segment, told: ValidAck) {
@@ -265,7 +282,7 @@ impl Endpoint {
         } else {
             self.sort_blocks(segment, ack, &mut blocks)
         };
-        let acked = ack - self.una;
+        let acked = ack.saturating_sub(self.una);
         let echo = segment
             .options
             .timestamps
@@ -325,8 +342,8 @@ impl Endpoint {
             let inside = second.is_some_and(|(l, r)| l <= left && right <= r);
             if i == 0 && (right <= ack || inside) {
                 dsack = Some((left, right));
-            } else if left >= ack {
-                out[n] = (left, right);
+            } else if left >= ack && right > self.una {
+                out[n] = (left.max(self.una), right);
                 n += 1;
             }
         }

@@ -45,11 +45,18 @@ impl Sender {
         let advanced = facts.ack > before;
         let outstanding = !self.board.is_empty();
         self.unanswered = 0;
-        if facts.window == 0 {
+        let overtaken = facts.ack < before;
+        if facts.window == 0 && !overtaken {
             // RFC 9293 §3.8.6.1: a peer that answers with a closed window is alive.
             self.consecutive_timeouts = 0;
         }
-        let delivery = self.deliver(facts);
+        let mut delivery = self.deliver(facts);
+        if overtaken {
+            if delivery.bytes == 0 && facts.dsack.is_none() {
+                return AckOutcome::default();
+            }
+            delivery.rtt = None; // it was delayed on its way
+        }
         self.una = facts.ack.max(self.una);
         self.on_window(facts.window);
         self.confirm_mtu_probe(facts);

@@ -39,7 +39,8 @@ use undo::Undo;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckFacts<'a> {
     pub now: Instant,
-    /// Cumulative acknowledgement: everything before this has arrived.
+    /// Cumulative acknowledgement: everything before this has arrived. Below SND.UNA if a later acknowledgement has
+    /// overtaken this one: then only its SACK blocks are news.
     pub ack: u64,
     /// SACK blocks above `ack`.
     pub sacks: &'a [(u64, u64)],
