@@ -639,6 +639,8 @@ class Mptcp:
     """How the receiving end misbehaves (RFC 9743 §7.6), in the simulator."""
     recovery: str | None = None
     """How losses are detected."""
+    rto_restart: str | None = None
+    """From when the retransmission timeout counts after an acknowledgement; they differ by at most a round trip."""
     sack: bool | None = None
     """Selective acknowledgements (RFC 2018)."""
     scheduler: str | Mapping[str, Any] | None = None
@@ -1088,6 +1090,8 @@ class Tcp:
     """How the receiving end misbehaves (RFC 9743 §7.6), in the simulator."""
     recovery: str | None = None
     """How losses are detected."""
+    rto_restart: str | None = None
+    """From when the retransmission timeout counts after an acknowledgement; they differ by at most a round trip."""
     sack: bool | None = None
     """Selective acknowledgements (RFC 2018)."""
     send_buffer: str | None = None

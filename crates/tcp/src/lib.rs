@@ -25,7 +25,7 @@ mod timestamps;
 
 pub use config::{
     Autotuning, Config, DelayedAck, EcnMode, KeepAlive, MtuProbing, Nagle, Pacing, PacingFactors,
-    Profile, Recovery,
+    Profile, Recovery, RtoRestart,
 };
 pub use endpoint::{Endpoint, Init, Room, Transmit};
 pub use error::Error;

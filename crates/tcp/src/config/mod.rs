@@ -81,6 +81,8 @@ settings! {
         min_rto_above_srtt: bool = true;
         /// Maximum retransmission timeout.
         max_rto: Duration = Duration::from_secs(120), in Duration::from_millis(1)..;
+        /// From when the retransmission timeout counts after an acknowledgement; they differ by at most a round trip.
+        rto_restart: RtoRestart = RtoRestart::Acknowledgement;
         /// Retransmission timeout of the handshake, and until there is a round-trip sample (RFC 6298 §2.1: 1 s).
         syn_timeout: Duration = Duration::from_secs(1), in Duration::from_millis(1)..;
         /// Retransmissions of a SYN before the connection is given up.
@@ -184,6 +186,17 @@ names! {
         BlackHole = "black-hole",
         /// From 1024 bytes upward (Linux: 2).
         Always = "always",
+    }
+}
+
+names! {
+    /// From when the retransmission timeout counts.
+    pub enum RtoRestart {
+        /// From the acknowledgement of new data (RFC 6298 §5.3).
+        Acknowledgement = "acknowledgement",
+        /// From the last transmission of the first segment in flight, if a tail loss probe or a reordering timer was
+        /// due before (Linux); the least that RFC 6298 §5 allows.
+        Transmission = "transmission",
     }
 }
 

@@ -3,7 +3,7 @@
 use gargalo_settings::{Window, names};
 use gargalo_units::{Bytes, Duration};
 
-use super::{Autotuning, Config, DelayedAck, Nagle, Pacing, Recovery};
+use super::{Autotuning, Config, DelayedAck, Nagle, Pacing, Recovery, RtoRestart};
 
 names! {
     /// A named set of defaults.
@@ -67,6 +67,7 @@ impl Config {
     pub fn linux_6() -> Self {
         Self {
             profile: Profile::Linux6,
+            rto_restart: RtoRestart::Transmission,
             receive_buffer: Bytes::new(16 << 20),
             receive_autotuning: Some(Autotuning::default()),
             send_buffer: Bytes::new(4 << 20),

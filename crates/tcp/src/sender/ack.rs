@@ -44,6 +44,7 @@ impl Sender {
         let before = self.una;
         let advanced = facts.ack > before;
         let outstanding = !self.board.is_empty();
+        let shorter = self.awaits_shorter_timer();
         self.unanswered = 0;
         let overtaken = facts.ack < before;
         if facts.window == 0 && !overtaken {
@@ -136,7 +137,7 @@ impl Sender {
                 self.prr_window = prr.on_ack(delivered, pipe, u64::from(self.mss), safe);
             }
         }
-        self.rearm(now, advanced, delivery.bytes > 0);
+        self.rearm(now, advanced, delivery.bytes > 0, shorter);
         outcome
     }
 

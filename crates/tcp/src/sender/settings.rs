@@ -2,7 +2,7 @@
 
 use gargalo_units::Duration;
 
-use crate::config::{Config, FirstWindow, Nagle, Pacing, Recovery};
+use crate::config::{Config, FirstWindow, Nagle, Pacing, Recovery, RtoRestart};
 
 /// The part of [`Config`] that the sender needs.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,7 @@ pub(super) struct Settings {
     pub(super) peer_ack_delay: Duration,
     pub(super) retries: u32,
     pub(super) max_rto: Duration,
+    pub(super) rto_restart: RtoRestart,
 }
 
 impl Settings {
@@ -49,6 +50,7 @@ impl Settings {
             peer_ack_delay: config.delayed_ack.timeout.max(Duration::from_millis(200)),
             retries: config.data_retries,
             max_rto: config.max_rto,
+            rto_restart: config.rto_restart,
         }
     }
 }

@@ -1,13 +1,31 @@
 //! The sender's timers: retransmission timeout, tail loss probe, reordering, persist.
 
 use gargalo_cc::Cause;
-use gargalo_units::Instant;
+use gargalo_units::{Duration, Instant};
+
+use crate::config::RtoRestart;
 
 use super::{Frto, Notice, Phase, Sender};
 
+/// The least time until a timer is due (a tick of Linux).
+const TICK: Duration = Duration::from_millis(1);
+
 impl Sender {
-    /// Rearms the timers after an acknowledgement.
-    pub(super) fn rearm(&mut self, now: Instant, advanced: bool, delivered: bool) {
+    /// Whether a tail loss probe or a reordering timer is due before the retransmission timeout.
+    #[inline]
+    pub(super) fn awaits_shorter_timer(&self) -> bool {
+        self.timers.probe.min(self.timers.reorder) < Instant::MAX
+    }
+
+    /// When the first segment in flight times out, counted from its last transmission: RFC 6298 §5 allows no
+    /// retransmission before that.
+    fn first_deadline(&self, now: Instant) -> Instant {
+        let sent = self.board.first().map_or(now, |(_, s)| s.state.sent_at);
+        (sent + self.rtt.rto()).max(now + TICK)
+    }
+
+    /// Rearms the timers after an acknowledgement; `shorter`: a shorter timer was due before.
+    pub(super) fn rearm(&mut self, now: Instant, advanced: bool, delivered: bool, shorter: bool) {
         if self.board.is_empty() {
             self.timers.rto = Instant::MAX;
             self.timers.probe = Instant::MAX;
@@ -18,7 +36,14 @@ impl Sender {
                 self.timers.rto = now + self.rtt.rto();
             }
             if delivered {
-                self.arm_probe(now);
+                self.arm_probe(now, self.timers.rto);
+            }
+            if self.settings.rto_restart == RtoRestart::Transmission
+                && advanced
+                && shorter
+                && self.timers.probe == Instant::MAX
+            {
+                self.timers.rto = self.first_deadline(now);
             }
         }
         self.arm_persist(now);
@@ -31,12 +56,16 @@ impl Sender {
         }
         self.timers.persist = Instant::MAX;
         if new {
-            self.arm_probe(now);
+            let latest = match self.settings.rto_restart {
+                RtoRestart::Acknowledgement => self.timers.rto,
+                RtoRestart::Transmission => self.timers.rto.min(self.first_deadline(now)),
+            };
+            self.arm_probe(now, latest);
         }
     }
 
-    /// Arms the probe timer (RFC 8985 §7.2).
-    fn arm_probe(&mut self, now: Instant) {
+    /// Arms the probe timer (RFC 8985 §7.2), at `latest` when the retransmission timeout is due.
+    fn arm_probe(&mut self, now: Instant, latest: Instant) {
         let eligible = self.settings.probe
             && self.phase == Phase::Open
             && self.tlp.in_flight.is_none()
@@ -45,7 +74,7 @@ impl Sender {
             let single = self.board.len() == 1;
             self.rtt
                 .probe_at(now, single, self.settings.peer_ack_delay)
-                .min(self.timers.rto)
+                .min(latest)
         } else {
             Instant::MAX
         };

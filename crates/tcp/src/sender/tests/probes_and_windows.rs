@@ -1,6 +1,45 @@
 //! Tail loss probes, ECN, windows and small segments.
 
 use super::*;
+use crate::config::RtoRestart;
+
+// ---- the retransmission deadline ----
+
+/// Reordering was seen; 2 to 5 are in flight since 101 ms, 3 and 4 were reported, and the timer of the hole is due.
+fn with_a_hole(rto_restart: RtoRestart) -> Rig {
+    let config = Config {
+        rto_restart,
+        ..config(Recovery::RackTlp)
+    };
+    let mut r = Rig::new(&config, 4);
+    r.write(2);
+    r.ack(100, 0, &[(1, 2)]);
+    r.ack(101, 2, &[]);
+    assert_eq!(r.write(4), ["2", "3", "4", "5"]);
+    r.ack(201, 2, &[(4, 5)]);
+    // Segment 2 arrives after 4; 3 is still missing, and 4 has been reported.
+    r.ack(221, 3, &[(4, 5)]);
+    assert_eq!(r.sender.timers.probe, Instant::MAX);
+    r
+}
+
+#[test]
+fn the_timeout_counts_from_the_acknowledgement() {
+    // RFC 6298 §5.3.
+    let r = with_a_hole(RtoRestart::Acknowledgement);
+    assert_eq!(r.sender.timers.rto, at(221) + r.sender.rtt.rto());
+}
+
+#[test]
+fn the_timeout_counts_from_the_transmission_after_a_shorter_timer() {
+    // RFC 6298 §5: never less than one timeout after the segment was sent. Linux takes the time since then off.
+    let mut r = with_a_hole(RtoRestart::Transmission);
+    assert_eq!(r.sender.timers.rto, at(101) + r.sender.rtt.rto());
+    // No shorter timer was due: a full timeout.
+    r.sender.timers.reorder = Instant::MAX;
+    r.ack(231, 4, &[(5, 6)]);
+    assert_eq!(r.sender.timers.rto, at(231) + r.sender.rtt.rto());
+}
 
 // ---- tail loss probes ----
 
