@@ -131,7 +131,7 @@ fn traits(name: &str) -> Traits {
         // A loss without a queue leaves the window at the bandwidth-delay product measured.
         "westwood" => Traits {
             queue: (20.0, 201.0),
-            window: (1000.0, 3400.0),
+            window: (990.0, 3400.0),
             ..d
         },
         "westwood+" => Traits {

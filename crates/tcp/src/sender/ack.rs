@@ -86,18 +86,7 @@ impl Sender {
             self.duplicates.acks = 0;
             self.buffer_full = false;
         }
-        let mut unneeded = false;
-        if let Some((left, right)) = facts.dsack {
-            self.rack.on_dsack(self.una, self.nxt);
-            unneeded = self.undo.on_dsack(right);
-            if self
-                .tlp
-                .in_flight
-                .is_some_and(|p| p.retransmission && left < p.end && right >= p.end)
-            {
-                self.tlp.in_flight = None; // the probe was a duplicate: nothing was lost (RFC 8985 §7.4)
-            }
-        }
+        let unneeded = facts.dsack.is_some_and(|block| self.on_dsack(block));
         let acked = facts.ack.saturating_sub(before);
         self.count_duplicates(facts, acked, outstanding);
         let spurious = self.phase != Phase::Open
@@ -139,6 +128,16 @@ impl Sender {
         }
         self.rearm(now, advanced, delivery.bytes > 0, shorter);
         outcome
+    }
+
+    /// Data arrived twice (RFC 2883); returns whether all retransmissions of the recovery were unnecessary.
+    fn on_dsack(&mut self, (left, right): (u64, u64)) -> bool {
+        self.rack.on_dsack(self.una, self.nxt);
+        let probe = self.tlp.in_flight;
+        if probe.is_some_and(|p| p.retransmission && left < p.end && right >= p.end) {
+            self.tlp.in_flight = None; // the probe was a duplicate: nothing was lost (RFC 8985 §7.4)
+        }
+        self.undo.on_dsack(right)
     }
 
     /// Updates the scoreboard and collects the newly delivered data.
