@@ -627,6 +627,8 @@ class Mptcp:
     """Penalisation: a path that filled the window in this way may carry half as much for a while, at most once per round trip (the same, mechanism 2). Its bytes in flight are limited; its congestion window does not change. Under a scheduler that accounts for the window itself, only if it carries less than the path that waits."""
     probe_interval: bool | str | None = None
     """Interval at which a path that the scheduler does not use carries a copy of a segment, so that its measurements stay current; false: never. Backups carry no copies."""
+    probe_slack_fixed: bool | None = None
+    """Several segments in flight are probed 2 ms after two round trips on short paths too, as Linux does; otherwise at most a round trip after (RFC 8985 §7.2 has no such slack)."""
     profile: str | None = None
     """Named set of defaults for all other options."""
     prr: bool | None = None
@@ -1078,6 +1080,8 @@ class Tcp:
     """Nagle algorithm: hold back small segments while data is outstanding (RFC 9293 §3.7.4); true is `standard`, and Linux has `minshall`. Real programs turn it off with `TCP_NODELAY`."""
     pacing: bool | str | PacingMap | Mapping[str, Any] | None = None
     """When the sender paces; false is `off`, true is `window`."""
+    probe_slack_fixed: bool | None = None
+    """Several segments in flight are probed 2 ms after two round trips on short paths too, as Linux does; otherwise at most a round trip after (RFC 8985 §7.2 has no such slack)."""
     profile: str | None = None
     """Named set of defaults for all other options."""
     prr: bool | None = None

@@ -6,6 +6,10 @@ use crate::config::Config;
 
 /// Timeout when data transmission begins after a SYN was retransmitted (RFC 6298 §5.7).
 const AFTER_SYN_LOSS: Duration = Duration::from_secs(3);
+/// Slack of a tail loss probe (Linux: `TCP_TIMEOUT_MIN`).
+const MOST_SLACK: Duration = Duration::from_millis(2);
+/// The least slack: no host has finer timers.
+const LEAST_SLACK: Duration = Duration::from_micros(10);
 /// Bound on the backoff: the maximum timeout is reached before.
 const MAX_BACKOFF: u32 = 16;
 
@@ -109,19 +113,26 @@ impl RttEstimator {
         self.min
     }
 
-    /// Probe timeout (RFC 8985 §7.2): two round trips, and the peer's longest acknowledgement delay
-    /// if only one segment is outstanding.
+    /// Probe timeout (RFC 8985 §7.2): two round trips, and the peer's longest acknowledgement delay if only one
+    /// segment is outstanding; else some slack for timers and hosts: 2 ms, as in Linux, but at most a round trip unless
+    /// `fixed`, as 2 ms would be many round trips of a very short path.
     #[inline]
-    pub(crate) fn probe_at(&self, now: Instant, single: bool, ack_delay: Duration) -> Instant {
-        let pto = match self.srtt {
-            Some(s) => s * 2,
-            None => Duration::from_secs(1),
+    pub(crate) fn probe_at(
+        &self,
+        now: Instant,
+        single: bool,
+        ack_delay: Duration,
+        fixed: bool,
+    ) -> Instant {
+        let Some(srtt) = self.srtt else {
+            return now + Duration::from_secs(1);
         };
-        now + if single {
-            pto + ack_delay
-        } else {
-            pto + Duration::from_millis(2)
-        }
+        let slack = match (single, fixed) {
+            (true, _) => ack_delay,
+            (false, true) => MOST_SLACK,
+            (false, false) => srtt.max(LEAST_SLACK).min(MOST_SLACK),
+        };
+        now + srtt * 2 + slack
     }
 }
 
@@ -166,6 +177,22 @@ mod tests {
         }
         assert_eq!(total.rto(), ms(1000));
         assert_eq!(linux.rto(), ms(300));
+    }
+
+    #[test]
+    fn the_slack_of_a_probe_is_at_most_a_round_trip() {
+        // RFC 8985 §7.2: 2 SRTT, which is 40 us here; 2 ms more would be a hundred round trips.
+        let after = |rtt, fixed| {
+            let mut e = RttEstimator::new(&Config::modern());
+            e.on_sample(rtt);
+            e.probe_at(Instant::ZERO, false, ms(200), fixed) - Instant::ZERO
+        };
+        let us = Duration::from_micros;
+        assert_eq!(after(us(20), false), us(60));
+        assert_eq!(after(us(20), true), us(2040));
+        assert_eq!(after(ms(100), false), ms(202));
+        assert_eq!(after(ms(100), true), ms(202));
+        assert_eq!(after(Duration::ZERO, false), us(10));
     }
 
     #[test]

@@ -67,6 +67,9 @@ settings! {
         prr: bool = true;
         /// Tail loss probes (RFC 8985 §7); they need recovery by `rack-tlp`.
         tail_loss_probe: bool = true;
+        /// Several segments in flight are probed 2 ms after two round trips on short paths too, as Linux does;
+        /// otherwise at most a round trip after (RFC 8985 §7.2 has no such slack).
+        probe_slack_fixed: bool = false;
         /// Detection of spurious timeouts (RFC 5682).
         frto: bool = true;
         /// Detection of spurious retransmissions by timestamps (Eifel, RFC 3522) and by D-SACK (RFC 3708); the

@@ -68,6 +68,7 @@ impl Config {
         Self {
             profile: Profile::Linux6,
             rto_restart: RtoRestart::Transmission,
+            probe_slack_fixed: true,
             receive_buffer: Bytes::new(16 << 20),
             receive_autotuning: Some(Autotuning::default()),
             send_buffer: Bytes::new(4 << 20),

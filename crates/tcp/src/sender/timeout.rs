@@ -73,7 +73,12 @@ impl Sender {
         self.timers.probe = if eligible {
             let single = self.board.len() == 1;
             self.rtt
-                .probe_at(now, single, self.settings.peer_ack_delay)
+                .probe_at(
+                    now,
+                    single,
+                    self.settings.peer_ack_delay,
+                    self.settings.probe_slack_fixed,
+                )
                 .min(latest)
         } else {
             Instant::MAX
