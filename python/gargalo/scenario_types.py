@@ -603,6 +603,8 @@ class Mptcp:
     """New data on the first duplicate acknowledgements (RFC 3042)."""
     links: Sequence[str] | None = None
     """Names of the links whose addresses take part from the beginning. Default: all links of the two hosts."""
+    max_dup_thresh: int | None = None
+    """The duplicate threshold grows with the reordering that SACK blocks show, from 3 segments up to this number (Linux: 300). 3: it is fixed (RFC 5681 §3.2, RFC 6675 §2). With `rack-tlp` it counts only until reordering is seen (RFC 8985 §6.2)."""
     max_rto: str | None = None
     """Maximum retransmission timeout."""
     max_subflows: int | None = None
@@ -1066,6 +1068,8 @@ class Tcp:
     """Keep-alive probes (RFC 9293 §3.8.4). Default: never."""
     limited_transmit: bool | None = None
     """New data on the first duplicate acknowledgements (RFC 3042)."""
+    max_dup_thresh: int | None = None
+    """The duplicate threshold grows with the reordering that SACK blocks show, from 3 segments up to this number (Linux: 300). 3: it is fixed (RFC 5681 §3.2, RFC 6675 §2). With `rack-tlp` it counts only until reordering is seen (RFC 8985 §6.2)."""
     max_rto: str | None = None
     """Maximum retransmission timeout."""
     min_rto: str | None = None

@@ -69,6 +69,7 @@ impl Config {
             profile: Profile::Linux6,
             rto_restart: RtoRestart::Transmission,
             probe_slack_fixed: true,
+            max_dup_thresh: 300,
             receive_buffer: Bytes::new(16 << 20),
             receive_autotuning: Some(Autotuning::default()),
             send_buffer: Bytes::new(4 << 20),

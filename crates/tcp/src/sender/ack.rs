@@ -95,6 +95,10 @@ impl Sender {
                 && (unneeded || self.undo.is_eifel(facts.tsecr, delivery.resent_at))
                 || self.frto_says_spurious(&delivery));
         if spurious {
+            if self.phase == Phase::Recovery && advanced {
+                // The original of the first hole has arrived, after all that was reported before.
+                self.rack.on_late(before + u64::from(self.mss));
+            }
             self.undo(now);
         }
         let ended = self.end_episode(now);
@@ -271,6 +275,11 @@ impl Sender {
         }
     }
 
+    #[inline]
+    fn dup_thresh(&self) -> u32 {
+        self.rack.dup_thresh(self.mss, self.settings.max_dup_thresh)
+    }
+
     fn mark(&mut self, now: Instant, advanced: bool) -> u64 {
         let mut marked: Vec<Sent> = Vec::new();
         match self.settings.recovery {
@@ -282,11 +291,14 @@ impl Sender {
                     self.resend_due = true;
                 }
             }
-            Recovery::Sack => self.board.detect_by_count(|s| marked.push(*s)),
+            Recovery::Sack => {
+                let threshold = self.dup_thresh();
+                self.board.detect_by_count(threshold, |s| marked.push(*s));
+            }
             Recovery::RackTlp => {
                 let window = self.rack.window(
                     matches!(self.phase, Phase::Recovery | Phase::Loss),
-                    self.board.sacked(),
+                    self.board.sacked() >= self.dup_thresh(),
                     self.rtt.min(),
                     self.rtt.srtt(),
                 );

@@ -17,6 +17,8 @@ pub(crate) struct Rack {
     /// Highest offset delivered.
     highest: u64,
     reordering_seen: bool,
+    /// Most bytes by which a segment came later than those sent after it, outside of retransmissions.
+    extent: u64,
     multiplier: u32,
     persist: u32,
     /// The window is widened at most once per round trip: D-SACKs before this offset are ignored.
@@ -30,6 +32,7 @@ impl Default for Rack {
             rtt: Duration::ZERO,
             highest: 0,
             reordering_seen: false,
+            extent: 0,
             multiplier: 1,
             persist: 0,
             dsack_round: None,
@@ -55,6 +58,7 @@ impl Rack {
             self.highest = end;
         } else if !sent.retransmitted && end < self.highest {
             self.reordering_seen = true;
+            self.on_late(end);
         }
         let rtt = now - sent.state.sent_at;
         let resent_at = (sent.state.sent_at.as_nanos() / 1_000_000) as u32;
@@ -67,6 +71,27 @@ impl Rack {
             self.newest = Some(this);
             self.rtt = rtt;
         }
+    }
+
+    /// An original that ends at `end` arrived after later data.
+    #[inline]
+    pub(crate) fn on_late(&mut self, end: u64) {
+        self.extent = self.extent.max(self.highest.saturating_sub(end));
+    }
+
+    /// The measured reordering was too large: a timeout came before the duplicate threshold was reached.
+    pub(crate) fn forget_extent(&mut self) {
+        self.extent = 0;
+    }
+
+    /// The duplicate threshold: the reordering seen so far in segments of `mss` bytes, from [`DUP_THRESH`] to `most`.
+    #[inline]
+    pub(crate) fn dup_thresh(&self, mss: u32, most: u32) -> u32 {
+        if most <= DUP_THRESH || self.extent == 0 {
+            return DUP_THRESH;
+        }
+        let segments = self.extent.div_ceil(u64::from(mss)).min(u64::from(most)) as u32;
+        segments.max(DUP_THRESH)
     }
 
     /// Processes a D-SACK: the window was too narrow (RFC 8985 §6.2.4 step 4).
@@ -86,16 +111,17 @@ impl Rack {
         }
     }
 
-    /// The reordering window (RFC 8985 §6.2.4).
+    /// The reordering window (RFC 8985 §6.2.4); `reached`: as many segments as the duplicate threshold are selectively
+    /// acknowledged.
     #[inline]
     pub(crate) fn window(
         &self,
         in_recovery: bool,
-        sacked: u32,
+        reached: bool,
         min_rtt: Option<Duration>,
         srtt: Option<Duration>,
     ) -> Duration {
-        if !self.reordering_seen && (in_recovery || sacked >= DUP_THRESH) {
+        if !self.reordering_seen && (in_recovery || reached) {
             return Duration::ZERO;
         }
         let quarter = min_rtt.unwrap_or(Duration::ZERO) / 4;
@@ -139,7 +165,12 @@ mod tests {
     }
 
     fn window(r: &Rack, in_recovery: bool, sacked: u32) -> Duration {
-        r.window(in_recovery, sacked, Some(ms(40)), Some(ms(100)))
+        r.window(
+            in_recovery,
+            sacked >= DUP_THRESH,
+            Some(ms(40)),
+            Some(ms(100)),
+        )
     }
 
     #[test]

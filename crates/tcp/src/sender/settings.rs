@@ -9,6 +9,7 @@ use crate::config::{Config, FirstWindow, Nagle, Pacing, Recovery, RtoRestart};
 pub(super) struct Settings {
     pub(super) recovery: Recovery,
     pub(super) pacing: Pacing,
+    pub(super) max_dup_thresh: u32,
     pub(super) prr: bool,
     pub(super) probe: bool,
     pub(super) probe_slack_fixed: bool,
@@ -36,6 +37,7 @@ impl Settings {
                 Recovery::NewReno
             },
             pacing: config.pacing,
+            max_dup_thresh: config.max_dup_thresh,
             prr: config.prr,
             probe: config.tail_loss_probe && config.sack && config.recovery == Recovery::RackTlp,
             probe_slack_fixed: config.probe_slack_fixed,

@@ -5,6 +5,7 @@ use gargalo_units::{Duration, Instant};
 
 use crate::config::RtoRestart;
 
+use super::scoreboard::DUP_THRESH;
 use super::{Frto, Notice, Phase, Sender};
 
 /// The least time until a timer is due (a tick of Linux).
@@ -160,6 +161,9 @@ impl Sender {
         if self.consecutive_timeouts > self.settings.retries {
             self.given_up = true;
             return;
+        }
+        if self.phase == Phase::Open && self.board.sacked() >= DUP_THRESH {
+            self.rack.forget_extent();
         }
         let flight = self.flight();
         let mut marked = Vec::new();

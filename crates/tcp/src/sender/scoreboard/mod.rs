@@ -11,7 +11,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use gargalo_cc::SendState;
 use gargalo_units::Instant;
 
-/// Segments that must be acknowledged above a hole before it counts as lost (RFC 6675 §2).
+/// Segments that must be acknowledged above a hole before it counts as lost (RFC 6675 §2), without reordering.
 pub(crate) const DUP_THRESH: u32 = 3;
 
 /// A sent segment.
@@ -219,10 +219,10 @@ impl Scoreboard {
         Some(marked)
     }
 
-    /// Marks segments lost that have [`DUP_THRESH`] acknowledged segments above them (RFC 6675 §4, IsLost).
+    /// Marks segments lost that have `threshold` acknowledged segments above them (RFC 6675 §4, IsLost).
     #[inline]
-    pub(crate) fn detect_by_count(&mut self, mut lost: impl FnMut(&Sent)) {
-        while self.sacked_above >= DUP_THRESH {
+    pub(crate) fn detect_by_count(&mut self, threshold: u32, mut lost: impl FnMut(&Sent)) {
+        while self.sacked_above >= threshold {
             let i = (self.count_cursor - self.base) as usize;
             let Some(e) = self.entries.get(i) else { break };
             if e.sacked {

@@ -292,7 +292,8 @@ impl Both {
             }
             Op::Count => {
                 let mut told = Told::new();
-                self.fast.detect_by_count(|s| told.push((s.start, s.len)));
+                self.fast
+                    .detect_by_count(DUP_THRESH, |s| told.push((s.start, s.len)));
                 assert_eq!(told, self.slow.detect_by_count());
             }
             Op::Time { newest } => {
@@ -407,7 +408,7 @@ fn the_third_segment_acknowledged_above_a_hole_makes_it_lost() {
     for right in [2000, 3000, 4000] {
         assert!(lost.is_empty());
         board.sack(1000, right, |_| ());
-        board.detect_by_count(|s| lost.push(s.start));
+        board.detect_by_count(DUP_THRESH, |s| lost.push(s.start));
     }
     assert_eq!(lost, [0]);
     // RFC 6675 §4: sent, not acknowledged, not lost.

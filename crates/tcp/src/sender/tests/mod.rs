@@ -2,6 +2,7 @@
 
 mod growth;
 mod probes_and_windows;
+mod reordering;
 
 use std::sync::{Arc, Mutex};
 
