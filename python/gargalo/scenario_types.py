@@ -634,7 +634,7 @@ class Mptcp:
     profile: str | None = None
     """Named set of defaults for all other options."""
     prr: bool | None = None
-    """Proportional rate reduction in recovery (RFC 6937)."""
+    """Proportional rate reduction in recovery (RFC 9937)."""
     receive_autotuning: bool | ReceiveAutotuning | Mapping[str, Any] | None = None
     """Growth of the receive window with what the application reads in a round trip, up to `receive_buffer` (dynamic right-sizing, as Linux has it). Not for Multipath TCP, whose window is that of the connection. Default: the window is `receive_buffer` from the start."""
     receive_buffer: str | None = None
@@ -1089,7 +1089,7 @@ class Tcp:
     profile: str | None = None
     """Named set of defaults for all other options."""
     prr: bool | None = None
-    """Proportional rate reduction in recovery (RFC 6937)."""
+    """Proportional rate reduction in recovery (RFC 9937)."""
     receive_autotuning: bool | ReceiveAutotuning | Mapping[str, Any] | None = None
     """Growth of the receive window with what the application reads in a round trip, up to `receive_buffer` (dynamic right-sizing, as Linux has it). Not for Multipath TCP, whose window is that of the connection. Default: the window is `receive_buffer` from the start."""
     receive_buffer: str | None = None

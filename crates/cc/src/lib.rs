@@ -49,7 +49,7 @@ use gargalo_units::{Bytes, Rate};
 ///   epoch begins, then [`Acked`].
 /// - [`Controller::on_congestion`] comes at most once per recovery epoch for losses and once per
 ///   round trip for ECN marks; every retransmission timeout is reported.
-/// - While `Acked::in_recovery` is set the transport paces out the reduction itself (PRR, RFC 6937)
+/// - While `Acked::in_recovery` is set the transport paces out the reduction itself (PRR, RFC 9937)
 ///   towards [`Controller::cwnd`], unless [`Controller::governs_recovery`]; loss-based controllers do
 ///   not grow then.
 /// - `cwnd()` never returns less than one segment.

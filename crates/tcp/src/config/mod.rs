@@ -67,7 +67,7 @@ settings! {
         /// (Linux: 300). 3: it is fixed (RFC 5681 §3.2, RFC 6675 §2). With `rack-tlp` it counts only until reordering
         /// is seen (RFC 8985 §6.2).
         max_dup_thresh: u32 = 3, in 3..=300;
-        /// Proportional rate reduction in recovery (RFC 6937).
+        /// Proportional rate reduction in recovery (RFC 9937).
         prr: bool = true;
         /// Tail loss probes (RFC 8985 §7); they need recovery by `rack-tlp`.
         tail_loss_probe: bool = true;

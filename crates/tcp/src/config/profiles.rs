@@ -10,7 +10,7 @@ names! {
     pub enum Profile {
         /// defaults of a current Linux: MSS 1448, initial window 10, SACK, RACK-TLP, PRR
         ///
-        /// RFC 9293, 6928, 8985, 6937; Linux defaults
+        /// RFC 9293, 6928, 8985, 9937; Linux defaults
         Modern = "modern",
         /// defaults of ns-3.27: MSS 536, initial window 1, 128 KiB buffers, RFC 6675
         ///

@@ -1,11 +1,16 @@
-//! Proportional rate reduction (RFC 6937 with the heuristic of its revision): in recovery, send in proportion to
-//! the delivered data until the pipe has shrunk to ssthresh.
+//! Proportional rate reduction (RFC 9937, which replaces RFC 6937): in recovery, send in proportion to the delivered
+//! data until the pipe has shrunk to ssthresh. Below that the slow start reduction bound holds for acknowledgements
+//! that advance SND.UNA and show no further loss, the conservative bound for all others; the choice between the two
+//! is no option any more.
+//!
+//! Amounts are bytes here and segments in Linux, which rounds them up and so sends up to a segment earlier.
 
 /// One recovery; all amounts in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prr {
     ssthresh: u64,
-    /// In flight when recovery began (RecoverFS).
+    /// RecoverFS: in flight before the acknowledgement that began recovery, without what had been selectively
+    /// acknowledged (Linux: the window).
     flight: u64,
     delivered: u64,
     out: u64,
@@ -42,7 +47,7 @@ impl Prr {
             (self.ssthresh - pipe).min(limit)
         };
         if self.out == 0 {
-            quota = quota.max(mss); // the first retransmission goes out at once
+            quota = quota.max(mss); // forces the fast retransmit
         }
         pipe + quota
     }
@@ -56,7 +61,7 @@ mod tests {
 
     #[test]
     fn halves_the_rate_over_one_round_trip() {
-        // RFC 6937 §4, figure 1 in spirit: 20 segments in flight, one lost, ssthresh 10: of 19
+        // RFC 6937 §4 figure 1: 20 segments in flight, one lost, ssthresh 10: of 19
         // acknowledgements about every second lets a segment out.
         let mut prr = Prr::new(10 * MSS, 20 * MSS);
         let mut pipe = 19 * MSS;
@@ -72,6 +77,26 @@ mod tests {
         }
         assert_eq!(sent, 10);
         assert_eq!(pipe, 10 * MSS);
+    }
+
+    #[test]
+    fn conserves_packets_while_losses_are_found_or_nothing_advances() {
+        // The pipe is below ssthresh: one segment out for one delivered, two if recovery makes progress.
+        let mut prr = Prr::new(10 * MSS, 20 * MSS);
+        prr.on_send(MSS);
+        prr.delivered = MSS;
+        assert_eq!(prr.on_ack(MSS, 4 * MSS, MSS, false), 5 * MSS);
+        prr.on_send(MSS);
+        assert_eq!(prr.on_ack(MSS, 4 * MSS, MSS, true), 6 * MSS);
+    }
+
+    #[test]
+    fn forces_the_fast_retransmit() {
+        // Delivered are 1000 of 20000 bytes: 500 bytes may leave, less than a segment.
+        let mut prr = Prr::new(10 * MSS, 20 * MSS);
+        assert_eq!(prr.on_ack(MSS, 18 * MSS, MSS, false), 19 * MSS);
+        prr.on_send(MSS);
+        assert_eq!(prr.on_ack(MSS, 18 * MSS, MSS, false), 18 * MSS);
     }
 
     #[test]
