@@ -85,7 +85,7 @@ impl RttEstimator {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
     }
 
-    /// New data was acknowledged: the path works, even if the sample is ambiguous.
+    /// The path works again: there was a measurement.
     #[inline]
     pub(crate) fn reset_backoff(&mut self) {
         self.backoff = 0;

@@ -79,7 +79,10 @@ impl Sender {
                 self.rtt.on_sample(rtt);
                 outcome.rtt = Some(rtt);
             }
-            self.rtt.reset_backoff();
+            if facts.echo_rtt.is_some() {
+                // A new measurement, if only to a tick. Without one the backed-off timeout holds (RFC 6298 §5).
+                self.rtt.reset_backoff();
+            }
         }
         if advanced {
             self.consecutive_timeouts = 0;

@@ -376,6 +376,29 @@ fn after_a_timeout_everything_is_resent_in_order() {
 }
 
 #[test]
+fn the_backed_off_timeout_holds_until_new_data_is_measured() {
+    // RFC 6298 §5, Karn: an acknowledgement of what was sent again is no measurement without timestamps.
+    let mut config = Config::rfc5681();
+    config.mss = MSS as u16;
+    let mut r = Rig::new(&config, 4);
+    r.write(1);
+    assert_eq!(r.wait(), (1000, vec!["R0".into()]));
+    r.ack(1100, 1, &[]);
+    r.write(1);
+    assert_eq!(r.sender.next_timeout(), Some(at(1100 + 2000)));
+    r.ack(1200, 2, &[]);
+    r.write(1);
+    assert_eq!(r.sender.next_timeout(), Some(at(1200 + 1000)));
+    // An echoed timestamp is one.
+    let mut r = Rig::new(&config, 4);
+    r.write(1);
+    r.wait();
+    r.ack_with(1100, 1, |f| f.echo_rtt = Some(ms(5)));
+    r.write(1);
+    assert_eq!(r.sender.next_timeout(), Some(at(1100 + 1000)));
+}
+
+#[test]
 fn what_waited_behind_a_hole_gives_no_round_trip() {
     let mut config = config(Recovery::NewReno);
     config.prr = false;
