@@ -169,7 +169,7 @@ pub(crate) struct Runner<'a> {
     /// Packets of the stack that no event has expected yet.
     sent: VecDeque<(Instant, Duration, Live)>,
     /// How late events were, in microseconds.
-    slip: u64,
+    pub(crate) slip: u64,
     log: Vec<String>,
     cookies: Cookies,
     /// Ports of the other end that were used.

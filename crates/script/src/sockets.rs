@@ -317,7 +317,7 @@ impl Runner<'_> {
         if call.result != Outcome::Any && call.result != outcome {
             return mismatch(outcome_text(&call, &outcome));
         }
-        if call.until.is_some() && when.abs_diff(until) > self.tolerance() {
+        if call.until.is_some() && when.abs_diff(until) > self.tolerance() + self.slip {
             let (when, until) = (when as f64 / 1e6, until as f64 / 1e6);
             return mismatch(format!(
                 "it returned at {when:.6} s instead of {until:.6} s"
