@@ -176,7 +176,7 @@ fn wrong_names_and_counts_are_told_with_line_and_fix() {
     rejects(
         &t("{ congestion = \"cubic\" }", "{ fast_open = true }"),
         "has no key",
-        "known here: congestion",
+        "congestion, data_retries",
         14,
     );
     rejects(&t("\"1Gbit/s\"", "1"), "has no unit", "1Mbit/s", 8);
