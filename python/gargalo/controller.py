@@ -88,6 +88,13 @@ class Controller:
     def on_recovered(self, now: float, path: Path) -> None:
         """Fast recovery, or loss recovery after a timeout, has ended."""
 
+    def on_established(self, window: int, path: Path) -> None:
+        """The handshake agreed on other segments (`path.mss`), or lost packets: the initial window has `window` bytes.
+
+        Not called otherwise. A class without this method gets `on_mss`.
+        """
+        self.on_mss(path)
+
     def on_mss(self, path: Path) -> None:
         """The maximum segment size changed to `path.mss`."""
 

@@ -166,6 +166,14 @@ class WindowBased(Controller):
             self.set_window(restart)
             self._fraction = 0.0
 
+    def on_established(self, window: int, path: Path) -> None:
+        """Take the initial window that the handshake agreed on."""
+        is_starting = self.in_slow_start()
+        self.on_mss(path)
+        self.set_window(window)
+        if not is_starting:
+            self.leave_slow_start()
+
     def on_mss(self, path: Path) -> None:
         """The window keeps its bytes."""
         self.mss = path.mss

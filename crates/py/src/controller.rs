@@ -105,6 +105,7 @@ struct Overrides {
     on_loss: bool,
     on_spurious: bool,
     on_recovered: bool,
+    on_established: bool,
     on_mss: bool,
     ssthresh: bool,
     pacing_rate: bool,
@@ -141,6 +142,7 @@ impl Overrides {
             on_loss: has("on_loss")?,
             on_spurious: has("on_spurious")?,
             on_recovered: has("on_recovered")?,
+            on_established: has("on_established")?,
             on_mss: has("on_mss")?,
             ssthresh: has("ssthresh")?,
             pacing_rate: has("pacing_rate")?,
@@ -391,6 +393,17 @@ impl cc::Controller for PyController {
             let args = (now.as_secs_f64(), records::Path::from(path));
             self.tell(|o| o.call_method1("on_recovered", args));
         }
+    }
+
+    fn on_established(&mut self, window: Bytes, path: &cc::Path<'_>) {
+        if !self.overrides.on_established {
+            self.on_mss(path);
+            return;
+        }
+        self.mss = path.mss;
+        self.numbers.cwnd = self.numbers.cwnd.max(path.mss);
+        let args = (window.get(), records::Path::from(path));
+        self.tell(|o| o.call_method1("on_established", args));
     }
 
     fn on_mss(&mut self, path: &cc::Path<'_>) {
