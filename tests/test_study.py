@@ -7,6 +7,7 @@ import errno
 import importlib
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import gargalo as lib
@@ -25,6 +26,7 @@ from gargalo.studies.model import (
     Context,
     Experiment,
     Profile,
+    Reading,
     Study,
     above,
     below,
@@ -187,6 +189,50 @@ def test_a_small_study_ends_in_verdicts_and_a_page(tmp_path):
     again = studies.run_study(study, "quick", directory=tmp_path / "study", workers=1)
     assert (again.sweep.done, again.sweep.reused) == (0, 4)
     assert [c.verdict for c in again.claims] == [c.verdict for c in outcome.claims]
+
+
+def test_a_claim_is_judged_in_every_reading_and_hypotheses_only_theirs(tmp_path):
+    def slower(scenario):
+        scenario["topology"]["simple"]["link"]["rate"] = "1Mbit/s"
+        return scenario
+
+    base = small()
+    study = replace(
+        base,
+        claims=[replace(c, experiments=["alone"]) for c in base.claims],
+        readings=(
+            Reading("then", "Then", "A slow link.", slower),
+            Reading("today", "Today", "As the study says.", lambda s: s),
+            Reading("loss", "Loss", "Tried.", lambda s: s, claims=["fills"]),
+        ),
+    )
+    outcome = studies.run_study(study, "quick", directory=tmp_path / "study", workers=1)
+    # A hypothesis that changes nothing is not run again.
+    assert (outcome.sweep.plan.height, outcome.sweep.done) == (12, 8)
+    fills, beats = outcome.claims
+    assert [(j.reading, j.verdict, j.tried) for j in fills.judgements()] == [
+        ("Then", "contradicted", False),
+        ("Today", "reproduced", False),
+        ("Loss", "reproduced", True),
+    ]
+    assert [j.reading for j in beats.judgements()] == ["Then", "Today"]
+    assert fills.evidence[0].value < 0.25 < 0.8 < fills.others[0].evidence[0].value
+    facts = json.loads((tmp_path / "study" / "study.json").read_text())
+    assert [o["verdict"] for o in facts["claims"][0]["others"]] == ["reproduced", "reproduced"]
+    page = outcome.page.read_text(encoding="utf-8")
+    assert "tried: Loss" in page
+    loaded = reporting.report_of_study(tmp_path / "study" / "report")
+    assert [c.judgements() for c in loaded.claims] == [c.judgements() for c in outcome.claims]
+    assert {t.title for t in loaded.tables} == {
+        "Verdicts by reading",
+        "cells: Then",
+        "cells: Today",
+    }
+    quick = study.profiles["quick"]
+    only = replace(quick, settings={"readings": ["today"]})
+    assert [r.name for r in study.readings_of(only)] == ["today"]
+    with pytest.raises(KeyError, match='did you mean "today"'):
+        study.readings_of(replace(quick, settings={"readings": ["todays"]}))
 
 
 def saved(figures: int) -> reporting.Report:

@@ -88,9 +88,12 @@ def study(
     else:
         table = Table(box=None, show_header=False, pad_edge=False)
         for claim in outcome.claims:
-            mark = VERDICTS[claim.verdict]
-            shown = f"[{mark.style}]{mark.sign} {claim.verdict}[/]"
-            table.add_row(shown, claim.text, end_section=True)
+            shown = []
+            for found in claim.judgements():
+                mark = VERDICTS[found.verdict]
+                where = f" ({found.reading})" if found.reading else ""
+                shown.append(f"[{mark.style}]{mark.sign} {found.verdict}[/]{where}")
+            table.add_row("\n".join(shown), claim.text, end_section=True)
         Screen(highlight=False).print(table)
         print(outcome.page)
     tell_failures(outcome.sweep)

@@ -8,6 +8,7 @@ from gargalo.reporting.model import (
     ClaimRow,
     Evidence,
     FigureBlock,
+    Judgement,
     Report,
     TableBlock,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "ClaimRow",
     "Evidence",
     "FigureBlock",
+    "Judgement",
     "Report",
     "TableBlock",
     "html",

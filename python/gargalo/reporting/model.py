@@ -43,6 +43,19 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Judgement:
+    """What a claim is found to be in one reading of its work."""
+
+    reading: str
+    """Title of the reading."""
+    verdict: Verdict
+    evidence: str | Sequence[Evidence] = ()
+    explanation: str = ""
+    tried: bool = False
+    """Whether the reading is a hypothesis that was tried on this claim, not one that judges all claims."""
+
+
+@dataclass(frozen=True)
 class ClaimRow:
     """A claim, its verdict and the reason."""
 
@@ -51,11 +64,20 @@ class ClaimRow:
     verdict: Verdict
     evidence: str | Sequence[Evidence] = ()
     explanation: str = ""
+    reading: str = ""
+    """Title of the reading that this verdict is of; empty if the study has only one."""
+    others: Sequence[Judgement] = ()
+    """The same claim in the other readings."""
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
             msg = f'claim {self.id}: the verdict is one of {", ".join(VERDICTS)}, not "{self.verdict}"'
             raise ValueError(msg)
+
+    def judgements(self) -> list[Judgement]:
+        """Return the verdict in each reading, the first one first."""
+        first = Judgement(self.reading, self.verdict, self.evidence, self.explanation)
+        return [first, *self.others]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from gargalo.reporting.quantities import measured, number
 from gargalo.reporting.tables import algorithm_column, view
 
 if TYPE_CHECKING:
-    from gargalo.reporting.model import ClaimRow, FigureBlock, Report
+    from gargalo.reporting.model import ClaimRow, FigureBlock, Judgement, Report
 
 ASSETS = Path(__file__).parent / "assets"
 MARK = "gargalo report"
@@ -118,7 +118,7 @@ def parts(drawn: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def evidence(claim: ClaimRow) -> list[tuple[str, str, str, str]]:
+def evidence(claim: ClaimRow | Judgement) -> list[tuple[str, str, str, str]]:
     """Return the figures behind a claim: label, value, interval, what was expected."""
     if isinstance(claim.evidence, str):
         return [("", claim.evidence, "", "")] if claim.evidence else []

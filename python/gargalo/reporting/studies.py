@@ -16,7 +16,14 @@ from typing import Any
 import polars as pl
 
 from gargalo import _core
-from gargalo.reporting.model import ClaimRow, Evidence, FigureBlock, Report, TableBlock
+from gargalo.reporting.model import (
+    ClaimRow,
+    Evidence,
+    FigureBlock,
+    Judgement,
+    Report,
+    TableBlock,
+)
 from gargalo.reporting.page import plain_figure
 
 FORMAT = 1
@@ -115,12 +122,19 @@ def report_of_study(
     return replace(report, facts={**report.facts, **(facts or {})})
 
 
+def _with_evidence(row: Mapping[str, Any]) -> dict[str, Any]:
+    behind = row["evidence"]
+    return {
+        **row,
+        "evidence": behind if isinstance(behind, str) else [Evidence(**e) for e in behind],
+    }
+
+
 def _report(root: Path, found: Mapping[str, Any]) -> Report:
     claims = []
     for c in found["claims"]:
-        evidence = c["evidence"]
-        behind = evidence if isinstance(evidence, str) else [Evidence(**e) for e in evidence]
-        claims.append(ClaimRow(**{**c, "evidence": behind}))
+        others = [Judgement(**_with_evidence(j)) for j in c.get("others", [])]
+        claims.append(ClaimRow(**{**_with_evidence(c), "others": others}))
     figures = []
     for f in found["figures"]:
         drawn = json.loads((root / f["file"]).read_text(encoding="utf-8"))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gargalo.judging import Profile, find, select
 from gargalo.metrics import Interval, mean_interval
@@ -46,13 +46,38 @@ class Finding:
 class Claim:
     """A sentence of the work, and how to decide it.
 
-    The check sees all results. `because` is our explanation of a contradiction, shown only then.
+    The check sees all results of one reading. `because` is our explanation of a contradiction, shown only then.
     """
 
     id: str
     text: str
     check: Callable[[Context], Finding]
     because: str = ""
+    experiments: Sequence[str] = ()
+    """Whose runs the check sees: what a reading that tries this claim repeats."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to repeat a work: the stack of its hosts, and what its text leaves open.
+
+    A study with readings repeats its runs in each of them, with the label `reading`. The first reading is the stack
+    of the work's time; claims are judged in all that do not name claims, and those that do are hypotheses, tried on
+    these claims.
+    """
+
+    name: str
+    title: str
+    description: str
+    """What it changes, and the source, in a sentence."""
+    apply: Callable[[dict[str, Any]], dict[str, Any]]
+    """Makes its scenario of a copy of the study's."""
+    claims: Sequence[str] | None = None
+    """Identifiers of the claims that it tries."""
+
+    def judges(self, claim: Claim) -> bool:
+        """Whether it decides a claim."""
+        return self.claims is None or claim.id in self.claims
 
 
 @dataclass(frozen=True)
@@ -66,6 +91,10 @@ class Context:
     """What this machine cannot do, by what needs it (`lab`, `lab: bbr`), and why."""
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
     """As the study declares them."""
+
+    def of(self, reading: Reading) -> Context:
+        """Return what there is of a reading."""
+        return replace(self, frame=select(self.frame, {"reading": reading.name}))
 
     def experiment(self, name: str, **labels: object) -> pl.DataFrame:
         """Return the runs of an experiment, of those with these labels only."""
@@ -114,6 +143,8 @@ class Study:
     """Makes in a directory the files that runs read; returns the profile that says where they are."""
     at_once: int = 1
     """Runs in the lab at the same time."""
+    readings: Sequence[Reading] = ()
+    """None if there is only one. A profile's setting `readings`, a list of names, chooses among them."""
     notes: Sequence[str] = ()
 
     def profile(self, name: str) -> Profile:
@@ -124,6 +155,25 @@ class Study:
 
         """
         return find("profile", name, self.profiles)
+
+    def readings_of(self, profile: Profile) -> list[Reading]:
+        """Return the readings that a profile chooses, in the study's order.
+
+        Raises:
+            KeyError: There is none of a name.
+
+        """
+        known = {r.name: r for r in self.readings}
+        chosen = profile.settings.get("readings", list(known))
+        wanted = [find("reading", name, known) for name in chosen]
+        return [r for r in self.readings if r in wanted]
+
+    def experiments_of(self, reading: Reading) -> list[Experiment]:
+        """Return the experiments that a reading repeats: all, or those of the claims that it tries."""
+        if reading.claims is None:
+            return list(self.experiments)
+        tried = {e for c in self.claims if reading.judges(c) for e in c.experiments}
+        return [e for e in self.experiments if e.name in tried]
 
 
 def positive(values: Numbers) -> Interval:

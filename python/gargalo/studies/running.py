@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from dataclasses import asdict, dataclass, replace
@@ -12,9 +13,16 @@ import polars as pl
 
 from gargalo import __version__, _core, judging, lab, reporting
 from gargalo.metrics._numbers import finite
-from gargalo.reporting.model import ClaimRow, Evidence, Report
+from gargalo.reporting.model import (
+    ClaimRow,
+    Evidence,
+    FigureBlock,
+    Judgement,
+    Report,
+    TableBlock,
+)
 from gargalo.scenario import to_toml
-from gargalo.studies.model import Context, Finding, Study
+from gargalo.studies.model import Claim, Context, Finding, Reading, Study
 from gargalo.sweeps import Job, Sweep, SweepError, execute
 
 if TYPE_CHECKING:
@@ -52,17 +60,26 @@ class Outcome:
                 {
                     "id": c.id,
                     "text": c.text,
-                    "verdict": c.verdict,
-                    "evidence": c.evidence
-                    if isinstance(c.evidence, str)
-                    else [evidence_json(e) for e in c.evidence],
-                    "explanation": c.explanation,
+                    **judgement_json(c.judgements()[0]),
+                    "others": [judgement_json(j) | {"tried": j.tried} for j in c.others],
                 }
                 for c in self.claims
             ],
             "findings": [f.to_json() for f in judging.findings(self.sweep)],
             "report": str(self.page),
         }
+
+
+def judgement_json(found: Judgement) -> dict[str, Any]:
+    """Return a verdict with its evidence as JSON."""
+    return {
+        "reading": found.reading,
+        "verdict": found.verdict,
+        "evidence": found.evidence
+        if isinstance(found.evidence, str)
+        else [evidence_json(e) for e in found.evidence],
+        "explanation": found.explanation,
+    }
 
 
 def evidence_json(line: Evidence) -> dict[str, Any]:
@@ -74,8 +91,24 @@ def evidence_json(line: Evidence) -> dict[str, Any]:
 
 
 def jobs_of(study: Study, profile: Profile) -> list[Job]:
-    """Return all runs of a study."""
-    return [job for experiment in study.experiments for job in experiment.jobs(profile)]
+    """Return all runs of a study, in each of its readings."""
+    if not study.readings:
+        return [job for experiment in study.experiments for job in experiment.jobs(profile)]
+    return [
+        read_as(reading, job)
+        for reading in study.readings_of(profile)
+        for experiment in study.experiments_of(reading)
+        for job in experiment.jobs(profile)
+    ]
+
+
+def read_as(reading: Reading, job: Job) -> Job:
+    """Return a run in a reading."""
+    if not isinstance(job.scenario, dict):
+        msg = f"the scenario of {dict(job.labels)} is not a dictionary, which readings change"
+        raise TypeError(msg)
+    labels = {**job.labels, "reading": reading.name}
+    return replace(job, labels=labels, scenario=reading.apply(copy.deepcopy(job.scenario)))
 
 
 def run_study(
@@ -228,15 +261,31 @@ def kernel_controls(job: Job) -> list[str]:
 
 
 def verdicts(study: Study, context: Context) -> list[ClaimRow]:
-    """Decide every claim."""
+    """Decide every claim, in each reading that judges it."""
+    readings = study.readings_of(context.profile)
+    seen = [(r, context.of(r)) for r in readings]
     rows = []
     for claim in study.claims:
-        found: Finding = claim.check(context)
-        explanation = found.explanation
-        if found.verdict == "contradicted" and claim.because:
+        found = [judged(claim, c, r) for r, c in seen if r.judges(claim)]
+        first, *others = found or [judged(claim, context)]
+        explanation = first.explanation
+        if first.verdict == "contradicted" and claim.because:
             explanation = f"{explanation}. {claim.because}" if explanation else claim.because
-        rows.append(ClaimRow(claim.id, claim.text, found.verdict, found.evidence, explanation))
+        row = ClaimRow(claim.id, claim.text, first.verdict, first.evidence, explanation)
+        rows.append(replace(row, reading=first.reading, others=others))
     return rows
+
+
+def judged(claim: Claim, context: Context, reading: Reading | None = None) -> Judgement:
+    """Decide a claim by what there is of a reading."""
+    found: Finding = claim.check(context)
+    return Judgement(
+        "" if reading is None else reading.title,
+        found.verdict,
+        found.evidence,
+        found.explanation,
+        tried=reading is not None and reading.claims is not None,
+    )
 
 
 def real_time(frame: pl.DataFrame) -> dict[str, str | int | float]:
@@ -270,6 +319,41 @@ def milliseconds(seconds: Any) -> float:
     return round(1e3 * float(seconds or 0.0), 3)
 
 
+def blocks(
+    study: Study, context: Context, claims: list[ClaimRow]
+) -> tuple[list[FigureBlock], list[TableBlock]]:
+    """Return the figures and tables: of every reading that judges all claims, after the verdicts in all of them."""
+    readings = study.readings_of(context.profile)
+    if not readings:
+        return study.figures(context), study.tables(context)
+    figures: list[FigureBlock] = []
+    rows = [{"claim": c.id, **{j.reading: j.verdict for j in c.judgements()}} for c in claims]
+    columns = ["claim", *(r.title for r in readings)]
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String))
+    tables = [
+        TableBlock("Verdicts by reading", "Empty where a hypothesis is not of a claim.", frame)
+    ]
+    for reading in readings:
+        if reading.claims is None:
+            seen = context.of(reading)
+            figures += [
+                replace(b, title=f"{b.title}: {reading.title}") for b in study.figures(seen)
+            ]
+            tables += [replace(b, title=f"{b.title}: {reading.title}") for b in study.tables(seen)]
+    return figures, tables
+
+
+def at_a_glance(claims: list[ClaimRow]) -> dict[str, str]:
+    """Return how many claims have which verdict, in every reading that judges all of them."""
+    counts: dict[str, int] = {}
+    for claim in claims:
+        for found in claim.judgements():
+            if not found.tried:
+                name = f"{found.reading}: {found.verdict}" if found.reading else found.verdict
+                counts[name] = counts.get(name, 0) + 1
+    return {name: f"{n} of {len(claims)} claims" for name, n in sorted(counts.items())}
+
+
 def build_report(
     study: Study,
     context: Context,
@@ -280,7 +364,6 @@ def build_report(
 ) -> Report:
     """Put the report together."""
     frame = context.frame
-    counts = {v: sum(c.verdict == v for c in claims) for v in reporting.model.VERDICTS}
     simulated = (
         frame.filter(pl.col("late_max_s").is_null()) if "late_max_s" in frame.columns else frame
     )
@@ -290,7 +373,9 @@ def build_report(
         name = f"{job.labels['experiment']}.toml"
         if name not in examples and isinstance(job.scenario, dict):
             examples[name] = to_toml(job.scenario)
+    figures, tables = blocks(study, context, claims)
     notes = [*study.notes]
+    notes += [f"{r.title}: {r.description}" for r in study.readings_of(context.profile)]
     notes += map(str, judging.findings(sweep))
     notes += warned(frame)
     notes += [f"Not done here: {what}. {why}" for what, why in context.missing.items()]
@@ -300,8 +385,8 @@ def build_report(
         title=study.title,
         subtitle=f"{study.description} Profile {context.profile.name}: {context.profile.description}",
         claims=claims,
-        figures=study.figures(context),
-        tables=study.tables(context),
+        figures=figures,
+        tables=tables,
         scenarios=examples,
         commands=[f"gargalo study {study.name} --profile {context.profile.name}"],
         facts={
@@ -316,7 +401,7 @@ def build_report(
             **real_time(frame),
             **facts,
         },
-        highlights={v: f"{n} of {len(claims)} claims" for v, n in counts.items() if n},
+        highlights=at_a_glance(claims),
         notes=notes,
         algorithms=list(study.algorithms),
     )
