@@ -49,13 +49,14 @@ fn a_slow_path_is_never_in_the_way_of_a_fast_one() {
 #[test]
 fn with_ample_buffers_unequal_paths_add_up() {
     let (slow, fast) = (Path::new(10, 200), Path::new(100, 10));
-    for mib in [16, 32, 64] {
+    // 16 MiB are 1.2 s of both paths: repairing the slow path's first overshoot takes longer and blocks the fast one.
+    for (mib, least) in [(16, 0.88), (32, 0.95), (64, 0.95)] {
         let c = || config(mib << 20);
         let sum = goodput(&[fast], c()) + goodput(&[slow], c());
         for order in [[slow, fast], [fast, slow]] {
             let both = goodput(&order, c());
             println!("{mib} MiB: sum {sum:.2}, both {both:.2} Mbit/s");
-            assert!(both >= 0.9 * sum);
+            assert!(both >= least * sum);
         }
     }
 }

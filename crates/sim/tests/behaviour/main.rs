@@ -183,6 +183,7 @@ fn traits(name: &str) -> Traits {
         "dctcp" => Traits {
             queue: (5.0, 9.0),
             window: (34.0, 42.0),
+            reroutes: (0.88, 1.01),
             ecn: Some(EcnMode::Dctcp),
             ..d
         },

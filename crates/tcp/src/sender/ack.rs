@@ -415,7 +415,8 @@ impl Sender {
         if delivery.bytes == 0 {
             return;
         }
-        let round_start = self.una >= self.round_end;
+        // The round ends when a byte that was sent after its start is acknowledged (RFC 9406 §4.2).
+        let round_start = self.una > self.round_end;
         if round_start {
             self.round_end = self.nxt;
         }

@@ -97,3 +97,45 @@ fn without_sack_the_end_of_recovery_leaves_the_window_at_ssthresh() {
     r.ack(203, 12, &[]);
     assert_eq!((r.sender.phase, r.cwnd()), (Phase::Open, 5 * MSS));
 }
+
+/// Writes when rounds start, milliseconds; the window is ten segments.
+#[derive(Clone, Debug)]
+struct Rounds(Arc<Mutex<Vec<String>>>);
+
+impl Controller for Rounds {
+    fn on_ack(&mut self, ack: &Acked, _path: &Path<'_>) {
+        if ack.round_start {
+            let at = ack.now.as_nanos() / 1_000_000;
+            self.0.lock().expect("one thread").push(at.to_string());
+        }
+    }
+    fn on_congestion(&mut self, _event: &Congestion, _path: &Path<'_>) {}
+    fn cwnd(&self) -> Bytes {
+        Bytes::new(10 * MSS)
+    }
+    fn in_slow_start(&self) -> bool {
+        false
+    }
+    fn phase(&self) -> &'static str {
+        "rounds"
+    }
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}
+
+#[test]
+fn a_round_starts_with_the_first_acknowledgement_of_each_flight() {
+    // RFC 9406 §4.2: a round ends when the byte that was next to be sent at its start is acknowledged. Flights of ten
+    // segments, acknowledged in pairs; the last pair of a flight belongs to its round.
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let rounds = Box::new(Rounds(Arc::clone(&log)));
+    let mut r = Rig::with(&config(Recovery::RackTlp), rounds, log);
+    r.write(100);
+    for flight in 1..6 {
+        for pair in 1..=5 {
+            r.ack(100 * flight + pair, 10 * (flight - 1) + 2 * pair, &[]);
+        }
+    }
+    assert_eq!(r.log(), ["101", "201", "301", "401", "501"]);
+}
