@@ -5,6 +5,7 @@ from gargalo.studies.model import Study
 from gargalo.studies.nsquic import experiments as ex
 from gargalo.studies.nsquic.claims import CLAIMS
 from gargalo.studies.nsquic.figures import figures
+from gargalo.studies.nsquic.readings import READINGS
 from gargalo.studies.nsquic.tables import tables
 from gargalo.studies.nsquic.transports import QUIC, TCPS, TLS
 
@@ -15,7 +16,7 @@ STUDY = Study(
     source="a master's dissertation and tool paper of 2018 (USP): Google QUIC v41 as an application of ns-3.27",
     description=(
         "A client asks for 1 kB to 1 GB over one link or a dumbbell; bandwidth, delay, loss, size and the number of "
-        "nodes are varied. Once with the defaults of that time, once with today's."
+        "nodes are varied. Once with the stacks of that time, once with today's."
     ),
     measure="gargalo.studies.nsquic.measure:measure",
     bounds={
@@ -43,12 +44,10 @@ STUDY = Study(
     figures=figures,
     tables=tables,
     algorithms=(QUIC, *TCPS, TLS, *ex.DETECTION, *ex.PAGES, *list(ex.HANDSHAKES)[:2], *ex.PAIRS),
+    readings=READINGS,
     notes=(
-        "As published: TCP of ns-3.27 (segments of 536 bytes, initial window 1, buffers of 128 KiB, no pacing, no TLS); "
-        "Google QUIC v41 (initial window 32 packets of 1350 bytes, CUBIC like two connections, hybrid slow start, "
-        "pacing). Modern: RFC 9000 and 9438 with an initial window of 10; TCP like a current Linux, also behind TLS 1.3.",
         "QUIC is a real implementation in virtual time; its packets are not encrypted here, which changes neither "
-        "sizes nor times. BBR beside the old defaults is an addition: it was not in ns-3.27.",
+        "sizes nor times. BBR beside the stacks of 2018 is an addition: it was not in ns-3.27.",
         "Runs without loss or reordering are deterministic and done once.",
     ),
 )

@@ -23,28 +23,53 @@ from gargalo.studies.model import (
     evidence,
 )
 from gargalo.studies.nsquic.claims_new import NEW_CLAIMS
-from gargalo.studies.nsquic.experiments import FACTORS, STANDARD
-from gargalo.studies.nsquic.gains import gain, levels, share, value
-from gargalo.studies.nsquic.published import TITLES, level_text
-from gargalo.studies.nsquic.transports import CUBIC, PUBLISHED, QUIC, VARIANTS
+from gargalo.studies.nsquic.experiments import FACTORS, SMALL, STANDARD, TOOL
+from gargalo.studies.nsquic.gains import gain, levels, ratio, share, value
+from gargalo.studies.nsquic.published import RECEIVE_RATES, TITLES, USED, level_text
+from gargalo.studies.nsquic.transports import CUBIC, QUIC, VARIANTS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gargalo.metrics import Interval
+    from gargalo.studies.model import Finding
+
+BECAUSE_GROWS = (
+    "At 200 ms an initial window of 32 packets gives QUIC too much: with 10, or with a TCP receiver that acknowledges each "
+    "segment, the claim holds. Pacing and the number of connections move nothing there."
+)
+BECAUSE_NODES = (
+    "Medians and slowest flows are as claimed at every number of nodes; only the fastest of 40 or 80 flows is TCP's, whose "
+    "flows share less evenly. Starts within a round trip, another window or one connection do not change that."
+)
+BECAUSE_QUIC = (
+    "Only the initial window moves all three figures: 10 gives them within 4%, 20 and 32 do not; pacing and the number of "
+    "connections do not, nor, outside this study, a further round trip or flow-control windows that grow from 16 or "
+    "64 KiB. Google's code has a connection option for a window of 10; whether the work set it is not known."
+)
+BECAUSE_TCP = (
+    "The receive rates are within 2%, the shares of the link are not: 78% at 10 ms fits a receiver that acknowledges each "
+    "segment, which the receive rates exclude. No single setting gives all five."
+)
+BECAUSE_SMALL = (
+    "An initial window of 10 segments in TCP makes the claim hold, but the receive rates of 1 MB exclude it: small and large "
+    "transfers of the source do not come from one setting, so that the verdict depends on the reading."
+)
 
 
 @assessed
 def always_faster(context: Context, case: Assessment) -> None:
     """QUIC's transmission time is below TCP CUBIC's in every cell."""
     for experiment in ("simple", "dumbbell"):
-        rows = context.experiment(experiment, defaults=PUBLISHED)
+        rows = context.experiment(experiment)
         for factor in FACTORS:
             found = levels(rows, factor)
             if not found:
                 raise Unmeasured(f"{experiment}: {TITLES[factor]} was not varied")
-            ratios = {x: gain(context, experiment, factor, x, PUBLISHED) for x in found}
-            for level, ratio in ratios.items():
+            ratios = {x: gain(context, experiment, factor, x) for x in found}
+            for level, over in ratios.items():
                 where = f"{experiment}, {level_text(factor, level)}"
-                case.require(above(ratio, 1.0), f"{where}: QUIC is not sooner done")
+                case.require(above(over, 1.0), f"{where}: QUIC is not sooner done")
             least = min(found, key=lambda x: rank(ratios[x]))
             where = f"{experiment}, least of {len(found)} levels: {level_text(factor, least)}"
             text = f"{where}: CUBIC's time over QUIC's"
@@ -63,8 +88,8 @@ def advantage_grows(context: Context, case: Assessment) -> None:
         ("mbps", "near 3: 2 to 4", 2.0, 4.0),
         ("delay_s", "about 2: 1.5 to 3", 1.5, 3.0),
     ):
-        found = levels(context.experiment("simple", defaults=PUBLISHED), factor)
-        gains = [gain(context, "simple", factor, x, PUBLISHED) for x in found]
+        found = levels(context.experiment("simple"), factor)
+        gains = [gain(context, "simple", factor, x) for x in found]
         for i, expected in ((0, ""), (-1, wanted)):
             if found:
                 text = f"{level_text(factor, found[i])}: CUBIC's time over QUIC's"
@@ -98,7 +123,7 @@ def loss_hurts_tcp(context: Context, case: Assessment) -> None:
         grown: dict[str, float] = {}
         spread: dict[str, float] = {}
         for p in (QUIC, CUBIC):
-            cell = {**STANDARD, "defaults": PUBLISHED, "protocol": p}
+            cell = {**STANDARD, "protocol": p}
             clean[p] = context.mean("time_s", experiment, **{**cell, "loss": 0.0})
             lossy = slow[p] = context.interval("time_s", experiment, **{**cell, "loss": 1e-3})
             times = context.experiment(experiment, **{**cell, "loss": 1e-3})
@@ -128,51 +153,26 @@ def loss_hurts_tcp(context: Context, case: Assessment) -> None:
         ]
 
 
-MANY = 10
-"""Nodes per side from which on there are many."""
+def many_nodes(experiment: str) -> Callable[[Context], Finding]:
+    """Make the check of many nodes: QUIC's fastest, median and slowest flow are before TCP CUBIC's."""
+
+    @assessed
+    def check(context: Context, case: Assessment) -> None:
+        rows = context.experiment(experiment)
+        counts = rows["nodes"].unique().sort().to_list() if rows.height else []
+        if not counts:
+            raise Unmeasured("many nodes were not measured")
+        for n in counts:
+            for metric, name in FLOWS.items():
+                over = case.measured(ratio(context, experiment, metric=metric, nodes=n))
+                case.show(f"{n} nodes, {name}: CUBIC's time over QUIC's", over, expected="> 1")
+                text = f"{n} nodes, {name}: {over.mean or 0.0:.2f}"
+                case.require(above(over, 1.0), text)
+
+    return check
 
 
-@assessed
-def many_nodes(context: Context, case: Assessment) -> None:
-    """With many nodes QUIC has the fastest flow, TCP the slowest, and QUIC's median is lower."""
-    rows = context.experiment("nodes", defaults=PUBLISHED)
-    counts = rows["nodes"].unique().sort().to_list() if rows.height else []
-    counts = [n for n in counts if n >= MANY]
-    if not counts:
-        raise Unmeasured("many nodes were not measured")
-    for n in counts:
-        times = {
-            p: {
-                m: context.mean(m, "nodes", defaults=PUBLISHED, nodes=n, protocol=p)
-                for m in ("fastest_s", "median_s", "time_s")
-            }
-            for p in (QUIC, *VARIANTS)
-        }
-        measured = {p: v for p, v in times.items() if not math.isnan(v["time_s"])}
-        if QUIC not in measured or CUBIC not in measured:
-            raise Unmeasured(f"{n} nodes were not measured")
-        fastest = min(measured, key=lambda p: measured[p]["fastest_s"])
-        slowest = max(measured, key=lambda p: measured[p]["time_s"])
-        mine, other = measured[QUIC], measured[CUBIC]
-        first, last = measured[fastest]["fastest_s"], measured[slowest]["time_s"]
-        case.lines += [
-            value(f"{n} nodes, fastest flow: quic", mine["fastest_s"], unit="s"),
-            value(f"{n} nodes, fastest flow: {fastest}", first, unit="s", expected="quic"),
-            value(f"{n} nodes, median: quic", mine["median_s"], unit="s"),
-            value(f"{n} nodes, median: cubic", other["median_s"], unit="s", expected="greater"),
-            value(f"{n} nodes, slowest flow: quic", mine["time_s"], unit="s"),
-            value(f"{n} nodes, slowest flow: {slowest}", last, unit="s", expected="a TCP"),
-        ][slice(None) if n == counts[-1] else slice(2, 4)]
-        case.conditions += [
-            (fastest == QUIC, f"{n} nodes: the fastest flow is of {fastest}"),
-            (slowest != QUIC, f"{n} nodes: the slowest flow is QUIC's"),
-            (
-                mine["median_s"] < other["median_s"],
-                f"{n} nodes: QUIC's median is {mine['median_s']:.1f} s, CUBIC's {other['median_s']:.1f} s",
-            ),
-        ]
-
-
+FLOWS = {"fastest_s": "the fastest flow", "median_s": "the median", "time_s": "the slowest flow"}
 FAIR = 0.95
 """Jain's index that counts as near 1."""
 
@@ -180,12 +180,12 @@ FAIR = 0.95
 @assessed
 def who_shares(context: Context, case: Assessment) -> None:
     """QUIC shares with QUIC, TCP with TCP; QUIC takes more than its share from TCP CUBIC."""
-    rows = context.experiment("fairness", defaults=PUBLISHED)
+    rows = context.experiment("fairness")
     sizes = sorted(rows["kb"].unique().to_list()) if rows.height else []
     if not sizes:
         raise Unmeasured("fairness was not measured")
     for pair in ("quic + quic", "cubic + cubic"):
-        cell = {"defaults": PUBLISHED, "pair": pair}
+        cell = {"pair": pair}
         indices = {kb: context.interval("jain", "fairness", **cell, kb=kb) for kb in sizes}
         for kb, index in indices.items():
             text = f"{pair}, {level_text('kb', kb)}: the index is below {FAIR}"
@@ -194,7 +194,7 @@ def who_shares(context: Context, case: Assessment) -> None:
         text = f"{pair}, least index of {len(sizes)} sizes: {level_text('kb', least)}"
         case.show(text, indices[least], expected=f"≥ {FAIR}")
     for kb in sizes:
-        ratio = share(context, PUBLISHED, kb)
+        ratio = share(context, kb)
         size = level_text("kb", kb)
         expected = "> 1; published: 3.6" if kb == 100 else "> 1"
         text = f"quic + cubic, {size}: QUIC's rate over CUBIC's"
@@ -206,7 +206,7 @@ def who_shares(context: Context, case: Assessment) -> None:
 @assessed
 def order(context: Context, case: Assessment) -> None:
     """The order of `simple`: QUIC, Hybla, all others, Vegas last."""
-    rows = context.experiment("simple", defaults=PUBLISHED, **STANDARD)
+    rows = context.experiment("simple", **STANDARD)
     if rows.height == 0:
         raise Unmeasured("the standard cell was not measured")
     times = rows.group_by("protocol").agg(pl.col("time_s").mean()).sort("time_s", "protocol")
@@ -228,46 +228,164 @@ def times_text(times: dict[str, float]) -> str:
     return f"with {y:.2f} s after {a} with {x:.2f} s" if a != b else ""
 
 
+NEAR = 0.05
+"""Relative distance from a printed figure up to which ours counts as the same."""
+
+
+def figures_of(protocol: str) -> Callable[[Context], Finding]:
+    """Make the check of the printed figures of a protocol."""
+
+    @assessed
+    def check(context: Context, case: Assessment) -> None:
+        rows = [
+            ({"mbps": mbps, "kb": kb}, "wire_rate_bps", bps, 1e-6, "receive rate in Mbit/s")
+            for mbps, kb, p, bps in RECEIVE_RATES
+            if p == protocol
+        ]
+        megabit = 8e-3 * STANDARD["kb"] / STANDARD["mbps"]
+        rows += [
+            ({"delay_s": delay_s}, "time_s", used, megabit, "share of the link")
+            for delay_s, p, used in USED
+            if p == protocol
+        ]
+        for change, metric, printed, scale, what in rows:
+            cell = {**STANDARD, **change, "protocol": protocol}
+            mean = context.mean(metric, "simple", **cell)
+            where = ", ".join(level_text(f, x) for f, x in change.items())
+            if math.isnan(mean):
+                raise Unmeasured(f"{where} was not measured")
+            rate = metric != "time_s"
+            ours, wanted = (scale * mean, scale * printed) if rate else (scale / mean, printed)
+            low, high = (1 - NEAR) * wanted, (1 + NEAR) * wanted
+            expected = f"{wanted:.4g}: {low:.4g} to {high:.4g}"
+            case.lines.append(value(f"{where}: {what}", ours, expected=expected))
+            case.require(low <= ours <= high, f"{where}: {ours:.3g} instead of {wanted:.4g}")
+
+    return check
+
+
+HUNDREDTHS_S = 0.1
+"""Times that differ by less than this differ by hundredths of a second."""
+
+
+@assessed
+def small_transfers(context: Context, case: Assessment) -> None:
+    """For 10 kB QUIC and TCP differ by hundredths of a second; for 1 kB QUIC is slower by as little."""
+    for kb, (tcp, _) in SMALL.items():
+        mine, other = (context.mean("time_s", "small", protocol=p, kb=kb) for p in (QUIC, tcp))
+        if math.isnan(mine) or math.isnan(other):
+            raise Unmeasured("small transfers were not measured")
+        size = level_text("kb", kb)
+        case.lines += [
+            value(f"{size}: quic", mine, unit="s"),
+            value(f"{size}: {tcp}", other, unit="s", expected=f"within {HUNDREDTHS_S:g} s"),
+        ]
+        text = f"{size}: {tcp} takes {other:.3f} s, QUIC {mine:.3f} s"
+        case.require(abs(mine - other) < HUNDREDTHS_S and (kb > 1 or mine > other), text)
+
+
+def tool(experiment: str, factor: str, least: float = 0.0) -> Callable[[Context], Finding]:
+    """Make the check of a figure of the tool paper: at every level QUIC is sooner done than both TCPs."""
+
+    @assessed
+    def check(context: Context, case: Assessment) -> None:
+        rows = context.experiment(experiment)
+        found = sorted(rows[factor].unique().to_list()) if rows.height else []
+        for x in found:
+            for p in TOOL[1:]:
+                over = ratio(context, experiment, over=p, **{factor: x})
+                judged = x >= least
+                where = f"{level_text(factor, x)}: {p}'s time over QUIC's"
+                case.show(where, over, expected="> 1" if judged else "")
+                if judged:
+                    case.require(above(over, 1.0), f"{level_text(factor, x)}: {p} is sooner done")
+        if not case.conditions:
+            raise Unmeasured(f"{TITLES[factor]} was not varied")
+
+    return check
+
+
 CLAIMS = (
     Claim(
         "always-faster",
         "QUIC's transmission time is below TCP CUBIC's for every size, bandwidth, delay and loss tested.",
         always_faster,
+        experiments=("simple", "dumbbell"),
     ),
     Claim(
         "advantage-grows",
         "The advantage grows with bandwidth (near 3 times at 1 Gbit/s) and with delay (about 2 times at 200 ms).",
         advantage_grows,
-        because=(
-            "It grows with both, as published, and more so: our QUIC needs about a round trip less than the published "
-            "one, which at 5 Mbit/s and 1 Gbit/s had nearly the receive rates of ours with an initial window of 10, not 32."
-        ),
+        because=BECAUSE_GROWS,
+        experiments=("simple",),
     ),
     Claim(
         "loss",
         "QUIC's time varies little at packet error rates up to 1e-3, TCP's grows and varies.",
         loss_hurts_tcp,
+        experiments=("simple", "dumbbell"),
     ),
     Claim(
         "many-nodes",
-        "With many nodes QUIC has the fastest flow and TCP the slowest, and QUIC's median is lower.",
-        many_nodes,
-        because=(
-            "QUIC's flows share more evenly than those of most TCPs here: its slowest flow is sooner done, and its fastest "
-            "later than that of a TCP which shares unevenly. All flows together take what the bottleneck needs, "
-            "so that medians come close; runs are single ones, in which all flows start at the same instant."
-        ),
+        "With 2 to 80 nodes the fastest flow is QUIC's and the slowest TCP CUBIC's, and QUIC's median is lower.",
+        many_nodes("nodes"),
+        because=BECAUSE_NODES,
+        experiments=("nodes",),
+    ),
+    Claim(
+        "many-nodes-apart",
+        "New: the same where flows start within a round trip of each other, as mean of ten seeds.",
+        many_nodes("nodes-apart"),
+        because=BECAUSE_NODES,
+        experiments=("nodes-apart",),
     ),
     Claim(
         "fairness",
         "QUIC shares fairly with QUIC and TCP with TCP (index near 1); QUIC takes more than its share from "
         "TCP CUBIC.",
         who_shares,
+        experiments=("fairness",),
     ),
     Claim(
         "order",
         "Over one link the order by transmission time is QUIC, Hybla, all others together, Vegas last.",
         order,
+        experiments=("simple",),
+    ),
+    Claim(
+        "figures-quic",
+        "QUIC's printed figures, 1 MB: 4.17 Mbit/s at 5 Mbit/s, 11.07 at 1 Gbit/s, 90% and 23.5% of 10 Mbit/s at 10 and "
+        "200 ms; 210 MB: 9.96 Mbit/s.",
+        figures_of(QUIC),
+        because=BECAUSE_QUIC,
+        experiments=("simple",),
+    ),
+    Claim(
+        "figures-tcp",
+        "TCP CUBIC's printed figures, 1 MB: 2.87 Mbit/s at 5 Mbit/s, 3.99 at 1 Gbit/s, 78% and 10% of 10 Mbit/s at 10 and "
+        "200 ms; 210 MB: 9.89 Mbit/s.",
+        figures_of(CUBIC),
+        because=BECAUSE_TCP,
+        experiments=("simple",),
+    ),
+    Claim(
+        "small-transfers",
+        "For 10 kB QUIC and TCP CUBIC differ by hundredths of a second; for 1 kB QUIC is slightly slower than NewReno.",
+        small_transfers,
+        because=BECAUSE_SMALL,
+        experiments=("small",),
+    ),
+    Claim(
+        "tool-sizes",
+        "Tool paper, figure 4: from 10 kB on QUIC is sooner done than Hybla and NewReno.",
+        tool("tool-simple", "kb", 10.0),
+        experiments=("tool-simple",),
+    ),
+    Claim(
+        "tool-delays",
+        "Tool paper, figure 5: on its dumbbell QUIC is sooner done than Hybla and NewReno at every delay.",
+        tool("tool-dumbbell", "delay_s"),
+        experiments=("tool-dumbbell",),
     ),
     *NEW_CLAIMS,
 )

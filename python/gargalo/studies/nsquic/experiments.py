@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING, Any
 from gargalo.judging import Profile
 from gargalo.studies.model import Experiment
 from gargalo.studies.nsquic import transports as t
+from gargalo.studies.nsquic.readings import READINGS
 from gargalo.studies.nsquic.scenarios import (
     DELAY_S,
     KB,
     LOSS,
     MBPS,
+    MIXED,
+    STEPS,
     WARM_UP,
+    WIRELESS,
     download,
     dumbbell,
     link,
     scenario,
     simple,
+    wireless,
 )
 from gargalo.sweeps.job import Job, derive_seeds
 
@@ -67,19 +72,10 @@ def one_at_a_time() -> list[dict[str, Any]]:
     return cells
 
 
-def protocols(profile: Profile, defaults: str) -> list[str]:
-    """Return the protocols to compare: with the new defaults also TCP after a TLS handshake."""
-    return [t.QUIC, *profile.settings["tcps"], *([t.TLS] if defaults == t.MODERN else [])]
-
-
 def compared(profile: Profile, cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return each cell for each protocol under each set of defaults."""
-    return [
-        {"defaults": d, "protocol": p, **cell}
-        for cell in cells
-        for d in t.DEFAULTS
-        for p in protocols(profile, d)
-    ]
+    """Return each cell for each protocol, TCP after a TLS handshake among them."""
+    protocols = [t.QUIC, *profile.settings["tcps"], t.TLS]
+    return [{"protocol": p, **cell} for cell in cells for p in protocols]
 
 
 def network(labels: dict[str, Any]) -> dict[str, Any]:
@@ -92,7 +88,7 @@ def simple_factors(profile: Profile) -> list[Job]:
 
     def build(labels: dict[str, Any]) -> dict[str, Any]:
         protocol = labels["protocol"]
-        transport = t.transport(protocol, labels["defaults"])
+        transport = t.transport(protocol)
         return simple(protocol, transport, **network(labels))
 
     return jobs_of(profile, "simple", compared(profile, one_at_a_time()), build)
@@ -101,7 +97,7 @@ def simple_factors(profile: Profile) -> list[Job]:
 def same(labels: dict[str, Any], flows: int, **more: Any) -> dict[str, Any]:
     """A dumbbell of equal flows."""
     protocol = labels["protocol"]
-    one = (protocol, t.transport(protocol, labels["defaults"]))
+    one = (protocol, t.transport(protocol))
     return dumbbell([one] * flows, **network(labels), **more)
 
 
@@ -117,6 +113,22 @@ def nodes(profile: Profile) -> list[Job]:
     return jobs_of(profile, "nodes", cells, lambda labels: same(labels, int(labels["nodes"])))
 
 
+def nodes_apart(profile: Profile) -> list[Job]:
+    """The same of QUIC and CUBIC, with starts within one round trip of each other."""
+    seeds = derive_seeds(SEED, profile.settings["nodes_repeat"])
+    return [
+        Job(
+            {"experiment": "nodes-apart", "protocol": p, "nodes": n},
+            {**same({"protocol": p}, n), "start_jitter": "1RTT"},
+            seed,
+            repeat,
+        )
+        for n in profile.settings["nodes"]
+        for p in (t.QUIC, t.CUBIC)
+        for repeat, seed in enumerate(seeds)
+    ]
+
+
 PAIRS = {
     "quic + quic": (t.QUIC, t.QUIC),
     "cubic + cubic": (t.CUBIC, t.CUBIC),
@@ -128,15 +140,10 @@ def fairness(profile: Profile) -> list[Job]:
     """Two flows of the same protocol or of both, for each size."""
 
     def build(labels: dict[str, Any]) -> dict[str, Any]:
-        pair = [(p, t.transport(p, labels["defaults"])) for p in PAIRS[labels["pair"]]]
+        pair = [(p, t.transport(p)) for p in PAIRS[labels["pair"]]]
         return dumbbell(pair, **network(labels))
 
-    cells = [
-        {"defaults": d, "pair": p, "kb": kb}
-        for d in t.DEFAULTS
-        for p in PAIRS
-        for kb in profile.settings["fairness_kb"]
-    ]
+    cells = [{"pair": p, "kb": kb} for p in PAIRS for kb in profile.settings["fairness_kb"]]
     return jobs_of(profile, "fairness", cells, build)
 
 
@@ -149,15 +156,10 @@ def tool_simple(profile: Profile) -> list[Job]:
 
     def build(labels: dict[str, Any]) -> dict[str, Any]:
         protocol = labels["protocol"]
-        transport = t.transport(protocol, labels["defaults"])
+        transport = t.transport(protocol)
         return simple(protocol, transport, mbps=20, delay_s=0.03, kb=labels["kb"])
 
-    cells = [
-        {"defaults": d, "protocol": p, "kb": kb}
-        for kb in profile.settings["tool_kb"]
-        for d in t.DEFAULTS
-        for p in TOOL
-    ]
+    cells = [{"protocol": p, "kb": kb} for kb in profile.settings["tool_kb"] for p in TOOL]
     return jobs_of(profile, "tool-simple", cells, build)
 
 
@@ -171,12 +173,7 @@ def tool_dumbbell(profile: Profile) -> list[Job]:
             access=link(10, 0.05),
         )
 
-    cells = [
-        {"defaults": d, "protocol": p, "delay_s": x}
-        for x in profile.settings["tool_delays_s"]
-        for d in t.DEFAULTS
-        for p in TOOL
-    ]
+    cells = [{"protocol": p, "delay_s": x} for x in profile.settings["tool_delays_s"] for p in TOOL]
     return jobs_of(profile, "tool-dumbbell", cells, build)
 
 
@@ -190,17 +187,17 @@ SHARED = "beside each other"
 
 
 def default_steps(profile: Profile) -> list[Job]:
-    """From the defaults of the work to those of today, one change after another."""
+    """From the defaults of the work to those of today, one change after another: the same in all readings."""
     by_name = {s.name: s for s in t.STEPS}
 
     def build(labels: dict[str, Any]) -> dict[str, Any]:
         step = by_name[labels["step"]]
         if labels["where"] == SHARED:
             pair = [(t.QUIC, step.quic), (t.CUBIC, step.tcp)]
-            return dumbbell(pair, kb=100)
+            return {**dumbbell(pair, kb=100), "name": STEPS}
         protocol = labels["protocol"]
         chosen = step.quic if protocol == t.QUIC else step.tcp
-        return simple(protocol, chosen, **CORNERS[labels["where"]])
+        return {**simple(protocol, chosen, **CORNERS[labels["where"]]), "name": STEPS}
 
     cells = [
         {"step": s.name, "where": where, "protocol": p}
@@ -216,15 +213,15 @@ LATE_S = 0.01
 """How late displaced packets arrive: some ten packets at the rate of the link, a tenth of the round trip."""
 FIXED = "quic, 3 packets"
 TIMED = "quic, time only"
-RACK = "cubic, RACK"
+OWN = "cubic"
 DUPACKS = "cubic, 3 duplicates"
 DETECTION: dict[str, dict[str, Any]] = {
-    FIXED: t.quic(t.MODERN, packet_threshold=3),
-    TIMED: t.quic(t.MODERN, packet_threshold=1000),
-    RACK: t.tcp(t.MODERN),
-    DUPACKS: t.tcp(t.MODERN, recovery="sack"),
+    FIXED: t.quic(packet_threshold=3),
+    TIMED: t.quic(packet_threshold=1000),
+    OWN: t.tcp(),
+    DUPACKS: t.tcp(recovery="sack"),
 }
-"""Ways to tell a lost packet from a late one."""
+"""Ways to tell a lost packet from a late one; TCP's own is RACK today."""
 
 
 def reordering(profile: Profile) -> list[Job]:
@@ -252,10 +249,10 @@ ONE = "cubic + TLS, in turns"
 FRAMES = "cubic + TLS, frames of 16 KiB"
 SIX = "cubic + TLS, 6 connections"
 PAGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    STREAMS: (t.quic(t.MODERN), {"order": "multiplexed"}),
-    ONE: (t.tcp(t.MODERN, tls="1.3"), {"order": "multiplexed", "frame": "1200B"}),
-    FRAMES: (t.tcp(t.MODERN, tls="1.3"), {"order": "multiplexed"}),
-    SIX: (t.tcp(t.MODERN, tls="1.3"), {"order": "sequential", "connections": 6}),
+    STREAMS: (t.quic(), {"order": "multiplexed"}),
+    ONE: (t.tcp(tls="1.3"), {"order": "multiplexed", "frame": "1200B"}),
+    FRAMES: (t.tcp(tls="1.3"), {"order": "multiplexed"}),
+    SIX: (t.tcp(tls="1.3"), {"order": "sequential", "connections": 6}),
 }
 """Ways to carry the objects of a page: as HTTP/3, as HTTP/2 with turns as short as those, as HTTP/2 with frames
 of the usual size, as HTTP/1.1."""
@@ -278,10 +275,10 @@ def objects(profile: Profile) -> list[Job]:
 FULL_HANDSHAKE = "quic, 1-RTT"
 EARLY = "quic, 0-RTT"
 HANDSHAKES: dict[str, dict[str, Any]] = {
-    FULL_HANDSHAKE: t.quic(t.MODERN, handshake="1-rtt"),
-    EARLY: t.quic(t.MODERN, handshake="0-rtt"),
-    "cubic": t.tcp(t.MODERN),
-    t.TLS: t.tcp(t.MODERN, tls="1.3"),
+    FULL_HANDSHAKE: t.quic(handshake="1-rtt"),
+    EARLY: t.quic(handshake="0-rtt"),
+    "cubic": t.tcp(),
+    t.TLS: t.tcp(tls="1.3"),
 }
 AGAIN_S = 10.0
 """When the connection that is judged begins; the one before it left a ticket."""
@@ -309,15 +306,53 @@ def zero_rtt(profile: Profile) -> list[Job]:
     return jobs_of(profile, "zero-rtt", cells, build)
 
 
+SMALL: dict[float, tuple[str, dict[str, float]]] = {
+    1.0: (t.NEWRENO, {"mbps": 20.0, "delay_s": 0.03}),
+    10.0: (t.CUBIC, {"mbps": MBPS, "delay_s": DELAY_S}),
+}
+"""The small transfers of which the work says something: size in kB, the TCP beside QUIC and the network; 1 kB is the
+tool paper's."""
+
+
+def small(profile: Profile) -> list[Job]:
+    """Transfers of a few packets, QUIC and one TCP."""
+
+    def build(labels: dict[str, Any]) -> dict[str, Any]:
+        kb = labels["kb"]
+        return simple(labels["protocol"], t.transport(labels["protocol"]), kb=kb, **SMALL[kb][1])
+
+    cells = [{"protocol": p, "kb": kb} for kb, (tcp, _) in SMALL.items() for p in (t.QUIC, tcp)]
+    return jobs_of(profile, "small", cells, build)
+
+
+def radios(profile: Profile) -> list[Job]:
+    """One flow over a wireless link, alone or at the end of a wired path, by the share of packets lost."""
+
+    def build(labels: dict[str, Any]) -> dict[str, Any]:
+        p = labels["protocol"]
+        return wireless(labels["where"], p, t.transport(p), labels["loss"], KB)
+
+    cells = [
+        {"protocol": p, "where": where, "loss": x}
+        for where in (WIRELESS, MIXED)
+        for x in profile.settings["wireless_losses"]
+        for p in (t.QUIC, t.CUBIC, "westwood", t.TLS)
+    ]
+    return jobs_of(profile, "wireless", cells, build)
+
+
 EXPERIMENTS = (
     Experiment("simple", "One flow, one factor at a time", simple_factors),
     Experiment("dumbbell", "Two equal flows, one factor at a time", dumbbell_factors),
     Experiment("nodes", "Many equal flows", nodes),
+    Experiment("nodes-apart", "Many flows that start apart", nodes_apart),
     Experiment("fairness", "Two flows of one protocol or of both", fairness),
     Experiment("steps", "From old defaults to new ones", default_steps),
     Experiment("reordering", "Late packets", reordering),
     Experiment("objects", "A page of small objects", objects),
     Experiment("zero-rtt", "The second connection", zero_rtt),
+    Experiment("small", "Small transfers", small),
+    Experiment("wireless", "Wireless and mixed networks", radios),
     Experiment("tool-simple", "Tool paper: one flow by size", tool_simple),
     Experiment("tool-dumbbell", "Tool paper: two flows by delay", tool_dumbbell),
 )
@@ -331,6 +366,7 @@ QUICK = Profile(
         "others_repeat": 5,
         "tcps": t.TCPS,
         "nodes": [2, 10, 20, 40, 80],
+        "nodes_repeat": 10,
         "fairness_kb": list(FACTORS["kb"]),
         "tool_kb": [1.0, 10.0, 100.0, 1000.0, 10000.0, 100000.0],
         "tool_delays_s": [0.025, 0.075, 0.15],
@@ -340,6 +376,8 @@ QUICK = Profile(
         "object_losses": [0.0, 0.001, 0.01, 0.03],
         "zero_rtt_kb": [1.0, 10.0, 100.0, 1000.0],
         "zero_rtt_delays_s": [0.01, 0.05, 0.2],
+        "wireless_losses": [0.0, 0.001, 0.01, 0.03],
+        "readings": [r.name for r in READINGS],
     },
 )
 

@@ -10,13 +10,11 @@ import polars as pl
 from gargalo.studies.drawing import Figures, bar, known, line
 from gargalo.studies.model import positive
 from gargalo.studies.nsquic import experiments as ex
-from gargalo.studies.nsquic.gains import factor_cells, gain, levels, ratio, share
+from gargalo.studies.nsquic.gains import beside, factor_cells, gain, levels, ratio, share
 from gargalo.studies.nsquic.published import SHARE_100_KB, TITLES, level_text
+from gargalo.studies.nsquic.scenarios import MIXED, WIRELESS
 from gargalo.studies.nsquic.transports import (
     CUBIC,
-    DEFAULTS,
-    MODERN,
-    PUBLISHED,
     QUIC,
     STEPS,
     TCPS,
@@ -39,12 +37,8 @@ AXES: dict[str, tuple[str, float, bool]] = {
 """Title, factor and whether the axis is logarithmic."""
 NO_LOSS = 1e-5
 """Where no loss stands on a logarithmic axis."""
-LINES: tuple[tuple[str, str, str, str, str], ...] = (
-    ("as published", PUBLISHED, CUBIC, "#D55E00", "dash"),
-    ("modern", MODERN, CUBIC, "#0072B2", "solid"),
-    ("modern, TCP with TLS", MODERN, TLS, "#009E73", "dot"),
-)
-"""Comparisons of QUIC with CUBIC: name, defaults, the TCP, colour, dash."""
+LINES = ((CUBIC, CUBIC, "#0072B2", "solid"), ("cubic with TLS", TLS, "#009E73", "dot"))
+"""Comparisons of QUIC with CUBIC: name, the TCP, colour, dash."""
 
 
 def place(factor: str, levels_: Sequence[float]) -> list[float]:
@@ -83,11 +77,11 @@ def times(rows: pl.DataFrame, factor: str, names: Sequence[str]) -> go.Figure:
 
 
 def gains(context: Context, experiment: str, factor: str) -> go.Figure:
-    """Draw the advantage of QUIC over CUBIC against a factor for both sets of defaults."""
+    """Draw the advantage of QUIC over CUBIC against a factor."""
     figure = go.Figure()
-    for name, defaults, over, colour, dash in LINES:
-        xs = levels(context.experiment(experiment, defaults=defaults), factor)
-        found = [gain(context, experiment, factor, x, defaults, over=over) for x in xs]
+    for name, over, colour, dash in LINES:
+        xs = levels(context.experiment(experiment), factor)
+        found = [gain(context, experiment, factor, x, over=over) for x in xs]
         if any(i.mean is not None for i in found):
             style = {"color": colour, "dash": dash}
             figure.add_trace(line(*known(place(factor, xs), found), name, line=style))
@@ -130,30 +124,23 @@ def figures(context: Context) -> list[FigureBlock]:
     for network, (who, where) in NETWORKS.items():
         for factor, what in TITLES.items():
             title = f"{who}: QUIC's advantage against {what}"
-            caption = f"{where} CUBIC's transmission time over QUIC's, with both sets of defaults."
+            caption = f"{where} CUBIC's transmission time over QUIC's."
             add(title, caption, gains(context, network, factor), "defaults", own=True)
     for network, (who, where) in NETWORKS.items():
-        for defaults in DEFAULTS:
-            for factor, what in TITLES.items():
-                rows = context.experiment(network, defaults=defaults)
-                drawn = times(rows, factor, (QUIC, *TCPS, TLS))
-                add(f"{who}: time against {what}, {defaults}", where, drawn, f"{network} network")
-    for defaults in DEFAULTS:
-        caption = "Median, fastest and slowest flow; 10 Mbit/s and 50 ms shared by as many flows as nodes."
-        add(f"Many flows, {defaults}", caption, many(context, defaults), "many flows")
+        for factor, what in TITLES.items():
+            drawn = times(context.experiment(network), factor, (QUIC, *TCPS, TLS))
+            add(f"{who}: time against {what}", where, drawn, f"{network} network")
+    caption = (
+        "Median, fastest and slowest flow; 10 Mbit/s and 50 ms shared by as many flows as nodes."
+    )
+    add("Many flows", caption, many(context), "many flows")
     add_fairness(context, add)
     add_new(context, add)
-    for defaults in DEFAULTS:
-        rows = context.experiment("tool-simple", defaults=defaults)
-        drawn = times_by(rows, "kb", ex.TOOL)
-        add(f"Tool paper: time against size, {defaults}", "20 Mbit/s, 30 ms.", drawn, "tool paper")
-        rows = context.experiment("tool-dumbbell", defaults=defaults)
-        drawn = times_by(rows, "delay_s", ex.TOOL)
-        caption = (
-            "Two flows, access and bottleneck of 10 Mbit/s, access delay 50 ms; the slower flow."
-        )
-        title = f"Tool paper: time against the bottleneck's delay, {defaults}"
-        add(title, caption, drawn, "tool paper")
+    drawn = times_by(context.experiment("tool-simple"), "kb", ex.TOOL)
+    add("Tool paper: time against size", "20 Mbit/s, 30 ms.", drawn, "tool paper")
+    drawn = times_by(context.experiment("tool-dumbbell"), "delay_s", ex.TOOL)
+    caption = "Two flows, access and bottleneck of 10 Mbit/s, access delay 50 ms; the slower flow."
+    add("Tool paper: time against the bottleneck's delay", caption, drawn, "tool paper")
     return found
 
 
@@ -203,19 +190,10 @@ def steps(context: Context) -> go.Figure:
     return figure
 
 
-def beside(context: Context, step: str) -> Interval:
-    """Return QUIC's receive rate over CUBIC's beside it after a step."""
-    rows = context.experiment("steps", step=step, where=ex.SHARED)
-    columns = [f"receive_rate.{QUIC}", f"receive_rate.{CUBIC}"]
-    if rows.height == 0 or not set(columns) <= set(rows.columns):
-        return positive([])
-    return positive([q / c for q, c in rows.select(columns).drop_nulls().iter_rows() if c > 0])
-
-
-def many(context: Context, defaults: str) -> go.Figure:
+def many(context: Context) -> go.Figure:
     """Draw the median time against the number of nodes, with bars to the fastest and the slowest flow."""
     figure = go.Figure()
-    rows = context.experiment("nodes", defaults=defaults)
+    rows = context.experiment("nodes")
     for p in (QUIC, *TCPS, TLS):
         mine = rows.filter(pl.col("protocol") == p).sort("nodes") if rows.height else rows
         if mine.height == 0:
@@ -252,21 +230,19 @@ def sizes(context: Context) -> list[float]:
 def add_fairness(context: Context, add: Callable[..., None]) -> None:
     """Add the figures of two flows beside each other."""
     by_text = {level_text("kb", kb): kb for kb in sizes(context)}
-    for defaults in DEFAULTS:
 
-        def index(pair: str, size: str, defaults: str = defaults) -> Interval:
-            cell = {"defaults": defaults, "pair": pair, "kb": by_text[size]}
-            return context.interval("jain", "fairness", **cell)
+    def index(pair: str, size: str) -> Interval:
+        return context.interval("jain", "fairness", pair=pair, kb=by_text[size])
 
-        drawn = grouped(list(ex.PAIRS), list(by_text), index, "Jain's index")
-        caption = "Two flows on the dumbbell, mean receive rates; 1 is even, 0.5 is all to one."
-        add(f"Fairness by size, {defaults}", caption, drawn, "fairness")
+    drawn = grouped(list(ex.PAIRS), list(by_text), index, "Jain's index")
+    caption = "Two flows on the dumbbell, mean receive rates; 1 is even, 0.5 is all to one."
+    add("Fairness by size", caption, drawn, "fairness")
 
-    def one(defaults: str, size: str) -> Interval:
-        found = share(context, defaults, by_text[size])
+    def one(_: str, size: str) -> Interval:
+        found = share(context, by_text[size])
         return positive([found] if found == found else [])
 
-    drawn = grouped(list(DEFAULTS), list(by_text), one, "QUIC's receive rate over CUBIC's")
+    drawn = grouped(["quic + cubic"], list(by_text), one, "QUIC's receive rate over CUBIC's")
     if drawn.data:
         drawn.add_hline(y=1, line={"width": 1, "dash": "dot"})
     drawn.update_yaxes(type="log", rangemode="normal")
@@ -313,3 +289,9 @@ def add_new(context: Context, add: Callable[..., None]) -> None:
         drawn = times_by(rows.filter(pl.col("delay_s") == delay_s), "kb", list(ex.HANDSHAKES))
         caption = "The second connection between two hosts, 10 Mbit/s; the first one left a ticket."
         add(f"0-RTT, one-way delay {1e3 * delay_s:g} ms", caption, drawn, "0-RTT")
+
+    for where in (WIRELESS, MIXED):
+        rows = context.experiment("wireless", where=where)
+        drawn = times_by(rows, "loss", (QUIC, CUBIC, "westwood", TLS))
+        caption = "1 MB, 50 ms one way; packets of the wireless link are lost in bursts of four."
+        add(f"Wireless networks: {where}", caption, drawn, "wireless")

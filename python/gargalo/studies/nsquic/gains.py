@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gargalo.reporting.model import Evidence
-from gargalo.studies.model import by_repeat, quotient
-from gargalo.studies.nsquic.experiments import STANDARD
+from gargalo.studies.model import by_repeat, positive, quotient
+from gargalo.studies.nsquic.experiments import SHARED, STANDARD
 from gargalo.studies.nsquic.transports import CUBIC, QUIC
 
 if TYPE_CHECKING:
@@ -62,18 +62,26 @@ def gain(
     experiment: str,
     factor: str,
     level: float,
-    defaults: str,
     *,
     over: str = CUBIC,
 ) -> Interval:
     """Return how many times as long TCP needs as QUIC, with one factor off its standard value."""
     cell = {**STANDARD, factor: level}
-    return ratio(context, experiment, over=over, defaults=defaults, **cell)
+    return ratio(context, experiment, over=over, **cell)
 
 
-def share(context: Context, defaults: str, kb: float) -> float:
+def share(context: Context, kb: float) -> float:
     """Return QUIC's mean receive rate over that of TCP CUBIC beside it."""
-    cell = {"defaults": defaults, "pair": "quic + cubic", "kb": kb}
+    cell = {"pair": "quic + cubic", "kb": kb}
     mine = context.mean(f"receive_rate.{QUIC}", "fairness", **cell)
     other = context.mean(f"receive_rate.{CUBIC}", "fairness", **cell)
     return mine / other if other > 0 else math.nan
+
+
+def beside(context: Context, step: str) -> Interval:
+    """Return QUIC's receive rate over CUBIC's beside it after a step."""
+    rows = context.experiment("steps", step=step, where=SHARED)
+    columns = [f"receive_rate.{QUIC}", f"receive_rate.{CUBIC}"]
+    if rows.height == 0 or not set(columns) <= set(rows.columns):
+        return positive([])
+    return positive([q / c for q, c in rows.select(columns).drop_nulls().iter_rows() if c > 0])

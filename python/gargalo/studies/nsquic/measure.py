@@ -22,7 +22,7 @@ def measure(run: Run) -> Mapping[str, float]:
     `time_s`: transmission time of the slowest flow, from the start of its connection to its last byte;
     a flow that did not end counts with the limit, and `completed` is the share of those that did.
     `fastest_s`, `median_s`: of the flows of the run. `receive_rate_bps`: mean over flows of bytes over
-    the time from the first to the last; `jain`: Jain's index of these. `wire_rate_bps`: what a flow
+    the time from the first packet back, the handshake's first answer, to the last byte; `jain`: Jain's index of these. `wire_rate_bps`: what a flow
     alone received with headers, from the first packet back. `time.X`, `receive_rate.X`: of the flows
     labelled X. `object_p50_s`, `object_p95_s`, `page_s`: from the start to the end of objects.
     `lost_packets`: packets that senders declared lost; `spurious_losses`: congestion events without a loss.
@@ -53,14 +53,13 @@ def measure(run: Run) -> Mapping[str, float]:
 
 
 def receive_rate(flow: Mapping[str, float | None]) -> float:
-    """Bytes of a flow over the time from the first to the last one; 0 if they came at once or not at all."""
-    first = flow["first_byte_s"]
-    if first is None:
+    """Bytes of a flow over the time from the first packet back to the last byte; 0 if none came."""
+    first, size = flow["rtt_min_s"], flow["delivered_bytes"]
+    if first is None or not size:
         return 0.0
     last = flow["completion_s"]
     if last is None:
         last = (flow["end_s"] or 0.0) - (flow["start_s"] or 0.0)
-    size = flow["delivered_bytes"] or 0.0
     return 8.0 * size / (last - first) if last > first else 0.0
 
 

@@ -63,10 +63,16 @@ def download(
     }
 
 
-def scenario(topology: dict[str, Any], flows: list[dict[str, Any]]) -> dict[str, Any]:
+STEPS = "nsquic-steps"
+"""Name of scenarios whose transports are the same in all readings."""
+
+
+def scenario(
+    topology: dict[str, Any], flows: list[dict[str, Any]], name: str = "nsquic"
+) -> dict[str, Any]:
     """Put a scenario together."""
     return {
-        "name": "nsquic",
+        "name": name,
         "duration": seconds(LIMIT_S),
         "record": RECORD,
         "topology": topology,
@@ -112,3 +118,38 @@ def dumbbell(
             for i, (label, transport) in enumerate(flows)
         ],
     )
+
+
+WIRELESS = "wireless"
+MIXED = "wired, then wireless"
+BURST = 4
+"""Packets for which a wireless link stays bad, on average; in that state half of them are lost. If all were, a sender
+that waits twice as long for each retransmission would need hours to get out of it: the state changes by packets."""
+
+
+def bursts(loss: float) -> dict[str, Any]:
+    """Return a loss model whose losses come in bursts, with this share of packets lost in the long run."""
+    leave, bad = 1.0 / BURST, 2.0 * loss
+    return {"gilbert-elliott": {"p": leave * bad / (1.0 - bad), "r": leave, "h": 0.5}}
+
+
+def radio(delay_s: float, loss: float) -> dict[str, Any]:
+    """A wireless link: losses in bursts in both directions, and a delay that varies by the turns of the channel."""
+    return {
+        **link(20.0, delay_s),
+        "jitter": "2ms",
+        **({"loss": bursts(loss)} if loss > 0 else {}),
+    }
+
+
+def wireless(where: str, label: str, transport: Mapping[str, Any], loss: float, kb: float) -> dict[str, Any]:  # fmt: skip
+    """One flow over one wireless link, or from a wired network to a host behind such a link; 50 ms one way."""
+    flow = download(label, transport, kb)
+    if where == WIRELESS:
+        return scenario({"simple": {"link": radio(DELAY_S, loss)}}, [flow])
+    near = 0.002
+    ends = {"from": "client", "to": "access", **radio(near, loss)}
+    core = {"from": "access", "to": "core", **link(delay_s=DELAY_S - 2 * near)}
+    far = {"from": "core", "to": "server", **link(ACCESS_MBPS, near)}
+    nodes = ["client", "access", "core", "server"]
+    return scenario({"graph": {"nodes": nodes, "links": [ends, core, far]}}, [flow])

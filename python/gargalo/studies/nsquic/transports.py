@@ -1,4 +1,4 @@
-"""What each protocol is under each set of defaults, and the steps from one set to the other."""
+"""What each protocol is today and was in 2018, and the steps from one to the other."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 QUIC = "quic"
 CUBIC = "cubic"
+NEWRENO = "newreno"
 TLS = "cubic + TLS"
 VARIANTS = (
     "newreno",
@@ -29,37 +30,21 @@ VARIANTS = (
 """The thirteen of the work."""
 TCPS = (*VARIANTS, "bbr")
 
-PUBLISHED = "as-published"
-MODERN = "modern"
-DEFAULTS = (PUBLISHED, MODERN)
+CUBIC_OF_QUIC: dict[str, Any] = {"reduce_from": "cwnd"}
+"""After a loss RFC 9002 and Google's QUIC keep a share of the window, not of what is in flight."""
+CUBIC_OF_2018: dict[str, Any] = {**CUBIC_OF_QUIC, "connections": 2, "slow_start": "hystart"}
 
 
-QUIC_CUBIC: dict[str, dict[str, Any]] = {
-    PUBLISHED: {"connections": 2, "slow_start": "hystart", "reduce_from": "cwnd"},
-    MODERN: {"reduce_from": "cwnd"},
-}
-"""CUBIC of QUIC: after a loss RFC 9002 and Google's QUIC keep a share of the window, not of what is in flight."""
+def quic(**more: Any) -> dict[str, Any]:
+    """QUIC of RFC 9000; packets are not encrypted, which changes no timing."""
+    congestion = {CUBIC: CUBIC_OF_QUIC}
+    made = {"profile": "rfc9000", "crypto": "null", "congestion": congestion, **more}
+    return {"quic": made}
 
 
-def quic(defaults: str, **more: Any) -> dict[str, Any]:
-    """QUIC as the work had it, or of RFC 9000; packets are not encrypted, which changes no timing."""
-    profile = {PUBLISHED: "google-v41", MODERN: "rfc9000"}[defaults]
-    congestion = {CUBIC: QUIC_CUBIC[defaults]}
-    return {"quic": {"profile": profile, "crypto": "null", "congestion": congestion, **more}}
-
-
-def tcp(defaults: str, congestion: str | dict[str, Any] = CUBIC, **more: Any) -> dict[str, Any]:
-    """TCP of ns-3.27, or one like a current Linux.
-
-    BBR is not of that time; it paces.
-    """
-    if defaults == MODERN:
-        return {"tcp": {"profile": "modern", "congestion": congestion, **more}}
-    if congestion == "bbr":
-        return {"tcp": {"profile": "ns3-3.27", "congestion": "bbr", "pacing": "controller", **more}}
-    if isinstance(congestion, str):
-        congestion = old(congestion)
-    return {"tcp": {"profile": "ns3-3.27", "congestion": congestion, **more}}
+def tcp(congestion: str = CUBIC, **more: Any) -> dict[str, Any]:
+    """TCP like a current Linux."""
+    return {"tcp": {"profile": "modern", "congestion": congestion, **more}}
 
 
 OLD: dict[str, dict[str, Any]] = {
@@ -71,18 +56,32 @@ OLD: dict[str, dict[str, Any]] = {
 """Where ns-3.27's congestion controls have other defaults than ours."""
 
 
-def old(congestion: str) -> dict[str, Any]:
-    """A congestion control as in ns-3.27, which in slow start grows by a segment per acknowledgement."""
-    return {congestion: {"abc_limit": 1, **OLD.get(congestion, {})}}
+def old(transport: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the transport of 2018 in the place of today's; what else it says stays.
+
+    Congestion controls of ns-3.27 grow in slow start by a segment per acknowledgement. BBR is not of that time; it
+    paces.
+    """
+    ((kind, options),) = transport.items()
+    rest = {k: v for k, v in options.items() if k not in ("profile", "congestion")}
+    if kind == "quic":
+        congestion: Any = {CUBIC: CUBIC_OF_2018}
+        return {kind: {"profile": "google-v41", "congestion": congestion, **rest}}
+    name = options["congestion"]
+    if name == "bbr":
+        congestion, rest = name, {"pacing": "controller", **rest}
+    else:
+        congestion = {name: {"abc_limit": 1, **OLD.get(name, {})}}
+    return {kind: {"profile": "ns3-3.27", "congestion": congestion, **rest}}
 
 
-def transport(protocol: str, defaults: str) -> dict[str, Any]:
+def transport(protocol: str) -> dict[str, Any]:
     """Return the transport of a protocol of the figures."""
     if protocol == QUIC:
-        return quic(defaults)
+        return quic()
     if protocol == TLS:
-        return tcp(defaults, CUBIC, tls="1.3")
-    return tcp(defaults, protocol)
+        return tcp(tls="1.3")
+    return tcp(protocol)
 
 
 @dataclass(frozen=True)
@@ -99,22 +98,26 @@ class Step:
 
 def steps() -> tuple[Step, ...]:
     """Return the steps: first TCP's defaults are renewed one by one, then QUIC's."""
-    then, now = quic(PUBLISHED), quic(MODERN)
+    then, now = old(quic()), quic()
     segment: dict[str, Any] = {"mss": "1448B"}
     counting = {**segment, "congestion": {CUBIC: {"slow_start": "standard"}}}
     window = {**counting, "initial_window": "10 packets"}
     buffers = {**window, "send_buffer": "64MiB", "receive_buffer": "64MiB"}
-    single = quic(PUBLISHED, congestion={CUBIC: {**QUIC_CUBIC[PUBLISHED], "connections": 1}})
+    single = {"quic": {**then["quic"], "congestion": {CUBIC: {**CUBIC_OF_2018, "connections": 1}}}}
+
+    def changed(**more: Any) -> dict[str, Any]:
+        return {"tcp": {**old(tcp())["tcp"], **more}}
+
     return (
-        Step("as published", "as published", then, tcp(PUBLISHED)),
-        Step("TCP: segments of 1448 bytes", "TCP: 1448 B", then, tcp(PUBLISHED, **segment)),
-        Step("TCP: slow start counts bytes", "TCP: bytes", then, tcp(PUBLISHED, **counting)),
-        Step("TCP: initial window 10", "TCP: window 10", then, tcp(PUBLISHED, **window)),
-        Step("TCP: buffers of 64 MiB", "TCP: buffers", then, tcp(PUBLISHED, **buffers)),
-        Step("TCP: RFC 9438 CUBIC, RACK-TLP, PRR", "TCP: recovery", then, tcp(MODERN)),
-        Step("QUIC: CUBIC of one connection", "QUIC: 1 flow", single, tcp(MODERN)),
-        Step("QUIC: initial window 10, RFC 9000 and 9438", "QUIC: window 10", now, tcp(MODERN)),
-        Step("TCP: TLS 1.3 in front", "TCP: TLS", now, tcp(MODERN, tls="1.3")),
+        Step("as published", "as published", then, changed()),
+        Step("TCP: segments of 1448 bytes", "TCP: 1448 B", then, changed(**segment)),
+        Step("TCP: slow start counts bytes", "TCP: bytes", then, changed(**counting)),
+        Step("TCP: initial window 10", "TCP: window 10", then, changed(**window)),
+        Step("TCP: buffers of 64 MiB", "TCP: buffers", then, changed(**buffers)),
+        Step("TCP: RFC 9438 CUBIC, RACK-TLP, PRR", "TCP: recovery", then, tcp()),
+        Step("QUIC: CUBIC of one connection", "QUIC: 1 flow", single, tcp()),
+        Step("QUIC: initial window 10, RFC 9000 and 9438", "QUIC: window 10", now, tcp()),
+        Step("TCP: TLS 1.3 in front", "TCP: TLS", now, tcp(tls="1.3")),
     )
 
 
