@@ -14,7 +14,7 @@ pub(super) struct Autotune {
     /// The largest window now.
     limit: u64,
     mss: u64,
-    /// The least round-trip time that the receiver has seen.
+    /// The round-trip time as the receiver sees it, without timestamps its least.
     rtt: Option<Duration>,
     /// TSecr of the latest sample.
     echo: Option<u32>,
@@ -48,15 +48,19 @@ impl Autotune {
         (self.buffer, self.limit)
     }
 
-    /// A full segment with this TSecr is `rtt` younger than the segment of ours that it echoes.
-    pub(super) fn on_echo(&mut self, echo: u32, rtt: Duration) {
-        if self.echo.replace(echo) != Some(echo) {
-            self.sample(rtt.max(Duration::from_millis(1)));
+    /// A full segment with this TSecr is `rtt` younger than the segment of ours that it echoes; `drained` if the
+    /// application had read all before it. A smaller sample counts at once, a larger one by an eighth, and not while
+    /// the application is behind.
+    pub(super) fn on_echo(&mut self, echo: u32, rtt: Duration, drained: bool) {
+        if self.echo.replace(echo) == Some(echo) {
+            return;
         }
-    }
-
-    fn sample(&mut self, rtt: Duration) {
-        self.rtt = Some(self.rtt.map_or(rtt, |least| least.min(rtt)));
+        let rtt = rtt.max(Duration::from_millis(1));
+        self.rtt = Some(match self.rtt {
+            Some(old) if rtt >= old && drained => old + (rtt - old) / 8,
+            Some(old) => old.min(rtt),
+            None => rtt,
+        });
     }
 
     /// `len` bytes arrived in order, up to `next`; the window announced before ends at `edge`. Returns whether the
@@ -74,7 +78,8 @@ impl Autotune {
                 Some((_, end)) if next < end => {}
                 round => {
                     if let Some((began, _)) = round {
-                        self.sample(now - began);
+                        let rtt = now - began;
+                        self.rtt = Some(self.rtt.map_or(rtt, |least| least.min(rtt)));
                     }
                     self.round = Some((now, edge));
                 }
@@ -111,7 +116,7 @@ mod tests {
         for (round, n) in segments.iter().enumerate() {
             let start = Instant::ZERO + RTT * (round as u64 + 1);
             if timestamps {
-                a.on_echo(round as u32, RTT);
+                a.on_echo(round as u32, RTT, true);
             }
             for i in 0..*n {
                 let now = start + Duration::from_micros(10 * i);
@@ -133,6 +138,20 @@ mod tests {
         assert_eq!(buffers[2], 2 * 28_960 + 2 * 2 * 28_960);
         assert_eq!(buffers[3], 2 * 57_920 + 2 * 2 * 57_920);
         assert_eq!(buffers[5], buffers[3], "no growth, no larger buffer");
+    }
+
+    #[test]
+    fn a_longer_round_trip_counts_by_an_eighth_unless_the_application_is_behind() {
+        let mut a = Autotune::new(65_536, 16 << 20, 1448, 14_480);
+        a.on_echo(1, RTT, true);
+        a.on_echo(1, RTT * 9, true);
+        assert_eq!(a.rtt, Some(RTT), "one sample for each timestamp");
+        a.on_echo(2, RTT * 9, true);
+        assert_eq!(a.rtt, Some(RTT * 2));
+        a.on_echo(3, RTT * 9, false);
+        assert_eq!(a.rtt, Some(RTT * 2));
+        a.on_echo(4, RTT / 2, false);
+        assert_eq!(a.rtt, Some(RTT / 2));
     }
 
     #[test]

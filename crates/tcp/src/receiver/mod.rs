@@ -178,7 +178,7 @@ impl Receiver {
     #[inline]
     pub(crate) fn on_echo(&mut self, echo: u32, rtt: Duration) {
         if let Some(autotune) = &mut self.autotune {
-            autotune.on_echo(echo, rtt);
+            autotune.on_echo(echo, rtt, self.read == self.next);
         }
     }
 
