@@ -6,17 +6,15 @@ import json
 import platform
 import re
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from conftest import ROOT, command, environment
 from gargalo import scripts
 from lab_helpers import needs_namespaces
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 SCRIPTS = scripts.find([ROOT / "scripts"])
+MULTIPATH = scripts.find([ROOT / "scripts" / "mptcp"])
 
 OPEN = """// RFC 9293 3.5: a passive open.
 0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
@@ -102,17 +100,33 @@ def test_every_script_says_what_it_shows():
             assert head.notes.keys() & {"differs", "settings"}, path
 
 
-@needs_namespaces
-@pytest.mark.skipif(
-    not platform.release().startswith("6.18."),
-    reason=f"the scripts say what Linux 6.18 does, and this is {platform.release()}",
-)
-def test_all_scripts_pass_on_the_kernel():
-    texts = [path.read_text(encoding="utf-8") for path in SCRIPTS]
+def run_on_kernel(paths: list[Path]) -> None:
+    texts = [path.read_text(encoding="utf-8") for path in paths]
     verdicts = scripts.run(texts, kernel=True, tolerance_ms=100, jobs=32)
     failed = {
         str(path.relative_to(ROOT)): verdict
-        for path, verdict in zip(SCRIPTS, verdicts, strict=True)
+        for path, verdict in zip(paths, verdicts, strict=True)
         if verdict["verdict"] != "passed"
     }
     assert not failed, json.dumps(failed, indent=1)
+
+
+needs_6_18 = pytest.mark.skipif(
+    not platform.release().startswith("6.18."),
+    reason=f"the scripts say what Linux 6.18 does, and this is {platform.release()}",
+)
+
+
+@needs_namespaces
+@needs_6_18
+def test_all_scripts_pass_on_the_kernel():
+    run_on_kernel([path for path in SCRIPTS if path not in MULTIPATH])
+
+
+@needs_namespaces
+@needs_6_18
+@pytest.mark.skipif(
+    not Path("/proc/sys/net/mptcp").exists(), reason="this kernel has no Multipath TCP"
+)
+def test_all_scripts_with_multipath_tcp_pass_on_the_kernel():
+    run_on_kernel(MULTIPATH)

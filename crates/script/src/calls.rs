@@ -46,7 +46,7 @@ pub(crate) const POLL_BITS: [(&str, i64); 8] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// A new socket; it does not block.
-    Socket { nonblocking: bool },
+    Socket { nonblocking: bool, multipath: bool },
     /// Of a socket of the script. What `accept` gives does not block with `nonblocking`; with `dont_wait` this call
     /// does not.
     Op {
@@ -81,12 +81,17 @@ pub(crate) fn understand(call: &Call, v6: bool) -> Result<Asked, (String, String
                 return a.wrong("sockets are of type SOCK_STREAM, with SOCK_NONBLOCK if wanted");
             }
             let protocol = a.symbols(2);
-            if !matches!(a.get(2), Some(Arg::Int(0))) && !protocol.contains(&"IPPROTO_TCP") {
-                return a.wrong("the protocol is IPPROTO_TCP");
+            let multipath = protocol.contains(&"IPPROTO_MPTCP");
+            let known = multipath || protocol.contains(&"IPPROTO_TCP");
+            if !matches!(a.get(2), Some(Arg::Int(0))) && !known {
+                return a.wrong("the protocol is IPPROTO_TCP or IPPROTO_MPTCP");
             }
             let nonblocking = kind.contains(&"SOCK_NONBLOCK");
             let _ = v6;
-            Ok(Asked::Socket { nonblocking })
+            Ok(Asked::Socket {
+                nonblocking,
+                multipath,
+            })
         }
         "bind" => a.op(Op::Bind),
         "connect" => a.op(Op::Connect),

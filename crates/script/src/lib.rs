@@ -12,6 +12,7 @@ mod cookies;
 mod fault;
 #[cfg(target_os = "linux")]
 mod kernel;
+mod multipath;
 mod ours;
 mod packet;
 mod print;

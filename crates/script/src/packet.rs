@@ -7,10 +7,12 @@ use std::net::IpAddr;
 
 use gargalo_units::Ecn;
 use gargalo_wire::ip::{Addresses, Datagram, TCP, Transport, Verify};
+use gargalo_wire::mptcp::MptcpOption;
 use gargalo_wire::tcp::{Flags, RawOptions};
 use gargalo_wire::{Checksum, ipv4, ipv6, tcp};
 
 use crate::ast::{Body, EcnField, Icmp, Packet, Segment, TcpOption};
+use crate::multipath::{Flow, decoded};
 
 const SYN: u16 = 0x002;
 const ACK: u16 = 0x010;
@@ -63,6 +65,8 @@ pub(crate) struct Connection {
     pub(crate) local_port: u16,
     /// Port of the other end.
     pub(crate) remote_port: u16,
+    /// Its part in a Multipath TCP connection, and its addresses.
+    pub(crate) flow: Flow,
     /// Sequence number of the stack minus that of the script.
     offset: Option<u32>,
     /// The other end has sent a SYN since the stack did.
@@ -72,11 +76,12 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(number: u32, local_port: u16, remote_port: u16) -> Self {
+    pub(crate) fn new(number: u32, local_port: u16, remote_port: u16, addresses: [u8; 2]) -> Self {
         Self {
             number,
             local_port,
             remote_port,
+            flow: Flow::new(addresses),
             offset: None,
             is_open_to_syn: true,
             timestamps: Vec::new(),
@@ -197,6 +202,8 @@ impl Connection {
                     out.extend_from_slice(&[254, 4 + cookie.len() as u8, 0xf9, 0x89]);
                     out.extend_from_slice(cookie);
                 }
+                // These are bytes already.
+                TcpOption::Mptcp(_) => {}
                 TcpOption::Other(kind, data) => {
                     out.extend_from_slice(&[*kind, 2 + data.len() as u8]);
                     out.extend_from_slice(data);
@@ -252,6 +259,7 @@ impl Connection {
         Packet {
             inbound: false,
             connection: Some(self.number),
+            between: (None, None),
             ecn: Some(EcnField::Is(live.ecn)),
             body: Body::Tcp(Segment {
                 flags: live.flags,
@@ -325,6 +333,7 @@ fn datagram(between: Addresses, protocol: u8, ecn: Ecn, payload: &[u8]) -> Vec<u
 /// A TCP segment of the stack as it came.
 #[derive(Clone, Debug)]
 pub(crate) struct Live {
+    pub(crate) local: IpAddr,
     pub(crate) remote: IpAddr,
     pub(crate) local_port: u16,
     pub(crate) remote_port: u16,
@@ -348,6 +357,7 @@ impl Live {
         let header = datagram.header.addresses.header_len() as usize;
         let packet = tcp::Packet::parse(bytes.get(header..)?).ok()?;
         Some(Self {
+            local: datagram.header.addresses.src(),
             remote: datagram.header.addresses.dst(),
             local_port: packet.src_port(),
             remote_port: packet.dst_port(),
@@ -364,6 +374,11 @@ impl Live {
 
     pub(crate) fn is_syn(&self) -> bool {
         Flags::from_bits(self.flags).contains(Flags::SYN) && self.flags & ACK == 0
+    }
+
+    /// Its MPTCP options.
+    pub(crate) fn multipath(&self) -> impl Iterator<Item = MptcpOption> {
+        self.options.iter().filter_map(decoded)
     }
 
     fn timestamp(&self) -> Option<u32> {

@@ -7,10 +7,13 @@ use gargalo_wire::ip::Addresses;
 use serde::Serialize;
 
 use crate::assertion;
-use crate::ast::{Action, At, Body, Call, EcnField, Event, Only, Outcome, Packet, Script, Time};
+use crate::ast::{
+    Action, At, Body, Call, Command, EcnField, Event, Only, Outcome, Packet, Script, Time,
+};
 use crate::calls;
 use crate::cookies::Cookies;
 use crate::fault::Fault;
+use crate::multipath::{Multipath, Side, number_of};
 use crate::packet::{Connection, Live, differences};
 use crate::sockets::{Pending, Sockets};
 use crate::stack::{Sent, Setup, Stack, StackError};
@@ -88,7 +91,14 @@ pub fn check(script: &Script, setup: &Setup) -> Result<(), Fault> {
                 let fault = Fault::new(event.at, "an inbound packet has no options `<...>`");
                 return Err(fault.help("write its options, or none"));
             }
-            Action::Packet(_) | Action::Sysctl(_) => {}
+            Action::Packet(_) | Action::Commands(_) => {}
+        }
+        if let Action::Packet(p) = &event.action {
+            for name in [&p.between.0, &p.between.1].into_iter().flatten() {
+                number_of(name).map_err(|message| {
+                    Fault::new(event.at, message).help("write addr[caddr1] > addr[saddr0]")
+                })?;
+            }
         }
     }
     Ok(())
@@ -101,13 +111,13 @@ pub fn run(script: &Script, setup: &Setup, only: Only, stack: &mut dyn Stack) ->
     // Settings at the start belong to the system that the script finds.
     let first = events
         .iter()
-        .take_while(|e| matches!(e.action, Action::Sysctl(_)));
+        .take_while(|e| matches!(e.action, Action::Commands(_)));
     for event in first {
-        let Action::Sysctl(list) = &event.action else {
+        let Action::Commands(list) = &event.action else {
             break;
         };
-        for (name, value) in list {
-            match stack.set(name, value).map_err(|e| stopped(e, event.at)) {
+        for command in list {
+            match command_of(stack, command).map_err(|e| stopped(e, event.at)) {
                 Err(Stop::Broken(message)) => return Verdict::Broken { message },
                 Err(Stop::Fault(fault)) => return Verdict::Unsupported(fault),
                 _ => {}
@@ -129,11 +139,12 @@ pub fn run(script: &Script, setup: &Setup, only: Only, stack: &mut dyn Stack) ->
         slip: 0,
         log: Vec::new(),
         cookies: Cookies::default(),
+        multipath: Multipath::new(setup.v6),
         ports: 0,
     };
     let ended = events
         .iter()
-        .skip_while(|e| matches!(e.action, Action::Sysctl(_)))
+        .skip_while(|e| matches!(e.action, Action::Commands(_)))
         .try_for_each(|e| runner.event(e))
         .and_then(|()| runner.finish(events.last().copied()));
     match ended {
@@ -172,6 +183,7 @@ pub(crate) struct Runner<'a> {
     pub(crate) slip: u64,
     log: Vec<String>,
     cookies: Cookies,
+    multipath: Multipath,
     /// Ports of the other end that were used.
     ports: u16,
 }
@@ -214,9 +226,9 @@ impl Runner<'_> {
                 }
                 Ok(())
             }
-            Action::Sysctl(list) => list.iter().try_for_each(|(name, value)| {
-                let set = self.stack.set(name, value);
-                set.map_err(|e| stopped(e, event.at))
+            Action::Commands(list) => list.iter().try_for_each(|command| {
+                let done = command_of(self.stack, command);
+                done.map_err(|e| stopped(e, event.at))
             }),
             Action::Assert(list) => {
                 self.settle(event)?;
@@ -261,9 +273,14 @@ impl Runner<'_> {
             let is_idle = came.is_none();
             if let Some(Sent { at, doubt, bytes }) = came
                 && let Some(live) = Live::parse(&bytes)
-                && live.remote == self.setup.remote()
+                && self.setup.number_of_remote(live.remote).is_some()
             {
                 let index = self.connection_of(&live);
+                if let Some(c) = self.connections.get_mut(index) {
+                    for option in live.multipath() {
+                        self.multipath.observe(&mut c.flow, Side::Stack, &option);
+                    }
+                }
                 let line = self.line(index, &live);
                 self.note(at, &line);
                 self.sent.push_back((at, doubt, live));
@@ -285,6 +302,7 @@ impl Runner<'_> {
             return String::new();
         };
         let mut packet = c.describe(live);
+        self.multipath.tell(&c.flow, &mut packet);
         if packet.ecn == Some(EcnField::Is(Ecn::NotEct)) {
             packet.ecn = None;
         }
@@ -302,13 +320,20 @@ impl Runner<'_> {
 
     /// Index of the connection of a packet; a new one if there is none.
     fn connection_of(&mut self, live: &Live) -> usize {
-        let same =
-            |c: &Connection| c.local_port == live.local_port && c.remote_port == live.remote_port;
+        let number = |n: Option<u8>| n.unwrap_or_default();
+        let addresses = [
+            number(self.setup.number_of_local(live.local)),
+            number(self.setup.number_of_remote(live.remote)),
+        ];
+        let same = |c: &Connection| {
+            let ports = (c.local_port, c.remote_port);
+            ports == (live.local_port, live.remote_port) && c.flow.addresses == addresses
+        };
         if let Some(i) = self.connections.iter().position(same) {
             return i;
         }
         let number = self.next_number();
-        let new = Connection::new(number, live.local_port, live.remote_port);
+        let new = Connection::new(number, live.local_port, live.remote_port, addresses);
         self.connections.push(new);
         self.connections.len() - 1
     }
@@ -319,21 +344,24 @@ impl Runner<'_> {
     }
 
     fn inject(&mut self, event: &Event, packet: &Packet) -> Step {
-        if let Some(n) = packet.connection {
-            let found = self.connections.iter().position(|c| c.number == n);
-            self.current = match found {
-                Some(i) => i,
-                None => self.open(Some(n)),
-            };
-        } else if self.connections.is_empty() {
-            self.current = self.open(None);
-        }
-        let between = Addresses::new(self.setup.remote(), self.setup.local());
-        let live = self.cookies.live(packet);
-        let connection = self.connections.get_mut(self.current);
-        let datagram = connection
-            .zip(between)
-            .and_then(|(c, between)| c.write(&live, between));
+        self.current = self.connection_for(event, packet)?;
+        let mut live = self.cookies.live(packet);
+        let Some(c) = self.connections.get_mut(self.current) else {
+            return Ok(());
+        };
+        let options = self.multipath.live(&mut c.flow, &mut live);
+        options.map_err(|message| {
+            let help =
+                "the packets before must show it, as in mpcapable v1 flags[flag_h] key[skey]";
+            Fault::new(event.at, message).help(help)
+        })?;
+        let [local, remote] = c.flow.addresses;
+        let (local, remote) = (
+            Setup::address(self.setup.v6, false, local),
+            Setup::address(self.setup.v6, true, remote),
+        );
+        let between = Addresses::new(remote, local);
+        let datagram = between.and_then(|between| c.write(&live, between));
         let Some(datagram) = datagram else {
             let fault = Fault::new(
                 event.at,
@@ -350,12 +378,53 @@ impl Runner<'_> {
         self.try_pending()
     }
 
+    /// The connection of a packet to the stack; the other end opens it if there is none.
+    fn connection_for(&mut self, event: &Event, packet: &Packet) -> Step<usize> {
+        let number = |name: &Option<String>| {
+            let name = name.as_deref();
+            name.and_then(|n| number_of(n).ok())
+        };
+        let (from, to) = (number(&packet.between.0), number(&packet.between.1));
+        let fits = |c: &Connection| {
+            let [local, remote] = c.flow.addresses;
+            to.is_none_or(|n| n == local) && from.is_none_or(|n| n == remote)
+        };
+        let opens = matches!(&packet.body, Body::Tcp(s) if s.flags & 0x12 == 0x02);
+        let addresses = [to.unwrap_or(0), from.unwrap_or(0)];
+        let found = match packet.connection {
+            Some(n) => self.connections.iter().position(|c| c.number == n),
+            None if from.is_none() && to.is_none() => {
+                (!self.connections.is_empty()).then_some(self.current)
+            }
+            None => {
+                let now = self.connections.get(self.current).is_some_and(fits);
+                let last = self.connections.iter().rposition(fits);
+                if now { Some(self.current) } else { last }
+            }
+        };
+        match found.and_then(|i| Some((i, self.connections.get(i)?))) {
+            Some((i, c)) if fits(c) => Ok(i),
+            Some((_, c)) => {
+                let message = format!("connection {} has other addresses", c.number);
+                let help = "leave them out, or give another number to a new connection";
+                Err(Fault::new(event.at, message).help(help).into())
+            }
+            None if opens || self.connections.is_empty() || packet.connection.is_some() => {
+                Ok(self.open(packet.connection, addresses))
+            }
+            None => {
+                let fault = Fault::new(event.at, "no connection has these addresses");
+                Err(fault.help("a connection begins with a SYN").into())
+            }
+        }
+    }
+
     /// A connection that the other end opens.
-    fn open(&mut self, number: Option<u32>) -> usize {
+    fn open(&mut self, number: Option<u32>, addresses: [u8; 2]) -> usize {
         let number = number.unwrap_or_else(|| self.next_number());
         self.ports += 1;
         let remote = 40_000 + self.ports;
-        let new = Connection::new(number, self.setup.local_port(), remote);
+        let new = Connection::new(number, self.setup.local_port(), remote, addresses);
         self.connections.push(new);
         self.connections.len() - 1
     }
@@ -394,7 +463,19 @@ impl Runner<'_> {
         }
         let mut came = c.describe(&live);
         self.cookies.name(packet, &mut came);
-        let mut differences = differences(packet, &came, ticks);
+        let mut expected = packet.clone();
+        let wrong = self.multipath.settle(&mut c.flow, &mut expected, &mut came);
+        let mut differences = differences(&expected, &came, ticks);
+        differences.extend(wrong);
+        let [local, remote] = c.flow.addresses;
+        for (name, there) in [(&packet.between.0, local), (&packet.between.1, remote)] {
+            let wanted = name.as_deref().and_then(|n| number_of(n).ok());
+            if wanted.is_some_and(|n| n != there) {
+                differences.push(format!(
+                    "its addresses are {local} of the stack, {remote} of the other end"
+                ));
+            }
+        }
         if expected_index != Some(index) {
             differences.push(format!("it belongs to connection {}", c.number));
         }
@@ -484,6 +565,13 @@ impl Runner<'_> {
 /// The result of a call in the words of a script.
 pub(crate) fn outcome_text(call: &Call, outcome: &Outcome) -> String {
     format!("{}(...) = {outcome}", call.name)
+}
+
+fn command_of(stack: &mut dyn Stack, command: &Command) -> Result<(), StackError> {
+    match command {
+        Command::Set(name, value) => stack.set(name, value),
+        Command::Manage(manage) => stack.manage(manage),
+    }
 }
 
 pub(crate) fn stopped(e: StackError, at: At) -> Stop {

@@ -2,7 +2,7 @@
 
 use gargalo_units::Duration;
 
-use crate::ast::{Choice, Only, Script};
+use crate::ast::{Action, Choice, Command, Only, Script};
 use crate::fault::Fault;
 use crate::ours::Ours;
 use crate::reader::read;
@@ -70,6 +70,13 @@ fn setup(script: &Script, choices: &Choices) -> Result<Setup, Fault> {
         connect_port: 8080,
         congestion: "reno".to_owned(),
         gargalo: Vec::new(),
+        mptcp: Vec::new(),
+        manages: script.events.iter().any(|e| {
+            let Action::Commands(list) = &e.action else {
+                return false;
+            };
+            list.iter().any(|c| matches!(c, Command::Manage(_)))
+        }),
     };
     if choices.stack == Only::Kernel {
         setup.tolerance = choices.tolerance;
@@ -119,7 +126,7 @@ fn apply(option: &Choice, setup: &mut Setup) -> Result<(), Fault> {
             _ => return wrong("write a port, 1 to 65535"),
         },
         "congestion" => value.clone_into(&mut setup.congestion),
-        _ => {
+        name => {
             for pair in value.split_whitespace() {
                 let Some((key, value)) = pair.split_once('=') else {
                     return wrong("write KEY=VALUE with spaces between, such as profile=modern");
@@ -127,7 +134,11 @@ fn apply(option: &Choice, setup: &mut Setup) -> Result<(), Fault> {
                 if key == "congestion" {
                     return wrong("write --congestion=NAME, which is for both stacks");
                 }
-                setup.gargalo.push((key.to_owned(), value.to_owned()));
+                let list = match name {
+                    "mptcp" => &mut setup.mptcp,
+                    _ => &mut setup.gargalo,
+                };
+                list.push((key.to_owned(), value.to_owned()));
             }
         }
     }

@@ -116,8 +116,11 @@ impl Runner<'_> {
     fn begin(&mut self, event: &Event, asked: Asked, pending: &mut Pending) -> Step<bool> {
         let started = self.now();
         Ok(match asked {
-            Asked::Socket { nonblocking } => {
-                let answer = match self.stack.socket() {
+            Asked::Socket {
+                nonblocking,
+                multipath,
+            } => {
+                let answer = match self.stack.socket(multipath) {
                     Reply::Socket(handle) => Answer::Socket(handle, !nonblocking),
                     other => answer_of(other),
                 };

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use gargalo_units::{Duration, Instant};
 use thiserror::Error;
 
+use crate::ast::mptcp::Manage;
+
 /// How a script is run.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -24,24 +26,40 @@ pub struct Setup {
     pub congestion: String,
     /// Options of our stack: key and value.
     pub gargalo: Vec<(String, String)>,
+    /// Options of our Multipath TCP: key and value.
+    pub mptcp: Vec<(String, String)>,
+    /// The script configures the path manager.
+    pub manages: bool,
 }
 
+/// Addresses of either end.
+pub const ADDRESSES: u8 = 4;
+
 impl Setup {
-    /// Address of the stack (RFC 1918, RFC 4193).
-    pub fn local(&self) -> IpAddr {
-        if self.v6 {
-            IpAddr::from([0xfd3d, 0x0a0b, 0x17d6, 0, 0, 0, 0, 1])
-        } else {
-            IpAddr::from([192, 168, 0, 1])
+    /// Address number `n`, from 0, of the stack (RFC 1918, RFC 4193) or of the other end (RFC 5737, RFC 4193).
+    pub fn address(v6: bool, of_other_end: bool, n: u8) -> IpAddr {
+        match (v6, of_other_end) {
+            (false, false) => IpAddr::from([192, 168, 0, 1 + n]),
+            (false, true) => IpAddr::from([192, 0, 2, 1 + n]),
+            (true, false) => IpAddr::from([0xfd3d, 0x0a0b, 0x17d6, 0, 0, 0, 0, 1 + u16::from(n)]),
+            (true, true) => IpAddr::from([0xfd3d, 0xfa7b, 0xd17d, 0, 0, 0, 0, 1 + u16::from(n)]),
         }
     }
-    /// Address of the other end (RFC 5737, RFC 4193).
+    /// The first address of the stack.
+    pub fn local(&self) -> IpAddr {
+        Self::address(self.v6, false, 0)
+    }
+    /// The first address of the other end.
     pub fn remote(&self) -> IpAddr {
-        if self.v6 {
-            IpAddr::from([0xfd3d, 0xfa7b, 0xd17d, 0, 0, 0, 0, 1])
-        } else {
-            IpAddr::from([192, 0, 2, 1])
-        }
+        Self::address(self.v6, true, 0)
+    }
+    /// The number of an address of the other end.
+    pub fn number_of_remote(&self, address: IpAddr) -> Option<u8> {
+        (0..ADDRESSES).find(|n| Self::address(self.v6, true, *n) == address)
+    }
+    /// The number of an address of the stack.
+    pub fn number_of_local(&self, address: IpAddr) -> Option<u8> {
+        (0..ADDRESSES).find(|n| Self::address(self.v6, false, *n) == address)
     }
     /// Port that a socket is bound to.
     pub fn local_port(&self) -> u16 {
@@ -153,8 +171,8 @@ pub trait Stack {
     /// When the device fails.
     fn receive(&mut self, datagram: Vec<u8>) -> Result<(), StackError>;
 
-    /// A TCP socket.
-    fn socket(&mut self) -> Reply;
+    /// A socket of TCP, or of Multipath TCP.
+    fn socket(&mut self, multipath: bool) -> Reply;
 
     /// Calls a function of a socket, without blocking.
     fn call(&mut self, socket: Handle, op: &Op) -> Reply;
@@ -167,6 +185,12 @@ pub trait Stack {
     /// # Errors
     /// When the stack does not have it.
     fn set(&mut self, name: &str, value: &str) -> Result<(), StackError>;
+
+    /// Configures the path manager of Multipath TCP.
+    ///
+    /// # Errors
+    /// When the stack cannot do it.
+    fn manage(&mut self, manage: &Manage) -> Result<(), StackError>;
 
     /// A field of `TCP_INFO`, in the kernel's units; `None` if the stack does not have it.
     fn info(&mut self, socket: Handle, field: &str) -> Option<i64>;

@@ -32,6 +32,18 @@ pub(crate) fn ecn_of(word: &str) -> Option<Ecn> {
     ECN.iter().find(|(w, _)| *w == word).map(|(_, e)| *e)
 }
 
+/// Flags of MP_CAPABLE (RFC 8684 §3.1).
+pub(crate) const CAPABLE_FLAGS: [(&str, u8); 8] = [
+    ("flag_a", 0x80),
+    ("flag_b", 0x40),
+    ("flag_c", 0x20),
+    ("flag_d", 0x10),
+    ("flag_e", 0x08),
+    ("flag_f", 0x04),
+    ("flag_g", 0x02),
+    ("flag_h", 0x01),
+];
+
 /// Constants of assertions: `enum` of linux/tcp_states.h, `tcp_ca_state`, and bits of `tcpi_options`.
 pub(crate) const CONSTANTS: [(&str, i64); 24] = [
     ("TCP_ESTABLISHED", 1),

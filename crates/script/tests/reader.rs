@@ -1,5 +1,6 @@
 //! The reader: what is printed reads the same, and anything can be read.
 
+use gargalo_script::ast::mptcp::*;
 use gargalo_script::ast::*;
 use gargalo_script::read;
 use gargalo_units::Ecn;
@@ -32,6 +33,106 @@ fn option() -> impl Strategy<Value = TcpOption> {
         cookie().prop_map(TcpOption::FastOpen),
         cookie().prop_map(TcpOption::FastOpenExperimental),
         (35_u8.., cookie()).prop_map(|(kind, data)| TcpOption::Other(kind, data)),
+        multipath().prop_map(TcpOption::Mptcp),
+    ]
+}
+
+fn key() -> impl Strategy<Value = Key> {
+    ("[a-z]key", any::<Option<u64>>()).prop_map(|(name, value)| Key { name, value })
+}
+
+fn code() -> impl Strategy<Value = Code> {
+    prop_oneof![
+        Just(Code::Auto),
+        prop::collection::vec(any::<u8>(), 5..20).prop_map(Code::Bytes),
+        Just(Code::Keys("ckey".to_owned(), "skey".to_owned())),
+    ]
+}
+
+fn checksum() -> impl Strategy<Value = Checksum> {
+    prop_oneof![
+        Just(Checksum::None),
+        Just(Checksum::Auto),
+        any::<u16>().prop_map(Checksum::Value)
+    ]
+}
+
+fn data_number() -> impl Strategy<Value = DataNumber> {
+    let octets = prop::sample::select(vec![None, Some(4), Some(8)]);
+    (octets, any::<u64>()).prop_map(|(octets, value)| DataNumber { octets, value })
+}
+
+fn multipath() -> impl Strategy<Value = Mptcp> {
+    let keys = prop::collection::vec(key(), 0..3);
+    let data = prop::option::of((any::<u16>(), checksum()));
+    let capable = (0..2_u8, any::<u8>(), keys, data).prop_map(|(version, flags, keys, data)| {
+        let data = data.filter(|_| keys.len() == 2);
+        Mptcp::Capable {
+            version,
+            flags,
+            keys,
+            data,
+        }
+    });
+    let token = prop_oneof![
+        Just(Token::Auto),
+        any::<u32>().prop_map(Token::Number),
+        Just(Token::Of("skey".to_owned()))
+    ];
+    let (id, nonce) = (|| any::<Option<u8>>(), || any::<Option<u32>>());
+    let syn = (any::<bool>(), id(), token, nonce()).prop_map(|(backup, id, token, nonce)| {
+        Mptcp::JoinSyn {
+            backup,
+            id,
+            token,
+            nonce,
+        }
+    });
+    let syn_ack = (any::<bool>(), id(), code(), nonce()).prop_map(|(backup, id, code, nonce)| {
+        Mptcp::JoinSynAck {
+            backup,
+            id,
+            code,
+            nonce,
+        }
+    });
+    let mapping = (data_number(), any::<u32>(), any::<u16>(), checksum());
+    let mapping = mapping.prop_map(|(data, subflow, length, checksum)| Mapping {
+        data,
+        subflow,
+        length,
+        checksum,
+    });
+    let dss = (
+        prop::option::of(data_number()),
+        prop::option::of(mapping),
+        any::<bool>(),
+    );
+    let dss = dss.prop_map(|(ack, mapping, fin)| Mptcp::Dss { ack, mapping, fin });
+    let value = prop::option::of(any::<[u8; 4]>().prop_map(std::net::IpAddr::from));
+    let address = ("[a-z]addr[0-3]", value).prop_map(|(name, value)| Address { name, value });
+    let port = any::<Option<u16>>();
+    let add =
+        (id(), address, port, prop::option::of(code())).prop_map(|(id, address, port, code)| {
+            Mptcp::AddAddress {
+                id,
+                address,
+                port,
+                code,
+            }
+        });
+    prop_oneof![
+        capable,
+        syn,
+        syn_ack,
+        code().prop_map(|code| Mptcp::JoinAck { code }),
+        dss,
+        add,
+        prop::collection::vec(any::<u8>(), 1..4).prop_map(|ids| Mptcp::RemoveAddress { ids }),
+        any::<bool>().prop_map(|backup| Mptcp::Prio { backup }),
+        any::<u64>().prop_map(|value| Mptcp::Fail { value }),
+        prop::option::of(key()).prop_map(|key| Mptcp::FastClose { key }),
+        any::<(u8, bool)>().prop_map(|(reason, transient)| Mptcp::Reset { reason, transient }),
     ]
 }
 
@@ -72,13 +173,15 @@ fn packet() -> impl Strategy<Value = Packet> {
         })
     });
     let body = prop_oneof![4 => segment().prop_map(Body::Tcp), 1 => icmp];
-    (any::<bool>(), any::<Option<u32>>(), ecn, body).prop_map(|(inbound, connection, ecn, body)| {
-        Packet {
-            inbound: inbound || matches!(body, Body::Icmp(_)),
-            connection,
-            ecn,
-            body,
-        }
+    let name = || prop::option::of("[cs]addr[0-3]");
+    let between = (name(), name());
+    let parts = (any::<bool>(), any::<Option<u32>>(), between, ecn, body);
+    parts.prop_map(|(inbound, connection, between, ecn, body)| Packet {
+        inbound: inbound || matches!(body, Body::Icmp(_)),
+        connection,
+        between,
+        ecn,
+        body,
     })
 }
 
@@ -151,12 +254,37 @@ fn expr() -> impl Strategy<Value = Expr> {
     })
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn command() -> impl Strategy<Value = Command> {
     let sysctl = ("net[.]ipv4[.]tcp_[a-z]{1,6}", "[a-z0-9]{1,4}( [0-9]{1,3})?");
+    let address = prop_oneof![
+        any::<[u8; 4]>().prop_map(std::net::IpAddr::from),
+        any::<[u8; 16]>().prop_map(std::net::IpAddr::from)
+    ];
+    let endpoint = (address, any::<Option<u8>>(), any::<[bool; 4]>()).prop_map(
+        |(address, id, [signal, subflow, backup, fullmesh])| Endpoint {
+            address,
+            id,
+            signal,
+            subflow,
+            backup,
+            fullmesh,
+        },
+    );
+    prop_oneof![
+        sysctl.prop_map(|(name, value)| Command::Set(name, value)),
+        endpoint.prop_map(|e| Command::Manage(Manage::Add(e))),
+        any::<u8>().prop_map(|id| Command::Manage(Manage::Delete(id))),
+        any::<(u8, bool)>().prop_map(|(id, on)| Command::Manage(Manage::Change(id, on))),
+        any::<(u32, u32)>().prop_map(|(n, m)| Command::Manage(Manage::Limits(n, m))),
+        Just(Command::Manage(Manage::Flush)),
+    ]
+}
+
+fn event() -> impl Strategy<Value = Event> {
     let action = prop_oneof![
         packet().prop_map(Action::Packet),
         call(),
-        prop::collection::vec(sysctl, 1..3).prop_map(Action::Sysctl),
+        prop::collection::vec(command(), 1..3).prop_map(Action::Commands),
         prop::collection::vec(expr(), 0..3).prop_map(Action::Assert),
     ];
     let only = prop_oneof![Just(None), Just(Some(Only::Ours)), Just(Some(Only::Kernel))];

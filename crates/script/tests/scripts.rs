@@ -194,6 +194,46 @@ fn what_is_not_supported_is_named_with_line_and_remedy() {
             "these arguments of ioctl are not supported",
         ),
         (
+            "0 < S 0:0(0) win 5 <mpcapable v2 flags[flag_h] nokey>",
+            "`v2` is no version of MPTCP",
+        ),
+        (
+            "0 < S 0:0(0) win 5 <mpcapable v1 flags[flag_x] nokey>",
+            "`flag_x` is no flag of MP_CAPABLE",
+        ),
+        (
+            "0 < . 0:0(0) win 5 <mp_prio backup=1 address_id=2>",
+            "MP_PRIO of version 1 has no address_id",
+        ),
+        (
+            "0 < . 0:0(0) win 5 <dss dack8=1 dsn8=1>",
+            "a mapping has dsn, ssn and dll",
+        ),
+        (
+            "0 < S 0:0(0) win 5 <mp_join_syn token=sha1_32(skey)>",
+            "sha1_32 is not supported in token=",
+        ),
+        (
+            "0 < S 0:0(0) win 5 <mp_join_syn token=sha256_32(skey)>",
+            "the key skey is not known yet",
+        ),
+        (
+            "0 < . 0:0(0) win 5 <dss dack8=1>",
+            "no packet has shown the key of the stack yet",
+        ),
+        (
+            "0 < addr[caddr7] > addr[saddr0] S 0:0(0) win 5",
+            "the address caddr7 does not end with a number from 0 to 3",
+        ),
+        (
+            "0 `ip mptcp monitor`",
+            "the command `ip mptcp monitor` is not run",
+        ),
+        (
+            "--mptcp=checksum=maybe\n0 close(3) = 0",
+            "an option of our Multipath TCP is not valid",
+        ),
+        (
             "0~1 close(3) = 0",
             "only packets that the stack sends have a range of time",
         ),
@@ -212,6 +252,46 @@ fn what_is_not_supported_is_named_with_line_and_remedy() {
                 );
             }
             other => panic!("{text}: {other:?}"),
+        }
+    }
+}
+
+const MULTIPATH: &str = "0 socket(..., SOCK_STREAM, IPPROTO_MPTCP) = 3
++0 bind(3, ..., ...) = 0
++0 listen(3, 1) = 0
++0 < S 0:0(0) win 65535 <mss 1460,nop,wscale 8,mpcapable v1 flags[flag_h] nokey>
++0 > S. 0:0(0) ack 1 <mss 1460,wscale 7,mpcapable v1 flags[flag_h] key[skey]>
++.1 < . 1:1(0) ack 1 win 256 <mpcapable v1 flags[flag_h] key[ckey=2,skey]>
++0 accept(3, ..., ...) = 4
++0 write(4, ..., 500) = 500
+";
+
+/// What an expected MPTCP option leaves open agrees; anything else does not, and is shown in the words of the language.
+#[test]
+fn options_of_multipath_tcp_are_compared() {
+    for (expected, agrees) in [
+        ("dss dack8=1 dsn8=1 ssn=1 dll=500", true),
+        ("dss dack=1 dsn=1 ssn=1 dll=500 nocs", true),
+        ("nop,nop,dss dack8=1 dsn8=1 ssn=1 dll=500", true),
+        ("dss dack4=1 dsn8=1 ssn=1 dll=500", false),
+        ("dss dack8=2 dsn8=1 ssn=1 dll=500", false),
+        ("dss dack8=1 dsn8=2 ssn=1 dll=500", false),
+        ("dss dack8=1 dsn8=1 ssn=2 dll=500", false),
+        ("dss dack8=1 dsn8=1 ssn=1 dll=501", false),
+        ("dss dack8=1 dsn8=1 ssn=1 dll=500 cksum=auto", false),
+        ("dss dack8=1 dsn8=1 ssn=1 dll=500 fin", false),
+        ("dss dack8=1", false),
+        ("mp_prio backup=1", false),
+        ("", false),
+    ] {
+        let text = format!("{MULTIPATH}+0 > P. 1:501(500) ack 1 <{expected}>\n");
+        match (ours(&text), agrees) {
+            (Verdict::Passed, true) => {}
+            (Verdict::Failed(m), false) => {
+                let came = "came <dss dack8=1 dsn8=1 ssn=1 dll=500 nocs>";
+                assert!(m.came.contains(came), "{expected}: {}", m.came);
+            }
+            (other, _) => panic!("{expected}: {other:?}"),
         }
     }
 }

@@ -9,6 +9,7 @@ mod namespace;
 mod nat;
 pub mod netlink;
 mod packet;
+pub mod path_manager;
 pub mod place;
 pub mod port;
 mod tun;

@@ -12,7 +12,6 @@ use rand::Rng;
 
 use crate::linux::engine::Engine;
 use crate::linux::fabric::PortId;
-use crate::linux::path_manager::PathManager;
 use crate::linux::plan::taking_part;
 use crate::linux::plan::{Interface, Plan};
 use crate::linux::station::{self, Station};
@@ -24,6 +23,7 @@ use crate::{Error, Result};
 use gargalo_device::Device;
 use gargalo_device::NetNs;
 use gargalo_device::netlink::{Netlink, Route, any};
+use gargalo_device::path_manager::{Endpoint, PathManager};
 
 /// Largest socket buffers, the same as those of our own stack: they must not limit the window of a flow.
 const BUFFERS: &str = "4096 131072 67108864";
@@ -169,8 +169,27 @@ fn manage_paths(spec: &LabSpec, plan: &Plan, node: NodeId, host: &KernelHost) ->
             .find(|(_, i)| i.number == number)
             .map(|(_, i)| i.v4)
     };
-    host.namespace
-        .run(|| PathManager::open()?.configure(&config, address))
+    host.namespace.run(|| {
+        let mut manager = PathManager::open()?;
+        manager.set_limits(config.subflows, config.accepted)?;
+        for e in &config.endpoints {
+            let address = address(e.interface).ok_or_else(|| {
+                Error::Unsupported(format!(
+                    "an MPTCP endpoint is on interface {}, which its host does not have",
+                    e.interface
+                ))
+            })?;
+            manager.add(&Endpoint {
+                address: address.into(),
+                id: None,
+                signal: e.signal,
+                subflow: e.subflow,
+                backup: e.backup,
+                fullmesh: e.fullmesh,
+            })?;
+        }
+        Ok(())
+    })
 }
 
 /// Attaches every interface to the network, in the order of the plan; returns the kind of device.

@@ -10,7 +10,6 @@ mod hosts;
 mod kernel;
 mod maker;
 mod network;
-mod path_manager;
 pub mod plan;
 mod run;
 pub mod sandbox;

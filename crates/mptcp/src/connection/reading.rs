@@ -185,7 +185,7 @@ impl Connection {
                 self.reset_subflow(now, i, ResetReason::Middlebox);
                 self.subflows[i].reset_options = Some(MptcpOption::Fail { data_seq });
             } else {
-                self.reset_subflow(now, i, ResetReason::ProtocolError);
+                self.reset_subflow(now, i, ResetReason::Middlebox);
             }
             return false;
         }

@@ -10,6 +10,9 @@ use crate::scheduler::{Choice, Context};
 use crate::send::Outstanding;
 use crate::subflow::Subflow;
 
+/// Length of MP_CAPABLE with data length, with or without checksum, in whole words.
+const CAPABLE_WITH_DATA: u16 = 24;
+
 impl Connection {
     /// Assigns one segment to a subflow; `false` if there is no segment or no subflow for it until the next event.
     #[inline]
@@ -74,9 +77,10 @@ impl Connection {
             return false;
         };
         let mut most = view.mss;
-        if !self.confirmed && self.subflows[i].written == 0 {
+        if self.is_client && !self.confirmed && self.subflows[i].written == 0 {
             // MP_CAPABLE with data length may be longer than the room reserved for DSS.
-            most = most.saturating_sub(4).max(1);
+            let longer = CAPABLE_WITH_DATA.saturating_sub(self.config.reserved(self.checksum));
+            most = most.saturating_sub(u64::from(longer)).max(1);
         }
         let len = most.min(unsent).min(room);
         let waits = len < unsent || self.send.is_full();

@@ -75,11 +75,16 @@ fn refused() -> String {
     name_of(Errno::last())
 }
 
-pub(super) fn socket(v6: bool) -> Result<OwnedFd, String> {
+pub(super) fn socket(v6: bool, multipath: bool) -> Result<OwnedFd, String> {
     let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    let protocol = if multipath {
+        libc::IPPROTO_MPTCP
+    } else {
+        libc::IPPROTO_TCP
+    };
     // SAFETY: no memory is passed.
-    let fd = unsafe { libc::socket(family, kind, libc::IPPROTO_TCP) };
+    let fd = unsafe { libc::socket(family, kind, protocol) };
     owned(fd)
 }
 

@@ -9,14 +9,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 use gargalo_device::netlink::Netlink;
+use gargalo_device::path_manager::{Endpoint, PathManager};
 use gargalo_device::{BATCH, Choice, Clock, Device, Frame, HEADROOM, NetNs};
 use gargalo_units::{Duration, Instant};
 use gargalo_wire::ip::Addresses;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
+use crate::ast::mptcp::Manage;
 use crate::packet;
-use crate::stack::{Handle, Op, Readiness, Reply, Sent, Setup, Stack, StackError};
+use crate::stack::{ADDRESSES, Handle, Op, Readiness, Reply, Sent, Setup, Stack, StackError};
 
 /// How often a call that blocks is tried again.
 const RETRY: Duration = Duration::from_millis(1);
@@ -50,6 +52,8 @@ pub struct Kernel {
     /// That, since the device was empty.
     doubt: Duration,
     sockets: Vec<Option<OwnedFd>>,
+    /// Addresses that the path manager of Multipath TCP was told.
+    endpoints: Vec<Endpoint>,
 }
 
 impl Kernel {
@@ -83,11 +87,14 @@ impl Kernel {
         setup: &Setup,
         device: Device,
     ) -> Result<Result<Self, StackError>, gargalo_device::Error> {
-        let (index, local, remote) = (device.index(), setup.local(), setup.remote());
+        let (index, local) = (device.index(), setup.local());
         let prefix = |ip: IpAddr| if ip.is_ipv4() { 32 } else { 128 };
         let mut netlink = Netlink::open()?;
-        netlink.add_address(index, local, prefix(local))?;
-        netlink.add_route(index, remote, prefix(remote), Some(local))?;
+        for n in 0..ADDRESSES {
+            let [own, remote] = [false, true].map(|other| Setup::address(setup.v6, other, n));
+            netlink.add_address(index, own, prefix(own))?;
+            netlink.add_route(index, remote, prefix(remote), Some(local))?;
+        }
         gargalo_device::precise_timers();
         let mut kernel = Self {
             setup: setup.clone(),
@@ -98,8 +105,50 @@ impl Kernel {
             starved: Starved::new(),
             doubt: Duration::ZERO,
             sockets: Vec::new(),
+            endpoints: Vec::new(),
         };
         Ok(kernel.settle().map(|()| kernel))
+    }
+
+    /// Tells the path manager of Multipath TCP.
+    fn tell(&mut self, manage: &Manage) -> gargalo_device::Result<()> {
+        let mut manager = PathManager::open()?;
+        let unknown = |id: &u8| {
+            let message = format!("the path manager has no endpoint with id {id}");
+            gargalo_device::Error::Unsupported(message)
+        };
+        match manage {
+            Manage::Limits(subflows, accepted) => manager.set_limits(*subflows, *accepted),
+            Manage::Flush => {
+                self.endpoints.clear();
+                manager.flush()
+            }
+            Manage::Add(e) => {
+                let next = self.endpoints.iter().filter_map(|e| e.id).max();
+                let new = Endpoint {
+                    address: e.address,
+                    id: e.id.or(Some(next.unwrap_or(0).saturating_add(1))),
+                    signal: e.signal,
+                    subflow: e.subflow,
+                    backup: e.backup,
+                    fullmesh: e.fullmesh,
+                };
+                self.endpoints.push(new);
+                manager.add(&new)
+            }
+            Manage::Delete(id) => {
+                let at = self.endpoints.iter().position(|e| e.id == Some(*id));
+                let gone = self.endpoints.remove(at.ok_or_else(|| unknown(id))?);
+                manager.delete(&gone)
+            }
+            Manage::Change(id, backup) => {
+                let mut endpoints = self.endpoints.iter_mut();
+                let found = endpoints.find(|e| e.id == Some(*id));
+                let e = found.ok_or_else(|| unknown(id))?;
+                e.backup = *backup;
+                manager.change(e)
+            }
+        }
     }
 
     fn settle(&mut self) -> Result<(), StackError> {
@@ -229,9 +278,9 @@ impl Stack for Kernel {
             .map_err(|e| StackError::System(format!("writing to the device: {e}")))
     }
 
-    fn socket(&mut self) -> Reply {
+    fn socket(&mut self, multipath: bool) -> Reply {
         let v6 = self.setup.v6;
-        match call::socket(v6) {
+        match call::socket(v6, multipath) {
             Ok(fd) => {
                 self.sockets.push(Some(fd));
                 Reply::Socket(self.sockets.len() - 1)
@@ -276,6 +325,10 @@ impl Stack for Kernel {
                 "{path}: {e}: the kernel does not take {name}={value}"
             ))
         })
+    }
+
+    fn manage(&mut self, manage: &Manage) -> Result<(), StackError> {
+        self.tell(manage).map_err(system)
     }
 
     fn info(&mut self, socket: Handle, field: &str) -> Option<i64> {

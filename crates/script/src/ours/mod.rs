@@ -1,6 +1,7 @@
 //! Our user-space host in virtual time.
 
 mod call;
+mod multipath;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -13,8 +14,10 @@ use gargalo_host::{
 use gargalo_settings::{Files, Json, Setting, support::Map};
 use gargalo_tcp::{Config, Error, Profile, State};
 use gargalo_units::{Duration, Instant};
+use multipath::PathSettings;
 
-use crate::stack::{Handle, Op, Readiness, Reply, Sent, Setup, Stack, StackError};
+use crate::ast::mptcp::Manage;
+use crate::stack::{ADDRESSES, Handle, Op, Readiness, Reply, Sent, Setup, Stack, StackError};
 
 /// Linux's limits of automatic tuning.
 const BUFFERS: [(&str, u64); 2] = [("send_buffer", 4 << 20), ("receive_buffer", 6 << 20)];
@@ -38,10 +41,13 @@ pub struct Ours {
     sockets: Vec<Socket>,
     accepted: HashMap<ListenerId, VecDeque<ConnectionId>>,
     by_connection: BTreeMap<ConnectionId, Handle>,
+    multipath: PathSettings,
 }
 
 #[derive(Debug, Default)]
 struct Socket {
+    /// Multipath TCP.
+    multipath: bool,
     /// Options that were set before it was used.
     options: Map<String, Json>,
     congestion: Option<String>,
@@ -94,9 +100,13 @@ impl Ours {
             sockets: Vec::new(),
             accepted: HashMap::new(),
             by_connection: BTreeMap::new(),
+            multipath: PathSettings::new(setup),
         };
-        ours.parts(&Socket::default())
-            .map_err(StackError::Unsupported)?;
+        let probe = Socket {
+            multipath: true,
+            ..Socket::default()
+        };
+        ours.parts(&probe).map_err(StackError::Unsupported)?;
         Ok(ours)
     }
 
@@ -120,6 +130,7 @@ impl Ours {
             .map_err(|e| format!("{e}; names are those of `gargalo list congestion`"))?;
         Ok(SocketOptions {
             fast_open: socket.fast_open,
+            mptcp: self.multipath_options(socket)?,
             ..SocketOptions::new(Arc::new(config), Arc::new(congestion))
         })
     }
@@ -175,7 +186,7 @@ fn host(setup: &Setup, syn_cookies: SynCookies) -> Result<Host, StackError> {
         mtu: setup.mtu,
         seed: 1,
         syn_cookies,
-        ..HostConfig::new([setup.local()])
+        ..HostConfig::new((0..ADDRESSES).map(|n| Setup::address(setup.v6, false, n)))
     };
     Host::new(config, Instant::ZERO).map_err(|e| StackError::Unsupported(e.to_string()))
 }
@@ -245,8 +256,11 @@ impl Stack for Ours {
         Ok(())
     }
 
-    fn socket(&mut self) -> Reply {
-        self.sockets.push(Socket::default());
+    fn socket(&mut self, multipath: bool) -> Reply {
+        self.sockets.push(Socket {
+            multipath,
+            ..Socket::default()
+        });
         Reply::Socket(self.sockets.len() - 1)
     }
 
@@ -356,10 +370,18 @@ impl Stack for Ours {
                     .insert("tail_loss_probe".to_owned(), false.into());
                 ("recovery", "sack".into())
             }
+            ("net.mptcp.checksum_enabled", "0" | "1") => {
+                self.multipath.set("checksum", (value == "1").into());
+                return Ok(());
+            }
             _ => return Err(unsupported()),
         };
         self.options.insert(key.to_owned(), json);
         Ok(())
+    }
+
+    fn manage(&mut self, manage: &Manage) -> Result<(), StackError> {
+        self.manage_paths(manage)
     }
 
     fn info(&mut self, socket: Handle, field: &str) -> Option<i64> {

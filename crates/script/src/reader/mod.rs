@@ -3,14 +3,15 @@
 mod call;
 mod cursor;
 mod expr;
+mod mptcp;
 mod packet;
 
-use crate::ast::{Action, At, Choice, Event, Only, Script, Time};
+use crate::ast::{Action, At, Choice, Command, Event, Only, Script, Time};
 use crate::fault::Fault;
 use cursor::{Cursor, Read};
 
 /// Options of a script, with their meaning.
-pub const OPTIONS: [(&str, &str); 8] = [
+pub const OPTIONS: [(&str, &str); 9] = [
     ("ip_version", "ipv4 (the default) or ipv6"),
     (
         "tolerance_usecs",
@@ -33,6 +34,10 @@ pub const OPTIONS: [(&str, &str); 8] = [
     (
         "gargalo",
         "options of our stack as KEY=VALUE with spaces between, such as profile=modern",
+    ),
+    (
+        "mptcp",
+        "options of our Multipath TCP as KEY=VALUE with spaces between, such as data_numbers=short",
     ),
 ];
 
@@ -94,7 +99,7 @@ fn event(c: &mut Cursor<'_>) -> Read<Event> {
     c.skip();
     if c.peek() == Some('`') {
         let time = Time::Relative(0);
-        let action = Action::Sysctl(command(c)?);
+        let action = Action::Commands(command(c)?);
         return Ok(Event {
             at,
             only,
@@ -106,7 +111,7 @@ fn event(c: &mut Cursor<'_>) -> Read<Event> {
     c.skip();
     let action = match c.peek() {
         Some('<' | '>') => Action::Packet(packet::packet(c)?),
-        Some('`') => Action::Sysctl(command(c)?),
+        Some('`') => Action::Commands(command(c)?),
         Some('%') => Action::Assert(expr::block(c)?),
         Some(x) if x.is_ascii_alphabetic() => Action::Call(call::call(c, until)?),
         _ => {
@@ -176,8 +181,8 @@ fn time(c: &mut Cursor<'_>) -> Read<(Time, Option<u64>)> {
     })
 }
 
-/// A command in backticks: sysctl only.
-fn command(c: &mut Cursor<'_>) -> Read<Vec<(String, String)>> {
+/// Commands in backticks: sysctl and ip mptcp.
+fn command(c: &mut Cursor<'_>) -> Read<Vec<Command>> {
     let at = c.at();
     c.eat_here("`");
     let text = c.take_while(|c| c != '`').replace("\\\n", " ");
@@ -189,10 +194,14 @@ fn command(c: &mut Cursor<'_>) -> Read<Vec<(String, String)>> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
+        if line.split_whitespace().take(2).eq(["ip", "mptcp"]) {
+            list.push(Command::Manage(mptcp::manage(line, at)?));
+            continue;
+        }
         let Some(rest) = line.strip_prefix("sysctl ") else {
             let fault = Fault::new(at, format!("the command `{line}` is not run"));
             return Err(fault.help(
-                "of shell commands only `sysctl NAME=VALUE` is supported; what others set up are options of the \
+                "of shell commands only `sysctl NAME=VALUE` and `ip mptcp` are supported; what others set up are options of the \
                  script, such as --congestion",
             ));
         };
@@ -201,7 +210,7 @@ fn command(c: &mut Cursor<'_>) -> Read<Vec<(String, String)>> {
     Ok(list)
 }
 
-fn settings(rest: &str, at: At, list: &mut Vec<(String, String)>) -> Read<()> {
+fn settings(rest: &str, at: At, list: &mut Vec<Command>) -> Read<()> {
     let mut rest = rest.trim();
     while !rest.is_empty() {
         if let Some(after) = rest.strip_prefix('-') {
@@ -224,7 +233,7 @@ fn settings(rest: &str, at: At, list: &mut Vec<(String, String)>) -> Read<()> {
             let fault = Fault::new(at, format!("{name} is not a setting of the network"));
             return Err(fault.help("names begin with net.ipv4. or net.ipv6."));
         }
-        list.push((name.to_owned(), value.trim().to_owned()));
+        list.push(Command::Set(name.to_owned(), value.trim().to_owned()));
         rest = after.trim();
     }
     Ok(())

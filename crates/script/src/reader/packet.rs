@@ -9,28 +9,19 @@ pub(super) fn packet(c: &mut Cursor<'_>) -> Read<Packet> {
     c.skip();
     let inbound = c.bump() == Some('<');
     let (mut connection, mut ecn) = (None, None);
+    let (mut from, mut to) = (None, None);
     let mut about = None;
-    while c.eat("[") {
-        c.skip();
-        let at = c.at();
-        if c.peek().is_some_and(|x| x.is_ascii_digit()) {
-            about = Some(range(c)?);
+    loop {
+        if let Some(name) = super::mptcp::name_of_address(c)? {
+            from = Some(name);
+        } else if c.eat(">") {
+            let name = super::mptcp::name_of_address(c)?;
+            to = Some(name.ok_or_else(|| c.wrong("addr[...] is missing after `>`"))?);
+        } else if c.eat("[") {
+            bracket(c, &mut connection, &mut ecn, &mut about)?;
         } else {
-            match c.word() {
-                "conn" => connection = Some(c.number("the number of a connection")?),
-                "ect01" => ecn = Some(EcnField::Capable),
-                word => match ecn_of(word) {
-                    Some(e) => ecn = Some(EcnField::Is(e)),
-                    None => {
-                        let fault =
-                            Fault::new(at, format!("[{word}] is not supported in a packet"));
-                        return Err(fault
-                            .help("supported: [noecn], [ect0], [ect1], [ect01], [ce], [conn N]"));
-                    }
-                },
-            }
+            break;
         }
-        c.expect("]", "after `[`")?;
     }
     let body = match about {
         Some(about) => Body::Icmp(icmp(c, about)?),
@@ -43,9 +34,39 @@ pub(super) fn packet(c: &mut Cursor<'_>) -> Read<Packet> {
     Ok(Packet {
         inbound,
         connection,
+        between: (from, to),
         ecn,
         body,
     })
+}
+
+/// What stands in brackets before the control bits, after `[`.
+fn bracket(
+    c: &mut Cursor<'_>,
+    connection: &mut Option<u32>,
+    ecn: &mut Option<EcnField>,
+    about: &mut Option<(u32, u32)>,
+) -> Read<()> {
+    c.skip();
+    let at = c.at();
+    if c.peek().is_some_and(|x| x.is_ascii_digit()) {
+        *about = Some(range(c)?);
+    } else {
+        match c.word() {
+            "conn" => *connection = Some(c.number("the number of a connection")?),
+            "ect01" => *ecn = Some(EcnField::Capable),
+            word => match ecn_of(word) {
+                Some(e) => *ecn = Some(EcnField::Is(e)),
+                None => {
+                    let fault = Fault::new(at, format!("[{word}] is not supported in a packet"));
+                    return Err(
+                        fault.help("supported: [noecn], [ect0], [ect1], [ect01], [ce], [conn N]")
+                    );
+                }
+            },
+        }
+    }
+    c.expect("]", "after `[`")
 }
 
 /// `1:1001(1000)`
@@ -178,10 +199,14 @@ fn option(c: &mut Cursor<'_>) -> Read<TcpOption> {
         }
         "" => return Err(c.wrong("an option of TCP is missing")),
         word => {
+            if let Some(option) = super::mptcp::option(c, word, at)? {
+                return Ok(TcpOption::Mptcp(option));
+            }
             let fault = Fault::new(at, format!("the TCP option {word} is not supported"));
-            return Err(fault.help(
-                "supported: mss, wscale, sackOK, sack, TS val N ecr N, FO, FOEXP, nop, eol, kind N BYTES; any: <...>",
-            ));
+            return Err(fault.help(format!(
+                "supported: mss, wscale, sackOK, sack, TS val N ecr N, FO, FOEXP, nop, eol, {}, kind N BYTES; any: <...>",
+                super::mptcp::NAMES
+            )));
         }
     })
 }

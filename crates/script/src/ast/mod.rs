@@ -1,5 +1,7 @@
 //! A script as it was read.
 
+pub mod mptcp;
+
 use gargalo_units::Ecn;
 use serde::Serialize;
 
@@ -83,10 +85,19 @@ pub enum Action {
     Packet(Packet),
     /// A call of a socket function.
     Call(Call),
-    /// Settings of the system: name with dots, value.
-    Sysctl(Vec<(String, String)>),
+    /// Commands in backticks.
+    Commands(Vec<Command>),
     /// Assertions over `tcpi_` fields.
     Assert(Vec<Expr>),
+}
+
+/// A command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// A setting of the system: name with dots, value.
+    Set(String, String),
+    /// Configuration of the path manager of Multipath TCP.
+    Manage(mptcp::Manage),
 }
 
 /// A packet.
@@ -96,6 +107,9 @@ pub struct Packet {
     pub inbound: bool,
     /// Number of the connection (`[conn 2]`); `None`: that of the packet before.
     pub connection: Option<u32>,
+    /// Names of the source and destination address (`addr[caddr1] > addr[saddr0]`); the digits at their ends count the
+    /// addresses of a host.
+    pub between: (Option<String>, Option<String>),
     /// ECN field; `None`: not ECN-capable where it is sent, not compared where it is expected.
     pub ecn: Option<EcnField>,
     /// What it carries.
@@ -160,6 +174,8 @@ pub enum TcpOption {
     FastOpen(Vec<u8>),
     /// `FOEXP` or `FOEXP 0123456789abcdef`
     FastOpenExperimental(Vec<u8>),
+    /// An option of Multipath TCP.
+    Mptcp(mptcp::Mptcp),
     /// `kind 253 0123`: another option and its bytes after kind and length.
     Other(u8, Vec<u8>),
 }

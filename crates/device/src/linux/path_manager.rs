@@ -2,9 +2,8 @@
 //! Documentation/netlink/specs/mptcp_pm.yaml in Linux).
 
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
-use gargalo_device::channel::Channel;
 use netlink_packet_core::{
     DecodeError, DefaultNla, Emitable, NLA_F_NESTED, NLM_F_ACK, NetlinkDeserializable,
     NetlinkSerializable, ParseableParametrized,
@@ -14,23 +13,45 @@ use netlink_packet_generic::ctrl::{GenlCtrl, GenlCtrlCmd};
 use netlink_packet_generic::{GenlFamily, GenlHeader, GenlMessage};
 use netlink_sys::protocols::NETLINK_GENERIC;
 
-use crate::multipath::{KernelEndpoint, KernelMptcp};
+use super::channel::Channel;
 use crate::{Error, Result};
 
 const NAME: &str = "mptcp_pm";
 const VERSION: u8 = 1;
 const CMD_ADD_ADDR: u8 = 1;
+const CMD_DEL_ADDR: u8 = 2;
+const CMD_FLUSH_ADDRS: u8 = 4;
 const CMD_SET_LIMITS: u8 = 5;
+const CMD_SET_FLAGS: u8 = 7;
 const ATTR_ADDR: u16 = 1;
 const ATTR_RCV_ADD_ADDRS: u16 = 2;
 const ATTR_SUBFLOWS: u16 = 3;
 const ADDR_ATTR_FAMILY: u16 = 1;
+const ADDR_ATTR_ID: u16 = 2;
 const ADDR_ATTR_ADDR4: u16 = 3;
+const ADDR_ATTR_ADDR6: u16 = 4;
 const ADDR_ATTR_FLAGS: u16 = 6;
 const FLAG_SIGNAL: u32 = 1;
 const FLAG_SUBFLOW: u32 = 2;
 const FLAG_BACKUP: u32 = 4;
 const FLAG_FULLMESH: u32 = 8;
+
+/// An address that the kernel's path manager knows (`ip mptcp endpoint add`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The address.
+    pub address: IpAddr,
+    /// Its identifier; `None`: the kernel chooses.
+    pub id: Option<u8>,
+    /// The address is announced to the peer (ADD_ADDR).
+    pub signal: bool,
+    /// Subflows are opened from it to the peer's first address.
+    pub subflow: bool,
+    /// Its subflows are backups.
+    pub backup: bool,
+    /// Subflows are opened from it to every address of the peer; needs `subflow`.
+    pub fullmesh: bool,
+}
 
 /// A connection to the path manager of a network namespace.
 pub struct PathManager {
@@ -114,35 +135,56 @@ impl PathManager {
         Ok(this)
     }
 
-    /// Sets limits and adds addresses; `interface` returns the IPv4 address of an interface by its number.
+    /// Sets the most subflows beside the first one, and the most announced addresses to connect to.
     ///
     /// # Errors
-    /// When the kernel refuses, or there is no such interface.
-    pub fn configure(
-        &mut self,
-        config: &KernelMptcp,
-        interface: impl Fn(u32) -> Option<Ipv4Addr>,
-    ) -> Result<()> {
+    /// When the kernel refuses.
+    pub fn set_limits(&mut self, subflows: u32, accepted: u32) -> Result<()> {
         let limits = vec![
-            number(ATTR_RCV_ADD_ADDRS, config.accepted),
-            number(ATTR_SUBFLOWS, config.subflows),
+            number(ATTR_RCV_ADD_ADDRS, accepted),
+            number(ATTR_SUBFLOWS, subflows),
         ];
-        self.tell("setting the limits of MPTCP", CMD_SET_LIMITS, limits)?;
-        for e in &config.endpoints {
-            let address = interface(e.interface).ok_or_else(|| {
-                Error::Unsupported(format!(
-                    "an MPTCP endpoint is on interface {}, which its host does not have",
-                    e.interface
-                ))
-            })?;
-            let what = format!("telling MPTCP of the address {address}");
-            self.tell(
-                &what,
-                CMD_ADD_ADDR,
-                vec![nested(ATTR_ADDR, &attributes(e, address))],
-            )?;
-        }
-        Ok(())
+        self.tell("setting the limits of MPTCP", CMD_SET_LIMITS, limits)
+    }
+
+    /// Adds an address.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn add(&mut self, e: &Endpoint) -> Result<()> {
+        let what = format!("telling MPTCP of the address {}", e.address);
+        self.tell_of(&what, CMD_ADD_ADDR, e)
+    }
+
+    /// Removes an address, which needs its identifier.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn delete(&mut self, e: &Endpoint) -> Result<()> {
+        let what = format!("removing the address {} from MPTCP", e.address);
+        self.tell_of(&what, CMD_DEL_ADDR, e)
+    }
+
+    /// Makes the subflows of an address backups, or regular ones again.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn change(&mut self, e: &Endpoint) -> Result<()> {
+        let what = format!("changing the address {} of MPTCP", e.address);
+        self.tell_of(&what, CMD_SET_FLAGS, e)
+    }
+
+    /// Removes all addresses.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn flush(&mut self) -> Result<()> {
+        let what = "removing the addresses of MPTCP";
+        self.tell(what, CMD_FLUSH_ADDRS, Vec::new())
+    }
+
+    fn tell_of(&mut self, what: &str, command: u8, e: &Endpoint) -> Result<()> {
+        self.tell(what, command, vec![nested(ATTR_ADDR, &attributes(e))])
     }
 
     fn tell(&mut self, what: &str, command: u8, attributes: Vec<DefaultNla>) -> Result<()> {
@@ -175,19 +217,28 @@ impl PathManager {
     }
 }
 
-fn attributes(e: &KernelEndpoint, address: Ipv4Addr) -> Vec<DefaultNla> {
+fn attributes(e: &Endpoint) -> Vec<DefaultNla> {
     let flag = |set: bool, bit: u32| if set { bit } else { 0 };
     let flags = flag(e.signal, FLAG_SIGNAL)
         | flag(e.subflow, FLAG_SUBFLOW)
         | flag(e.backup, FLAG_BACKUP)
         | flag(e.fullmesh, FLAG_FULLMESH);
-    let family = nix::libc::AF_INET as u16;
-    vec![
-        DefaultNla::new(ADDR_ATTR_FAMILY, family.to_ne_bytes().to_vec()),
-        DefaultNla::new(ADDR_ATTR_ADDR4, address.octets().to_vec()),
-        // No interface is given: subflows would not receive packets that arrive at another one.
-        number(ADDR_ATTR_FLAGS, flags),
-    ]
+    let (family, address) = match e.address {
+        IpAddr::V4(a) => (
+            nix::libc::AF_INET,
+            DefaultNla::new(ADDR_ATTR_ADDR4, a.octets().to_vec()),
+        ),
+        IpAddr::V6(a) => (
+            nix::libc::AF_INET6,
+            DefaultNla::new(ADDR_ATTR_ADDR6, a.octets().to_vec()),
+        ),
+    };
+    let family = (family as u16).to_ne_bytes().to_vec();
+    let mut list = vec![DefaultNla::new(ADDR_ATTR_FAMILY, family), address];
+    list.extend(e.id.map(|id| DefaultNla::new(ADDR_ATTR_ID, vec![id])));
+    // No interface is given: subflows would not receive packets that arrive at another one.
+    list.push(number(ADDR_ATTR_FLAGS, flags));
+    list
 }
 
 #[cfg(test)]
@@ -197,19 +248,27 @@ mod tests {
 
     #[test]
     fn an_endpoint_has_the_attributes_of_the_specification() {
-        let e = KernelEndpoint {
-            interface: 1,
+        let mut e = Endpoint {
+            address: [10, 77, 0, 2].into(),
+            id: None,
             signal: true,
+            subflow: false,
             backup: true,
-            ..KernelEndpoint::default()
+            fullmesh: false,
         };
-        let all = nested(ATTR_ADDR, &attributes(&e, [10, 77, 0, 2].into()));
-        assert_eq!(all.kind(), 0x8001);
-        let mut bytes = vec![0; all.value_len()];
-        all.emit_value(&mut bytes);
-        let word = |at: usize| u32::from_ne_bytes(*bytes[at..].first_chunk().unwrap());
-        assert_eq!(bytes.len(), 8 + 8 + 8);
-        assert_eq!(bytes[12..16], [10, 77, 0, 2]);
+        let bytes = |e: &Endpoint| {
+            let all = nested(ATTR_ADDR, &attributes(e));
+            assert_eq!(all.kind(), 0x8001);
+            let mut bytes = vec![0; all.value_len()];
+            all.emit_value(&mut bytes);
+            bytes
+        };
+        let plain = bytes(&e);
+        let word = |at: usize| u32::from_ne_bytes(*plain[at..].first_chunk().unwrap());
+        assert_eq!(plain.len(), 8 + 8 + 8);
+        assert_eq!(plain[12..16], [10, 77, 0, 2]);
         assert_eq!(word(20), FLAG_SIGNAL | FLAG_BACKUP);
+        e.id = Some(7);
+        assert_eq!(bytes(&e)[16..21], [5, 0, 2, 0, 7]);
     }
 }

@@ -1,10 +1,12 @@
 //! Scripts as text; reading the text gives the same script.
 
+mod mptcp;
+
 use std::fmt::{self, Display, Formatter, Write as _};
 
 use crate::ast::{
-    Action, Arg, Body, Call, EcnField, Event, Expr, Icmp, Only, Outcome, Packet, Script, Segment,
-    TcpOption, Time,
+    Action, Arg, Body, Call, Command, EcnField, Event, Expr, Icmp, Only, Outcome, Packet, Script,
+    Segment, TcpOption, Time,
 };
 use crate::words::{FLAGS, ecn_word};
 
@@ -57,12 +59,9 @@ impl Display for Action {
         match self {
             Self::Packet(p) => write!(f, "{p}"),
             Self::Call(c) => write!(f, "{c}"),
-            Self::Sysctl(list) => {
-                f.write_str("`sysctl -q")?;
-                for (name, value) in list {
-                    write!(f, " {name}=\"{value}\"")?;
-                }
-                f.write_str("`")
+            Self::Commands(list) => {
+                let list: Vec<String> = list.iter().map(ToString::to_string).collect();
+                write!(f, "`{}`", list.join("; "))
             }
             Self::Assert(list) => {
                 f.write_str("%{ ")?;
@@ -71,6 +70,15 @@ impl Display for Action {
                 }
                 f.write_str("}%")
             }
+        }
+    }
+}
+
+impl Display for Command {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Set(name, value) => write!(f, "sysctl -q {name}=\"{value}\""),
+            Self::Manage(m) => write!(f, "{m}"),
         }
     }
 }
@@ -86,6 +94,9 @@ impl Display for Packet {
         if let Some(n) = self.connection {
             write!(f, " [conn {n}]")?;
         }
+        let (from, to) = &self.between;
+        from.iter().try_for_each(|a| write!(f, " addr[{a}]"))?;
+        to.iter().try_for_each(|a| write!(f, " > addr[{a}]"))?;
         match &self.body {
             Body::Tcp(s) => write!(f, " {s}"),
             Body::Icmp(i) => write!(f, " {i}"),
@@ -151,6 +162,7 @@ impl Display for TcpOption {
             Self::Timestamps(val, ecr) => write!(f, "TS val {val} ecr {ecr}"),
             Self::FastOpen(cookie) => cookie_text(f, "FO", cookie),
             Self::FastOpenExperimental(cookie) => cookie_text(f, "FOEXP", cookie),
+            Self::Mptcp(m) => write!(f, "{m}"),
             Self::Other(kind, data) => cookie_text(f, &format!("kind {kind}"), data),
         }
     }
